@@ -1,0 +1,51 @@
+"""High-dimensional online learning: exact simulations, their limits, and the distance between.
+
+>>> import hdica
+>>> ica = hdica.OnlineICA(tau=0.05, source="uniform", start={"overlap": 0.7})
+>>> float(hdica.critical(ica, "tau")["value"][0].round(6))
+0.05913
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hdica.errors import HdicaError
+    from hdica.sweep.results import open_results
+    from hdica.systems.api import critical, fixed_points, limit, simulate
+    from hdica.systems.online_ica import OnlineICA
+
+__version__ = "0.1.0"
+__all__ = [
+    "HdicaError",
+    "OnlineICA",
+    "__version__",
+    "critical",
+    "fixed_points",
+    "limit",
+    "open_results",
+    "simulate",
+]
+
+# Names are imported when first used: the command line must not pay for numba to say --help.
+_HOME = {
+    "HdicaError": "hdica.errors",
+    "OnlineICA": "hdica.systems.online_ica",
+    "critical": "hdica.systems.api",
+    "fixed_points": "hdica.systems.api",
+    "limit": "hdica.systems.api",
+    "open_results": "hdica.sweep.results",
+    "simulate": "hdica.systems.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'hdica' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

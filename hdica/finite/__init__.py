@@ -1,0 +1,1 @@
+"""Exact dynamics at finite n: random streams, compiled kernels, reduced chains."""

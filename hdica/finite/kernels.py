@@ -1,0 +1,132 @@
+"""One step of a rule, compiled: the full vector and the exact O(1) reduction.
+
+Both kernels run a stretch of steps in place and return how many they completed; fewer than
+asked means that the update was not finite, and the state is then that before the bad step.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numba import types
+
+SCALAR = types.FunctionType(types.float64(types.float64))
+_RNG = numba.typeof(np.random.Generator(np.random.SFC64(0)))
+_VECTOR = types.float64[::1]
+
+NO_REGULARIZER, LINEAR, GENERAL = 0, 1, 2
+
+
+@numba.njit(
+    types.int64(
+        _VECTOR,
+        _VECTOR,
+        _VECTOR,
+        _VECTOR,
+        _VECTOR,
+        types.int64,
+        types.float64,
+        SCALAR,
+        SCALAR,
+        _RNG,
+    ),
+    cache=True,
+    error_model="numpy",
+)
+def vector_steps(x, xi, work, source, tau, kind, beta, f, phi, rng):  # type: ignore[no-untyped-def]
+    """Steps of (2) in Wang & Lu 2017, on all n coordinates.
+
+    x <- x - (tau/sqrt n) f(y.x/sqrt n) y - (tau/n) phi(x), then |x|^2 = n, with
+    y = xi c/sqrt n + a and a normal with covariance I - xi xi'/n: a = z - xi (xi.z)/n.
+
+    Parameters
+    ----------
+    x, xi, work
+        Shape (n,), |xi|^2 = |x|^2 = n; ``x`` is updated, ``work`` is overwritten.
+    source, tau
+        Shape (steps,): c and the step size of each step.
+    kind, beta
+        Which regularizer: none, beta x, or the function ``phi``.
+    f, phi
+        Compiled scalar functions.
+    rng
+        Generator of the noise.
+    """
+    n = x.size
+    root = math.sqrt(n)
+    for k in range(source.size):
+        along = 0.0
+        ahead = 0.0
+        overlap = 0.0
+        for i in range(n):
+            z = rng.standard_normal()
+            work[i] = z
+            along += xi[i] * z
+            ahead += x[i] * z
+            overlap += x[i] * xi[i]
+        # y = z + shift xi, with the component of z along xi replaced by the source.
+        shift = source[k] / root - along / n
+        u = (ahead + shift * overlap) / root
+        gain = tau[k] / root * f(u)
+        norm = 0.0
+        for i in range(n):
+            moved = x[i] - gain * (work[i] + shift * xi[i])
+            if kind == LINEAR:
+                moved -= tau[k] / n * beta * x[i]
+            elif kind == GENERAL:
+                moved -= tau[k] / n * phi(x[i])
+            work[i] = moved
+            norm += moved * moved
+        if not (math.isfinite(norm) and norm > 0.0):
+            return k
+        scale = math.sqrt(n / norm)
+        for i in range(n):
+            x[i] = work[i] * scale
+    return source.size
+
+
+@numba.njit(
+    types.int64(_VECTOR, types.int64, _VECTOR, _VECTOR, types.float64, SCALAR, _RNG),
+    cache=True,
+    error_model="numpy",
+)
+def chain_steps(state, n, source, tau, beta, f, rng):  # type: ignore[no-untyped-def]
+    """Steps of the same rule on Q alone, exact in law for phi = beta x (theory: section 1).
+
+    In the basis (xi, the part of x orthogonal to xi, the rest) a step needs the source c, one
+    normal number e and the squared length X of the rest, chi-square with n - 2 degrees of
+    freedom; with s = sqrt(1 - Q^2), u = Q c + s e and g = (tau/n) f(u),
+
+        Q <- A / sqrt(A^2 + B^2 + g^2 X),   A = a Q - g c,   B = a s - g e,   a = 1 - tau beta/n.
+
+    Parameters
+    ----------
+    state
+        Shape (1,): Q, updated.
+    n
+        Dimension, at least 3.
+    source, tau
+        Shape (steps,): c and the step size of each step.
+    beta, f, rng
+        As in :func:`vector_steps`.
+    """
+    q = state[0]
+    half = (n - 2) / 2
+    for k in range(source.size):
+        c = source[k]
+        e = rng.standard_normal()
+        rest = 2.0 * rng.standard_gamma(half)
+        s = math.sqrt(max(0.0, 1.0 - q * q))
+        g = tau[k] / n * f(q * c + s * e)
+        shrink = 1.0 - tau[k] * beta / n
+        a = shrink * q - g * c
+        b = shrink * s - g * e
+        norm = a * a + b * b + g * g * rest
+        if not (math.isfinite(norm) and norm > 0.0):
+            state[0] = q
+            return k
+        q = a / math.sqrt(norm)
+    state[0] = q
+    return source.size

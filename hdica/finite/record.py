@@ -1,0 +1,85 @@
+"""The one recording loop: advance a state from time to time and measure it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.finite.streams import RUN
+from hdica.ingredients.schedules import Schedule
+
+Array = NDArray[np.float64]
+Advance = Callable[[Array, Array], int]
+
+
+def steps_of(times: Array, n: int) -> NDArray[np.int64]:
+    """Step k = floor(t n) of each time, forgiving the rounding of decimal times.
+
+    Parameters
+    ----------
+    times
+        Shape (T,), in samples per dimension.
+    n
+        Dimension.
+    """
+    return np.floor(times * n * (1 + 1e-12) + 1e-9).astype(np.int64)
+
+
+def record(
+    advance: Advance,
+    measure: Callable[[], dict[str, float]],
+    draw_source: Callable[[int], Array],
+    schedule: Schedule,
+    times: Array,
+    n: int,
+) -> tuple[dict[str, Array], str]:
+    """Run a rule and measure it at the given times.
+
+    Parameters
+    ----------
+    advance
+        ``advance(source, tau)`` makes as many steps as the arrays are long, in place, and
+        returns how many succeeded.
+    measure
+        Order parameters of the present state.
+    draw_source
+        ``draw_source(size)`` continues the stream of sources.
+    schedule
+        Step sizes; step k uses tau(k/n).
+    times
+        Shape (T,), increasing.
+    n
+        Dimension.
+
+    Returns
+    -------
+    values
+        One array of shape (T,) per order parameter, NaN after a divergence.
+    diverged
+        Empty, or the sentence that says at which step and time.
+    """
+    recorded: dict[str, Array] = {name: np.full(times.size, np.nan) for name in measure()}
+    done = 0
+    source = np.empty(0)
+    for index, target in enumerate(steps_of(times, n)):
+        while done < target:
+            offset = done % RUN
+            if offset == 0:
+                source = draw_source(RUN)
+            stop = min(offset + int(target - done), RUN)
+            tau = schedule.value((done + np.arange(stop - offset)) / n)
+            made = advance(source[offset:stop], tau)
+            done += made
+            if made < stop - offset:
+                return recorded, f"the update was not finite at step {done} (t = {done / n:.6g})"
+        for name, value in measure().items():
+            recorded[name][index] = value
+    return recorded, ""
+
+
+def contiguous(values: Any) -> Array:
+    """Float64 array in C order, as the compiled kernels take it."""
+    return np.ascontiguousarray(values, dtype=float)

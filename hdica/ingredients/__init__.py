@@ -1,0 +1,1 @@
+"""What a problem is made of: sources, priors, nonlinearities, regularizers, schedules, starts."""

@@ -1,0 +1,283 @@
+"""User formulas: a small whitelisted grammar, differentiated by sympy, compiled by numba.
+
+A formula such as ``"x**3 - 0.1*x"`` is read by Python's tokenizer and parser into a syntax tree,
+and each node of the tree is checked and translated by hand. No user text is ever evaluated.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+
+MAX_LENGTH = 300
+MAX_DEPTH = 40
+MAX_POWER = 32
+MAX_NUMBER = 1e12
+
+FUNCTIONS: dict[str, Any] = {
+    "exp": sp.exp,
+    "log": sp.log,
+    "sqrt": sp.sqrt,
+    "sin": sp.sin,
+    "cos": sp.cos,
+    "tanh": sp.tanh,
+    "sinh": sp.sinh,
+    "cosh": sp.cosh,
+    "atan": sp.atan,
+    "erf": sp.erf,
+    "sign": sp.sign,
+    "abs": sp.Abs,
+}
+ALLOWED = "numbers, the variable, named constants, + - * / **, parentheses and " + ", ".join(
+    FUNCTIONS
+)
+
+
+class _Reader:
+    """Translates a checked syntax tree into a sympy expression."""
+
+    def __init__(self, text: str, variable: str, constants: Mapping[str, float]) -> None:
+        self.text = text
+        self.symbol = sp.Symbol(variable, real=True)
+        self.variable = variable
+        self.constants = constants
+
+    def refuse(self, why: str) -> HdicaError:
+        shown = self.text if len(self.text) <= 60 else self.text[:57] + "..."
+        return HdicaError(f"formula {shown!r}: {why}; allowed are {ALLOWED}")
+
+    def read(self, node: ast.expr, depth: int, power: float) -> sp.Expr:
+        if depth > MAX_DEPTH:
+            raise self.refuse(f"it is nested deeper than {MAX_DEPTH} levels")
+        match node:
+            case ast.Constant():
+                return self.number(node.value)
+            case ast.Name():
+                return self.name(node.id)
+            case ast.UnaryOp(op=ast.USub()):
+                return -self.read(node.operand, depth + 1, power)
+            case ast.UnaryOp(op=ast.UAdd()):
+                return self.read(node.operand, depth + 1, power)
+            case ast.BinOp(op=ast.Pow()):
+                return self.raised(node, depth, power)
+            case ast.BinOp():
+                left = self.read(node.left, depth + 1, power)
+                return self.combined(node.op, left, self.read(node.right, depth + 1, power))
+            case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]):
+                if name not in FUNCTIONS:
+                    raise self.refuse(f"{name!r} is not a known function")
+                return FUNCTIONS[name](self.read(argument, depth + 1, power))
+        raise self.refuse(f"{type(node).__name__} is not part of the grammar")
+
+    def number(self, value: Any) -> sp.Expr:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.refuse(f"{str(value)[:20]!r} is not a number")
+        if abs(value) > MAX_NUMBER or not math.isfinite(value):
+            raise self.refuse(f"the number {str(value)[:20]} is larger than {MAX_NUMBER:g}")
+        # Decimals as exact fractions, so that 0.5*2 simplifies and derivatives stay short.
+        return sp.Integer(value) if isinstance(value, int) else sp.Rational(repr(value))
+
+    def name(self, name: str) -> sp.Expr:
+        if name == self.variable:
+            return self.symbol
+        if name in self.constants:
+            return self.number(float(self.constants[name]))
+        if name == "pi":
+            return sp.pi
+        known = [self.variable, "pi", *self.constants]
+        raise self.refuse(f"{name!r} is neither the variable nor a constant (known: {known})")
+
+    def raised(self, node: ast.BinOp, depth: int, power: float) -> sp.Expr:
+        exponent = self.read(node.right, depth + 1, power)
+        if exponent.free_symbols:
+            raise self.refuse("an exponent must be a number")
+        size = abs(float(exponent))
+        if power * max(size, 1.0) > MAX_POWER:
+            raise self.refuse(f"powers above {MAX_POWER} in all are not accepted")
+        return self.read(node.left, depth + 1, power * max(size, 1.0)) ** exponent
+
+    def combined(self, op: ast.operator, left: sp.Expr, right: sp.Expr) -> sp.Expr:
+        match op:
+            case ast.Add():
+                return left + right
+            case ast.Sub():
+                return left - right
+            case ast.Mult():
+                return left * right
+            case ast.Div():
+                if right == 0:
+                    raise self.refuse("it divides by zero")
+                return left / right
+        raise self.refuse(f"the operator {type(op).__name__} is not part of the grammar")
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A real function of one variable, with its derivative, antiderivative and kinks.
+
+    Parameters
+    ----------
+    text
+        What the user wrote.
+    expression
+        The same as a sympy expression in one real symbol.
+    symbol
+        That symbol.
+    """
+
+    text: str
+    expression: sp.Expr
+    symbol: sp.Symbol
+
+    @cached_property
+    def value(self) -> Callable[[Any], Any]:
+        """The function itself, on arrays of any shape."""
+        return _vectorised(self.expression, self.symbol)
+
+    @cached_property
+    def derivative(self) -> Formula:
+        """Its derivative away from kinks (there the mean of both sides, as sign(0) = 0)."""
+        slope = _without_deltas(sp.diff(self.expression, self.symbol))
+        return Formula(f"d/d{self.symbol}({self.text})", slope, self.symbol)
+
+    @cached_property
+    def antiderivative(self) -> Formula:
+        """An antiderivative in closed form.
+
+        Raises
+        ------
+        HdicaError
+            If sympy finds none.
+        """
+        integral = sp.integrate(self.expression, self.symbol)
+        if integral.has(sp.Integral):
+            raise HdicaError(f"formula {self.text!r}: no closed antiderivative was found")
+        return Formula(f"integral of {self.text}", integral, self.symbol)
+
+    @cached_property
+    def compiled(self) -> Any:
+        """The scalar function, compiled by numba with signature ``float64(float64)``."""
+        import numba
+
+        return numba.njit("float64(float64)")(_scalar(self.expression, self.symbol))
+
+    @cached_property
+    def coefficients(self) -> NDArray[np.float64] | None:
+        """Polynomial coefficients, lowest degree first; None if it is not a polynomial."""
+        if not self.expression.is_polynomial(self.symbol):
+            return None
+        poly = sp.Poly(self.expression, self.symbol)
+        return np.array([float(c) for c in reversed(poly.all_coeffs())])
+
+    @cached_property
+    def kinks(self) -> tuple[float, ...]:
+        """Where the function or its slope jumps: the real zeros inside sign and abs."""
+        points: set[float] = set()
+        for atom in self.expression.atoms(sp.sign, sp.Abs):
+            inside = atom.args[0]
+            if not inside.is_polynomial(self.symbol):
+                raise HdicaError(
+                    f"formula {self.text!r}: the kinks of {atom} cannot be located; "
+                    "allowed inside sign and abs are polynomials"
+                )
+            points |= {float(r) for r in sp.Poly(inside, self.symbol).nroots(n=15) if r.is_real}
+        return tuple(sorted(points))
+
+    @cached_property
+    def is_zero(self) -> bool:
+        """Whether it vanishes everywhere."""
+        return bool(sp.expand(self.expression) == 0)
+
+    @cached_property
+    def is_odd(self) -> bool:
+        """Whether f(-x) = -f(x) holds identically."""
+        mirrored = self.expression.subs(self.symbol, -self.symbol)
+        return bool(sp.simplify(mirrored + self.expression) == 0)
+
+    @cached_property
+    def slope_if_linear(self) -> float | None:
+        """Beta if the function is beta*x, else None."""
+        c = self.coefficients
+        if c is None or c.size > 2 or c[0] != 0.0:
+            return None
+        return float(c[1]) if c.size == 2 else 0.0
+
+
+def _without_deltas(expression: sp.Expr) -> sp.Expr:
+    """Drop the point masses that sympy writes for the derivative of a jump."""
+    zero = expression.replace(lambda e: isinstance(e, sp.DiracDelta), lambda e: sp.Integer(0))
+    return zero.doit()
+
+
+def _scalar(expression: sp.Expr, symbol: sp.Symbol) -> Callable[[float], float]:
+    return sp.lambdify(symbol, sp.Float(1.0) * expression, modules="math", cse=True)
+
+
+def _vectorised(expression: sp.Expr, symbol: sp.Symbol) -> Callable[[Any], Any]:
+    function = sp.lambdify(symbol, expression, modules=["scipy", "numpy"], cse=True)
+
+    def value(x: Any) -> NDArray[np.float64]:
+        x = np.asarray(x, dtype=float)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return np.broadcast_to(np.asarray(function(x), dtype=float), x.shape)
+
+    return value
+
+
+@lru_cache(maxsize=512)
+def _parse(text: str, variable: str, constants: tuple[tuple[str, float], ...]) -> Formula:
+    reader = _Reader(text, variable, dict(constants))
+    if len(text) > MAX_LENGTH:
+        raise reader.refuse(f"it has {len(text)} characters and at most {MAX_LENGTH} are read")
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise reader.refuse("it is not a formula") from None
+    expression = reader.read(tree.body, 0, 1.0)
+    if expression.has(sp.zoo, sp.nan, sp.oo, -sp.oo) or not expression.is_extended_real:
+        raise reader.refuse("it is not a finite real function")
+    return Formula(text, expression, reader.symbol)
+
+
+def parse_formula(
+    text: str, variable: str = "x", constants: Mapping[str, float] | None = None
+) -> Formula:
+    """Read a user's formula.
+
+    Parameters
+    ----------
+    text
+        The formula, for example ``"beta*sign(x)"``.
+    variable
+        Name of the variable.
+    constants
+        Numbers for the other names.
+
+    Raises
+    ------
+    HdicaError
+        If anything is outside the grammar; nothing of the text is evaluated then or ever.
+    """
+    return _parse(str(text), variable, tuple(sorted((constants or {}).items())))
+
+
+def constants_used(text: str, variable: str = "x") -> frozenset[str]:
+    """Names in a formula other than its variable, ``pi`` and the functions."""
+    if len(text) > MAX_LENGTH:
+        return frozenset()
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return frozenset()
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return frozenset(names - {variable, "pi", *FUNCTIONS})

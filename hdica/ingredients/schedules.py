@@ -1,0 +1,93 @@
+"""Step sizes: a number, or a function of the time t = k/n."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import parse_formula
+
+Array = NDArray[np.float64]
+ALLOWED = (
+    "a number > 0, a formula in t such as '0.1/(1 + t/50)', or "
+    "{steps: {times: [t1, ...], values: [tau0, tau1, ...]}}"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """A step size as a function of time.
+
+    Parameters
+    ----------
+    value
+        ``value(t)``: step size at the times ``t``, any shape.
+    constant
+        The step size if it never changes, else None.
+    breaks
+        Times at which it jumps.
+    """
+
+    value: Callable[[Array], Array]
+    constant: float | None
+    breaks: tuple[float, ...] = ()
+
+
+def _number(tau: float) -> Schedule:
+    if not (math.isfinite(tau) and tau > 0):
+        raise HdicaError(f"tau = {tau} is not allowed (a step size is a finite number > 0)")
+    return Schedule(lambda t: np.full(np.shape(t), tau), tau)
+
+
+def _steps(spec: Mapping[str, Any]) -> Schedule:
+    if not isinstance(spec, Mapping) or set(spec) != {"times", "values"}:
+        raise HdicaError(f"tau = {{steps: {spec!r}}} is not allowed (allowed: {ALLOWED})")
+    times, values = np.asarray(spec["times"], float), np.asarray(spec["values"], float)
+    if values.size != times.size + 1 or np.any(np.diff(times) <= 0) or np.any(times <= 0):
+        raise HdicaError(
+            f"tau: steps with times {times.tolist()} and {values.size} values is not allowed "
+            "(increasing times > 0 and one value more than times)"
+        )
+    if np.any(values <= 0) or not np.all(np.isfinite(values)):
+        raise HdicaError(f"tau: step values {values.tolist()} are not allowed (all > 0)")
+    return Schedule(
+        lambda t: values[np.searchsorted(times, t, side="right")], None, tuple(times.tolist())
+    )
+
+
+def make_schedule(spec: Any, constants: Mapping[str, float] | None = None) -> Schedule:
+    """The schedule that a study names.
+
+    Parameters
+    ----------
+    spec
+        A number, a formula in ``t``, or ``{"steps": {"times": ..., "values": ...}}``.
+    constants
+        Named numbers for the formula.
+
+    Raises
+    ------
+    HdicaError
+        If it is none of these, or the step size is not positive at every t in [0, 1e6] tried.
+    """
+    if isinstance(spec, int | float) and not isinstance(spec, bool):
+        return _number(float(spec))
+    if isinstance(spec, Mapping) and set(spec) == {"steps"}:
+        return _steps(spec["steps"])
+    if not isinstance(spec, str):
+        raise HdicaError(f"tau = {spec!r} is not allowed (allowed: {ALLOWED})")
+    formula = parse_formula(spec, "t", constants)
+    probe = np.concatenate([[0.0], np.geomspace(1e-3, 1e6, 200)])
+    tau = formula.value(probe)
+    if not np.all(np.isfinite(tau)) or np.any(tau <= 0):
+        bad = probe[~(np.isfinite(tau) & (tau > 0))][0]
+        raise HdicaError(f"tau = {spec!r} is not allowed (it is not positive at t = {bad:.4g})")
+    if formula.coefficients is not None and formula.coefficients.size == 1:
+        return _number(float(formula.coefficients[0]))
+    return Schedule(formula.value, None, formula.kinks)

@@ -1,0 +1,334 @@
+"""Sources: the laws of the non-Gaussian latent variable c, always mean 0 and variance 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from hdica.errors import HdicaError
+from hdica.ingredients.quadrature import (
+    Nodes,
+    density_nodes,
+    gaussian_nodes,
+    quantile_nodes,
+    uniform_nodes,
+)
+
+Array = NDArray[np.float64]
+Sampler = Callable[[np.random.Generator, int], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A standardised law.
+
+    Parameters
+    ----------
+    label
+        Short name for tables and plots.
+    sample
+        ``sample(rng, size)`` draws an array of shape (size,).
+    nodes
+        Discrete measure for expectations, accurate to about 1e-13 on smooth integrands.
+    moment
+        ``moment(k)`` is E c^k, ``inf`` where it does not exist.
+    symmetric
+        Whether -c has the same law.
+    broken
+        ``broken(points)``: nodes that also resolve functions which change abruptly at the
+        given points; None for laws on a few atoms, which need none.
+    """
+
+    label: str
+    sample: Sampler
+    nodes: Nodes = field(repr=False)
+    moment: Callable[[int], float] = field(repr=False)
+    symmetric: bool
+    broken: Callable[[tuple[float, ...]], Nodes] | None = field(default=None, repr=False)
+
+
+def _by_density(
+    density: Callable[[Array], Array], low: float, high: float, smooth: bool = True
+) -> Callable[[tuple[float, ...]], Nodes]:
+    """Nodes of a density cut at given points (and at 0, if it is not smooth there)."""
+
+    def nodes(points: tuple[float, ...] = ()) -> Nodes:
+        cuts = {p for p in points if low < p < high} | (set() if smooth else {0.0})
+        return density_nodes(density, low, high, tuple(sorted(cuts)))
+
+    return nodes
+
+
+def _double_factorial(k: int) -> float:
+    return math.prod(range(k, 0, -2)) if k > 0 else 1.0
+
+
+def _rademacher() -> Source:
+    def sample(rng: np.random.Generator, size: int) -> Array:
+        return np.where(rng.integers(0, 2, size) == 1, 1.0, -1.0)
+
+    nodes = Nodes(np.array([-1.0, 1.0]), np.array([0.5, 0.5]))
+    return Source("rademacher", sample, nodes, lambda k: float(k % 2 == 0), True)
+
+
+def _uniform() -> Source:
+    r = math.sqrt(3.0)
+    return Source(
+        "uniform",
+        lambda rng, size: rng.uniform(-r, r, size),
+        uniform_nodes(-r, r, 96),
+        lambda k: 0.0 if k % 2 else r**k / (k + 1),
+        True,
+        _by_density(stats.uniform(-r, 2 * r).pdf, -r, r),
+    )
+
+
+def _laplace() -> Source:
+    b = math.sqrt(0.5)
+    nodes = _by_density(stats.laplace(scale=b).pdf, -math.inf, math.inf, smooth=False)
+    return Source(
+        "laplace",
+        lambda rng, size: rng.laplace(0.0, b, size),
+        nodes(()),
+        lambda k: 0.0 if k % 2 else math.factorial(k) * b**k,
+        True,
+        nodes,
+    )
+
+
+def _gaussian() -> Source:
+    return Source(
+        "gaussian",
+        lambda rng, size: rng.standard_normal(size),
+        gaussian_nodes(128),
+        lambda k: 0.0 if k % 2 else _double_factorial(k - 1),
+        True,
+        _by_density(stats.norm.pdf, -math.inf, math.inf),
+    )
+
+
+def _bernoulli_gaussian(p: float) -> Source:
+    if not 0 < p <= 1:
+        raise HdicaError(f"source: bernoulli_gaussian = {p} is not allowed (0 < p <= 1)")
+    scale = 1 / math.sqrt(p)
+    normal = gaussian_nodes(128)
+    nodes = Nodes(np.append(scale * normal.points, 0.0), np.append(p * normal.weights, 1 - p))
+
+    def sample(rng: np.random.Generator, size: int) -> Array:
+        active = rng.random(size) < p
+        return np.where(active, scale * rng.standard_normal(size), 0.0)
+
+    def moment(k: int) -> float:
+        if k == 0:
+            return 1.0
+        return 0.0 if k % 2 else p * scale**k * _double_factorial(k - 1)
+
+    spread = _by_density(stats.norm(scale=scale).pdf, -math.inf, math.inf)
+
+    def broken(points: tuple[float, ...]) -> Nodes:
+        active = spread(points)
+        return Nodes(np.append(active.points, 0.0), np.append(p * active.weights, 1 - p))
+
+    return Source(f"bernoulli_gaussian({p:g})", sample, nodes, moment, True, broken)
+
+
+def _student(nu: float) -> Source:
+    if not nu > 2:
+        raise HdicaError(f"source: student = {nu} is not allowed (nu > 2, for unit variance)")
+    scale = math.sqrt((nu - 2) / nu)
+    nodes = _by_density(stats.t(nu, scale=scale).pdf, -math.inf, math.inf)
+
+    def moment(k: int) -> float:
+        if k >= nu:
+            return math.inf
+        if k % 2:
+            return 0.0
+        return math.prod((nu - 2) * (2 * i - 1) / (nu - 2 * i) for i in range(1, k // 2 + 1))
+
+    return Source(
+        f"student({nu:g})",
+        lambda rng, size: scale * rng.standard_t(nu, size),
+        nodes((0.0,)),
+        moment,
+        True,
+        nodes,
+    )
+
+
+def _chi2(k: float) -> Source:
+    if not k > 0:
+        raise HdicaError(f"source: chi2 = {k} is not allowed (degrees of freedom k > 0)")
+    shift, scale = k, 1 / math.sqrt(2 * k)
+    raw = _by_density(stats.chi2(k).pdf, 0.0, math.inf)
+
+    def broken(points: tuple[float, ...] = ()) -> Nodes:
+        nodes = raw(tuple(p / scale + shift for p in points))
+        return Nodes((nodes.points - shift) * scale, nodes.weights)
+
+    cumulants = [2.0 ** (i - 1) * math.factorial(i - 1) * k * scale**i for i in range(1, 65)]
+    cumulants[0] = 0.0
+
+    def moment(j: int) -> float:
+        # From the cumulants of the standardised law, all of one sign: nothing cancels.
+        m = [1.0]
+        for order in range(1, j + 1):
+            terms = (
+                math.comb(order - 1, i - 1) * cumulants[i - 1] * m[order - i]
+                for i in range(2, order + 1)
+            )
+            m.append(math.fsum(terms))
+        return m[j]
+
+    def sample(rng: np.random.Generator, size: int) -> Array:
+        return (rng.chisquare(k, size) - shift) * scale
+
+    return Source(f"chi2({k:g})", sample, broken(), moment, False, broken)
+
+
+def _discrete(values: list[float], weights: list[float] | None = None) -> Source:
+    x = np.asarray(values, dtype=float)
+    w = np.full(x.size, 1.0) if weights is None else np.asarray(weights, dtype=float)
+    if x.ndim != 1 or x.size < 2 or w.shape != x.shape or not np.all(np.isfinite(x)):
+        raise HdicaError("source: discrete needs as many weights as values, at least two of each")
+    if np.any(w <= 0) or not np.isfinite(w.sum()):
+        raise HdicaError(f"source: discrete weights {weights} are not allowed (all above zero)")
+    w = w / w.sum()
+    mean = w @ x
+    sd = math.sqrt(w @ (x - mean) ** 2)
+    if sd == 0:
+        raise HdicaError(f"source: discrete values {values} are not allowed (they must differ)")
+    z = (x - mean) / sd
+    edges = np.cumsum(w)[:-1]
+    symmetric = all(abs(w @ z**k) < 1e-12 for k in range(1, 2 * z.size, 2))
+    return Source(
+        "discrete",
+        lambda rng, size: z[np.searchsorted(edges, rng.random(size), side="right")],
+        Nodes(z, w),
+        lambda k: float(w @ z**k),
+        symmetric,
+    )
+
+
+def _scipy(name: str, **shape: float) -> Source:
+    law = getattr(stats, name, None)
+    if not isinstance(law, stats.rv_continuous):
+        raise HdicaError(
+            f"source: scipy = {name!r} is not allowed (a continuous law of scipy.stats, "
+            "such as 'arcsine' or 'gamma')"
+        )
+    try:
+        frozen = law(**shape)
+        mean, var = (float(v) for v in frozen.stats(moments="mv"))
+    except TypeError as exc:
+        raise HdicaError(f"source: scipy {name!r} with {shape} is not allowed ({exc})") from None
+    if not (math.isfinite(mean) and math.isfinite(var) and var > 0):
+        raise HdicaError(
+            f"source: scipy {name!r} with {shape} is not allowed "
+            "(it needs a finite mean and a finite, positive variance)"
+        )
+    sd = math.sqrt(var)
+    raw = quantile_nodes(frozen.ppf, frozen.isf)
+    nodes = Nodes((raw.points - mean) / sd, raw.weights)
+    _check_nodes(nodes, name)
+
+    def moment(k: int) -> float:
+        if not math.isfinite(float(frozen.moment(k))):
+            return math.inf
+        return float(nodes.mean(nodes.points**k))
+
+    def broken(points: tuple[float, ...]) -> Nodes:
+        middle = (float(frozen.median()), *(p * sd + mean for p in points))
+        low, high = (float(v) for v in frozen.support())
+        cut = _by_density(frozen.pdf, low, high)(middle)
+        return Nodes((cut.points - mean) / sd, cut.weights)
+
+    def sample(rng: np.random.Generator, size: int) -> Array:
+        return np.asarray((frozen.rvs(size=size, random_state=rng) - mean) / sd, dtype=float)
+
+    symmetric = all(abs(nodes.mean(nodes.points**k)) < 1e-9 for k in (1, 3, 5))
+    return Source(f"scipy {name}", sample, nodes, moment, symmetric, broken)
+
+
+def _check_nodes(nodes: Nodes, name: str) -> None:
+    """A law whose density the quadrature cannot follow is refused, not integrated wrongly."""
+    error = max(abs(float(nodes.mean(nodes.points))), abs(float(nodes.mean(nodes.points**2)) - 1))
+    if not error < 1e-8:
+        raise HdicaError(
+            f"source: scipy = {name!r} is not allowed (its density cannot be integrated "
+            f"accurately: mean and variance are off by {error:.1e})"
+        )
+
+
+_NAMED: dict[str, Callable[[], Source]] = {
+    "rademacher": _rademacher,
+    "uniform": _uniform,
+    "laplace": _laplace,
+    "gaussian": _gaussian,
+}
+_WITH_NUMBER: dict[str, Callable[[float], Source]] = {
+    "bernoulli_gaussian": _bernoulli_gaussian,
+    "student": _student,
+    "chi2": _chi2,
+}
+ALLOWED = (
+    ", ".join(_NAMED)
+    + ", {bernoulli_gaussian: p}, {student: nu}, {chi2: k}, "
+    + "{scipy: name, ...} or {discrete: {values, weights}}"
+)
+
+
+def make_source(spec: str | dict[str, Any]) -> Source:
+    """The source that a study names.
+
+    Parameters
+    ----------
+    spec
+        ``"rademacher"``, ``"uniform"``, ``"laplace"``, ``"gaussian"``,
+        ``{"bernoulli_gaussian": p}``, ``{"student": nu}``, ``{"chi2": k}``,
+        ``{"scipy": name, shape...}`` or ``{"discrete": {"values": ..., "weights": ...}}``.
+
+    Raises
+    ------
+    HdicaError
+        If it is none of these, or a number in it is out of range.
+    """
+    if isinstance(spec, str):
+        if spec not in _NAMED:
+            raise HdicaError(f"source: {spec!r} is not known (allowed: {ALLOWED})")
+        return _named(spec)
+    return _from_mapping(spec)
+
+
+@lru_cache(maxsize=64)
+def _named(name: str) -> Source:
+    return _NAMED[name]()
+
+
+@lru_cache(maxsize=64)
+def _numbered(name: str, value: float) -> Source:
+    return _WITH_NUMBER[name](value)
+
+
+@lru_cache(maxsize=64)
+def _scipy_cached(name: str, shape: tuple[tuple[str, float], ...]) -> Source:
+    return _scipy(name, **dict(shape))
+
+
+def _from_mapping(spec: dict[str, Any]) -> Source:
+    if "scipy" in spec:
+        shape = {k: float(v) for k, v in spec.items() if k != "scipy"}
+        return _scipy_cached(str(spec["scipy"]), tuple(sorted(shape.items())))
+    if len(spec) == 1:
+        ((name, value),) = spec.items()
+        if name in _WITH_NUMBER and isinstance(value, int | float):
+            return _numbered(name, float(value))
+        if name == "discrete" and isinstance(value, dict) and set(value) <= {"values", "weights"}:
+            return _discrete(value.get("values", []), value.get("weights"))
+    raise HdicaError(f"source: {spec!r} is not known (allowed: {ALLOWED})")

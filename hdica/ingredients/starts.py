@@ -1,0 +1,134 @@
+"""Starts: the law of the estimate x at t = 0 given the feature, with |x|^2 = n."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.priors import Prior
+
+Array = NDArray[np.float64]
+ALLOWED = (
+    "{overlap: Q0} with -1 <= Q0 <= 1, {overlap: Q0, exact: true}, or "
+    "{normal: {mean: m, var: v}} with v >= 0"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where a rule begins.
+
+    Parameters
+    ----------
+    label
+        Short name for tables and plots.
+    estimate
+        ``estimate(rng, xi)``: x of shape (n,), |x|^2 = n, given the feature xi.
+    overlap
+        ``overlap(prior)``: Q at t = 0 in the limit n -> infinity.
+    spread
+        ``spread(prior)``: n times the variance of Q at t = 0 as n -> infinity.
+    conditional
+        ``(a, v)`` by ``conditional(prior, xi)``: mean and variance of x_i given xi_i in the limit.
+    """
+
+    label: str
+    estimate: Callable[[np.random.Generator, Array], Array]
+    overlap: Callable[[Prior], float]
+    spread: Callable[[Prior], float]
+    conditional: Callable[[Prior, Array], tuple[Array, Array]]
+
+
+def _on_sphere(x: Array) -> Array:
+    return np.asarray(x * math.sqrt(x.size / float(x @ x)))
+
+
+def _overlap(q0: float, exact: bool) -> Start:
+    rest = math.sqrt(1 - q0 * q0)
+
+    def sampled(rng: np.random.Generator, xi: Array) -> Array:
+        return _on_sphere(q0 * xi + rest * rng.standard_normal(xi.size))
+
+    def rotated(rng: np.random.Generator, xi: Array) -> Array:
+        z = rng.standard_normal(xi.size)
+        z -= xi * (float(xi @ z) / xi.size)
+        return q0 * xi + rest * _on_sphere(z)
+
+    return Start(
+        f"Q0 = {q0:g}",
+        rotated if exact else sampled,
+        lambda prior: q0,
+        # The noise along xi, and the length of z, each move Q at order n^-1/2.
+        lambda prior: 0.0 if exact else rest**6 + q0**2 * rest**4 / 2,
+        lambda prior, xi: (q0 * xi, np.full(np.shape(xi), rest**2)),
+    )
+
+
+def _normal(mean: float, var: float) -> Start:
+    norm = mean**2 + var
+
+    def estimate(rng: np.random.Generator, xi: Array) -> Array:
+        return _on_sphere(mean + math.sqrt(var) * rng.standard_normal(xi.size))
+
+    def overlap(prior: Prior) -> float:
+        return mean * float(prior.nodes.mean(prior.nodes.points)) / math.sqrt(norm)
+
+    def spread(prior: Prior) -> float:
+        q, m, v = overlap(prior), mean / math.sqrt(norm), var / norm
+        # delta Q = <xi g> - Q (<x g>), g = sqrt(v) z: xi and x = m + g are the two directions.
+        first = float(prior.nodes.mean(prior.nodes.points))
+        drawn = m * m if prior.random else 0.0
+        return drawn + v - 2 * q * m * v * first + q * q * (m * m * v + v * v / 2)
+
+    return Start(
+        f"normal({mean:g}, {var:g})",
+        estimate,
+        overlap,
+        spread,
+        lambda prior, xi: (
+            np.full(np.shape(xi), mean / math.sqrt(norm)),
+            np.full(np.shape(xi), var / norm),
+        ),
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def make_start(spec: Mapping[str, Any]) -> Start:
+    """The start that a study names.
+
+    Parameters
+    ----------
+    spec
+        ``{"overlap": Q0}``: x = Q0 xi + sqrt(1 - Q0^2) z with z standard normal, then
+        |x|^2 = n, so that Q fluctuates about Q0 by O(n^-1/2); with ``"exact": True`` z is
+        orthogonal to xi and Q = Q0 at every n. ``{"normal": {"mean": m, "var": v}}``: x_i
+        independent of xi, then |x|^2 = n.
+
+    Raises
+    ------
+    HdicaError
+        If it is neither, or a number in it is out of range.
+    """
+    if isinstance(spec, Mapping) and "overlap" in spec and set(spec) <= {"overlap", "exact"}:
+        q0, exact = spec["overlap"], spec.get("exact", False)
+        if not _is_number(q0) or abs(q0) > 1:
+            raise HdicaError(f"start: overlap = {q0!r} is not allowed (-1 <= Q0 <= 1)")
+        if not isinstance(exact, bool):
+            raise HdicaError(f"start: exact = {exact!r} is not allowed (true or false)")
+        return _overlap(float(q0), exact)
+    if isinstance(spec, Mapping) and set(spec) == {"normal"}:
+        law = spec["normal"]
+        if isinstance(law, Mapping) and set(law) == {"mean", "var"}:
+            mean, var = law["mean"], law["var"]
+            if _is_number(mean) and _is_number(var) and var >= 0 and mean**2 + var > 0:
+                return _normal(float(mean), float(var))
+    raise HdicaError(f"start: {spec!r} is not known (allowed: {ALLOWED})")

@@ -1,0 +1,1 @@
+"""The limit n -> infinity: averages, ordinary differential equations, fixed points."""

@@ -1,0 +1,164 @@
+"""Limits closed in the overlap alone: dQ/dt = tau D1(Q) + tau^2 D2(Q)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numba
+import numpy as np
+from numpy.polynomial import Chebyshev
+from numpy.typing import NDArray
+from scipy.integrate import solve_ivp
+
+from hdica.errors import HdicaError
+from hdica.ingredients.schedules import Schedule
+from hdica.limits.series import clenshaw
+
+Array = NDArray[np.float64]
+TOLERANCE = 1e-10
+REFINED = 1e-12
+CONTROL = 1.02
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """Drift and fluctuation of one overlap, expanded in the step size.
+
+    Parameters
+    ----------
+    learning, loss
+        D1 and D2 of dQ/dt = tau D1(Q) + tau^2 D2(Q), on [-1, 1].
+    noise
+        V2, V3, V4 of the step variance n Var = tau^2 V2 + tau^3 V3 + tau^4 V4 (central limit
+        theorem about the limit), or None where it is infinite.
+    """
+
+    learning: Chebyshev
+    loss: Chebyshev
+    noise: tuple[Chebyshev, Chebyshev, Chebyshev] | None
+
+    def at(self, q: Array, tau: float) -> Array:
+        """dQ/dt at overlaps ``q`` for a constant step size."""
+        return np.asarray(tau * self.learning(q) + tau**2 * self.loss(q))
+
+
+@dataclass(frozen=True)
+class OverlapPath:
+    """The limit at the asked times, each array of shape (T,).
+
+    Parameters
+    ----------
+    q
+        Overlap.
+    error
+        Difference to a run with a hundredfold finer tolerance, plus that tolerance.
+    control
+        The same limit with its drift wrong by 2 %: what a comparison must be able to reject.
+    spread
+        Limit of sqrt(n) times the standard deviation of Q; NaN if it is infinite.
+    """
+
+    q: Array
+    error: Array
+    control: Array
+    spread: Array
+
+
+@numba.njit(
+    "void(float64, float64[::1], float64, float64[::1], float64[::1], float64[::1],"
+    "float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])",
+    cache=True,
+)
+def _rhs(tau, y, factor, d1, d2, s1, s2, v2, v3, v4, out):  # type: ignore[no-untyped-def]
+    q = min(1.0, max(-1.0, y[0]))
+    out[0] = factor * (tau * clenshaw(d1, q) + tau**2 * clenshaw(d2, q))
+    slope = tau * clenshaw(s1, q) + tau**2 * clenshaw(s2, q)
+    noise = tau**2 * clenshaw(v2, q) + tau**3 * clenshaw(v3, q) + tau**4 * clenshaw(v4, q)
+    out[1] = 2 * slope * y[1] + noise
+
+
+def _coefficients(drift: Drift) -> tuple[Array, ...]:
+    zero = Chebyshev([0.0])
+    noise = drift.noise or (zero, zero, zero)
+    series = (drift.learning, drift.loss, drift.learning.deriv(), drift.loss.deriv(), *noise)
+    return tuple(np.ascontiguousarray(s.coef, dtype=float) for s in series)
+
+
+def _pieces(times: Array, schedule: Schedule) -> Array:
+    """Start, jumps of the step size and end: the solver must not step across a jump."""
+    inner = [t for t in schedule.breaks if 0 < t < times[-1]]
+    return np.array([0.0, *inner, float(times[-1])])
+
+
+def _integrate(
+    drift: Drift,
+    schedule: Schedule,
+    q0: float,
+    spread0: float,
+    times: Array,
+    tolerance: float,
+    factor: float = 1.0,
+) -> Array:
+    """Q and n Var(Q) at ``times``, shape (2, T)."""
+    coefficients = _coefficients(drift)
+    out = np.empty(2)
+
+    def rhs_at(low: float, high: float) -> Callable[[float, Array], Array]:
+        # Inside a piece the step size is that of the open interval, also at its ends.
+        margin = 1e-12 * max(1.0, high)
+
+        def rhs(t: float, y: Array) -> Array:
+            inside = min(max(t, low), high - margin)
+            tau = schedule.constant or float(schedule.value(np.array(inside)))
+            _rhs(tau, y, factor, *coefficients, out)
+            return out.copy()
+
+        return rhs
+
+    state = np.array([q0, spread0])
+    result = np.empty((2, times.size))
+    result[:, times <= 0.0] = state[:, None]
+    edges = _pieces(times, schedule)
+    for low, high in pairwise(edges):
+        if high <= low:
+            continue
+        solved = solve_ivp(
+            rhs_at(low, high),
+            (low, high),
+            state,
+            method="DOP853",
+            rtol=tolerance,
+            atol=tolerance,
+            dense_output=True,
+        )
+        if not solved.success:
+            raise HdicaError(f"the limit could not be integrated beyond t = {solved.t[-1]:.6g}")
+        inside = (times > low) & (times <= high)
+        result[:, inside] = solved.sol(times[inside])
+        state = solved.y[:, -1]
+    return result
+
+
+def solve(drift: Drift, schedule: Schedule, q0: float, spread0: float, times: Array) -> OverlapPath:
+    """Integrate the limit with error control (Dormand-Prince 8(5,3), dense output).
+
+    Parameters
+    ----------
+    drift
+        Right-hand side.
+    schedule
+        Step size tau(t); the integration restarts at its jumps.
+    q0, spread0
+        Q and n Var(Q) at t = 0.
+    times
+        Shape (T,), increasing, in samples per dimension.
+    """
+    fine = _integrate(drift, schedule, q0, spread0, times, REFINED)
+    coarse = _integrate(drift, schedule, q0, spread0, times, TOLERANCE)
+    wrong = _integrate(drift, schedule, q0, spread0, times, TOLERANCE, CONTROL)
+    spread = np.sqrt(np.maximum(fine[1], 0.0))
+    if drift.noise is None:
+        spread = np.full(times.size, np.nan)
+    return OverlapPath(fine[0], np.abs(fine[0] - coarse[0]) + REFINED, wrong[0], spread)

@@ -1,0 +1,103 @@
+"""Functions of the overlap on [-1, 1] as Chebyshev series, found once and evaluated fast."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numba
+import numpy as np
+from numpy.polynomial import Chebyshev
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+MAX_DEGREE = 1024
+
+
+@numba.njit("float64(float64[::1], float64)", cache=True)
+def clenshaw(coefficients, x):  # type: ignore[no-untyped-def]
+    """Value at ``x`` of a Chebyshev series (Clenshaw 1955)."""
+    high = 0.0
+    higher = 0.0
+    for k in range(coefficients.size - 1, 0, -1):
+        high, higher = coefficients[k] + 2.0 * x * high - higher, high
+    return coefficients[0] + x * high - higher
+
+
+def trimmed(series: Chebyshev, relative: float = 1e-15) -> Chebyshev:
+    """The series without trailing coefficients that are rounding errors of its largest."""
+    size = np.abs(series.coef)
+    kept = np.nonzero(size > relative * size.max())[0]
+    return Chebyshev(series.coef[: (kept[-1] + 1 if kept.size else 1)])
+
+
+def interpolate(function: Callable[[float], float], degree: int) -> Chebyshev:
+    """Chebyshev interpolant of a scalar function at ``degree + 1`` points of [-1, 1]."""
+    return Chebyshev.interpolate(lambda x: np.array([function(float(v)) for v in x]), degree)
+
+
+def adaptive(
+    function: Callable[[float], float], tolerance: float = 1e-13
+) -> tuple[Chebyshev, float]:
+    """Chebyshev series of a scalar function, its degree doubled until its tail is small.
+
+    Parameters
+    ----------
+    function
+        Scalar function on [-1, 1].
+    tolerance
+        Wanted size of the last coefficients relative to the largest.
+
+    Returns
+    -------
+    series
+        The interpolant.
+    tail
+        Largest of the last coefficients relative to the largest of all: the truncation error.
+    """
+    degree = 16
+    while True:
+        series = interpolate(function, degree)
+        size = np.abs(series.coef)
+        scale = size.max()
+        tail = float(size[-max(4, degree // 8) :].max() / scale) if scale > 0 else 0.0
+        # Interpolation noise grows slowly with the degree; below it more points add nothing.
+        if tail < tolerance * max(1.0, degree / 64) or degree >= MAX_DEGREE:
+            return trimmed(series), tail
+        degree *= 2
+
+
+def real_roots(series: Chebyshev) -> Array:
+    """Real roots in [-1, 1], each polished to rounding on the series itself.
+
+    Returns
+    -------
+    ndarray
+        Increasing; a double root within rounding may be missing or appear twice.
+    """
+    series = trimmed(series)
+    if series.degree() < 1:
+        return np.empty(0)
+    candidates = np.asarray(series.roots())
+    near = candidates[np.abs(candidates.imag) < 1e-7].real
+    near = np.sort(near[np.abs(near) <= 1 + 1e-12])
+    slope = series.deriv()
+    polished = [_newton(series, slope, float(x)) for x in near]
+    return np.array([x for x in polished if -1 <= x <= 1])
+
+
+def _newton(series: Chebyshev, slope: Chebyshev, x: float) -> float:
+    for _ in range(4):
+        rise = float(slope(x))
+        if rise == 0.0:
+            break
+        step = float(series(x)) / rise
+        if not abs(step) < 1e-6:
+            break
+        x -= step
+    return x
+
+
+def without_double_zero(series: Chebyshev) -> Chebyshev:
+    """The series divided by x^2, for a function known to vanish there to second order."""
+    quotient, _ = np.polynomial.chebyshev.chebdiv(series.coef, np.array([0.5, 0.0, 0.5]))
+    return Chebyshev(quotient)

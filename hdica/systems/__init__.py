@@ -1,0 +1,1 @@
+"""The problems, each with its mathematics and the ways to compute it."""
