@@ -71,7 +71,7 @@ def record(
                 source = draw_source(RUN)
             stop = min(offset + int(target - done), RUN)
             tau = schedule.value((done + np.arange(stop - offset)) / n)
-            made = advance(source[offset:stop], tau)
+            made = advance(source[offset:stop], contiguous(tau))
             done += made
             if made < stop - offset:
                 return recorded, f"the update was not finite at step {done} (t = {done / n:.6g})"
@@ -81,5 +81,5 @@ def record(
 
 
 def contiguous(values: Any) -> Array:
-    """Float64 array in C order, as the compiled kernels take it."""
-    return np.ascontiguousarray(values, dtype=float)
+    """Writable float64 array in C order, as the compiled kernels take it."""
+    return np.require(values, dtype=float, requirements=["C", "W"])

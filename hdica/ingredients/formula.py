@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -194,6 +195,13 @@ class Formula:
         return tuple(sorted(points))
 
     @cached_property
+    def undefined_at(self) -> float | None:
+        """A point of [-8, 8] where the function is not a real number, or None."""
+        x = np.linspace(-8, 8, 129)
+        bad = x[np.isnan(self.value(x))]
+        return float(bad[0]) if bad.size else None
+
+    @cached_property
     def is_zero(self) -> bool:
         """Whether it vanishes everywhere."""
         return bool(sp.expand(self.expression) == 0)
@@ -234,17 +242,26 @@ def _vectorised(expression: sp.Expr, symbol: sp.Symbol) -> Callable[[Any], Any]:
     return value
 
 
+def _tree(text: str) -> ast.Expression | None:
+    """Syntax tree of the text, or None if it is no expression; nothing is evaluated."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # such as "1if x": refused later, by name
+        try:
+            return ast.parse(text.strip(), mode="eval")
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            return None
+
+
 @lru_cache(maxsize=512)
 def _parse(text: str, variable: str, constants: tuple[tuple[str, float], ...]) -> Formula:
     reader = _Reader(text, variable, dict(constants))
     if len(text) > MAX_LENGTH:
         raise reader.refuse(f"it has {len(text)} characters and at most {MAX_LENGTH} are read")
-    try:
-        tree = ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise reader.refuse("it is not a formula") from None
+    tree = _tree(text)
+    if tree is None:
+        raise reader.refuse("it is not a formula")
     expression = reader.read(tree.body, 0, 1.0)
-    if expression.has(sp.zoo, sp.nan, sp.oo, -sp.oo) or not expression.is_extended_real:
+    if expression.has(sp.zoo, sp.nan, sp.oo, -sp.oo) or expression.is_extended_real is False:
         raise reader.refuse("it is not a finite real function")
     return Formula(text, expression, reader.symbol)
 
@@ -275,9 +292,8 @@ def constants_used(text: str, variable: str = "x") -> frozenset[str]:
     """Names in a formula other than its variable, ``pi`` and the functions."""
     if len(text) > MAX_LENGTH:
         return frozenset()
-    try:
-        tree = ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    tree = _tree(text)
+    if tree is None:
         return frozenset()
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return frozenset(names - {variable, "pi", *FUNCTIONS})

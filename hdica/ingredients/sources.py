@@ -72,7 +72,7 @@ def _double_factorial(k: int) -> float:
 
 def _rademacher() -> Source:
     def sample(rng: np.random.Generator, size: int) -> Array:
-        return np.where(rng.integers(0, 2, size) == 1, 1.0, -1.0)
+        return np.where(rng.integers(0, 2, size, dtype=np.int8) == 1, 1.0, -1.0)
 
     nodes = Nodes(np.array([-1.0, 1.0]), np.array([0.5, 0.5]))
     return Source("rademacher", sample, nodes, lambda k: float(k % 2 == 0), True)

@@ -104,9 +104,15 @@ class OnlineICA(BaseModel):
     @model_validator(mode="after")
     def _formulas(self) -> OnlineICA:
         make_schedule(self.tau, self.constants)
+        for name in ("nonlinearity", "regularizer"):
+            bad = formula(self, name).undefined_at
+            if bad is not None:
+                raise HdicaError(
+                    f"{name} = {getattr(self, name)!r} is not allowed (it is no real number "
+                    f"at x = {bad:g}; allowed are functions of every real x)"
+                )
         if formula(self, "nonlinearity").is_zero:
             raise HdicaError("nonlinearity = 0 is not allowed (nothing would be learned)")
-        _ = formula(self, "regularizer")
         return self
 
 
