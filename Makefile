@@ -1,0 +1,48 @@
+# make run    build .venv, then the studies of config/config.yaml (CORES=2 bounds the cores)
+# make test   build .venv, then the test suite (PYTEST="-k store" narrows it)
+# make lint   build .venv, then formatters, linters, types and import contracts
+# make lock   resolve pyproject.toml anew into requirements.lock (needs uv)
+
+PYTHON ?= python3
+CORES ?= all
+PYTEST ?=
+BIN := .venv/bin
+# The name carries what is installed, so a second call installs nothing and a changed lock does.
+STAMP := .venv/.installed-$(shell cat requirements.lock pyproject.toml | cksum | tr ' ' '-')
+
+.PHONY: env run test lint lock
+.DEFAULT_GOAL := env
+
+env: $(STAMP)
+
+$(STAMP):
+	@command -v "$(PYTHON)" >/dev/null || { \
+	  echo "hdica needs Python 3.11 or newer, and there is no $(PYTHON): install it or give PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "hdica needs Python 3.11 or newer, and $(PYTHON) is $$("$(PYTHON)" --version 2>&1): give PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "hdica needs the venv module of $(PYTHON): install it (on Debian and Ubuntu the package python3-venv)" >&2; exit 1; }
+	@echo "installing into .venv: a minute or two, once"
+	@"$(PYTHON)" -m venv .venv
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@rm -f .venv/.installed-*
+	@touch $@
+
+run: env
+	$(BIN)/snakemake --cores $(CORES)
+
+test: env
+	$(BIN)/python -m pytest $(PYTEST)
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile workflow
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/snakemake --lint
+
+lock:
+	uv pip compile pyproject.toml --extra build --extra test --extra lint --python-version 3.11 \
+	  --universal --generate-hashes --no-annotate --no-header --upgrade --output-file requirements.lock

@@ -1,0 +1,48 @@
+"""Everything a study asked to be analysed, as one tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import xarray as xr
+
+from hdica.analysis.convergence import convergence
+from hdica.analysis.flow import flow
+from hdica.analysis.phase import phase
+from hdica.analysis.reading import asked
+from hdica.analysis.runs import runs
+
+ANALYSES: dict[str, Callable[[xr.DataTree, Mapping[str, Any]], xr.Dataset]] = {
+    "convergence": convergence,
+    "phase": phase,
+    "flow": flow,
+}
+
+
+def aggregate(tree: xr.DataTree) -> xr.DataTree:
+    """Run the analyses that the study of a store asks for.
+
+    Parameters
+    ----------
+    tree
+        A published store.
+
+    Returns
+    -------
+    xarray.DataTree
+        Group ``runs`` always, and one group for each analysis asked for. The root carries
+        the store's attributes.
+
+    Raises
+    ------
+    HdicaError
+        If the store lacks what an analysis needs.
+    """
+    groups = {"runs": runs(tree)}
+    for name, analysis in ANALYSES.items():
+        settings = asked(tree, name)
+        if settings is not None:
+            groups[name] = analysis(tree, settings)
+    root = xr.Dataset(attrs=dict(tree.attrs))
+    return xr.DataTree.from_dict({"/": root, **groups})

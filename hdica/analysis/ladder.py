@@ -1,0 +1,76 @@
+"""Trajectories of one grid point at several dimensions n."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+MIN_SEEDS = 3
+"""Fewer seeds than this give no usable variance; such an n takes no part in any inference."""
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Finished runs of one grid point, by dimension.
+
+    Parameters
+    ----------
+    n
+        Dimensions, increasing, shape (N,).
+    runs
+        For each n the trajectories, shape (seeds, times); seeds may differ in number between n.
+    """
+
+    n: Array
+    runs: tuple[Array, ...]
+
+    @property
+    def counts(self) -> Array:
+        """Number of seeds, shape (N,)."""
+        return np.array([len(r) for r in self.runs], dtype=float)
+
+    @property
+    def means(self) -> Array:
+        """Mean over seeds, shape (N, times)."""
+        return np.array([r.mean(axis=0) for r in self.runs])
+
+    @property
+    def variances(self) -> Array:
+        """Unbiased variance over seeds, shape (N, times)."""
+        return np.array([r.var(axis=0, ddof=1) for r in self.runs])
+
+    @property
+    def weights(self) -> Array:
+        """Number of seeds times n, shape (N,): the inverse variance of a mean up to a factor.
+
+        The central limit theorem fixes the ratio of these weights beforehand. Estimated
+        variances would make them random, and a linear combination with random weights is
+        neither unbiased nor Student distributed.
+        """
+        return self.counts * self.n
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+    def above(self, index: int) -> Ladder:
+        """The ladder without its first ``index`` dimensions."""
+        return Ladder(self.n[index:], self.runs[index:])
+
+
+def ladder(values: Array, n: Array) -> Ladder:
+    """Sort out the usable runs.
+
+    Parameters
+    ----------
+    values
+        Shape (N, seeds, times), NaN where a point is not done.
+    n
+        Dimensions, shape (N,).
+    """
+    runs = [v[np.isfinite(v).all(axis=1)] for v in values]
+    usable = sorted((float(k), r) for k, r in zip(n, runs, strict=True) if len(r) >= MIN_SEEDS)
+    return Ladder(np.array([k for k, _ in usable]), tuple(r for _, r in usable))

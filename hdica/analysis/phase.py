@@ -1,0 +1,163 @@
+"""Where learning stops: steady overlap and success over two swept parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy import stats
+
+from hdica.analysis.describe import PHASE, described
+from hdica.analysis.reading import DIVERGED, DONE, finished, group, required
+from hdica.errors import HdicaError
+
+SUCCESS = 0.5
+"""Threshold on |overlap| at the last time above which a run has learned, unless set otherwise."""
+
+CONFIDENCE = 0.95
+EDGE = 0.05
+"""A threshold is estimated only where the success share leaves 0 and reaches 1 this closely."""
+
+
+def phase(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+    """Phase diagram of a study over two of its parameters.
+
+    Parameters
+    ----------
+    tree
+        A published store. Groups ``fixed_points`` and ``critical``, if present, give the
+        theoretical boundary and the critical value.
+    settings
+        ``simulation`` (a method), ``x`` and ``y`` (swept parameters), ``variable`` (default
+        ``"Q"``), ``limit`` (a method, optional), ``success`` (threshold on the absolute value
+        at the last time, default 0.5).
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``x``, ``y``, further swept parameters and ``n``: overlap at the last time, success
+        counts and shares with 95 % Wilson intervals, the limit's end and whether the majority
+        of seeds agrees with it; over ``x``: the boundary, and the start with even odds.
+
+    Raises
+    ------
+    HdicaError
+        If a setting, a method or a swept parameter is missing.
+    """
+    variable = str(settings.get("variable") or "Q")
+    threshold = float(settings["success"]) if settings.get("success") is not None else SUCCESS
+    data = group(tree, str(required(settings, "simulation", "phase")))
+    x, y = (str(required(settings, k, "phase")) for k in ("x", "y"))
+    for axis in (x, y):
+        if axis not in data["status"].dims:
+            raise HdicaError(f"analysis.phase: {axis!r} is not a swept parameter of the study")
+    final = finished(data, variable).isel(time=-1)
+    out = _outcomes(final, data["status"], threshold)
+    out = out.merge(_threshold(out, y))
+    if settings.get("limit"):
+        end = abs(finished(group(tree, str(settings["limit"])), variable).isel(time=-1))
+        out = out.merge(_against_limit(out, end.drop_vars("time"), threshold))
+    out = out.merge(_theory(tree, variable, x))
+    out.attrs = {"variable": variable, "x": x, "y": y, "success": threshold}
+    out.attrs["time"] = float(data["time"].values[-1])
+    own = [d for d in ("n", "transition") if d in out.dims]
+    return described(out.transpose(x, y, ..., *own), variable, PHASE)
+
+
+def _outcomes(final: xr.DataArray, status: xr.DataArray, threshold: float) -> xr.Dataset:
+    """Overlap and success over seeds."""
+    final = final.reset_coords(drop=True)
+    trials = final.notnull().sum("seed")
+    successes = (abs(final) > threshold).sum("seed")
+    low, high = xr.apply_ufunc(_wilson, successes, trials, output_core_dims=[[], []])
+    return xr.Dataset(
+        {
+            "overlap": abs(final).mean("seed"),
+            "signed": final.mean("seed"),
+            "successes": successes,
+            "trials": trials,
+            "diverged": (status == DIVERGED).sum("seed").reset_coords(drop=True),
+            "probability": (successes / trials).where(trials > 0),
+            "probability_low": low,
+            "probability_high": high,
+        }
+    )
+
+
+@cache
+def _interval(successes: int, trials: int) -> tuple[float, float]:
+    if trials == 0:
+        return np.nan, np.nan
+    found = stats.binomtest(successes, trials).proportion_ci(CONFIDENCE, method="wilson")
+    return float(found.low), float(found.high)
+
+
+def _wilson(successes: np.ndarray, trials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson intervals of whole arrays; equal counts are computed once."""
+    pairs = [_interval(int(s), int(t)) for s, t in zip(successes.flat, trials.flat, strict=True)]
+    ends = np.array(pairs, dtype=float).reshape(*np.shape(successes), 2)
+    return ends[..., 0], ends[..., 1]
+
+
+def _threshold(out: xr.Dataset, y: str) -> xr.Dataset:
+    """Start with even odds along ``y``, by Spearman and Karber.
+
+    The success share, read as a distribution function of a random threshold, has this mean; the
+    estimate needs no model of the share's shape. NaN where the share does not go from 0 to 1, or
+    where ``y`` is not a number.
+    """
+    share = out["probability"].sortby(y)
+    if share.sizes[y] < 3 or share[y].dtype.kind not in "fiu":
+        nothing = share.isel({y: 0}, drop=True) * np.nan
+        return xr.Dataset({"threshold": nothing, "threshold_se": nothing})
+    at = share[y].astype(float)
+    middle = (at + at.shift({y: -1})) / 2
+    mean = ((share.shift({y: -1}) - share) * middle).sum(y)
+    # d mean / d share_i = (y_{i-1} - y_{i+1}) / 2 at every inner i.
+    lever = ((at.shift({y: -1}) - at.shift({y: 1})) / 2).fillna(0.0)
+    variance = (share * (1 - share) / (out["trials"] - 1).clip(min=1) * lever**2).sum(y)
+    # Where within its cell a rise lies is unknown, evenly over the cell's width.
+    cell = ((share.shift({y: -1}) - share) * (at.shift({y: -1}) - at)) ** 2 / 12
+    variance = variance + cell.sum(y)
+    crosses = (
+        (share.isel({y: 0}) <= EDGE) & (share.isel({y: -1}) >= 1 - EDGE) & share.notnull().all(y)
+    )
+    return xr.Dataset(
+        {"threshold": mean.where(crosses), "threshold_se": (variance**0.5).where(crosses)}
+    )
+
+
+def _against_limit(out: xr.Dataset, end: xr.DataArray, threshold: float) -> xr.Dataset:
+    """The limit's end, and whether most seeds end on its side; an even split is half right."""
+    known = end.notnull() & out["probability"].notnull()
+    side = (end > threshold).astype(float)
+    right = xr.where(side > 0, out["probability"], 1 - out["probability"])
+    agreement = xr.where(right > 0.5, 1.0, xr.where(right == 0.5, 0.5, 0.0)).where(known)
+    cells = [d for d in agreement.dims if d != "n"]
+    return xr.Dataset(
+        {
+            "limit": end,
+            "limit_success": side.where(end.notnull()),
+            "agreement": agreement,
+            "agreement_share": agreement.mean(cells),
+        }
+    )
+
+
+def _theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
+    """Boundary from the unstable fixed points, and the critical values of ``x``."""
+    out: dict[str, xr.DataArray] = {}
+    if "fixed_points" in tree.children and x in tree["fixed_points"].dims:
+        fixed = group(tree, "fixed_points")
+        at, stable = fixed[variable], fixed["stable"]
+        done = fixed["status"] == DONE
+        out["boundary"] = at.where(done & (stable == 0) & (at > 1e-9)).min("fixed_point")
+        out["boundary_stable"] = at.where(done & (stable == 1) & (at > 1e-9)).max("fixed_point")
+    if "critical" in tree.children and x == "tau":
+        found = group(tree, "critical")
+        pairs = {"critical_value": "value", "critical_overlap": variable, "critical_error": "error"}
+        out |= {name: found[own] for name, own in pairs.items() if own in found}
+    return xr.Dataset(out).reset_coords(drop=True)

@@ -1,0 +1,41 @@
+"""What was run: points, outcomes and time by method."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.reading import DIVERGED, DONE, FAILED, PENDING, group
+
+COUNTS = {"done": DONE, "diverged": DIVERGED, "failed": FAILED, "pending": PENDING}
+
+
+def runs(tree: xr.DataTree) -> xr.Dataset:
+    """Account of a store over ``method``: points by outcome, processor seconds, n and seeds."""
+    methods = [name for name, node in tree.children.items() if "status" in node]
+    groups = [group(tree, name) for name in methods]
+    columns: dict[str, list[object]] = {
+        "accuracy": [str(g.attrs.get("accuracy", "")) for g in groups],
+        "equations": [str(g.attrs.get("equations", "")) for g in groups],
+        "kernel": [str(g.attrs.get("kernel", "")) for g in groups],
+        "points": [int(g["status"].size) for g in groups],
+        "cpu_seconds": [float(g["cpu_seconds"].sum()) for g in groups],
+        "n": [listed(g["n"].values) if "n" in g.dims else "" for g in groups],
+        "seeds": [int(g.sizes.get("seed", 0)) for g in groups],
+    }
+    for name, code in COUNTS.items():
+        columns[name] = [int((g["status"] == code).sum()) for g in groups]
+    out = xr.Dataset({k: ("method", np.array(v)) for k, v in columns.items()})
+    out = out.assign_coords(method=methods)
+    for name in columns:
+        out[name].attrs["long_name"] = name.replace("_", " ")
+    out["cpu_seconds"].attrs["units"] = "s"
+    return out
+
+
+def listed(values: np.ndarray) -> str:
+    """Whole numbers as text, separated by commas; a long list by its ends."""
+    texts = [str(int(v)) for v in values]
+    if len(texts) <= 12:
+        return ", ".join(texts)
+    return f"{texts[0]}, {texts[1]}, …, {texts[-1]} ({len(texts)})"

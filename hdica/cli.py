@@ -1,0 +1,339 @@
+"""The command line: one command a question, one sentence an error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hdica.errors import HdicaError
+
+if TYPE_CHECKING:
+    from hdica.sweep.study import Study
+
+USAGE, INCOMPLETE, DAMAGED = 2, 1, 3
+# The public names of these exceptions moved between releases of typer; what they are did not.
+CommandError: type[Exception] = typer.BadParameter.__mro__[2]
+
+app = typer.Typer(
+    name="hdica",
+    help="High-dimensional dynamics of online learning: exact simulation, its limit, the distance.",
+    epilog="Example: hdica run config/studies/tiny.yaml --workers 2",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="Study file, *.yaml.")]
+Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="Published store, *.zarr.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="RESULTS.zarr", help="Default: results/<study>.zarr."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes.")]
+
+
+def _say(text: str) -> None:
+    typer.echo(text)
+
+
+def _note(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _json(content: Any) -> None:
+    _say(json.dumps(content, indent=1))
+
+
+def _load(path: Path, out: Path | None) -> tuple[Study, Path]:
+    from hdica.sweep.paths import results_path
+    from hdica.sweep.study import load_study
+
+    study = load_study(path)
+    return study, results_path(out or Path("results") / f"{study.study}.zarr")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from hdica.sweep.provenance import hdica_version
+
+        _say(hdica_version() or "unknown")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        _note(context.get_help())
+        raise typer.Exit(USAGE)
+
+
+@app.command(epilog="Example: hdica validate config/studies/tiny.yaml")
+def validate(study: StudyFile) -> None:
+    """Check a study file without running anything."""
+    from hdica.sweep.study import load_study, point_count
+
+    found = load_study(study)
+    _say(f"{found.study} is valid: {len(found.methods)} methods, {point_count(found)} points")
+
+
+@app.command(epilog="Example: hdica plan config/studies/tiny.yaml --workers 2")
+def plan(study: StudyFile, out: Out = None, workers: Workers = 1, as_json: Json = False) -> None:
+    """Show points, cost and size before anything runs."""
+    from hdica.sweep.plan import plan as make_plan
+    from hdica.sweep.tables import plan_table
+
+    loaded, target = _load(study, out)
+    made = make_plan(loaded, target, workers)
+    if as_json:
+        _json(made.as_dict())
+    else:
+        plan_table(made, workers)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    index, _, count = text.partition("/")
+    if not (index.isdigit() and count.isdigit() and int(index) < int(count)):
+        raise HdicaError(f"--shard {text!r} is not allowed (i/m with 0 <= i < m, for example 0/4)")
+    return int(index), int(count)
+
+
+@app.command(
+    epilog="Example: hdica run config/studies/tiny.yaml --workers 2 --out results/tiny.zarr"
+)
+def run(
+    study: StudyFile,
+    out: Out = None,
+    workers: Workers = 1,
+    shard: Annotated[
+        str, typer.Option(metavar="I/M", help="Compute part I of M only, and do not publish.")
+    ] = "0/1",
+    address: Annotated[str, typer.Option(help="Address of a running Dask scheduler.")] = "",
+    scheduler_file: Annotated[str, typer.Option(help="File that a Dask scheduler wrote.")] = "",
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Compute failed points again.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Compute what is pending and publish it.
+
+    It may be killed at any moment: the next call goes on.
+    """
+    from hdica.sweep.cluster import cluster_settings
+    from hdica.sweep.runner import run as run_study
+
+    part = _shard(shard)
+    loaded, target = _load(study, out)
+    settings = cluster_settings(
+        {"workers": workers, "address": address, "scheduler_file": scheduler_file}
+    )
+    progress = False if quiet else None
+    summary = run_study(
+        loaded, target, shard=part, cluster=settings, progress=progress, retry_failed=retry_failed
+    )
+    failed = summary.counts["failed"]
+    if part == (0, 1):
+        failed = _publish(loaded, target, quiet)
+    if summary.lost:
+        raise Incomplete(
+            f"{summary.pending} points are pending; a rerun computes them ({summary.lost[0]})"
+        )
+    if failed:
+        raise Incomplete(
+            f"{failed} points failed; their reasons are in the variable 'reason' of {target} "
+            "(--retry-failed computes them again)"
+        )
+
+
+class Incomplete(HdicaError):
+    """Something is missing that a rerun can bring."""
+
+
+def _publish(study: Study, out: Path, quiet: bool = False) -> int:
+    """Publish if there is anything new; returns how many points failed."""
+    from hdica.sweep.manifest import read_manifest
+    from hdica.sweep.publish import is_current
+    from hdica.sweep.publish import publish as publish_study
+
+    current = is_current(study, out)
+    manifest = (read_manifest(out) if current else None) or publish_study(study, out)
+    counts = manifest["counts"].values()
+    if not quiet:
+        points = sum(sum(c.values()) for c in counts)
+        _note(f"{out} {'is up to date' if current else 'is published'}: {points} points")
+        diverged = sum(c["diverged"] for c in counts)
+        if diverged:
+            _note(f"{diverged} points diverged; when and why is in the variable 'reason'")
+    return sum(c["failed"] for c in counts)
+
+
+@app.command(epilog="Example: hdica publish config/studies/tiny.yaml (after runs with --shard)")
+def publish(study: StudyFile, out: Out = None) -> None:
+    """Publish what is computed, computing nothing."""
+    loaded, target = _load(study, out)
+    _publish(loaded, target)
+
+
+@app.command(epilog="Example: hdica status results/tiny.zarr")
+def status(results: Results, as_json: Json = False) -> None:
+    """Show what is there, also while a run goes on."""
+    from hdica.sweep.status import status as find_status
+    from hdica.sweep.tables import status_table
+
+    found = find_status(results)
+    if as_json:
+        _json(found.as_dict())
+    else:
+        status_table(found)
+
+
+@app.command(epilog="Example: hdica verify results/tiny.zarr")
+def verify(results: Results, as_json: Json = False) -> None:
+    """Compare every file with its digest.
+
+    Exit status 0: whole, 1: incomplete, 3: damaged.
+    """
+    from hdica.sweep.integrity import verify as check
+
+    verdict = check(results)
+    if as_json:
+        _json(verdict.as_dict())
+    else:
+        for sentence in (*verdict.damaged, *verdict.incomplete):
+            _note(sentence)
+        _say(f"{results} is {verdict.word}: {verdict.points} points, {verdict.files} files checked")
+    raise typer.Exit(verdict.code)
+
+
+@app.command(epilog="Example: hdica repair results/tiny.zarr")
+def repair(results: Results) -> None:
+    """Make damaged points pending; the next run restores them."""
+    from hdica.sweep.repair import repair as mend
+
+    done = mend(results)
+    for sentence in done:
+        _note(sentence)
+    _say(f"{len(done)} repairs; hdica run restores the points" if done else "nothing is damaged")
+
+
+@app.command(epilog="Example: hdica query results/tiny.zarr --sel tau=0.05 --sel n=400 --to csv")
+def query(
+    results: Results,
+    sel: Annotated[
+        list[str] | None,
+        typer.Option("--sel", metavar="DIM=VALUE", help="Also DIM=V1,V2 and DIM=LOW:HIGH."),
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="Default: the first that fits.")] = None,
+    var: Annotated[list[str] | None, typer.Option("--var", help="Default: the outputs.")] = None,
+    mean: Annotated[
+        list[str] | None,
+        typer.Option("--mean", metavar="DIM", help="Average over DIM; a table does it over seeds."),
+    ] = None,
+    nearest: Annotated[
+        bool, typer.Option("--nearest", help="Take the closest coordinate.")
+    ] = False,
+    to: Annotated[str, typer.Option(metavar="csv|json|netcdf|-", help="- is a table.")] = "-",
+    out: Annotated[Path | None, typer.Option("--out", help="Write to this file.")] = None,
+) -> None:
+    """Print or write selected results.
+
+    A table averages over seeds; csv, json and netcdf hold every seed. --sel seed=0: shows all.
+    """
+    from hdica.sweep import query as questions
+    from hdica.sweep.export import export
+    from hdica.sweep.results import open_results
+
+    if to not in ("csv", "json", "netcdf", "-"):
+        raise HdicaError(f"--to {to!r} is not allowed (csv, json, netcdf or -)")
+    tree = open_results(results)
+    selection = questions.parse_selection(sel or [])
+    chosen = questions.choose_method(tree, list(selection), method)
+    over = list(mean or [])
+    if to == "-" and not over and "seed" not in selection and "seed" in tree[chosen].dims:
+        over = ["seed"]
+    found = questions.query(tree, selection, chosen, var or (), over, nearest)
+    order = questions.dim_order(tree, chosen)
+    title = f"{chosen}, mean over {', '.join(over)}" if over else chosen
+    export(found, to, out, order, title)
+    unfinished = questions.unfinished(tree, selection, chosen, nearest)
+    if unfinished:
+        _note(f"of these points {unfinished} (they have no value, or none at the end)")
+    others = [m for m in questions.methods(tree) if m != chosen]
+    if to == "-" and method is None and others:
+        _note(f"other methods: {', '.join(others)} (choose with --method)")
+
+
+@app.command(epilog="Example: hdica report results/tiny.zarr --out results/tiny")
+def report(
+    results: Results,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Default: RESULTS without .zarr.")
+    ] = None,
+) -> None:
+    """Write report.html, figures and aggregated data."""
+    from hdica.report import write
+    from hdica.sweep.results import existing
+
+    root = existing(results)
+    for path in write(root, out or root.with_suffix("")):
+        _say(str(path))
+
+
+def call(arguments: list[str]) -> int:
+    """Run the command line and return its exit status; errors are one sentence on stderr.
+
+    Parameters
+    ----------
+    arguments
+        What follows ``hdica`` on the command line.
+
+    Returns
+    -------
+    int
+        0 fine, 1 incomplete, 2 wrong usage or input, 3 damaged.
+    """
+    try:
+        code = app(arguments, prog_name="hdica", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except (typer.Abort, KeyboardInterrupt):
+        return _sentence("interrupted; what was committed is kept", 130)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone, as with | head: nothing is left to say
+        return 0
+    except Incomplete as exc:
+        return _sentence(str(exc), INCOMPLETE)
+    except HdicaError as exc:
+        return _sentence(str(exc), DAMAGED if _is_damage(exc) else USAGE)
+    except CommandError as exc:
+        return _sentence(getattr(exc, "format_message", exc.__str__)(), USAGE)
+    except OSError as exc:
+        where = f" ({exc.filename})" if exc.filename else ""
+        return _sentence(f"{exc.strerror or exc}{where}", USAGE)
+
+
+def _is_damage(exc: HdicaError) -> bool:
+    from hdica.sweep.paths import DamageError
+
+    return isinstance(exc, DamageError)
+
+
+def _sentence(text: str, code: int) -> int:
+    _note(f"hdica: {' '.join(text.split())}")
+    return code
+
+
+def main() -> None:
+    """Entry point of the ``hdica`` command."""
+    sys.exit(call(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Which grid points a figure shows when it cannot show all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+MOST = 6
+"""No figure shows more grid points than this."""
+
+Point = dict[str, Any]
+
+
+def spread(count: int, most: int = MOST) -> list[int]:
+    """At most ``most`` indices out of ``count``, evenly from the first to the last."""
+    if count <= most:
+        return list(range(count))
+    return [int(i) for i in np.unique(np.round(np.linspace(0, count - 1, most)).astype(int))]
+
+
+def points(data: xr.Dataset, dims: Sequence[str]) -> list[Point]:
+    """All combinations of coordinates over ``dims``."""
+    axes = [data[d].values for d in dims]
+    return [
+        {d: v.item() if isinstance(v, np.generic) else v for d, v in zip(dims, c, strict=True)}
+        for c in product(*axes)
+    ]
+
+
+def shown(data: xr.Dataset, dims: Sequence[str], most: int = MOST) -> list[Point]:
+    """Grid points for a figure: first every value of the last axis that fits, evenly."""
+    if not dims:
+        return [{}]
+    inner = spread(data.sizes[dims[-1]], 3 if len(dims) > 1 else most)
+    outer = points(data, dims[:-1])
+    kept = [outer[i] for i in spread(len(outer), max(most // len(inner), 1))]
+    last = points(data, dims[-1:])
+    return [{**o, **last[i]} for o in kept for i in inner]
+
+
+def grouped(chosen: Iterable[Point], inner: str | None) -> list[tuple[Point, list[Point]]]:
+    """Points with the same values but for ``inner``, together."""
+    out: list[tuple[Point, list[Point]]] = []
+    for point in chosen:
+        outer = {k: v for k, v in point.items() if k != inner}
+        if out and out[-1][0] == outer:
+            out[-1][1].append(point)
+        else:
+            out.append((outer, [point]))
+    return out

@@ -1,0 +1,160 @@
+"""Panels as Plotly figures: plain JSON, themed on the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hdica.report.panel import Heat, Line, Panel, Points, Vertical
+from hdica.report.words import Text
+
+DIGITS = 5
+"""Significant digits on the page; the data files have all."""
+
+MARKS = {"circle": "circle", "square": "square", "diamond": "diamond", "triangle": "triangle-up"}
+SCALES = {"viridis": "Viridis", "cividis": "Cividis"}
+
+
+def rounded(values: np.ndarray) -> Any:
+    """Nested lists of numbers to a few significant digits, None for NaN."""
+    values = np.asarray(values, dtype=float)
+    if values.ndim > 1:
+        return [rounded(row) for row in values]
+    return [float(f"{v:.{DIGITS}g}") if np.isfinite(v) else None for v in values]
+
+
+def figure(panel: Panel) -> dict[str, Any]:
+    """A panel as ``{"data": [...], "layout": {...}}``.
+
+    Colours of theory lines, text and grid are left to the page, which knows whether it is light
+    or dark: such traces carry ``meta.ink``.
+    """
+    data: list[dict[str, Any]] = []
+    shapes: list[dict[str, Any]] = []
+    notes: list[dict[str, Any]] = []
+    for index, item in enumerate(panel.items):
+        group = f"g{index}"
+        if isinstance(item, Line):
+            data += _line(item, group, panel)
+        elif isinstance(item, Points):
+            data.append(_points(item, group, panel))
+        elif isinstance(item, Heat):
+            data.append(_heat(item, panel))
+        else:
+            shapes.append(_vertical(item))
+            notes.append(_note(item))
+    return {"data": data, "layout": {**_layout(panel), "shapes": shapes, "annotations": notes}}
+
+
+def _hover(panel: Panel, label: Text, extra: str = "") -> str:
+    head = f"<b>{label.html}</b><br>" if label else ""
+    body = f"{panel.x_label.html}: %{{x:.5g}}<br>{panel.y_label.html}: %{{y:.5g}}"
+    return f"{head}{body}{extra}<extra></extra>"
+
+
+def _entry(label: Text) -> dict[str, Any]:
+    return {"name": label.html, "showlegend": bool(label)}
+
+
+def _line(item: Line, group: str, panel: Panel) -> list[dict[str, Any]]:
+    ink = item.color == "ink"
+    line: dict[str, Any] = {"width": 2.5 if item.bold else 1.6, "dash": item.dash}
+    if not ink:
+        line["color"] = item.color
+    trace = {
+        "type": "scatter", "mode": "lines", "x": rounded(item.x), "y": rounded(item.y),
+        "line": line, "meta": {"ink": ink}, "hovertemplate": _hover(panel, item.label),
+        "legendgroup": _group(item.label, group), **_entry(item.label),
+    }  # fmt: skip
+    if item.low is None or item.high is None:
+        return [trace]
+    around = {
+        "type": "scatter", "mode": "lines",
+        "x": rounded(np.concatenate([item.x, item.x[::-1]])),
+        "y": rounded(np.concatenate([item.high, item.low[::-1]])),
+        "fill": "toself", "fillcolor": _pale(item.color), "line": {"width": 0},
+        "hoverinfo": "skip", "showlegend": False, "legendgroup": trace["legendgroup"],
+    }  # fmt: skip
+    return [around, trace]
+
+
+def _group(label: Text, group: str) -> str:
+    return label.plain or group
+
+
+def _pale(color: str, alpha: float = 0.22) -> str:
+    r, g, b = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({r},{g},{b},{alpha})"
+
+
+def _points(item: Points, group: str, panel: Panel) -> dict[str, Any]:
+    mark = MARKS[item.symbol]
+    filled = np.ones(len(item.x), bool) if item.filled is None else item.filled
+    white = item.color == "#ffffff"
+    trace: dict[str, Any] = {
+        "type": "scatter", "mode": "lines+markers" if item.joined else "markers",
+        "x": rounded(item.x), "y": rounded(item.y),
+        "marker": {
+            "symbol": [mark if f else f"{mark}-open" for f in filled],
+            "color": item.color, "size": 6 if white else 8,
+            "line": {"width": 1 if white else 1.5, "color": "#000000" if white else item.color},
+        },
+        "line": {"width": 1, "color": item.color},
+        "hovertemplate": _hover(panel, item.label),
+        "legendgroup": _group(item.label, group), **_entry(item.label),
+    }  # fmt: skip
+    if item.low is not None and item.high is not None:
+        trace["error_y"] = {
+            "type": "data", "symmetric": False, "thickness": 1.2, "width": 3,
+            "color": _pale(item.color, 0.5),
+            "array": rounded(item.high - item.y), "arrayminus": rounded(item.y - item.low),
+        }  # fmt: skip
+        trace["hovertemplate"] = _hover(
+            panel, item.label, " (+%{error_y.array:.2g} −%{error_y.arrayminus:.2g})"
+        )
+    return trace
+
+
+def _heat(item: Heat, panel: Panel) -> dict[str, Any]:
+    body = f"{panel.x_label.html}: %{{x:.5g}}<br>{panel.y_label.html}: %{{y:.5g}}"
+    return {
+        "type": "heatmap", "x": rounded(item.x), "y": rounded(item.y), "z": rounded(item.z),
+        "zmin": 0, "zmax": 1, "colorscale": SCALES[item.scale], "showlegend": False,
+        "colorbar": {"title": {"text": item.label.html, "side": "right"}, "thickness": 12},
+        "hovertemplate": f"{body}<br>{item.label.html}: %{{z:.4g}}<extra></extra>",
+    }  # fmt: skip
+
+
+def _vertical(item: Vertical) -> dict[str, Any]:
+    return {
+        "type": "line", "x0": item.x, "x1": item.x, "yref": "paper", "y0": 0, "y1": 1,
+        "line": {"color": "#000000", "width": 2, "dash": "dash"},
+    }  # fmt: skip
+
+
+def _note(item: Vertical) -> dict[str, Any]:
+    return {
+        "x": item.x, "yref": "paper", "y": 1, "text": item.label.html, "showarrow": False,
+        "yanchor": "bottom", "xanchor": "center",
+    }  # fmt: skip
+
+
+def _layout(panel: Panel) -> dict[str, Any]:
+    x: dict[str, Any] = {"title": {"text": panel.x_label.html}, "zeroline": False}
+    y: dict[str, Any] = {"title": {"text": panel.y_label.html}, "zeroline": False}
+    for axis, log, limits in ((x, panel.log_x, panel.x_range), (y, panel.log_y, panel.y_range)):
+        if log:
+            axis |= {"type": "log", "exponentformat": "power", "dtick": 1}
+        if limits:
+            axis["range"] = [float(np.log10(v)) if log else v for v in limits]
+    heat = any(isinstance(i, Heat) for i in panel.items)
+    noted = any(isinstance(i, Vertical) for i in panel.items)
+    return {
+        "xaxis": x,
+        "yaxis": y,
+        "margin": {"l": 62, "r": 18, "t": 52 if noted else 34, "b": 50},
+        "hovermode": "closest",
+        "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0},
+        "meta": {"heat": heat},
+    }

@@ -1,0 +1,132 @@
+"""What a figure shows, independent of how it is drawn.
+
+One builder describes each figure once; :mod:`hdica.report.interactive` and
+:mod:`hdica.report.printed` draw the same description, so the page and the paper agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.report.words import Text
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve, optionally with a band.
+
+    Parameters
+    ----------
+    x, y
+        Shape (points,); NaN breaks the line.
+    label
+        Legend entry; empty for none.
+    color
+        Hex colour, or ``"ink"`` for theory: black on white, light on dark.
+    dash
+        ``"solid"``, ``"dash"`` or ``"dot"``.
+    low, high
+        Ends of the band, shape (points,).
+    bold
+        Whether the line stands out.
+    cased
+        Whether it has a white edge, to be seen on every colour of a heat map.
+    """
+
+    x: Array
+    y: Array
+    label: Text
+    color: str
+    dash: str = "solid"
+    low: Array | None = None
+    high: Array | None = None
+    bold: bool = False
+    cased: bool = False
+
+
+@dataclass(frozen=True)
+class Points:
+    """Markers with error bars.
+
+    Parameters
+    ----------
+    x, y
+        Shape (points,).
+    low, high
+        Ends of the error bars, shape (points,); None for none.
+    symbol
+        ``"circle"``, ``"square"``, ``"diamond"`` or ``"triangle"``.
+    filled
+        Which markers are filled, shape (points,); None for all.
+    joined
+        Whether a thin line joins them.
+    """
+
+    x: Array
+    y: Array
+    label: Text
+    color: str
+    low: Array | None = None
+    high: Array | None = None
+    symbol: str = "circle"
+    filled: NDArray[np.bool_] | None = None
+    joined: bool = False
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A heat map over a rectangular grid; ``z`` has shape (y, x)."""
+
+    x: Array
+    y: Array
+    z: Array
+    label: Text
+    scale: str = "viridis"
+
+
+@dataclass(frozen=True)
+class Vertical:
+    """A dashed black line at ``x`` with a white edge and a label above the axes."""
+
+    x: float
+    label: Text
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One set of axes.
+
+    Parameters
+    ----------
+    key
+        File stem of the printed twin and anchor on the page.
+    title, x_label, y_label
+        Text.
+    caption
+        HTML; for the page only.
+    items
+        What is drawn, in this order.
+    log_x, log_y
+        Logarithmic axes.
+    x_range, y_range
+        Limits, in data units; None for automatic.
+    wide
+        Whether it takes the page's whole width.
+    """
+
+    key: str
+    title: Text
+    x_label: Text
+    y_label: Text
+    items: tuple[Line | Points | Heat | Vertical, ...]
+    caption: str = ""
+    log_x: bool = False
+    log_y: bool = False
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float, float] | None = None
+    wide: bool = False

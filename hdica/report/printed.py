@@ -1,0 +1,162 @@
+"""Panels as figures for a paper: one column wide, vector, byte for byte reproducible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hdica.report.panel import Heat, Line, Panel, Points, Vertical
+
+WIDTH = 3.4
+"""Inches: a single column of a two-column journal."""
+
+HEIGHT = 2.5
+"""Inches, with a legend of one line."""
+
+STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "mathtext.fontset": "dejavusans",
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 6.5,
+    "legend.frameon": False,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.direction": "out",
+    "ytick.direction": "out",
+    "svg.hashsalt": "hdica",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+}
+
+MARKS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
+DASHES = {"solid": "-", "dash": (0, (4, 2)), "dot": ":"}
+
+
+def save(panel: Panel, folder: Path) -> list[Path]:
+    """Write a panel as ``<key>.svg`` and ``<key>.pdf``.
+
+    Parameters
+    ----------
+    panel
+        What to draw.
+    folder
+        An existing folder.
+
+    Returns
+    -------
+    list of Path
+        The two files. Equal panels give equal bytes: no date, and a fixed salt for identifiers.
+    """
+    svg, pdf = folder / f"{panel.key}.svg", folder / f"{panel.key}.pdf"
+    with rc_context(cast(Any, STYLE)):
+        drawn = draw(panel)
+        drawn.draw_without_rendering()
+        drawn.set_layout_engine("none")  # laid out once, the same for both files
+        drawn.savefig(svg, metadata={"Date": None})
+        drawn.savefig(pdf, metadata={"CreationDate": None})
+    return [svg, pdf]
+
+
+def draw(panel: Panel) -> Figure:
+    """A panel as a Matplotlib figure, without the global state of pyplot."""
+    drawn = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+    axes = drawn.add_subplot()
+    for item in panel.items:
+        if isinstance(item, Line):
+            _line(axes, item)
+        elif isinstance(item, Points):
+            _points(axes, item)
+        elif isinstance(item, Heat):
+            _heat(axes, item)
+        else:
+            _vertical(axes, item)
+    _frame(axes, panel)
+    _legend(drawn, axes)
+    return drawn
+
+
+def _line(axes: Axes, item: Line) -> None:
+    color = "black" if item.color == "ink" else item.color
+    if item.low is not None and item.high is not None:
+        axes.fill_between(item.x, item.low, item.high, color=color, alpha=0.2, linewidth=0)
+    axes.plot(
+        item.x, item.y, color=color, linestyle=DASHES[item.dash],
+        linewidth=1.3 if item.bold else 0.9, label=item.label.tex or None,
+    )  # fmt: skip
+
+
+def _points(axes: Axes, item: Points) -> None:
+    mark, white = MARKS[item.symbol], item.color == "#ffffff"
+    size = 2.2 if white else 3.4
+    if item.joined:
+        axes.plot(item.x, item.y, color=item.color, linewidth=0.6)
+    if item.low is not None and item.high is not None:
+        bars = np.clip([item.y - item.low, item.high - item.y], 0, None)
+        axes.errorbar(
+            item.x, item.y, bars, fmt="none", ecolor=item.color, elinewidth=0.7, capsize=1.2
+        )
+    filled = np.ones(len(item.x), bool) if item.filled is None else item.filled
+    for face, keep in ((item.color, filled), ("white", ~filled)):
+        if keep.any():
+            axes.plot(
+                item.x[keep], item.y[keep], mark, markersize=size, color=item.color,
+                markerfacecolor=face, markeredgecolor="black" if white else item.color,
+                markeredgewidth=0.4 if white else 0.8, zorder=4,
+            )  # fmt: skip
+    if item.label:
+        edge = "black" if white else item.color
+        axes.plot(
+            [], [], mark, markersize=3.4, color=item.color, markeredgecolor=edge,
+            markeredgewidth=0.5, label=item.label.tex,
+        )  # fmt: skip
+
+
+def _heat(axes: Axes, item: Heat) -> None:
+    drawn = axes.pcolormesh(
+        item.x, item.y, item.z, cmap=item.scale, vmin=0, vmax=1, shading="nearest", rasterized=True
+    )
+    bar = axes.figure.colorbar(drawn, ax=axes, pad=0.02, aspect=25)
+    bar.set_label(item.label.tex)
+    bar.outline.set_linewidth(0.4)
+
+
+def _vertical(axes: Axes, item: Vertical) -> None:
+    axes.axvline(item.x, color="black", linewidth=1.1, linestyle=DASHES["dash"])
+    axes.annotate(
+        item.label.tex, (item.x, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 2),
+        textcoords="offset points", ha="center", va="bottom", fontsize=7,
+    )  # fmt: skip
+
+
+def _frame(axes: Axes, panel: Panel) -> None:
+    axes.set_xlabel(panel.x_label.tex)
+    axes.set_ylabel(panel.y_label.tex)
+    if panel.log_x:
+        axes.set_xscale("log")
+    if panel.log_y:
+        axes.set_yscale("log")
+    if panel.x_range:
+        axes.set_xlim(*panel.x_range)
+    if panel.y_range:
+        axes.set_ylim(*panel.y_range)
+    if not any(isinstance(i, Vertical) for i in panel.items):
+        axes.set_title(panel.title.tex, loc="left")
+
+
+def _legend(drawn: Figure, axes: Axes) -> None:
+    """Below the axes, so that it never covers data; the figure grows with it."""
+    handles, labels = axes.get_legend_handles_labels()
+    if len(labels) > 1:
+        columns = 2 if max(map(len, labels)) > 18 else 3
+        drawn.set_figheight(HEIGHT + 0.13 * (-(-len(labels) // columns) - 1))
+        drawn.legend(handles, labels, loc="outside lower center", ncols=columns)

@@ -1,0 +1,126 @@
+"""Symbols, numbers and colours as readers see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+"""Colour-blind-safe colours (Okabe and Ito) that stand out from white and from near-black."""
+
+SYMBOLS = ("circle", "square", "diamond", "triangle")
+
+
+@dataclass(frozen=True)
+class Text:
+    """The same words as HTML for the page, TeX for print and plain text for sentences."""
+
+    html: str
+    tex: str
+    plain: str
+
+    def __add__(self, other: Text) -> Text:
+        return Text(self.html + other.html, self.tex + other.tex, self.plain + other.plain)
+
+    def __bool__(self) -> bool:
+        return bool(self.plain)
+
+
+def words(text: str) -> Text:
+    """Plain words, escaped for HTML and for TeX."""
+    tex = "".join("\\" + c if c in "\\$%&#_{}^~" else c for c in text)
+    return Text(escape(text), tex.replace("\\^", r"\^{}"), text)
+
+
+EMPTY = words("")
+
+NAMED = {
+    "tau": Text("τ", r"$\tau$", "τ"),
+    "Q0": Text("Q<sub>0</sub>", "$Q_0$", "Q₀"),
+    "rho": Text("ρ", r"$\rho$", "ρ"),
+    "beta": Text("β", r"$\beta$", "β"),
+    "omega": Text("ω", r"$\omega$", "ω"),
+    "n": Text("<i>n</i>", "$n$", "n"),
+    "t": Text("<i>t</i> = <i>k</i>/<i>n</i>", "$t = k/n$", "t = k/n"),
+    "Q": Text("<i>Q</i>", "$Q$", "Q"),
+    "q": Text("<i>q</i> = <i>Q</i>²", "$q = Q^2$", "q = Q²"),
+    "|Q|": Text("|<i>Q</i>|", "$|Q|$", "|Q|"),
+    "Q_u": Text("Q<sub>u</sub>", r"$Q_\mathrm{u}$", "Q_u"),
+    "tau_c": Text("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
+    "g": Text(
+        "<i>g</i>(<i>q</i>) = τ<sup>−1</sup> d<i>q</i>/d<i>t</i>",
+        r"$g(q) = \tau^{-1}\,\mathrm{d}q/\mathrm{d}t$",
+        "g(q) = (1/τ) dq/dt",
+    ),
+}
+"""How the glossary's names are written; any other name is written as it is."""
+
+
+def symbol(name: str) -> Text:
+    """A parameter or variable as it is written in the field."""
+    return NAMED.get(name) or words(name)
+
+
+def size(name: str) -> Text:
+    """The absolute value of a variable."""
+    return words("|") + symbol(name) + words("|")
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number to so many significant digits, without needless zeros."""
+    value = float(value)
+    if not np.isfinite(value):
+        return "–"
+    text = f"{value:.{digits}g}"
+    if "e" in text and 1e-4 <= abs(value) < 1e7:
+        text = f"{value:.0f}"
+    mantissa, _, power = text.partition("e")
+    text = f"{mantissa} × 10^{int(power)}" if power else mantissa
+    return _superscript(text).replace("-", "−")
+
+
+def count(value: float) -> str:
+    """A whole number: powers of ten from 10^5 on as such, others with grouped digits."""
+    whole = round(float(value))
+    power = len(str(whole)) - 1
+    if power >= 5 and whole == 10**power:
+        return _superscript(f"10^{power}")
+    return f"{whole:,}".replace(",", "\u202f") if whole >= 10_000 else str(whole)
+
+
+def _superscript(text: str) -> str:
+    before, _, power = text.partition("^")
+    raised = power.translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return (
+        (before + raised).replace("1 × 10", "10") if before.startswith("1 ×") else before + raised
+    )
+
+
+def value_of(value: Any) -> str:
+    """A coordinate's value."""
+    if isinstance(value, int | np.integer):
+        return count(int(value))
+    return number(float(value), 6) if isinstance(value, float | np.floating) else str(value)
+
+
+def place(point: dict[str, Any]) -> Text:
+    """A grid point, "τ = 0.05, Q₀ = 0.7"."""
+    out = EMPTY
+    for name, value in point.items():
+        out = out + (words(", ") if out else EMPTY) + symbol(name) + words(f" = {value_of(value)}")
+    return out
+
+
+def probability(p: float) -> str:
+    """A p-value as readers write it."""
+    if not np.isfinite(p):
+        return "–"
+    return "< 10⁻⁴" if p < 1e-4 else number(p, 2)
+
+
+def plural(many: int, noun: str) -> str:
+    """A count with its noun."""
+    return f"{count(many)} {noun}{'' if many == 1 else 's'}"

@@ -1,0 +1,1 @@
+"""Sweeps: a validated study, its grid, its stores and the runner that fills them."""

@@ -1,0 +1,153 @@
+"""Compute one block: what a worker does, from reading its points to the commit record."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.sweep import store
+from hdica.systems import registry
+from hdica.systems.method import Method, PointResult
+
+
+@dataclass(frozen=True)
+class BlockSummary:
+    """What a finished block tells the driver.
+
+    Parameters
+    ----------
+    points
+        Points computed now.
+    counts
+        How many of them ended with each status.
+    cpu_seconds
+        What they cost.
+    """
+
+    points: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    cpu_seconds: float = 0.0
+
+
+@lru_cache(maxsize=256)
+def _system(name: str, content: str) -> Any:
+    return registry.system_class(name).model_validate(json.loads(content))
+
+
+def method_of(working: store.Working) -> Method:
+    """The method of a segment, if this process has the same numerical code.
+
+    Raises
+    ------
+    HdicaError
+        If the segment was planned with another version of the code.
+    """
+    system, name = working.attrs["system"], working.attrs["method"]
+    method = registry.methods_of(system)[name]
+    if method.kernel != working.attrs["kernel"]:
+        raise HdicaError(
+            f"this process runs kernel {method.kernel} of {system}.{name}, but {working.path} "
+            f"was planned with {working.attrs['kernel']} (plan again with the same version)"
+        )
+    return method
+
+
+def _failure(exc: Exception) -> str:
+    text = " ".join(str(exc).split())
+    return f"{type(exc).__name__}: {text[:300]}" if text else type(exc).__name__
+
+
+@dataclass
+class _Block:
+    """Arrays of one block while it is computed."""
+
+    values: dict[str, NDArray[np.float64]]
+    cpu_seconds: NDArray[np.float64]
+    reasons: list[str]
+    status: NDArray[np.uint8]
+
+    def record(self, place: int, result: PointResult) -> None:
+        for name, array in self.values.items():
+            value = np.asarray(result.values[name], dtype=np.float64)
+            if value.shape != array.shape[1:]:
+                raise HdicaError(f"{name} has shape {value.shape}, expected {array.shape[1:]}")
+            array[place] = value
+        self.status[place] = store.DIVERGED if result.diverged else store.DONE
+        self.reasons[place] = result.diverged
+
+    def fail(self, place: int, reason: str) -> None:
+        for array in self.values.values():
+            array[place] = np.nan
+        self.status[place] = store.FAILED
+        self.reasons[place] = reason
+
+
+def _empty(working: store.Working) -> _Block:
+    values = {
+        name: np.full((working.block, *working.arrays[name].shape[1:]), np.nan)
+        for name in working.outputs
+    }
+    blank = np.full(working.block, np.nan)
+    status = np.zeros(working.block, dtype=np.uint8)
+    return _Block(values, blank, [""] * working.block, status)
+
+
+def _resumed(working: store.Working, block: int, status: NDArray[np.uint8]) -> _Block:
+    """What a block holds already; all of it pending if some of it cannot be read."""
+    span = working.span(block)
+    try:
+        values = {name: working.read(name, span).copy() for name in working.outputs}
+        cpu = working.read("cpu_seconds", span).copy()
+        reasons = [str(r) for r in working.read("reason", span)]
+    except store.DamageError:
+        return _empty(working)
+    return _Block(values, cpu, reasons, status.copy())
+
+
+def compute_block(path: Path, block: int) -> BlockSummary:
+    """Compute the pending points of one block and commit it.
+
+    An exception inside a point is recorded as that point's failure; the block goes on.
+
+    Parameters
+    ----------
+    path
+        Directory of the segment.
+    block
+        Index of the block.
+    """
+    working = store.open_cached(path)
+    method = method_of(working)
+    span = working.span(block)
+    contents, seeds = working.read("parameters", span), working.read("seed", span)
+    keys = working.read("key", span)
+    status = working.read("status", span)
+    used = keys.any(axis=1)
+    done_before = used & (status != store.PENDING)
+    data = _resumed(working, block, status) if done_before.any() else _empty(working)
+    todo = np.flatnonzero(used & (data.status == store.PENDING))
+    if not todo.size:
+        return BlockSummary()
+    times = np.asarray(working.attrs["times"], dtype=np.float64)
+    n, name = working.attrs["n"], working.attrs["system"]
+    for place in todo.tolist():
+        started = time.process_time()
+        try:
+            seed = None if n is None else int(seeds[place])
+            result = method.run(_system(name, str(contents[place])), times, n, seed)
+            data.record(place, result)
+        except Exception as exc:
+            data.fail(place, _failure(exc))
+        data.cpu_seconds[place] = time.process_time() - started
+    store.write_block(working, block, data.values, data.cpu_seconds, data.reasons, data.status)
+    ended = data.status[todo]
+    counts = {store.STATUS_NAMES[s]: int((ended == s).sum()) for s in range(1, 4)}
+    return BlockSummary(int(todo.size), counts, float(data.cpu_seconds[todo].sum()))

@@ -1,0 +1,144 @@
+"""Where blocks are computed: in this process, on a local cluster, or by a Dask scheduler."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from hdica.errors import HdicaError, from_validation
+from hdica.sweep.axes import check_keys
+
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+
+class ClusterSettings(BaseModel):
+    """Where Dask runs. It never changes a number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    mode: Literal["auto", "serial", "local", "scheduler"] = Field(
+        default="auto",
+        description="auto: scheduler if an address is given, else local where it is worth it",
+    )
+    workers: int = Field(default=1, ge=1, le=4096, description="processes of a local cluster")
+    address: str = Field(default="", description="of a running scheduler: tcp://host:port")
+    scheduler_file: str = Field(default="", description="file that a running scheduler wrote")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys(cls, given: Any) -> Any:
+        return given if isinstance(given, cls) else check_keys(given, list(cls.model_fields))
+
+    @model_validator(mode="after")
+    def _reachable(self) -> ClusterSettings:
+        if self.mode == "scheduler" and not self.external:
+            raise HdicaError("mode = 'scheduler' needs an address or a scheduler_file")
+        return self
+
+    @property
+    def external(self) -> bool:
+        """Whether a running scheduler is named."""
+        return bool(self.address or self.scheduler_file)
+
+    @property
+    def kind(self) -> Literal["serial", "local", "scheduler"]:
+        """What ``mode`` comes to."""
+        if self.mode != "auto":
+            return self.mode
+        if self.external:
+            return "scheduler"
+        return "local" if self.workers > 1 else "serial"
+
+
+def cluster_settings(given: Any = None, workers: int | None = None) -> ClusterSettings:
+    """Settings from plain data.
+
+    Parameters
+    ----------
+    given
+        Settings, a mapping, or None for the defaults.
+    workers
+        Processes, where ``given`` does not say it.
+
+    Raises
+    ------
+    HdicaError
+        One sentence: field, value, what is allowed.
+    """
+    if isinstance(given, ClusterSettings):
+        return given
+    content = {} if given is None else given
+    if isinstance(content, dict) and workers is not None:
+        content = {"workers": workers, **content}
+    try:
+        return ClusterSettings.model_validate(content)
+    except ValidationError as exc:
+        raise from_validation(exc, "cluster") from exc
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let child processes use one thread each.
+
+    The parent's environment is the only place that works: a worker's own settings come after
+    its numerical libraries are loaded, and an inherited value wins over them.
+    """
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def connect(settings: ClusterSettings) -> Iterator[Any]:
+    """A Dask client on a local cluster or on a running scheduler.
+
+    Raises
+    ------
+    HdicaError
+        If the scheduler cannot be reached.
+    """
+    import logging
+
+    from distributed import Client, LocalCluster
+
+    if settings.kind == "scheduler":
+        target = settings.address or {"scheduler_file": settings.scheduler_file}
+        try:
+            client = Client(target) if isinstance(target, str) else Client(**target)
+        except (OSError, ValueError) as exc:
+            name = settings.address or settings.scheduler_file
+            raise HdicaError(f"no Dask scheduler answers at {name}") from exc
+        with client:
+            yield client
+        return
+    with (
+        one_thread(),
+        LocalCluster(
+            n_workers=settings.workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address=None,
+            memory_limit=0,
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client

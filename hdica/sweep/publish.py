@@ -1,0 +1,231 @@
+"""Publish a study: labelled dense arrays, one group a method, swapped in whole."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+
+from hdica.sweep import provenance, store
+from hdica.sweep.dense import Source, write_variable
+from hdica.sweep.manifest import pending_in, read_manifest, store_files, write_manifest
+from hdica.sweep.paths import DamageError, manifest_path, results_path
+from hdica.sweep.plan import locked, place
+from hdica.sweep.study import Study
+from hdica.systems import registry
+
+TIME_UNITS = "samples per dimension (k/n)"
+STEP_LIMIT = 2.0**53
+
+
+def sources(study: Study, out: str | Path) -> list[Source]:
+    """Where every group of a study comes from, in the order of its methods."""
+    placed = place(study, out)
+    return [
+        Source(tuple(group)) for _, group in groupby(placed, key=lambda p: p.segment.method.name)
+    ]
+
+
+def counts(status: NDArray[np.uint8]) -> dict[str, int]:
+    """How many points have each status."""
+    found = np.bincount(status.reshape(-1), minlength=len(store.STATUS_NAMES))
+    return {name: int(found[code]) for code, name in enumerate(store.STATUS_NAMES)}
+
+
+def _coordinate(group: zarr.Group, name: str, values: Any, attrs: dict[str, Any]) -> None:
+    array = np.asarray(values)
+    text = array.dtype.kind in "UO"
+    made = group.create_array(
+        name,
+        shape=array.shape,
+        chunks=array.shape,
+        dtype=str if text else array.dtype,
+        fill_value="" if text else None,
+        compressors=store.codec(),
+        dimension_names=(name,),
+        config={"write_empty_chunks": True},
+        attributes=attrs,
+    )
+    made[:] = array.astype(object) if text else array
+
+
+def _coordinates(group: zarr.Group, source: Source) -> None:
+    segment = source.placed[0].segment
+    for axis in segment.cells.axes:
+        path = ".".join(axis.path)
+        _coordinate(
+            group, axis.dim, list(axis.values), {"long_name": f"parameter {path}", "units": "1"}
+        )
+    if segment.n is not None:
+        dimensions = np.array([p.segment.n for p in source.placed], dtype=np.int64)
+        about = {"long_name": "dimension of the data", "units": "1"}
+        _coordinate(group, "n", dimensions, about)
+        seeds = np.array(segment.seeds, dtype=np.int64)
+        _coordinate(group, "seed", seeds, {"long_name": "seed of the random stream", "units": "1"})
+    own = {dim for output in source.method.outputs for dim in output.dims}
+    for dim in sorted(own):
+        attrs = {"long_name": dim.replace("_", " "), "units": "1"}
+        if dim == "time":
+            attrs = {"long_name": "time", "units": TIME_UNITS}
+        _coordinate(group, dim, segment.coords[dim], attrs)
+    if segment.n is not None and "time" in own:
+        _steps(group, dimensions, segment.coords["time"])
+
+
+def _steps(group: zarr.Group, n: NDArray[np.int64], times: NDArray[Any]) -> None:
+    """The exact index of the step behind each time: floor(t n), times read as decimals."""
+    product = n[:, None] * times[None, :].astype(np.float64)
+    # A decimal such as 0.3 times 10 may fall a rounding error below the whole number it means.
+    nearest = np.rint(product)
+    close = np.abs(product - nearest) <= 1e-9 * np.maximum(1.0, np.abs(nearest))
+    steps = np.where(close, nearest, np.floor(product)).astype(np.int64)
+    made = group.create_array(
+        "step",
+        shape=steps.shape,
+        chunks=steps.shape,
+        dtype="i8",
+        compressors=store.codec(),
+        dimension_names=("n", "time"),
+        config={"write_empty_chunks": True},
+        attributes={"long_name": "number of samples seen, floor(t n)", "units": "1"},
+    )
+    made[:] = steps
+
+
+def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, int]:
+    method = source.method
+    group = root.create_group(method.name)
+    _coordinates(group, source)
+    for output in method.outputs:
+        write_variable(group, output.name, source, output, "f8", float("nan"))
+        group[output.name].attrs.update({"long_name": output.long_name, "units": output.units})
+    write_variable(group, "status", source, None, "u1", store.PENDING)
+    group["status"].attrs.update(
+        {
+            "long_name": "status of the point",
+            "units": "1",
+            "flag_values": list(range(len(store.STATUS_NAMES))),
+            "flag_meanings": " ".join(store.STATUS_NAMES),
+        }
+    )
+    write_variable(group, "cpu_seconds", source, None, "f8", float("nan"))
+    group["cpu_seconds"].attrs.update({"long_name": "processor time of the point", "units": "s"})
+    if (source.status >= store.DIVERGED).any():
+        write_variable(group, "reason", source, None, str, "")
+        group["reason"].attrs.update({"long_name": "why the point diverged or failed"})
+    has_steps = "step" in group
+    group.attrs.update(
+        {
+            "method": method.name,
+            "accuracy": method.accuracy,
+            "stochastic": method.stochastic,
+            "equations": method.equations,
+            "kernel": method.kernel,
+            "outputs": [output.name for output in method.outputs],
+            "study_hash": study.content_hash(),
+            **({"coordinates": "step"} if has_steps else {}),
+        }
+    )
+    return counts(source.status)
+
+
+def _root_attrs(study: Study) -> dict[str, Any]:
+    methods = registry.methods_of(study.system)
+    used = dict.fromkeys(methods[name].equations for name in study.methods)
+    return {
+        "Conventions": "CF-1.11",
+        "title": study.title,
+        "description": study.description,
+        "study": study.study,
+        "study_yaml": json.dumps(study.model_dump(mode="json"), separators=(",", ":")),
+        "study_hash": study.content_hash(),
+        "full_hash": study.full_hash(),
+        "schema_version": store.SCHEMA_VERSION,
+        "kernel_version": registry.KERNEL_VERSION,
+        "hdica_version": provenance.hdica_version(),
+        "git_commit": provenance.git_commit(),
+        "package_versions": provenance.package_versions(),
+        "created": provenance.now(),
+        "system": study.system,
+        "references": "; ".join(text for text in used if text),
+        "license": "BSD-3-Clause",
+    }
+
+
+def consolidate(path: Path) -> None:
+    """Write consolidated metadata of a finished store."""
+    with warnings.catch_warnings():
+        # zarr says so at each call; readers that do not know it read the groups one by one.
+        warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
+        zarr.consolidate_metadata(path, zarr_format=3)
+
+
+def is_current(study: Study, out: str | Path) -> bool:
+    """Whether the published store is whole and is this very study's: nothing to publish."""
+    try:
+        manifest = read_manifest(out)
+    except DamageError:
+        return False
+    if not manifest or manifest.get("full_hash") != study.full_hash() or pending_in(manifest):
+        return False
+    root = results_path(out)
+    return root.is_dir() and store_files(root) == sorted(manifest["files"])
+
+
+def publish(study: Study, out: str | Path) -> dict[str, Any]:
+    """Write the published store from the working store, and the manifest last.
+
+    The store is written to a temporary sibling and swapped in by a rename. Points that are
+    pending stay NaN with status 0.
+
+    Parameters
+    ----------
+    study
+        A validated study.
+    out
+        Path of the published store, ``*.zarr``.
+
+    Returns
+    -------
+    dict
+        The manifest: study, hashes, counts by method and status, digest of every file.
+
+    Raises
+    ------
+    DamageError
+        If a point is done and its data is missing or does not decode.
+    """
+    target = results_path(out)
+    with locked(out):
+        partial = target.with_name(f".{target.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        root = zarr.open_group(partial, mode="w", zarr_format=3)
+        root.attrs.update(_root_attrs(study))
+        found = {s.method.name: _write_group(root, s, study) for s in sources(study, out)}
+        consolidate(partial)
+        manifest_path(out).unlink(missing_ok=True)
+        _swap(partial, target)
+        about = {
+            "study": study.study,
+            "study_hash": study.content_hash(),
+            "full_hash": study.full_hash(),
+            "kernel_version": registry.KERNEL_VERSION,
+            "counts": found,
+        }
+        return write_manifest(out, about)
+
+
+def _swap(partial: Path, target: Path) -> None:
+    old = target.with_name(f".{target.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.replace(old)
+    partial.replace(target)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,222 @@
+"""Segments: the points of a study that one method computes at one n."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.sweep import grid as gr
+from hdica.sweep.axes import Value
+from hdica.sweep.keys import Keys, canonical_json, segment_keys
+from hdica.systems import registry
+from hdica.systems.method import Method
+
+if TYPE_CHECKING:
+    from hdica.sweep.study import Study
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Grid cells of one method: the product of the axes that its result depends on.
+
+    Cells are numbered with the last axis fastest, and their content is put together from
+    fragments when asked for: nothing here grows with the number of cells.
+
+    Parameters
+    ----------
+    axes
+        Swept parameters, without the ignored ones.
+    fields
+        Top-level fields in sorted order: the axes (by position) that set the field, and the
+        field's canonical JSON for every combination of their values (empty for a default).
+    ignored
+        Canonical JSON of fields that the result does not depend on: a system may need them.
+    """
+
+    axes: tuple[gr.Axis, ...]
+    fields: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...]
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the axes."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def _content(self, index: tuple[int, ...], more: tuple[str, ...] = ()) -> str:
+        parts = [*more]
+        for used, fragments in self.fields:
+            code = 0
+            for position in used:
+                code = code * self.axes[position].size + index[position]
+            if fragments[code]:
+                parts.append(fragments[code])
+        return "{" + ",".join(parts) + "}"
+
+    def system(self, cell: int) -> str:
+        """JSON from which the system of one cell is built, ignored fields included."""
+        index = np.unravel_index(cell, self.shape) if self.axes else ()
+        return self._content(tuple(int(i) for i in index), self.ignored)
+
+    def contents(self) -> Iterator[str]:
+        """Canonical JSON of what every cell's result depends on, in order."""
+        for index in itertools.product(*(range(size) for size in self.shape)):
+            yield self._content(index)
+
+    def label(self, cell: int) -> str:
+        """What a cell is, for a person: ``tau=0.05, Q0=0.1``."""
+        index = np.unravel_index(cell, self.shape) if self.axes else ()
+        pairs = zip(self.axes, index, strict=True)
+        return ", ".join(f"{axis.dim}={axis.values[int(i)]}" for axis, i in pairs)
+
+
+def make_cells(study: Study, method: Method) -> Cells:
+    """Cells of one method of a study."""
+    system = registry.system_class(study.system)
+    swept, fixed = study.axes(), list(study.fixed().values())
+    axes = tuple(axis for axis in swept if axis.path[0] not in method.ignores)
+
+    def dump(chosen: dict[gr.Axis, Value]) -> dict[str, Any]:
+        pairs = [(axis.path, chosen.get(axis, axis.values[0])) for axis in swept]
+        built = gr.build(system, gr.nested([*fixed, *pairs]), swept)
+        content: dict[str, Any] = built.model_dump(mode="json", exclude_defaults=True)
+        return content
+
+    base = dump({})
+    names = sorted({*base, *(axis.path[0] for axis in axes)} - method.ignores)
+    fields = []
+    for name in names:
+        used = tuple(i for i, axis in enumerate(axes) if axis.path[0] == name)
+        combinations = itertools.product(*(axes[i].values for i in used))
+        keys = [axes[i] for i in used]
+        dumped = [dump(dict(zip(keys, values, strict=True))) for values in combinations]
+        fields.append((used, tuple(_fragment(content, name) for content in dumped)))
+    ignored = (_fragment(base, name) for name in sorted(method.ignores))
+    return Cells(axes, tuple(fields), tuple(text for text in ignored if text))
+
+
+def _fragment(content: dict[str, Any], name: str) -> str:
+    """One field of a system as a part of its canonical JSON, empty for a default."""
+    return f"{canonical_json(name)}:{canonical_json(content[name])}" if name in content else ""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Points of one method at one n: cells times seeds, seed fastest.
+
+    Parameters
+    ----------
+    system
+        Name of the system.
+    method
+        How a point is computed.
+    n
+        Dimension, None for a method without.
+    seeds
+        Seeds, empty for a method without.
+    times
+        Output times.
+    cells
+        Grid cells, shared by the segments of a method.
+    """
+
+    system: str
+    method: Method
+    n: int | None
+    seeds: tuple[int, ...]
+    times: tuple[float, ...]
+    cells: Cells
+
+    @property
+    def per_cell(self) -> int:
+        """Points a cell: the number of seeds, or 1."""
+        return max(1, len(self.seeds))
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return self.cells.size * self.per_cell
+
+    @cached_property
+    def coords(self) -> dict[str, NDArray[Any]]:
+        """Coordinates of the method's own dimensions."""
+        return {
+            dim: np.asarray(values)
+            for dim, values in self.method.coords(np.asarray(self.times, dtype=float)).items()
+        }
+
+    def shape(self, dims: tuple[str, ...]) -> tuple[int, ...]:
+        """Sizes of some of the method's own dimensions."""
+        return tuple(len(self.coords[dim]) for dim in dims)
+
+    @cached_property
+    def name(self) -> str:
+        """Directory of the segment: method, n, and a digest of times, outputs and kernel."""
+        outputs = {o.name: [list(o.dims), list(self.shape(o.dims))] for o in self.method.outputs}
+        identity = [self.system, list(self.times), outputs, self.method.kernel]
+        digest = hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:8]
+        middle = "" if self.n is None else f"-n{self.n}"
+        return f"{self.method.name}{middle}-{digest}"
+
+    def keys(self) -> Keys:
+        """Content keys of all points, in order."""
+        return segment_keys(
+            self.cells.contents(),
+            self.seeds or (None,),
+            system=self.system,
+            method=self.method.name,
+            kernel=self.method.kernel,
+            times=self.times,
+            n=self.n,
+        )
+
+    def label(self, point: int) -> str:
+        """What a point is, for a person."""
+        cell, place = divmod(int(point), self.per_cell)
+        parts = [self.method.name, self.cells.label(cell)]
+        if self.n is not None:
+            parts += [f"n={self.n}", f"seed={self.seeds[place]}"]
+        return ", ".join(part for part in parts if part)
+
+    def sample_systems(self, count: int = 9) -> list[Any]:
+        """Systems of cells spread evenly over the grid, for the cost model."""
+        import json
+
+        system = registry.system_class(self.system)
+        chosen = np.unique(np.linspace(0, self.cells.size - 1, count).round().astype(int))
+        return [system.model_validate(json.loads(self.cells.system(int(c)))) for c in chosen]
+
+    @cached_property
+    def seconds_per_point(self) -> float:
+        """Mean cost of a point on one core, from the method's cost model."""
+        costs = [self.method.seconds(s, self.n, self.times[-1]) for s in self.sample_systems()]
+        return max(1e-7, float(np.mean(costs)))
+
+    @property
+    def bytes_per_point(self) -> int:
+        """Size of a point's results, uncompressed, with status, time, key and seed."""
+        values = sum(int(np.prod(self.shape(o.dims))) for o in self.method.outputs)
+        return 8 * values + 1 + 8 + 32 + 8
+
+
+def segments_of(study: Study) -> list[Segment]:
+    """All segments of a study, by method in the study's order, then by n."""
+    methods = registry.methods_of(study.system)
+    found = []
+    for name, settings in study.methods.items():
+        cells = make_cells(study, methods[name])
+        seeds = settings.seed_values()
+        for n in settings.n_values:
+            found.append(Segment(study.system, methods[name], n, seeds, study.times, cells))
+    return found

@@ -1,0 +1,310 @@
+"""The working store: one Zarr group a segment, flat along ``point``, appended to, never moved.
+
+A block is a contiguous run of places and exactly one chunk of every result array, so no two
+writers share a chunk. Results are written first and ``status`` last: it is the commit record.
+The planner alone writes the keys, under a lock, and every append starts in a fresh block.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+from zarr.codecs import ZstdCodec
+
+from hdica.sweep.keys import Keys
+from hdica.sweep.paths import DamageError
+
+if TYPE_CHECKING:
+    from hdica.sweep.segment import Segment
+
+PENDING, DONE, DIVERGED, FAILED = range(4)
+STATUS_NAMES = ("pending", "done", "diverged", "failed")
+SCHEMA_VERSION = 1
+PLANNED = 4096
+"""Least places a chunk of the planner's arrays (key, parameters, seed)."""
+SPAN = 32 * 2**20
+"""Bytes of one array read at a time."""
+
+
+def codec() -> list[ZstdCodec]:
+    """Compression with a checksum: the default codec lets three of four bit flips through."""
+    return [ZstdCodec(level=3, checksum=True)]
+
+
+@dataclass(frozen=True)
+class Working:
+    """One open segment of a working store.
+
+    Parameters
+    ----------
+    path
+        Directory of the Zarr group.
+    arrays
+        Its arrays by name: ``key``, ``parameters``, ``seed``, ``status``, ``cpu_seconds``,
+        ``reason`` and one array an output.
+    attrs
+        Its attributes: system, method, n, times, kernel, block, outputs.
+    """
+
+    path: Path
+    arrays: dict[str, zarr.Array[Any]]
+    attrs: dict[str, Any]
+
+    @property
+    def block(self) -> int:
+        """Places a block."""
+        return int(self.attrs["block"])
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the result arrays."""
+        return tuple(self.attrs["outputs"])
+
+    @property
+    def committed(self) -> tuple[str, ...]:
+        """Arrays whose chunk must exist for every block that is not pending."""
+        return (*self.outputs, "cpu_seconds")
+
+    @property
+    def size(self) -> int:
+        """Places, used or not: a whole number of blocks."""
+        return int(self.arrays["key"].shape[0])
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return self.size // self.block
+
+    def span(self, block: int) -> slice:
+        """Places of a block."""
+        return slice(block * self.block, (block + 1) * self.block)
+
+    def chunk(self, name: str, block: int) -> Path:
+        """File of one block in one of the result arrays."""
+        rest = ["0"] * (len(self.arrays[name].shape) - 1)
+        return self.path.joinpath(name, "c", str(block), *rest)
+
+    def read(self, name: str, places: slice) -> NDArray[Any]:
+        """Some places of one array.
+
+        Raises
+        ------
+        DamageError
+            If a chunk does not decode or its checksum is wrong.
+        """
+        try:
+            return np.asarray(self.arrays[name][places])
+        except (ValueError, RuntimeError, OSError, TypeError) as exc:
+            raise DamageError(
+                f"{self.path / name} is damaged at points {places.start} to {places.stop - 1} "
+                f"({type(exc).__name__}: {_first_line(exc)})"
+            ) from exc
+
+    def keys(self) -> Keys:
+        """Content key of every place, dtype ``S32``; empty where unused."""
+        raw = np.ascontiguousarray(self.read("key", slice(0, self.size)), dtype=np.uint8)
+        return raw.view("S32").reshape(-1)
+
+    def status(self) -> NDArray[np.uint8]:
+        """Status of every place."""
+        return self.read("status", slice(0, self.size)).astype(np.uint8, copy=False)
+
+
+def _first_line(exc: BaseException) -> str:
+    lines = str(exc).strip().splitlines()
+    return lines[0][:120] if lines else "no message"
+
+
+def _array(
+    group: zarr.Group, name: str, chunk: int, dtype: Any, fill: Any, dims: dict[str, int]
+) -> None:
+    own: tuple[int, ...] = tuple(dims.values())
+    group.create_array(
+        name,
+        shape=(0, *own),
+        chunks=(chunk, *own),
+        dtype=dtype,
+        fill_value=fill,
+        compressors=codec(),
+        dimension_names=("point", *dims),
+        # A chunk of zeros or NaN is written like any other: a missing file is always damage.
+        config={"write_empty_chunks": True},
+    )
+
+
+def create(path: Path, segment: Segment, block: int) -> None:
+    """Make an empty segment; it appears whole, by a rename.
+
+    Parameters
+    ----------
+    path
+        Where it shall lie.
+    segment
+        What it holds.
+    block
+        Places a block.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    method = segment.method
+    group = zarr.open_group(partial, mode="w", zarr_format=3)
+    planned = block * max(1, PLANNED // block)
+    _array(group, "key", planned, "u1", 0, {"byte": 32})
+    _array(group, "parameters", planned, str, "", {})
+    _array(group, "seed", planned, "i8", -1, {})
+    for output in method.outputs:
+        dims = dict(zip(output.dims, segment.shape(output.dims), strict=True))
+        _array(group, output.name, block, "f8", float("nan"), dims)
+    _array(group, "status", block, "u1", PENDING, {})
+    _array(group, "cpu_seconds", block, "f8", float("nan"), {})
+    _array(group, "reason", block, str, "", {})
+    group.attrs.update(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "system": segment.system,
+            "method": method.name,
+            "n": segment.n,
+            "times": list(segment.times),
+            "kernel": method.kernel,
+            "block": block,
+            "outputs": [output.name for output in method.outputs],
+        }
+    )
+    partial.replace(path)
+
+
+def open_segment(path: Path) -> Working:
+    """Open a segment as it is now.
+
+    Raises
+    ------
+    DamageError
+        If its metadata is missing or unreadable.
+    """
+    try:
+        group = zarr.open_group(path, mode="r+", use_consolidated=False)
+        attrs: dict[str, Any] = dict(group.attrs.asdict())
+        names = ["key", "parameters", "seed", *attrs["outputs"], "status", "cpu_seconds", "reason"]
+        arrays = {name: opened_array(group, name) for name in names}
+    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError) as exc:
+        raise DamageError(f"{path} is damaged (its metadata cannot be read)") from exc
+    return Working(path, arrays, attrs)
+
+
+def opened_array(group: zarr.Group, name: str) -> zarr.Array[Any]:
+    """An array of a group that writes every chunk, be it all zeros or NaN."""
+    array = group[name]
+    if not isinstance(array, zarr.Array):
+        raise KeyError(name)
+    return array.with_config({"write_empty_chunks": True})
+
+
+@lru_cache(maxsize=64)
+def _cached(path: Path, stamp: tuple[int, int]) -> Working:
+    return open_segment(path)
+
+
+def open_cached(path: Path) -> Working:
+    """Open a segment once a process, and again only after it has grown."""
+    info = os.stat(path / "key" / "zarr.json")
+    return _cached(path, (info.st_mtime_ns, info.st_ino))
+
+
+def append(path: Path, keys: Keys, contents: Sequence[str], seeds: NDArray[np.int64]) -> None:
+    """Add points behind the last block. The caller holds the planning lock.
+
+    The keys are written last: a place without a key is unused, so an append that is cut short
+    leaves unused places and nothing else.
+
+    Parameters
+    ----------
+    keys
+        Content keys of the new points, dtype ``S32``.
+    contents
+        Canonical JSON of each point's system.
+    seeds
+        Seed of each point, -1 for none.
+    """
+    working = open_segment(path)
+    start = working.size
+    stop = start + -(-len(keys) // working.block) * working.block
+    for name, array in working.arrays.items():
+        if name != "key":
+            array.resize((stop, *array.shape[1:]))
+    used = slice(start, start + len(keys))
+    working.arrays["parameters"][used] = np.array(contents, dtype=object)
+    working.arrays["seed"][used] = seeds
+    raw = np.frombuffer(keys.astype("S32").tobytes(), dtype=np.uint8).reshape(-1, 32)
+    key = working.arrays["key"]
+    key.resize((stop, 32))
+    key[used] = raw
+
+
+def write_array(working: Working, name: str, block: int, values: NDArray[Any]) -> None:
+    """Write one whole chunk of one array.
+
+    Raises
+    ------
+    AssertionError
+        If the values are not exactly the chunk: a shared chunk would lose data silently.
+    """
+    array, span = working.arrays[name], working.span(block)
+    if array.chunks[0] != working.block or values.shape != array.chunks or span.stop > working.size:
+        raise AssertionError(f"{name}: block {block} is not one chunk of {array.chunks}")
+    array[span] = values
+
+
+def write_block(
+    working: Working,
+    block: int,
+    values: dict[str, NDArray[np.float64]],
+    cpu_seconds: NDArray[np.float64],
+    reasons: list[str],
+    status: NDArray[np.uint8],
+) -> None:
+    """Write a whole block: data first, ``status`` last."""
+    for name in working.outputs:
+        write_array(working, name, block, values[name])
+    write_array(working, "cpu_seconds", block, cpu_seconds)
+    if any(reasons) or working.chunk("reason", block).exists():
+        write_array(working, "reason", block, np.array(reasons, dtype=object))
+    write_array(working, "status", block, status)
+
+
+def has_all_chunks(working: Working, block: int) -> str:
+    """Empty if every committed array has its chunk of this block, else the missing file."""
+    for name in working.committed:
+        path = working.chunk(name, block)
+        if not path.exists():
+            return str(path)
+    return ""
+
+
+def describe(working: Working, block: int, limit: int = 3) -> str:
+    """Which points a block holds, for a person: their parameters and seeds."""
+    try:
+        span = working.span(block)
+        contents, seeds = working.read("parameters", span), working.read("seed", span)
+    except DamageError:
+        return f"block {block}"
+    n = working.attrs["n"]
+    named = []
+    for content, seed in zip(contents, seeds, strict=True):
+        if content:
+            fields = [f"{k}={v}" for k, v in json.loads(content).items()]
+            fields += [] if n is None else [f"n={n}", f"seed={seed}"]
+            named.append(" ".join(fields) or "default parameters")
+    shown = "; ".join(named[:limit])
+    more = f"; and {len(named) - limit} more" if len(named) > limit else ""
+    return f"{len(named)} points: {shown}{more}"

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hdica.errors import HdicaError
+from hdica.sweep import store
+from hdica.sweep.integrity import verify
+from hdica.sweep.paths import manifest_path, work_path
+from hdica.sweep.plan import place
+from hdica.sweep.publish import is_current, publish
+from hdica.sweep.repair import repair
+from hdica.sweep.results import open_results
+from hdica.sweep.runner import run
+from hdica.sweep.status import status
+from hdica.sweep.study import Study, study_from
+from tests.sweep import toy
+from tests.sweep.conftest import values
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.fixture
+def study(out: Path) -> Study:
+    """A study that is computed in blocks of 5 and published."""
+    study = study_from(toy.study())
+    run(study, out, progress=False, block=5)
+    publish(study, out)
+    return study
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 4
+    file.write_bytes(content)
+
+
+def unlink(file: Path) -> None:
+    file.unlink()
+
+
+def truncate(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-3])
+
+
+def walk(study: Study, out: Path) -> store.Working:
+    return store.open_segment(place(study, out)[0].path)
+
+
+def test_a_whole_store_is_whole(study: Study, out: Path) -> None:
+    verdict = verify(out)
+    assert (verdict.code, verdict.points) == (0, 79)
+    assert verdict.files > 20
+    assert repair(out) == []
+
+
+@pytest.mark.parametrize("harm", [flip, unlink, truncate])
+@pytest.mark.parametrize("name", ["Q", "cpu_seconds", "status", "key", "parameters", "seed"])
+def test_a_damaged_working_store_is_named_repaired_and_restored(
+    study: Study, out: Path, harm: Callable[[Path], None], name: str, calls: Path
+) -> None:
+    before = values(out)
+    working = walk(study, out)
+    block = 0 if working.arrays[name].chunks[0] > working.block else 3
+    file = working.chunk(name, block)
+    harm(file)
+    if name == "status" and harm is unlink:
+        # A status that is not there says pending: nothing is claimed, so nothing is damaged.
+        assert verify(out).incomplete == ("5 points are not computed yet",)
+    else:
+        verdict = verify(out)
+        assert verdict.code == 3
+        assert len(verdict.damaged) == 1
+        assert str(file) in verdict.damaged[0]
+        assert len(repair(out)) == 1
+        assert verify(out).code == 1
+    summary = run(study, out, progress=False)
+    assert summary.computed == len(calls.read_text().splitlines())
+    assert summary.computed == (36 if block == 0 else 5)
+    publish(study, out)
+    assert verify(out).code == 0
+    assert values(out) == before
+
+
+@pytest.mark.parametrize("name", ["zarr.json", "Q/zarr.json"])
+def test_a_segment_without_metadata_is_computed_again(study: Study, out: Path, name: str) -> None:
+    before = values(out)
+    flip_text = walk(study, out).path / name
+    flip_text.write_text("{")
+    verdict = verify(out)
+    assert verdict.code == 3
+    assert "metadata cannot be read" in verdict.damaged[0]
+    repair(out)
+    assert run(study, out, progress=False).computed == 36
+    publish(study, out)
+    assert values(out) == before
+
+
+@pytest.mark.parametrize("harm", [flip, unlink, truncate])
+@pytest.mark.parametrize(
+    "name", ["walk/Q/c/0/0/0/0/0", "walk/status/c/0/0/0/0", "steady/root/c/0", "steady/status/c"]
+)
+def test_damaged_published_points_become_pending_and_come_back(
+    study: Study, out: Path, harm: Callable[[Path], None], name: str, calls: Path
+) -> None:
+    before = values(out)
+    harm(out / name)
+    verdict = verify(out)
+    assert verdict.code == 3
+    assert str(out / name) in verdict.damaged[0]
+    assert "point" in verdict.damaged[0]
+    repair(out)
+    after = verify(out)
+    assert after.code == 1
+    assert not is_current(study, out)
+    group = open_results(out)[name.split("/")[0]].to_dataset()
+    assert (group.status == store.PENDING).all()
+    assert group[next(iter(group.attrs["outputs"]))].isnull().all()
+    assert run(study, out, progress=False).computed == 0
+    assert calls.read_text() == ""
+    publish(study, out)
+    assert values(out) == before
+    assert verify(out).code == 0
+
+
+def test_only_the_points_of_the_damaged_chunk_become_pending(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hdica.sweep.dense.CHUNK_ELEMENTS", 100)
+    study = study_from(toy.study())
+    run(study, out, progress=False)
+    publish(study, out)
+    chunks = open_results(out)["walk"].Q.encoding["chunks"]
+    assert chunks == (1, 2, 2, 6, 3)
+    flip(out / "walk/Q/c/2/0/0/0/0")
+    named = verify(out).damaged[0]
+    assert "points of walk: tau 0.3, Q0 0.25 to 0.5, n 10 to 30, seed 0 to 5" in named
+    repair(out)
+    found = open_results(out)["walk"].to_dataset()
+    assert (found.status.sel(tau=0.3) == store.PENDING).all()
+    assert (found.status.sel(tau=[0.1, 0.2]) == store.DONE).all()
+    assert found.Q.sel(tau=[0.1, 0.2]).notnull().all()
+    assert "24 points" in verify(out).incomplete[0]
+
+
+@pytest.mark.parametrize("name", ["zarr.json", "walk/zarr.json", "walk/tau/c/0", "walk/Q/zarr.json"])
+def test_damage_beyond_points_publishes_again(study: Study, out: Path, name: str) -> None:
+    before = values(out)
+    flip(out / name)
+    assert verify(out).code == 3
+    assert "publishes again" in repair(out)[0]
+    assert verify(out).code == 1
+    publish(study, out)
+    assert values(out) == before
+
+
+def test_a_manifest_that_is_gone_or_broken(study: Study, out: Path) -> None:
+    manifest_path(out).write_text("{")
+    assert verify(out).code == 3
+    repair(out)
+    verdict = verify(out)
+    assert (verdict.code, verdict.incomplete) == (
+        1,
+        (f"{out} is not published yet: its manifest is missing",),
+    )
+
+
+def test_a_published_store_alone_is_verified(study: Study, out: Path) -> None:
+    shutil.rmtree(work_path(out))
+    assert verify(out).code == 0
+    flip(out / "line/Q/c/0/0/0")
+    assert verify(out).code == 3
+    assert status(out).source == "published store"
+
+
+def test_what_is_not_computed_published_or_current_is_incomplete(out: Path) -> None:
+    study = study_from(toy.study())
+    with pytest.raises(HdicaError, match="does not exist"):
+        verify(out)
+    run(study, out, progress=False, shard=(0, 2), block=5)
+    assert [s.split(" ", 1)[1] for s in verify(out).incomplete] == [
+        "points are not computed yet",
+        "is not published yet: it is not there",
+    ]
+    run(study, out, progress=False)
+    publish(study, out)
+    run(study_from(toy.study(times=[0, 1])), out, progress=False)
+    assert "before the study or its code was changed" in verify(out).incomplete[0]
+
+
+def test_failed_points_leave_a_study_incomplete(out: Path) -> None:
+    study = study_from(toy.study(grid={"tau": [0.13, 0.17], "Q0": [0.5]}))
+    run(study, out, progress=False)
+    publish(study, out)
+    verdict = verify(out)
+    assert verdict.code == 1
+    assert "12 points" in verdict.incomplete[0]
+    assert "failed" in verdict.incomplete[0]
+
+
+def test_status_counts_while_a_run_goes_on(out: Path) -> None:
+    with pytest.raises(HdicaError, match="does not exist"):
+        status(out)
+    study = study_from(toy.study())
+    run(study, out, progress=False, shard=(1, 3), block=4)
+    found = status(out)
+    assert found.source == "working store"
+    assert found.total("points") == 79
+    assert 0 < found.total("done") < 79
+    assert found.total("pending") == 79 - found.total("done")
+    assert json.loads(json.dumps(found.as_dict()))["rows"][0]["method"] == "walk"
+    run(study, out, progress=False)
+    publish(study, out)
+    working = status(out)
+    shutil.rmtree(work_path(out))
+    alone = status(out)
+    assert {(r.method, r.n, r.done) for r in alone.rows} == {
+        (r.method, r.n, r.done) for r in working.rows
+    }
+    assert alone.whole

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from hdica.errors import HdicaError
+from hdica.sweep import dense, store
+from hdica.sweep.manifest import file_digest, read_manifest
+from hdica.sweep.paths import DamageError
+from hdica.sweep.plan import place
+from hdica.sweep.publish import is_current, publish
+from hdica.sweep.results import open_results
+from hdica.sweep.runner import run
+from hdica.sweep.study import study_from
+from tests.sweep import toy
+from tests.sweep.conftest import values
+
+
+@pytest.fixture
+def tree(out: Path) -> xr.DataTree:
+    study = study_from(toy.study())
+    run(study, out, progress=False)
+    publish(study, out)
+    return open_results(out)
+
+
+def test_dimensions_are_those_of_the_study_in_its_order(tree: xr.DataTree) -> None:
+    assert tree["walk"].Q.dims == ("tau", "Q0", "n", "seed", "time")
+    assert tree["line"].Q.dims == ("tau", "Q0", "time")
+    assert tree["steady"].root.dims == ("fixed_point",)
+    assert tree["steady"].status.dims == ()
+    assert tree["walk"].status.dims == ("tau", "Q0", "n", "seed")
+
+
+def test_coordinates_are_sorted_and_found_by_the_decimals_one_types(tree: xr.DataTree) -> None:
+    walk = tree["walk"]
+    assert walk.tau.values.tolist() == [0.1, 0.2, 0.3]
+    assert walk.n.dtype == np.int64
+    assert walk.seed.values.tolist() == [*range(6)]
+    found = tree["line"].Q.sel(tau=0.3, Q0=0.25, time=2.0)
+    assert float(found) == 0.25 + 0.3 * 2
+
+
+def test_every_number_is_where_it_belongs(tree: xr.DataTree) -> None:
+    system = toy.Toy(tau=0.2, source="laplace", start={"overlap": 0.25})
+    times = np.array([0, 0.5, 2])
+    expected = toy.walk(system, times, 30, 4).values["Q"]
+    found = tree["walk"].Q.sel(tau=0.2, Q0=0.25, n=30, seed=4).values
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_the_step_behind_a_time_is_its_exact_floor(out: Path) -> None:
+    times = [0, 0.1, 0.29, 0.3, 1.1, 2.999]
+    study = study_from(toy.study(times=times, methods={"walk": {"n": [10, 100], "seeds": 1}}))
+    run(study, out, progress=False)
+    publish(study, out)
+    walk = open_results(out)["walk"]
+    assert walk.step.values.tolist() == [[0, 1, 2, 3, 11, 29], [0, 10, 29, 30, 110, 299]]
+    assert "step" in walk.coords
+
+
+def test_variables_and_groups_say_what_they_are(tree: xr.DataTree) -> None:
+    walk = tree["walk"]
+    assert walk.Q.attrs == {"long_name": "overlap", "units": "1"}
+    assert walk.status.attrs["flag_meanings"] == "pending done diverged failed"
+    assert walk.status.attrs["flag_values"] == [0, 1, 2, 3]
+    assert walk.status.dtype == np.uint8
+    assert (walk.cpu_seconds >= 0).all()
+    assert walk.time.attrs["units"] == "samples per dimension (k/n)"
+    assert walk.attrs["equations"] == "nobody 1900 (1)"
+    assert walk.attrs["kernel"] == "7"
+    assert walk.attrs["stochastic"] is True
+    assert "reason" not in walk
+    study = study_from(toy.study())
+    assert tree.attrs["study_hash"] == study.content_hash()
+    assert study_from(json.loads(tree.attrs["study_yaml"])) == study
+    assert tree.attrs["Conventions"] == "CF-1.11"
+    assert json.loads(tree.attrs["package_versions"])["numpy"] == np.__version__
+
+
+def test_words_on_an_axis(out: Path) -> None:
+    grid = {"source": ["uniform", "laplace"], "tau": [0.1]}
+    study = study_from(toy.study(grid=grid, parameters={}, methods={"line": {}}))
+    run(study, out, progress=False)
+    publish(study, out)
+    line = open_results(out)["line"]
+    assert line.source.values.tolist() == ["uniform", "laplace"]
+    assert line.Q.sel(source="laplace", tau=0.1).shape == (3,)
+
+
+def test_it_opens_without_this_package_and_without_a_warning(tree: xr.DataTree, out: Path) -> None:
+    code = (
+        "import sys, xarray as xr; tree = xr.open_datatree(sys.argv[1], engine='zarr');"
+        "one = xr.open_zarr(sys.argv[1], group='walk', chunks=None);"
+        "print(float(tree['walk'].Q.sel(tau=0.3).sum()) == float(one.Q.sel(tau=0.3).sum()));"
+        "assert 'hdica' not in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, str(out)], capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    assert done.stdout == "True\n"
+
+
+def test_no_step_warns(out: Path) -> None:
+    study = study_from(toy.study(grid={"tau": [0.1, 0.13], "source": ["laplace"]}, parameters={}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(study, out, progress=False)
+        publish(study, out)
+        for node in open_results(out).children.values():
+            node.to_dataset().load()
+
+
+def test_the_manifest_holds_counts_and_every_file(tree: xr.DataTree, out: Path) -> None:
+    manifest = read_manifest(out)
+    assert manifest is not None
+    assert manifest["counts"]["walk"] == {"pending": 0, "done": 72, "diverged": 0, "failed": 0}
+    files = {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()}
+    assert set(manifest["files"]) == files
+    assert all(file_digest(out / name) == digest for name, digest in manifest["files"].items())
+
+
+def test_points_that_are_pending_are_nan_with_status_zero(out: Path) -> None:
+    study = study_from(toy.study())
+    run(study, out, shard=(0, 2), progress=False, block=4)
+    manifest = publish(study, out)
+    walk = open_results(out)["walk"].to_dataset()
+    pending = walk.status == store.PENDING
+    assert int(pending.sum()) == manifest["counts"]["walk"]["pending"] > 0
+    assert walk.Q.where(pending, drop=True).isnull().all()
+    assert walk.Q.where(~pending).count() == 3 * int((~pending).sum())
+    assert not is_current(study, out)
+    run(study, out, progress=False)
+    publish(study, out)
+    assert is_current(study, out)
+
+
+def test_publishing_needs_no_computation_at_all(out: Path) -> None:
+    study = study_from(toy.study())
+    assert publish(study, out)["counts"]["steady"]["pending"] == 1
+    assert open_results(out)["walk"].Q.isnull().all()
+
+
+def test_a_missing_chunk_is_never_nan(out: Path) -> None:
+    study = study_from(toy.study())
+    run(study, out, progress=False)
+    placed = place(study, out)[0]
+    file = store.open_segment(placed.path).chunk("Q", 0)
+    file.unlink()
+    with pytest.raises(DamageError) as caught:
+        publish(study, out)
+    assert str(file) in str(caught.value)
+    assert "36 points: source=laplace" in str(caught.value)
+    assert not out.exists()
+
+
+def test_a_missing_published_chunk_is_never_nan(tree: xr.DataTree, out: Path) -> None:
+    (out / "line" / "Q" / "c" / "0" / "0" / "0").unlink()
+    with pytest.raises(DamageError, match=r"line/Q/c/0/0/0 is missing"):
+        open_results(out)
+
+
+def test_a_publication_cut_short_leaves_the_old_store(
+    tree: xr.DataTree, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = values(out)
+    larger = study_from(toy.study(grid={"tau": [0.1, 0.2, 0.3, 0.4], "Q0": [0.5]}))
+    run(larger, out, progress=False)
+
+    def cut(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("hdica.sweep.publish.consolidate", cut)
+        with pytest.raises(KeyboardInterrupt):
+            publish(larger, out)
+    assert values(out) == before
+    publish(larger, out)
+    assert not list(out.parent.glob(".*.partial"))
+    assert open_results(out)["walk"].sizes["tau"] == 4
+
+
+@pytest.mark.parametrize("elements", [1, 3, 7, 20, 100, 10_000])
+def test_chunks_of_any_size_hold_the_same_numbers(
+    tree: xr.DataTree, out: Path, monkeypatch: pytest.MonkeyPatch, elements: int
+) -> None:
+    before = values(out)
+    monkeypatch.setattr(dense, "CHUNK_ELEMENTS", elements)
+    monkeypatch.setattr(store, "SPAN", 64)
+    publish(study_from(toy.study()), out)
+    assert values(out) == before
+
+
+@pytest.mark.parametrize(
+    ("points", "own", "chunks"),
+    [
+        ((), (12,), (12,)),
+        ((40, 40, 1, 16), (2,), (40, 40, 1, 16, 2)),
+        ((1000, 1000), (), (262, 1000)),
+        ((3, 1000, 1000), (41,), (1, 6, 1000, 41)),
+        ((5, 7), (10**6,), (1, 1, 10**6)),
+    ],
+)
+def test_a_chunk_is_a_contiguous_range_of_points(
+    points: tuple[int, ...], own: tuple[int, ...], chunks: tuple[int, ...]
+) -> None:
+    assert dense.chunk_shape(points, own) == chunks
+    grid = np.arange(int(np.prod(points))).reshape(points)
+    covered = 0
+    for slices, start, stop in dense.point_ranges(points, chunks[: len(points)]):
+        assert grid[slices].reshape(-1).tolist() == list(range(start, stop))
+        covered += stop - start
+    assert covered == grid.size
+
+
+def test_what_is_no_store_is_refused(out: Path, tmp_path: Path) -> None:
+    with pytest.raises(HdicaError, match="does not exist"):
+        open_results(out)
+    with pytest.raises(HdicaError, match="is not a published store"):
+        open_results(tmp_path)
+    study = study_from(toy.study())
+    run(study, out, progress=False)
+    with pytest.raises(HdicaError, match="is not published yet"):
+        open_results(out)
+    with pytest.raises(HdicaError, match="must end in .zarr"):
+        run(study, tmp_path / "toy")

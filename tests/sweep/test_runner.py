@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hdica.errors import HdicaError
+from hdica.sweep import runner, store
+from hdica.sweep.plan import block_points, place, plan
+from hdica.sweep.publish import publish
+from hdica.sweep.results import open_results
+from hdica.sweep.runner import run
+from hdica.sweep.study import Study, study_from
+from tests.sweep import toy
+from tests.sweep.conftest import values
+
+GROWN = {"tau": [0.05, 0.1, 0.2, 0.3, 0.4], "Q0": [0.25, 0.4, 0.5]}
+
+
+@pytest.fixture
+def study() -> Study:
+    return study_from(toy.study())
+
+
+@pytest.fixture
+def expected(study: Study, tmp_path: Path) -> dict[str, bytes]:
+    """What one undisturbed process publishes."""
+    out = tmp_path / "expected" / "toy.zarr"
+    run(study, out, progress=False)
+    publish(study, out)
+    return values(out)
+
+
+def published(study: Study, out: Path, **how: Any) -> dict[str, bytes]:
+    assert run(study, out, progress=False, **how).complete
+    publish(study, out)
+    return values(out)
+
+
+@pytest.mark.parametrize("block", [1, 5, 7, 4096])
+def test_the_size_of_blocks_changes_no_bit(
+    study: Study, out: Path, expected: dict[str, bytes], block: int
+) -> None:
+    assert published(study, out, block=block) == expected
+
+
+def test_the_order_of_blocks_changes_no_bit(
+    study: Study, out: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = runner.tasks
+    shuffle = np.random.default_rng(3).permutation
+
+    def shuffled(*arguments: Any) -> list[runner.Task]:
+        found = real(*arguments)
+        return [found[i] for i in shuffle(len(found))]
+
+    monkeypatch.setattr(runner, "tasks", shuffled)
+    assert published(study, out, block=4) == expected
+
+
+def test_two_processes_change_no_bit(
+    study: Study, out: Path, expected: dict[str, bytes], toy_workers: None
+) -> None:
+    assert published(study, out, block=4, cluster={"mode": "local", "workers": 2}) == expected
+
+
+def test_shards_in_any_order_change_no_bit(
+    study: Study, out: Path, expected: dict[str, bytes]
+) -> None:
+    computed = [run(study, out, shard=(i, 3), progress=False, block=4).computed for i in (2, 0, 1)]
+    assert min(computed) > 0
+    assert sum(computed) == 79
+    publish(study, out)
+    assert values(out) == expected
+
+
+def test_a_rerun_computes_nothing(study: Study, out: Path, calls: Path) -> None:
+    assert run(study, out, progress=False).computed == 79
+    assert len(calls.read_text().splitlines()) == 79
+    assert run(study, out, progress=False).computed == 0
+    assert len(calls.read_text().splitlines()) == 79
+
+
+def test_a_grown_grid_computes_its_new_points_alone(study: Study, out: Path, calls: Path) -> None:
+    run(study, out, progress=False)
+    calls.write_text("")
+    methods = {"walk": {"n": [10, 20, 30], "seeds": 8}, "line": {}, "steady": {}}
+    larger = study_from(toy.study(grid=GROWN, methods=methods))
+    summary = run(larger, out, progress=False)
+    assert summary.computed == 15 * 3 * 8 + 15 - 72 - 6
+    assert len(calls.read_text().splitlines()) == summary.computed
+    publish(larger, out)
+    alone = out.with_name("alone.zarr")
+    assert values(out) == published(larger, alone)
+
+
+def test_a_study_that_shrinks_publishes_what_it_says(study: Study, out: Path) -> None:
+    run(study_from(toy.study(grid=GROWN)), out, progress=False)
+    assert run(study, out, progress=False).computed == 0
+    publish(study, out)
+    assert open_results(out)["line"].sizes == {"tau": 3, "Q0": 2, "time": 3}
+
+
+def test_other_times_and_other_kernels_are_computed_anew(out: Path, calls: Path) -> None:
+    run(study_from(toy.study()), out, progress=False)
+    assert run(study_from(toy.study(times=[0, 1])), out, progress=False).computed == 79
+    toy.register(kernel="8")
+    assert run(study_from(toy.study()), out, progress=False).computed == 79
+
+
+def test_a_point_that_fails_or_diverges_is_recorded_and_the_rest_goes_on(out: Path) -> None:
+    study = study_from(toy.study(grid={"tau": [0.1, 0.13, 0.17], "Q0": [0.5]}))
+    summary = run(study, out, progress=False)
+    assert summary.counts == {"done": 16, "diverged": 12, "failed": 12}
+    publish(study, out)
+    walk = open_results(out)["walk"].to_dataset()
+    bad = walk.sel(tau=0.13)
+    assert (bad.status == store.FAILED).all()
+    assert bad.Q.isnull().all()
+    reason = "ZeroDivisionError: step size 0.13 is unlucky"
+    assert set(bad.reason.values.ravel().tolist()) == {reason}
+    gone = walk.sel(tau=0.17)
+    assert (gone.status == store.DIVERGED).all()
+    assert gone.Q.isel(time=slice(0, -1)).notnull().all()
+    assert gone.Q.isel(time=-1).isnull().all()
+    assert set(gone.reason.values.ravel().tolist()) == {"diverged at step 7, time 0.5"}
+    assert (walk.sel(tau=0.1).reason == "").all()
+
+
+def test_failed_points_are_tried_again_only_on_request(
+    out: Path, calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_from(toy.study(grid={"tau": [0.1, 0.13], "Q0": [0.5]}))
+    run(study, out, progress=False)
+    assert run(study, out, progress=False).computed == 0
+    calls.write_text("")
+    summary = run(study, out, progress=False, retry_failed=True)
+    assert summary.counts == {"done": 0, "diverged": 0, "failed": 12}
+    assert len(calls.read_text().splitlines()) == 12
+    publish(study, out)
+    assert (open_results(out)["walk"].sel(tau=0.1).status == store.DONE).all()
+
+
+def test_a_result_of_the_wrong_shape_fails_its_point(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = toy.make()["line"]
+    object.__setattr__(method, "run", lambda *_: toy.PointResult({"Q": np.ones(3), "twice": 1.0}))
+    monkeypatch.setitem(toy.registry.METHODS["Toy"], "line", method)
+    study = study_from(toy.study(methods={"line": {}}))
+    assert run(study, out, progress=False).counts["failed"] == 6
+    working = store.open_segment(place(study, out)[0].path)
+    assert "expected (3,)" in working.read("reason", slice(0, 1))[0]
+
+
+def test_a_worker_with_other_code_computes_nothing(study: Study, out: Path) -> None:
+    placed = runner.prepare(study, out)
+    toy.register(kernel="8")
+    with pytest.raises(HdicaError, match="this process runs kernel 8 of Toy.walk"):
+        runner.compute_block(placed[0].path, 0)
+
+
+def test_a_plan_says_what_a_run_does_and_writes_nothing(study: Study, out: Path) -> None:
+    made = plan(study, out)
+    assert not out.parent.exists()
+    assert (made.points, made.pending) == (79, 79)
+    assert [(s.method, s.n, s.points) for s in made.segments] == [
+        ("walk", 10, 36),
+        ("walk", 30, 36),
+        ("line", None, 6),
+        ("steady", None, 1),
+    ]
+    run(study, out, progress=False)
+    assert plan(study, out).pending == 0
+    assert plan(study_from(toy.study(grid=GROWN)), out).pending == 15 * 2 * 6 + 15 - 72 - 6
+
+
+@pytest.mark.parametrize(
+    ("seconds", "points", "workers", "block"),
+    [
+        (1e-7, 2000, 1, 4096),
+        (1e-3, 100, 1, 200),
+        (1e-3, 1_000_000, 2, 2000),
+        (1e-3, 4000, 2, 500),
+        (10.0, 100, 8, 1),
+        (0.05, 100_000, 100, 40),
+    ],
+)
+def test_a_block_is_worth_its_task(seconds: float, points: int, workers: int, block: int) -> None:
+    assert block_points(seconds, points, workers) == block
+
+
+@pytest.mark.parametrize("shard", [(-1, 2), (2, 2), (0, 0)])
+def test_a_wrong_shard_is_refused(study: Study, out: Path, shard: tuple[int, int]) -> None:
+    with pytest.raises(HdicaError, match="0 <= i < m"):
+        run(study, out, shard=shard)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "message"),
+    [
+        ({"mode": "loacl"}, "cluster: mode = 'loacl' is not allowed"),
+        ({"wokers": 2}, "did you mean 'workers'"),
+        ({"workers": 0}, "cluster: workers = 0 is not allowed"),
+        ({"mode": "scheduler"}, "mode = 'scheduler' needs an address or a scheduler_file"),
+    ],
+)
+def test_wrong_cluster_settings_are_refused(
+    study: Study, out: Path, cluster: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(HdicaError, match=message):
+        run(study, out, cluster=cluster)
+
+
+def test_the_environment_of_workers_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    from hdica.sweep.cluster import THREAD_VARIABLES, one_thread
+
+    monkeypatch.setenv("OMP_NUM_THREADS", "8")
+    monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
+    with one_thread():
+        assert {os.environ[name] for name in THREAD_VARIABLES} == {"1"}
+    assert os.environ["OMP_NUM_THREADS"] == "8"
+    assert "NUMBA_NUM_THREADS" not in os.environ

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hdica.sweep import store
+from hdica.sweep.block import compute_block
+from hdica.sweep.dense import read_block
+from hdica.sweep.paths import DamageError
+from hdica.sweep.plan import prepare
+from hdica.sweep.study import study_from
+from tests.sweep import toy
+
+
+@pytest.fixture
+def walk(out: Path) -> Path:
+    """An empty segment of 36 points in blocks of 5."""
+    return prepare(study_from(toy.study()), out, block=5)[0].path
+
+
+def digests(path: Path) -> dict[str, str]:
+    files = [p for p in path.rglob("*") if p.is_file() and p.name != "zarr.json"]
+    return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+
+
+def test_a_block_is_one_chunk_of_every_result(walk: Path) -> None:
+    working = store.open_segment(walk)
+    assert (working.size, working.blocks, working.block) == (40, 8, 5)
+    for name in (*working.committed, "status", "reason"):
+        assert working.arrays[name].chunks[0] == 5
+        assert working.arrays[name].chunks[1:] == working.arrays[name].shape[1:]
+
+
+def test_parameters_are_readable(walk: Path) -> None:
+    working = store.open_segment(walk)
+    first = '{"source":"laplace","start":{"overlap":0.25},"tau":0.1}'
+    assert working.read("parameters", slice(0, 1)).tolist() == [first]
+    assert working.read("seed", slice(0, 7)).tolist() == [0, 1, 2, 3, 4, 5, 0]
+
+
+def test_only_whole_chunks_are_written(walk: Path) -> None:
+    working = store.open_segment(walk)
+    for block, rows in ((0, 4), (8, 5)):
+        with pytest.raises(AssertionError, match="is not one chunk"):
+            store.write_array(working, "cpu_seconds", block, np.zeros(rows))
+
+
+def test_growing_starts_a_fresh_block_and_leaves_old_results_alone(walk: Path, out: Path) -> None:
+    for block in range(8):
+        compute_block(walk, block)
+    before = digests(walk)
+    larger = toy.study(grid={"tau": [0.1, 0.2, 0.25, 0.3], "Q0": [0.25, 0.5]})
+    placed = prepare(study_from(larger), out)[0]
+    working = store.open_segment(walk)
+    assert working.size == 40 + 15
+    assert sorted(placed.rows.tolist()) == [*range(36), *range(40, 52)]
+    after = digests(walk)
+    planner = {str(working.chunk(name, 0)) for name in ("key", "parameters", "seed")}
+    assert {k: v for k, v in after.items() if k not in planner} == {
+        k: v for k, v in before.items() if k not in planner
+    }
+
+
+def test_planning_twice_changes_nothing(walk: Path, out: Path) -> None:
+    before = digests(out.with_suffix(".work"))
+    prepare(study_from(toy.study()), out)
+    assert digests(out.with_suffix(".work")) == before
+
+
+def test_an_append_that_is_cut_short_leaves_unused_places(
+    walk: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    larger = study_from(toy.study(grid={"tau": [0.1, 0.2, 0.25, 0.3], "Q0": [0.25, 0.5]}))
+    real = store.zarr.Array.__setitem__
+
+    def cut(array: object, where: object, value: object) -> None:
+        if array.path.endswith("key"):  # type: ignore[attr-defined]
+            raise KeyboardInterrupt
+        real(array, where, value)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.zarr.Array, "__setitem__", cut)
+        with pytest.raises(KeyboardInterrupt):
+            prepare(larger, out)
+    rows = prepare(larger, out)[0].rows
+    assert len(set(rows.tolist())) == 48
+    assert sorted(rows.tolist())[:36] == [*range(36)]
+
+
+def test_status_is_the_commit_record(walk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order = []
+    real = store.write_array
+
+    def watched(working: store.Working, name: str, block: int, values: np.ndarray) -> None:
+        order.append(name)
+        real(working, name, block, values)
+
+    monkeypatch.setattr(store, "write_array", watched)
+    compute_block(walk, 2)
+    assert order == ["Q", "cpu_seconds", "status"]
+
+
+def test_a_chunk_of_nothing_but_nan_is_a_file(out: Path) -> None:
+    study = study_from(toy.study(grid={"tau": [0.13], "Q0": [0.5]}))
+    path = prepare(study, out, block=100)[0].path
+    compute_block(path, 0)
+    working = store.open_segment(path)
+    assert (working.status()[:6] == store.FAILED).all()
+    assert np.isnan(read_block(working, "Q", 0)).all()
+
+
+def test_a_missing_chunk_is_an_error_that_names_file_and_points(walk: Path) -> None:
+    compute_block(walk, 1)
+    working = store.open_segment(walk)
+    working.chunk("Q", 1).unlink()
+    with pytest.raises(DamageError) as caught:
+        read_block(working, "Q", 1)
+    assert str(working.chunk("Q", 1)) in str(caught.value)
+    assert "5 points: source=laplace start={'overlap': 0.25} tau=0.1 n=10 seed=5" in str(
+        caught.value
+    )
+
+
+@pytest.mark.faults
+def test_every_flipped_bit_is_found(walk: Path) -> None:
+    compute_block(walk, 1)
+    working = store.open_segment(walk)
+    file = working.chunk("Q", 1)
+    whole = file.read_bytes()
+    random = np.random.default_rng(1)
+    for position in random.integers(0, 8 * len(whole), 60).tolist():
+        damaged = bytearray(whole)
+        damaged[position // 8] ^= 1 << position % 8
+        file.write_bytes(damaged)
+        try:
+            values = read_block(working, "Q", 1)
+        except DamageError:
+            continue
+        # A flip in the frame's header may change nothing; it may never change a number.
+        file.write_bytes(whole)
+        assert values.tobytes() == read_block(working, "Q", 1).tobytes()
+
+
+@pytest.mark.parametrize("name", ["zarr.json", "Q/zarr.json", "key/zarr.json"])
+def test_unreadable_metadata_is_damage(walk: Path, name: str) -> None:
+    (walk / name).write_text("{")
+    with pytest.raises(DamageError, match="metadata cannot be read"):
+        store.open_segment(walk)

@@ -1,0 +1,122 @@
+"""A small system with cheap methods, to test sweeps without any numerical code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from hdica.systems import registry
+from hdica.systems.method import Method, Output, PointResult
+
+
+class Toy(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tau: float = Field(gt=0)
+    gain: float = 1.0
+    source: str = Field("uniform", pattern="^(uniform|laplace)$")
+    formula: str = "x"
+    prior: str | dict[str, float] = "dense"
+    start: dict[str, float] = {"overlap": 0.5}
+    constants: dict[str, float] = {}
+
+    aliases: ClassVar[dict[str, tuple[str, ...]]] = {
+        "Q0": ("start", "overlap"),
+        "rho": ("prior", "sparse"),
+    }
+
+
+def content(system: Toy) -> dict[str, Any]:
+    return system.model_dump(mode="json", exclude_defaults=True)
+
+
+def note_call(name: str, system: Toy, n: int | None, seed: int | None) -> None:
+    """Leave a line for every point computed, in whichever process."""
+    path = os.environ.get("TOY_CALLS")
+    if path:
+        with Path(path).open("a") as file:
+            file.write(f"{name} {json.dumps(content(system), sort_keys=True)} {n} {seed}\n")
+
+
+def walk(system: Toy, times: np.ndarray, n: int | None, seed: int | None) -> PointResult:
+    note_call("walk", system, n, seed)
+    time.sleep(system.constants.get("sleep", 0.0))
+    if system.tau == 0.13:
+        raise ZeroDivisionError("step size 0.13\nis unlucky")
+    text = json.dumps([content(system), n, seed], sort_keys=True)
+    stream = np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]))
+    path = np.cumsum(stream.standard_normal(times.size))
+    if system.tau == 0.17:
+        path[-1] = np.nan
+        return PointResult({"Q": path}, diverged="diverged at step 7, time 0.5")
+    return PointResult({"Q": path})
+
+
+def line(system: Toy, times: np.ndarray, n: int | None, seed: int | None) -> PointResult:
+    note_call("line", system, n, seed)
+    q = system.start["overlap"] + system.gain * system.tau * times
+    return PointResult({"Q": q, "twice": 2 * q})
+
+
+def steady(system: Toy, times: np.ndarray, n: int | None, seed: int | None) -> PointResult:
+    note_call("steady", system, n, seed)
+    return PointResult({"root": np.array([system.gain, np.nan])})
+
+
+def refuses(system: Toy) -> str:
+    return "the gain 99 is too large for line" if system.gain == 99 else ""
+
+
+def by_time(times: np.ndarray) -> dict[str, np.ndarray]:
+    return {"time": times}
+
+
+def make(kernel: str = "7") -> dict[str, Method]:
+    q = Output("Q", ("time",), "overlap")
+    return {
+        "walk": Method(
+            "walk", True, "exact", (q,), walk, by_time, lambda s: "",
+            lambda s, n, last: 1e-5 + s.constants.get("sleep", 0.0), equations="nobody 1900 (1)",
+            kernel=kernel,
+        ),
+        "line": Method(
+            "line", False, "exact", (q, Output("twice", ("time",), "2Q")), line, by_time,
+            refuses, lambda s, n, last: 1e-5, kernel=kernel,
+        ),
+        "steady": Method(
+            "steady", False, "exact", (Output("root", ("fixed_point",), "root"),), steady,
+            lambda times: {"fixed_point": np.arange(2)}, lambda s: "",
+            lambda s, n, last: 1e-5, ignores=frozenset({"tau", "start", "prior"}), kernel=kernel,
+        ),
+    }  # fmt: skip
+
+
+def register(kernel: str = "7") -> None:
+    registry.SYSTEMS["Toy"] = Toy
+    registry.METHODS["Toy"] = make(kernel)
+
+
+def forget() -> None:
+    registry.SYSTEMS.pop("Toy", None)
+    registry.METHODS.pop("Toy", None)
+
+
+def study(**changes: Any) -> dict[str, Any]:
+    """A study of 84 points, as plain data."""
+    return {
+        "study": "toy",
+        "title": "A toy",
+        "system": "Toy",
+        "parameters": {"source": "laplace"},
+        "grid": {"tau": [0.1, 0.3, 0.2], "Q0": [0.25, 0.5]},
+        "times": [0, 0.5, 2],
+        "methods": {"walk": {"n": [10, 30], "seeds": 6}, "line": {}, "steady": {}},
+        **changes,
+    }

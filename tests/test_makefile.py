@@ -1,0 +1,98 @@
+"""``make env``: what it says when it cannot work, and when it installs.
+
+Python is replaced by a stand-in that only notes what it was asked."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+STAND_IN = """#!/bin/sh
+echo "$*" >> "$CALLS"
+case "$*" in
+  "-c "*version_info*) exit {too_old} ;;
+  "-c "*venv*) exit {no_venv} ;;
+  "--version") echo "Python 3.9.2" ;;
+  "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+esac
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    return tmp_path
+
+
+def make(
+    folder: Path, *goals: str, too_old: int = 0, no_venv: int = 0
+) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+    python = folder / "python3"
+    python.write_text(STAND_IN.format(too_old=too_old, no_venv=no_venv))
+    python.chmod(0o755)
+    calls = folder / "calls"
+    calls.write_text("")
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "CALLS": str(calls)}
+    done = subprocess.run(
+        ["make", *(goals or ["env", f"PYTHON={python}"])],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    return done, calls.read_text().splitlines()
+
+
+def installs(calls: list[str]) -> list[str]:
+    return [call for call in calls if call.startswith("-m pip install")]
+
+
+def test_first_call_installs_the_lock_with_hashes_and_then_the_package(folder: Path) -> None:
+    done, calls = make(folder)
+    assert done.returncode == 0, done.stderr
+    lock, package = installs(calls)
+    assert "--require-hashes" in lock
+    assert "-r requirements.lock" in lock
+    assert "--no-deps" in package
+    assert "--editable ." in package
+
+
+def test_second_call_runs_nothing_and_a_changed_lock_installs_again(folder: Path) -> None:
+    make(folder)
+    done, calls = make(folder)
+    assert done.returncode == 0
+    assert calls == []
+    with (folder / "requirements.lock").open("a") as lock:
+        lock.write("# changed\n")
+    done, calls = make(folder)
+    assert done.returncode == 0
+    assert len(installs(calls)) == 2
+    assert make(folder)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"too_old": 1}, ["needs Python 3.11", "is Python 3.9.2"]),
+        ({"no_venv": 1}, ["needs the venv module", "python3-venv"]),
+    ],
+)
+def test_unusable_python_gets_one_sentence_and_no_environment(
+    folder: Path, given: dict[str, int], said: list[str]
+) -> None:
+    done, calls = make(folder, **given)
+    assert done.returncode != 0
+    (sentence,) = [line for line in done.stderr.splitlines() if line.startswith("hdica")]
+    assert all(part in sentence for part in said)
+    assert installs(calls) == []
+    assert not (folder / ".venv").exists()
+
+
+def test_missing_python_gets_one_sentence(folder: Path) -> None:
+    done, _ = make(folder, "env", "PYTHON=python-that-is-not-here")
+    assert done.returncode != 0
+    assert "there is no python-that-is-not-here" in done.stderr

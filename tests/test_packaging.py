@@ -1,0 +1,111 @@
+"""The lock file, the declared dependencies and what a wheel carries."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import entry_points, version
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+from ruamel.yaml import YAML
+
+import hdica
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LOCK = (ROOT / "requirements.lock").read_text()
+# Conda's names for the same packages.
+CONDA = {"dask": "dask-core", "matplotlib": "matplotlib-base"}
+
+
+def name_and_bound(requirement: str) -> tuple[str, str]:
+    name, bound = re.match(r"([A-Za-z0-9._-]+)(.*)", requirement).groups()
+    return re.sub(r"[._-]+", "-", name).lower(), bound
+
+
+def locked() -> set[str]:
+    return {name_and_bound(line)[0] for line in LOCK.splitlines() if re.match(r"\w", line)}
+
+
+def test_lock_names_no_address_and_no_index() -> None:
+    assert not re.search(r"://|http|www\.|\.(org|com|io|net)\b|^-|@", LOCK, re.MULTILINE)
+
+
+def test_every_locked_requirement_is_pinned_and_hashed() -> None:
+    requirements = LOCK.replace("\\\n", " ").splitlines()
+    assert len(requirements) > 50
+    for line in requirements:
+        assert re.match(r"[a-z0-9.-]+==\S+ ", line), line[:60]
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", line), line[:60]
+
+
+@pytest.mark.parametrize("group", ["core", "build", "test", "lint"])
+def test_lock_covers_the_declared_dependencies(group: str) -> None:
+    extras = PROJECT["optional-dependencies"]
+    declared = PROJECT["dependencies"] if group == "core" else extras[group]
+    assert {name_and_bound(d)[0] for d in declared} <= locked()
+
+
+def test_slurm_stays_out_of_the_lock() -> None:
+    extra = {name_and_bound(d)[0] for d in PROJECT["optional-dependencies"]["slurm"]}
+    assert extra
+    assert not extra & locked()
+
+
+def test_every_dependency_has_a_lower_bound_and_no_upper_one() -> None:
+    for requirement in PROJECT["dependencies"]:
+        assert re.fullmatch(r">=[\d.]+", name_and_bound(requirement)[1]), requirement
+
+
+def test_conda_environment_lists_the_same_dependencies() -> None:
+    environment = YAML(typ="safe", pure=True).load(ROOT / "workflow/envs/hdica.yaml")
+    declared = dict(name_and_bound(d) for d in PROJECT["dependencies"])
+    del declared["snakemake"]  # it is what makes the environment
+    expected = {f"{CONDA.get(name, name)}{bound}" for name, bound in declared.items()}
+    listed = {"".join(name_and_bound(d)) for d in environment["dependencies"]}
+    assert listed == expected | {f"python{PROJECT['requires-python']}"}
+
+
+def test_one_version_everywhere() -> None:
+    citation = YAML(typ="safe", pure=True).load(ROOT / "CITATION.cff")
+    newest = re.search(r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest
+    assert {
+        hdica.__version__,
+        PROJECT["version"],
+        citation["version"],
+        newest[1],
+        version("hdica"),
+    } == {"0.1.0"}
+
+
+def test_console_script_is_the_documented_one() -> None:
+    (script,) = entry_points(group="console_scripts", name="hdica")
+    assert script.value == "hdica.cli:main"
+    assert callable(script.load())
+
+
+def test_wheel_carries_templates_and_types(tmp_path: Path) -> None:
+    # Built from a copy: setuptools leaves a build folder behind.
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    copytree(ROOT / "hdica", tmp_path / "hdica")
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "."]
+    subprocess.run(
+        command,
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        env={**os.environ, "PIP_NO_INDEX": "1"},
+    )
+    (wheel,) = tmp_path.glob("hdica-*.whl")
+    carried = set(zipfile.ZipFile(wheel).namelist())
+    templates = [p for p in (ROOT / "hdica/report/templates").rglob("*") if p.is_file()]
+    assert templates
+    needed = {p.relative_to(ROOT).as_posix() for p in templates} | {"hdica/py.typed"}
+    needed |= {p.relative_to(ROOT).as_posix() for p in (ROOT / "hdica").rglob("*.py")}
+    assert needed <= carried

@@ -1,0 +1,64 @@
+"""The README and the configuration's manual say what is true."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from hdica.sweep.study import Study, study_from
+from hdica.systems.online_ica import OnlineICA
+from hdica.systems.registry import METHODS
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+MANUAL = (ROOT / "config/README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_python_example_is_five_lines_and_prints_a_small_distance_and_tau_c() -> None:
+    (example,) = blocks("python")
+    assert len(example.splitlines()) == 5
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(example, {})  # noqa: S102 - our own text
+    distance, critical = printed.getvalue().replace("[", " ").replace("]", " ").split()[:2]
+    assert 0 < float(distance) < 0.1
+    assert abs(float(critical) - 0.0591301670315968) < 1e-8
+
+
+def test_study_example_is_valid() -> None:
+    (example,) = blocks("yaml")
+    assert study_from(YAML(typ="safe", pure=True).load(example)).study == "first"
+
+
+def test_commands_of_the_examples_exist() -> None:
+    from typer.main import get_command
+
+    from hdica.cli import app
+
+    named = set(re.findall(r"^hdica (\w+)", "\n".join(blocks("sh")), re.MULTILINE))
+    known = set(get_command(app).commands)  # type: ignore[attr-defined]
+    assert {"validate", "plan", "run", "query", "report"} <= named <= known
+
+
+def test_methods_table_lists_what_is_registered_as_ready() -> None:
+    rows = [line for line in README.splitlines() if line.startswith("|") and "| ready |" in line]
+    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert listed - {"OnlineICA"} == set(METHODS["OnlineICA"])
+
+
+def test_manual_lists_every_key_of_a_study_and_of_the_system() -> None:
+    for key in [*Study.model_fields, *OnlineICA.model_fields]:
+        assert re.search(rf"^\|[^|]*`{key}`", MANUAL, re.MULTILINE), key
+
+
+def test_links_lead_to_files() -> None:
+    links = re.findall(r"\]\(([^)]+)\)", README)
+    assert links
+    for link in links:
+        assert (ROOT / link).exists(), link

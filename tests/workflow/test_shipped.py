@@ -1,0 +1,62 @@
+"""The shipped studies: what ``make run`` builds."""
+
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from hdica.sweep.plan import plan
+from hdica.sweep.study import Study, load_study
+from tests.workflow.conftest import ROOT
+
+DEFAULT = YAML(typ="safe", pure=True).load(ROOT / "config/config.yaml")["studies"]
+
+
+def study(name: str) -> Study:
+    return load_study(ROOT / f"config/studies/{name}.yaml")
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "config/studies").glob("*.yaml")), ids=lambda p: p.stem
+)
+def test_every_shipped_study_is_valid_and_described(path: Path) -> None:
+    assert len(load_study(path).description) > 20
+
+
+def test_default_studies_take_less_than_two_minutes_on_two_cores(tmp_path: Path) -> None:
+    assert DEFAULT == ["wang2017_fig1a", "wang2017_fig1b", "phase_tau_start"]
+    seconds = sum(plan(study(name), tmp_path / f"{name}.zarr").seconds for name in DEFAULT)
+    assert 10 < seconds < 2 * 120
+
+
+def test_fig1a_has_the_papers_setting_and_the_ladders() -> None:
+    shipped = study("wang2017_fig1a")
+    vector, chain = shipped.methods["vector"], shipped.methods["chain"]
+    assert vector.n_values[-1] == 5000
+    assert vector.seed_count == 10
+    assert (vector.n_values[0], chain.n_values[0], chain.n_values[-1]) == (100, 100, 10**6)
+    assert {axis.dim: axis.size for axis in shipped.axes()} == {"Q0": 2}
+
+
+def test_fig1b_source_puts_the_transition_between_the_papers_step_sizes() -> None:
+    import hdica
+
+    shipped = study("wang2017_fig1b")
+    (tau,) = shipped.axes()
+    assert tau.values == (0.02, 0.04, 0.06, 0.08)
+    system = hdica.OnlineICA(tau=0.02, **shipped.parameters)
+    critical = float(hdica.critical(system, "tau")["value"][0])
+    assert 0.04 < critical < 0.06
+
+
+def test_phase_diagram_spans_the_transition() -> None:
+    import hdica
+
+    shipped = study("phase_tau_start")
+    tau, start = shipped.axes()
+    assert (tau.dim, start.dim) == ("tau", "Q0")
+    assert min(tau.size, start.size) >= 40
+    assert shipped.methods["chain"].seed_count == 16
+    system = hdica.OnlineICA(tau=0.1, **shipped.parameters)
+    critical = float(hdica.critical(system, "tau")["value"][0])
+    assert float(tau.values[0]) < critical < float(tau.values[-1])

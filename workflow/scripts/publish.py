@@ -1,0 +1,22 @@
+"""Publish a study: its working store as labelled arrays, and the manifest that closes it."""
+
+from typing import TYPE_CHECKING
+
+from hdica.sweep.publish import publish
+from hdica.sweep.study import load_study
+from joblog import logged
+
+if TYPE_CHECKING:
+    from snakemake.iocontainers import Snakemake
+
+    snakemake: Snakemake
+
+
+def main(study_file: str, store: str) -> None:
+    """Write the published store and its manifest, each replaced whole."""
+    publish(load_study(study_file), store)
+
+
+if __name__ == "__main__":
+    with logged(snakemake.log[0]):
+        main(snakemake.params.study, snakemake.params.store)

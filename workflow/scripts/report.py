@@ -1,0 +1,33 @@
+"""Write the report of a study from its published store."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hdica.report import write
+from joblog import logged
+
+if TYPE_CHECKING:
+    from snakemake.iocontainers import Snakemake
+
+    snakemake: Snakemake
+
+
+def main(store: str, page: str, figures: str) -> None:
+    """Write page, figures and aggregate beside each other.
+
+    Parameters
+    ----------
+    store
+        Path of the published store.
+    page
+        The page to write; its folder takes the rest.
+    figures
+        Folder of the figures, made even for a study without any.
+    """
+    Path(figures).mkdir(parents=True, exist_ok=True)
+    write(Path(store), Path(page).parent)
+
+
+if __name__ == "__main__":
+    with logged(snakemake.log[0]):
+        main(snakemake.params.store, snakemake.output.page, snakemake.output.figures)

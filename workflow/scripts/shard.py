@@ -1,0 +1,73 @@
+"""Compute the pending points of one shard of a study."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hdica.errors import HdicaError
+from hdica.sweep.runner import run
+from hdica.sweep.study import load_study
+from joblog import logged
+
+if TYPE_CHECKING:
+    from snakemake.iocontainers import Snakemake
+
+    snakemake: Snakemake
+
+
+def main(
+    study_file: str,
+    store: str,
+    manifest: str,
+    shard: tuple[int, int],
+    threads: int,
+    cluster: dict[str, Any],
+) -> None:
+    """Fill the working store and then say so in a manifest.
+
+    Parameters
+    ----------
+    study_file
+        The study.
+    store
+        Path of the published store, beside which the working store lies.
+    manifest
+        JSON to write when nothing of the shard is pending.
+    shard
+        Index of the shard, and how many there are.
+    threads
+        Cores, hence processes of a local cluster.
+    cluster
+        Where Dask runs; may say another number of ``workers``.
+
+    Raises
+    ------
+    HdicaError
+        If points could not be computed; what was computed stays.
+    """
+    study = load_study(study_file)
+    done = run(study, store, workers=threads, shard=shard, cluster=cluster)
+    if not done.complete:
+        lost = "; ".join(done.lost)
+        raise HdicaError(f"{done.pending} points of {study.study} are still pending: {lost}")
+    content = {
+        "study": study.study,
+        "study_hash": study.content_hash(),
+        "shard": list(shard),
+        "computed": done.computed,
+        "counts": dict(done.counts),
+        "cpu_seconds": done.cpu_seconds,
+    }
+    Path(manifest).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    with logged(snakemake.log[0]):
+        main(
+            snakemake.params.study,
+            snakemake.params.store,
+            snakemake.output[0],
+            (int(snakemake.wildcards.shard), snakemake.params.shards),
+            snakemake.threads,
+            snakemake.config["cluster"],
+        )
