@@ -19,6 +19,7 @@ from hdica.finite.kernels import (
 from hdica.finite.record import contiguous, record
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
+from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.ingredients.starts import Start
@@ -92,7 +93,7 @@ def run_vector(rule: Rule, times: Array, n: int, stream: Stream) -> tuple[dict[s
         )
 
     def measure() -> dict[str, float]:
-        return {"Q": float(xi @ x) / n, "R": float(np.mean(x * phi.value(x)))}
+        return {"Q": dot(xi, x) / n, "R": float(np.mean(x * phi.value(x)))}
 
     return record(advance, measure, _sources(rule, stream), rule.schedule, times, n)
 
@@ -124,7 +125,7 @@ def run_chain(rule: Rule, times: Array, n: int, stream: Stream) -> tuple[dict[st
     if n < 3:
         raise HdicaError(f"n = {n} is not allowed for method 'chain' (n >= 3)")
     x, xi = _begin(rule, n, stream)
-    state = np.array([float(xi @ x) / n])
+    state = np.array([dot(xi, x) / n])
     beta, noise = rule.regularizer.slope_if_linear or 0.0, stream("noise")
     f = rule.nonlinearity.compiled
 

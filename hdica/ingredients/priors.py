@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.quadrature import Nodes, gaussian_nodes
+from hdica.ingredients.quadrature import Nodes, dot, gaussian_nodes
 
 Array = NDArray[np.float64]
 ALLOWED = (
@@ -44,7 +44,7 @@ class Prior:
 
 
 def _normalised(xi: Array) -> Array:
-    return np.asarray(xi * math.sqrt(xi.size / float(xi @ xi)))
+    return np.asarray(xi * math.sqrt(xi.size / dot(xi, xi)))
 
 
 def shares(weights: Array, n: int) -> NDArray[np.int64]:
@@ -103,7 +103,7 @@ def _custom(atoms: Any, weights: Any) -> Prior:
             "(as many weights as atoms, all weights > 0, not all atoms zero)"
         )
     w = w / w.sum()
-    return _atoms(values / math.sqrt(float(w @ values**2)), w, "atoms")
+    return _atoms(values / math.sqrt(dot(w, values**2)), w, "atoms")
 
 
 def make_prior(spec: str | dict[str, Any]) -> Prior:

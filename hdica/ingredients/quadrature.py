@@ -15,6 +15,15 @@ from scipy.special import roots_hermitenorm, roots_legendre
 Array = NDArray[np.float64]
 
 
+def dot(a: Array, b: Array) -> float:
+    """Inner product whose rounding does not depend on the number of BLAS threads.
+
+    A ``@`` of long vectors adds in an order that follows the threads of the machine, and a
+    point must have the same bits wherever it is computed.
+    """
+    return float(np.sum(a * b))
+
+
 @dataclass(frozen=True, eq=False)
 class Nodes:
     """A discrete measure that stands for a law under the integral sign.
@@ -30,7 +39,7 @@ class Nodes:
 
     def mean(self, values: Array) -> Array:
         """Average over the last axis of ``values``, shape (..., nodes)."""
-        return np.asarray(values @ self.weights, dtype=float)
+        return np.asarray(np.sum(values * self.weights, axis=-1), dtype=float)
 
 
 @lru_cache(maxsize=32)

@@ -16,6 +16,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import (
     Nodes,
     density_nodes,
+    dot,
     gaussian_nodes,
     quantile_nodes,
     uniform_nodes,
@@ -200,18 +201,18 @@ def _discrete(values: list[float], weights: list[float] | None = None) -> Source
     if np.any(w <= 0) or not np.isfinite(w.sum()):
         raise HdicaError(f"source: discrete weights {weights} are not allowed (all above zero)")
     w = w / w.sum()
-    mean = w @ x
-    sd = math.sqrt(w @ (x - mean) ** 2)
+    mean = dot(w, x)
+    sd = math.sqrt(dot(w, (x - mean) ** 2))
     if sd == 0:
         raise HdicaError(f"source: discrete values {values} are not allowed (they must differ)")
     z = (x - mean) / sd
     edges = np.cumsum(w)[:-1]
-    symmetric = all(abs(w @ z**k) < 1e-12 for k in range(1, 2 * z.size, 2))
+    symmetric = all(abs(dot(w, z**k)) < 1e-12 for k in range(1, 2 * z.size, 2))
     return Source(
         "discrete",
         lambda rng, size: z[np.searchsorted(edges, rng.random(size), side="right")],
         Nodes(z, w),
-        lambda k: float(w @ z**k),
+        lambda k: dot(w, z**k),
         symmetric,
     )
 

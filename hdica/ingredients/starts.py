@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.priors import Prior
+from hdica.ingredients.quadrature import dot
 
 Array = NDArray[np.float64]
 ALLOWED = (
@@ -46,7 +47,7 @@ class Start:
 
 
 def _on_sphere(x: Array) -> Array:
-    return np.asarray(x * math.sqrt(x.size / float(x @ x)))
+    return np.asarray(x * math.sqrt(x.size / dot(x, x)))
 
 
 def _overlap(q0: float, exact: bool) -> Start:
@@ -57,7 +58,7 @@ def _overlap(q0: float, exact: bool) -> Start:
 
     def rotated(rng: np.random.Generator, xi: Array) -> Array:
         z = rng.standard_normal(xi.size)
-        z -= xi * (float(xi @ z) / xi.size)
+        z -= xi * (dot(xi, z) / xi.size)
         return q0 * xi + rest * _on_sphere(z)
 
     return Start(

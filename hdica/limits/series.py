@@ -8,9 +8,12 @@ import numba
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
 MAX_DEGREE = 1024
+# With several threads BLAS adds in another order: the same series must have the same bits.
+_BLAS = ThreadpoolController()
 
 
 @numba.njit("float64(float64[::1], float64)", cache=True)
@@ -32,7 +35,12 @@ def trimmed(series: Chebyshev, relative: float = 1e-15) -> Chebyshev:
 
 def interpolate(function: Callable[[float], float], degree: int) -> Chebyshev:
     """Chebyshev interpolant of a scalar function at ``degree + 1`` points of [-1, 1]."""
-    return Chebyshev.interpolate(lambda x: np.array([function(float(v)) for v in x]), degree)
+
+    def values(x: Array) -> Array:
+        return np.array([function(float(v)) for v in x])
+
+    with _BLAS.limit(limits=1):
+        return Chebyshev.interpolate(values, degree)
 
 
 def adaptive(
@@ -77,7 +85,8 @@ def real_roots(series: Chebyshev) -> Array:
     series = trimmed(series)
     if series.degree() < 1:
         return np.empty(0)
-    candidates = np.asarray(series.roots())
+    with _BLAS.limit(limits=1):
+        candidates = np.asarray(series.roots())
     near = candidates[np.abs(candidates.imag) < 1e-7].real
     near = np.sort(near[np.abs(near) <= 1 + 1e-12])
     slope = series.deriv()
