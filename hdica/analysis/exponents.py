@@ -20,7 +20,7 @@ BENT = 0.05
 BIAS_LEVEL = 0.001
 """A bias has an exponent only if it stands above its noise at this level."""
 
-TRIED = np.linspace(-1.0, 4.0, 251)
+TRIED = np.linspace(-1.0, 4.0, 101)
 """Exponents among which the bias fit looks; an interval that reaches an end is no result."""
 
 
@@ -142,22 +142,27 @@ def _no_bias(runs: Ladder, limit: Array, tolerance: Array) -> bool:
 def _not_rejected(runs: Ladder, limit: Array) -> Exponent:
     """The exponents around the best one that are not rejected."""
     tested = np.array([_student(runs, limit, b, 1) for b in TRIED])
-    value = tested[:, 0]
-    inside = np.abs(value) <= tested[:, 1]
+    value, bound = tested[:, 0], tested[:, 1]
     rises = np.flatnonzero((value[:-1] < 0) & (value[1:] >= 0))
     if len(rises) == 0:
         return Exponent()
-    fit = [_explained(runs, limit, TRIED[k]) for k in rises]
-    k = int(rises[int(np.argmax(fit))])
-    best = np.interp(0.0, value[k : k + 2], TRIED[k : k + 2])
-    low, high = k, k + 1
-    while low > 0 and inside[low]:
-        low -= 1
-    while high < len(TRIED) - 1 and inside[high]:
-        high += 1
-    if inside[low] or inside[high]:
+    k = int(max(rises, key=lambda i: _explained(runs, limit, float(TRIED[i]))))
+    below = np.flatnonzero(value[: k + 1] < -bound[: k + 1])
+    above = np.flatnonzero(value[k + 1 :] > bound[k + 1 :]) + k + 1
+    if len(below) == 0 or len(above) == 0:
         return Exponent()
-    return Exponent(float(best), float(TRIED[low]), float(TRIED[high]), float(runs.n[0]), True)
+    return Exponent(
+        value=_crossing(value, k),
+        low=_crossing(value + bound, int(below[-1])),
+        high=_crossing(value - bound, int(above[0]) - 1),
+        n_from=float(runs.n[0]),
+        resolved=True,
+    )
+
+
+def _crossing(curve: Array, k: int) -> float:
+    """Where a curve over TRIED vanishes between its places k and k + 1, by a straight line."""
+    return float(np.interp(0.0, curve[k : k + 2], TRIED[k : k + 2]))
 
 
 def _profile(runs: Ladder, limit: Array, b: float) -> Array:
@@ -185,6 +190,8 @@ def _student(runs: Ladder, limit: Array, b: float, order: int) -> tuple[float, f
     h = fit_matrix(runs, basis)[order]
     numbers = [values @ u for values in runs.runs]
     part = h**2 * np.array([y.var(ddof=1) / len(y) for y in numbers])
+    if part.sum() == 0:  # n^-b is beyond rounding: nothing can be said about this b
+        return 0.0, np.inf
     value = h @ np.array([y.mean() for y in numbers]) - h.sum() * (limit @ u)
     dof = part.sum() ** 2 / (part**2 / (runs.counts - 1)).sum()
     return float(value / np.sqrt(part.sum())), float(stats.t.ppf(0.5 + CONFIDENCE / 2, dof))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.analysis.contrast import contrast, fit_matrix, misfit
-from hdica.analysis.ladder import Ladder
+from hdica.analysis.ladder import MIN_SEEDS, Ladder
 
 Array = NDArray[np.float64]
 
@@ -160,7 +160,7 @@ def _nothing(limit: Array) -> Verdict:
     empty = np.full_like(limit, np.nan)
     return Verdict(
         verdict=UNDECIDED,
-        why="fewer than three finished seeds at every n",
+        why=f"no n has {MIN_SEEDS} finished seeds",
         p_value=np.nan,
         score=np.nan,
         control_p=np.nan,

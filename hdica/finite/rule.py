@@ -9,13 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.kernels import (
-    GENERAL,
-    LINEAR,
-    NO_REGULARIZER,
-    chain_steps,
-    vector_steps,
-)
 from hdica.finite.record import contiguous, record
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
@@ -80,6 +73,9 @@ def run_vector(rule: Rule, times: Array, n: int, stream: Stream) -> tuple[dict[s
     diverged
         Empty, or why the point stopped.
     """
+    # Imported here, because loading compiled code takes about a second.
+    from hdica.finite.kernels import GENERAL, LINEAR, NO_REGULARIZER, vector_steps
+
     x, xi = _begin(rule, n, stream)
     work, noise = np.empty(n), stream("noise")
     phi = rule.regularizer
@@ -124,6 +120,8 @@ def run_chain(rule: Rule, times: Array, n: int, stream: Stream) -> tuple[dict[st
         raise HdicaError(refusal)
     if n < 3:
         raise HdicaError(f"n = {n} is not allowed for method 'chain' (n >= 3)")
+    from hdica.finite.kernels import chain_steps
+
     x, xi = _begin(rule, n, stream)
     state = np.array([dot(xi, x) / n])
     beta, noise = rule.regularizer.slope_if_linear or 0.0, stream("noise")

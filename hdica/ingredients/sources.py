@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import gammaln
 
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import (
@@ -71,6 +71,11 @@ def _double_factorial(k: int) -> float:
     return math.prod(range(k, 0, -2)) if k > 0 else 1.0
 
 
+def _normal_density(scale: float) -> Callable[[Array], Array]:
+    norm = 1 / (scale * math.sqrt(2 * math.pi))
+    return lambda x: norm * np.exp(-0.5 * (x / scale) ** 2)
+
+
 def _rademacher() -> Source:
     def sample(rng: np.random.Generator, size: int) -> Array:
         return np.where(rng.integers(0, 2, size, dtype=np.int8) == 1, 1.0, -1.0)
@@ -87,13 +92,15 @@ def _uniform() -> Source:
         uniform_nodes(-r, r, 96),
         lambda k: 0.0 if k % 2 else r**k / (k + 1),
         True,
-        _by_density(stats.uniform(-r, 2 * r).pdf, -r, r),
+        _by_density(lambda x: np.full(x.shape, 0.5 / r), -r, r),
     )
 
 
 def _laplace() -> Source:
     b = math.sqrt(0.5)
-    nodes = _by_density(stats.laplace(scale=b).pdf, -math.inf, math.inf, smooth=False)
+    nodes = _by_density(
+        lambda x: np.exp(-np.abs(x) / b) / (2 * b), -math.inf, math.inf, smooth=False
+    )
     return Source(
         "laplace",
         lambda rng, size: rng.laplace(0.0, b, size),
@@ -111,7 +118,7 @@ def _gaussian() -> Source:
         gaussian_nodes(128),
         lambda k: 0.0 if k % 2 else _double_factorial(k - 1),
         True,
-        _by_density(stats.norm.pdf, -math.inf, math.inf),
+        _by_density(_normal_density(1.0), -math.inf, math.inf),
     )
 
 
@@ -131,7 +138,7 @@ def _bernoulli_gaussian(p: float) -> Source:
             return 1.0
         return 0.0 if k % 2 else p * scale**k * _double_factorial(k - 1)
 
-    spread = _by_density(stats.norm(scale=scale).pdf, -math.inf, math.inf)
+    spread = _by_density(_normal_density(scale), -math.inf, math.inf)
 
     def broken(points: tuple[float, ...]) -> Nodes:
         active = spread(points)
@@ -144,7 +151,13 @@ def _student(nu: float) -> Source:
     if not nu > 2:
         raise HdicaError(f"source: student = {nu} is not allowed (nu > 2, for unit variance)")
     scale = math.sqrt((nu - 2) / nu)
-    nodes = _by_density(stats.t(nu, scale=scale).pdf, -math.inf, math.inf)
+    log_norm = gammaln((nu + 1) / 2) - gammaln(nu / 2) - math.log(nu * math.pi) / 2
+
+    def density(x: Array) -> Array:
+        y = x / scale
+        return np.asarray(np.exp(log_norm - (nu + 1) / 2 * np.log1p(y * y / nu)) / scale)
+
+    nodes = _by_density(density, -math.inf, math.inf)
 
     def moment(k: int) -> float:
         if k >= nu:
@@ -167,7 +180,12 @@ def _chi2(k: float) -> Source:
     if not k > 0:
         raise HdicaError(f"source: chi2 = {k} is not allowed (degrees of freedom k > 0)")
     shift, scale = k, 1 / math.sqrt(2 * k)
-    raw = _by_density(stats.chi2(k).pdf, 0.0, math.inf)
+    log_norm = k / 2 * math.log(2) + gammaln(k / 2)
+
+    def density(x: Array) -> Array:
+        return np.asarray(np.exp((k / 2 - 1) * np.log(x) - x / 2 - log_norm))
+
+    raw = _by_density(density, 0.0, math.inf)
 
     def broken(points: tuple[float, ...] = ()) -> Nodes:
         nodes = raw(tuple(p / scale + shift for p in points))
@@ -218,6 +236,8 @@ def _discrete(values: list[float], weights: list[float] | None = None) -> Source
 
 
 def _scipy(name: str, **shape: float) -> Source:
+    from scipy import stats  # half a second, and only this source needs it
+
     law = getattr(stats, name, None)
     if not isinstance(law, stats.rv_continuous):
         raise HdicaError(

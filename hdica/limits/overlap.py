@@ -6,15 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numba
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
-from scipy.integrate import solve_ivp
 
 from hdica.errors import HdicaError
 from hdica.ingredients.schedules import Schedule
-from hdica.limits.series import clenshaw
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-10
@@ -66,19 +63,6 @@ class OverlapPath:
     spread: Array
 
 
-@numba.njit(
-    "void(float64, float64[::1], float64, float64[::1], float64[::1], float64[::1],"
-    "float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])",
-    cache=True,
-)
-def _rhs(tau, y, factor, d1, d2, s1, s2, v2, v3, v4, out):  # type: ignore[no-untyped-def]
-    q = min(1.0, max(-1.0, y[0]))
-    out[0] = factor * (tau * clenshaw(d1, q) + tau**2 * clenshaw(d2, q))
-    slope = tau * clenshaw(s1, q) + tau**2 * clenshaw(s2, q)
-    noise = tau**2 * clenshaw(v2, q) + tau**3 * clenshaw(v3, q) + tau**4 * clenshaw(v4, q)
-    out[1] = 2 * slope * y[1] + noise
-
-
 def _coefficients(drift: Drift) -> tuple[Array, ...]:
     zero = Chebyshev([0.0])
     noise = drift.noise or (zero, zero, zero)
@@ -102,6 +86,10 @@ def _integrate(
     factor: float = 1.0,
 ) -> Array:
     """Q and n Var(Q) at ``times``, shape (2, T)."""
+    from scipy.integrate import solve_ivp
+
+    from hdica.limits.compiled import overlap_rhs
+
     coefficients = _coefficients(drift)
     out = np.empty(2)
 
@@ -112,7 +100,7 @@ def _integrate(
         def rhs(t: float, y: Array) -> Array:
             inside = min(max(t, low), high - margin)
             tau = schedule.constant or float(schedule.value(np.array(inside)))
-            _rhs(tau, y, factor, *coefficients, out)
+            overlap_rhs(tau, y, factor, *coefficients, out)
             return out.copy()
 
         return rhs

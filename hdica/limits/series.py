@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numba
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
@@ -14,16 +13,6 @@ Array = NDArray[np.float64]
 MAX_DEGREE = 1024
 # With several threads BLAS adds in another order: the same series must have the same bits.
 _BLAS = ThreadpoolController()
-
-
-@numba.njit("float64(float64[::1], float64)", cache=True)
-def clenshaw(coefficients, x):  # type: ignore[no-untyped-def]
-    """Value at ``x`` of a Chebyshev series (Clenshaw 1955)."""
-    high = 0.0
-    higher = 0.0
-    for k in range(coefficients.size - 1, 0, -1):
-        high, higher = coefficients[k] + 2.0 * x * high - higher, high
-    return coefficients[0] + x * high - higher
 
 
 def trimmed(series: Chebyshev, relative: float = 1e-15) -> Chebyshev:

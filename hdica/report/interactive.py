@@ -33,16 +33,15 @@ def figure(panel: Panel) -> dict[str, Any]:
     data: list[dict[str, Any]] = []
     shapes: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []
-    for index, item in enumerate(panel.items):
-        group = f"g{index}"
+    for item in panel.items:
         if isinstance(item, Line):
-            data += _line(item, group, panel)
+            data += _line(item, panel)
         elif isinstance(item, Points):
-            data.append(_points(item, group, panel))
+            data.append(_points(item, panel))
         elif isinstance(item, Heat):
             data.append(_heat(item, panel))
         else:
-            shapes.append(_vertical(item))
+            shapes += _vertical(item)
             notes.append(_note(item))
     return {"data": data, "layout": {**_layout(panel), "shapes": shapes, "annotations": notes}}
 
@@ -53,11 +52,14 @@ def _hover(panel: Panel, label: Text, extra: str = "") -> str:
     return f"{head}{body}{extra}<extra></extra>"
 
 
-def _entry(label: Text) -> dict[str, Any]:
-    return {"name": label.html, "showlegend": bool(label)}
+def _entry(item: Line | Points) -> dict[str, Any]:
+    """Name, legend entry, and the group that is switched together."""
+    return {
+        "name": item.label.html, "showlegend": item.listed, "legendgroup": item.label.plain,
+    }  # fmt: skip
 
 
-def _line(item: Line, group: str, panel: Panel) -> list[dict[str, Any]]:
+def _line(item: Line, panel: Panel) -> list[dict[str, Any]]:
     ink = item.color == "ink"
     line: dict[str, Any] = {"width": 2.5 if item.bold else 1.6, "dash": item.dash}
     if not ink:
@@ -65,8 +67,11 @@ def _line(item: Line, group: str, panel: Panel) -> list[dict[str, Any]]:
     trace = {
         "type": "scatter", "mode": "lines", "x": rounded(item.x), "y": rounded(item.y),
         "line": line, "meta": {"ink": ink}, "hovertemplate": _hover(panel, item.label),
-        "legendgroup": _group(item.label, group), **_entry(item.label),
+        **_entry(item),
     }  # fmt: skip
+    if item.cased:
+        edge = {"color": "rgba(255,255,255,0.8)", "width": 4}
+        return [trace | {"line": edge, "hoverinfo": "skip", "showlegend": False}, trace]
     if item.low is None or item.high is None:
         return [trace]
     around = {
@@ -79,16 +84,12 @@ def _line(item: Line, group: str, panel: Panel) -> list[dict[str, Any]]:
     return [around, trace]
 
 
-def _group(label: Text, group: str) -> str:
-    return label.plain or group
-
-
 def _pale(color: str, alpha: float = 0.22) -> str:
     r, g, b = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({r},{g},{b},{alpha})"
 
 
-def _points(item: Points, group: str, panel: Panel) -> dict[str, Any]:
+def _points(item: Points, panel: Panel) -> dict[str, Any]:
     mark = MARKS[item.symbol]
     filled = np.ones(len(item.x), bool) if item.filled is None else item.filled
     white = item.color == "#ffffff"
@@ -102,7 +103,7 @@ def _points(item: Points, group: str, panel: Panel) -> dict[str, Any]:
         },
         "line": {"width": 1, "color": item.color},
         "hovertemplate": _hover(panel, item.label),
-        "legendgroup": _group(item.label, group), **_entry(item.label),
+        **_entry(item),
     }  # fmt: skip
     if item.low is not None and item.high is not None:
         trace["error_y"] = {
@@ -126,11 +127,10 @@ def _heat(item: Heat, panel: Panel) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _vertical(item: Vertical) -> dict[str, Any]:
-    return {
-        "type": "line", "x0": item.x, "x1": item.x, "yref": "paper", "y0": 0, "y1": 1,
-        "line": {"color": "#000000", "width": 2, "dash": "dash"},
-    }  # fmt: skip
+def _vertical(item: Vertical) -> list[dict[str, Any]]:
+    at = {"type": "line", "x0": item.x, "x1": item.x, "yref": "paper", "y0": 0, "y1": 1}
+    edge = {"color": "rgba(255,255,255,0.7)", "width": 3.5}
+    return [at | {"line": edge}, at | {"line": {"color": "#000000", "width": 2, "dash": "dash"}}]
 
 
 def _note(item: Vertical) -> dict[str, Any]:

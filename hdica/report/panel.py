@@ -25,7 +25,9 @@ class Line:
     x, y
         Shape (points,); NaN breaks the line.
     label
-        Legend entry; empty for none.
+        Name, in the legend and on hover; equal names are switched together.
+    listed
+        Whether the legend has an entry.
     color
         Hex colour, or ``"ink"`` for theory: black on white, light on dark.
     dash
@@ -47,6 +49,7 @@ class Line:
     high: Array | None = None
     bold: bool = False
     cased: bool = False
+    listed: bool = True
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class Points:
         Which markers are filled, shape (points,); None for all.
     joined
         Whether a thin line joins them.
+    listed
+        Whether the legend has an entry.
     """
 
     x: Array
@@ -76,6 +81,7 @@ class Points:
     symbol: str = "circle"
     filled: NDArray[np.bool_] | None = None
     joined: bool = False
+    listed: bool = True
 
 
 @dataclass(frozen=True)

@@ -87,11 +87,14 @@ def draw(panel: Panel) -> Figure:
 
 def _line(axes: Axes, item: Line) -> None:
     color = "black" if item.color == "ink" else item.color
+    width = 1.3 if item.bold else 0.9
     if item.low is not None and item.high is not None:
         axes.fill_between(item.x, item.low, item.high, color=color, alpha=0.2, linewidth=0)
+    if item.cased:
+        axes.plot(item.x, item.y, color="white", alpha=0.8, linewidth=2 * width)
     axes.plot(
-        item.x, item.y, color=color, linestyle=DASHES[item.dash],
-        linewidth=1.3 if item.bold else 0.9, label=item.label.tex or None,
+        item.x, item.y, color=color, linestyle=DASHES[item.dash], linewidth=width,
+        label=item.label.tex if item.listed else None,
     )  # fmt: skip
 
 
@@ -113,7 +116,7 @@ def _points(axes: Axes, item: Points) -> None:
                 markerfacecolor=face, markeredgecolor="black" if white else item.color,
                 markeredgewidth=0.4 if white else 0.8, zorder=4,
             )  # fmt: skip
-    if item.label:
+    if item.listed:
         edge = "black" if white else item.color
         axes.plot(
             [], [], mark, markersize=3.4, color=item.color, markeredgecolor=edge,
@@ -131,6 +134,7 @@ def _heat(axes: Axes, item: Heat) -> None:
 
 
 def _vertical(axes: Axes, item: Vertical) -> None:
+    axes.axvline(item.x, color="white", alpha=0.7, linewidth=1.9)
     axes.axvline(item.x, color="black", linewidth=1.1, linestyle=DASHES["dash"])
     axes.annotate(
         item.label.tex, (item.x, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 2),

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
+import hdica
+
 PACKAGES = ("numpy", "scipy", "numba", "sympy", "xarray", "zarr", "dask", "pydantic")
 
 
@@ -32,13 +34,9 @@ def git_commit() -> str:
     return done.stdout.strip()
 
 
-@cache
 def hdica_version() -> str:
-    """Version of the installed package, empty if it is not installed."""
-    try:
-        return importlib.metadata.version("hdica")
-    except importlib.metadata.PackageNotFoundError:
-        return ""
+    """Version of the package that runs, also from a source tree that was never installed."""
+    return hdica.__version__
 
 
 @cache

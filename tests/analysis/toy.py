@@ -7,7 +7,7 @@ dQ/dt = D(Q), n var Q obeys S' = 2 D'(Q) S + sigma^2, and the bias is C(t)/n.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,13 @@ from scipy.integrate import solve_ivp
 TAU_C = 0.06
 MIDDLE = 0.5
 SLOPE = 4.0
+SPEED = 4.0
 
 
 def drift(q_signed: np.ndarray, tau: np.ndarray | float) -> np.ndarray:
     """Zero at Q = 0 and at Q^2 = 0.5 -+ sqrt(4 (0.06 - tau)): a fold at tau = 0.06."""
     q = q_signed**2
-    return -q_signed * ((q - MIDDLE) ** 2 - SLOPE * (TAU_C - tau))
+    return -SPEED * q_signed * ((q - MIDDLE) ** 2 - SLOPE * (TAU_C - tau))
 
 
 def roots(tau: float) -> tuple[float, ...]:
@@ -86,8 +87,14 @@ def _grouped(data: xr.Dataset, method: str, accuracy: str, stochastic: bool) -> 
 
 
 def finite(
-    method: str, taus: list[float], starts: list[float], ladder: list[int], seeds: int,
-    times: list[float], sigma: float, error: float = 0.0,
+    method: str,
+    taus: list[float],
+    starts: list[float],
+    ladder: list[int],
+    seeds: int,
+    times: list[float],
+    sigma: float,
+    error: float = 0.0,
 ) -> xr.Dataset:
     """Group of a stochastic method over (tau, Q0, n, seed, time)."""
     tau, start = np.meshgrid(taus, starts, indexing="ij")
@@ -140,31 +147,63 @@ def flow_groups(taus: list[float]) -> dict[str, xr.Dataset]:
                 {"Q": (("tau", "fixed_point"), padded), "stable": (("tau", "fixed_point"), stable)},
                 {"tau": taus},
             ),
-            "fixed_points", "converged", False,
+            "fixed_points",
+            "converged",
+            False,
         ),
         "critical": _grouped(critical, "critical", "converged", False),
     }
 
 
 def tree(
-    groups: dict[str, xr.Dataset], analysis: dict[str, Any],
-    title: str = "Toy rule", description: str = "A rule with a known limit.",
+    groups: dict[str, xr.Dataset],
+    analysis: dict[str, Any],
+    title: str = "Toy rule",
+    description: str = "A rule with a known limit.",
 ) -> xr.DataTree:
     """A published store of a study named ``toy``."""
-    study = {"study": "toy", "title": title, "description": description, "system": "OnlineICA",
-             "parameters": {}, "grid": {}, "methods": {name: {} for name in groups},
-             "analysis": analysis}
+    study = {
+        "study": "toy",
+        "title": title,
+        "description": description,
+        "system": "OnlineICA",
+        "parameters": {},
+        "grid": {},
+        "methods": {name: {} for name in groups},
+        "analysis": analysis,
+    }
     attrs = {
-        "Conventions": "CF-1.11", "title": title, "description": description, "study": "toy",
-        "study_yaml": json.dumps(study), "study_hash": "a" * 64, "full_hash": "b" * 64,
-        "schema_version": "1", "kernel_version": "1", "hdica_version": "0.1", "git_commit": "",
+        "Conventions": "CF-1.11",
+        "title": title,
+        "description": description,
+        "study": "toy",
+        "study_yaml": json.dumps(study),
+        "study_hash": "a" * 64,
+        "full_hash": "b" * 64,
+        "schema_version": "1",
+        "kernel_version": "1",
+        "hdica_version": "0.1",
+        "git_commit": "",
         "package_versions": json.dumps({"numpy": np.__version__}),
-        "created": "2026-01-01T00:00:00Z", "system": "OnlineICA", "references": "toy",
+        "created": "2026-01-01T00:00:00Z",
+        "system": "OnlineICA",
+        "references": "toy",
         "license": "BSD-3-Clause",
     }
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **groups})
 
 
-Setting = dict[str, Any]
-CONVERGENCE: Setting = {"simulation": ["chain"], "limit": "ode", "variable": "Q", "level": 0.01}
-Make = Callable[..., xr.DataTree]
+CONVERGENCE = {"simulation": ["chain"], "limit": "ode", "variable": "Q", "level": 0.01}
+PHASE = {"simulation": "chain", "x": "tau", "y": "Q0", "limit": "ode", "success": 0.5}
+FLOW = {"method": "drift", "fixed_points": "fixed_points"}
+TAUS, STARTS = [0.02, 0.07], [0.3, 0.7]
+TIMES = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0]
+LADDER = [100, 200, 400, 800]
+
+
+def store(error: float = 0.0, seeds: int = 24, sigma: float = 0.04, **words: str) -> xr.DataTree:
+    """Two step sizes, one beyond the fold; two starts; every analysis."""
+    chain = finite("chain", TAUS, STARTS, LADDER, seeds, TIMES, sigma, error)
+    groups = {"chain": chain, "ode": ode(TAUS, STARTS, TIMES, sigma), **flow_groups(TAUS)}
+    analysis = {"convergence": CONVERGENCE, "phase": PHASE, "flow": FLOW}
+    return tree(groups, analysis, **words)

@@ -74,8 +74,7 @@ def test_deleted_report_is_all_that_is_built_again(built: Checkout, what: str) -
 
 def test_new_title_computes_nothing(built: Checkout) -> None:
     built.study("first", title="Another title altogether")
-    assert built.jobs() == {"publish": {"first"}, "report": {"first"}}
-    assert "Another title altogether" in report(built).read_text()
+    assert built.jobs("-n") == {"publish": {"first"}, "report": {"first"}}
 
 
 def test_wider_grid_computes_the_new_points_of_that_study_alone(built: Checkout) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from html import escape
 
 import numpy as np
@@ -9,7 +10,7 @@ import xarray as xr
 
 from hdica.report.choose import MOST, Point, grouped, shown, spread
 from hdica.report.panel import Line, Panel, Points
-from hdica.report.words import EMPTY, OKABE_ITO, SYMBOLS, Text, count, number, place, symbol, words
+from hdica.report.words import OKABE_ITO, SYMBOLS, Text, count, place, symbol, value_of, words
 
 Item = Line | Points
 
@@ -57,7 +58,7 @@ def _caption(data: xr.Dataset, members: list[Point], start: str | None) -> str:
         text += f"; markers with bars: the same by {' and '.join(methods[1:])}"
     text += f". Dashed: the limit ({escape(str(data.attrs['limit_method']))})."
     if start and len(members) > 1:
-        starts = ", ".join(number(m[start]) for m in members)
+        starts = escape(", ".join(value_of(m[start]) for m in members))
         text += f" Starts {symbol(start).html} = {starts}."
     total = int(np.prod([data.sizes[d] for d in grid_of(data)], dtype=int))
     if total > MOST:
@@ -78,8 +79,8 @@ def _runs(data: xr.Dataset, members: list[Point]) -> list[Item]:
             for point in members:
                 here = data.sel({"simulation": method, "n": n, **point})
                 if int(here["count"]) > 0:
-                    out.append(_run(here, label, color_of(i, len(drawn)), j))
-                    label = EMPTY
+                    first = not any(item.label == label for item in out)
+                    out.append(_run(here, label, color_of(i, len(drawn)), j, first))
     return out
 
 
@@ -88,15 +89,16 @@ def _n_label(n: int, method: str, methods: int) -> Text:
     return text + words(f", {method}") if methods > 1 else text
 
 
-def _run(here: xr.Dataset, label: Text, color: str, method: int) -> Item:
+def _run(here: xr.Dataset, label: Text, color: str, method: int, listed: bool) -> Item:
     """One mean with its spread: a band for the first method, bars for the others."""
     time, mean = here["time"].values.astype(float), here["mean"].values
     sd = np.nan_to_num(here["sd"].values)
     if method == 0:
-        return Line(time, mean, label, color, low=mean - sd, high=mean + sd)
+        return Line(time, mean, label, color, low=mean - sd, high=mean + sd, listed=listed)
     keep = np.array(spread(len(time), 11))
     time, mean, sd = time[keep], mean[keep], sd[keep]
-    return Points(time, mean, label, color, mean - sd, mean + sd, SYMBOLS[method % 4])
+    mark = SYMBOLS[method % 4]
+    return Points(time, mean, label, color, mean - sd, mean + sd, mark, listed=listed)
 
 
 def _limits(data: xr.Dataset, members: list[Point]) -> list[Item]:
@@ -105,7 +107,7 @@ def _limits(data: xr.Dataset, members: list[Point]) -> list[Item]:
     for point in members:
         here = data["limit"].sel({k: v for k, v in point.items() if k in data["limit"].dims})
         time = here["time"].values.astype(float)
-        out.append(Line(time, here.values, EMPTY if out else label, "ink", "dash", bold=True))
+        out.append(Line(time, here.values, label, "ink", "dash", bold=True, listed=not out))
     return out
 
 
@@ -156,62 +158,77 @@ def fluctuation_and_bias(data: xr.Dataset) -> list[Panel]:
     ]
 
 
-def _series(data: xr.Dataset, chosen: list[Point]) -> list[tuple[xr.Dataset, Text, str, str]]:
-    """Each chosen point and method with its legend entry, colour and marker.
+@dataclass(frozen=True)
+class _Series:
+    """One grid point by one method over n, as it is drawn: colour by point, marker by method."""
 
-    Colours stand for points and are named once; markers for methods, see :func:`_markers`.
-    """
-    out = []
+    data: xr.Dataset
+    label: Text
+    color: str
+    mark: str
+    listed: bool
+
+
+def _series(data: xr.Dataset, chosen: list[Point]) -> list[_Series]:
+    out: list[_Series] = []
     for i, point in enumerate(chosen):
-        label = place(point)
+        label = place(point) or words("simulation")
         for j, method in enumerate(data["simulation"].values):
             here = data.sel({"simulation": method, **point})
             here = here.isel(n=np.flatnonzero(here["count"].values >= 2))
             if here.sizes["n"]:
-                out.append((here, label, color_of(i, len(chosen)), SYMBOLS[j % 4]))
-                label = EMPTY
+                first = not any(s.label == label for s in out)
+                color, mark = color_of(i, len(chosen)), SYMBOLS[j % 4]
+                out.append(_Series(here, label, color, mark, first))
     return out
 
 
 def _markers(data: xr.Dataset) -> list[Item]:
-    """Legend entries for the methods, without points."""
+    """Legend entries for the methods, if there are several."""
     nowhere = np.full(1, np.nan)
     methods = [str(m) for m in data["simulation"].values]
     return [
         Points(nowhere, nowhere, words(method), "#888888", symbol=SYMBOLS[j % 4])
         for j, method in enumerate(methods)
+        if len(methods) > 1
     ]
 
 
 def _fluctuation(data: xr.Dataset, chosen: list[Point]) -> list[Item]:
     out: list[Item] = []
     predicted: list[Item] = []
-    for here, label, color, mark in _series(data, chosen):
-        n, sd = here["n"].values.astype(float), here["rms_sd"].values
-        error = sd / np.sqrt(2 * np.maximum(here["count"].values - 1, 1))
-        out.append(Points(n, sd, label, color, sd - error, sd + error, mark))
-        theory = here["rms_sd_predicted"].values
+    name = words("central limit theorem")
+    for s in _series(data, chosen):
+        n, sd = s.data["n"].values.astype(float), s.data["rms_sd"].values
+        error = sd / np.sqrt(2 * np.maximum(s.data["count"].values - 1, 1))
+        bars = sd - error, sd + error
+        out.append(Points(n, sd, s.label, s.color, *bars, s.mark, listed=s.listed))
+        theory = s.data["rms_sd_predicted"].values
         if np.isfinite(theory).all():
-            name = words("central limit theorem") if not predicted else EMPTY
-            predicted.append(Line(n, theory, name, "ink"))
+            predicted.append(Line(n, theory, name, "ink", listed=not predicted))
     return out + predicted
 
 
 def _bias(data: xr.Dataset, chosen: list[Point]) -> list[Item]:
     out: list[Item] = []
-    for here, label, color, mark in _series(data, chosen):
-        n, error = here["n"].values.astype(float), here["sup_error"].values
-        se = here["sup_error_se"].values
+    for s in _series(data, chosen):
+        n, error = s.data["n"].values.astype(float), s.data["sup_error"].values
+        se = s.data["sup_error_se"].values
         low = np.maximum(error - se, error * 1e-3)  # to below the axis, not to a false end
-        sure = here["bias_p"].values < 0.05
-        out.append(Points(n, error, label, color, low, error + se, mark, sure, joined=True))
+        out.append(
+            Points(
+                n, error, s.label, s.color, low, error + se, s.mark,
+                filled=s.data["bias_p"].values < 0.05, joined=True, listed=s.listed,
+            )
+        )  # fmt: skip
     return out
 
 
 def _range(items: list[Item]) -> tuple[float, float] | None:
     """Logarithmic limits from the markers and their upper ends; lower ends may be cut."""
     marks = [i for i in items if isinstance(i, Points)]
-    y = np.concatenate([m.y for m in marks] + [m.high for m in marks if m.high is not None])
+    tops = [m.high for m in marks if m.high is not None]
+    y = np.concatenate([np.zeros(0), *(m.y for m in marks), *tops])
     y = y[np.isfinite(y) & (y > 0)]
     return (float(y.min() / 3), float(y.max() * 1.6)) if len(y) else None
 

@@ -8,7 +8,7 @@ import xarray as xr
 from hdica.report.choose import MOST, points, spread
 from hdica.report.figures.convergence import color_of
 from hdica.report.panel import Line, Panel, Points
-from hdica.report.words import EMPTY, place, symbol, words
+from hdica.report.words import place, symbol, words
 
 
 def flow(data: xr.Dataset) -> list[Panel]:
@@ -18,18 +18,21 @@ def flow(data: xr.Dataset) -> list[Panel]:
     chosen = [everything[i] for i in spread(len(everything), MOST)]
     q = data["q"].values.astype(float)
     items: list[Line | Points] = [
-        Line(q[[0, -1]], np.zeros(2), EMPTY, "ink", "solid"),
+        Line(q[[0, -1]], np.zeros(2), words("0"), "ink", "solid", listed=False),
     ]
     marks: list[Line | Points] = []
     for i, point in enumerate(chosen):
         here = data.sel(point)
         color = color_of(i, len(chosen))
-        items.append(Line(q, here["drift"].values, place(point) or words("g"), color, bold=True))
+        label = place(point) or symbol("g")
+        items.append(Line(q, here["drift"].values, label, color, bold=True))
         if "fixed_q" in here:
             at, stable = here["fixed_q"].values, here["stable"].values
             keep = np.isfinite(at) & (at <= 1)
             filled = stable[keep] > 0.5
-            marks.append(Points(at[keep], np.zeros(keep.sum()), EMPTY, color, filled=filled))
+            marks.append(
+                Points(at[keep], np.zeros(keep.sum()), label, color, filled=filled, listed=False)
+            )
     return [
         Panel(
             "flow",

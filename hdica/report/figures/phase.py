@@ -124,9 +124,6 @@ def critical_values(data: xr.Dataset) -> list[tuple[float, float]]:
 def _theory(here: xr.Dataset, at_x: np.ndarray) -> list[Line | Points | Vertical]:
     out: list[Line | Points | Vertical] = []
     critical = critical_values(here)
-    if "threshold" in here and bool(here["threshold"].notnull().any()):
-        found = here["threshold"].values
-        out.append(Points(at_x, found, words("even odds"), "#ffffff"))
     if "boundary" in here and here["boundary"].ndim == 1 and here.attrs["y"] == "Q0":
         boundary = here["boundary"].values
         keep = np.isfinite(boundary)
@@ -136,11 +133,21 @@ def _theory(here: xr.Dataset, at_x: np.ndarray) -> list[Line | Points | Vertical
             line_x, line_y = np.append(line_x, beyond[0][0]), np.append(line_y, beyond[0][1])
         if len(line_x):
             out.append(
-                Line(line_x, line_y, symbol("Q_u") + words(" (theory)"), "#000000", bold=True)
+                Line(
+                    line_x,
+                    line_y,
+                    symbol("Q_u") + words(" (theory)"),
+                    "#000000",
+                    bold=True,
+                    cased=True,
+                )
             )
     for value, _ in critical:
         if at_x[0] <= value <= at_x[-1]:
             out.append(Vertical(value, symbol("tau_c") + words(f" = {number(value, 4)}")))
+    if "threshold" in here and bool(here["threshold"].notnull().any()):
+        found = here["threshold"].values
+        out.append(Points(at_x, found, words("even odds"), "#ffffff"))
     return out
 
 
@@ -160,7 +167,14 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
             edge = float(cut["boundary"])
             if np.isfinite(edge):
                 items.append(
-                    Line(np.array([edge, edge]), np.array([0.0, 1.0]), EMPTY, color, "dash")
+                    Line(
+                        np.array([edge, edge]),
+                        np.array([0.0, 1.0]),
+                        label,
+                        color,
+                        "dash",
+                        listed=False,
+                    )
                 )
     return Panel(
         f"phase_slices{tail}",

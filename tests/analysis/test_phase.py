@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from hdica.analysis import flow, phase
+from hdica.errors import HdicaError
+from tests.analysis import toy
+
+TAUS = [0.01, 0.03, 0.05, 0.07]
+STARTS = [round(0.05 * k, 2) for k in range(1, 20)]
+TIMES = [0.0, 10.0, 20.0]
+
+
+@pytest.fixture(scope="module")
+def tree():
+    chain = toy.finite("chain", TAUS, STARTS, [200], 16, TIMES, 0.3)
+    groups = {"chain": chain, "ode": toy.ode(TAUS, STARTS, TIMES, 0.3), **toy.flow_groups(TAUS)}
+    return toy.tree(groups, {"phase": toy.PHASE})
+
+
+@pytest.fixture(scope="module")
+def found(tree):
+    return phase(tree, toy.PHASE)
+
+
+def test_overlap_and_wilson_intervals(tree, found):
+    q = np.abs(tree["chain"]["Q"].values[..., -1])
+    assert found["overlap"].values == pytest.approx(q.mean(axis=-1))
+    k = (q > 0.5).sum(axis=-1)
+    assert (found["successes"].values == k).all()
+    for index in [(0, 2, 0), (1, 6, 0), (3, 0, 0)]:
+        ci = stats.binomtest(int(k[index]), 16).proportion_ci(0.95, method="wilson")
+        assert found["probability_low"].values[index] == pytest.approx(ci.low)
+        assert found["probability_high"].values[index] == pytest.approx(ci.high)
+
+
+def test_boundary_and_critical_value_are_the_theory(found):
+    known = [toy.roots(t)[1] for t in TAUS[:3]]
+    assert found["boundary"].values[:3] == pytest.approx(known)
+    assert np.isnan(found["boundary"].values[3])
+    assert float(found["critical_value"][0]) == toy.TAU_C
+
+
+def test_half_success_lies_at_the_boundary(found):
+    z = (found["threshold"].isel(n=0) - found["boundary"]) / found["threshold_se"].isel(n=0)
+    assert np.abs(z.values[:3]).max() < 4
+    assert 0.002 < float(found["threshold_se"].isel(n=0, tau=0)) < 0.04
+    assert np.isnan(found["threshold"].values[3]).all()
+
+
+def test_most_cells_agree_with_the_limit(found):
+    assert float(found["agreement_share"][0]) > 0.9
+    side = found["limit"] > 0.5
+    assert (found["limit_success"] == side).all()
+
+
+def test_pending_cells_are_not_failures(tree):
+    part = tree.copy(deep=True)
+    part["chain"]["status"].values[0, 0] = 0
+    cell = phase(part, toy.PHASE).isel(tau=0, Q0=0, n=0)
+    assert int(cell["trials"]) == 0
+    for name in ("probability", "probability_low", "overlap", "agreement"):
+        assert np.isnan(float(cell[name]))
+
+
+def test_without_theory_or_limit(tree):
+    bare = toy.tree({"chain": tree["chain"].to_dataset()}, {})
+    found = phase(bare, {"simulation": "chain", "x": "tau", "y": "Q0", "limit": None})
+    assert "boundary" not in found
+    assert "agreement" not in found
+    assert found.attrs["success"] == 0.5
+
+
+def test_an_axis_that_is_not_swept_is_refused(tree):
+    with pytest.raises(HdicaError, match="'rho' is not a swept parameter"):
+        phase(tree, toy.PHASE | {"x": "rho"})
+
+
+def test_flow_has_its_zeros_at_the_fixed_points(tree):
+    found = flow(tree, toy.FLOW)
+    for tau in TAUS:
+        here = found.sel(tau=tau)
+        at = here["fixed_q"].dropna("fixed_point").values
+        assert np.sqrt(at) == pytest.approx(toy.roots(tau))
+        assert np.interp(at, found["q"], here["drift"]) == pytest.approx(0, abs=0.2)
+    assert found.sel(tau=0.03)["stable"].values[:3].tolist() == [1.0, 0.0, 1.0]

@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+
+from hdica.report.choose import grouped, shown, spread
+from hdica.report.figures import panels
+from hdica.report.interactive import figure
+from hdica.report.panel import Heat, Line, Points, Vertical
+from hdica.report.printed import save
+from hdica.report.words import count, number, place, symbol, words
+from tests.analysis import toy
+
+
+@pytest.fixture(scope="module")
+def drawn(aggregated):
+    return {p.key: p for found in panels(aggregated).values() for p in found}
+
+
+def of(panel, kind):
+    return [i for i in panel.items if isinstance(i, kind)]
+
+
+def test_trajectories_show_mean_band_and_limit(drawn, aggregated):
+    panel = drawn["trajectories_1"]
+    data = aggregated["convergence"].sel(simulation="chain", tau=0.02, Q0=0.3, n=100)
+    line = next(i for i in of(panel, Line) if i.low is not None)
+    assert line.y == pytest.approx(data["mean"].values)
+    assert line.high - line.y == pytest.approx(data["sd"].values)
+    limits = [i for i in of(panel, Line) if i.color == "ink"]
+    assert len(limits) == 2  # two starts
+    assert [i.listed for i in limits] == [True, False]
+    assert panel.items[-1] is limits[-1]  # theory on top
+
+
+def test_slope_guides_have_their_slopes(drawn):
+    for key, slope in (("fluctuation", -0.5), ("bias", -1.0)):
+        guide = next(i for i in of(drawn[key], Line) if i.dash == "dot")
+        x, y = np.log(guide.x), np.log(guide.y)
+        assert (y[1] - y[0]) / (x[1] - x[0]) == pytest.approx(slope)
+        assert drawn[key].log_x
+        assert drawn[key].log_y
+
+
+def test_heat_maps_carry_the_theory(drawn):
+    panel = drawn["phase_overlap"]
+    assert of(panel, Heat)[0].z.shape == (2, 2)
+    boundary = next(i for i in of(panel, Line) if "Q_u" in i.label.plain)
+    assert boundary.y[0] == pytest.approx(toy.roots(0.02)[1])
+    assert (boundary.x[-1], boundary.y[-1]) == (toy.TAU_C, toy.MIDDLE**0.5)  # ends at the fold
+    assert of(panel, Vertical)[0].x == toy.TAU_C
+
+
+def test_stable_fixed_points_are_filled_and_unstable_open(drawn):
+    marks = of(drawn["flow"], Points)
+    assert marks[0].filled.tolist() == [True, False, True]
+    symbols = figure(drawn["flow"])["data"][-2]["marker"]["symbol"]
+    assert symbols == ["circle", "circle-open", "circle"]
+
+
+def test_slices_have_wilson_bars(drawn, aggregated):
+    mark = of(drawn["phase_slices"], Points)[0]
+    here = aggregated["phase"].isel(n=-1, tau=0)
+    assert mark.low == pytest.approx(here["probability_low"].values)
+    assert mark.high == pytest.approx(here["probability_high"].values)
+
+
+def test_printed_figures_are_the_same_bytes_twice(drawn, tmp_path):
+    for key in ("trajectories_1", "phase_overlap"):
+        first = [p.read_bytes() for p in save(drawn[key], tmp_path)]
+        second = [p.read_bytes() for p in save(drawn[key], tmp_path)]
+        assert first == second
+        assert b"<svg" in first[0]
+        assert first[1].startswith(b"%PDF")
+
+
+def test_all_twins_are_written(written, drawn):
+    names = {p.name for p in written}
+    assert names == {"report.html", "aggregate.nc"} | {
+        f"{k}.{end}" for k in drawn for end in ("svg", "pdf")
+    }
+    assert all(p.stat().st_size > 0 for p in written)
+
+
+def test_few_grid_points_are_chosen_evenly_with_both_ends():
+    assert spread(3) == [0, 1, 2]
+    assert spread(11) == [0, 2, 4, 6, 8, 10]
+    chain = toy.store().to_dataset()
+    wide = chain.assign_coords(tau=np.arange(10) / 10.0, Q0=np.arange(9) / 10.0)
+    points = shown(wide, ["tau", "Q0"])
+    assert len(points) == 6
+    assert {p["tau"] for p in points} == {0.0, 0.9}
+    assert [len(members) for _, members in grouped(points, "Q0")] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.162179260629823, "0.162"), (-2.5e-7, "−2.5 × 10⁻⁷"), (1e-5, "10⁻⁵"), (float("nan"), "–")],
+)
+def test_numbers_are_written_for_readers(value, text):
+    assert number(value) == text
+
+
+def test_dimensions_are_written_for_readers():
+    assert [count(n) for n in (1000, 10_000, 1_000_000, 27922)] == [
+        "1000",
+        "10\u202f000",
+        "10⁶",
+        "27\u202f922",
+    ]
+
+
+def test_symbols_and_user_text():
+    assert place({"tau": 0.05, "Q0": 0.7}).plain == "τ = 0.05, Q₀ = 0.7"
+    assert symbol("tau").tex == r"$\tau$"
+    assert words("50% of a_b").tex == r"50\% of a\_b"
+    assert words("<b>").html == "&lt;b&gt;"
