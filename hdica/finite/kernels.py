@@ -87,24 +87,45 @@ def vector_steps(x, xi, work, source, tau, kind, beta, f, phi, rng):  # type: ig
     return source.size
 
 
+@numba.njit(types.float64(types.float64, types.float64, _RNG), cache=True, inline="always")
+def _gamma(b, c, rng):  # type: ignore[no-untyped-def]
+    """Standard gamma number of shape b + 1/3 > 1, with c = 1/sqrt(9 b) (Marsaglia and Tsang 2000).
+
+    The same bits as NumPy's ``standard_gamma``, which computes b and c anew at every call.
+    """
+    while True:
+        x = rng.standard_normal()
+        v = 1.0 + c * x
+        if v <= 0.0:
+            continue
+        v = v * v * v
+        u = rng.random()
+        if u < 1.0 - 0.0331 * (x * x) * (x * x):
+            return b * v
+        if math.log(u) < 0.5 * x * x + b * (1.0 - v + math.log(v)):
+            return b * v
+
+
 @numba.njit(
     types.int64(_VECTOR, types.int64, _VECTOR, _VECTOR, types.float64, SCALAR, _RNG),
     cache=True,
     error_model="numpy",
 )
 def chain_steps(state, n, source, tau, beta, f, rng):  # type: ignore[no-untyped-def]
-    """Steps of the same rule on Q alone, exact in law for phi = beta x (theory: section 1).
+    """Steps of the same rule on Q alone, exact in law for phi = beta x.
 
     In the basis (xi, the part of x orthogonal to xi, the rest) a step needs the source c, one
     normal number e and the squared length X of the rest, chi-square with n - 2 degrees of
-    freedom; with s = sqrt(1 - Q^2), u = Q c + s e and g = (tau/n) f(u),
+    freedom; with s = sqrt(1 - Q^2) and g = (tau/n) f(Q c + s e),
 
         Q <- A / sqrt(A^2 + B^2 + g^2 X),   A = a Q - g c,   B = a s - g e,   a = 1 - tau beta/n.
+
+    Carrying s along, instead of taking it from Q, keeps its digits near |Q| = 1.
 
     Parameters
     ----------
     state
-        Shape (1,): Q, updated.
+        Shape (2,): Q and s, updated.
     n
         Dimension, at least 3.
     source, tau
@@ -113,20 +134,27 @@ def chain_steps(state, n, source, tau, beta, f, rng):  # type: ignore[no-untyped
         As in :func:`vector_steps`.
     """
     q = state[0]
-    half = (n - 2) / 2
+    s = state[1]
+    shape = (n - 2) / 2
+    b0 = shape - 1 / 3
+    c0 = 1 / math.sqrt(9 * max(b0, 0.1))
+    done = source.size
     for k in range(source.size):
         c = source[k]
         e = rng.standard_normal()
-        rest = 2.0 * rng.standard_gamma(half)
-        s = math.sqrt(max(0.0, 1.0 - q * q))
+        rest = 2.0 * (_gamma(b0, c0, rng) if shape > 1.0 else rng.standard_gamma(shape))
         g = tau[k] / n * f(q * c + s * e)
         shrink = 1.0 - tau[k] * beta / n
         a = shrink * q - g * c
         b = shrink * s - g * e
-        norm = a * a + b * b + g * g * rest
+        across = b * b + g * g * rest
+        norm = a * a + across
         if not (math.isfinite(norm) and norm > 0.0):
-            state[0] = q
-            return k
-        q = a / math.sqrt(norm)
+            done = k
+            break
+        scale = 1.0 / math.sqrt(norm)
+        q = a * scale
+        s = math.sqrt(across) * scale
     state[0] = q
-    return source.size
+    state[1] = s
+    return done

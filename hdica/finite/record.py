@@ -28,6 +28,14 @@ def steps_of(times: Array, n: int) -> NDArray[np.int64]:
     return np.floor(times * n * (1 + 1e-12) + 1e-9).astype(np.int64)
 
 
+def _step_sizes(schedule: Schedule, n: int) -> Callable[[int, int], Array]:
+    """``(first, count)`` -> step sizes of ``count`` steps from step ``first`` on."""
+    if schedule.constant is not None:
+        same = np.full(RUN, schedule.constant)
+        return lambda first, count: same[:count]
+    return lambda first, count: contiguous(schedule.value((first + np.arange(count)) / n))
+
+
 def record(
     advance: Advance,
     measure: Callable[[], dict[str, float]],
@@ -62,6 +70,7 @@ def record(
         Empty, or the sentence that says at which step and time.
     """
     recorded: dict[str, Array] = {name: np.full(times.size, np.nan) for name in measure()}
+    step_sizes = _step_sizes(schedule, n)
     done = 0
     source = np.empty(0)
     for index, target in enumerate(steps_of(times, n)):
@@ -70,8 +79,7 @@ def record(
             if offset == 0:
                 source = draw_source(RUN)
             stop = min(offset + int(target - done), RUN)
-            tau = schedule.value((done + np.arange(stop - offset)) / n)
-            made = advance(source[offset:stop], contiguous(tau))
+            made = advance(source[offset:stop], step_sizes(done, stop - offset))
             done += made
             if made < stop - offset:
                 return recorded, f"the update was not finite at step {done} (t = {done / n:.6g})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -123,7 +124,8 @@ def run_chain(rule: Rule, times: Array, n: int, stream: Stream) -> tuple[dict[st
     from hdica.finite.kernels import chain_steps
 
     x, xi = _begin(rule, n, stream)
-    state = np.array([dot(xi, x) / n])
+    q = dot(xi, x) / n
+    state = np.array([q, math.sqrt(max(0.0, 1.0 - q * q))])
     beta, noise = rule.regularizer.slope_if_linear or 0.0, stream("noise")
     f = rule.nonlinearity.compiled
 

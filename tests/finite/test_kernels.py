@@ -114,6 +114,22 @@ def test_chain_is_equal_in_law_to_plain_numpy(source, start):
     assert abs(chain.mean() - reference.mean()) < 4 * spread
 
 
+@pytest.mark.parametrize("n", [3, 4, 5, 50])
+def test_chain_follows_its_formula_step_by_step_with_numpy_s_numbers(n):
+    steps, rule = 200, make_rule(tau=0.3, phi="2*x")
+    got, _ = run_chain(rule, np.array([steps / n]), n, lambda p: point_stream({}, "c", n, 1, p))
+    start = point_stream({}, "c", n, 1, "start")
+    xi = rule.prior.feature(start, n)
+    q = xi @ rule.start.estimate(start, xi) / n
+    rng = point_stream({}, "c", n, 1, "noise")
+    for c in rule.source.sample(point_stream({}, "c", n, 1, "source"), RUN)[:steps]:
+        e, rest, s = rng.standard_normal(), 2 * rng.standard_gamma((n - 2) / 2), np.sqrt(1 - q * q)
+        g, shrink = 0.3 / n * (q * c + s * e) ** 3, 1 - 0.3 * 2 / n
+        a, b = shrink * q - g * c, shrink * s - g * e
+        q = a / np.sqrt(a * a + b * b + g * g * rest)
+    assert got["Q"][0] == pytest.approx(q, rel=1e-8)
+
+
 def test_chain_refuses_a_regularizer_it_is_not_exact_for():
     with pytest.raises(ValueError, match="exact only for the regularizers 0 and beta"):
         run_chain(make_rule(phi="sign(x)"), np.array([1.0]), 20, lambda p: np.random.default_rng(0))
