@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -302,11 +303,13 @@ def call(arguments: list[str]) -> int:
     """
     try:
         code = app(arguments, prog_name="hdica", standalone_mode=False)
+        sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except (typer.Abort, KeyboardInterrupt):
         return _sentence("interrupted; what was committed is kept", 130)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader has gone, as with | head: nothing is left to say
+    except (BrokenPipeError, SystemExit):
+        # The reader has gone, as with | head: nothing is left to say, nor to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Incomplete as exc:
         return _sentence(str(exc), INCOMPLETE)

@@ -119,13 +119,7 @@ def connect(settings: ClusterSettings) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     if settings.kind == "scheduler":
-        target = settings.address or {"scheduler_file": settings.scheduler_file}
-        try:
-            client = Client(target) if isinstance(target, str) else Client(**target)
-        except (OSError, ValueError) as exc:
-            name = settings.address or settings.scheduler_file
-            raise HdicaError(f"no Dask scheduler answers at {name}") from exc
-        with client:
+        with _running(settings) as client:
             yield client
         return
     with (
@@ -135,10 +129,24 @@ def connect(settings: ClusterSettings) -> Iterator[Any]:
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
-            dashboard_address=None,
+            # No dashboard, and an HTTP server on any port: a fixed one warns where two runs meet.
+            scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
             memory_limit=0,
             silence_logs=logging.CRITICAL,
         ) as cluster,
         Client(cluster) as client,
     ):
         yield client
+
+
+def _running(settings: ClusterSettings) -> Any:
+    """A client of a running scheduler."""
+    from distributed import Client
+
+    address, file = settings.address, settings.scheduler_file
+    if file and not address and not os.path.exists(file):
+        raise HdicaError(f"scheduler_file = {file!r} does not exist (a Dask scheduler writes it)")
+    try:
+        return Client(address) if address else Client(scheduler_file=file)
+    except (OSError, ValueError) as exc:
+        raise HdicaError(f"no Dask scheduler answers at {address or file}") from exc

@@ -87,7 +87,7 @@ class Source:
         ready = self.status[start:stop] != store.PENDING
         shape: tuple[int, ...] = ()
         if self.working:
-            shape = next(iter(self.working.values())).arrays[name].shape[1:]
+            shape = next(iter(self.working.values())).array(name).shape[1:]
         else:
             segment = self.placed[0].segment
             shape = next((segment.shape(o.dims) for o in self.method.outputs if o.name == name), ())
@@ -110,9 +110,8 @@ def _read_rows(
     if name in working.committed:
         for block in blocks.tolist():
             check_block(working, name, block)
-    width = math.prod(working.arrays[name].shape[1:]) * 8 * working.block
-    most = max(1, store.SPAN // max(1, width))
-    for first, last in _runs(blocks, most):
+    most = max(1, store.SPAN // working.block_bytes(name))
+    for first, last in runs(blocks, most):
         span = slice(first * working.block, (last + 1) * working.block)
         low, high = np.searchsorted(rows[order], [span.start, span.stop])
         some = order[low:high]
@@ -125,7 +124,10 @@ def _read_rows(
         yield some, values[rows[some] - span.start]
 
 
-def _runs(blocks: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+def runs(blocks: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+    """Runs of neighbours in a sorted array, at most ``most`` long: first and last of each."""
+    if not blocks.size:
+        return
     cuts = np.flatnonzero(np.diff(blocks) != 1) + 1
     for run in np.split(blocks, cuts):
         for low in range(0, len(run), most):
@@ -196,7 +198,13 @@ def point_ranges(
 
 
 def write_variable(
-    group: zarr.Group, name: str, source: Source, output: Output | None, dtype: Any, fill: Any
+    group: zarr.Group,
+    name: str,
+    source: Source,
+    output: Output | None,
+    dtype: Any,
+    fill: Any,
+    attrs: dict[str, Any],
 ) -> None:
     """Write one variable of a published group, a chunk at a time.
 
@@ -212,6 +220,8 @@ def write_variable(
         The method's output, None for ``status``, ``cpu_seconds`` and ``reason``.
     dtype, fill
         Type of the array, and its value where a point is pending.
+    attrs
+        Its attributes.
     """
     own_dims = output.dims if output else ()
     own = source.placed[0].segment.shape(own_dims)
@@ -227,6 +237,7 @@ def write_variable(
         compressors=store.codec(),
         dimension_names=(*dims, *own_dims),
         config={"write_empty_chunks": True},
+        attributes=attrs,
     )
     in_memory = object if dtype is str else dtype
     for slices, start, stop in point_ranges(points, chunks[: len(points)]):

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.sweep import published, store
-from hdica.sweep.dense import read_block
+from hdica.sweep.dense import runs
 from hdica.sweep.manifest import file_digest, pending_in, read_manifest
 from hdica.sweep.paths import DamageError, results_path, work_path
 from hdica.sweep.plan import planned_study
@@ -19,7 +20,6 @@ from hdica.sweep.segment import Segment, segments_of
 from hdica.sweep.status import working_status
 
 WHOLE, INCOMPLETE, DAMAGED = 0, 1, 3
-PLANNER_ARRAYS = ("key", "parameters", "seed")
 
 
 @dataclass(frozen=True)
@@ -86,60 +86,83 @@ class Verdict:
         }
 
 
-def _read(working: store.Working, name: str, span: slice) -> str:
+def _reads(working: store.Working, name: str, first: int, last: int) -> bool:
     try:
-        working.read(name, span)
-    except DamageError as exc:
-        return str(exc)
-    return ""
+        working.read(name, slice(working.span(first).start, working.span(last).stop))
+    except DamageError:
+        return False
+    return True
+
+
+def _unreadable(working: store.Working, name: str, blocks: NDArray[np.int64]) -> list[int]:
+    """Which of some blocks do not decode; long runs are read at once and looked into if need be."""
+    found: list[int] = []
+    for first, last in runs(blocks, max(1, store.SPAN // working.block_bytes(name))):
+        if not _reads(working, name, first, last):
+            found += [b for b in range(first, last + 1) if not _reads(working, name, b, b)]
+    return found
 
 
 def segment_damage(path: Path) -> Iterator[Damage]:
     """Everything wrong in one segment of a working store."""
     try:
         working = store.open_segment(path)
+        for name in working.names:
+            working.array(name)
     except DamageError as exc:
         yield Damage(str(exc), path)
         return
-    for name in PLANNER_ARRAYS:
+    for name in store.PLANNER_ARRAYS:
         yield from _planner_damage(working, name)
-    keys = np.zeros(working.size, dtype=bool)
-    for block in range(working.blocks):
-        span = working.span(block)
-        wrong = _read(working, "status", span)
-        if wrong:
-            points = store.describe(working, block)
-            file = working.chunk("status", block)
-            yield Damage(f"{file} is damaged ({points})", path, "status", block)
-            continue
-        if _read(working, "key", span):
-            continue
-        keys[span] = working.read("key", span).any(axis=1)
-        if (working.read("status", span)[keys[span]] != store.PENDING).any():
-            yield from _block_damage(working, block)
+    everything = np.arange(working.blocks)
+    bad = {*_unreadable(working, "status", everything)}
+    for block in sorted(bad):
+        yield _damage(working, "status", block, "is damaged")
+    bad |= {*_unreadable(working, "key", everything)}
+    claimed = _claimed(working, bad)
+    for name in working.committed:
+        there = np.array([working.chunk(name, int(b)).exists() for b in claimed], dtype=bool)
+        for block in claimed[~there].tolist():
+            yield _damage(working, name, block, "is missing though its status is done")
+        for block in _unreadable(working, name, claimed[there]):
+            yield _damage(working, name, block, "is damaged, its checksum is wrong")
+    for block in _unreadable(working, "reason", claimed):
+        yield _damage(working, "reason", block, "is damaged, its checksum is wrong")
 
 
 def _planner_damage(working: store.Working, name: str) -> Iterator[Damage]:
-    chunk = working.arrays[name].chunks[0]
-    for start in range(0, working.size, chunk):
-        span = slice(start, min(start + chunk, working.size))
-        file = working.chunk(name, start // chunk)
-        wrong = _read(working, name, span)
-        if wrong or not file.exists():
-            what = "damaged" if wrong else "missing"
-            sentence = f"{file} is {what} (places {span.start} to {span.stop - 1})"
-            yield Damage(sentence, working.path, name, start // working.block)
+    blocks = working.array(name).chunks[0] // working.block
+    for first in range(0, working.blocks, blocks):
+        last = min(first + blocks, working.blocks) - 1
+        file = working.chunk(name, first // blocks)
+        there = file.exists()
+        if there and _reads(working, name, first, last):
+            continue
+        places = f"places {working.span(first).start} to {working.span(last).stop - 1}"
+        sentence = f"{file} is {'damaged' if there else 'missing'} ({places})"
+        yield Damage(sentence, working.path, name, first)
 
 
-def _block_damage(working: store.Working, block: int) -> Iterator[Damage]:
-    for name in working.committed:
-        try:
-            read_block(working, name, block)
-        except DamageError as exc:
-            yield Damage(str(exc), working.path, name, block)
-    if _read(working, "reason", working.span(block)):
-        file, points = working.chunk("reason", block), store.describe(working, block)
-        yield Damage(f"{file} is damaged ({points})", working.path, "reason", block)
+def _claimed(working: store.Working, but: set[int]) -> NDArray[np.int64]:
+    """Blocks that hold points which are not pending, without the unreadable ones."""
+    claims = [
+        block
+        for first, last in runs(np.array([b for b in range(working.blocks) if b not in but]), 256)
+        for block in _claims(working, first, last)
+    ]
+    return np.array(claims, dtype=np.int64)
+
+
+def _claims(working: store.Working, first: int, last: int) -> list[int]:
+    span = slice(working.span(first).start, working.span(last).stop)
+    used = working.read("key", span).any(axis=1) & (working.read("status", span) != store.PENDING)
+    any_used = used.reshape(-1, working.block).any(axis=1)
+    return [first + int(place) for place in np.flatnonzero(any_used)]
+
+
+def _damage(working: store.Working, name: str, block: int, what: str) -> Damage:
+    points = store.describe(working, block)
+    return Damage(f"{working.chunk(name, block)} {what} ({points})", working.path, name, block)
 
 
 def working_segments(out: str | Path) -> list[tuple[Segment, Path]]:

@@ -234,7 +234,7 @@ def prepare(
     results_path(out)
     with locked(out) as work:
         for partial in work.glob(".*.partial"):
-            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(partial) if partial.is_dir() else partial.unlink()
         text = study.model_dump_json()
         if not _same_text(work / "study.json", text):
             write_text(work / "study.json", text)

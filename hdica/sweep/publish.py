@@ -103,25 +103,20 @@ def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, in
     method = source.method
     group = root.create_group(method.name)
     _coordinates(group, source)
+    nan = float("nan")
     for output in method.outputs:
-        write_variable(group, output.name, source, output, "f8", float("nan"))
-        group[output.name].attrs.update({"long_name": output.long_name, "units": output.units})
-    write_variable(group, "status", source, None, "u1", store.PENDING)
-    group["status"].attrs.update(
-        {
-            "long_name": "status of the point",
-            "units": "1",
-            "flag_values": list(range(len(store.STATUS_NAMES))),
-            "flag_meanings": " ".join(store.STATUS_NAMES),
-        }
-    )
-    write_variable(group, "cpu_seconds", source, None, "f8", float("nan"))
-    group["cpu_seconds"].attrs.update({"long_name": "processor time of the point", "units": "s"})
+        about = {"long_name": output.long_name, "units": output.units}
+        write_variable(group, output.name, source, output, "f8", nan, about)
+    flags = list(range(len(store.STATUS_NAMES)))
+    about = {"long_name": "status of the point", "units": "1"}
+    meanings = {"flag_values": flags, "flag_meanings": " ".join(store.STATUS_NAMES)}
+    write_variable(group, "status", source, None, "u1", store.PENDING, {**about, **meanings})
+    about = {"long_name": "processor time of the point", "units": "s"}
+    write_variable(group, "cpu_seconds", source, None, "f8", nan, about)
     if (source.status >= store.DIVERGED).any():
-        write_variable(group, "reason", source, None, str, "")
-        group["reason"].attrs.update({"long_name": "why the point diverged or failed"})
-    has_steps = "step" in group
-    group.attrs.update(
+        about = {"long_name": "why the point diverged or failed"}
+        write_variable(group, "reason", source, None, str, "", about)
+    group.update_attributes(
         {
             "method": method.name,
             "accuracy": method.accuracy,
@@ -130,7 +125,7 @@ def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, in
             "kernel": method.kernel,
             "outputs": [output.name for output in method.outputs],
             "study_hash": study.content_hash(),
-            **({"coordinates": "step"} if has_steps else {}),
+            **({"coordinates": "step"} if "step" in group else {}),
         }
     )
     return counts(source.status)
@@ -207,7 +202,7 @@ def publish(study: Study, out: str | Path) -> dict[str, Any]:
         partial = target.with_name(f".{target.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
         root = zarr.open_group(partial, mode="w", zarr_format=3)
-        root.attrs.update(_root_attrs(study))
+        root.update_attributes(_root_attrs(study))
         found = {s.method.name: _write_group(root, s, study) for s in sources(study, out)}
         consolidate(partial)
         manifest_path(out).unlink(missing_ok=True)

@@ -54,14 +54,19 @@ def describe(root: Path, name: str) -> str:
     metadata, status = _metadata(root, group, array), _metadata(root, group, "status")
     if metadata is None or status is None:
         return ""
-    dims = metadata["dimension_names"] or []
+    dims, points = _dims(metadata), _dims(status)
     if array in dims or array not in {"status", *_point_arrays(root, group)}:
         return f"coordinate {array} of {group}"
     parts = []
     for dim, span in zip(dims, _slices(metadata, index), strict=True):
-        if dim in status["dimension_names"]:
+        if dim in points:
             parts.append(f"{dim} {_range(root / group / dim, span)}")
     return f"points of {group}: {', '.join(parts)}" if parts else f"the point of {group}"
+
+
+def _dims(metadata: dict[str, Any] | None) -> list[str]:
+    """Dimensions of an array; its metadata does not name them if there are none."""
+    return list((metadata or {}).get("dimension_names") or [])
 
 
 def _range(path: Path, span: slice) -> str:
@@ -78,11 +83,11 @@ def _point_arrays(root: Path, group: str) -> list[str]:
     status = _metadata(root, group, "status")
     if status is None:
         return []
-    points = status["dimension_names"] or []
+    points = _dims(status)
     found = ["status"]
     for path in sorted((root / group).iterdir()):
         metadata = _metadata(root, group, path.name) if path.is_dir() else None
-        dims = (metadata or {}).get("dimension_names") or []
+        dims = _dims(metadata)
         known = path.name in points or path.name in {"status", "step"}
         if metadata and not known and dims[: len(points)] == points and path.name not in dims:
             found.append(path.name)
@@ -116,7 +121,7 @@ def forget(root: Path, names: list[str]) -> None:
         target[_slices(metadata, index) or ...] = target.fill_value
     for group, array, index in places:
         metadata = _metadata(root, group, array) or {}
-        depth = len((_metadata(root, group, "status") or {})["dimension_names"] or [])
+        depth = len(_dims(_metadata(root, group, "status")))
         slices = _slices(metadata, index)[:depth]
         for name in _point_arrays(root, group):
             target = store.opened_array(opened, f"{group}/{name}")

@@ -10,12 +10,7 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.sweep import published, store
-from hdica.sweep.integrity import (
-    PLANNER_ARRAYS,
-    Damage,
-    published_damage,
-    working_damage,
-)
+from hdica.sweep.integrity import Damage, published_damage, working_damage
 from hdica.sweep.manifest import read_manifest, write_manifest
 from hdica.sweep.paths import DamageError, manifest_path, results_path, work_path
 from hdica.sweep.plan import locked
@@ -27,13 +22,13 @@ def _clear_status(working: store.Working, block: int) -> None:
 
 def _forget_places(working: store.Working, damage: Damage) -> None:
     """Give up the places of one chunk of the planner's arrays; the next plan places them anew."""
-    chunk = working.arrays["key"].chunks[0]
+    chunk = working.array("key").chunks[0]
     start = damage.block * working.block
     span = slice(start, min(start + chunk, working.size))
     for block in range(span.start // working.block, span.stop // working.block):
         _clear_status(working, block)
     for name in ("parameters", "seed", "key"):
-        array = working.arrays[name]
+        array = working.array(name)
         working.chunk(name, start // chunk).unlink(missing_ok=True)
         array[span] = array.fill_value
 
@@ -43,13 +38,13 @@ def _repair_working(damage: Damage) -> str:
         shutil.rmtree(damage.path)
         return f"{damage.sentence}: all its points are pending"
     working = store.open_segment(damage.path)
-    if damage.array in PLANNER_ARRAYS:
+    if damage.array in store.PLANNER_ARRAYS:
         _forget_places(working, damage)
         return f"{damage.sentence}: its points are pending"
+    # Status first: from here on nothing is claimed of the chunk that goes.
     _clear_status(working, damage.block)
-    if damage.array == "reason":
-        blank = np.full(working.block, "", dtype=object)
-        store.write_array(working, "reason", damage.block, blank)
+    if damage.array != "status":
+        working.chunk(damage.array, damage.block).unlink(missing_ok=True)
     return f"{damage.sentence}: its points are pending"
 
 

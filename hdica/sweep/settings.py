@@ -173,3 +173,14 @@ class Analysis(_Settings):
             named.append(("analysis.flow.method", self.flow.method))
             named.append(("analysis.flow.fixed_points", self.flow.fixed_points))
         return [(where, name) for where, name in named if name is not None]
+
+    def variables(self) -> list[tuple[str, str, list[str]]]:
+        """Every variable named here: where, which, and the methods that must have it."""
+        found = []
+        if self.convergence:
+            names = [*self.convergence.simulation, self.convergence.limit]
+            found.append(("analysis.convergence.variable", self.convergence.variable, names))
+        if self.phase:
+            names = [name for name in (self.phase.simulation, self.phase.limit) if name]
+            found.append(("analysis.phase.variable", self.phase.variable, names))
+        return found

@@ -8,10 +8,12 @@ The planner alone writes the keys, under a lock, and every append starts in a fr
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 PENDING, DONE, DIVERGED, FAILED = range(4)
 STATUS_NAMES = ("pending", "done", "diverged", "failed")
 SCHEMA_VERSION = 1
+PLANNER_ARRAYS = ("key", "parameters", "seed")
 PLANNED = 4096
 """Least places a chunk of the planner's arrays (key, parameters, seed)."""
 SPAN = 32 * 2**20
@@ -49,16 +52,16 @@ class Working:
     ----------
     path
         Directory of the Zarr group.
-    arrays
-        Its arrays by name: ``key``, ``parameters``, ``seed``, ``status``, ``cpu_seconds``,
-        ``reason`` and one array an output.
+    group
+        The group; its arrays are opened when they are needed.
     attrs
         Its attributes: system, method, n, times, kernel, block, outputs.
     """
 
     path: Path
-    arrays: dict[str, zarr.Array[Any]]
+    group: zarr.Group
     attrs: dict[str, Any]
+    opened: dict[str, zarr.Array[Any]] = field(default_factory=dict, repr=False)
 
     @property
     def block(self) -> int:
@@ -68,7 +71,8 @@ class Working:
     @property
     def outputs(self) -> tuple[str, ...]:
         """Names of the result arrays."""
-        return tuple(self.attrs["outputs"])
+        names: tuple[str, ...] = self.attrs["outputs"]
+        return names
 
     @property
     def committed(self) -> tuple[str, ...]:
@@ -76,9 +80,27 @@ class Working:
         return (*self.outputs, "cpu_seconds")
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """All arrays: three of the planner, then the results, ``status`` and ``reason``."""
+        return (*PLANNER_ARRAYS, *self.committed, "status", "reason")
+
+    def array(self, name: str) -> zarr.Array[Any]:
+        """One of the arrays.
+
+        Raises
+        ------
+        DamageError
+            If its metadata is missing or unreadable.
+        """
+        if name not in self.opened:
+            with readable(self.path / name):
+                self.opened[name] = opened_array(self.group, name)
+        return self.opened[name]
+
+    @property
     def size(self) -> int:
         """Places, used or not: a whole number of blocks."""
-        return int(self.arrays["key"].shape[0])
+        return int(self.array("key").shape[0])
 
     @property
     def blocks(self) -> int:
@@ -89,9 +111,13 @@ class Working:
         """Places of a block."""
         return slice(block * self.block, (block + 1) * self.block)
 
+    def block_bytes(self, name: str) -> int:
+        """Size of a block of one array in memory, 8 bytes a number."""
+        return 8 * math.prod((self.block, *self.array(name).shape[1:]))
+
     def chunk(self, name: str, block: int) -> Path:
         """File of one block in one of the result arrays."""
-        rest = ["0"] * (len(self.arrays[name].shape) - 1)
+        rest = ["0"] * (len(self.array(name).shape) - 1)
         return self.path.joinpath(name, "c", str(block), *rest)
 
     def read(self, name: str, places: slice) -> NDArray[Any]:
@@ -103,7 +129,7 @@ class Working:
             If a chunk does not decode or its checksum is wrong.
         """
         try:
-            return np.asarray(self.arrays[name][places])
+            return np.asarray(self.array(name)[places])
         except (ValueError, RuntimeError, OSError, TypeError) as exc:
             raise DamageError(
                 f"{self.path / name} is damaged at points {places.start} to {places.stop - 1} "
@@ -118,6 +144,15 @@ class Working:
     def status(self) -> NDArray[np.uint8]:
         """Status of every place."""
         return self.read("status", slice(0, self.size)).astype(np.uint8, copy=False)
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Say which metadata is damaged if the body cannot read it."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError) as exc:
+        raise DamageError(f"{path} is damaged (its metadata cannot be read)") from exc
 
 
 def _first_line(exc: BaseException) -> str:
@@ -169,7 +204,7 @@ def create(path: Path, segment: Segment, block: int) -> None:
     _array(group, "status", block, "u1", PENDING, {})
     _array(group, "cpu_seconds", block, "f8", float("nan"), {})
     _array(group, "reason", block, str, "", {})
-    group.attrs.update(
+    group.update_attributes(
         {
             "schema_version": SCHEMA_VERSION,
             "system": segment.system,
@@ -192,14 +227,10 @@ def open_segment(path: Path) -> Working:
     DamageError
         If its metadata is missing or unreadable.
     """
-    try:
+    with readable(path):
         group = zarr.open_group(path, mode="r+", use_consolidated=False)
         attrs: dict[str, Any] = dict(group.attrs.asdict())
-        names = ["key", "parameters", "seed", *attrs["outputs"], "status", "cpu_seconds", "reason"]
-        arrays = {name: opened_array(group, name) for name in names}
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError) as exc:
-        raise DamageError(f"{path} is damaged (its metadata cannot be read)") from exc
-    return Working(path, arrays, attrs)
+        return Working(path, group, {**attrs, "outputs": tuple(attrs["outputs"])})
 
 
 def opened_array(group: zarr.Group, name: str) -> zarr.Array[Any]:
@@ -239,14 +270,15 @@ def append(path: Path, keys: Keys, contents: Sequence[str], seeds: NDArray[np.in
     working = open_segment(path)
     start = working.size
     stop = start + -(-len(keys) // working.block) * working.block
-    for name, array in working.arrays.items():
+    for name in working.names:
         if name != "key":
+            array = working.array(name)
             array.resize((stop, *array.shape[1:]))
     used = slice(start, start + len(keys))
-    working.arrays["parameters"][used] = np.array(contents, dtype=object)
-    working.arrays["seed"][used] = seeds
+    working.array("parameters")[used] = np.array(contents, dtype=object)
+    working.array("seed")[used] = seeds
     raw = np.frombuffer(keys.astype("S32").tobytes(), dtype=np.uint8).reshape(-1, 32)
-    key = working.arrays["key"]
+    key = working.array("key")
     key.resize((stop, 32))
     key[used] = raw
 
@@ -259,7 +291,7 @@ def write_array(working: Working, name: str, block: int, values: NDArray[Any]) -
     AssertionError
         If the values are not exactly the chunk: a shared chunk would lose data silently.
     """
-    array, span = working.arrays[name], working.span(block)
+    array, span = working.array(name), working.span(block)
     if array.chunks[0] != working.block or values.shape != array.chunks or span.stop > working.size:
         raise AssertionError(f"{name}: block {block} is not one chunk of {array.chunks}")
     array[span] = values
@@ -282,8 +314,8 @@ def write_block(
     write_array(working, "status", block, status)
 
 
-def has_all_chunks(working: Working, block: int) -> str:
-    """Empty if every committed array has its chunk of this block, else the missing file."""
+def missing_chunk(working: Working, block: int) -> str:
+    """File of this block that a committed array lacks, empty if there is none."""
     for name in working.committed:
         path = working.chunk(name, block)
         if not path.exists():

@@ -116,15 +116,20 @@ class Study(BaseModel):
 
 
 def point_count(study: Study) -> int:
-    """Upper bound of the points of a study, from sizes alone."""
-    cells = math.prod(ax.size(values) for values in study.grid.values())
-    return sum(
-        cells * len(settings.n_values) * settings.seed_count for settings in study.methods.values()
-    )
+    """Points of a study, from the sizes of its axes alone."""
+    system, methods = registry.system_class(study.system), registry.methods_of(study.system)
+    tops = {key: gr.address(key, system, study.parameters, "grid")[0] for key in study.grid}
+    count = 0
+    for name, settings in study.methods.items():
+        kept = [ax.size(v) for k, v in study.grid.items() if tops[k] not in methods[name].ignores]
+        count += math.prod(kept) * len(settings.n_values) * settings.seed_count
+    return count
 
 
 def _check_size(study: Study) -> None:
-    count = point_count(study)
+    longest = max([ax.size(values) for values in study.grid.values()], default=1)
+    # An axis that every method ignores is still expanded, so its length counts by itself.
+    count = max(point_count(study), longest)
     if count > study.max_points:
         raise HdicaError(
             f"the grid has {count} points (max_points = {study.max_points} are allowed)"
@@ -157,10 +162,7 @@ def _check_systems(study: Study) -> None:
     """Try each value of each axis alone, on top of the first value of the others."""
     system = registry.system_class(study.system)
     axes, fixed = study.axes(), study.fixed()
-    dims = [axis.dim for axis in axes]
-    reserved = {"n", "seed", "time", "point"} & set(dims)
-    if reserved:
-        raise HdicaError(f"grid.{reserved.pop()} is not allowed (it is set under methods or times)")
+    _check_names(study, axes)
     gr.check_conflicts(fixed, axes)
     base = list(fixed.values())
     first = [(axis.path, axis.values[0]) for axis in axes]
@@ -171,6 +173,18 @@ def _check_systems(study: Study) -> None:
             chosen = [*first[:position], (axis.path, value), *first[position + 1 :]]
             built = gr.build(system, gr.nested([*base, *chosen]), blame=f"grid.{axis.key}")
             _refusals(study, built)
+
+
+def _check_names(study: Study, axes: tuple[gr.Axis, ...]) -> None:
+    """Refuse a swept parameter whose dimension would be mistaken for something else."""
+    taken = {"n", "seed", "time", "step", "point", "status", "cpu_seconds", "reason"}
+    for name in study.methods:
+        for output in registry.methods_of(study.system)[name].outputs:
+            taken |= {output.name, *output.dims}
+    for axis in axes:
+        if axis.dim in taken:
+            raise HdicaError(f"grid.{axis.key} is not allowed (datasets use the name {axis.dim!r})")
+        taken.add(axis.dim)
 
 
 def _refusals(study: Study, system: Any) -> None:
@@ -186,6 +200,16 @@ def _check_analysis(study: Study) -> None:
         if name not in study.methods:
             hint = ax.suggestion(name, list(study.methods))
             raise HdicaError(f"{where} = {name!r} is not a method of this study ({hint})")
+        method = registry.methods_of(study.system)[name]
+        if method.stochastic != where.endswith(".simulation"):
+            kind = "a stochastic method" if where.endswith(".simulation") else "one without seeds"
+            raise HdicaError(f"{where} = {name!r} is not allowed ({kind} is needed)")
+    for where, variable, names in study.analysis.variables():
+        for name in names:
+            outputs = [o.name for o in registry.methods_of(study.system)[name].outputs]
+            if variable not in outputs:
+                hint = ax.suggestion(variable, outputs)
+                raise HdicaError(f"{where} = {variable!r} is no output of {name} ({hint})")
     if study.analysis.phase:
         dims = [key.replace(".", "_") for key in study.grid]
         for side in ("x", "y"):

@@ -35,7 +35,7 @@ def test_numbers_are_sorted_and_distinct_or_refused(given_values: list[float]) -
     canonical = [ax.canonical(v) for v in given_values]
     axis = ax.parse_axis(given_values, "grid.tau")
     if len(set(canonical)) < len(canonical):
-        with pytest.raises(HdicaError, match="appears twice"):
+        with pytest.raises(HdicaError, match=r"appears twice"):
             ax.expand(axis, "grid.tau")
     else:
         assert ax.expand(axis, "grid.tau") == tuple(sorted(canonical))
@@ -73,5 +73,5 @@ def test_what_is_no_axis_is_refused(given_axis: object, message: str) -> None:
 
 def test_a_range_without_extent_repeats_its_value() -> None:
     axis = ax.parse_axis({"start": 1, "stop": 1, "num": 3}, "grid.tau")
-    with pytest.raises(HdicaError, match="grid.tau: value 1 appears twice"):
+    with pytest.raises(HdicaError, match=r"grid.tau: value 1 appears twice"):
         ax.expand(axis, "grid.tau")

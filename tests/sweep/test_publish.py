@@ -34,7 +34,7 @@ def tree(out: Path) -> xr.DataTree:
 def test_dimensions_are_those_of_the_study_in_its_order(tree: xr.DataTree) -> None:
     assert tree["walk"].Q.dims == ("tau", "Q0", "n", "seed", "time")
     assert tree["line"].Q.dims == ("tau", "Q0", "time")
-    assert tree["steady"].root.dims == ("fixed_point",)
+    assert tree["steady"]["root"].dims == ("fixed_point",)
     assert tree["steady"].status.dims == ()
     assert tree["walk"].status.dims == ("tau", "Q0", "n", "seed")
 
@@ -230,5 +230,5 @@ def test_what_is_no_store_is_refused(out: Path, tmp_path: Path) -> None:
     run(study, out, progress=False)
     with pytest.raises(HdicaError, match="is not published yet"):
         open_results(out)
-    with pytest.raises(HdicaError, match="must end in .zarr"):
+    with pytest.raises(HdicaError, match=r"must end in \.zarr"):
         run(study, tmp_path / "toy")

@@ -194,7 +194,7 @@ def test_a_block_is_worth_its_task(seconds: float, points: int, workers: int, bl
 
 @pytest.mark.parametrize("shard", [(-1, 2), (2, 2), (0, 0)])
 def test_a_wrong_shard_is_refused(study: Study, out: Path, shard: tuple[int, int]) -> None:
-    with pytest.raises(HdicaError, match="0 <= i < m"):
+    with pytest.raises(HdicaError, match=r"0 <= i < m"):
         run(study, out, shard=shard)
 
 
@@ -204,6 +204,7 @@ def test_a_wrong_shard_is_refused(study: Study, out: Path, shard: tuple[int, int
         ({"mode": "loacl"}, "cluster: mode = 'loacl' is not allowed"),
         ({"wokers": 2}, "did you mean 'workers'"),
         ({"workers": 0}, "cluster: workers = 0 is not allowed"),
+        ({"scheduler_file": "absent.json"}, "scheduler_file = 'absent.json' does not exist"),
         ({"mode": "scheduler"}, "mode = 'scheduler' needs an address or a scheduler_file"),
     ],
 )
@@ -211,7 +212,17 @@ def test_wrong_cluster_settings_are_refused(
     study: Study, out: Path, cluster: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(HdicaError, match=message):
-        run(study, out, cluster=cluster)
+        run(study, out, cluster=cluster, progress=False)
+
+
+def test_no_scheduler_is_one_sentence(study: Study, out: Path) -> None:
+    import dask
+
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "0.2s"}),
+        pytest.raises(HdicaError, match="no Dask scheduler answers at tcp://127.0.0.1:9"),
+    ):
+        run(study, out, cluster={"address": "tcp://127.0.0.1:9"}, progress=False)
 
 
 def test_the_environment_of_workers_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,8 +30,8 @@ def test_a_block_is_one_chunk_of_every_result(walk: Path) -> None:
     working = store.open_segment(walk)
     assert (working.size, working.blocks, working.block) == (40, 8, 5)
     for name in (*working.committed, "status", "reason"):
-        assert working.arrays[name].chunks[0] == 5
-        assert working.arrays[name].chunks[1:] == working.arrays[name].shape[1:]
+        assert working.array(name).chunks[0] == 5
+        assert working.array(name).chunks[1:] == working.array(name).shape[1:]
 
 
 def test_parameters_are_readable(walk: Path) -> None:
@@ -148,4 +148,4 @@ def test_every_flipped_bit_is_found(walk: Path) -> None:
 def test_unreadable_metadata_is_damage(walk: Path, name: str) -> None:
     (walk / name).write_text("{")
     with pytest.raises(DamageError, match="metadata cannot be read"):
-        store.open_segment(walk)
+        [store.open_segment(walk).array(array) for array in ("key", "Q")]

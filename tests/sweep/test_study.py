@@ -65,7 +65,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (changed(grid={"tau": {"start": 1, "stop": 2, "num": 10**9}}), "max_points = 10000000"),
     (changed(methods={"walk": {"n": [9], "seeds": 10**9}}), "max_points = 10000000"),
-    (changed(max_points=83), "the grid has 84 points (max_points = 83 are allowed)"),
+    (changed(max_points=78), "the grid has 79 points (max_points = 78 are allowed)"),
     (
         changed(analysis={"convergence": {"simulation": "walk", "limit": "ode"}}),
         "analysis.convergence.limit = 'ode' is not a method of this study",
@@ -73,6 +73,24 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         changed(analysis={"phase": {"simulation": "walk", "x": "tau", "y": "rho"}}),
         "analysis.phase.y = 'rho' is not swept",
+    ),
+    (
+        changed(analysis={"convergence": {"simulation": "line", "limit": "line"}}),
+        "analysis.convergence.simulation = 'line' is not allowed (a stochastic method is needed)",
+    ),
+    (
+        changed(analysis={"convergence": {"simulation": "walk", "limit": "walk"}}),
+        "analysis.convergence.limit = 'walk' is not allowed (one without seeds is needed)",
+    ),
+    (
+        changed(
+            analysis={"convergence": {"simulation": "walk", "limit": "line", "variable": "twice"}}
+        ),
+        "analysis.convergence.variable = 'twice' is no output of walk",
+    ),
+    (
+        changed(grid={"tau": [1], "Q": [1]}, parameters={"formula": "Q*x"}),
+        "grid.Q is not allowed (datasets use the name 'Q')",
     ),
     (changed(analysis={"fase": {}}), "analysis.fase is not a known key (did you mean 'phase'?)"),
     (changed(grid={"tau": [0.1], "time": [1]}), "grid.time is not a known parameter"),
@@ -94,18 +112,19 @@ def test_a_wrong_study_is_refused_in_one_sentence(content: dict[str, Any], messa
         {"grid": {"tau": {"start": 0.1, "stop": 1, "num": 10**9}}},
         {"grid": {k: {"start": 0.1, "stop": 1, "num": 1000} for k in ("tau", "gain", "Q0")}},
         {"methods": {"walk": {"n": [10], "seeds": 10**9}}},
+        {"methods": {"steady": {}}, "grid": {"tau": {"start": 1, "stop": 2, "num": 10**9}}},
     ],
 )
 def test_a_grid_of_a_thousand_million_points_is_refused_at_once(changes: dict[str, Any]) -> None:
     content = toy.study(**changes)
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(HdicaError, match="max_points"):
         study_from(content)
-    assert time.perf_counter() - started < 0.1
+    assert time.process_time() - started < 0.1
 
 
-def test_points_are_counted_without_the_parameters_that_a_method_ignores_as_an_upper_bound() -> None:
-    assert point_count(study_from(toy.study())) == 6 * 12 + 6 + 6
+def test_points_are_counted_without_the_parameters_that_a_method_ignores() -> None:
+    assert point_count(study_from(toy.study())) == 6 * 12 + 6 + 1
 
 
 def test_hash_sees_numbers_and_not_words() -> None:
@@ -114,7 +133,9 @@ def test_hash_sees_numbers_and_not_words() -> None:
         toy.study(title="Another", description="text"),
         toy.study(max_points=1000),
         toy.study(grid={"Q0": [0.5, 0.25], "tau": [0.3, 0.2, 0.1]}),
-        toy.study(methods={"steady": {}, "line": {}, "walk": {"n": [30, 10], "seeds": [*range(6)]}}),
+        toy.study(
+            methods={"steady": {}, "line": {}, "walk": {"n": [30, 10], "seeds": [*range(6)]}}
+        ),
     ]
     for content in same:
         assert study_from(content).content_hash() == base.content_hash()
@@ -181,7 +202,7 @@ def test_yaml_numbers_are_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("toy.yaml", GOOD + "title: again\n", "key \"title\" is given twice (line 8)"),
+        ("toy.yaml", GOOD + "title: again\n", 'key "title" is given twice (line 8)'),
         ("toy.yaml", GOOD + "grid: {tau: [1], tau: [2]}", "is given twice"),
         ("toy.yaml", "study: [1, 2", "is not valid YAML at line 1, column 13"),
         ("toy.yaml", "- 1\n- 2\n", "is not a study (a mapping"),
@@ -202,7 +223,7 @@ def test_a_file_that_is_no_study_is_refused(
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(HdicaError, match="cannot read .*absent.yaml"):
+    with pytest.raises(HdicaError, match=r"cannot read .*absent.yaml"):
         load_study(tmp_path / "absent.yaml")
     with pytest.raises(HdicaError, match="cannot read"):
         load_study(tmp_path)

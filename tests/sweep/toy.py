@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Any, ClassVar
@@ -48,6 +49,8 @@ def note_call(name: str, system: Toy, n: int | None, seed: int | None) -> None:
 def walk(system: Toy, times: np.ndarray, n: int | None, seed: int | None) -> PointResult:
     note_call("walk", system, n, seed)
     time.sleep(system.constants.get("sleep", 0.0))
+    if system.tau == 0.19:
+        os.kill(os.getpid(), signal.SIGKILL)
     if system.tau == 0.13:
         raise ZeroDivisionError("step size 0.13\nis unlucky")
     text = json.dumps([content(system), n, seed], sort_keys=True)
@@ -109,7 +112,7 @@ def forget() -> None:
 
 
 def study(**changes: Any) -> dict[str, Any]:
-    """A study of 84 points, as plain data."""
+    """A study of 79 points, as plain data."""
     return {
         "study": "toy",
         "title": "A toy",

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hdica.errors import HdicaError
+from hdica.sweep.paths import write_text
 from hdica.sweep.runner import run
 from hdica.sweep.study import load_study
 from joblog import logged
@@ -58,7 +59,7 @@ def main(
         "counts": dict(done.counts),
         "cpu_seconds": done.cpu_seconds,
     }
-    Path(manifest).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    write_text(Path(manifest), json.dumps(content, indent=1) + "\n")
 
 
 if __name__ == "__main__":
