@@ -33,6 +33,11 @@ def work_path(out: str | Path) -> Path:
     return results_path(out).with_suffix(".work")
 
 
+def shard_records(out: str | Path) -> list[Path]:
+    """Records that the workflow keeps of finished shards, beside the published store."""
+    return sorted(results_path(out).with_suffix(".shards").glob("*.json"))
+
+
 def manifest_path(out: str | Path) -> Path:
     """The manifest of the published store, written last."""
     return results_path(out).with_suffix(".manifest.json")

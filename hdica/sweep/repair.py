@@ -12,7 +12,7 @@ from hdica.errors import HdicaError
 from hdica.sweep import published, store
 from hdica.sweep.integrity import Damage, published_damage, working_damage
 from hdica.sweep.manifest import read_manifest, write_manifest
-from hdica.sweep.paths import DamageError, manifest_path, results_path, work_path
+from hdica.sweep.paths import DamageError, manifest_path, results_path, shard_records, work_path
 from hdica.sweep.plan import locked
 
 
@@ -94,7 +94,12 @@ def repair(path: str | Path) -> list[str]:
     with locked(path) as work:
         done = _repair_study(work)
         done += [_repair_working(damage) for damage in working_damage(path)]
-        return done + _repair_published(path)
+        done += _repair_published(path)
+        if done:
+            # A workflow that kept them would believe the pending points finished.
+            for record in shard_records(path):
+                record.unlink()
+        return done
 
 
 def _repair_study(work: Path) -> list[str]:

@@ -9,6 +9,8 @@ import pytest
 import xarray as xr
 
 from hdica import open_results
+from hdica.sweep.integrity import verify
+from hdica.sweep.repair import repair
 from tests.workflow.conftest import Checkout
 
 
@@ -104,3 +106,20 @@ def test_two_shards_give_the_bits_of_one(pristine: Checkout, checkout: Checkout)
     assert sum(part["computed"] for part in parts) == 36
     one, two = numbers(pristine, "first"), numbers(checkout, "first")
     np.testing.assert_array_equal(one.Q, two.Q)
+
+
+def test_a_repaired_store_is_completed_by_the_workflow(built: Checkout) -> None:
+    before = numbers(built, "first")
+    results = built.folder / "results/first.zarr"
+    chunk = next(
+        path for path in sorted((built.folder / "results").glob("first.work/chain-*/Q/c/*/*"))
+    )
+    data = bytearray(chunk.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    chunk.write_bytes(bytes(data))
+    assert repair(results)
+    done = built.snakemake()
+    assert done.returncode == 0, done.stderr
+    assert "Nothing to be done" not in done.stdout
+    assert verify(results).code == 0
+    assert numbers(built, "first").Q.identical(before.Q)
