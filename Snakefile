@@ -22,6 +22,8 @@ include: "workflow/rules/report.smk"
 rule all:
     default_target: True
     input:
+        # The shards' records too: a repair withdraws them, and then its points are computed again.
+        collect(rules.shard.output, study=STUDIES, shard=range(SHARDS)),
         collect("{results}/{study}.manifest.json", results=RESULTS, study=STUDIES),
         collect("{results}/{study}/report.html", results=RESULTS, study=STUDIES),
 
