@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from hdica.report.choose import MOST, Point, points, spread
 from hdica.report.figures.convergence import grid_of
 from hdica.report.figures.phase import critical_values
-from hdica.report.words import count, number, place, plural, probability, symbol
+from hdica.report.words import count, number, p_value, place, plural, symbol
 
 N = symbol("n").html
 
@@ -79,11 +79,13 @@ def _verdicts(data: xr.Dataset) -> list[str]:
 
 def _single_verdict(data: xr.Dataset) -> str:
     says = {"agrees": "agrees with the limit", "differs": "differs from the limit"}
-    verdict = says.get(str(data["verdict"].values.item()), "and limit: undecided")
+    verdict = says.get(
+        str(data["verdict"].values.item()), "can be neither told from the limit nor confirmed"
+    )
     p, control = float(data["p_value"].values.item()), float(data["control_p"].values.item())
     return (
-        f"The simulation {verdict}: {data['why'].values.item()} (p = {escape(probability(p))}; "
-        f"for the wrong drift p = {escape(probability(control))}; level "
+        f"The simulation {verdict}: {data['why'].values.item()} ({escape(p_value(p))}; "
+        f"for the wrong drift {escape(p_value(control))}; level "
         f"{number(data.attrs['level'])})."
     )
 

@@ -145,7 +145,7 @@ def _layout(panel: Panel) -> dict[str, Any]:
     y: dict[str, Any] = {"title": {"text": panel.y_label.html}, "zeroline": False}
     for axis, log, limits in ((x, panel.log_x, panel.x_range), (y, panel.log_y, panel.y_range)):
         if log:
-            axis |= {"type": "log", "exponentformat": "power", "dtick": 1}
+            axis |= {"type": "log", "exponentformat": "power", "dtick": "D2"}
         if limits:
             axis["range"] = [float(np.log10(v)) if log else v for v in limits]
     heat = any(isinstance(i, Heat) for i in panel.items)

@@ -121,6 +121,12 @@ def probability(p: float) -> str:
     return "< 10⁻⁴" if p < 1e-4 else number(p, 2)
 
 
+def p_value(p: float) -> str:
+    """A p-value in a sentence, with its symbol."""
+    text = probability(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
 def plural(many: int, noun: str) -> str:
     """A count with its noun."""
     return f"{count(many)} {noun}{'' if many == 1 else 's'}"
