@@ -55,7 +55,7 @@ def _simulation(name: str) -> Method:
 
     def seconds(system: OnlineICA, n: int | None, last: float) -> float:
         assert n is not None
-        return 2e-4 + n * last * (4e-9 * n if name == "vector" else 6e-8) + 5e-8 * n
+        return 2e-4 + n * last * (4.2e-9 * n if name == "vector" else 4e-8) + 5e-8 * n
 
     return Method(
         name=name,

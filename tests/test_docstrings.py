@@ -1,0 +1,21 @@
+"""Examples in docstrings run, and every public function says what it is."""
+
+import doctest
+import importlib
+import pkgutil
+
+import hdica
+
+
+def test_examples_in_docstrings_give_what_they_show():
+    names = ["hdica", *(m.name for m in pkgutil.walk_packages(hdica.__path__, "hdica."))]
+    outcomes = [doctest.testmod(importlib.import_module(name)) for name in names]
+    assert sum(o.failed for o in outcomes) == 0
+    assert sum(o.attempted for o in outcomes) >= 3
+
+
+def test_what_the_package_promises_is_there_and_described():
+    for name in hdica.__all__:
+        thing = getattr(hdica, name)
+        assert name == "__version__" or thing.__doc__
+    assert set(hdica.__all__) <= set(dir(hdica))
