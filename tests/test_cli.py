@@ -7,19 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import xarray as xr
 
 from hdica.cli import app, call
 from hdica.sweep.paths import work_path
 from hdica.sweep.runner import RunSummary
-from hdica.sweep.study import study_from
 from tests.sweep import toy
 
 ROOT = Path(__file__).parents[1]
@@ -364,10 +361,8 @@ def test_a_closed_pipe_is_no_error(results: str) -> None:
 def test_tiny_runs_from_its_file_to_an_answer(tmp_path: Path) -> None:
     out = str(tmp_path / "tiny.zarr")
     script = ("-W", "error", "-m", "hdica.cli")
-    started = time.monotonic()
     done = python(*script, "run", str(TINY), "--out", out, "--workers", "2")
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - started < 120
     assert python(*script, "verify", out).returncode == 0
     sel = ("--sel", "tau=0.05", "--sel", "n=400", "--sel", "Q0=0.8", "--sel", "time=5")
     answer = python(*script, "query", out, *sel, "--to", "csv", "--mean", "seed")
@@ -375,19 +370,3 @@ def test_tiny_runs_from_its_file_to_an_answer(tmp_path: Path) -> None:
     assert 0.6 < float(row["Q"]) < 1
     assert int(row["Q_count"]) == 16
     assert python(*script, "status", str(tmp_path / "absent.zarr")).returncode == 2
-
-
-def test_two_thousand_trivial_points_cost_less_than_five_seconds(tmp_path: Path) -> None:
-    grid = {"tau": {"start": 0.1, "stop": 1, "num": 5}, "Q0": {"start": 0.1, "stop": 0.9, "num": 5}}
-    methods = {"walk": {"n": [10, 20, 30, 40, 50], "seeds": 16}}
-    file = write(tmp_path, grid=grid, methods=methods, times={"stop": 5, "num": 11})
-    out = str(tmp_path / "toy.zarr")
-    times = np.array(study_from(json.loads(file.read_text())).times)
-    started = time.process_time()
-    for seed in range(2000):
-        toy.walk(toy.Toy(tau=0.5), times, 10, seed)
-    bare = time.process_time() - started
-    started = time.process_time()
-    assert call(["plan", str(file), "--out", out, "--json"]) == 0
-    assert call(["run", str(file), "--out", out, "--quiet"]) == 0
-    assert time.process_time() - started < bare + 5

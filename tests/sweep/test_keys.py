@@ -94,19 +94,15 @@ def test_rows_are_found_as_in_a_dictionary(
     ]
 
 
-def test_a_hundred_thousand_keys_take_little_time_and_memory() -> None:
-    import time
+def test_a_hundred_thousand_keys_take_little_memory() -> None:
     import tracemalloc
 
     contents = [f'{{"tau":{i}}}' for i in range(1000)]
     tracemalloc.start()
-    started = time.process_time()
     keys = segment_keys(
         contents, range(100), system="Toy", method="m", kernel="1", times=[0.0, 1.0], n=10
     )
-    took = time.process_time() - started
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert keys.shape == (100_000,)
-    assert took < 3
     assert peak < 32e6
