@@ -13,6 +13,7 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 
+from hdica.finite.record import steps_of
 from hdica.sweep import provenance, store
 from hdica.sweep.dense import Source, write_variable
 from hdica.sweep.manifest import pending_in, read_manifest, store_files, write_manifest
@@ -22,7 +23,6 @@ from hdica.sweep.study import Study
 from hdica.systems import registry
 
 TIME_UNITS = "samples per dimension (k/n)"
-STEP_LIMIT = 2.0**53
 
 
 def sources(study: Study, out: str | Path) -> list[Source]:
@@ -80,12 +80,8 @@ def _coordinates(group: zarr.Group, source: Source) -> None:
 
 
 def _steps(group: zarr.Group, n: NDArray[np.int64], times: NDArray[Any]) -> None:
-    """The exact index of the step behind each time: floor(t n), times read as decimals."""
-    product = n[:, None] * times[None, :].astype(np.float64)
-    # A decimal such as 0.3 times 10 may fall a rounding error below the whole number it means.
-    nearest = np.rint(product)
-    close = np.abs(product - nearest) <= 1e-9 * np.maximum(1.0, np.abs(nearest))
-    steps = np.where(close, nearest, np.floor(product)).astype(np.int64)
+    """The exact index of the step behind each time, as the simulations count it."""
+    steps = np.stack([steps_of(times.astype(np.float64), int(one)) for one in n])
     made = group.create_array(
         "step",
         shape=steps.shape,
