@@ -83,7 +83,8 @@ def validate(study: StudyFile) -> None:
     from hdica.sweep.study import load_study, point_count
 
     found = load_study(study)
-    _say(f"{found.study} is valid: {len(found.methods)} methods, {point_count(found)} points")
+    methods = "1 method" if len(found.methods) == 1 else f"{len(found.methods)} methods"
+    _say(f"{found.study} is valid: {methods}, at most {point_count(found)} points")
 
 
 @app.command(epilog="Example: hdica plan config/studies/tiny.yaml --workers 2")
