@@ -71,7 +71,7 @@ def test_chain_and_vector_are_equal_in_law(f, prior, n):
         assert stats.ks_2samp(vector[:, k], chain[:, k]).pvalue > KS_LEVEL
 
 
-def test_ks_notices_a_step_size_that_is_five_percent_off():
+def test_ks_notices_a_step_size_that_is_fifteen_percent_off():
     # Negative control of the test above.
     times, n = np.array([8.0]), 100
     right = trials(run_vector, make_rule(tau=0.2), times, n, 1500)
