@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hdica import __version__
 from hdica.errors import HdicaError
 
 if TYPE_CHECKING:
@@ -59,9 +60,7 @@ def _load(path: Path, out: Path | None) -> tuple[Study, Path]:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from hdica.sweep.provenance import hdica_version
-
-        _say(hdica_version() or "unknown")
+        _say(__version__)
         raise typer.Exit
 
 

@@ -13,6 +13,7 @@ class HdicaError(ValueError):
     """A request that cannot be met; the message is one sentence naming field, value and remedy."""
 
 
+UNKNOWN = " is not a known key ("
 _TAGS = {"float", "int", "str", "bool", "dict", "list", "none"}
 
 
@@ -33,7 +34,19 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
     names = list(known)
     close = difflib.get_close_matches(key, names, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"allowed: {', '.join(names)}"
-    return f"{key} is not a known key ({hint})" if names else f"{key} is not a known key"
+    return f"{key}{UNKNOWN}{hint})" if names else f"{key} is not a known key"
+
+
+def _prefixed(field: str, message: str) -> str:
+    """A sentence of our own with the path of its field, which it may name already."""
+    if not field:
+        return message
+    parent, _, last = field.rpartition(".")
+    if UNKNOWN in message:
+        return f"{field}.{message}"
+    if message.startswith(last):
+        return f"{parent}.{message}" if parent else message
+    return f"{field}: {message}"
 
 
 def one_sentence(exc: ValidationError, what: str, known: Iterable[str] = ()) -> str:
@@ -63,8 +76,7 @@ def one_sentence(exc: ValidationError, what: str, known: Iterable[str] = ()) -> 
     if kind == "extra_forbidden":
         return f"{what}: {unknown_key(field, known if len(error['loc']) == 1 else ())}"
     if kind == "value_error":
-        named = not field or message.startswith(field.split(".")[-1])
-        return f"{what}: {message if named else f'{field}: {message}'}"
+        return f"{what}: {_prefixed(field, message)}"
     allowed = message[0].lower() + message[1:]
     return f"{what}: {field} = {_shown(error['input'])} is not allowed ({allowed})"
 

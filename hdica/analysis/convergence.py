@@ -12,18 +12,9 @@ from numpy.typing import NDArray
 from hdica.analysis.describe import described
 from hdica.analysis.exponents import Exponent, bias_exponent, bias_p_values, fluctuation_exponent
 from hdica.analysis.ladder import Ladder, ladder
-from hdica.analysis.reading import (
-    DIVERGED,
-    FAILED,
-    PENDING,
-    finished,
-    group,
-    names,
-    optional,
-    required,
-    swept,
-)
+from hdica.analysis.reading import finished, group, names, optional, required, swept
 from hdica.analysis.verdict import Verdict, judge
+from hdica.sweep.store import DIVERGED, FAILED, PENDING
 
 Array = NDArray[np.float64]
 

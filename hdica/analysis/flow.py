@@ -9,6 +9,7 @@ import xarray as xr
 
 from hdica.analysis.describe import FLOW, described
 from hdica.analysis.reading import finished, group
+from hdica.sweep.store import DONE
 
 
 def flow(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
@@ -38,6 +39,6 @@ def flow(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     points = str(settings.get("fixed_points") or "fixed_points")
     if points in tree.children:
         fixed = group(tree, points)
-        at = fixed["Q"].where(fixed["status"] == 1)
+        at = fixed["Q"].where(fixed["status"] == DONE)
         out |= {"fixed_q": at**2, "fixed_Q": at, "stable": fixed["stable"].where(at.notnull())}
     return described(xr.Dataset(out).reset_coords(drop=True), table=FLOW)

@@ -11,8 +11,9 @@ import xarray as xr
 from scipy import stats
 
 from hdica.analysis.describe import PHASE, described
-from hdica.analysis.reading import DIVERGED, DONE, finished, group, required
+from hdica.analysis.reading import finished, group, required
 from hdica.errors import HdicaError
+from hdica.sweep.store import DIVERGED, DONE
 
 SUCCESS = 0.5
 """Threshold on |overlap| at the last time above which a run has learned, unless set otherwise."""

@@ -10,9 +10,7 @@ import numpy as np
 import xarray as xr
 
 from hdica.errors import HdicaError
-
-PENDING, DONE, DIVERGED, FAILED = range(4)
-"""Values of ``status`` in a store."""
+from hdica.sweep.store import DONE
 
 
 def study(tree: xr.DataTree) -> dict[str, Any]:

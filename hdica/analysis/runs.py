@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.reading import DIVERGED, DONE, FAILED, PENDING, group
+from hdica.analysis.reading import group
+from hdica.sweep.store import DIVERGED, DONE, FAILED, PENDING
 
 COUNTS = {"done": DONE, "diverged": DIVERGED, "failed": FAILED, "pending": PENDING}
 

@@ -35,15 +35,12 @@ class Start:
         ``overlap(prior)``: Q at t = 0 in the limit n -> infinity.
     spread
         ``spread(prior)``: n times the variance of Q at t = 0 as n -> infinity.
-    conditional
-        ``(a, v)`` by ``conditional(prior, xi)``: mean and variance of x_i given xi_i in the limit.
     """
 
     label: str
     estimate: Callable[[np.random.Generator, Array], Array]
     overlap: Callable[[Prior], float]
     spread: Callable[[Prior], float]
-    conditional: Callable[[Prior, Array], tuple[Array, Array]]
 
 
 def _on_sphere(x: Array) -> Array:
@@ -67,7 +64,6 @@ def _overlap(q0: float, exact: bool) -> Start:
         lambda prior: q0,
         # The noise along xi, and the length of z, each move Q at order n^-1/2.
         lambda prior: 0.0 if exact else rest**6 + q0**2 * rest**4 / 2,
-        lambda prior, xi: (q0 * xi, np.full(np.shape(xi), rest**2)),
     )
 
 
@@ -92,10 +88,6 @@ def _normal(mean: float, var: float) -> Start:
         estimate,
         overlap,
         spread,
-        lambda prior, xi: (
-            np.full(np.shape(xi), mean / math.sqrt(norm)),
-            np.full(np.shape(xi), var / norm),
-        ),
     )
 
 

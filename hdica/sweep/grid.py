@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from hdica.errors import HdicaError, one_sentence
+from hdica.ingredients.formula import constants_used
 from hdica.sweep.axes import Value, suggestion
 
 Path = tuple[str, ...]
@@ -44,14 +45,16 @@ class Axis:
         return len(self.values)
 
 
-def _is_constant(key: str, parameters: dict[str, Any]) -> bool:
+def _is_constant(key: str, system: Any, parameters: dict[str, Any]) -> bool:
     """Whether ``key`` is a named number that the study's formulas use."""
-    if not key.isidentifier():
-        return False
     if key in (parameters.get("constants") or {}):
         return True
-    formulas = [v for v in parameters.values() if isinstance(v, str)]
-    return any(re.search(rf"\b{re.escape(key)}\b", formula) for formula in formulas)
+    variables: dict[str, str] = getattr(system, "formulas", {})
+    given = {name: parameters.get(name) for name in variables}
+    return any(
+        isinstance(text, str) and key in constants_used(text, variables[name])
+        for name, text in given.items()
+    )
 
 
 def address(key: str, system: Any, parameters: dict[str, Any], where: str) -> Path:
@@ -71,7 +74,7 @@ def address(key: str, system: Any, parameters: dict[str, Any], where: str) -> Pa
     head, *rest = key.split(".")
     if rest and head in fields and all(rest):
         return (head, *rest)
-    if "constants" in fields and _is_constant(key, parameters):
+    if "constants" in fields and _is_constant(key, system, parameters):
         return ("constants", key)
     known = fields + list(aliases)
     raise HdicaError(f"{where}.{key} is not a known parameter ({suggestion(key, known)})")

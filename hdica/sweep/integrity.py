@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
 from hdica.sweep import published, store
 from hdica.sweep.dense import runs
 from hdica.sweep.manifest import file_digest, pending_in, read_manifest
-from hdica.sweep.paths import DamageError, results_path, work_path
+from hdica.sweep.paths import DamageError, require_store, results_path, work_path
 from hdica.sweep.plan import planned_study
 from hdica.sweep.segment import Segment, segments_of
 from hdica.sweep.status import working_status
@@ -226,9 +225,7 @@ def verify(path: str | Path) -> Verdict:
     HdicaError
         If there is neither a published nor a working store.
     """
-    root = results_path(path)
-    if not root.is_dir() and not work_path(path).is_dir():
-        raise HdicaError(f"{root} does not exist (hdica run writes it)")
+    require_store(path)
     damaged: list[str] = []
     manifest: dict[str, Any] | None = None
     try:

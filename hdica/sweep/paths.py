@@ -33,6 +33,19 @@ def work_path(out: str | Path) -> Path:
     return results_path(out).with_suffix(".work")
 
 
+def require_store(out: str | Path) -> None:
+    """Refuse results of which there is neither a published nor a working store.
+
+    Raises
+    ------
+    HdicaError
+        Naming the path.
+    """
+    root = results_path(out)
+    if not root.is_dir() and not work_path(out).is_dir():
+        raise HdicaError(f"{root} does not exist (hdica run writes it)")
+
+
 def shard_records(out: str | Path) -> list[Path]:
     """Records that the workflow keeps of finished shards, beside the published store."""
     return sorted(results_path(out).with_suffix(".shards").glob("*.json"))

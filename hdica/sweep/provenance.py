@@ -10,8 +10,6 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-import hdica
-
 PACKAGES = ("numpy", "scipy", "numba", "sympy", "xarray", "zarr", "dask", "pydantic")
 
 
@@ -32,11 +30,6 @@ def git_commit() -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.strip()
-
-
-def hdica_version() -> str:
-    """Version of the package that runs, also from a source tree that was never installed."""
-    return hdica.__version__
 
 
 @cache

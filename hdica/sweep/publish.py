@@ -13,6 +13,7 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 
+import hdica
 from hdica.finite.record import steps_of
 from hdica.sweep import provenance, store
 from hdica.sweep.dense import Source, write_variable
@@ -31,12 +32,6 @@ def sources(study: Study, out: str | Path) -> list[Source]:
     return [
         Source(tuple(group)) for _, group in groupby(placed, key=lambda p: p.segment.method.name)
     ]
-
-
-def counts(status: NDArray[np.uint8]) -> dict[str, int]:
-    """How many points have each status."""
-    found = np.bincount(status.reshape(-1), minlength=len(store.STATUS_NAMES))
-    return {name: int(found[code]) for code, name in enumerate(store.STATUS_NAMES)}
 
 
 def _coordinate(group: zarr.Group, name: str, values: Any, attrs: dict[str, Any]) -> None:
@@ -124,7 +119,7 @@ def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, in
             **({"coordinates": "step"} if "step" in group else {}),
         }
     )
-    return counts(source.status)
+    return store.status_counts(source.status)
 
 
 def _root_attrs(study: Study) -> dict[str, Any]:
@@ -140,7 +135,7 @@ def _root_attrs(study: Study) -> dict[str, Any]:
         "full_hash": study.full_hash(),
         "schema_version": store.SCHEMA_VERSION,
         "kernel_version": registry.KERNEL_VERSION,
-        "hdica_version": provenance.hdica_version(),
+        "hdica_version": hdica.__version__,
         "git_commit": provenance.git_commit(),
         "package_versions": provenance.package_versions(),
         "created": provenance.now(),

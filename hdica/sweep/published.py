@@ -131,9 +131,7 @@ def forget(root: Path, names: list[str]) -> None:
 def status_counts(root: Path) -> dict[str, dict[str, int]]:
     """How many points of each group have each status."""
     opened = zarr.open_group(root, mode="r", use_consolidated=False)
-    found = {}
-    for name, _ in opened.groups():
-        values = np.asarray(store.opened_array(opened, f"{name}/status")[...]).reshape(-1)
-        count = np.bincount(values, minlength=len(store.STATUS_NAMES)).tolist()
-        found[name] = dict(zip(store.STATUS_NAMES, count, strict=True))
-    return found
+    return {
+        name: store.status_counts(np.asarray(store.opened_array(opened, f"{name}/status")[...]))
+        for name, _ in opened.groups()
+    }

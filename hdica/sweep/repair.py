@@ -8,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hdica.errors import HdicaError
 from hdica.sweep import published, store
 from hdica.sweep.integrity import Damage, published_damage, working_damage
 from hdica.sweep.manifest import read_manifest, write_manifest
-from hdica.sweep.paths import DamageError, manifest_path, results_path, shard_records, work_path
+from hdica.sweep.paths import DamageError, manifest_path, require_store, results_path, shard_records
 from hdica.sweep.plan import locked
 
 
@@ -89,8 +88,7 @@ def repair(path: str | Path) -> list[str]:
     HdicaError
         If there is neither a published nor a working store.
     """
-    if not results_path(path).is_dir() and not work_path(path).is_dir():
-        raise HdicaError(f"{path} does not exist (hdica run writes it)")
+    require_store(path)
     with locked(path) as work:
         done = _repair_study(work)
         done += [_repair_working(damage) for damage in working_damage(path)]

@@ -76,9 +76,8 @@ class Status:
 
 
 def _row(method: str, n: int | None, status: np.ndarray, cpu: np.ndarray) -> MethodStatus:
-    pending, done, diverged, failed = np.bincount(status.reshape(-1), minlength=4).tolist()
-    cost = float(np.nansum(cpu))
-    return MethodStatus(method, n, int(status.size), pending, done, diverged, failed, cost)
+    counts = store.status_counts(status)
+    return MethodStatus(method, n, int(status.size), **counts, cpu_seconds=float(np.nansum(cpu)))
 
 
 def _working_row(placed: Placed) -> MethodStatus:

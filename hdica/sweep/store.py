@@ -44,6 +44,12 @@ def codec() -> list[ZstdCodec]:
     return [ZstdCodec(level=3, checksum=True)]
 
 
+def status_counts(status: NDArray[np.uint8]) -> dict[str, int]:
+    """How many points have each status, by its name."""
+    found = np.bincount(status.reshape(-1), minlength=len(STATUS_NAMES)).tolist()
+    return dict(zip(STATUS_NAMES, found, strict=True))
+
+
 @dataclass(frozen=True)
 class Working:
     """One open segment of a working store.

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from hdica.errors import HdicaError, one_sentence
+from hdica.errors import HdicaError, from_validation
 from hdica.sweep import axes as ax
 from hdica.sweep import grid as gr
 from hdica.sweep.keys import canonical_json
@@ -219,20 +219,6 @@ def _check_analysis(study: Study) -> None:
                 raise HdicaError(f"analysis.phase.{side} = {dim!r} is not swept ({hint})")
 
 
-def _sentence(exc: ValidationError, what: str) -> str:
-    """One sentence whose field is not said twice."""
-    error = exc.errors(include_url=False)[0]
-    if error["type"] != "value_error" or not error["loc"]:
-        return one_sentence(exc, what)
-    message = error["msg"].removeprefix("Value error, ")
-    location = [str(part) for part in error["loc"]]
-    if " is not a known key (" in message:
-        return f"{what}: {'.'.join([*location, message])}"
-    if message.startswith(location[-1]):
-        return f"{what}: {'.'.join([*location[:-1], message])}"
-    return one_sentence(exc, what)
-
-
 def study_from(content: Any) -> Study:
     """Validate a study given as plain data.
 
@@ -246,7 +232,7 @@ def study_from(content: Any) -> Study:
     try:
         return Study.model_validate(content)
     except ValidationError as exc:
-        raise HdicaError(_sentence(exc, what)) from exc
+        raise from_validation(exc, what) from exc
 
 
 def read_yaml(path: Path) -> Any:

@@ -74,6 +74,7 @@ class OnlineICA(BaseModel):
         "Q0": ("start", "overlap"),
         "rho": ("prior", "sparse"),
     }
+    formulas: ClassVar[dict[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}
 
     def __init__(self, **data: Any) -> None:
         try:

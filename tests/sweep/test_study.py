@@ -231,3 +231,10 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
         load_study(tmp_path / "absent.yaml")
     with pytest.raises(HdicaError, match="cannot read"):
         load_study(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["x", "tanh", "pi", "laplace"])
+def test_words_of_a_formula_that_are_no_constants_cannot_be_swept(key: str) -> None:
+    parameters = {"formula": "beta*tanh(pi*x)", "source": "laplace", "constants": {"beta": 2}}
+    with pytest.raises(HdicaError, match=f"grid.{key} is not a known parameter"):
+        study_from(toy.study(parameters=parameters, grid={"tau": [0.1], key: [1, 2]}))

@@ -27,6 +27,7 @@ class Toy(BaseModel):
     prior: str | dict[str, float] = "dense"
     start: dict[str, float] = {"overlap": 0.5}
     constants: dict[str, float] = {}
+    formulas: ClassVar[dict[str, str]] = {"formula": "x"}
 
     aliases: ClassVar[dict[str, tuple[str, ...]]] = {
         "Q0": ("start", "overlap"),
