@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.quadrature import Nodes, dot, gaussian_nodes
+from hdica.ingredients.quadrature import Nodes, dot, half_normal_nodes
 
 Array = NDArray[np.float64]
+HALF_NORMAL = 16
+"""Nodes for each side of a normal part: enough for 1e-10 in the averages of the limits."""
 ALLOWED = (
     "dense, gaussian, {sparse: rho}, {sparse_sign: rho}, {bernoulli_gaussian: rho} "
     "or {atoms: [...], weights: [...]}"
@@ -33,6 +35,12 @@ class Prior:
         give each atom its share of the n entries (rounded), so that no binomial noise is added.
     nodes
         The law as a discrete measure: its atoms, or Gauss nodes for a continuous part.
+    groups
+        Which group of entries each node belongs to, shape (nodes,): one group an atom; a
+        continuous part has one for its negative and one for its positive values. Densities of
+        the estimate given the feature are kept by group.
+    classify
+        ``classify(xi)``: group of each entry of a feature.
     random
         Whether the feature itself is drawn, so that its sum fluctuates by sqrt(n).
     """
@@ -40,7 +48,21 @@ class Prior:
     label: str
     feature: Callable[[np.random.Generator, int], Array]
     nodes: Nodes = field(repr=False)
+    groups: NDArray[np.int64] = field(repr=False)
+    classify: Callable[[Array], NDArray[np.int64]] = field(repr=False)
     random: bool = False
+
+    @property
+    def group_values(self) -> Array:
+        """Mean of xi in each group, shape (groups,)."""
+        mass = np.bincount(self.groups, self.nodes.weights)
+        first = np.bincount(self.groups, self.nodes.weights * self.nodes.points)
+        return np.asarray(first / mass)
+
+    @property
+    def group_weights(self) -> Array:
+        """Share of the entries in each group, shape (groups,)."""
+        return np.asarray(np.bincount(self.groups, self.nodes.weights))
 
 
 def _normalised(xi: Array) -> Array:
@@ -63,7 +85,15 @@ def _atoms(values: Array, weights: Array, label: str) -> Prior:
             raise HdicaError(f"prior {label} has no non-zero entry at n = {n} (take n larger)")
         return _normalised(xi)
 
-    return Prior(label, feature, Nodes(values, weights))
+    values, weights = values[weights > 0], weights[weights > 0]
+    # Groups go by increasing xi, whatever the order in which the atoms were given.
+    distinct, groups = np.unique(values, return_inverse=True)
+    middle = (distinct[1:] + distinct[:-1]) / 2
+
+    def classify(xi: Array) -> NDArray[np.int64]:
+        return np.asarray(np.searchsorted(middle, xi))
+
+    return Prior(label, feature, Nodes(values, weights), groups, classify)
 
 
 def _fraction(name: str, rho: Any) -> float:
@@ -88,10 +118,32 @@ def _bernoulli_gaussian(rho: float) -> Prior:
         active = max(1, round(rho * n))
         return _normalised(np.concatenate([np.zeros(n - active), rng.standard_normal(active)]))
 
-    normal = gaussian_nodes(64)
-    points = np.append(normal.points / math.sqrt(rho), 0.0)
-    nodes = Nodes(points, np.append(rho * normal.weights, 1 - rho))
-    return Prior(f"bernoulli_gaussian({rho:g})", feature, nodes, random=True)
+    half = half_normal_nodes(HALF_NORMAL)
+    sides = half.points / math.sqrt(rho)
+    points = np.concatenate([-sides[::-1], [0.0], sides])
+    share = rho * half.weights / 2
+    weights = np.concatenate([share[::-1], [1 - rho], share])
+    nodes = Nodes(points, weights)
+    groups = 1 + np.sign(points).astype(np.int64)
+
+    def classify(xi: Array) -> NDArray[np.int64]:
+        return 1 + np.sign(xi).astype(np.int64)
+
+    return Prior(f"bernoulli_gaussian({rho:g})", feature, nodes, groups, classify, random=True)
+
+
+def _gaussian() -> Prior:
+    half = half_normal_nodes(HALF_NORMAL)
+    points = np.concatenate([-half.points[::-1], half.points])
+    weights = np.concatenate([half.weights[::-1], half.weights]) / 2
+    return Prior(
+        "gaussian",
+        lambda rng, n: _normalised(rng.standard_normal(n)),
+        Nodes(points, weights),
+        (points > 0).astype(np.int64),
+        lambda xi: (np.asarray(xi) > 0).astype(np.int64),
+        random=True,
+    )
 
 
 def _custom(atoms: Any, weights: Any) -> Prior:
@@ -124,17 +176,14 @@ def make_prior(spec: str | dict[str, Any]) -> Prior:
     if spec == "dense":
         return _atoms(np.array([1.0]), np.array([1.0]), "dense")
     if spec == "gaussian":
-        return Prior(
-            "gaussian",
-            lambda rng, n: _normalised(rng.standard_normal(n)),
-            gaussian_nodes(64),
-            random=True,
-        )
+        return _gaussian()
     fractions = {
         "sparse": _sparse,
         "sparse_sign": _sparse_sign,
         "bernoulli_gaussian": _bernoulli_gaussian,
     }
+    if spec == {"bernoulli_gaussian": 1}:
+        return _gaussian()
     if isinstance(spec, dict) and len(spec) == 1:
         ((name, rho),) = spec.items()
         if name in fractions:

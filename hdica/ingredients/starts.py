@@ -35,12 +35,16 @@ class Start:
         ``overlap(prior)``: Q at t = 0 in the limit n -> infinity.
     spread
         ``spread(prior)``: n times the variance of Q at t = 0 as n -> infinity.
+    conditional
+        ``conditional(xi)``: mean (of the shape of xi) and variance of the normal law of an
+        entry of x given that of xi, as n -> infinity.
     """
 
     label: str
     estimate: Callable[[np.random.Generator, Array], Array]
     overlap: Callable[[Prior], float]
     spread: Callable[[Prior], float]
+    conditional: Callable[[Array], tuple[Array, float]]
 
 
 def _on_sphere(x: Array) -> Array:
@@ -64,6 +68,7 @@ def _overlap(q0: float, exact: bool) -> Start:
         lambda prior: q0,
         # The noise along xi, and the length of z, each move Q at order n^-1/2.
         lambda prior: 0.0 if exact else rest**6 + q0**2 * rest**4 / 2,
+        lambda xi: (q0 * np.asarray(xi), 1 - q0 * q0),
     )
 
 
@@ -88,6 +93,7 @@ def _normal(mean: float, var: float) -> Start:
         estimate,
         overlap,
         spread,
+        lambda xi: (np.full(np.shape(xi), mean / math.sqrt(norm)), var / norm),
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.save import NOTHING
 from hdica.sweep import store
 from hdica.systems import registry
 from hdica.systems.method import Method, PointResult
@@ -144,7 +145,7 @@ def compute_block(path: Path, block: int) -> BlockSummary:
         started = time.process_time()
         try:
             seed = None if n is None else int(seeds[place])
-            result = method.run(_system(name, str(contents[place])), times, n, seed)
+            result = method.run(_system(name, str(contents[place])), times, n, seed, NOTHING)
             data.record(place, result)
         except Exception as exc:
             data.fail(place, _failure(exc))

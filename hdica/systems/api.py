@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
+from hdica.ingredients.save import NOTHING
 from hdica.systems.method import Method
 from hdica.systems.registry import methods_of
 
@@ -113,7 +114,7 @@ def simulate(
     grid, trials = check_times(times), [int(s) for s in seeds]
     if not trials or min(trials) < 0 or len(set(trials)) < len(trials):
         raise HdicaError(f"seeds = {trials} is not allowed (at least one, >= 0, all different)")
-    results = [chosen.run(system, grid, int(n), seed) for seed in trials]
+    results = [chosen.run(system, grid, int(n), seed, NOTHING) for seed in trials]
     dataset = _dataset(chosen, grid, [r.values for r in results], "seed")
     flags = {"flag_values": [1, 2], "flag_meanings": "done diverged", "long_name": "status"}
     status = np.array([2 if r.diverged else 1 for r in results], dtype=np.uint8)
@@ -154,7 +155,7 @@ def limit(system: Any, *, times: Iterable[float], method: str = "auto") -> xr.Da
     chosen = _method(system, method, "limit", ("ode",))
     grid = check_times(times)
     return _described(
-        _dataset(chosen, grid, [chosen.run(system, grid, None, None).values], ""), system
+        _dataset(chosen, grid, [chosen.run(system, grid, None, None, NOTHING).values], ""), system
     )
 
 
@@ -173,7 +174,7 @@ def fixed_points(system: Any) -> xr.Dataset:
     """
     chosen = _method(system, "auto", "fixed_points", ("fixed_points",))
     none = np.empty(0)
-    found = _dataset(chosen, none, [chosen.run(system, none, None, None).values], "")
+    found = _dataset(chosen, none, [chosen.run(system, none, None, None, NOTHING).values], "")
     found = found.isel(fixed_point=np.isfinite(found["Q"].values))
     attrs = {"long_name": "whether small departures die out"}
     found["stable"] = ("fixed_point", found["stable"].values.astype(bool), attrs)
@@ -206,7 +207,7 @@ def critical(system: Any, parameter: str = "tau") -> xr.Dataset:
         raise HdicaError(f"critical: parameter = {parameter!r} is not known (allowed: tau)")
     chosen = _method(system, "auto", "critical", ("critical",))
     none = np.empty(0)
-    found = _dataset(chosen, none, [chosen.run(system, none, None, None).values], "")
+    found = _dataset(chosen, none, [chosen.run(system, none, None, None, NOTHING).values], "")
     found = found.isel(transition=np.isfinite(found["value"].values))
     kinds = np.full(found.sizes["transition"], "fold", dtype=object)
     return _described(found.assign(kind=("transition", kinds)), system)

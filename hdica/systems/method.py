@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.ingredients.save import NOTHING, Save
+
 Array = NDArray[np.float64]
 
 
@@ -64,9 +66,9 @@ class Method:
     outputs
         The variables it returns.
     run
-        ``run(system, times, n, seed) -> PointResult`` for one point.
+        ``run(system, times, n, seed, save) -> PointResult`` for one point.
     coords
-        ``coords(times) -> {dim: values}`` for every dimension named by the outputs.
+        ``coords(times) -> {dim: values}`` for every dimension named by ``outputs``.
     refuses
         Empty if the method applies to this system, else the sentence that says why not.
     seconds
@@ -77,16 +79,79 @@ class Method:
         What is computed, with paper and equation numbers.
     kernel
         Version of the numerical code behind the method; part of every point's key.
+    keeps
+        What the method can keep beyond ``outputs`` if a study asks for it: some of
+        ``"densities"``, ``"support"``, ``"functionals"`` and ``"potential"``.
     """
 
     name: str
     stochastic: bool
     accuracy: str
     outputs: tuple[Output, ...]
-    run: Callable[[Any, Array, int | None, int | None], PointResult]
+    run: Callable[[Any, Array, int | None, int | None, Save], PointResult]
     coords: Callable[[Array], dict[str, NDArray[Any]]]
     refuses: Callable[[Any], str]
     seconds: Callable[[Any, int | None, float], float]
     ignores: frozenset[str] = field(default_factory=frozenset)
     equations: str = ""
     kernel: str = "1"
+    keeps: frozenset[str] = field(default_factory=frozenset)
+
+    def outputs_of(self, save: Save = NOTHING) -> tuple[Output, ...]:
+        """Every variable it returns for what a study keeps."""
+        return self.outputs + tuple(o for k, o in _kept(save) if k in self.keeps)
+
+    def coords_of(self, times: Array, save: Save, feature: Array) -> dict[str, NDArray[Any]]:
+        """Values of every dimension of :meth:`outputs_of`.
+
+        Parameters
+        ----------
+        times
+            Output times.
+        save
+            What the study keeps.
+        feature
+            Coordinate of the groups of the feature's entries, shape (groups,).
+        """
+        found = dict(self.coords(times))
+        if any(k in self.keeps for k, _ in _kept(save)):
+            found["snapshot"] = np.asarray(save.snapshots, dtype=float)
+            found["feature"] = feature
+            found["threshold"] = np.asarray(save.thresholds, dtype=float)
+            if save.x:
+                found |= {"x": np.asarray(save.x, dtype=float), "edge": save.edges}
+        named = {dim for output in self.outputs_of(save) for dim in output.dims}
+        return {dim: values for dim, values in found.items() if dim in named}
+
+
+_BY_X = ("snapshot", "feature", "x")
+_BY_THRESHOLD = ("snapshot", "threshold")
+DENSITIES = (
+    Output("density", _BY_X, "density of the estimate x given the feature"),
+    Output(
+        "cdf",
+        ("snapshot", "feature", "edge"),
+        "distribution function of the estimate x given the feature",
+    ),
+    Output("xi", ("feature",), "mean of xi over a group of the feature's entries"),
+    Output("weight", ("feature",), "share of the feature's entries in a group"),
+)
+SUPPORT = (
+    Output("tpr", _BY_THRESHOLD, "true positive rate: share of xi != 0 with abs(x) above"),
+    Output("fpr", _BY_THRESHOLD, "false positive rate: share of xi = 0 with abs(x) above"),
+    Output("misclassified", _BY_THRESHOLD, "share of entries on the wrong side of the threshold"),
+)
+POTENTIAL = Output("potential", _BY_X, "effective potential E_t(x, xi) of one entry")
+
+
+def _kept(save: Save) -> list[tuple[str, Output]]:
+    """What a study keeps, as pairs of what a method must be able to keep and the variable."""
+    kept: list[tuple[str, Output]] = []
+    if save.snapshots and save.x:
+        kept += [("densities", o) for o in DENSITIES]
+        kept.append(("potential", POTENTIAL))
+    if save.snapshots and save.thresholds:
+        kept += [("support", o) for o in SUPPORT]
+    for name, formula in save.functionals.items():
+        kept.append(("functionals", Output(name, ("time",), f"mean of {formula}")))
+    return kept

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.finite.rule import chain_refusal, run_chain, run_vector
 from hdica.finite.streams import point_stream
+from hdica.ingredients.save import Save
 from hdica.limits.expectations import gain_at, power_at
 from hdica.limits.fixed_points import Folds, find_fixed_points, find_folds
 from hdica.limits.overlap import solve
@@ -44,7 +45,9 @@ def content(system: OnlineICA) -> dict[str, object]:
 def _simulation(name: str) -> Method:
     runner = {"vector": run_vector, "chain": run_chain}[name]
 
-    def run(system: OnlineICA, times: Array, n: int | None, seed: int | None) -> PointResult:
+    def run(
+        system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+    ) -> PointResult:
         assert n is not None
         assert seed is not None
         key = content(system)
@@ -75,7 +78,9 @@ def _simulation(name: str) -> Method:
     )
 
 
-def _run_ode(system: OnlineICA, times: Array, n: int | None, seed: int | None) -> PointResult:
+def _run_ode(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
     law, begin = prior(system), start(system)
     path = solve(drift(system), schedule(system), begin.overlap(law), begin.spread(law), times)
     beta = formula(system, "regularizer").slope_if_linear or 0.0
@@ -137,7 +142,7 @@ def _padded(values: Array, size: int, what: str) -> Array:
 
 
 def _run_fixed_points(
-    system: OnlineICA, times: Array, n: int | None, seed: int | None
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
     found = find_fixed_points(drift(system), _constant_tau(system))
     beta = formula(system, "regularizer").slope_if_linear or 0.0
@@ -190,7 +195,9 @@ def _fold_error(f, law, tau: float, q: float) -> float:  # type: ignore[no-untyp
     return abs(again - tau) + 4 * float(np.finfo(float).eps) * tau
 
 
-def _run_critical(system: OnlineICA, times: Array, n: int | None, seed: int | None) -> PointResult:
+def _run_critical(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
     found, error = folds(system)
     columns = {"value": found.tau, "Q": found.q, "error": error}
     return PointResult({k: _padded(v, MAX_TRANSITIONS, "folds") for k, v in columns.items()})
@@ -219,7 +226,9 @@ def _flow_grid(times: Array) -> dict[str, Array]:
     return {"q": np.linspace(0.0, 1.0, FLOW_POINTS)}
 
 
-def _run_drift(system: OnlineICA, times: Array, n: int | None, seed: int | None) -> PointResult:
+def _run_drift(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
     tau = _constant_tau(system)
     overlap = np.sqrt(_flow_grid(times)["q"])
     return PointResult({"drift": 2 * overlap * drift(system).at(overlap, tau) / tau})

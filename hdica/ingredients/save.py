@@ -1,0 +1,49 @@
+"""What a point keeps beyond its order parameters: densities, support recovery, functionals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Save:
+    """What to keep; everything empty keeps the order parameters alone.
+
+    Parameters
+    ----------
+    snapshots
+        Times at which densities and support recovery are kept, each one of the output times.
+    x
+        Points of the densities, increasing; a histogram's bins meet midway between them.
+    thresholds
+        Thresholds on abs(x) above which an entry counts as part of the support.
+    functionals
+        Name and formula in ``x`` and ``xi`` of means over the entries, kept at every time.
+    """
+
+    snapshots: tuple[float, ...] = ()
+    x: tuple[float, ...] = ()
+    thresholds: tuple[float, ...] = ()
+    functionals: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def edges(self) -> Array:
+        """Edges of the bins around ``x``, shape (len(x) + 1,)."""
+        x = np.asarray(self.x, dtype=float)
+        middle = (x[:-1] + x[1:]) / 2
+        return np.concatenate([[2 * x[0] - middle[0]], middle, [2 * x[-1] - middle[-1]]])
+
+    @property
+    def anything(self) -> bool:
+        """Whether anything beyond the order parameters is kept."""
+        return bool(self.snapshots or self.functionals)
+
+
+NOTHING = Save()
