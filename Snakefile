@@ -1,4 +1,5 @@
-# `snakemake --cores` builds every study of config/config.yaml and its report; `snakemake -n` shows the plan.
+# `snakemake --cores` builds every study of config/config.yaml and its report, `snakemake --cores reproduce` the papers'
+# figures at the papers' own sizes; `snakemake -n` shows the plan.
 # The target rule stands here, because a Snakefile that only includes others builds nothing, silently.
 from snakemake.utils import min_version, validate
 
@@ -22,13 +23,16 @@ include: "workflow/rules/report.smk"
 rule all:
     default_target: True
     input:
-        # The shards' records too: a repair withdraws them, and then its points are computed again.
-        collect(rules.shard.output, study=STUDIES, shard=range(SHARDS)),
-        collect("{results}/{study}.manifest.json", results=RESULTS, study=STUDIES),
-        collect("{results}/{study}/report.html", results=RESULTS, study=STUDIES),
+        targets(STUDIES),
+
+
+rule reproduce:
+    input:
+        # A function, so that the papers' studies are read only when they are asked for.
+        lambda wildcards: targets(FIGURES),
 
 
 onsuccess:
-    for page in (Path(RESULTS) / study / "report.html" for study in STUDIES):
+    for page in (Path(RESULTS) / study / "report.html" for study in [*STUDIES, *FIGURES]):
         if page.exists():
             print(f"report: {page}", file=sys.stderr)

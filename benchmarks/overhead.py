@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import hdica
+from hdica.ingredients.save import NOTHING
 from hdica.sweep.publish import publish
 from hdica.sweep.runner import run
 from hdica.sweep.study import Study, study_from
@@ -45,7 +46,7 @@ def bare(points: int) -> float:
     for q0 in np.linspace(0, 0.9, 10).round(12).tolist():
         ica = hdica.OnlineICA(tau=0.1, source="rademacher", start={"overlap": q0})
         for seed in range(points // 10):
-            total += float(method.run(ica, times, 100, seed).values["Q"][-1])
+            total += float(method.run(ica, times, 100, seed, NOTHING).values["Q"][-1])
     return total
 
 

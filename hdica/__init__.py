@@ -14,15 +14,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hdica.errors import HdicaError
     from hdica.sweep.results import open_results
-    from hdica.systems.api import critical, fixed_points, limit, simulate
+    from hdica.systems.api import limit, simulate
     from hdica.systems.online_ica import OnlineICA
+    from hdica.systems.sparse_pca import SparsePCA
+    from hdica.systems.steady_api import critical, effective_potential, fixed_points
 
 __version__ = "0.1.0"
 __all__ = [
     "HdicaError",
     "OnlineICA",
+    "SparsePCA",
     "__version__",
     "critical",
+    "effective_potential",
     "fixed_points",
     "limit",
     "open_results",
@@ -33,8 +37,10 @@ __all__ = [
 _HOME = {
     "HdicaError": "hdica.errors",
     "OnlineICA": "hdica.systems.online_ica",
-    "critical": "hdica.systems.api",
-    "fixed_points": "hdica.systems.api",
+    "SparsePCA": "hdica.systems.sparse_pca",
+    "critical": "hdica.systems.steady_api",
+    "effective_potential": "hdica.systems.steady_api",
+    "fixed_points": "hdica.systems.steady_api",
     "limit": "hdica.systems.api",
     "open_results": "hdica.sweep.results",
     "simulate": "hdica.systems.api",

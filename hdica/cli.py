@@ -79,11 +79,14 @@ def _root(
 @app.command(epilog="Example: hdica validate config/studies/tiny.yaml")
 def validate(study: StudyFile) -> None:
     """Check a study file without running anything."""
+    from hdica.sweep.plan import kept_in
     from hdica.sweep.study import load_study, point_count
 
     found = load_study(study)
     methods = "1 method" if len(found.methods) == 1 else f"{len(found.methods)} methods"
-    _say(f"{found.study} is valid: {methods}, at most {point_count(found)} points")
+    keeps = kept_in(found)
+    more = f", keeping {keeps}" if keeps else ""
+    _say(f"{found.study} is valid: {methods}, at most {point_count(found)} points{more}")
 
 
 @app.command(epilog="Example: hdica plan config/studies/tiny.yaml --workers 2")

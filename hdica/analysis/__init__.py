@@ -1,8 +1,29 @@
-"""Datasets in, datasets out: convergence, phase diagrams, flow curves."""
+"""Datasets in, datasets out: what a study's numbers say about its limit."""
 
 from hdica.analysis.aggregate import aggregate
+from hdica.analysis.compare import compare
+from hdica.analysis.condensing import condensing
 from hdica.analysis.convergence import convergence
+from hdica.analysis.densities import densities
+from hdica.analysis.distances import distances
 from hdica.analysis.flow import flow
 from hdica.analysis.phase import phase
+from hdica.analysis.potential import potential
+from hdica.analysis.steady import steady
+from hdica.analysis.support import support
+from hdica.analysis.transition import transition
 
-__all__ = ["aggregate", "convergence", "flow", "phase"]
+__all__ = [
+    "aggregate",
+    "compare",
+    "condensing",
+    "convergence",
+    "densities",
+    "distances",
+    "flow",
+    "phase",
+    "potential",
+    "steady",
+    "support",
+    "transition",
+]

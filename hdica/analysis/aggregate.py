@@ -7,16 +7,31 @@ from typing import Any
 
 import xarray as xr
 
+from hdica.analysis.compare import compare
+from hdica.analysis.condensing import condensing
 from hdica.analysis.convergence import convergence
+from hdica.analysis.densities import densities
+from hdica.analysis.distances import distances
 from hdica.analysis.flow import flow
 from hdica.analysis.phase import phase
+from hdica.analysis.potential import potential
 from hdica.analysis.reading import asked
 from hdica.analysis.runs import runs
+from hdica.analysis.steady import steady
+from hdica.analysis.support import support
+from hdica.analysis.transition import transition
 
 ANALYSES: dict[str, Callable[[xr.DataTree, Mapping[str, Any]], xr.Dataset]] = {
     "convergence": convergence,
     "phase": phase,
     "flow": flow,
+    "densities": densities,
+    "distances": distances,
+    "support": support,
+    "potential": potential,
+    "steady": steady,
+    "compare": compare,
+    "transition": transition,
 }
 
 
@@ -31,8 +46,8 @@ def aggregate(tree: xr.DataTree) -> xr.DataTree:
     Returns
     -------
     xarray.DataTree
-        Group ``runs`` always, and one group for each analysis asked for. The root carries
-        the store's attributes.
+        Group ``runs`` always, ``condensing`` if a method keeps the curvature, and one group for
+        each analysis asked for. The root carries the store's attributes.
 
     Raises
     ------
@@ -40,6 +55,9 @@ def aggregate(tree: xr.DataTree) -> xr.DataTree:
         If the store lacks what an analysis needs.
     """
     groups = {"runs": runs(tree)}
+    ends = condensing(tree)
+    if ends is not None:
+        groups["condensing"] = ends
     for name, analysis in ANALYSES.items():
         settings = asked(tree, name)
         if settings is not None:

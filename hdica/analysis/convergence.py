@@ -9,10 +9,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from hdica.analysis.assemble import Cell, assembled
 from hdica.analysis.describe import described
 from hdica.analysis.exponents import Exponent, bias_exponent, bias_p_values, fluctuation_exponent
 from hdica.analysis.ladder import Ladder, ladder
-from hdica.analysis.reading import finished, group, names, optional, required, swept
+from hdica.analysis.reading import finished, group, names, optional, over, required, swept
 from hdica.analysis.verdict import Verdict, judge
 from hdica.sweep.store import DIVERGED, FAILED, PENDING
 
@@ -34,7 +35,8 @@ def convergence(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     settings
         ``simulation`` (one method or several), ``limit`` (a method), ``variable`` (default
         ``"Q"``), ``level`` (default 0.01: the chance that a study with right limits shows
-        any "differs"; it is divided evenly among all grid points and simulations).
+        any "differs"; it is divided evenly among all grid points and simulations), ``band``
+        (default 1: how many standard deviations the figures draw).
 
     Returns
     -------
@@ -57,8 +59,7 @@ def convergence(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     limits = _limits(group(tree, limit_name), variable)
     tests = max(sum(_points(finished(data, variable)) for data in groups), 1)
     parts = [_compare(data, limits, variable, level / tests) for data in groups]
-    index = xr.DataArray(list(simulations), dims="simulation", name="simulation")
-    joined = xr.concat(parts, dim=index, join="outer", data_vars="all", coords="minimal")
+    joined = over(parts, "simulation", simulations)
     # A method without some n of another has no seeds there.
     joined = joined.assign({k: joined[k].fillna(0).astype(int) for k in SEED_COUNTS})
     joined = joined.assign(limits.rename({k: f"limit_{k}" for k in limits if k != "limit"}))
@@ -67,6 +68,7 @@ def convergence(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
         "limit_method": limit_name,
         "level": level,
         "tests": tests,
+        "band": float(settings.get("band") or 1.0),
         "level_each": level / tests,
     }
     return described(joined, variable)
@@ -142,40 +144,32 @@ def _inference(values: xr.DataArray, limits: xr.Dataset, level: float) -> xr.Dat
         _point(runs.values[i], n, curves[0][i], curves[1][i], curves[2][i], level)
         for i in np.ndindex(*shape)
     ]
-    coords = {str(d): runs[d].values for d in [*grid, "n", "time"]}
-    return xr.Dataset(
-        {
-            name: ([*grid, *own], np.array([f[name][1] for f in found]).reshape(*shape, -1))
-            if own
-            else (grid, np.array([f[name][1] for f in found]).reshape(shape))
-            for name, (own, _) in found[0].items()
-        },
-        coords=coords,
-    )
+    return assembled(found, grid, {str(d): runs[d].values for d in [*grid, "n", "time"]})
 
 
 def _point(
     values: Array, n: Array, limit: Array, error: Array, control: Array, level: float
-) -> dict[str, tuple[tuple[str, ...], Any]]:
-    """Everything inferred at one grid point: own dimensions and value by variable."""
+) -> Cell:
+    """Everything inferred at one grid point."""
     runs = ladder(values, n)
     tolerance = np.nan_to_num(error)
-    if not np.isfinite(limit).all():
-        runs = Ladder(np.zeros(0), ())
     verdict = judge(runs, limit, tolerance, control, level)
     spread = fluctuation_exponent(runs)
+    if not np.isfinite(limit).all():
+        runs = Ladder(np.zeros(0), ())
     bias = bias_exponent(runs, limit, tolerance)
     p = np.full(len(n), np.nan)
     p[np.isin(n, runs.n)] = bias_p_values(runs, limit, tolerance)
     return {
         "bias_p": (("n",), p),
-        **_exponent("fluctuation_exponent", spread),
-        **_exponent("bias_exponent", bias),
+        **exponent("fluctuation_exponent", spread),
+        **exponent("bias_exponent", bias),
         **_verdict(verdict),
     }
 
 
-def _exponent(name: str, found: Exponent) -> dict[str, tuple[tuple[str, ...], Any]]:
+def exponent(name: str, found: Exponent) -> Cell:
+    """A fitted exponent with its interval as variables."""
     return {
         name: ((), found.value),
         f"{name}_low": ((), found.low),
@@ -185,7 +179,7 @@ def _exponent(name: str, found: Exponent) -> dict[str, tuple[tuple[str, ...], An
     }
 
 
-def _verdict(found: Verdict) -> dict[str, tuple[tuple[str, ...], Any]]:
+def _verdict(found: Verdict) -> Cell:
     curves = {"coefficient", "coefficient_error", "extrapolated", "extrapolated_error"}
     plain = {
         "control_rejected": float(found.control_rejected),

@@ -79,7 +79,134 @@ FLOW = {
     "stable": "1 if stable, 0 if unstable",
 }
 
-UNITS = {"sup_time": "samples per dimension (k/n)"}
+EXPONENT = {
+    "": "a in {d} ~ n^-a",
+    "_low": "lower end of the 95 % interval of a for {d}",
+    "_high": "upper end of the 95 % interval of a for {d}",
+    "_n_from": "smallest n in the fit of a for {d}",
+    "_resolved": "1 where a for {d} is determined by the data",
+}
+
+AGREEMENT = {
+    k: CONVERGENCE[k]
+    for k in ("verdict", "why", "control_p", "control_rejected", "power", "n_from", "n_count")
+} | {
+    "p_value": "p-value of mean = limit + C/n over all places of the law",
+    "score": "largest normal score over the places of the law",
+    "count": "seeds that are done",
+}
+
+FEATURE = "value of xi of the group"
+
+
+def _distance(name: str, words: str) -> dict[str, str]:
+    return {
+        name: f"{words} distance of one run, mean over seeds",
+        f"{name}_se": f"standard error of the {words} distance",
+        f"{name}_expected": f"{words} distance of as many independent entries",
+        f"{name}_pooled": f"{words} distance of the law pooled over seeds",
+        f"{name}_pooled_expected": f"{words} distance of as many pooled independent entries",
+        **{f"{name}_exponent{k}": text.format(d=words) for k, text in EXPONENT.items()},
+    }
+
+
+DISTANCES = {
+    **AGREEMENT,
+    **_distance("ks", "Kolmogorov-Smirnov"),
+    **_distance("w1", "Wasserstein-1"),
+    "outside": "share of entries outside the edges",
+    "outside_limit": "share of the limit's mass outside the edges",
+    "xi": FEATURE,
+}
+
+DENSITIES = {
+    "limit": "limit of the density of x given xi",
+    "density": "histogram density of x given xi, mean over seeds",
+    "density_se": "standard error of the histogram density",
+    "count": "seeds that are done",
+    "xi": FEATURE,
+}
+
+SUPPORT = {
+    **AGREEMENT,
+    "tpr": "true positive rate, mean over seeds",
+    "tpr_se": "standard error of the true positive rate",
+    "tpr_limit": "limit of the true positive rate",
+    "fpr": "false positive rate, mean over seeds",
+    "fpr_se": "standard error of the false positive rate",
+    "fpr_limit": "limit of the false positive rate",
+    "misclassified": "misclassified share, mean over seeds",
+    "misclassified_se": "standard error of the misclassified share",
+    "misclassified_limit": "limit of the misclassified share",
+    "area_limit": "area under the limit's true against false positive rate",
+}
+
+POTENTIAL = {
+    "potential": "effective potential E_t(x, xi) - E_t(0, xi)",
+    "convex": "1 where the effective potential is convex",
+    "curvature": "d_t = 2h, curvature of the effective potential",
+    "xi": FEATURE,
+}
+
+CONDENSING = {
+    "curvature": "d_t = 2h at the last time",
+    "least": "least d_t = 2h over time",
+    "end": "last time with a curvature",
+}
+
+COMPARE = {
+    "mean": "mean of {v} over seeds",
+    "sd": "standard deviation of {v} over seeds",
+    "se": "standard error of the mean of {v}",
+    "count": "seeds that are done",
+    "dimension": "dimension n of the simulation",
+    "limit_mean": "limit of {v}",
+    "steady": "{v} at a stable steady state",
+}
+
+TRANSITION = {
+    "value": "critical value",
+    "Q": "{v} at the transition",
+    "error": "error of the critical value",
+    "kind": "0 fold, 1 transcritical, 2 junction",
+}
+
+
+def _columns(prefix: str, where: str) -> dict[str, str]:
+    return {
+        f"{prefix}_Q": f"{{v}} {where}",
+        f"{prefix}_h": f"h, half the curvature of the effective potential, {where}",
+        f"{prefix}_bulk": f"E[x^2] of the bulk {where}",
+        f"{prefix}_stable": f"1 if stable, 0 if unstable, {where}",
+        f"{prefix}_kind": f"0 informative, 1 uninformative, 2 condensed, {where}",
+    }
+
+
+STEADY = {
+    **_columns("fixed", "at the fixed point"),
+    **_columns("branch", "along the branch"),
+    "branch_value": "parameter along the branch",
+    "branch_index": "index of the branch",
+    "transition_value": "parameter at the transition",
+    "transition_Q": "{v} at the transition",
+    "transition_error": "error of the transition",
+    "transition_kind": "0 fold, 1 transcritical, 2 junction",
+    "limit_end": "limit of |{v}| at the last time",
+    "overlap": "mean of |{v}| over seeds at the last time",
+    "overlap_se": "standard error of the mean of |{v}|",
+    "count": "seeds that are done",
+    "largest": "share of |x|^2 on the largest entry at the last time, mean over seeds",
+    "largest_se": "standard error of the share on the largest entry",
+    "state": "|{v}| of a stable state",
+    "state_kind": "kind of a stable state: 0 informative, 1 uninformative, 2 condensed",
+    "nearest": "|{v}| of the stable state nearest to the simulation",
+    "nearest_kind": "kind of the stable state nearest to the simulation",
+    "on_branch": "1 where the simulation is within 3 standard errors and 3/sqrt(n) of it",
+    "bistable_from": "lower end of a range with several stable states",
+    "bistable_to": "upper end of a range with several stable states",
+}
+
+UNITS = dict.fromkeys(("sup_time", "end"), "samples per dimension (k/n)")
 TEXT = {"verdict", "why"}
 
 

@@ -99,6 +99,31 @@ def _line(x: Array, y: Array, weight: Array) -> tuple[float, float]:
     return float(slope), float(np.sqrt(max(1.0, scatter) / spread))
 
 
+def decay_exponent(n: Array, mean: Array, error: Array, dof: float) -> Exponent:
+    """Exponent a of a positive mean ~ n^-a.
+
+    A weighted straight line in the logarithms; smaller n are dropped while they bend it, and
+    the interval is widened where the points scatter by more than their errors.
+
+    Parameters
+    ----------
+    n, mean, error
+        Dimensions, increasing, with the means and their standard errors, shape (N,); an n without
+        a finite error takes no part.
+    dof
+        Degrees of freedom of an error.
+    """
+    use = (mean > 0) & (error > 0)
+    if use.sum() < 2:
+        return Exponent()
+    x, y, weight = np.log(n[use]), np.log(mean[use]), (mean[use] / error[use]) ** 2
+    while len(x) > 2 and _bent(x, y, weight):
+        x, y, weight = x[1:], y[1:], weight[1:]
+    slope, deviation = _line(x, y, weight)
+    half = stats.t.ppf(0.5 + CONFIDENCE / 2, dof * len(x)) * deviation
+    return Exponent(-slope, -slope - half, -slope + half, float(np.exp(x[0])), True)
+
+
 def bias_exponent(runs: Ladder, limit: Array, tolerance: Array) -> Exponent:
     """Exponent b of mean - limit ~ C(t) n^-b, expected 1.
 

@@ -11,14 +11,19 @@ import xarray as xr
 from scipy import stats
 
 from hdica.analysis.describe import PHASE, described
-from hdica.analysis.reading import finished, group, required
-from hdica.errors import HdicaError
+from hdica.analysis.reading import check_swept, finished, group, required
 from hdica.sweep.store import DIVERGED, DONE
 
 SUCCESS = 0.5
 """Threshold on |overlap| at the last time above which a run has learned, unless set otherwise."""
 
 CONFIDENCE = 0.95
+FOLD = 0
+"""Code of a fold in the variable ``kind`` of critical values."""
+
+PARAMETERS = ("tau", "omega")
+"""Parameters that have critical values; those of one do not depend on it."""
+
 EDGE = 0.05
 """A threshold is estimated only where the success share leaves 0 and reaches 1 this closely."""
 
@@ -53,8 +58,7 @@ def phase(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     data = group(tree, str(required(settings, "simulation", "phase")))
     x, y = (str(required(settings, k, "phase")) for k in ("x", "y"))
     for axis in (x, y):
-        if axis not in data["status"].dims:
-            raise HdicaError(f"analysis.phase: {axis!r} is not a swept parameter of the study")
+        check_swept(data, axis, "analysis.phase")
     final = finished(data, variable).isel(time=-1)
     out = _outcomes(final, data["status"], threshold)
     out = out.merge(_threshold(out, y))
@@ -148,6 +152,13 @@ def _against_limit(out: xr.Dataset, end: xr.DataArray, threshold: float) -> xr.D
     )
 
 
+def folds(critical: xr.Dataset) -> xr.Dataset:
+    """The transitions at which informative states appear or vanish; all, if kinds are not told."""
+    if "kind" not in critical:
+        return critical
+    return critical.where(critical["kind"] == FOLD)
+
+
 def _theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
     """Boundary from the unstable fixed points, and the critical values of ``x``."""
     out: dict[str, xr.DataArray] = {}
@@ -157,8 +168,8 @@ def _theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
         done = fixed["status"] == DONE
         out["boundary"] = at.where(done & (stable == 0) & (at > 1e-9)).min("fixed_point")
         out["boundary_stable"] = at.where(done & (stable == 1) & (at > 1e-9)).max("fixed_point")
-    if "critical" in tree.children and x == "tau":
-        found = group(tree, "critical")
+    if "critical" in tree.children and x in PARAMETERS and x not in tree["critical"].dims:
+        found = folds(group(tree, "critical"))
         pairs = {"critical_value": "value", "critical_overlap": variable, "critical_error": "error"}
         out |= {name: found[own] for name, own in pairs.items() if own in found}
     return xr.Dataset(out).reset_coords(drop=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,12 @@ import xarray as xr
 
 from hdica.errors import HdicaError
 from hdica.sweep.store import DONE
+
+PADDED = frozenset({"feature", "fixed_point", "transition", "branch_point"})
+"""Dimensions along which points have different numbers of entries; the rest is NaN."""
+
+OWN = PADDED | {"n", "seed", "time", "q", "snapshot", "x", "edge", "threshold"}
+"""Dimensions of results that are not swept parameters."""
 
 
 def study(tree: xr.DataTree) -> dict[str, Any]:
@@ -52,20 +58,20 @@ def finished(data: xr.Dataset, variable: str) -> xr.DataArray:
     """One variable with NaN wherever the point is not done.
 
     A point that is marked done and still holds a NaN is no result either: it becomes NaN as a
-    whole, so that a mean never mixes different sets of seeds at different times.
+    whole, so that a mean never mixes different sets of seeds at different times. Along padded
+    dimensions each entry is judged alone.
     """
     if variable not in data:
         raise HdicaError(f"method {data.attrs.get('method', '?')!r} has no variable {variable!r}")
     values = data[variable]
-    own = [d for d in values.dims if d not in data["status"].dims]
+    own = [d for d in values.dims if d not in data["status"].dims and d not in PADDED]
     whole = values.notnull().all(own) if own else values.notnull()
     return values.where((data["status"] == DONE) & whole)
 
 
 def swept(data: xr.DataArray) -> list[str]:
     """Names of the grid's dimensions of a result, in order."""
-    own = {"n", "seed", "time", "q", "fixed_point", "transition"}
-    return [str(d) for d in data.dims if d not in own]
+    return [str(d) for d in data.dims if d not in OWN]
 
 
 def optional(data: xr.Dataset, variable: str, like: xr.DataArray) -> xr.DataArray:
@@ -76,8 +82,37 @@ def optional(data: xr.Dataset, variable: str, like: xr.DataArray) -> xr.DataArra
 
 
 def names(value: Any) -> tuple[str, ...]:
-    """One name or a list of names, as a tuple."""
+    """One name, a list of names or None, as a tuple."""
+    if value is None:
+        return ()
     return (value,) if isinstance(value, str) else tuple(value)
+
+
+def largest_n(values: xr.DataArray) -> int:
+    """The largest dimension with a finished seed; the largest of all if there is none."""
+    some = values.notnull().any([d for d in values.dims if d != "n"])
+    at = values["n"].values[some.values]
+    return int(at[-1] if len(at) else values["n"].values[-1])
+
+
+def check_swept(data: xr.Dataset, parameter: str, where: str) -> None:
+    """Refuse a parameter that is not swept.
+
+    Raises
+    ------
+    HdicaError
+        Naming ``where`` it was asked for and what is swept.
+    """
+    known = [str(d) for d in data["status"].dims if d not in OWN]
+    if parameter not in known:
+        hint = f"swept: {', '.join(known)}" if known else "nothing is swept"
+        raise HdicaError(f"{where}: {parameter!r} is not a swept parameter of the study ({hint})")
+
+
+def over(parts: Sequence[xr.Dataset], dim: str, labels: Sequence[str]) -> xr.Dataset:
+    """Results of several methods along a new dimension; NaN where one lacks what others have."""
+    index = xr.DataArray(list(labels), dims=dim, name=dim)
+    return xr.concat(parts, dim=index, join="outer", data_vars="all", coords="minimal")
 
 
 def required(settings: Mapping[str, Any], key: str, analysis: str) -> Any:

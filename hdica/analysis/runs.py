@@ -23,6 +23,7 @@ def runs(tree: xr.DataTree) -> xr.Dataset:
         "cpu_seconds": [float(g["cpu_seconds"].sum()) for g in groups],
         "n": [listed(g["n"].values) if "n" in g.dims else "" for g in groups],
         "seeds": [int(g.sizes.get("seed", 0)) for g in groups],
+        "reason": [reason(g) for g in groups],
     }
     for name, code in COUNTS.items():
         columns[name] = [int((g["status"] == code).sum()) for g in groups]
@@ -32,6 +33,21 @@ def runs(tree: xr.DataTree) -> xr.Dataset:
         out[name].attrs["long_name"] = name.replace("_", " ")
     out["cpu_seconds"].attrs["units"] = "s"
     return out
+
+
+def reason(data: xr.Dataset) -> str:
+    """Where and why the first point without a result has none; empty if there is no reason."""
+    if "reason" not in data:
+        return ""
+    values = data["reason"]
+    texts = np.array([str(t) if isinstance(t, str) else "" for t in values.values.ravel()])
+    bad = data["status"].transpose(*values.dims).values.ravel() >= DIVERGED
+    given = np.flatnonzero((texts != "") & bad)
+    if not len(given):
+        return ""
+    index = np.unravel_index(given[0], values.shape)
+    point = [f"{d} = {data[d].values[k]}" for d, k in zip(values.dims, index, strict=True)]
+    return f"{', '.join(point)}: {texts[given[0]]}" if point else texts[given[0]]
 
 
 def listed(values: np.ndarray) -> str:

@@ -90,7 +90,9 @@ def judge(runs: Ladder, limit: Array, tolerance: Array, control: Array, level: f
         Chance of a false "differs" for this grid point.
     """
     if len(runs) == 0:
-        return _nothing(limit)
+        return nothing(limit, f"no n has {MIN_SEEDS} finished seeds")
+    if not np.isfinite(limit).all():
+        return nothing(limit, "the limit has no result here")
     used = _window(runs)
     fit = fit_matrix(used, _basis(used))
     test = contrast(used, fit[0], limit, tolerance)
@@ -155,12 +157,20 @@ def _decide(differs: bool, rejected: bool, known: bool, count: int) -> tuple[str
     return AGREES, "within the error bars, and a drift wrong by 2 % is rejected"
 
 
-def _nothing(limit: Array) -> Verdict:
-    """Verdict where no n has enough finished seeds."""
+def nothing(limit: Array, why: str) -> Verdict:
+    """Verdict where there is nothing to compare.
+
+    Parameters
+    ----------
+    limit
+        Its shape is that of the curves.
+    why
+        The reason, one sentence.
+    """
     empty = np.full_like(limit, np.nan)
     return Verdict(
         verdict=UNDECIDED,
-        why=f"no n has {MIN_SEEDS} finished seeds",
+        why=why,
         p_value=np.nan,
         score=np.nan,
         control_p=np.nan,

@@ -9,28 +9,25 @@ from __future__ import annotations
 import math
 
 import numba
-import numpy as np
 from numba import types
 
-SCALAR = types.FunctionType(types.float64(types.float64))
-_RNG = numba.typeof(np.random.Generator(np.random.SFC64(0)))
-_VECTOR = types.float64[::1]
+from hdica.finite.jit import RNG, SCALAR, VECTOR, standard_gamma
 
 NO_REGULARIZER, LINEAR, GENERAL = 0, 1, 2
 
 
 @numba.njit(
     types.int64(
-        _VECTOR,
-        _VECTOR,
-        _VECTOR,
-        _VECTOR,
-        _VECTOR,
+        VECTOR,
+        VECTOR,
+        VECTOR,
+        VECTOR,
+        VECTOR,
         types.int64,
         types.float64,
         SCALAR,
         SCALAR,
-        _RNG,
+        RNG,
     ),
     cache=True,
     error_model="numpy",
@@ -87,27 +84,8 @@ def vector_steps(x, xi, work, source, tau, kind, beta, f, phi, rng):  # type: ig
     return source.size
 
 
-@numba.njit(types.float64(types.float64, types.float64, _RNG), cache=True, inline="always")
-def _gamma(b, c, rng):  # type: ignore[no-untyped-def]
-    """Standard gamma number of shape b + 1/3 > 1, with c = 1/sqrt(9 b) (Marsaglia and Tsang 2000).
-
-    The same bits as NumPy's ``standard_gamma``, which computes b and c anew at every call.
-    """
-    while True:
-        x = rng.standard_normal()
-        v = 1.0 + c * x
-        if v <= 0.0:
-            continue
-        v = v * v * v
-        u = rng.random()
-        if u < 1.0 - 0.0331 * (x * x) * (x * x):
-            return b * v
-        if math.log(u) < 0.5 * x * x + b * (1.0 - v + math.log(v)):
-            return b * v
-
-
 @numba.njit(
-    types.int64(_VECTOR, types.int64, _VECTOR, _VECTOR, types.float64, SCALAR, _RNG),
+    types.int64(VECTOR, types.int64, VECTOR, VECTOR, types.float64, SCALAR, RNG),
     cache=True,
     error_model="numpy",
 )
@@ -142,7 +120,7 @@ def chain_steps(state, n, source, tau, beta, f, rng):  # type: ignore[no-untyped
     for k in range(source.size):
         c = source[k]
         e = rng.standard_normal()
-        rest = 2.0 * (_gamma(b0, c0, rng) if shape > 1.0 else rng.standard_gamma(shape))
+        rest = 2.0 * (standard_gamma(b0, c0, rng) if shape > 1.0 else rng.standard_gamma(shape))
         g = tau[k] / n * f(q * c + s * e)
         shrink = 1.0 - tau[k] * beta / n
         a = shrink * q - g * c

@@ -1,4 +1,4 @@
-"""The one recording loop: advance a state from time to time and measure it."""
+"""The one recording loop: begin a state, advance it from time to time and observe it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.finite.streams import RUN
+from hdica.errors import HdicaError
+from hdica.finite.observe import Observation
+from hdica.finite.streams import RUN, Stream
+from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import Schedule
+from hdica.ingredients.starts import Start
 
 Array = NDArray[np.float64]
 Advance = Callable[[Array, Array], int]
@@ -36,23 +40,63 @@ def _step_sizes(schedule: Schedule, n: int) -> Callable[[int, int], Array]:
     return lambda first, count: contiguous(schedule.value((first + np.arange(count)) / n))
 
 
+def begin(prior: Prior, start: Start, n: int, stream: Stream) -> tuple[Array, Array]:
+    """Feature xi and first estimate x, each of shape (n,), from the stream ``"start"``."""
+    rng = stream("start")
+    xi = prior.feature(rng, n)
+    return contiguous(xi), contiguous(start.estimate(rng, xi))
+
+
+def snapshot_rows(snapshots: tuple[float, ...], times: Array) -> dict[int, list[int]]:
+    """Which snapshots are taken at each output time, forgiving the rounding of decimal times.
+
+    Parameters
+    ----------
+    snapshots
+        Times of the snapshots.
+    times
+        Shape (T,), the output times.
+
+    Raises
+    ------
+    HdicaError
+        If a snapshot is not one of the output times.
+    """
+    rows: dict[int, list[int]] = {}
+    for row, snapshot in enumerate(snapshots):
+        nearest = int(np.argmin(np.abs(times - snapshot)))
+        if abs(times[nearest] - snapshot) > 1e-12 * abs(snapshot) + 1e-9:
+            raise HdicaError(
+                f"snapshots: t = {snapshot:g} is not allowed (a snapshot is one of the output "
+                f"times; the nearest is {times[nearest]:g})"
+            )
+        rows.setdefault(nearest, []).append(row)
+    return rows
+
+
+def not_finite() -> str:
+    """Why a kernel stops, unless it can stop for another reason."""
+    return "the update was not finite"
+
+
 def record(
     advance: Advance,
-    measure: Callable[[], dict[str, float]],
+    observation: Observation,
     draw_source: Callable[[int], Array],
     schedule: Schedule,
     times: Array,
     n: int,
+    why: Callable[[], str] = not_finite,
 ) -> tuple[dict[str, Array], str]:
-    """Run a rule and measure it at the given times.
+    """Run a rule and observe it at the given times.
 
     Parameters
     ----------
     advance
         ``advance(source, tau)`` makes as many steps as the arrays are long, in place, and
         returns how many succeeded.
-    measure
-        Order parameters of the present state.
+    observation
+        What to read off the present state, at every time and at the snapshots.
     draw_source
         ``draw_source(size)`` continues the stream of sources.
     schedule
@@ -61,15 +105,29 @@ def record(
         Shape (T,), increasing.
     n
         Dimension.
+    why
+        ``why()``: what happened, after a step that did not succeed.
 
     Returns
     -------
     values
-        One array of shape (T,) per order parameter, NaN after a divergence.
+        One array of shape (T,) per number read at every time and of shape (snapshots, ...) per
+        array read at the snapshots, NaN after a divergence; and what does not change.
     diverged
         Empty, or the sentence that says at which step and time.
+
+    Raises
+    ------
+    HdicaError
+        If a snapshot is not one of the times.
     """
-    recorded: dict[str, Array] = {name: np.full(times.size, np.nan) for name in measure()}
+    rows = snapshot_rows(observation.snapshots, times)
+    numbers = {name: np.full(times.size, np.nan) for name in observation.at_times()}
+    arrays = {
+        name: np.full((len(observation.snapshots), *value.shape), np.nan)
+        for name, value in observation.at_snapshots().items()
+    }
+    recorded = numbers | arrays | observation.once
     step_sizes = _step_sizes(schedule, n)
     done = 0
     source = np.empty(0)
@@ -82,9 +140,12 @@ def record(
             made = advance(source[offset:stop], step_sizes(done, stop - offset))
             done += made
             if made < stop - offset:
-                return recorded, f"the update was not finite at step {done} (t = {done / n:.6g})"
-        for name, value in measure().items():
-            recorded[name][index] = value
+                return recorded, f"{why()} at step {done} (t = {done / n:.6g})"
+        for name, number in observation.at_times().items():
+            numbers[name][index] = number
+        if index in rows:
+            for name, array in observation.at_snapshots().items():
+                arrays[name][rows[index]] = array
     return recorded, ""
 
 

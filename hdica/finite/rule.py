@@ -10,16 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.record import contiguous, record
+from hdica.finite.observe import Observation, observe
+from hdica.finite.record import begin, contiguous, record
+from hdica.finite.streams import Stream
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.quadrature import dot
+from hdica.ingredients.save import NOTHING, Save
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.ingredients.starts import Start
 
 Array = NDArray[np.float64]
-Stream = Callable[[str], np.random.Generator]
 
 
 @dataclass(frozen=True)
@@ -42,18 +44,14 @@ class Rule:
     regularizer: Formula
 
 
-def _begin(rule: Rule, n: int, stream: Stream) -> tuple[Array, Array]:
-    rng = stream("start")
-    xi = rule.prior.feature(rng, n)
-    return contiguous(rule.start.estimate(rng, xi)), contiguous(xi)
-
-
 def _sources(rule: Rule, stream: Stream) -> Callable[[int], Array]:
     rng = stream("source")
     return lambda size: contiguous(rule.source.sample(rng, size))
 
 
-def run_vector(rule: Rule, times: Array, n: int, stream: Stream) -> tuple[dict[str, Array], str]:
+def run_vector(
+    rule: Rule, times: Array, n: int, stream: Stream, save: Save = NOTHING
+) -> tuple[dict[str, Array], str]:
     """All n coordinates, step by step: exact.
 
     Parameters
@@ -66,18 +64,27 @@ def run_vector(rule: Rule, times: Array, n: int, stream: Stream) -> tuple[dict[s
         Dimension.
     stream
         ``stream(part)``: the generator of one part of the point.
+    save
+        What to keep beyond the order parameters.
 
     Returns
     -------
     values
-        ``Q`` = xi.x/n and ``R`` = mean of x phi(x), each of shape (T,).
+        ``Q`` = xi.x/n, ``R`` = mean of x phi(x) and ``largest`` = max x_i^2/n, each of shape
+        (T,), and what ``save`` asks for: see :func:`hdica.finite.observe.observe`.
     diverged
         Empty, or why the point stopped.
+
+    Raises
+    ------
+    HdicaError
+        If ``save`` asks for a snapshot that is not one of the times, or a functional that is
+        no formula.
     """
     # Imported here, because loading compiled code takes about a second.
     from hdica.finite.kernels import GENERAL, LINEAR, NO_REGULARIZER, vector_steps
 
-    x, xi = _begin(rule, n, stream)
+    xi, x = begin(rule.prior, rule.start, n, stream)
     work, noise = np.empty(n), stream("noise")
     phi = rule.regularizer
     beta = phi.slope_if_linear
@@ -89,10 +96,8 @@ def run_vector(rule: Rule, times: Array, n: int, stream: Stream) -> tuple[dict[s
             vector_steps(x, xi, work, source, tau, kind, beta or 0.0, f, phi.compiled, noise)
         )
 
-    def measure() -> dict[str, float]:
-        return {"Q": dot(xi, x) / n, "R": float(np.mean(x * phi.value(x)))}
-
-    return record(advance, measure, _sources(rule, stream), rule.schedule, times, n)
+    observation = observe(xi, x, rule.prior, phi, save)
+    return record(advance, observation, _sources(rule, stream), rule.schedule, times, n)
 
 
 def chain_refusal(rule: Rule) -> str:
@@ -123,7 +128,7 @@ def run_chain(rule: Rule, times: Array, n: int, stream: Stream) -> tuple[dict[st
         raise HdicaError(f"n = {n} is not allowed for method 'chain' (n >= 3)")
     from hdica.finite.kernels import chain_steps
 
-    x, xi = _begin(rule, n, stream)
+    xi, x = begin(rule.prior, rule.start, n, stream)
     q = dot(xi, x) / n
     state = np.array([q, math.sqrt(max(0.0, 1.0 - q * q))])
     beta, noise = rule.regularizer.slope_if_linear or 0.0, stream("noise")
@@ -135,4 +140,5 @@ def run_chain(rule: Rule, times: Array, n: int, stream: Stream) -> tuple[dict[st
     def measure() -> dict[str, float]:
         return {"Q": float(state[0]), "R": beta}
 
-    return record(advance, measure, _sources(rule, stream), rule.schedule, times, n)
+    sources = _sources(rule, stream)
+    return record(advance, Observation(measure), sources, rule.schedule, times, n)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+Stream = Callable[[str], np.random.Generator]
+"""``stream(part)``: the generator of one part of a point."""
 
 # Sources are drawn in runs of this many steps, aligned to the absolute step, so that a
 # trajectory does not depend on the times at which it is recorded.

@@ -39,23 +39,26 @@ FUNCTIONS: dict[str, Any] = {
     "sign": sp.sign,
     "abs": sp.Abs,
 }
-ALLOWED = "numbers, the variable, named constants, + - * / **, parentheses and " + ", ".join(
-    FUNCTIONS
-)
+OPERATIONS = "named constants, + - * / **, parentheses and " + ", ".join(FUNCTIONS)
 
 
 class _Reader:
     """Translates a checked syntax tree into a sympy expression."""
 
-    def __init__(self, text: str, variable: str, constants: Mapping[str, float]) -> None:
+    def __init__(
+        self, text: str, variables: tuple[str, ...], constants: Mapping[str, float]
+    ) -> None:
         self.text = text
-        self.symbol = sp.Symbol(variable, real=True)
-        self.variable = variable
+        self.symbols = {name: sp.Symbol(name, real=True) for name in variables}
         self.constants = constants
 
     def refuse(self, why: str) -> HdicaError:
         shown = self.text if len(self.text) <= 60 else self.text[:57] + "..."
-        return HdicaError(f"formula {shown!r}: {why}; allowed are {ALLOWED}")
+        names = list(self.symbols)
+        variables = f"variables {' and '.join(names)}" if len(names) > 1 else "variable"
+        return HdicaError(
+            f"formula {shown!r}: {why}; allowed are numbers, the {variables}, {OPERATIONS}"
+        )
 
     def read(self, node: ast.expr, depth: int, power: float) -> sp.Expr:
         if depth > MAX_DEPTH:
@@ -89,14 +92,14 @@ class _Reader:
         return sp.Integer(value) if isinstance(value, int) else sp.Rational(repr(value))
 
     def name(self, name: str) -> sp.Expr:
-        if name == self.variable:
-            return self.symbol
+        if name in self.symbols:
+            return self.symbols[name]
         if name in self.constants:
             return self.number(float(self.constants[name]))
         if name == "pi":
             return sp.pi
-        known = [self.variable, "pi", *self.constants]
-        raise self.refuse(f"{name!r} is neither the variable nor a constant (known: {known})")
+        known = [*self.symbols, "pi", *self.constants]
+        raise self.refuse(f"{name!r} is neither a variable nor a constant (known: {known})")
 
     def raised(self, node: ast.BinOp, depth: int, power: float) -> sp.Expr:
         exponent = self.read(node.right, depth + 1, power)
@@ -143,7 +146,7 @@ class Formula:
     @cached_property
     def value(self) -> Callable[[Any], Any]:
         """The function itself, on arrays of any shape."""
-        return _vectorised(self.expression, self.symbol)
+        return vectorised(self.expression, self.symbol)
 
     @cached_property
     def derivative(self) -> Formula:
@@ -213,6 +216,16 @@ class Formula:
         return bool(sp.simplify(mirrored + self.expression) == 0)
 
     @cached_property
+    def elastic_net(self) -> tuple[float, float] | None:
+        """(a, b) if the function is a*sign(x) + b*x, the slope of a|x| + b x^2/2, else None."""
+        x, jump = self.symbol, sp.sign(self.symbol)
+        expanded = sp.expand(self.expression)
+        a, b = expanded.coeff(jump), expanded.coeff(x)
+        if not (a.is_number and b.is_number) or sp.expand(expanded - a * jump - b * x) != 0:
+            return None
+        return float(a), float(b)
+
+    @cached_property
     def slope_if_linear(self) -> float | None:
         """Beta if the function is beta*x, else None."""
         c = self.coefficients
@@ -231,13 +244,15 @@ def _scalar(expression: sp.Expr, symbol: sp.Symbol) -> Callable[[float], float]:
     return sp.lambdify(symbol, sp.Float(1.0) * expression, modules="math", cse=True)
 
 
-def _vectorised(expression: sp.Expr, symbol: sp.Symbol) -> Callable[[Any], Any]:
-    function = sp.lambdify(symbol, expression, modules=["scipy", "numpy"], cse=True)
+def vectorised(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., NDArray[np.float64]]:
+    """The function of an expression: one array for each symbol, broadcast against each other."""
+    function = sp.lambdify(symbols, expression, modules=["scipy", "numpy"], cse=True)
 
-    def value(x: Any) -> NDArray[np.float64]:
-        x = np.asarray(x, dtype=float)
+    def value(*arguments: Any) -> NDArray[np.float64]:
+        arrays = [np.asarray(a, dtype=float) for a in arguments]
+        shape = np.broadcast_shapes(*(a.shape for a in arrays))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            return np.broadcast_to(np.asarray(function(x), dtype=float), x.shape)
+            return np.broadcast_to(np.asarray(function(*arrays), dtype=float), shape)
 
     return value
 
@@ -252,9 +267,26 @@ def _tree(text: str) -> ast.Expression | None:
             return None
 
 
-@lru_cache(maxsize=512)
-def _parse(text: str, variable: str, constants: tuple[tuple[str, float], ...]) -> Formula:
-    reader = _Reader(text, variable, dict(constants))
+def read_expression(
+    text: str, variables: tuple[str, ...], constants: Mapping[str, float]
+) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
+    """A text of the grammar as a sympy expression, and the symbols of its variables.
+
+    Parameters
+    ----------
+    text
+        What the user wrote.
+    variables
+        Names of the variables.
+    constants
+        Numbers for the other names.
+
+    Raises
+    ------
+    HdicaError
+        If anything is outside the grammar; nothing of the text is evaluated then or ever.
+    """
+    reader = _Reader(text, variables, constants)
     if len(text) > MAX_LENGTH:
         raise reader.refuse(f"it has {len(text)} characters and at most {MAX_LENGTH} are read")
     tree = _tree(text)
@@ -263,7 +295,13 @@ def _parse(text: str, variable: str, constants: tuple[tuple[str, float], ...]) -
     expression = reader.read(tree.body, 0, 1.0)
     if expression.has(sp.zoo, sp.nan, sp.oo, -sp.oo) or expression.is_extended_real is False:
         raise reader.refuse("it is not a finite real function")
-    return Formula(text, expression, reader.symbol)
+    return expression, tuple(reader.symbols.values())
+
+
+@lru_cache(maxsize=512)
+def _parse(text: str, variable: str, constants: tuple[tuple[str, float], ...]) -> Formula:
+    expression, (symbol,) = read_expression(text, (variable,), dict(constants))
+    return Formula(text, expression, symbol)
 
 
 def parse_formula(

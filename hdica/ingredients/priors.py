@@ -14,8 +14,8 @@ from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import Nodes, dot, half_normal_nodes
 
 Array = NDArray[np.float64]
-HALF_NORMAL = 16
-"""Nodes for each side of a normal part: enough for 1e-10 in the averages of the limits."""
+HALF_NORMAL = 24
+"""Nodes for each side of a normal part: for 1e-8 in Q and R of limits with an l1 kink."""
 ALLOWED = (
     "dense, gaussian, {sparse: rho}, {sparse_sign: rho}, {bernoulli_gaussian: rho} "
     "or {atoms: [...], weights: [...]}"

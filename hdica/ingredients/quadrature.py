@@ -81,6 +81,12 @@ def uniform_nodes(low: float, high: float, order: int) -> Nodes:
     return Nodes(low + (high - low) * (points + 1) / 2, weights / 2)
 
 
+@lru_cache(maxsize=32)
+def _legendre(order: int) -> tuple[Array, Array]:
+    points, weights = roots_legendre(order)
+    return points, weights
+
+
 def panel_nodes(edges: Array, order: int) -> tuple[Array, Array]:
     """Composite Gauss-Legendre points and weights (of dx) on consecutive panels.
 
@@ -96,7 +102,7 @@ def panel_nodes(edges: Array, order: int) -> tuple[Array, Array]:
     points, weights
         Shape (..., panels * order).
     """
-    x, w = roots_legendre(order)
+    x, w = _legendre(order)
     half = np.diff(edges, axis=-1)[..., None] / 2
     points = edges[..., :-1, None] + half * (x + 1)
     shape = (*edges.shape[:-1], -1)

@@ -35,10 +35,11 @@ class Save:
 
     @cached_property
     def edges(self) -> Array:
-        """Edges of the bins around ``x``, shape (len(x) + 1,)."""
+        """Edges of the bins around ``x``, shape (len(x) + 1,), in 12 digits as coordinates are."""
         x = np.asarray(self.x, dtype=float)
         middle = (x[:-1] + x[1:]) / 2
-        return np.concatenate([[2 * x[0] - middle[0]], middle, [2 * x[-1] - middle[-1]]])
+        found = np.concatenate([[2 * x[0] - middle[0]], middle, [2 * x[-1] - middle[-1]]])
+        return np.array([float(f"{edge:.12g}") for edge in found])
 
     @property
     def anything(self) -> bool:

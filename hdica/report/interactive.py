@@ -12,6 +12,9 @@ from hdica.report.words import Text
 DIGITS = 5
 """Significant digits on the page; the data files have all."""
 
+ROW = 18
+"""Pixels of a row of labels above the axes."""
+
 MARKS = {"circle": "circle", "square": "square", "diamond": "diamond", "triangle": "triangle-up"}
 SCALES = {"viridis": "Viridis", "cividis": "Cividis"}
 
@@ -129,6 +132,8 @@ def _heat(item: Heat, panel: Panel) -> dict[str, Any]:
 
 def _vertical(item: Vertical) -> list[dict[str, Any]]:
     at = {"type": "line", "x0": item.x, "x1": item.x, "yref": "paper", "y0": 0, "y1": 1}
+    if item.color:
+        return [at | {"line": {"color": item.color, "width": 1.2, "dash": "dot"}, "layer": "below"}]
     edge = {"color": "rgba(255,255,255,0.7)", "width": 3.5}
     return [at | {"line": edge}, at | {"line": {"color": "#000000", "width": 2, "dash": "dash"}}]
 
@@ -136,7 +141,8 @@ def _vertical(item: Vertical) -> list[dict[str, Any]]:
 def _note(item: Vertical) -> dict[str, Any]:
     return {
         "x": item.x, "yref": "paper", "y": 1, "text": item.label.html, "showarrow": False,
-        "yanchor": "bottom", "xanchor": "center",
+        "yanchor": "bottom", "xanchor": item.anchor, "yshift": ROW * item.row,
+        **({"font": {"color": item.color}} if item.color else {}),
     }  # fmt: skip
 
 
@@ -149,11 +155,11 @@ def _layout(panel: Panel) -> dict[str, Any]:
         if limits:
             axis["range"] = [float(np.log10(v)) if log else v for v in limits]
     heat = any(isinstance(i, Heat) for i in panel.items)
-    noted = any(isinstance(i, Vertical) for i in panel.items)
+    rows = [i.row + 1 for i in panel.items if isinstance(i, Vertical)]
     return {
         "xaxis": x,
         "yaxis": y,
-        "margin": {"l": 62, "r": 18, "t": 52 if noted else 34, "b": 50},
+        "margin": {"l": 62, "r": 18, "t": 34 + ROW * max(rows, default=0), "b": 50},
         "hovermode": "closest",
         "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0},
         "meta": {"heat": heat},

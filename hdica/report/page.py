@@ -19,8 +19,15 @@ from hdica.report.interactive import figure
 from hdica.report.panel import Panel
 
 HEADINGS = {
+    "steady": "Steady states",
+    "transition": "Transitions",
     "phase": "Where learning stops",
+    "compare": "Methods side by side",
     "trajectories": "Trajectories and their limit",
+    "densities": "Densities of the estimate",
+    "distances": "Distance of laws against n",
+    "support": "Support recovery",
+    "potential": "Effective potential",
     "scaling": "Error against n",
     "flow": "Flow of the limit",
 }
@@ -57,6 +64,7 @@ def render(aggregate: xr.DataTree, sections: dict[str, list[Panel]]) -> str:
         sections=[(k, HEADINGS[k], sections[k]) for k in HEADINGS if k in sections],
         findings=findings(aggregate),
         comparison=_comparison(aggregate),
+        laws=_laws(aggregate),
         runs=tables.runs(aggregate["runs"].to_dataset()),
         equations=_equations(aggregate["runs"].to_dataset()),
         study=_yaml(aggregate.attrs["study_yaml"]),
@@ -76,6 +84,19 @@ def _comparison(aggregate: xr.DataTree) -> dict[str, Any] | None:
         return None
     data = aggregate["convergence"].to_dataset()
     return {"table": tables.verdicts(data), "attrs": data.attrs}
+
+
+def _laws(aggregate: xr.DataTree) -> list[tuple[str, str, tables.Table]]:
+    """Anchor, caption and table of the verdicts on distributions."""
+    kinds = {
+        "distances": ("Law of the entries", tables.distances),
+        "support": ("Support recovery", tables.support),
+    }
+    return [
+        (f"{name}-table", caption, build(aggregate[name].to_dataset()))
+        for name, (caption, build) in kinds.items()
+        if name in aggregate and "verdict" in aggregate[name]
+    ]
 
 
 def _equations(data: xr.Dataset) -> list[tuple[str, str, str]]:

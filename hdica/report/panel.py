@@ -97,10 +97,28 @@ class Heat:
 
 @dataclass(frozen=True)
 class Vertical:
-    """A dashed black line at ``x`` with a white edge and a label above the axes."""
+    """A vertical line at ``x`` with a label above the axes.
+
+    Parameters
+    ----------
+    x
+        In data units.
+    label
+        Text.
+    color
+        Of a thin dotted line and its label; empty for a dashed black line with a white edge, to be
+        seen on every colour of a heat map.
+    anchor
+        Which end of the label is at ``x``: ``"left"``, ``"center"`` or ``"right"``.
+    row
+        Rows of labels between this one and the axes.
+    """
 
     x: float
     label: Text
+    color: str = ""
+    anchor: str = "center"
+    row: int = 0
 
 
 @dataclass(frozen=True)
@@ -123,6 +141,8 @@ class Panel:
         Limits, in data units; None for automatic.
     wide
         Whether it takes the page's whole width.
+    columns
+        How many panels of its section stand side by side on a wide page; 0 for as many as fit.
     """
 
     key: str
@@ -136,3 +156,4 @@ class Panel:
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
     wide: bool = False
+    columns: int = 0

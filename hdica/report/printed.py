@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 
 from hdica.report.panel import Heat, Line, Panel, Points, Vertical
 
@@ -37,6 +40,9 @@ STYLE: dict[str, Any] = {
     "svg.fonttype": "path",
     "pdf.fonttype": 42,
 }
+
+ROW = 8.5
+"""Points of a row of labels above the axes."""
 
 MARKS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
 DASHES = {"solid": "-", "dash": (0, (4, 2)), "dot": ":"}
@@ -69,7 +75,8 @@ def save(panel: Panel, folder: Path) -> list[Path]:
 
 def draw(panel: Panel) -> Figure:
     """A panel as a Matplotlib figure, without the global state of pyplot."""
-    drawn = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+    rows = max((i.row for i in panel.items if isinstance(i, Vertical)), default=0)
+    drawn = Figure(figsize=(WIDTH, HEIGHT + rows * ROW / 72), layout="constrained")
     axes = drawn.add_subplot()
     for item in panel.items:
         if isinstance(item, Line):
@@ -134,11 +141,15 @@ def _heat(axes: Axes, item: Heat) -> None:
 
 
 def _vertical(axes: Axes, item: Vertical) -> None:
-    axes.axvline(item.x, color="white", alpha=0.7, linewidth=1.9)
-    axes.axvline(item.x, color="black", linewidth=1.1, linestyle=DASHES["dash"])
+    if item.color:
+        axes.axvline(item.x, color=item.color, linewidth=0.7, linestyle=DASHES["dot"], zorder=0)
+    else:
+        axes.axvline(item.x, color="white", alpha=0.7, linewidth=1.9)
+        axes.axvline(item.x, color="black", linewidth=1.1, linestyle=DASHES["dash"])
     axes.annotate(
-        item.label.tex, (item.x, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 2),
-        textcoords="offset points", ha="center", va="bottom", fontsize=7,
+        item.label.tex, (item.x, 1.0), xycoords=("data", "axes fraction"),
+        xytext=(0, 2 + ROW * item.row), textcoords="offset points", ha=item.anchor, va="bottom",
+        fontsize=7, color=item.color or "black",
     )  # fmt: skip
 
 
@@ -147,8 +158,10 @@ def _frame(axes: Axes, panel: Panel) -> None:
     axes.set_ylabel(panel.y_label.tex)
     if panel.log_x:
         axes.set_xscale("log")
+        _decades(axes.xaxis)
     if panel.log_y:
         axes.set_yscale("log")
+        _decades(axes.yaxis)
     if panel.x_range:
         axes.set_xlim(*panel.x_range)
     if panel.y_range:
@@ -157,10 +170,25 @@ def _frame(axes: Axes, panel: Panel) -> None:
         axes.set_title(panel.title.tex, loc="left")
 
 
+def _decades(axis: Axis) -> None:
+    """Labels at 1, 2 and 5 on a logarithmic axis that spans less than two decades."""
+    low, high = axis.get_view_interval()
+    if high < 100 * low:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(LogFormatterSciNotation(minor_thresholds=(np.inf, np.inf)))
+        axis.set_minor_formatter(NullFormatter())
+
+
 def _legend(drawn: Figure, axes: Axes) -> None:
     """Below the axes, so that it never covers data; the figure grows with it."""
     handles, labels = axes.get_legend_handles_labels()
     if len(labels) > 1:
-        columns = 2 if max(map(len, labels)) > 18 else 3
-        drawn.set_figheight(HEIGHT + 0.13 * (-(-len(labels) // columns) - 1))
+        longest = max(map(_visible, labels))
+        columns = 3 if longest <= 14 else 2 if longest <= 25 else 1
+        drawn.set_figheight(drawn.get_figheight() + 0.13 * (-(-len(labels) // columns) - 1))
         drawn.legend(handles, labels, loc="outside lower center", ncols=columns)
+
+
+def _visible(label: str) -> int:
+    """Letters of a label as drawn: a TeX command is one, its marks are none."""
+    return len(re.sub(r"\\[a-zA-Z]+", "x", re.sub(r"\\mathrm|\\,|[$_^{}]", "", label)))

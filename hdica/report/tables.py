@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 
-from hdica.report.choose import points
+from hdica.report.choose import Point, points
 from hdica.report.figures.convergence import grid_of
-from hdica.report.words import count, number, probability, symbol, value_of
+from hdica.report.figures.distances import law_label
+from hdica.report.words import count, number, place, probability, symbol, value_of
 
 MOST_ROWS = 300
 """Longer tables are cut on the page; the data files hold all."""
+
+VERDICT_HEAD = ("verdict", "<i>p</i>", "<i>p</i> of 2 % control", "power")
 
 
 @dataclass(frozen=True)
@@ -72,9 +76,7 @@ def verdicts(data: xr.Dataset) -> Table:
         "<i>b</i> (bias)",
         "sup error, largest <i>n</i>",
     )
-    order = {"differs": 0, "undecided": 1, "agrees": 2}
-    cells = points(data, dims)
-    cells.sort(key=lambda p: order.get(str(data["verdict"].sel(p).item()), 3))
+    cells = _worst_first(data, dims)
     rows = []
     for point in cells[:MOST_ROWS]:
         here = data.sel(point)
@@ -94,6 +96,70 @@ def verdicts(data: xr.Dataset) -> Table:
     text = tuple(data[d].dtype.kind not in "fiu" for d in dims)
     numeric = (*(not t for t in text), False, *(True,) * 7)
     return Table(head, tuple(rows), numeric, len(cells))
+
+
+def _worst_first(data: xr.Dataset, dims: Sequence[str]) -> list[Point]:
+    """Comparisons; whatever does not agree comes first."""
+    order = {"differs": 0, "undecided": 1, "agrees": 2}
+    return sorted(
+        points(data, dims), key=lambda p: order.get(str(data["verdict"].sel(p).item()), 3)
+    )
+
+
+def distances(data: xr.Dataset) -> Table:
+    """One row for each law; whatever does not agree comes first."""
+    columns = tuple(
+        (f"{short}, largest <i>n</i>", f"{short} of independent draws") for short in ("KS", "W1")
+    )
+    head = ("law", *VERDICT_HEAD, *columns[0], *columns[1], "<i>a</i> (KS)", "<i>a</i> (W1)")
+    cells = _worst_first(data, ["simulation", *(str(d) for d in data["verdict"].dims[1:])])
+    rows = []
+    for point in cells[:MOST_ROWS]:
+        here, rest = data.sel(point), {k: v for k, v in point.items() if k != "simulation"}
+        last = _last(here, "ks")
+        rows.append(
+            (
+                f"{point['simulation']}, {law_label(data, rest).plain}",
+                *_verdict(here),
+                *(text for k in ("ks", "w1") for text in _distance(last, k)),
+                *(_exponent(here, f"{k}_exponent") for k in ("ks", "w1")),
+            )
+        )
+    return Table(head, tuple(rows), (False, False, *(True,) * 9), len(cells))
+
+
+def support(data: xr.Dataset) -> Table:
+    """One row for each snapshot; whatever does not agree comes first."""
+    head = ("rates", *VERDICT_HEAD, "area under the limit's curve")
+    cells = _worst_first(data, ["simulation", *(str(d) for d in data["verdict"].dims[1:])])
+    rows = []
+    for point in cells[:MOST_ROWS]:
+        here, rest = data.sel(point), {k: v for k, v in point.items() if k != "simulation"}
+        name = f"{point['simulation']}, {place(rest).plain}"
+        rows.append((name, *_verdict(here), number(float(here["area_limit"]), 4)))
+    return Table(head, tuple(rows), (False, False, True, True, True, True), len(cells))
+
+
+def _verdict(here: xr.Dataset) -> tuple[str, str, str, str]:
+    return (
+        str(here["verdict"].item()),
+        probability(float(here["p_value"])),
+        probability(float(here["control_p"])),
+        number(float(here["power"]), 2),
+    )
+
+
+def _last(here: xr.Dataset, name: str) -> xr.Dataset:
+    """The largest n with a result, or the largest of all."""
+    known = np.flatnonzero(np.isfinite(here[name].values))
+    return here.isel(n=int(known[-1]) if len(known) else -1)
+
+
+def _distance(last: xr.Dataset, kind: str) -> tuple[str, str]:
+    """A distance with its error, and that of independent draws."""
+    value, error = float(last[kind]), float(last[f"{kind}_se"])
+    bar = f" ± {number(error, 1)}" if np.isfinite(error) else ""
+    return f"{number(value, 2)}{bar}", number(float(last[f"{kind}_expected"]), 2)
 
 
 def _exponent(here: xr.Dataset, name: str) -> str:

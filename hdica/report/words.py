@@ -50,6 +50,13 @@ NAMED = {
     "|Q|": Text("|<i>Q</i>|", "$|Q|$", "|Q|"),
     "Q_u": Text("Q<sub>u</sub>", r"$Q_\mathrm{u}$", "Q_u"),
     "tau_c": Text("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
+    "omega_c": Text("ω<sub>c</sub>", r"$\omega_\mathrm{c}$", "ω_c"),
+    "xi": Text("ξ", r"$\xi$", "ξ"),
+    "feature": Text("ξ", r"$\xi$", "ξ"),
+    "snapshot": Text("<i>t</i>", "$t$", "t"),
+    "regularizer": Text("φ", r"$\varphi$", "φ"),
+    "x": Text("<i>x</i>", "$x$", "x"),
+    "|x|": Text("|<i>x</i>|", "$|x|$", "|x|"),
     "g": Text(
         "<i>g</i>(<i>q</i>) = τ<sup>−1</sup> d<i>q</i>/d<i>t</i>",
         r"$g(q) = \tau^{-1}\,\mathrm{d}q/\mathrm{d}t$",

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.save import NOTHING
 from hdica.sweep import store
+from hdica.sweep.kept import from_plain
 from hdica.systems import registry
 from hdica.systems.method import Method, PointResult
 
@@ -77,6 +77,8 @@ class _Block:
 
     def record(self, place: int, result: PointResult) -> None:
         for name, array in self.values.items():
+            if name not in result.values:
+                raise HdicaError(f"{name} is missing from what the method returned")
             value = np.asarray(result.values[name], dtype=np.float64)
             if value.shape != array.shape[1:]:
                 raise HdicaError(f"{name} has shape {value.shape}, expected {array.shape[1:]}")
@@ -141,11 +143,12 @@ def compute_block(path: Path, block: int) -> BlockSummary:
         return BlockSummary()
     times = np.asarray(working.attrs["times"], dtype=np.float64)
     n, name = working.attrs["n"], working.attrs["system"]
+    save = from_plain(working.attrs.get("save", {}))
     for place in todo.tolist():
         started = time.process_time()
         try:
             seed = None if n is None else int(seeds[place])
-            result = method.run(_system(name, str(contents[place])), times, n, seed, NOTHING)
+            result = method.run(_system(name, str(contents[place])), times, n, seed, save)
             data.record(place, result)
         except Exception as exc:
             data.fail(place, _failure(exc))

@@ -90,7 +90,7 @@ class Source:
             shape = next(iter(self.working.values())).array(name).shape[1:]
         else:
             segment = self.placed[0].segment
-            shape = next((segment.shape(o.dims) for o in self.method.outputs if o.name == name), ())
+            shape = next((segment.shape(o.dims) for o in segment.outputs if o.name == name), ())
         found = np.full((stop - start, *shape), fill, dtype=dtype)
         for index, working in self.working.items():
             chosen = np.flatnonzero(ready & (part == index))
@@ -166,22 +166,23 @@ def read_block(working: store.Working, name: str, block: int) -> NDArray[Any]:
 
 
 def chunk_shape(points: tuple[int, ...], own: tuple[int, ...]) -> tuple[int, ...]:
-    """Chunks of a published array: whole trailing axes, one leading axis split, 1 before it.
+    """Chunks of a published array: whole trailing axes, one axis split, 1 before it.
 
-    Such a chunk is a contiguous range of points, whole own axes included.
+    Such a chunk is a contiguous range of points, whole own axes included. Where those alone
+    are larger than a chunk, one of them is split and a chunk is a part of one point.
 
     Parameters
     ----------
     points, own
         Sizes of the dimensions that number points, and of the output's own.
     """
-    room = max(1, CHUNK_ELEMENTS // max(1, math.prod(own)))
+    room = CHUNK_ELEMENTS
     shape: list[int] = []
-    for size in reversed(points):
+    for size in reversed((*points, *own)):
         taken = min(size, max(1, room))
         shape.append(taken)
         room = room // size
-    return (*reversed(shape), *own)
+    return tuple(reversed(shape))
 
 
 def point_ranges(
@@ -195,6 +196,20 @@ def point_ranges(
         )
         first = int(np.ravel_multi_index(starts, points)) if points else 0
         yield slices, first, first + math.prod(s.stop - s.start for s in slices)
+
+
+Ranges = list[tuple[tuple[slice, ...], int, int]]
+
+
+def _together(ranges: Iterator[tuple[tuple[slice, ...], int, int]], most: int) -> Iterator[Ranges]:
+    """Neighbouring chunks of at most ``most`` points in all, and always at least one chunk."""
+    some: Ranges = []
+    for one in ranges:
+        if some and one[2] - some[0][1] > most:
+            yield some
+            some = []
+        some.append(one)
+    yield some
 
 
 def write_variable(
@@ -240,11 +255,14 @@ def write_variable(
         attributes=attrs,
     )
     in_memory = object if dtype is str else dtype
-    for slices, start, stop in point_ranges(points, chunks[: len(points)]):
+    # A block may span several chunks: they are gathered together, so that it is read once.
+    most = store.SPAN // (8 * max(1, math.prod(own)))
+    for some in _together(point_ranges(points, chunks[: len(points)]), most):
+        first, last = some[0][1], some[-1][2]
         if name == "status":
-            values: NDArray[Any] = source.status[start:stop]
+            values: NDArray[Any] = source.status[first:last]
         else:
-            values = source.gather(name, start, stop, fill, in_memory)
-        array[slices if slices else ...] = values.reshape(
-            (*(s.stop - s.start for s in slices), *own)
-        )
+            values = source.gather(name, first, last, fill, in_memory)
+        for slices, start, stop in some:
+            shape = (*(s.stop - s.start for s in slices), *own)
+            array[slices if slices else ...] = values[start - first : stop - first].reshape(shape)

@@ -33,6 +33,7 @@ def point_key(
     times: Sequence[float],
     n: int | None = None,
     seed: int | None = None,
+    save: str = "",
 ) -> bytes:
     """Key of one point: sha256 of the canonical JSON of everything that it depends on.
 
@@ -46,6 +47,8 @@ def point_key(
         Output times.
     n, seed
         Dimension and seed, None for a method without.
+    save
+        Digest of what is kept beyond the method's outputs, empty if nothing is.
 
     Returns
     -------
@@ -60,6 +63,7 @@ def point_key(
         "seed": seed,
         "system": system,
         "times": times_digest(times),
+        **({"save": save} if save else {}),
     }
     return hashlib.sha256(canonical_json(point).encode()).digest()
 
@@ -73,6 +77,7 @@ def segment_keys(
     kernel: str,
     times: Sequence[float],
     n: int | None,
+    save: str = "",
 ) -> Keys:
     """:func:`point_key` of every (content, seed), seed fastest.
 
@@ -85,9 +90,10 @@ def segment_keys(
     seeds
         Seeds, or ``[None]``.
     """
+    kept = f',"save":{canonical_json(save)}' if save else ""
     middle = (
         f',"kernel":{canonical_json(kernel)},"method":{canonical_json(method)}'
-        f',"n":{canonical_json(n)},"seed":'
+        f',"n":{canonical_json(n)}{kept},"seed":'
     ).encode()
     end = f',"system":{canonical_json(system)},"times":"{times_digest(times)}"}}'
     tails = [(canonical_json(seed) + end).encode() for seed in seeds]

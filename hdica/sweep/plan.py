@@ -15,14 +15,18 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from hdica.sweep import store
+from hdica.sweep.kept import described
 from hdica.sweep.keys import find_rows
 from hdica.sweep.paths import read_json, results_path, work_path, write_text
 from hdica.sweep.segment import Segment, segments_of
 from hdica.sweep.study import Study, study_from
+from hdica.systems import registry
 
 LEAST_SECONDS, MOST_SECONDS = 0.2, 2.0
 """Work in a block: enough to hide a task and its chunks, little enough to lose to a kill."""
 MOST_POINTS = 4096
+MOST_BYTES = 16 * 2**20
+"""Results in a block: a worker holds a block in memory, and a reader at least one."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,8 @@ class SegmentPlan:
         All points, and those that are not computed yet.
     seconds_per_point
         From the method's cost model, on one core.
-    bytes
-        Results of all points, uncompressed.
+    bytes_per_point
+        Results of one point, uncompressed.
     block
         Points a block.
     """
@@ -48,8 +52,13 @@ class SegmentPlan:
     points: int
     pending: int
     seconds_per_point: float
-    bytes: int
+    bytes_per_point: int
     block: int
+
+    @property
+    def bytes(self) -> int:
+        """Results of all points, uncompressed."""
+        return self.points * self.bytes_per_point
 
     @property
     def seconds(self) -> float:
@@ -74,11 +83,14 @@ class Plan:
         Digest of everything that determines its numbers.
     segments
         One entry a method and n.
+    keeps
+        Which methods keep what beyond the order parameters, in words.
     """
 
     study: str
     study_hash: str
     segments: tuple[SegmentPlan, ...]
+    keeps: str = ""
 
     @property
     def points(self) -> int:
@@ -107,10 +119,14 @@ class Plan:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        names = ("method", "n", "points", "pending", "seconds", "bytes", "block", "blocks")
+        names = (
+            "method", "n", "points", "pending", "seconds", "bytes", "bytes_per_point", "block",
+            "blocks",
+        )  # fmt: skip
         return {
             "study": self.study,
             "study_hash": self.study_hash,
+            "keeps": self.keeps,
             **{name: getattr(self, name) for name in names if hasattr(self, name)},
             "segments": [{name: getattr(s, name) for name in names} for s in self.segments],
         }
@@ -143,8 +159,12 @@ class Placed:
         return found
 
 
-def block_points(seconds_per_point: float, points: int, workers: int) -> int:
+def block_points(
+    seconds_per_point: float, points: int, workers: int, bytes_per_point: int = 0
+) -> int:
     """Points a block: 0.2 to 2 s of work, at least 4 blocks a worker where the work allows it.
+
+    Large points make smaller blocks, down to one point.
 
     Parameters
     ----------
@@ -154,10 +174,17 @@ def block_points(seconds_per_point: float, points: int, workers: int) -> int:
         Points of the segment.
     workers
         Processes that will compute it.
+    bytes_per_point
+        Results of a point, uncompressed.
     """
     share = points * seconds_per_point / (4 * max(1, workers))
     target = min(MOST_SECONDS, max(LEAST_SECONDS, share))
-    return int(min(MOST_POINTS, max(1, math.floor(target / seconds_per_point))))
+    most = min(MOST_POINTS, MOST_BYTES // max(1, bytes_per_point))
+    return int(max(1, min(most, math.floor(target / seconds_per_point))))
+
+
+def _block(segment: Segment, workers: int) -> int:
+    return block_points(segment.seconds_per_point, segment.size, workers, segment.bytes_per_point)
 
 
 def place(study: Study, out: str | Path) -> list[Placed]:
@@ -172,6 +199,12 @@ def place(study: Study, out: str | Path) -> list[Placed]:
             rows = np.full(segment.size, -1, dtype=np.int64)
         placed.append(Placed(segment, path, rows))
     return placed
+
+
+def kept_in(study: Study) -> str:
+    """Which methods of a study keep what beyond the order parameters, in words."""
+    known = registry.methods_of(study.system)
+    return described(study.save_spec(), [known[name] for name in study.methods])
 
 
 def plan(study: Study, out: str | Path, workers: int = 1) -> Plan:
@@ -194,12 +227,11 @@ def plan(study: Study, out: str | Path, workers: int = 1) -> Plan:
         if placed.path.exists():
             block = store.open_segment(placed.path).block
         else:
-            block = block_points(cost, segment.size, workers)
+            block = _block(segment, workers)
         pending = int((placed.statuses() == store.PENDING).sum())
-        size = segment.size * segment.bytes_per_point
-        name = segment.method.name
+        size, name = segment.bytes_per_point, segment.method.name
         plans.append(SegmentPlan(name, segment.n, segment.size, pending, cost, size, block))
-    return Plan(study.study, study.content_hash(), tuple(plans))
+    return Plan(study.study, study.content_hash(), tuple(plans), kept_in(study))
 
 
 @contextmanager
@@ -250,8 +282,7 @@ def _place_all(placed: Placed, workers: int, block: int | None) -> Placed:
     if not missing.size:
         return placed
     if not placed.path.exists():
-        chosen = block or block_points(segment.seconds_per_point, segment.size, workers)
-        store.create(placed.path, segment, chosen)
+        store.create(placed.path, segment, block or _block(segment, workers))
     start = store.open_segment(placed.path).size
     cells = missing // segment.per_cell
     distinct, code = np.unique(cells, return_inverse=True)

@@ -26,6 +26,25 @@ from hdica.systems import registry
 TIME_UNITS = "samples per dimension (k/n)"
 
 
+DIMS = {
+    "time": {"long_name": "time", "units": TIME_UNITS},
+    "snapshot": {"long_name": "time of a snapshot", "units": TIME_UNITS},
+    "x": {"long_name": "entry x of the estimate", "units": "1"},
+    "edge": {"long_name": "edge between the bins around x", "units": "1"},
+    "threshold": {"long_name": "threshold on abs(x)", "units": "1"},
+    "feature": {"long_name": "xi, mean over a group of the feature's entries", "units": "1"},
+}
+"""CF attributes of the dimensions that need more than their name."""
+
+
+def about_dim(dim: str, values: NDArray[Any]) -> dict[str, str]:
+    """CF attributes of one of a method's own dimensions."""
+    if dim == "feature" and values.dtype.kind == "i":
+        text = "group of the feature's entries, by increasing xi (its values are in xi)"
+        return {"long_name": text, "units": "1"}
+    return DIMS.get(dim, {"long_name": dim.replace("_", " "), "units": "1"})
+
+
 def sources(study: Study, out: str | Path) -> list[Source]:
     """Where every group of a study comes from, in the order of its methods."""
     placed = place(study, out)
@@ -64,13 +83,9 @@ def _coordinates(group: zarr.Group, source: Source) -> None:
         _coordinate(group, "n", dimensions, about)
         seeds = np.array(segment.seeds, dtype=np.int64)
         _coordinate(group, "seed", seeds, {"long_name": "seed of the random stream", "units": "1"})
-    own = {dim for output in source.method.outputs for dim in output.dims}
-    for dim in sorted(own):
-        attrs = {"long_name": dim.replace("_", " "), "units": "1"}
-        if dim == "time":
-            attrs = {"long_name": "time", "units": TIME_UNITS}
-        _coordinate(group, dim, segment.coords[dim], attrs)
-    if segment.n is not None and "time" in own:
+    for dim, values in sorted(segment.coords.items()):
+        _coordinate(group, dim, values, about_dim(dim, values))
+    if segment.n is not None and "time" in segment.coords:
         _steps(group, dimensions, segment.coords["time"])
 
 
@@ -95,7 +110,8 @@ def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, in
     group = root.create_group(method.name)
     _coordinates(group, source)
     nan = float("nan")
-    for output in method.outputs:
+    outputs = source.placed[0].segment.outputs
+    for output in outputs:
         about = {"long_name": output.long_name, "units": output.units}
         write_variable(group, output.name, source, output, "f8", nan, about)
     flags = list(range(len(store.STATUS_NAMES)))
@@ -114,7 +130,7 @@ def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, in
             "stochastic": method.stochastic,
             "equations": method.equations,
             "kernel": method.kernel,
-            "outputs": [output.name for output in method.outputs],
+            "outputs": [output.name for output in outputs],
             "study_hash": study.content_hash(),
             **({"coordinates": "step"} if "step" in group else {}),
         }

@@ -140,13 +140,16 @@ def select(data: xr.Dataset, selection: dict[str, str], nearest: bool = False) -
     return data
 
 
-def outputs(data: xr.Dataset, names: Sequence[str] = ()) -> list[str]:
-    """Variables to show: those asked for, or the outputs that share the first one's dimensions.
+def outputs(data: xr.Dataset, names: Sequence[str] = (), dims: Sequence[str] = ()) -> list[str]:
+    """Variables to show.
+
+    Those asked for; or the first output that has all the selected dimensions, and the outputs
+    of the same dimensions.
 
     Raises
     ------
     HdicaError
-        If one is not there.
+        If one is not there, or no output has all the selected dimensions.
     """
     known = [str(name) for name in data.data_vars]
     for name in names:
@@ -154,8 +157,12 @@ def outputs(data: xr.Dataset, names: Sequence[str] = ()) -> list[str]:
             raise HdicaError(f"--var {name!r} is not there ({suggestion(name, known)})")
     if names:
         return list(names)
+    wanted = {dim for dim in dims if dim in data.dims}
     own = [name for name in data.attrs.get("outputs", known) if name in known]
-    return [name for name in own if data[name].dims == data[own[0]].dims]
+    fit = [name for name in own if wanted <= set(data[name].dims)]
+    if not fit:
+        raise HdicaError(f"no output has all the dimensions {', '.join(dims)} (choose with --var)")
+    return [name for name in fit if data[name].dims == data[fit[0]].dims]
 
 
 def average(data: xr.Dataset, dims: Sequence[str], names: Sequence[str]) -> xr.Dataset:
@@ -255,7 +262,7 @@ def query(
     method
         Group to ask; the first of the study that has all the dimensions if None.
     variables
-        What to show; the method's outputs if empty.
+        What to show; the method's first outputs with the selected dimensions if empty.
     mean
         Dimensions to average over.
     nearest
@@ -273,7 +280,7 @@ def query(
     """
     chosen = choose_method(tree, list(selection), method)
     data = tree[chosen].to_dataset()
-    names = outputs(data, variables)
+    names = outputs(data, variables, [*selection, *mean])
     data = select(data, selection, nearest)[names].load()
     data.attrs = {**tree.attrs, **tree[chosen].attrs}
     return average(data, mean, names) if mean else data

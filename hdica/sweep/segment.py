@@ -12,14 +12,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.errors import HdicaError
+from hdica.ingredients.save import NOTHING, Save
 from hdica.sweep import grid as gr
-from hdica.sweep.axes import Value
+from hdica.sweep import kept
+from hdica.sweep.axes import Value, canonical, shown
 from hdica.sweep.keys import Keys, canonical_json, segment_keys
 from hdica.systems import registry
-from hdica.systems.method import Method
+from hdica.systems.method import Method, Output
 
 if TYPE_CHECKING:
     from hdica.sweep.study import Study
+
+
+FEATURE = "prior"
+"""Field of a system that says which groups of entries its feature has."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +136,10 @@ class Segment:
         Output times.
     cells
         Grid cells, shared by the segments of a method.
+    save
+        What the method keeps beyond its outputs.
+    feature
+        Coordinate of the groups of the feature's entries, empty where none are kept.
     """
 
     system: str
@@ -137,6 +148,13 @@ class Segment:
     seeds: tuple[int, ...]
     times: tuple[float, ...]
     cells: Cells
+    save: Save = NOTHING
+    feature: tuple[float, ...] = ()
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """Every variable of a point."""
+        return self.method.outputs_of(self.save)
 
     @property
     def per_cell(self) -> int:
@@ -151,10 +169,9 @@ class Segment:
     @cached_property
     def coords(self) -> dict[str, NDArray[Any]]:
         """Coordinates of the method's own dimensions."""
-        return {
-            dim: np.asarray(values)
-            for dim, values in self.method.coords(np.asarray(self.times, dtype=float)).items()
-        }
+        times = np.asarray(self.times, dtype=float)
+        found = self.method.coords_of(times, self.save, np.asarray(self.feature))
+        return {dim: np.asarray(values) for dim, values in found.items()}
 
     def shape(self, dims: tuple[str, ...]) -> tuple[int, ...]:
         """Sizes of some of the method's own dimensions."""
@@ -162,9 +179,11 @@ class Segment:
 
     @cached_property
     def name(self) -> str:
-        """Directory of the segment: method, n, and a digest of times, outputs and kernel."""
-        outputs = {o.name: [list(o.dims), list(self.shape(o.dims))] for o in self.method.outputs}
+        """Directory of the segment: method, n, and a digest of times, outputs, kernel and save."""
+        outputs = {o.name: [list(o.dims), list(self.shape(o.dims))] for o in self.outputs}
         identity = [self.system, list(self.times), outputs, self.method.kernel]
+        if self.save.anything:
+            identity.append(kept.plain(self.save))
         digest = hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:8]
         middle = "" if self.n is None else f"-n{self.n}"
         return f"{self.method.name}{middle}-{digest}"
@@ -179,6 +198,7 @@ class Segment:
             kernel=self.method.kernel,
             times=self.times,
             n=self.n,
+            save=kept.digest(self.save),
         )
 
     def label(self, point: int) -> str:
@@ -206,17 +226,54 @@ class Segment:
     @property
     def bytes_per_point(self) -> int:
         """Size of a point's results, uncompressed, with status, time, key and seed."""
-        values = sum(int(np.prod(self.shape(o.dims))) for o in self.method.outputs)
+        values = sum(int(np.prod(self.shape(o.dims))) for o in self.outputs)
         return 8 * values + 1 + 8 + 32 + 8
+
+
+def feature_groups(study: Study) -> tuple[float, ...]:
+    """Coordinate of the groups of the feature's entries: xi where it is the same in all cells.
+
+    Else the groups are numbered by increasing xi, and the variable ``xi`` has the values.
+
+    Raises
+    ------
+    HdicaError
+        If the number of groups differs among cells: they would share no array.
+    """
+    system, swept = registry.system_class(study.system), study.axes()
+    base = [*study.fixed().values(), *((axis.path, axis.values[0]) for axis in swept)]
+    used = [axis for axis in swept if axis.path[0] == FEATURE]
+    found: dict[tuple[float, ...], tuple[Value, ...]] = {}
+    for values in itertools.product(*(axis.values for axis in used)):
+        chosen = [(axis.path, value) for axis, value in zip(used, values, strict=True)]
+        built = gr.build(system, gr.nested([*base, *chosen]), swept)
+        found.setdefault(tuple(canonical(v) for v in built.feature_groups()), values)
+    first, *others = found
+    for other in others:
+        if len(other) != len(first):
+            names = " and ".join(f"grid.{axis.key}" for axis in used)
+            raise HdicaError(
+                f"{names}: the prior has {len(first)} groups of entries at {_shown(found[first])} "
+                f"and {len(other)} at {_shown(found[other])} (save.x needs as many in every cell)"
+            )
+    return tuple(range(len(first))) if others else first
+
+
+def _shown(values: tuple[Value, ...]) -> str:
+    return ", ".join(shown(value) for value in values)
 
 
 def segments_of(study: Study) -> list[Segment]:
     """All segments of a study, by method in the study's order, then by n."""
     methods = registry.methods_of(study.system)
+    asked = study.save_spec()
+    groups: tuple[float, ...] = ()
     found = []
     for name, settings in study.methods.items():
+        save, seeds = kept.kept_by(methods[name], asked), settings.seed_values()
+        grouped = kept.has_groups(methods[name], save)
+        groups = groups or (feature_groups(study) if grouped else ())
         cells = make_cells(study, methods[name])
-        seeds = settings.seed_values()
-        for n in settings.n_values:
-            found.append(Segment(study.system, methods[name], n, seeds, study.times, cells))
+        what = (study.times, cells, save, groups if grouped else ())
+        found += [Segment(study.system, methods[name], n, seeds, *what) for n in settings.n_values]
     return found

@@ -1,142 +1,104 @@
-"""What a study says about its methods and about what its report shows."""
+"""What the report of a study shows: the settings of its analyses.
+
+Each analysis says which methods and swept parameters it names and what they must be, so that a
+study is checked before anything runs (:mod:`hdica.sweep.checks`).
+"""
 
 from __future__ import annotations
 
-import itertools
-from typing import Annotated, Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
-import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from hdica.errors import HdicaError
-from hdica.sweep.axes import Range, check_keys, number, parse_axis
+from hdica.sweep.axes import check_keys
 
-MAX_TIMES = 100_000
-"""Most output times of a study: the whole time axis of a block is one chunk."""
-
-
-def _whole(value: Any, field: str, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise HdicaError(f"{field} = {value!r} is not allowed (a whole number >= {least})")
-    if value > 2**53:
-        raise HdicaError(f"{field} = {value!r} is not allowed (a whole number <= 2**53)")
-    return int(value)
+Dims = tuple[str, ...]
 
 
-def _whole_list(given: Any, field: str, least: int) -> tuple[int, ...]:
-    if not isinstance(given, list | tuple | range):
-        given = [given]
-    if not given:
-        raise HdicaError(f"{field} is an empty list (at least one whole number is needed)")
-    values: set[int] = set()
-    for entry in given:
-        value = _whole(entry, field, least)
-        if value in values:
-            raise HdicaError(f"{field}: value {value} appears twice (each value only once)")
-        values.add(value)
-    return tuple(sorted(values))
+@dataclass(frozen=True)
+class Named:
+    """A method that an analysis names, and what it must be.
 
-
-def _parse_n(given: Any) -> tuple[int, ...]:
-    return _whole_list(given, "n", 3)
-
-
-def _parse_seeds(given: Any) -> int | tuple[int, ...]:
-    if isinstance(given, list | tuple | range):
-        values = _whole_list(given, "seeds", 0)
-        return len(values) if values == tuple(range(len(values))) else values
-    return _whole(given, "seeds", 1)
-
-
-class MethodSettings(BaseModel):
-    """Where a method is computed; a method without randomness takes neither key."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    n: Annotated[tuple[int, ...], BeforeValidator(_parse_n)] | None = Field(
-        default=None, description="dimensions of the data, each a whole number >= 3"
-    )
-    seeds: Annotated[int | tuple[int, ...], BeforeValidator(_parse_seeds)] | None = Field(
-        default=None, description="16 means 0 to 15; or a list of whole numbers >= 0"
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _keys(cls, given: Any) -> Any:
-        if given is None:
-            return {}
-        return given if isinstance(given, cls) else check_keys(given, list(cls.model_fields))
-
-    @property
-    def n_values(self) -> tuple[int | None, ...]:
-        """Dimensions, or ``(None,)`` for a method without."""
-        return (None,) if self.n is None else self.n
-
-    @property
-    def seed_count(self) -> int:
-        """Number of seeds; 1 for a method without."""
-        if self.seeds is None:
-            return 1
-        return self.seeds if isinstance(self.seeds, int) else len(self.seeds)
-
-    def seed_values(self) -> tuple[int, ...]:
-        """All seeds; empty for a method without."""
-        if self.seeds is None:
-            return ()
-        return tuple(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
-
-
-def parse_times(given: Any) -> tuple[float, ...]:
-    """Output times: canonical, not negative, increasing.
-
-    Raises
-    ------
-    HdicaError
-        If a time is negative or not after the one before.
+    Parameters
+    ----------
+    key
+        Key of the analysis that names it.
+    method
+        The method.
+    stochastic
+        Whether it must have seeds; None if either will do.
+    variable
+        Output that it must have, empty if any will do.
+    dims
+        Dimensions that this output may have beyond the grid, ``n`` and ``seed``.
     """
-    axis = parse_axis(given, "times")
-    count = axis.size if isinstance(axis, Range) else len(axis)
-    if count > MAX_TIMES:
-        raise HdicaError(f"times has {count} values (at most {MAX_TIMES} are allowed)")
-    values = axis.values() if isinstance(axis, Range) else axis
-    times = tuple(number(v, "times") for v in values)
-    if times[0] < 0:
-        raise HdicaError(f"times = {times[0]:g} is not allowed (a time is >= 0)")
-    for before, after in itertools.pairwise(times):
-        if after <= before:
-            raise HdicaError(f"times: {after:g} comes after {before:g} (times must increase)")
-    return times
 
-
-Times = Annotated[tuple[float, ...], BeforeValidator(parse_times)]
+    key: str
+    method: str
+    stochastic: bool | None
+    variable: str = ""
+    dims: tuple[Dims, ...] = ()
 
 
 def _names(given: Any) -> Any:
     return (given,) if isinstance(given, str) else given
 
 
+Methods = Annotated[tuple[str, ...], BeforeValidator(_names)]
+Level = Annotated[float, Field(gt=0, lt=1, description="level of the verdict")]
+Band = Annotated[float, Field(gt=0, description="standard deviations that are drawn")]
+TIME, FIXED_POINT, TRANSITION = ("time",), ("fixed_point",), ("transition",)
+BY_X, BY_EDGE = ("snapshot", "feature", "x"), ("snapshot", "feature", "edge")
+BY_THRESHOLD = ("snapshot", "threshold")
+
+
 class _Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    swept_keys: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="before")
     @classmethod
     def _keys(cls, given: Any) -> Any:
         return given if isinstance(given, cls) else check_keys(given, list(cls.model_fields))
 
+    def swept(self) -> Iterator[tuple[str, str]]:
+        """Every swept parameter named here, as pairs of key and dimension."""
+        for key in self.swept_keys:
+            if getattr(self, key) is not None:
+                yield key, getattr(self, key)
+
+    def _each(
+        self, key: str, stochastic: bool | None, variable: str = "", *dims: Dims
+    ) -> list[Named]:
+        """What each method of one key must be."""
+        given = getattr(self, key)
+        methods = () if given is None else (given,) if isinstance(given, str) else given
+        return [Named(key, method, stochastic, variable, dims) for method in methods]
+
 
 class Convergence(_Settings):
     """Simulation against limit as n grows."""
 
-    simulation: Annotated[tuple[str, ...], BeforeValidator(_names)] = Field(
-        min_length=1, description="stochastic methods to compare"
-    )
+    simulation: Methods = Field(min_length=1, description="stochastic methods to compare")
     limit: str = Field(description="method that gives the limit")
     variable: str = Field(default="Q", description="output that both methods have")
-    level: float = Field(default=0.01, gt=0, lt=1, description="level of the verdict")
+    level: Level = 0.01
+    band: Band = 1.0
+
+    def named(self) -> list[Named]:
+        """Methods named here."""
+        simulation = self._each("simulation", True, self.variable, TIME)
+        return simulation + self._each("limit", False, self.variable, TIME)
 
 
 class Phase(_Settings):
     """Where learning stops, over two swept parameters."""
+
+    swept_keys: ClassVar[tuple[str, ...]] = ("x", "y")
 
     simulation: str = Field(description="stochastic method")
     x: str = Field(description="swept parameter on the horizontal axis")
@@ -145,12 +107,143 @@ class Phase(_Settings):
     limit: str | None = Field(default=None, description="method that gives the limit")
     success: float = Field(default=0.5, gt=0, description="threshold on |variable| at the end")
 
+    def named(self) -> list[Named]:
+        """Methods named here."""
+        simulation = self._each("simulation", True, self.variable, TIME)
+        return simulation + self._each("limit", False, self.variable, TIME)
+
 
 class Flow(_Settings):
     """Drift of the limit and its fixed points."""
 
     method: str = Field(default="drift", description="method that gives the drift")
     fixed_points: str | None = Field(default=None, description="method that gives fixed points")
+
+    def named(self) -> list[Named]:
+        """Methods named here."""
+        return self._each("method", False) + self._each("fixed_points", False)
+
+
+class Distances(_Settings):
+    """Distance between the empirical density of the estimate and its limit as n grows."""
+
+    simulation: Methods = Field(min_length=1, description="stochastic methods that keep densities")
+    limit: str = Field(default="pde", description="method that gives the limiting density")
+    level: Level = 0.01
+
+    def named(self) -> list[Named]:
+        """Methods named here."""
+        simulation = self._each("simulation", True, "cdf", BY_EDGE)
+        return simulation + self._each("limit", False, "cdf", BY_EDGE)
+
+
+class Densities(_Settings):
+    """Densities of the estimate given the feature, at the snapshots."""
+
+    simulation: str | None = Field(default=None, description="stochastic method, if any")
+    limit: str = Field(default="pde", description="method that gives the limiting density")
+
+    def named(self) -> list[Named]:
+        """Methods named here."""
+        simulation = self._each("simulation", True, "density", BY_X)
+        return simulation + self._each("limit", False, "density", BY_X)
+
+
+class Support(_Settings):
+    """Recovery of the feature's support by thresholding the estimate."""
+
+    simulation: Methods | None = Field(default=None, description="stochastic methods, if any")
+    limit: str = Field(default="pde", description="method that gives the limiting rates")
+    level: Level = 0.01
+
+    def named(self) -> list[Named]:
+        """Methods named here."""
+        simulation = self._each("simulation", True, "tpr", BY_THRESHOLD)
+        return simulation + self._each("limit", False, "tpr", BY_THRESHOLD)
+
+
+class Potential(_Settings):
+    """The effective potential of one entry, at the snapshots."""
+
+    limit: str = Field(default="pde", description="method that gives the potential")
+
+    def named(self) -> list[Named]:
+        """Methods named here."""
+        return self._each("limit", False, "potential", BY_X)
+
+
+class Steady(_Settings):
+    """Steady states of the limit and of simulations over one swept parameter."""
+
+    swept_keys: ClassVar[tuple[str, ...]] = ("x", "series")
+
+    x: str = Field(description="swept parameter on the horizontal axis")
+    limits: Methods = Field(default=(), description="methods that give steady states")
+    branches: str | None = Field(default=None, description="method that gives whole branches")
+    critical: str | None = Field(default=None, description="method that gives transitions")
+    simulation: Methods = Field(default=(), description="stochastic methods, at the last time")
+    variable: str = Field(default="Q", description="output that all methods have")
+    series: str | None = Field(
+        default=None, description="swept parameter that separates the simulation's series"
+    )
+
+    @model_validator(mode="after")
+    def _something(self) -> Steady:
+        if not (self.limits or self.branches or self.simulation):
+            raise HdicaError("it needs limits, branches or simulation (something to draw)")
+        if self.series == self.x:
+            raise HdicaError(f"series = {self.series!r} is not allowed (it is x already)")
+        return self
+
+    def named(self) -> list[Named]:
+        """Methods named here."""
+        return [
+            *self._each("limits", False, self.variable, FIXED_POINT, TIME),
+            *self._each("branches", False, self.variable, ("branch_point",)),
+            *self._each("critical", False, "value", TRANSITION),
+            *self._each("simulation", True, self.variable, TIME),
+        ]
+
+
+class Transition(_Settings):
+    """Where steady states appear or vanish, over one swept parameter."""
+
+    swept_keys: ClassVar[tuple[str, ...]] = ("x",)
+
+    x: str = Field(description="swept parameter on the horizontal axis")
+    critical: str = Field(default="critical", description="method that gives transitions")
+
+    def named(self) -> list[Named]:
+        """Methods named here."""
+        return self._each("critical", False, "value", TRANSITION)
+
+
+class Compare(_Settings):
+    """Trajectories of several methods in one panel: simulations with bands, limits as lines."""
+
+    curves: Methods = Field(min_length=1, description="methods, stochastic or not")
+    variable: str = Field(default="Q", description="output that all of them have")
+    band: Band = 1.0
+    steady: str | None = Field(default=None, description="method that gives steady states")
+
+    def named(self) -> list[Named]:
+        """Methods named here."""
+        curves = self._each("curves", None, self.variable, TIME, FIXED_POINT)
+        return curves + self._each("steady", False, self.variable, FIXED_POINT)
+
+
+Analyses = (
+    Convergence
+    | Phase
+    | Flow
+    | Distances
+    | Densities
+    | Support
+    | Potential
+    | Steady
+    | Transition
+    | Compare
+)
 
 
 class Analysis(_Settings):
@@ -159,28 +252,17 @@ class Analysis(_Settings):
     convergence: Convergence | None = None
     phase: Phase | None = None
     flow: Flow | None = None
+    distances: Distances | None = None
+    densities: Densities | None = None
+    support: Support | None = None
+    potential: Potential | None = None
+    steady: Steady | None = None
+    transition: Transition | None = None
+    compare: Compare | None = None
 
-    def methods(self) -> list[tuple[str, str]]:
-        """Every method named here, as pairs of where and which."""
-        named: list[tuple[str, str | None]] = []
-        if self.convergence:
-            named += [("analysis.convergence.simulation", s) for s in self.convergence.simulation]
-            named.append(("analysis.convergence.limit", self.convergence.limit))
-        if self.phase:
-            named.append(("analysis.phase.simulation", self.phase.simulation))
-            named.append(("analysis.phase.limit", self.phase.limit))
-        if self.flow:
-            named.append(("analysis.flow.method", self.flow.method))
-            named.append(("analysis.flow.fixed_points", self.flow.fixed_points))
-        return [(where, name) for where, name in named if name is not None]
-
-    def variables(self) -> list[tuple[str, str, list[str]]]:
-        """Every variable named here: where, which, and the methods that must have it."""
-        found = []
-        if self.convergence:
-            names = [*self.convergence.simulation, self.convergence.limit]
-            found.append(("analysis.convergence.variable", self.convergence.variable, names))
-        if self.phase:
-            names = [name for name in (self.phase.simulation, self.phase.limit) if name]
-            found.append(("analysis.phase.variable", self.phase.variable, names))
-        return found
+    def asked(self) -> Iterator[tuple[str, Analyses]]:
+        """Every analysis that is asked for, as pairs of where and what."""
+        for name in type(self).model_fields:
+            settings: Analyses | None = getattr(self, name)
+            if settings is not None:
+                yield f"analysis.{name}", settings

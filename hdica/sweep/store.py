@@ -23,6 +23,7 @@ import zarr
 from numpy.typing import NDArray
 from zarr.codecs import ZstdCodec
 
+from hdica.sweep.kept import plain
 from hdica.sweep.keys import Keys
 from hdica.sweep.paths import DamageError
 
@@ -61,7 +62,7 @@ class Working:
     group
         The group; its arrays are opened when they are needed.
     attrs
-        Its attributes: system, method, n, times, kernel, block, outputs.
+        Its attributes: system, method, n, times, kernel, block, outputs, save.
     """
 
     path: Path
@@ -204,7 +205,7 @@ def create(path: Path, segment: Segment, block: int) -> None:
     _array(group, "key", planned, "u1", 0, {"byte": 32})
     _array(group, "parameters", planned, str, "", {})
     _array(group, "seed", planned, "i8", -1, {})
-    for output in method.outputs:
+    for output in segment.outputs:
         dims = dict(zip(output.dims, segment.shape(output.dims), strict=True))
         _array(group, output.name, block, "f8", float("nan"), dims)
     _array(group, "status", block, "u1", PENDING, {})
@@ -219,7 +220,8 @@ def create(path: Path, segment: Segment, block: int) -> None:
             "times": list(segment.times),
             "kernel": method.kernel,
             "block": block,
-            "outputs": [output.name for output in method.outputs],
+            "outputs": [output.name for output in segment.outputs],
+            "save": plain(segment.save),
         }
     )
     partial.replace(path)

@@ -10,14 +10,14 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from hdica.errors import HdicaError, from_validation
+from hdica.ingredients.save import NOTHING, Save
 from hdica.sweep import axes as ax
+from hdica.sweep import checks, kept
 from hdica.sweep import grid as gr
 from hdica.sweep.keys import canonical_json
-from hdica.sweep.settings import Analysis, MethodSettings, Times, parse_times
+from hdica.sweep.points import MethodSettings, Times
+from hdica.sweep.settings import Analysis
 from hdica.systems import registry
-
-MAX_CHECKED = 2000
-"""Values of one axis that are tried before anything runs; a longer axis is thinned."""
 
 
 def _parse_parameters(given: Any) -> Any:
@@ -56,6 +56,9 @@ class Study(BaseModel):
     methods: Annotated[dict[str, MethodSettings], BeforeValidator(_parse_methods)] = Field(
         description="how each point is computed"
     )
+    save: kept.Saved | None = Field(
+        default=None, description="what points keep beyond their order parameters"
+    )
     analysis: Analysis = Field(default_factory=Analysis, description="what the report shows")
     max_points: int = Field(default=10_000_000, ge=1, description="refuse a study above this size")
 
@@ -66,10 +69,11 @@ class Study(BaseModel):
 
     @model_validator(mode="after")
     def _whole(self) -> Study:
-        _check_methods(self)
+        checks.check_methods(self)
         _check_size(self)
-        _check_systems(self)
-        _check_analysis(self)
+        checks.check_systems(self)
+        checks.check_save(self)
+        checks.check_analysis(self)
         return self
 
     def axes(self) -> tuple[gr.Axis, ...]:
@@ -92,9 +96,14 @@ class Study(BaseModel):
             for key, value in self.parameters.items()
         }
 
+    def save_spec(self) -> Save:
+        """What points keep beyond their order parameters, as methods take it."""
+        return NOTHING if self.save is None else self.save.spec()
+
     def content(self) -> dict[str, Any]:
         """Everything that the numbers depend on, grids expanded."""
         methods = registry.methods_of(self.system)
+        saved = kept.plain(self.save_spec())
         return {
             "system": self.system,
             "parameters": self.parameters,
@@ -102,6 +111,7 @@ class Study(BaseModel):
             "times": self.times,
             "methods": {k: m.model_dump(mode="json") for k, m in self.methods.items()},
             "kernels": {k: methods[k].kernel for k in self.methods},
+            **({"save": saved} if saved else {}),
         }
 
     def content_hash(self) -> str:
@@ -134,89 +144,6 @@ def _check_size(study: Study) -> None:
         raise HdicaError(
             f"the grid has {count} points (max_points = {study.max_points} are allowed)"
         )
-
-
-def _check_methods(study: Study) -> None:
-    known = registry.methods_of(study.system)
-    for name, settings in study.methods.items():
-        if name not in known:
-            hint = ax.suggestion(name, list(known))
-            raise HdicaError(f"methods.{name} is not a method of {study.system} ({hint})")
-        for key in ("n", "seeds"):
-            given = getattr(settings, key) is not None
-            if known[name].stochastic and not given:
-                raise HdicaError(f"methods.{name}.{key} is missing (a stochastic method needs it)")
-            if given and not known[name].stochastic:
-                raise HdicaError(
-                    f"methods.{name}.{key} is not allowed ({name} has no n and no seeds)"
-                )
-        largest = settings.n[-1] * study.times[-1] if settings.n else 0
-        if largest > 2**53:
-            raise HdicaError(
-                f"methods.{name}.n = {settings.n_values[-1]} is not allowed with times up to "
-                f"{study.times[-1]:g} (n * time <= 2**53)"
-            )
-
-
-def _check_systems(study: Study) -> None:
-    """Try each value of each axis alone, on top of the first value of the others."""
-    system = registry.system_class(study.system)
-    axes, fixed = study.axes(), study.fixed()
-    _check_names(study, axes)
-    gr.check_conflicts(fixed, axes)
-    base = list(fixed.values())
-    first = [(axis.path, axis.values[0]) for axis in axes]
-    _refusals(study, gr.build(system, gr.nested([*base, *first]), axes))
-    for position, axis in enumerate(axes):
-        step = -(-axis.size // MAX_CHECKED)
-        for value in {*axis.values[1::step], axis.values[-1]}:
-            chosen = [*first[:position], (axis.path, value), *first[position + 1 :]]
-            built = gr.build(system, gr.nested([*base, *chosen]), blame=f"grid.{axis.key}")
-            _refusals(study, built)
-
-
-def _check_names(study: Study, axes: tuple[gr.Axis, ...]) -> None:
-    """Refuse a swept parameter whose dimension would be mistaken for something else."""
-    taken = {"n", "seed", "time", "step", "point", "status", "cpu_seconds", "reason"}
-    for name in study.methods:
-        for output in registry.methods_of(study.system)[name].outputs:
-            taken |= {output.name, *output.dims}
-    for axis in axes:
-        if axis.dim in taken:
-            raise HdicaError(f"grid.{axis.key} is not allowed (datasets use the name {axis.dim!r})")
-        taken.add(axis.dim)
-
-
-def _refusals(study: Study, system: Any) -> None:
-    known = registry.methods_of(study.system)
-    for name in study.methods:
-        why = known[name].refuses(system)
-        if why:
-            raise HdicaError(f"methods.{name} does not apply: {why}")
-
-
-def _check_analysis(study: Study) -> None:
-    for where, name in study.analysis.methods():
-        if name not in study.methods:
-            hint = ax.suggestion(name, list(study.methods))
-            raise HdicaError(f"{where} = {name!r} is not a method of this study ({hint})")
-        method = registry.methods_of(study.system)[name]
-        if method.stochastic != where.endswith(".simulation"):
-            kind = "a stochastic method" if where.endswith(".simulation") else "one without seeds"
-            raise HdicaError(f"{where} = {name!r} is not allowed ({kind} is needed)")
-    for where, variable, names in study.analysis.variables():
-        for name in names:
-            outputs = [o.name for o in registry.methods_of(study.system)[name].outputs]
-            if variable not in outputs:
-                hint = ax.suggestion(variable, outputs)
-                raise HdicaError(f"{where} = {variable!r} is no output of {name} ({hint})")
-    if study.analysis.phase:
-        dims = [key.replace(".", "_") for key in study.grid]
-        for side in ("x", "y"):
-            dim = getattr(study.analysis.phase, side)
-            if dim not in dims:
-                hint = ax.suggestion(dim, dims)
-                raise HdicaError(f"analysis.phase.{side} = {dim!r} is not swept ({hint})")
 
 
 def study_from(content: Any) -> Study:
@@ -282,6 +209,3 @@ def load_study(path: str | Path) -> Study:
             f"(it must equal the file's name, {path.stem!r})"
         )
     return study_from(content)
-
-
-__all__ = ["Study", "load_study", "parse_times", "point_count", "read_yaml", "study_from"]

@@ -42,16 +42,19 @@ def plan_table(plan: Plan, workers: int) -> None:
     """Print what a study asks for."""
     table = Table(box=box.SIMPLE_HEAD, title=f"{plan.study}: {plan.points} points")
     table.add_column("method")
-    for name in ("n", "points", "pending", "cost", "size", "blocks"):
+    for name in ("n", "points", "pending", "cost", "a point", "size", "blocks"):
         table.add_column(name, justify="right")
     for s in plan.segments:
-        counts = (str(s.points), str(s.pending), duration(s.seconds), megabytes(s.bytes))
-        table.add_row(s.method, _n(s.n), *counts, str(s.blocks))
+        counts = (str(s.points), str(s.pending), duration(s.seconds))
+        sizes = (megabytes(s.bytes_per_point), megabytes(s.bytes))
+        table.add_row(s.method, _n(s.n), *counts, *sizes, str(s.blocks))
     table.add_section()
-    total = (str(plan.points), str(plan.pending), duration(plan.seconds), megabytes(plan.bytes))
+    total = (str(plan.points), str(plan.pending), duration(plan.seconds), "", megabytes(plan.bytes))
     table.add_row("all", "", *total, str(plan.blocks))
     shown = console()
     shown.print(table)
+    if plan.keeps:
+        shown.print(f"keeps {plan.keeps}", highlight=False)
     shown.print(
         f"{plan.pending} points to compute, about {duration(plan.seconds)} on one core, "
         f"{duration(plan.seconds / workers)} with {workers} worker{'s' if workers > 1 else ''}; "

@@ -1,8 +1,9 @@
-"""Points of a system as labelled data: simulate, limit, fixed_points, critical."""
+"""Points of a system as labelled data: simulate and limit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,32 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
-from hdica.ingredients.save import NOTHING
-from hdica.systems.method import Method
-from hdica.systems.registry import methods_of
+from hdica.ingredients.save import Save
+from hdica.systems.density_methods import path_of, pde_values, regular_grid
+from hdica.systems.method import Method, PointResult
+from hdica.systems.registry import mean_field_of, methods_of
 
 Array = NDArray[np.float64]
-_TIME = {"long_name": "time t = k/n", "units": "samples per dimension"}
+MANY_TIMES = 50
+"""More output times than this, and only the last density is kept unless snapshots are asked for."""
+_ABOUT: dict[str, dict[str, str]] = {
+    "time": {"long_name": "time t = k/n", "units": "samples per dimension"},
+    "snapshot": {"long_name": "time of the snapshot", "units": "samples per dimension"},
+    "feature": {"long_name": "value of xi in the group"},
+    "x": {"long_name": "entry of the estimate"},
+    "edge": {"long_name": "edge of the bins around x"},
+    "threshold": {"long_name": "threshold on abs(x)"},
+}
 
 
-def _method(system: Any, name: str, kind: str, candidates: Sequence[str]) -> Method:
-    """The named method, or for ``"auto"`` the first candidate that applies."""
+def choose(system: Any, name: str, kind: str, candidates: Sequence[str]) -> Method:
+    """The named method, or for ``"auto"`` the first candidate that applies.
+
+    Raises
+    ------
+    HdicaError
+        If the method is not known or does not apply to this system.
+    """
     methods = methods_of(type(system).__name__)
     allowed = [c for c in candidates if c in methods]
     if name == "auto":
@@ -50,27 +67,76 @@ def check_times(times: Iterable[float]) -> Array:
     return values
 
 
-def _dataset(
-    method: Method, times: Array, results: list[dict[str, Array]], lead: str
+def _increasing(values: Iterable[float] | None, name: str) -> tuple[float, ...]:
+    found = np.atleast_1d(np.asarray(list(() if values is None else values), dtype=float))
+    if found.size and (not np.all(np.isfinite(found)) or np.any(np.diff(found) <= 0)):
+        raise HdicaError(f"{name} = {found.tolist()} is not allowed (finite and increasing)")
+    return tuple(found.tolist())
+
+
+def _saved(
+    method: Method,
+    system: Any,
+    times: Array,
+    snapshots: Iterable[float] | None,
+    x: Iterable[float] | None,
+    thresholds: Iterable[float] | None,
+    functionals: Mapping[str, str] | None,
+) -> Save:
+    """What to keep, checked against the times and the method."""
+    from hdica.ingredients.functionals import parse_functional
+
+    points, theta = _increasing(x, "x"), _increasing(thresholds, "thresholds")
+    asked = snapshots is not None or points or theta or functionals
+    if asked and not method.keeps:
+        raise HdicaError(
+            f"method {method.name!r} keeps no densities (use method 'pde' or 'vector')"
+        )
+    if len(points) == 1:
+        raise HdicaError(f"x = {list(points)} is not allowed (at least two points)")
+    if theta and theta[0] < 0:
+        raise HdicaError(f"thresholds = {list(theta)} is not allowed (all >= 0)")
+    kept = _increasing(snapshots, "snapshots")
+    if snapshots is None and (points or theta):
+        kept = tuple(times.tolist())
+    for one in kept:
+        if not np.any(np.isclose(times, one, rtol=1e-12, atol=1e-12)):
+            raise HdicaError(f"snapshots: {one:g} is not one of the times {times.tolist()}")
+    for text in (functionals or {}).values():
+        parse_functional(text)
+    return Save(kept, points, theta, dict(functionals or {}))
+
+
+def dataset(
+    method: Method,
+    times: Array,
+    save: Save,
+    feature: Array,
+    results: list[PointResult],
+    lead: str,
 ) -> xr.Dataset:
-    coords: dict[str, Any] = dict(method.coords(times))
-    if "time" in coords:
-        coords["time"] = ("time", coords["time"], _TIME)
+    """Labelled results of one point, or of several along ``lead``."""
+    coords = {
+        dim: (dim, values, _ABOUT.get(dim, {}))
+        for dim, values in method.coords_of(times, save, feature).items()
+    }
     lead_dims = (lead,) if lead else ()
+    values = [r.values for r in results]
     data = {
         o.name: (
             (*lead_dims, *o.dims),
-            np.stack([r[o.name] for r in results]) if lead else results[0][o.name],
+            np.stack([v[o.name] for v in values]) if lead else values[0][o.name],
             {"long_name": o.long_name, "units": o.units},
         )
-        for o in method.outputs
+        for o in method.outputs_of(save)
     }
     attrs = {"method": method.name, "accuracy": method.accuracy, "equations": method.equations}
     return xr.Dataset(data, coords, {**attrs, "kernel_version": method.kernel})
 
 
-def _described(dataset: xr.Dataset, system: Any) -> xr.Dataset:
-    return dataset.assign_attrs(system=type(system).__name__, parameters=system.model_dump_json())
+def described(found: xr.Dataset, system: Any) -> xr.Dataset:
+    """The same with the system and its parameters in the attributes."""
+    return found.assign_attrs(system=type(system).__name__, parameters=system.model_dump_json())
 
 
 def simulate(
@@ -80,45 +146,64 @@ def simulate(
     times: Iterable[float],
     seeds: Iterable[int] = (0,),
     method: str = "auto",
+    snapshots: Iterable[float] | None = None,
+    x: Iterable[float] | None = None,
+    thresholds: Iterable[float] | None = None,
+    functionals: Mapping[str, str] | None = None,
 ) -> xr.Dataset:
     """Run a rule at finite dimension.
 
     Parameters
     ----------
     system
-        The problem, for example :class:`hdica.OnlineICA`.
+        The problem, for example :class:`hdica.OnlineICA` or :class:`hdica.SparsePCA`.
     n
-        Dimension, at least 3.
+        Dimension, at least 3 (the number of particles for method ``"particles"``).
     times
         Times t = k/n to record, increasing; step floor(t n).
     seeds
         One independent trial each; a trial depends on the system, n and its seed alone.
     method
         ``"vector"`` (all coordinates), ``"chain"`` (exact in law at a cost per step that does
-        not depend on n) or ``"auto"``: the chain where it is exact, else the vector.
+        not depend on n), ``"particles"`` (McKean-Vlasov, approximate), ``"sample_pca"`` (the
+        leading sample eigenvector) or ``"auto"``: the chain where it is exact and nothing
+        beyond Q and R is asked for, else the vector.
+    snapshots, x
+        Times, among ``times``, and points at which the histogram of the entries given the
+        feature is kept: ``density(snapshot, feature, x)`` and ``cdf(snapshot, feature, edge)``.
+    thresholds
+        Thresholds on abs(x) for the recovery of the support of the feature: ``tpr``, ``fpr``
+        and ``misclassified`` over ``(snapshot, threshold)``.
+    functionals
+        Name and formula in ``x`` and ``xi`` of means over the entries, kept at every time.
 
     Returns
     -------
     xarray.Dataset
-        ``Q(seed, time)``, ``R(seed, time)``, and per seed ``status`` (1 done, 2 diverged) and
-        ``reason``; values after a divergence are NaN.
+        ``Q(seed, time)``, ``R(seed, time)``, what was asked for, and per seed ``status``
+        (1 done, 2 diverged) and ``reason``; values after a divergence are NaN. From the vector
+        also ``largest``, the share of |x|^2 on the largest entry.
 
     Raises
     ------
     HdicaError
         If an argument is not allowed or the method is not exact for this system.
     """
-    chosen = _method(system, method, "simulate", ("chain", "vector"))
+    plain = snapshots is None and x is None and thresholds is None and functionals is None
+    first = ("chain", "vector") if plain else ("vector",)
+    others = ("chain", "vector", "particles", "sample_pca")
+    chosen = choose(system, method, "simulate", first if method == "auto" else others)
     if isinstance(n, bool) or int(n) != n or n < 3:
         raise HdicaError(f"n = {n!r} is not allowed (a whole number >= 3)")
     grid, trials = check_times(times), [int(s) for s in seeds]
     if not trials or min(trials) < 0 or len(set(trials)) < len(trials):
         raise HdicaError(f"seeds = {trials} is not allowed (at least one, >= 0, all different)")
-    results = [chosen.run(system, grid, int(n), seed, NOTHING) for seed in trials]
-    dataset = _dataset(chosen, grid, [r.values for r in results], "seed")
+    save = _saved(chosen, system, grid, snapshots, x, thresholds, functionals)
+    results = [chosen.run(system, grid, int(n), seed, save) for seed in trials]
+    found = dataset(chosen, grid, save, np.array(system.feature_groups()), results, "seed")
     flags = {"flag_values": [1, 2], "flag_meanings": "done diverged", "long_name": "status"}
     status = np.array([2 if r.diverged else 1 for r in results], dtype=np.uint8)
-    dataset = dataset.assign_coords(
+    found = found.assign_coords(
         seed=("seed", trials, {"long_name": "seed of the trial"}),
         n=((), int(n), {"long_name": "dimension n"}),
         step=("time", steps_of(grid, int(n)), {"long_name": "step k = floor(t n)"}),
@@ -126,10 +211,19 @@ def simulate(
         status=("seed", status, flags),
         reason=("seed", np.array([r.diverged for r in results], dtype=object)),
     )
-    return _described(dataset, system)
+    return described(found, system)
 
 
-def limit(system: Any, *, times: Iterable[float], method: str = "auto") -> xr.Dataset:
+def limit(
+    system: Any,
+    *,
+    times: Iterable[float],
+    method: str = "auto",
+    snapshots: Iterable[float] | None = None,
+    x: Iterable[float] | None = None,
+    thresholds: Iterable[float] | None = None,
+    functionals: Mapping[str, str] | None = None,
+) -> xr.Dataset:
     """The limit n -> infinity.
 
     Parameters
@@ -139,75 +233,77 @@ def limit(system: Any, *, times: Iterable[float], method: str = "auto") -> xr.Da
     times
         Times t, increasing.
     method
-        ``"ode"`` where the overlap closes the limit, or ``"auto"``.
+        ``"ode"`` where the overlap closes the limit, ``"pde"`` for the density of the estimate
+        and any regularizer, or ``"auto"``: the first of them that gives what is asked for.
+        ``"sample_pca_limit"`` is the batch baseline of sparse PCA.
+    snapshots
+        Times, among ``times``, at which the PDE's density is kept; by default all of them, or
+        the last alone if there are more than 50.
+    x
+        Points of the density; by default a regular grid over where it matters.
+    thresholds, functionals
+        As in :func:`simulate`.
 
     Returns
     -------
     xarray.Dataset
-        ``Q(time)``, ``R(time)``, ``Q_error(time)`` (the solver's own error), ``Q_sd(time)``
-        (limit of sqrt(n) sd(Q)) and ``Q_control(time)`` (the drift wrong by 2 %).
+        ``Q(time)``, ``R(time)``, ``Q_error(time)`` (the solver's own error) and
+        ``Q_control(time)`` (the limit wrong by 2 %). From the ODE also ``Q_sd(time)`` (limit of
+        sqrt(n) sd(Q)); from the PDE ``density(snapshot, feature, x)``,
+        ``cdf(snapshot, feature, edge)``, ``potential(snapshot, feature, x)``, ``curvature(time)``
+        (d_t = 2h), ``pull(time)``, ``convex(time)`` and ``residual(time)``. Attribute ``note``
+        says so where the estimate condenses instead of converging.
 
     Raises
     ------
     HdicaError
         If the limit does not exist or no method covers this system.
     """
-    chosen = _method(system, method, "limit", ("ode",))
+    plain = snapshots is None and x is None and thresholds is None and functionals is None
+    first = ("ode", "pde") if plain else ("pde",)
+    others = ("ode", "pde", "sample_pca_limit")
+    chosen = choose(system, method, "limit", first if method == "auto" else others)
     grid = check_times(times)
-    return _described(
-        _dataset(chosen, grid, [chosen.run(system, grid, None, None, NOTHING).values], ""), system
-    )
+    if chosen.name == "pde":
+        return _density_limit(chosen, system, grid, snapshots, x, thresholds, functionals)
+    save = _saved(chosen, system, grid, snapshots, x, thresholds, functionals)
+    result = chosen.run(system, grid, None, None, save)
+    return described(dataset(chosen, grid, save, np.empty(0), [result], ""), system)
 
 
-def fixed_points(system: Any) -> xr.Dataset:
-    """All steady states of the limit, on every branch.
+def _density_limit(
+    method: Method,
+    system: Any,
+    times: Array,
+    snapshots: Iterable[float] | None,
+    x: Iterable[float] | None,
+    thresholds: Iterable[float] | None,
+    functionals: Mapping[str, str] | None,
+) -> xr.Dataset:
+    """The PDE's limit; the points of its densities are known only once it is solved."""
+    field_of = mean_field_of(type(system).__name__)
+    if snapshots is None:
+        snapshots = times if times.size <= MANY_TIMES else times[-1:]
+    kept = tuple(float(t) for t in snapshots)
+    save = _saved(method, system, times, kept, x, thresholds, functionals)
+    path = path_of(field_of, system, times, save)
+    if x is None and kept:
+        save = replace(save, x=tuple(regular_grid(path).tolist()))
+    result = pde_values(field_of, system, times, save, path)
+    feature = np.array(system.feature_groups())
+    found = dataset(method, times, save, feature, [result], "")
+    note = _note(result)
+    return described(found.assign_attrs(note=note) if note else found, system)
 
-    Returns
-    -------
-    xarray.Dataset
-        Over ``fixed_point``, by increasing overlap: ``Q``, ``R`` and ``stable`` (bool).
 
-    Raises
-    ------
-    HdicaError
-        If the step size is not constant or the overlap does not close the limit.
-    """
-    chosen = _method(system, "auto", "fixed_points", ("fixed_points",))
-    none = np.empty(0)
-    found = _dataset(chosen, none, [chosen.run(system, none, None, None, NOTHING).values], "")
-    found = found.isel(fixed_point=np.isfinite(found["Q"].values))
-    attrs = {"long_name": "whether small departures die out"}
-    found["stable"] = ("fixed_point", found["stable"].values.astype(bool), attrs)
-    return _described(found, system)
-
-
-def critical(system: Any, parameter: str = "tau") -> xr.Dataset:
-    """Transitions of the steady states as one parameter varies.
-
-    Parameters
-    ----------
-    system
-        The problem; its own value of the parameter does not matter.
-    parameter
-        ``"tau"``.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``transition``, largest value first: ``value`` (critical parameter), ``kind``
-        (``"fold"``: a stable and an unstable state merge and vanish), ``Q`` there, ``error`` of
-        the value. Mirror images Q and -Q are given once, with Q > 0.
-
-    Raises
-    ------
-    HdicaError
-        If the parameter is not one whose transitions are known.
-    """
-    if parameter != "tau":
-        raise HdicaError(f"critical: parameter = {parameter!r} is not known (allowed: tau)")
-    chosen = _method(system, "auto", "critical", ("critical",))
-    none = np.empty(0)
-    found = _dataset(chosen, none, [chosen.run(system, none, None, None, NOTHING).values], "")
-    found = found.isel(transition=np.isfinite(found["value"].values))
-    kinds = np.full(found.sizes["transition"], "fold", dtype=object)
-    return _described(found.assign(kind=("transition", kinds)), system)
+def _note(result: PointResult) -> str:
+    """What a reader of the numbers must know: the solver stopped, or the state condenses."""
+    if result.diverged:
+        return result.diverged
+    curvature = result.values.get("curvature")
+    if curvature is not None and curvature[-1] < 0:
+        return (
+            "at the last time h < 0: |x|^2 moves to ever larger entries, so the estimate is "
+            "not converging (it condenses if this lasts)"
+        )
+    return ""

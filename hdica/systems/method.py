@@ -81,7 +81,7 @@ class Method:
         Version of the numerical code behind the method; part of every point's key.
     keeps
         What the method can keep beyond ``outputs`` if a study asks for it: some of
-        ``"densities"``, ``"support"``, ``"functionals"`` and ``"potential"``.
+        ``"densities"``, ``"support"``, ``"functionals"``, ``"potential"`` and ``"controls"``.
     """
 
     name: str
@@ -141,6 +141,14 @@ SUPPORT = (
     Output("fpr", _BY_THRESHOLD, "false positive rate: share of xi = 0 with abs(x) above"),
     Output("misclassified", _BY_THRESHOLD, "share of entries on the wrong side of the threshold"),
 )
+CONTROL = "with the pull b towards the feature wrong by 2 % (negative control)"
+DENSITY_CONTROLS = (
+    Output("cdf_control", ("snapshot", "feature", "edge"), f"distribution function {CONTROL}"),
+)
+SUPPORT_CONTROLS = (
+    Output("tpr_control", _BY_THRESHOLD, f"true positive rate {CONTROL}"),
+    Output("fpr_control", _BY_THRESHOLD, f"false positive rate {CONTROL}"),
+)
 POTENTIAL = Output("potential", _BY_X, "effective potential E_t(x, xi) of one entry")
 
 
@@ -149,9 +157,11 @@ def _kept(save: Save) -> list[tuple[str, Output]]:
     kept: list[tuple[str, Output]] = []
     if save.snapshots and save.x:
         kept += [("densities", o) for o in DENSITIES]
+        kept += [("controls", o) for o in DENSITY_CONTROLS]
         kept.append(("potential", POTENTIAL))
     if save.snapshots and save.thresholds:
         kept += [("support", o) for o in SUPPORT]
+        kept += [("controls", o) for o in SUPPORT_CONTROLS]
     for name, formula in save.functionals.items():
         kept.append(("functionals", Output(name, ("time",), f"mean of {formula}")))
     return kept

@@ -12,21 +12,32 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from hdica.errors import HdicaError, from_validation
 from hdica.finite.rule import Rule
-from hdica.ingredients.formula import Formula, parse_formula
-from hdica.ingredients.priors import Prior, make_prior
-from hdica.ingredients.schedules import Schedule, make_schedule
-from hdica.ingredients.sources import Source, make_source
-from hdica.ingredients.starts import Start, make_start
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.sources import Source
 from hdica.limits.expectations import average, averages
+from hdica.limits.mean_field import MeanField
 from hdica.limits.overlap import Drift
 from hdica.limits.series import adaptive, interpolate, trimmed
+from hdica.systems.fields import (
+    ALIASES,
+    FormulaText,
+    PriorSpec,
+    SourceSpec,
+    StartSpec,
+    StepSize,
+    check_real,
+    formula,
+    prior,
+    schedule,
+    source,
+    start,
+)
 
 Array = NDArray[np.float64]
-Spec = str | dict[str, Any]
 
 
 class OnlineICA(BaseModel):
@@ -62,18 +73,15 @@ class OnlineICA(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    tau: float | str | dict[str, Any] = Field(description="step size tau > 0, or a schedule in t")
-    source: Spec = Field("uniform", description="law of the latent variable c")
-    nonlinearity: str = Field("x**3", description="f of the update, a formula in x")
-    regularizer: str = Field("0", description="phi of the update, a formula in x")
-    prior: Spec = Field("dense", description="law of the entries of the feature")
-    start: dict[str, Any] = Field({"overlap": 0.5}, description="law of the estimate at t = 0")
+    tau: StepSize = Field(description="step size tau > 0, or a schedule in t")
+    source: SourceSpec = Field("uniform", description="law of the latent variable c")
+    nonlinearity: FormulaText = Field("x**3", description="f of the update, a formula in x")
+    regularizer: FormulaText = Field("0", description="phi of the update, a formula in x")
+    prior: PriorSpec = Field("dense", description="law of the entries of the feature")
+    start: StartSpec = Field({"overlap": 0.5}, description="law of the estimate at t = 0")
     constants: dict[str, float] = Field({}, description="named numbers used in the formulas")
 
-    aliases: ClassVar[dict[str, tuple[str, ...]]] = {
-        "Q0": ("start", "overlap"),
-        "rho": ("prior", "sparse"),
-    }
+    aliases: ClassVar[dict[str, tuple[str, ...]]] = ALIASES
     formulas: ClassVar[dict[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}
 
     def __init__(self, **data: Any) -> None:
@@ -82,64 +90,18 @@ class OnlineICA(BaseModel):
         except ValidationError as exc:
             raise from_validation(exc, "OnlineICA", type(self).model_fields) from None
 
-    @field_validator("source", "prior", "start", mode="after")
-    @classmethod
-    def _known(cls, value: Any, info: Any) -> Any:
-        makers: dict[str, Any] = {"source": make_source, "prior": make_prior, "start": make_start}
-        makers[info.field_name](value)
-        return value
-
-    @field_validator("tau", mode="before")
-    @classmethod
-    def _no_bool(cls, value: Any) -> Any:
-        if isinstance(value, bool):
-            raise HdicaError(f"tau = {value} is not allowed (a step size is a finite number > 0)")
-        return value
-
-    @field_validator("regularizer", "nonlinearity", mode="before")
-    @classmethod
-    def _text(cls, value: Any) -> Any:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        return repr(value) if number else value
-
     @model_validator(mode="after")
     def _formulas(self) -> OnlineICA:
-        make_schedule(self.tau, self.constants)
+        schedule(self)
         for name in ("nonlinearity", "regularizer"):
-            bad = formula(self, name).undefined_at
-            if bad is not None:
-                raise HdicaError(
-                    f"{name} = {getattr(self, name)!r} is not allowed (it is no real number "
-                    f"at x = {bad:g}; allowed are functions of every real x)"
-                )
+            check_real(self, name)
         if formula(self, "nonlinearity").is_zero:
             raise HdicaError("nonlinearity = 0 is not allowed (nothing would be learned)")
         return self
 
-
-def formula(system: OnlineICA, name: str) -> Formula:
-    """The formula behind ``"nonlinearity"`` or ``"regularizer"``."""
-    return parse_formula(getattr(system, name), "x", system.constants)
-
-
-def schedule(system: OnlineICA) -> Schedule:
-    """Step size as a function of t = k/n."""
-    return make_schedule(system.tau, system.constants)
-
-
-def source(system: OnlineICA) -> Source:
-    """Law of the latent variable."""
-    return make_source(system.source)
-
-
-def prior(system: OnlineICA) -> Prior:
-    """Law of the entries of the feature."""
-    return make_prior(system.prior)
-
-
-def start(system: OnlineICA) -> Start:
-    """Law of the estimate at t = 0."""
-    return make_start(system.start)
+    def feature_groups(self) -> tuple[float, ...]:
+        """Value of xi in each group of entries whose densities are kept."""
+        return tuple(prior(self).group_values.tolist())
 
 
 def rule(system: OnlineICA) -> Rule:
@@ -183,6 +145,35 @@ def drift(system: OnlineICA) -> Drift:
     if refusal:
         raise HdicaError(refusal)
     return _drift(formula(system, "nonlinearity"), source(system))
+
+
+def mean_field(system: OnlineICA) -> MeanField:
+    """The limit (6)-(10) for any phi: b = -G(Q), g = Lambda(Q)/2, B = tau.
+
+    Gamma = x [Q G + tau R - Lambda/2] - xi G - tau phi(x) is (10), with the sign of G corrected.
+
+    Raises
+    ------
+    HdicaError
+        If an average over the source is infinite.
+    """
+    from hdica.limits.compiled import clenshaw
+
+    mean = averages(formula(system, "nonlinearity"), source(system))
+    gain, power = (np.ascontiguousarray(s.coef, dtype=float) for s in (mean.gain, mean.power))
+
+    def inside(q: float) -> float:
+        return min(1.0, max(-1.0, float(q)))
+
+    return MeanField(
+        prior=prior(system),
+        start=start(system),
+        schedule=schedule(system),
+        phi=formula(system, "regularizer"),
+        pull=lambda q, tau: -tau * clenshaw(gain, inside(q)),
+        diffusion=lambda q, tau: tau**2 * clenshaw(power, inside(q)) / 2,
+        strength=lambda tau: tau,
+    )
 
 
 @lru_cache(maxsize=64)

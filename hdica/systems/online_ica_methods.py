@@ -7,32 +7,23 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
 from hdica.finite.rule import chain_refusal, run_chain, run_vector
 from hdica.finite.streams import point_stream
 from hdica.ingredients.save import Save
 from hdica.limits.expectations import gain_at, power_at
 from hdica.limits.fixed_points import Folds, find_fixed_points, find_folds
 from hdica.limits.overlap import solve
+from hdica.systems.density_methods import particles, pde
+from hdica.systems.fields import constant_tau, formula, prior, schedule, source, start
 from hdica.systems.kernel import KERNEL_VERSION
 from hdica.systems.method import Method, Output, PointResult
-from hdica.systems.online_ica import (
-    OnlineICA,
-    drift,
-    formula,
-    limit_refusal,
-    prior,
-    rule,
-    schedule,
-    source,
-    start,
-)
+from hdica.systems.online_ica import OnlineICA, drift, limit_refusal, mean_field, rule
+from hdica.systems.steady_methods import branch_points, critical, fixed_points, steady_refusal
 
 Array = NDArray[np.float64]
-MAX_FIXED_POINTS = 12
-MAX_TRANSITIONS = 4
 FLOW_POINTS = 201
 
+_PAPER = "Wang and Lu 2017"
 _OVERLAP = Output("Q", ("time",), "overlap Q = xi.x/n")
 _ENERGY = Output("R", ("time",), "R, the mean of x phi(x)")
 
@@ -42,40 +33,61 @@ def content(system: OnlineICA) -> dict[str, object]:
     return {"system": "OnlineICA", **system.model_dump(mode="json", exclude_defaults=True)}
 
 
-def _simulation(name: str) -> Method:
-    runner = {"vector": run_vector, "chain": run_chain}[name]
-
-    def run(
-        system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
-    ) -> PointResult:
-        assert n is not None
-        assert seed is not None
-        key = content(system)
-        values, diverged = runner(
-            rule(system), times, n, lambda part: point_stream(key, name, n, seed, part)
-        )
-        return PointResult(values, diverged)
-
-    def seconds(system: OnlineICA, n: int | None, last: float) -> float:
-        assert n is not None
-        return 2e-4 + n * last * (4.2e-9 * n if name == "vector" else 4e-8) + 5e-8 * n
-
-    return Method(
-        name=name,
-        stochastic=True,
-        accuracy="exact" if name == "vector" else "exact in law",
-        outputs=(_OVERLAP, _ENERGY),
-        run=run,
-        coords=lambda times: {"time": times},
-        refuses=(lambda system: "") if name == "vector" else lambda s: chain_refusal(rule(s)),
-        seconds=seconds,
-        equations=(
-            "Wang and Lu 2017, eq. (1)-(2), all n coordinates"
-            if name == "vector"
-            else "Wang and Lu 2017, eq. (1)-(2), reduced exactly in law to the overlap"
-        ),
-        kernel=KERNEL_VERSION,
+def _run_vector(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    assert n is not None
+    assert seed is not None
+    key = content(system)
+    values, diverged = run_vector(
+        rule(system), times, n, lambda part: point_stream(key, "vector", n, seed, part), save
     )
+    return PointResult(values, diverged)
+
+
+VECTOR = Method(
+    name="vector",
+    stochastic=True,
+    accuracy="exact",
+    outputs=(
+        _OVERLAP,
+        _ENERGY,
+        Output("largest", ("time",), "share of |x|^2 on the largest entry of the estimate"),
+    ),
+    run=_run_vector,
+    coords=lambda times: {"time": times},
+    refuses=lambda system: "",
+    seconds=lambda system, n, last: 2e-4 + 4.2e-9 * (n or 1) ** 2 * last + 5e-8 * (n or 1),
+    equations=f"{_PAPER}, eq. (1)-(2), all n coordinates",
+    kernel=KERNEL_VERSION,
+    keeps=frozenset({"densities", "support", "functionals"}),
+)
+
+
+def _run_chain(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    assert n is not None
+    assert seed is not None
+    key = content(system)
+    values, diverged = run_chain(
+        rule(system), times, n, lambda part: point_stream(key, "chain", n, seed, part)
+    )
+    return PointResult(values, diverged)
+
+
+CHAIN = Method(
+    name="chain",
+    stochastic=True,
+    accuracy="exact in law",
+    outputs=(_OVERLAP, _ENERGY),
+    run=_run_chain,
+    coords=lambda times: {"time": times},
+    refuses=lambda system: chain_refusal(rule(system)),
+    seconds=lambda system, n, last: 2e-4 + 4e-8 * (n or 1) * last + 5e-8 * (n or 1),
+    equations=f"{_PAPER}, eq. (1)-(2), reduced exactly in law to the overlap",
+    kernel=KERNEL_VERSION,
+)
 
 
 def _run_ode(
@@ -118,57 +130,22 @@ ODE = Method(
 )
 
 
-def _constant_tau(system: OnlineICA) -> float:
-    tau = schedule(system).constant
-    if tau is None:
-        raise HdicaError(
-            f"tau = {system.tau!r} is not allowed for fixed points (a constant step size)"
-        )
-    return tau
-
-
-def _steady_refusal(system: OnlineICA) -> str:
-    try:
-        _constant_tau(system)
-    except HdicaError as exc:
-        return str(exc)
-    return limit_refusal(system)
-
-
-def _padded(values: Array, size: int, what: str) -> Array:
-    if values.size > size:
-        raise HdicaError(f"{values.size} {what} were found, more than the {size} a store holds")
-    return np.concatenate([values, np.full(size - values.size, np.nan)])
-
-
-def _run_fixed_points(
-    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
-    found = find_fixed_points(drift(system), _constant_tau(system))
-    beta = formula(system, "regularizer").slope_if_linear or 0.0
-    columns = {"Q": found.q, "R": np.full(found.q.size, beta), "stable": found.stable.astype(float)}
-    return PointResult(
-        {k: _padded(v, MAX_FIXED_POINTS, "fixed points") for k, v in columns.items()}
-    )
-
-
-FIXED_POINTS = Method(
-    name="fixed_points",
-    stochastic=False,
-    accuracy="converged",
-    outputs=(
-        Output("Q", ("fixed_point",), "overlap Q at the fixed point"),
-        Output("R", ("fixed_point",), "R at the fixed point"),
-        Output("stable", ("fixed_point",), "1 if stable, 0 if unstable"),
-    ),
-    run=_run_fixed_points,
-    coords=lambda times: {"fixed_point": np.arange(MAX_FIXED_POINTS)},
-    refuses=_steady_refusal,
-    seconds=lambda system, n, last: 5e-4,
-    ignores=frozenset({"start", "prior"}),
-    equations="Wang and Lu 2017, roots of the right-hand side below (11)",
-    kernel=KERNEL_VERSION,
-)
+def _closed_states(system: OnlineICA) -> dict[str, Array] | None:
+    """Steady states where phi is linear, from the roots of the drift."""
+    beta = formula(system, "regularizer").slope_if_linear
+    if beta is None:
+        return None
+    tau = constant_tau(system)
+    found, field = find_fixed_points(drift(system), tau), mean_field(system)
+    h = [field.curvature(float(q), beta, tau) / 2 for q in found.q]
+    return {
+        "Q": found.q,
+        "R": np.full(found.q.size, beta),
+        "h": np.array(h),
+        "bulk": np.ones(found.q.size),
+        "stable": found.stable.astype(float),
+        "kind": np.where(found.q == 0, 1.0, 0.0),
+    }
 
 
 def folds(system: OnlineICA) -> tuple[Folds, Array]:
@@ -195,31 +172,16 @@ def _fold_error(f, law, tau: float, q: float) -> float:  # type: ignore[no-untyp
     return abs(again - tau) + 4 * float(np.finfo(float).eps) * tau
 
 
-def _run_critical(
-    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
+def _closed_transitions(system: OnlineICA) -> dict[str, Array] | None:
+    """Folds in tau where phi is linear."""
+    if formula(system, "regularizer").slope_if_linear is None:
+        return None
     found, error = folds(system)
-    columns = {"value": found.tau, "Q": found.q, "error": error}
-    return PointResult({k: _padded(v, MAX_TRANSITIONS, "folds") for k, v in columns.items()})
+    return {"value": found.tau, "Q": found.q, "kind": np.zeros(found.q.size), "error": error}
 
 
-CRITICAL = Method(
-    name="critical",
-    stochastic=False,
-    accuracy="converged",
-    outputs=(
-        Output("value", ("transition",), "critical step size tau_c of a fold"),
-        Output("Q", ("transition",), "overlap at the fold"),
-        Output("error", ("transition",), "error of the critical step size"),
-    ),
-    run=_run_critical,
-    coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
-    refuses=limit_refusal,
-    seconds=lambda system, n, last: 2e-2,
-    ignores=frozenset({"tau", "start", "prior"}),
-    equations="extrema of tau = -2 (1 - Q^2) (G/tau)/(Q Lambda/tau^2) over Q",
-    kernel=KERNEL_VERSION,
-)
+def _drift_refusal(system: OnlineICA) -> str:
+    return limit_refusal(system) or steady_refusal(mean_field, system)
 
 
 def _flow_grid(times: Array) -> dict[str, Array]:
@@ -229,7 +191,7 @@ def _flow_grid(times: Array) -> dict[str, Array]:
 def _run_drift(
     system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    tau = _constant_tau(system)
+    tau = constant_tau(system)
     overlap = np.sqrt(_flow_grid(times)["q"])
     return PointResult({"drift": 2 * overlap * drift(system).at(overlap, tau) / tau})
 
@@ -241,14 +203,25 @@ DRIFT = Method(
     outputs=(Output("drift", ("q",), "g(q) = (1/tau) dq/dt with q = Q^2, on the branch Q > 0"),),
     run=_run_drift,
     coords=_flow_grid,
-    refuses=_steady_refusal,
+    refuses=_drift_refusal,
     seconds=lambda system, n, last: 2e-4,
     ignores=frozenset({"start", "prior"}),
     equations="Wang and Lu 2017, right-hand side of (14) for any f",
     kernel=KERNEL_VERSION,
 )
 
+_STEADY = f"{_PAPER}, steady states of (6) (roots of the drift below (11) for linear phi)"
 METHODS = {
     m.name: m
-    for m in (_simulation("vector"), _simulation("chain"), ODE, FIXED_POINTS, CRITICAL, DRIFT)
+    for m in (
+        VECTOR,
+        CHAIN,
+        ODE,
+        pde(mean_field, f"{_PAPER}, eq. (6)-(11) with the sign of G corrected"),
+        particles(mean_field, content, f"{_PAPER}, eq. (15) and its SDE, self-consistent"),
+        fixed_points(mean_field, _STEADY, _closed_states),
+        branch_points(mean_field, "tau", f"{_STEADY}, continued in tau"),
+        critical(mean_field, "tau", f"{_STEADY}, continued in tau", _closed_transitions),
+        DRIFT,
+    )
 }

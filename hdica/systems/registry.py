@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hdica.errors import HdicaError
-from hdica.systems import online_ica_methods
+from hdica.limits.mean_field import MeanField
+from hdica.systems import online_ica, online_ica_methods, sparse_pca, sparse_pca_methods
 from hdica.systems.kernel import KERNEL_VERSION
 from hdica.systems.method import Method
 from hdica.systems.online_ica import OnlineICA
+from hdica.systems.sparse_pca import SparsePCA
 
 __all__ = ["KERNEL_VERSION", "METHODS", "SYSTEMS", "methods_of", "system_class"]
 
-SYSTEMS: dict[str, Any] = {"OnlineICA": OnlineICA}
-METHODS: dict[str, dict[str, Method]] = {"OnlineICA": online_ica_methods.METHODS}
+SYSTEMS: dict[str, Any] = {"OnlineICA": OnlineICA, "SparsePCA": SparsePCA}
+METHODS: dict[str, dict[str, Method]] = {
+    "OnlineICA": online_ica_methods.METHODS,
+    "SparsePCA": sparse_pca_methods.METHODS,
+}
+
+MEAN_FIELDS: dict[str, Callable[[Any], MeanField]] = {
+    "OnlineICA": online_ica.mean_field,
+    "SparsePCA": sparse_pca.mean_field,
+}
 
 
 def system_class(name: str) -> Any:
@@ -39,3 +50,17 @@ def methods_of(name: str) -> dict[str, Method]:
     """
     system_class(name)
     return METHODS[name]
+
+
+def mean_field_of(name: str) -> Callable[[Any], MeanField]:
+    """How a system gives its limit, for the systems of the mean-field family.
+
+    Raises
+    ------
+    HdicaError
+        If the system is not of that family.
+    """
+    system_class(name)
+    if name not in MEAN_FIELDS:
+        raise HdicaError(f"system {name} has no density limit (allowed: {', '.join(MEAN_FIELDS)})")
+    return MEAN_FIELDS[name]

@@ -84,3 +84,12 @@ def test_flow_has_its_zeros_at_the_fixed_points(tree):
         assert np.sqrt(at) == pytest.approx(toy.roots(tau))
         assert np.interp(at, found["q"], here["drift"]) == pytest.approx(0, abs=0.2)
     assert found.sel(tau=0.03)["stable"].values[:3].tolist() == [1.0, 0.0, 1.0]
+
+
+def test_only_folds_bound_learning(tree):
+    kinds = tree.copy(deep=True)
+    critical = kinds["critical"].to_dataset()
+    critical["value"].values[1] = 0.2
+    kinds["critical"] = critical.assign(kind=("transition", [0.0, 2.0, np.nan, np.nan]))
+    values = phase(kinds, toy.PHASE)["critical_value"].values
+    assert values[np.isfinite(values)].tolist() == [toy.TAU_C]

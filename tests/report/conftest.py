@@ -5,7 +5,7 @@ import xarray as xr
 
 from hdica.analysis import aggregate
 from hdica.report.write import write_aggregate
-from tests.analysis import toy
+from tests.analysis import bifurcation, laws, toy
 
 HOSTILE = '</title><script>document.body.id="stolen"</script><img src=x onerror="alert(1)">'
 
@@ -20,3 +20,18 @@ def aggregated() -> xr.DataTree:
 def written(aggregated: xr.DataTree, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Files of its report."""
     return write_aggregate(aggregated, tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="session")
+def aggregated_laws() -> xr.DataTree:
+    """Aggregate of the toy study of laws, with a comparison of the overlap."""
+    store = laws.store()
+    compared = {"convergence": {**laws.METHODS, "band": 2.0}}
+    groups = {name: node.to_dataset() for name, node in store.children.items()}
+    return aggregate(toy.tree(groups, {**laws.ANALYSES, **compared}))
+
+
+@pytest.fixture(scope="session")
+def aggregated_steady() -> xr.DataTree:
+    """Aggregate of the toy bifurcation."""
+    return aggregate(bifurcation.store())

@@ -36,6 +36,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def toy_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Dask workers that know the toy system."""
     import dask
+    import distributed  # noqa: F401  (its defaults must be there before ours come and go)
 
     root = Path(__file__).parents[2]
     monkeypatch.setenv("PYTHONPATH", str(root))

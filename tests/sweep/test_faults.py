@@ -29,6 +29,7 @@ LOCAL = json.dumps({"mode": "local", "workers": 2})
 SLOW = toy.study(
     parameters={"constants": {"sleep": 0.03}},
     methods={"walk": {"n": [10], "seeds": 14}, "line": {}},
+    save={"snapshots": [0.5], "x": [-1, 0, 1], "functionals": {"mse": "(x - xi)**2"}},
 )
 
 

@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 
 from hdica.errors import HdicaError
+from hdica.ingredients.save import NOTHING
 from hdica.sweep import dense, store
 from hdica.sweep.manifest import file_digest, read_manifest
 from hdica.sweep.paths import DamageError
@@ -51,7 +52,7 @@ def test_coordinates_are_sorted_and_found_by_the_decimals_one_types(tree: xr.Dat
 def test_every_number_is_where_it_belongs(tree: xr.DataTree) -> None:
     system = toy.Toy(tau=0.2, source="laplace", start={"overlap": 0.25})
     times = np.array([0, 0.5, 2])
-    expected = toy.walk(system, times, 30, 4).values["Q"]
+    expected = toy.walk(system, times, 30, 4, NOTHING).values["Q"]
     found = tree["walk"].Q.sel(tau=0.2, Q0=0.25, n=30, seed=4).values
     assert found.tobytes() == expected.tobytes()
 
@@ -206,7 +207,10 @@ def test_chunks_of_any_size_hold_the_same_numbers(
         ((40, 40, 1, 16), (2,), (40, 40, 1, 16, 2)),
         ((1000, 1000), (), (262, 1000)),
         ((3, 1000, 1000), (41,), (1, 6, 1000, 41)),
-        ((5, 7), (10**6,), (1, 1, 10**6)),
+        ((5, 7), (2**18,), (1, 1, 2**18)),
+        ((5, 7), (10**6,), (1, 1, 2**18)),
+        ((4,), (3, 200, 1000), (1, 1, 200, 1000)),
+        ((4,), (3, 400, 1000), (1, 1, 262, 1000)),
     ],
 )
 def test_a_chunk_is_a_contiguous_range_of_points(

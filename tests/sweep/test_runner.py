@@ -192,6 +192,11 @@ def test_a_block_is_worth_its_task(seconds: float, points: int, workers: int, bl
     assert block_points(seconds, points, workers) == block
 
 
+@pytest.mark.parametrize(("size", "block"), [(100, 2000), (2**14, 1024), (2**23, 2), (10**9, 1)])
+def test_a_block_of_large_points_is_small(size: int, block: int) -> None:
+    assert block_points(1e-3, 10**6, 2, size) == block
+
+
 @pytest.mark.parametrize("shard", [(-1, 2), (2, 2), (0, 0)])
 def test_a_wrong_shard_is_refused(study: Study, out: Path, shard: tuple[int, int]) -> None:
     with pytest.raises(HdicaError, match=r"0 <= i < m"):
@@ -217,6 +222,7 @@ def test_wrong_cluster_settings_are_refused(
 
 def test_no_scheduler_is_one_sentence(study: Study, out: Path) -> None:
     import dask
+    import distributed  # noqa: F401  (its defaults must be there before ours come and go)
 
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "0.2s"}),

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from hdica.ingredients.save import Save
 from hdica.systems import registry
 from hdica.systems.method import Method, Output, PointResult
 
@@ -27,12 +28,19 @@ class Toy(BaseModel):
     prior: str | dict[str, float] = "dense"
     start: dict[str, float] = {"overlap": 0.5}
     constants: dict[str, float] = {}
+
     formulas: ClassVar[dict[str, str]] = {"formula": "x"}
 
     aliases: ClassVar[dict[str, tuple[str, ...]]] = {
         "Q0": ("start", "overlap"),
         "rho": ("prior", "sparse"),
     }
+
+    def feature_groups(self) -> tuple[float, ...]:
+        """One group for a dense feature; 0 and 1/sqrt(rho), or -1 and 1, for the others."""
+        if isinstance(self.prior, dict):
+            return (0.0, 1 / self.prior["sparse"] ** 0.5)
+        return (1.0,) if self.prior == "dense" else (-1.0, 1.0)
 
 
 def content(system: Toy) -> dict[str, Any]:
@@ -47,7 +55,27 @@ def note_call(name: str, system: Toy, n: int | None, seed: int | None) -> None:
             file.write(f"{name} {json.dumps(content(system), sort_keys=True)} {n} {seed}\n")
 
 
-def walk(system: Toy, times: np.ndarray, n: int | None, seed: int | None) -> PointResult:
+def kept(
+    system: Toy, times: np.ndarray, q: np.ndarray, save: Save, shift: float = 0.0
+) -> dict[str, np.ndarray]:
+    """What a normal estimate of mean Q xi gives, moved by ``shift``."""
+    found = {name: np.cos(len(formula) * q) for name, formula in save.functionals.items()}
+    at = q[np.searchsorted(times, save.snapshots)][:, None, None]
+    xi = np.array(system.feature_groups())
+    mean = at * xi[:, None] + shift
+    if save.x:
+        found |= {"xi": xi, "weight": np.full(xi.size, 1 / xi.size)}
+        found["density"] = np.exp(-((np.array(save.x) - mean) ** 2) / 2)
+        found["cdf"] = np.tanh(save.edges - mean)
+    if save.thresholds:
+        high = np.exp(-np.array(save.thresholds)) * (1 + at[:, 0] / 10)
+        found |= {"tpr": high, "fpr": high**2, "misclassified": high / 3}
+    return found
+
+
+def walk(
+    system: Toy, times: np.ndarray, n: int | None, seed: int | None, save: Save
+) -> PointResult:
     note_call("walk", system, n, seed)
     time.sleep(system.constants.get("sleep", 0.0))
     if system.tau == 0.19:
@@ -57,19 +85,41 @@ def walk(system: Toy, times: np.ndarray, n: int | None, seed: int | None) -> Poi
     text = json.dumps([content(system), n, seed], sort_keys=True)
     stream = np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]))
     path = np.cumsum(stream.standard_normal(times.size))
-    if system.tau == 0.17:
+    diverged = "diverged at step 7, time 0.5" if system.tau == 0.17 else ""
+    if diverged:
         path[-1] = np.nan
-        return PointResult({"Q": path}, diverged="diverged at step 7, time 0.5")
-    return PointResult({"Q": path})
+    shift = float(stream.standard_normal()) if save.anything else 0.0
+    return PointResult({"Q": path, **kept(system, times, path, save, shift)}, diverged)
 
 
-def line(system: Toy, times: np.ndarray, n: int | None, seed: int | None) -> PointResult:
+def line(
+    system: Toy, times: np.ndarray, n: int | None, seed: int | None, save: Save
+) -> PointResult:
     note_call("line", system, n, seed)
     q = system.start["overlap"] + system.gain * system.tau * times
     return PointResult({"Q": q, "twice": 2 * q})
 
 
-def steady(system: Toy, times: np.ndarray, n: int | None, seed: int | None) -> PointResult:
+def profile(
+    system: Toy, times: np.ndarray, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    note_call("profile", system, n, seed)
+    q = np.exp(-system.tau * times)
+    found = kept(system, times, q, save)
+    if save.x:
+        found["potential"] = found["density"] ** 2
+    return PointResult({"Q": q, **found})
+
+
+def branches(
+    system: Toy, times: np.ndarray, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    return PointResult({name: np.arange(5) / 4 for name in ("value", "Q")})
+
+
+def steady(
+    system: Toy, times: np.ndarray, n: int | None, seed: int | None, save: Save
+) -> PointResult:
     note_call("steady", system, n, seed)
     return PointResult({"root": np.array([system.gain, np.nan])})
 
@@ -84,11 +134,21 @@ def by_time(times: np.ndarray) -> dict[str, np.ndarray]:
 
 def make(kernel: str = "7") -> dict[str, Method]:
     q = Output("Q", ("time",), "overlap")
+    branch = tuple(Output(name, ("branch_point",), name) for name in ("value", "Q"))
     return {
         "walk": Method(
             "walk", True, "exact", (q,), walk, by_time, lambda s: "",
             lambda s, n, last: 1e-5 + s.constants.get("sleep", 0.0), equations="nobody 1900 (1)",
-            kernel=kernel,
+            kernel=kernel, keeps=frozenset({"densities", "support", "functionals"}),
+        ),
+        "profile": Method(
+            "profile", False, "converged", (q,), profile, by_time, lambda s: "",
+            lambda s, n, last: 1e-5, kernel=kernel, keeps=frozenset({"densities", "potential"}),
+        ),
+        "branches": Method(
+            "branches", False, "converged", branch, branches,
+            lambda times: {"branch_point": np.arange(5)}, lambda s: "",
+            lambda s, n, last: 1e-5, ignores=frozenset({"tau"}), kernel=kernel,
         ),
         "line": Method(
             "line", False, "exact", (q, Output("twice", ("time",), "2Q")), line, by_time,

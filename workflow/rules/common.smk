@@ -1,5 +1,6 @@
 # Names that the rules share. Each study is read once, here, so that a mistake in it stops Snakemake with one sentence
 # before anything runs.
+from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -12,6 +13,7 @@ LOGS = "logs"
 SHARDS = config["shards"]
 
 
+@cache
 def read_study(name):
     try:
         return load_study(Path(config["study_folder"]) / f"{name}.yaml")
@@ -19,8 +21,28 @@ def read_study(name):
         raise WorkflowError(str(exc)) from None
 
 
-NAMES = config["studies"]
-STUDIES = {name: read_study(name) for name in ([NAMES] if isinstance(NAMES, str) else NAMES)}
+def listed(names):
+    return [names] if isinstance(names, str) else list(names)
+
+
+def targets(names):
+    """Everything that building these studies leaves; each is read first, so that mistakes show at once."""
+    for name in names:
+        read_study(name)
+    return [
+        # The shards' records too: a repair withdraws them, and then its points are computed again.
+        *expand(
+            f"{RESULTS}/{{study}}.shards/{{shard}}-of-{SHARDS}.json",
+            study=names,
+            shard=range(SHARDS),
+        ),
+        *expand(f"{RESULTS}/{{study}}.manifest.json", study=names),
+        *expand(f"{RESULTS}/{{study}}/report.html", study=names),
+    ]
+
+
+STUDIES = listed(config["studies"])
+FIGURES = listed(config["figures"])
 
 
 def study_file(wildcards):
@@ -33,9 +55,9 @@ def store(wildcards):
 
 def content_hash(wildcards):
     """Changes when a number of the study can change: its grid, its methods, their kernels."""
-    return STUDIES[wildcards.study].content_hash()
+    return read_study(wildcards.study).content_hash()
 
 
 def full_hash(wildcards):
     """Changes with anything in the study file, its title included."""
-    return STUDIES[wildcards.study].full_hash()
+    return read_study(wildcards.study).full_hash()

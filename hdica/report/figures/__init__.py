@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import xarray as xr
 
+from hdica.report.figures.compare import compare
 from hdica.report.figures.convergence import fluctuation_and_bias, trajectories
+from hdica.report.figures.densities import densities
+from hdica.report.figures.distances import distances
 from hdica.report.figures.flow import flow
 from hdica.report.figures.phase import phase
+from hdica.report.figures.potential import potential
+from hdica.report.figures.steady import steady
+from hdica.report.figures.support import support
+from hdica.report.figures.transition import transition
 from hdica.report.panel import Panel
+
+FIGURES: dict[str, tuple[str, Callable[[xr.Dataset], list[Panel]]]] = {
+    "trajectories": ("convergence", trajectories),
+    "scaling": ("convergence", fluctuation_and_bias),
+    "phase": ("phase", phase),
+    "flow": ("flow", flow),
+    "compare": ("compare", compare),
+    "steady": ("steady", steady),
+    "transition": ("transition", transition),
+    "densities": ("densities", densities),
+    "distances": ("distances", distances),
+    "support": ("support", support),
+    "potential": ("potential", potential),
+}
+"""Sections: the analysis that they show, and the panels of it."""
 
 
 def panels(aggregate: xr.DataTree) -> dict[str, list[Panel]]:
-    """All panels of a report by section, in reading order."""
-    out: dict[str, list[Panel]] = {}
-    if "convergence" in aggregate:
-        data = aggregate["convergence"].to_dataset()
-        out["trajectories"] = trajectories(data)
-        out["scaling"] = fluctuation_and_bias(data)
-    if "phase" in aggregate:
-        out["phase"] = phase(aggregate["phase"].to_dataset())
-    if "flow" in aggregate:
-        out["flow"] = flow(aggregate["flow"].to_dataset())
+    """All panels of a report by section."""
+    out = {
+        section: draw(aggregate[analysis].to_dataset())
+        for section, (analysis, draw) in FIGURES.items()
+        if analysis in aggregate
+    }
     return {section: found for section, found in out.items() if found}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -10,7 +11,17 @@ import xarray as xr
 
 from hdica.report.choose import MOST, Point, grouped, shown, spread
 from hdica.report.panel import Line, Panel, Points
-from hdica.report.words import OKABE_ITO, SYMBOLS, Text, count, place, symbol, value_of, words
+from hdica.report.words import (
+    OKABE_ITO,
+    SYMBOLS,
+    Text,
+    count,
+    number,
+    place,
+    symbol,
+    value_of,
+    words,
+)
 
 Item = Line | Points
 
@@ -53,7 +64,8 @@ def _sizes(data: xr.Dataset) -> dict[str, list[int]]:
 
 def _caption(data: xr.Dataset, members: list[Point], start: str | None) -> str:
     methods = [escape(str(m)) for m in data["simulation"].values]
-    text = f"Line and band: mean ± standard deviation over seeds ({methods[0]})"
+    spread = deviations(data.attrs.get("band", 1.0))
+    text = f"Line and band: mean ± {spread} over seeds ({methods[0]})"
     if len(methods) > 1:
         text += f"; markers with bars: the same by {' and '.join(methods[1:])}"
     text += f". Dashed: the limit ({escape(str(data.attrs['limit_method']))})."
@@ -64,6 +76,11 @@ def _caption(data: xr.Dataset, members: list[Point], start: str | None) -> str:
     if total > MOST:
         text += f" Of {total} grid points {len(shown(data, grid_of(data)))} are drawn."
     return text
+
+
+def deviations(band: float) -> str:
+    """So many standard deviations, in words."""
+    return "standard deviation" if band == 1 else f"{number(band)} standard deviations"
 
 
 def _runs(data: xr.Dataset, members: list[Point]) -> list[Item]:
@@ -80,7 +97,8 @@ def _runs(data: xr.Dataset, members: list[Point]) -> list[Item]:
                 here = data.sel({"simulation": method, "n": n, **point})
                 if int(here["count"]) > 0:
                     first = not any(item.label == label for item in out)
-                    out.append(_run(here, label, color_of(i, len(drawn)), j, first))
+                    color = color_of(i, len(drawn))
+                out.append(_run(here, label, color, j, first, data.attrs.get("band", 1.0)))
     return out
 
 
@@ -89,10 +107,10 @@ def _n_label(n: int, method: str, methods: int) -> Text:
     return text + words(f", {method}") if methods > 1 else text
 
 
-def _run(here: xr.Dataset, label: Text, color: str, method: int, listed: bool) -> Item:
+def _run(here: xr.Dataset, label: Text, color: str, method: int, listed: bool, band: float) -> Item:
     """One mean with its spread: a band for the first method, bars for the others."""
     time, mean = here["time"].values.astype(float), here["mean"].values
-    sd = np.nan_to_num(here["sd"].values)
+    sd = band * np.nan_to_num(here["sd"].values)
     if method == 0:
         return Line(time, mean, label, color, low=mean - sd, high=mean + sd, listed=listed)
     keep = np.array(spread(len(time), 11))
@@ -128,6 +146,7 @@ def fluctuation_and_bias(data: xr.Dataset) -> list[Panel]:
     chosen = shown(data, grid_of(data))
     variable = symbol(str(data.attrs["variable"]))
     fluctuation = _fluctuation(data, chosen)
+    theory = " Lines: the central limit theorem's prediction." if _predicted(data) else ""
     bias = _bias(data, chosen)
     x_label = words("dimension ") + symbol("n")
     return [
@@ -136,9 +155,9 @@ def fluctuation_and_bias(data: xr.Dataset) -> list[Panel]:
             words("Fluctuation over seeds"),
             x_label,
             words("sd of ") + variable + words(" (rms over time)"),
-            (*fluctuation, *_markers(data), *_guides(fluctuation, 0.5)),
-            caption="Markers: standard deviation over seeds, root mean square over time. Lines: "
-            "the central limit theorem's prediction. Dotted: slope −1/2.",
+            (*fluctuation, *_markers(data), *guides(fluctuation, 0.5)),
+            caption="Markers: standard deviation over seeds, root mean square over time."
+            f"{theory} Dotted: slope −1/2.",
             log_x=True,
             log_y=True,
         ),
@@ -147,7 +166,7 @@ def fluctuation_and_bias(data: xr.Dataset) -> list[Panel]:
             words("Bias"),
             x_label,
             words("sup |mean ") + variable + words(" − limit|"),
-            (*bias, *_markers(data), *_guides(bias, 1.0)),
+            (*bias, *_markers(data), *guides(bias, 1.0)),
             caption="Markers: largest distance of the mean over seeds from the limit over time, "
             "± standard error; filled where it stands above its noise (5 % over all times), open "
             "where it is noise. Dotted: slope −1.",
@@ -156,6 +175,11 @@ def fluctuation_and_bias(data: xr.Dataset) -> list[Panel]:
             y_range=_range(bias),
         ),
     ]
+
+
+def _predicted(data: xr.Dataset) -> bool:
+    """Whether any fluctuation is predicted."""
+    return bool(data["rms_sd_predicted"].notnull().any())
 
 
 @dataclass(frozen=True)
@@ -233,7 +257,7 @@ def _range(items: list[Item]) -> tuple[float, float] | None:
     return (float(y.min() / 3), float(y.max() * 1.6)) if len(y) else None
 
 
-def _guides(items: list[Item], slope: float) -> list[Item]:
+def guides(items: Sequence[object], slope: float) -> list[Item]:
     """A line of the expected slope through the middle of the points, not far below them."""
     marks = [i for i in items if isinstance(i, Points)]
     if not marks:

@@ -113,6 +113,11 @@ def _edges(at: np.ndarray) -> tuple[float, float]:
     return float(at[0] - (at[1] - at[0]) / 2), float(at[-1] + (at[-1] - at[-2]) / 2)
 
 
+def critical_symbol(here: xr.Dataset) -> Text:
+    """The critical value of the horizontal axis."""
+    return symbol(f"{here.attrs['x']}_c")
+
+
 def critical_values(data: xr.Dataset) -> list[tuple[float, float]]:
     """Critical values with their overlaps; only where they do not depend on a swept parameter."""
     if "critical_value" not in data or data["critical_value"].ndim != 1:
@@ -144,7 +149,7 @@ def _theory(here: xr.Dataset, at_x: np.ndarray) -> list[Line | Points | Vertical
             )
     for value, _ in critical:
         if at_x[0] <= value <= at_x[-1]:
-            out.append(Vertical(value, symbol("tau_c") + words(f" = {number(value, 4)}")))
+            out.append(Vertical(value, critical_symbol(here) + words(f" = {number(value, 4)}")))
     if "threshold" in here and bool(here["threshold"].notnull().any()):
         found = here["threshold"].values
         out.append(Points(at_x, found, words("even odds"), "#ffffff"))

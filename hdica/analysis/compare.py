@@ -1,0 +1,70 @@
+"""Trajectories of several methods side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.describe import COMPARE, described
+from hdica.analysis.reading import finished, group, largest_n, names, over, required
+
+
+def compare(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+    """Simulations, each at its largest n, limits, and steady states in one dataset.
+
+    Parameters
+    ----------
+    tree
+        A published store.
+    settings
+        ``curves`` (methods), ``variable`` (default ``"Q"``), ``band`` (default 1: how many
+        standard deviations the figure draws), ``steady`` (a method of fixed points, optional).
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``simulation``, the swept parameters and ``time``: mean, standard deviation and
+        standard error over seeds; over ``limit``: the limit; over ``fixed_point``: the stable
+        steady states, if a method of fixed points is among the curves. Each part only if a
+        method gives it; ``n`` over ``simulation``.
+
+    Raises
+    ------
+    HdicaError
+        If a setting, a method or the variable is missing.
+    """
+    variable = str(settings.get("variable") or "Q")
+    curves = (*names(required(settings, "curves", "compare")), *names(settings.get("steady")))
+    groups = {name: group(tree, name) for name in curves}
+    finite = [name for name, data in groups.items() if "seed" in data.dims]
+    steady = [name for name, data in groups.items() if "fixed_point" in data.dims]
+    limits = [name for name in curves if name not in (*finite, *steady)]
+    parts = []
+    if finite:
+        parts.append(over([_moments(groups[m], variable) for m in finite], "simulation", finite))
+    if limits:
+        found = [xr.Dataset({"limit_mean": finished(groups[m], variable)}) for m in limits]
+        parts.append(over(found, "limit", limits))
+    parts += [xr.Dataset({"steady": _stable(groups[m], variable)}) for m in steady[:1]]
+    out = xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")
+    out.attrs = {"variable": variable, "band": float(settings.get("band") or 1.0)}
+    return described(out, variable, COMPARE)
+
+
+def _moments(data: xr.Dataset, variable: str) -> xr.Dataset:
+    """Mean and spread over seeds at the largest n."""
+    values = finished(data, variable)
+    n = largest_n(values)
+    values = values.sel(n=n, drop=True)
+    count = values.notnull().all("time").sum("seed")
+    sd = values.std("seed", ddof=1)
+    moments = {"mean": values.mean("seed"), "sd": sd, "se": sd / np.sqrt(count), "count": count}
+    return xr.Dataset({**moments, "dimension": n}).reset_coords(drop=True)
+
+
+def _stable(data: xr.Dataset, variable: str) -> xr.DataArray:
+    """Stable steady states, NaN elsewhere."""
+    return finished(data, variable).where(data["stable"] == 1)

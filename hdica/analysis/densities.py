@@ -1,0 +1,72 @@
+"""Histograms of the estimate's entries, given the feature, beside the limit's density."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.describe import DENSITIES, described
+from hdica.analysis.reading import finished, group, largest_n, required
+from hdica.ingredients.save import Save
+
+
+def densities(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+    """Density of the estimate given the feature, by the limit and at the largest n.
+
+    Parameters
+    ----------
+    tree
+        A published store.
+    settings
+        ``limit`` (a method), ``simulation`` (a method, optional).
+
+    Returns
+    -------
+    xarray.Dataset
+        Over the swept parameters, ``snapshot``, ``feature`` and ``x``: the limit; the mean of the
+        histograms over seeds with its standard error (over seeds; with a single seed, that of
+        independent entries). ``xi`` is the value of xi of a group. The attribute ``n`` is the
+        dimension of the histograms, 0 if there are none.
+
+    Raises
+    ------
+    HdicaError
+        If a setting, a method or its densities are missing.
+    """
+    limit_name = str(required(settings, "limit", "densities"))
+    limits = group(tree, limit_name)
+    out = xr.Dataset({"limit": finished(limits, "density"), "xi": xi_of(limits)})
+    attrs = {"limit_method": limit_name, "simulation_method": "", "n": 0, "seeds": 0}
+    if settings.get("simulation"):
+        name = str(settings["simulation"])
+        data = group(tree, name)
+        n = largest_n(finished(data, "density"))
+        histogram = _histogram(data.sel(n=n, drop=True), n)
+        out = out.merge(histogram, join="outer")
+        attrs |= {"simulation_method": name, "n": n, "seeds": int(histogram["count"].max())}
+    out = out.reset_coords(drop=True)
+    out.attrs = attrs
+    return described(out, table=DENSITIES)
+
+
+def xi_of(data: xr.Dataset) -> xr.DataArray:
+    """Value of xi of every group: its coordinate, or its own variable where the prior is swept."""
+    found = finished(data, "xi") if "xi" in data else data["feature"].astype(float)
+    return found.reset_coords(drop=True)
+
+
+def _histogram(data: xr.Dataset, n: int) -> xr.Dataset:
+    """Mean over seeds with its standard error."""
+    values = finished(data, "density")
+    count = values.notnull().all("x").sum("seed")
+    mean = values.mean("seed")
+    over_seeds = values.std("seed", ddof=1) / np.sqrt(count)
+    weight = finished(data, "weight").mean("seed") if "weight" in data else xr.DataArray(1.0)
+    width = xr.DataArray(np.diff(Save(x=tuple(data["x"].values)).edges), dims="x")
+    share = (mean * width).clip(0, 1)
+    binomial = np.sqrt(share * (1 - share) / (weight * n)) / width
+    error = xr.where(count > 1, over_seeds, binomial)
+    return xr.Dataset({"density": mean, "density_se": error, "count": count})

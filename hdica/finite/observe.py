@@ -1,0 +1,171 @@
+"""What is seen of a state at finite n: order parameters and the measure of its entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.functionals import parse_functional
+from hdica.ingredients.priors import Prior
+from hdica.ingredients.quadrature import dot
+from hdica.ingredients.save import NOTHING, Save
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What to read off a state that is updated in place.
+
+    Parameters
+    ----------
+    at_times
+        Numbers read at every output time, by output name.
+    at_snapshots
+        Arrays read at every snapshot, by output name.
+    snapshots
+        Times of the snapshots, each one of the output times.
+    once
+        Arrays that do not change, by output name.
+    """
+
+    at_times: Callable[[], dict[str, float]]
+    at_snapshots: Callable[[], dict[str, Array]] = dict
+    snapshots: tuple[float, ...] = ()
+    once: dict[str, Array] = field(default_factory=dict)
+
+
+def order_parameters(xi: Array, x: Array, phi: Formula) -> dict[str, float]:
+    """Order parameters of a state.
+
+    Parameters
+    ----------
+    xi, x
+        Feature and estimate, shape (n,), |xi|^2 = |x|^2 = n.
+    phi
+        The regularizer.
+
+    Returns
+    -------
+    dict
+        ``Q`` = xi.x/n, ``R`` = mean of x phi(x) and ``largest`` = max x_i^2/n, the share of
+        |x|^2 on its largest entry: of order log(n)/n, unless the estimate condenses.
+    """
+    n = xi.size
+    return {
+        "Q": dot(xi, x) / n,
+        "R": float(np.mean(x * phi.value(x))),
+        "largest": float(np.max(x * x)) / n,
+    }
+
+
+def observe(xi: Array, x: Array, prior: Prior, phi: Formula, save: Save = NOTHING) -> Observation:
+    """Order parameters, and what a study keeps of the measure of (xi_i, x_i).
+
+    That measure is eq. (2) of Wang and Lu 2016.
+
+    Parameters
+    ----------
+    xi, x
+        Feature and estimate, shape (n,); ``x`` is read anew at every call.
+    prior, phi
+        Law of the feature, which says the groups of its entries, and the regularizer.
+    save
+        What to keep.
+
+    Raises
+    ------
+    HdicaError
+        If a functional has the name of an order parameter, or is no formula in x and xi.
+    """
+    functionals = {name: parse_functional(text) for name, text in save.functionals.items()}
+    for name in sorted(functionals.keys() & order_parameters(xi, x, phi).keys()):
+        raise HdicaError(f"functional {name!r} is not allowed (the order parameter has this name)")
+
+    def at_times() -> dict[str, float]:
+        means = {name: f.mean(xi, x) for name, f in functionals.items()}
+        return order_parameters(xi, x, phi) | means
+
+    if not save.snapshots or not (save.x or save.thresholds):
+        return Observation(at_times)
+    labels, groups = prior.classify(xi), prior.group_values.size
+
+    def at_snapshots() -> dict[str, Array]:
+        densities = by_group(x, labels, groups, save.edges) if save.x else {}
+        thresholds = np.asarray(save.thresholds, dtype=float)
+        return densities | (support(xi, x, thresholds) if save.thresholds else {})
+
+    once = realised_groups(xi, labels, groups) if save.x else {}
+    return Observation(at_times, at_snapshots, save.snapshots, once)
+
+
+def realised_groups(xi: Array, labels: NDArray[np.int64], groups: int) -> dict[str, Array]:
+    """Mean ``xi`` (NaN in an empty group) and share ``weight`` of each group, shape (groups,)."""
+    sizes = np.bincount(labels, minlength=groups)
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(labels, xi, minlength=groups) / sizes
+    return {"xi": mean, "weight": sizes / xi.size}
+
+
+def by_group(x: Array, labels: NDArray[np.int64], groups: int, edges: Array) -> dict[str, Array]:
+    """Histogram and distribution function of the estimate's entries in each group.
+
+    Bins are closed on the right as the distribution function is, so that an entry on an edge
+    (soft thresholding makes many that are exactly 0) is in the same bin for both.
+
+    Parameters
+    ----------
+    x, labels
+        Entries and their groups, shape (n,).
+    groups
+        Number of groups.
+    edges
+        Edges of the bins, shape (edges,), increasing.
+
+    Returns
+    -------
+    dict
+        ``density`` of shape (groups, edges - 1), which integrates to the share of the group
+        inside the edges, and ``cdf`` of shape (groups, edges); NaN in an empty group.
+    """
+    cells = edges.size + 1
+    cell = labels * cells + np.searchsorted(edges, x, side="left")
+    counts = np.bincount(cell, minlength=groups * cells).reshape(groups, cells)
+    with np.errstate(invalid="ignore"):
+        share = counts / counts.sum(axis=1, keepdims=True)
+        below = np.cumsum(counts, axis=1) / counts.sum(axis=1, keepdims=True)
+    return {"density": share[:, 1:-1] / np.diff(edges), "cdf": below[:, :-1]}
+
+
+def support(xi: Array, x: Array, thresholds: Array) -> dict[str, Array]:
+    """Recovery of the support {xi != 0} by abs(x) > threshold.
+
+    Parameters
+    ----------
+    xi, x
+        Shape (n,).
+    thresholds
+        Shape (thresholds,).
+
+    Returns
+    -------
+    dict
+        ``tpr``, share of the support above the threshold; ``fpr``, the same share of the other
+        entries (NaN if there are none); ``misclassified``, share of all entries on the wrong
+        side. Each of shape (thresholds,).
+    """
+    inside = xi != 0
+    above = np.abs(x) > thresholds[:, None]
+    hits, alarms = np.sum(above & inside, axis=1), np.sum(above & ~inside, axis=1)
+    positives = np.count_nonzero(inside)
+    negatives = xi.size - positives
+    return {
+        "tpr": hits / positives,
+        "fpr": alarms / negatives if negatives else np.full(thresholds.size, np.nan),
+        "misclassified": (positives - hits + alarms) / xi.size,
+    }

@@ -1,0 +1,130 @@
+"""Steady conditional densities, Boltzmann in an effective potential, and their averages.
+
+Wang and Lu 2016, eq. (17): P(x | xi) = exp{-(h x^2 + B Phi(x) - b xi x)/g}/Z. With
+phi(x) = slope * x + psi(x) and Psi' = psi it is exp{-a x^2 - k Psi(x) + c x}/Z, where
+
+    a = h/g + k slope/2,    k = B/g,    c = b xi/g.
+
+a is measured from the end of its range: unless phi grows faster than x, the density is
+normalisable for every a > 0 and may or may not be at a = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.limits.confinement import Confinement
+from hdica.limits.half_line import half_line_moments
+from hdica.limits.panels import nodes, potential
+
+Array = NDArray[np.float64]
+_SIGNS = np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Averages over densities exp{-a x^2 - k Psi(x) + c x}/Z.
+
+    Parameters
+    ----------
+    log_z
+        log Z, shape (...).
+    powers
+        E x^j for j = 0 to 4, shape (5, ...); infinite where the density is not normalisable.
+    mixed
+        E[x^j Psi(x)] for j = 0 to 2, shape (3, ...).
+    work
+        E[x psi(x)], shape (...).
+    """
+
+    log_z: Array
+    powers: Array
+    mixed: Array
+    work: Array
+
+
+def moments(shape: Confinement, a: Array, k: Array, tilt: Array) -> Moments:
+    """Averages over the densities with coefficients ``a``, ``k`` and ``tilt`` = c.
+
+    For psi = l1 sign(x) in closed form (001, eq. (19), with erfcx and the constant
+    2/sqrt(pi) that belongs to it); otherwise by Gauss-Legendre quadrature to 1e-12.
+
+    Parameters
+    ----------
+    shape
+        The regularizer.
+    a, k, tilt
+        Coefficients, broadcast against each other.
+    """
+    a, k, tilt = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (a, k, tilt)))
+    if shape.l1 is not None:
+        return _closed(shape.l1, a, k, tilt)
+    flat = _by_quadrature(shape, a.ravel(), k.ravel(), tilt.ravel())
+    return Moments(
+        flat.log_z.reshape(a.shape),
+        flat.powers.reshape(5, *a.shape),
+        flat.mixed.reshape(3, *a.shape),
+        flat.work.reshape(a.shape),
+    )
+
+
+def _closed(l1: float, a: Array, k: Array, tilt: Array) -> Moments:
+    right_shift, right = half_line_moments(a, k * l1 - tilt)
+    left_shift, left = half_line_moments(a, k * l1 + tilt)
+    shift = np.maximum(right_shift, left_shift)
+    with np.errstate(invalid="ignore"):
+        right = right * np.exp(right_shift - shift)
+        left = left * np.exp(left_shift - shift)
+        z = right[0] + left[0]
+        signs = _SIGNS.reshape(5, *(1,) * a.ndim)
+        powers, halves = (right + signs * left) / z, (right - signs * left) / z
+        # E[x^j |x|] is x^(j+1) averaged with opposite signs on the two sides.
+        mixed = l1 * halves[1:4]
+    lost = np.logical_not(np.isfinite(z))
+    for values in (powers, mixed):
+        values[:, lost] = np.inf
+    return Moments(shift + np.log(z), powers, mixed, np.asarray(mixed[0]))
+
+
+def _by_quadrature(shape: Confinement, a: Array, k: Array, tilt: Array) -> Moments:
+    x, w, held = nodes(shape, a, k, tilt)
+    energy = shape.potential(x)
+    v = a[:, None] * x * x + k[:, None] * energy - tilt[:, None] * x
+    least = v.min(axis=1)
+    p = w * np.exp(least[:, None] - v)
+    z = p.sum(axis=1)
+    p = p / z[:, None]
+    towers = [p]
+    for _ in range(4):
+        towers.append(towers[-1] * x)
+    powers = np.stack([t.sum(axis=1) for t in towers])
+    mixed = np.stack([(t * energy).sum(axis=1) for t in towers[:3]])
+    work = (towers[1] * shape.psi(x)).sum(axis=1)
+    powers[:, ~held], mixed[:, ~held] = np.inf, np.inf
+    return Moments(np.log(z) - least, powers, mixed, work)
+
+
+def density(shape: Confinement, a: Array, k: Array, tilt: Array, x: Array) -> Array:
+    """The densities themselves.
+
+    Parameters
+    ----------
+    shape
+        The regularizer.
+    a, k, tilt
+        Coefficients, shape (rows,) after broadcasting.
+    x
+        Points, shape (points,).
+
+    Returns
+    -------
+    ndarray
+        Shape (rows, points).
+    """
+    a, k, tilt = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, float)) for v in (a, k, tilt)))
+    points = np.broadcast_to(np.asarray(x, dtype=float), (a.size, np.size(x)))
+    log_z = moments(shape, a, k, tilt).log_z
+    return np.asarray(np.exp(-potential(shape, a, k, tilt, points) - log_z[:, None]))

@@ -1,0 +1,166 @@
+"""All steady states of a limit of the mean-field family at one constant step size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from hdica.limits.closure import Closure, close, end_moment
+from hdica.limits.confinement import confinement
+from hdica.limits.mean_field import MeanField
+from hdica.limits.stability import stability
+from hdica.limits.zeros import find_zeros
+
+Array = NDArray[np.float64]
+NEAREST = 1e-5
+"""Overlaps smaller than this are not told from 0."""
+_SYMMETRY = 1e-11
+
+
+@dataclass(frozen=True)
+class SteadyStates:
+    """Steady states by increasing Q; arrays of shape (states,).
+
+    Parameters
+    ----------
+    q
+        Overlap.
+    r
+        R = E[x phi(x)], condensate included.
+    h
+        Multiplier: half the curvature of the effective potential.
+    bulk
+        E x^2 of the entries of order one; below 1 the rest of |x|^2 = n sits on o(n) entries.
+    kind
+        ``"informative"`` (Q != 0), ``"uninformative"`` (Q = 0, both with bulk = 1) or
+        ``"condensed"`` (bulk < 1, at any Q).
+    stable
+        Whether no small change of the density grows.
+    growth
+        Largest growth rate of such a change, in units of 1/t; NaN for stable condensed states.
+    error
+        Error of Q: residual of the self-consistency over its slope.
+    """
+
+    q: Array
+    r: Array
+    h: Array
+    bulk: Array
+    kind: NDArray[np.str_]
+    stable: NDArray[np.bool_]
+    growth: Array
+    error: Array
+
+
+def accuracy(field: MeanField) -> float:
+    """Relative accuracy of averages over the densities of a field."""
+    return 4e-15 if confinement(field.phi).l1 is not None else 1e-13
+
+
+def has_zero(field: MeanField) -> bool:
+    """Whether Q = 0 is steady: nothing pulls there and the prior or the density is centred."""
+    return bool(abs(close(field, np.zeros(1)).excess[0]) < _SYMMETRY)
+
+
+def is_mirrored(field: MeanField) -> bool:
+    """Whether Q and -Q are equivalent: S(-Q) = -S(Q)."""
+    probe = np.array([0.17, 0.53, 0.91])
+    found = close(field, np.concatenate([probe, -probe])).excess
+    return bool(np.all(np.abs(found[:3] + found[3:]) < _SYMMETRY))
+
+
+def overlaps_to_scan(lowest: float = NEAREST) -> Array:
+    """Overlaps in (0, 1], dense towards both ends."""
+    near_zero = np.geomspace(lowest, 0.05, 12)
+    near_one = 1 - np.geomspace(0.05, 1e-10, 24)
+    return np.concatenate([near_zero, np.linspace(0.05, 0.95, 37)[1:-1], near_one, [1.0]])
+
+
+def junctions(field: MeanField, q: Array) -> Array:
+    """Overlaps at which the Boltzmann states begin to condense, between the points ``q``.
+
+    Each comes as two points a hair apart: S has a corner there.
+    """
+    ends = close(field, q).at_end
+    crossing = np.flatnonzero((ends[:-1] < 1) != (ends[1:] < 1))
+
+    def over(x: float) -> float:
+        return 1 / end_moment(field, x) - 1
+
+    found = [brentq(over, q[i], q[i + 1], xtol=1e-15) for i in crossing]
+    return np.array([v for x in found for v in (x - 1e-10, x + 1e-10)])
+
+
+def _zeros(field: MeanField, nodes: Array, divided: bool) -> Array:
+    """Zeros of S, or of S/Q, whose zero at Q = 0 is no branch of its own."""
+
+    def function(q: Array) -> tuple[Array, Array]:
+        found = close(field, q)
+        if not divided:
+            return found.excess, found.slope
+        value = found.excess / q
+        return value, (found.slope - value) / q
+
+    return find_zeros(function, np.concatenate([nodes, junctions(field, np.sort(nodes))]))
+
+
+def overlaps(field: MeanField) -> Array:
+    """Overlap of every steady state, increasing."""
+    positive = overlaps_to_scan()
+    if not has_zero(field):
+        return _zeros(field, np.concatenate([-positive, [0.0], positive]), False)
+    right = _zeros(field, positive, True)
+    left = -right[::-1] if is_mirrored(field) else _zeros(field, -positive, True)
+    return np.concatenate([left, [0.0], right])
+
+
+def kinds(state: Closure) -> NDArray[np.str_]:
+    """What each state is called."""
+    plain = np.where(state.q == 0.0, "uninformative", "informative")
+    return np.asarray(np.where(state.condensed, "condensed", plain), dtype=np.str_)
+
+
+def steady_states(field: MeanField) -> SteadyStates:
+    """Every steady state, its kind and its stability.
+
+    Steady densities are Boltzmann (Wang and Lu 2016, eq. (17)). Given Q the multiplier h follows
+    from E x^2 = 1, which has one solution or none (then the state is condensed: h at the end of
+    its range), so that all states are the zeros of S(Q) = E[xi x] - Q on [-1, 1]. A continuous
+    prior is what its nodes make of it, which ``error`` does not count.
+
+    Parameters
+    ----------
+    field
+        The limit, at constant step size.
+
+    Raises
+    ------
+    HdicaError
+        If the step size is not constant or the regularizer has no steady state.
+    """
+    q = overlaps(field)
+    state = close(field, q)
+    residual = np.abs(state.excess) + accuracy(field)
+    with np.errstate(divide="ignore"):
+        error = np.where(q == 0.0, 0.0, residual / np.abs(state.slope))
+    # Mirror images share their stability.
+    known: dict[float, tuple[bool, float]] = {}
+    mirrored = is_mirrored(field)
+    for i, value in enumerate(q):
+        key = abs(float(value)) if mirrored else float(value)
+        if key not in known:
+            known[key] = stability(field, state, i)
+    judged = [known[abs(float(v)) if mirrored else float(v)] for v in q]
+    return SteadyStates(
+        q=q,
+        r=state.r,
+        h=state.h,
+        bulk=state.bulk,
+        kind=kinds(state),
+        stable=np.array([s for s, _ in judged], dtype=bool),
+        growth=np.array([g for _, g in judged]),
+        error=error,
+    )

@@ -1,0 +1,76 @@
+"""What the comparison of simulation and limit says."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from markupsafe import escape
+
+from hdica.report.choose import points
+from hdica.report.figures.convergence import grid_of
+from hdica.report.findings.sentences import N, cell, counted, exponents
+from hdica.report.words import count, number, p_value
+
+
+def convergence(data: xr.Dataset) -> list[str]:
+    """Sentences on verdicts, exponents and sizes."""
+    return [
+        *_verdicts(data),
+        *exponents(data, "fluctuation", "fluctuation", "sd", "a", 0.5),
+        *exponents(data, "bias", "bias", "|mean − limit|", "b", 1.0),
+        *_prediction(data),
+        *_largest(data),
+    ]
+
+
+def _verdicts(data: xr.Dataset) -> list[str]:
+    cells = points(data, ["simulation", *grid_of(data)])
+    if len(cells) == 1:
+        return [_single_verdict(data)]
+    return counted(data, cells, "comparisons of simulation and limit", cell)
+
+
+def _single_verdict(data: xr.Dataset) -> str:
+    says = {"agrees": "agrees with the limit", "differs": "differs from the limit"}
+    verdict = says.get(
+        str(data["verdict"].values.item()), "can be neither told from the limit nor confirmed"
+    )
+    p, control = float(data["p_value"].values.item()), float(data["control_p"].values.item())
+    return (
+        f"The simulation {verdict}: {data['why'].values.item()} ({escape(p_value(p))}; "
+        f"for the wrong drift {escape(p_value(control))}; level "
+        f"{number(data.attrs['level'])})."
+    )
+
+
+def _prediction(data: xr.Dataset) -> list[str]:
+    last = data["rms_sd"].notnull().any([d for d in data["rms_sd"].dims if d != "n"])
+    top = data.isel(n=int(np.flatnonzero(last.values)[-1])) if bool(last.any()) else data.isel(n=-1)
+    ratio = (top["rms_sd"] / top["rms_sd_predicted"]).values.ravel()
+    ratio = ratio[np.isfinite(ratio)]
+    if not len(ratio):
+        return []
+    ends = (
+        number(ratio[0])
+        if len(ratio) == 1
+        else f"between {number(ratio.min())} and {number(ratio.max())}"
+    )
+    return [
+        f"At {N} = {count(float(top['n']))} the measured sd is {ends} times that of the central "
+        "limit theorem."
+    ]
+
+
+def _largest(data: xr.Dataset) -> list[str]:
+    cells = points(data, ["simulation", *grid_of(data)])
+    top = data.isel(n=-1)
+    known = [p for p in cells if np.isfinite(float(top["sup_error"].sel(p)))]
+    if not known:
+        return []
+    worst = max(known, key=lambda p: float(top["sup_error"].sel(p)))
+    here = top.sel(worst)
+    return [
+        f"At {N} = {count(float(top['n']))} the mean is nowhere further from the limit than "
+        f"{number(float(here['sup_error']), 2)} ± {number(float(here['sup_error_se']), 2)} "
+        f"({cell(worst)}, <i>t</i> = {number(float(here['sup_time']))})."
+    ]

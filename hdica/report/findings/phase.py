@@ -1,0 +1,60 @@
+"""What the phase diagram says."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from hdica.report.choose import spread
+from hdica.report.figures.phase import critical_symbol, critical_values
+from hdica.report.findings.sentences import N, listed
+from hdica.report.words import count, number, place, symbol
+
+
+def phase(data: xr.Dataset) -> list[str]:
+    """Sentences on where learning stops."""
+    side, beyond = ("up to", "") if data.attrs["x"] == "tau" else ("from", " on")
+    out = []
+    for value, overlap in critical_values(data):
+        critical = critical_symbol(data).html
+        out.append(
+            f"In theory learning is possible {side} {critical} = {number(value, 6)}{beyond}, "
+            f"where the informative fixed points meet at <i>Q</i> = {number(overlap, 4)}."
+        )
+    out += _agreement(data)
+    return out + (_boundary(data) if "threshold" in data else [])
+
+
+def _agreement(data: xr.Dataset) -> list[str]:
+    if "agreement_share" not in data:
+        return []
+    share = float(data["agreement_share"].isel(n=-1))
+    cells = int(np.prod([data.sizes[d] for d in data["agreement"].dims if d != "n"]))
+    if not np.isfinite(share):
+        return []
+    return [
+        f"At {N} = {count(data['n'].values[-1])} and <i>t</i> = {number(data.attrs['time'])} the "
+        f"majority of seeds is on the limit's side in {number(100 * share, 4)} % of "
+        f"{count(cells)} cells."
+    ]
+
+
+def _boundary(data: xr.Dataset) -> list[str]:
+    """Measured against theoretical start with even odds, at a few values of x."""
+    x, y = data.attrs["x"], data.attrs["y"]
+    last = data.isel({d: -1 for d in data["threshold"].dims if d != x})
+    found, error = last["threshold"].values, last["threshold_se"].values
+    theory = last["boundary"].values if "boundary" in last else np.full_like(found, np.nan)
+    keep = np.flatnonzero(np.isfinite(found))
+    if not len(keep):
+        return []
+    parts = []
+    for k in (int(keep[i]) for i in spread(len(keep), 3)):
+        here = f"{number(found[k])} ± {number(error[k], 1)}"
+        if y == "Q0" and np.isfinite(theory[k]):
+            here += f" (boundary {symbol('Q_u').html} = {number(theory[k])})"
+        parts.append(f"{here} at {place({x: last[x].values[k]}).html}")
+    return [
+        f"At {N} = {count(data['n'].values[-1])} half of the seeds succeed from "
+        f"{symbol(y).html} = {listed(parts)}."
+    ]

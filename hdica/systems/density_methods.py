@@ -1,0 +1,209 @@
+"""Methods of every system whose limit is of the mean-field family: densities and particles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.finite.observe import observe
+from hdica.finite.streams import point_stream
+from hdica.ingredients.functionals import parse_functional
+from hdica.ingredients.save import NOTHING, Save
+from hdica.limits.fokker_planck import DensityPath, solve, start_refusal
+from hdica.limits.mean_field import MeanField
+from hdica.systems.density_values import is_convex, kept_values, potentials
+from hdica.systems.kernel import KERNEL_VERSION
+from hdica.systems.method import CONTROL as CONTROL_TEXT
+from hdica.systems.method import Method, Output, PointResult
+
+Array = NDArray[np.float64]
+FieldOf = Callable[[Any], MeanField]
+CONTROL = 1.02
+COARSE = 1e-5
+
+_TRAJECTORY = (
+    Output("Q", ("time",), "overlap Q = xi.x/n"),
+    Output("R", ("time",), "R, the mean of x phi(x)"),
+)
+_PATH = (
+    *_TRAJECTORY,
+    Output("Q_error", ("time",), "error of Q, from successive refinements"),
+    Output("R_error", ("time",), "error of R, from successive refinements"),
+    Output("Q_control", ("time",), f"overlap {CONTROL_TEXT}"),
+    Output("R_control", ("time",), f"R {CONTROL_TEXT}"),
+    Output("curvature", ("time",), "d_t = 2h, curvature of the effective potential"),
+    Output("pull", ("time",), "b, coefficient of xi in the drift"),
+    Output("convex", ("time",), "1 where the effective potential is convex"),
+    Output("residual", ("time",), "largest departure of mass and of E[x^2] from 1"),
+)
+
+
+def refusal(field_of: FieldOf, system: Any) -> str:
+    """Empty if the limit has a density, else the sentence that says why not."""
+    try:
+        field = field_of(system)
+    except HdicaError as exc:
+        return str(exc)
+    return start_refusal(field)
+
+
+def path_of(field_of: FieldOf, system: Any, times: Array, save: Save = NOTHING) -> DensityPath:
+    """The solved limit, with the densities and functionals that ``save`` asks for."""
+    means = {name: parse_functional(text).value for name, text in save.functionals.items()}
+    return solve(field_of(system), times, snapshots=save.snapshots, functionals=means)
+
+
+def regular_grid(path: DensityPath, points: int = 800) -> Array:
+    """About so many round numbers over where the densities of the snapshots matter."""
+    ends = [density.support() for density in path.densities]
+    ends = [end for end in ends if np.isfinite(end[0])] or [(-1.0, 1.0)]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    least = (high - low) / points
+    step = 10.0 ** np.floor(np.log10(least))
+    step *= next(m for m in (1, 2, 2.5, 5, 10) if m * step >= least)
+    return np.round(step * np.arange(np.floor(low / step), np.ceil(high / step) + 1), 12)
+
+
+def wrong_by(field: MeanField, factor: float) -> MeanField:
+    """The same limit with the pull b towards the feature wrong by a factor.
+
+    A wrong rate of everything would only shift time, and no steady state would tell it.
+    """
+    return replace(field, pull=lambda q, tau: factor * field.pull(q, tau))
+
+
+def pde_values(
+    field_of: FieldOf, system: Any, times: Array, save: Save, path: DensityPath | None = None
+) -> PointResult:
+    """Everything that method ``pde`` gives for one point; ``path`` if it is solved already."""
+    field = field_of(system)
+    path = path or path_of(field_of, system, times, save)
+    control = solve(wrong_by(field, CONTROL), times, snapshots=save.snapshots, tolerance=COARSE)
+    wrong = kept_values(field, control, save)
+    values = {
+        "Q": path.q,
+        "R": path.r,
+        "Q_error": path.q_error,
+        "R_error": path.r_error,
+        "Q_control": control.q,
+        "R_control": control.r,
+        "curvature": path.curvature,
+        "pull": path.pull,
+        "convex": _convexity(field, path, times),
+        "residual": np.maximum(path.mass_error, path.moment_error) + 0.0 * path.q,
+        **kept_values(field, path, save),
+        **{f"{k}_control": wrong[k] for k in ("cdf", "tpr", "fpr") if k in wrong},
+    }
+    if save.snapshots and save.x:
+        values["potential"] = potentials(field, path, save, times)
+    return PointResult(values, path.stopped)
+
+
+def _convexity(field: MeanField, path: DensityPath, times: Array) -> Array:
+    out = np.full(times.size, np.nan)
+    for k in np.flatnonzero(np.isfinite(path.curvature)):
+        tau = float(field.schedule.value(np.array(times[k])))
+        out[k] = is_convex(field, tau, float(path.curvature[k]))
+    return out
+
+
+def pde(field_of: FieldOf, equations: str) -> Method:
+    """Method ``pde``: the density of the estimate as n -> infinity."""
+    return Method(
+        name="pde",
+        stochastic=False,
+        accuracy="converged",
+        outputs=_PATH,
+        run=lambda system, times, n, seed, save: pde_values(field_of, system, times, save),
+        coords=lambda times: {"time": times},
+        refuses=lambda system: refusal(field_of, system),
+        seconds=lambda system, n, last: 0.7 + 0.01 * last,
+        equations=equations
+        + "; Scharfetter-Gummel fluxes and SDIRK2, E[x^2] = 1 by a Lagrange multiplier, refined",
+        kernel=KERNEL_VERSION,
+        keeps=frozenset({"densities", "support", "functionals", "potential", "controls"}),
+    )
+
+
+def _unreached(field: MeanField, save: Save, times: Array) -> dict[str, Array]:
+    """NaN for everything that is kept of particles, until it is seen."""
+    groups, found = field.prior.group_values.size, dict.fromkeys(save.functionals, times * np.nan)
+    if save.snapshots and save.x:
+        rows, columns = len(save.snapshots), len(save.x)
+        found["density"] = np.full((rows, groups, columns), np.nan)
+        found["cdf"] = np.full((rows, groups, columns + 1), np.nan)
+        found["xi"] = found["weight"] = np.full(groups, np.nan)
+    if save.snapshots and save.thresholds:
+        shape = (len(save.snapshots), len(save.thresholds))
+        found |= {k: np.full(shape, np.nan) for k in ("tpr", "fpr", "misclassified")}
+    return found
+
+
+def _keeper(
+    field: MeanField, save: Save, times: Array, kept: dict[str, Array]
+) -> Callable[[Array, Array, int], None]:
+    """A callback that writes what ``save`` asks of the particles into ``kept``."""
+    blank = _unreached(field, save, times)
+
+    def see(xi: Array, z: Array, index: int) -> None:
+        if not kept:
+            kept.update(blank)
+        seen = observe(xi, z, field.prior, field.phi, save)
+        for name, value in seen.at_times().items():
+            if name in save.functionals:
+                kept[name][index] = value
+        rows = np.flatnonzero(np.isclose(seen.snapshots, times[index], rtol=1e-12, atol=1e-12))
+        if rows.size:
+            kept.update(seen.once)
+            for name, values in seen.at_snapshots().items():
+                kept[name][rows[0]] = values
+
+    return see
+
+
+def particles(
+    field_of: FieldOf, content: Callable[[Any], dict[str, object]], equations: str
+) -> Method:
+    """Method ``particles``: n particles that see each other through Q and R alone."""
+
+    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        from hdica.limits.particles import run as run_particles
+
+        assert n is not None
+        assert seed is not None
+        key, field = content(system), field_of(system)
+        kept: dict[str, Array] = {}
+        values, diverged = run_particles(
+            field,
+            times,
+            n,
+            lambda part: point_stream(key, "particles", n, seed, part),
+            observe=_keeper(field, save, times, kept) if save.anything else None,
+        )
+        return PointResult({**_unreached(field, save, times), **kept, **values}, diverged)
+
+    def refuses(system: Any) -> str:
+        try:
+            field_of(system)
+        except HdicaError as exc:
+            return str(exc)
+        return ""
+
+    return Method(
+        name="particles",
+        stochastic=True,
+        accuracy="approximate",
+        outputs=_TRAJECTORY,
+        run=run,
+        coords=lambda times: {"time": times},
+        refuses=refuses,
+        seconds=lambda system, n, last: 1e-3 + 1e-6 * (n or 1) * (1 + last),
+        equations=equations,
+        kernel=KERNEL_VERSION,
+        keeps=frozenset({"densities", "support", "functionals"}),
+    )

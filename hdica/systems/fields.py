@@ -1,0 +1,152 @@
+"""Fields that systems share: their checks, and the objects behind them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator
+
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import Formula, parse_formula
+from hdica.ingredients.priors import Prior, make_prior
+from hdica.ingredients.schedules import Schedule, make_schedule
+from hdica.ingredients.sources import Source, make_source
+from hdica.ingredients.starts import Start, make_start
+
+Spec = str | dict[str, Any]
+
+
+def _no_bool(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise HdicaError(f"tau = {value} is not allowed (a step size is a finite number > 0)")
+    return value
+
+
+def _text(value: Any) -> Any:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return repr(value) if number else value
+
+
+def _known_source(value: Spec) -> Spec:
+    make_source(value)
+    return value
+
+
+def _known_prior(value: Spec) -> Spec:
+    make_prior(value)
+    return value
+
+
+def _known_start(value: dict[str, Any]) -> dict[str, Any]:
+    make_start(value)
+    return value
+
+
+StepSize = Annotated[float | str | dict[str, Any], BeforeValidator(_no_bool)]
+FormulaText = Annotated[str, BeforeValidator(_text)]
+SourceSpec = Annotated[Spec, AfterValidator(_known_source)]
+PriorSpec = Annotated[Spec, AfterValidator(_known_prior)]
+StartSpec = Annotated[dict[str, Any], AfterValidator(_known_start)]
+
+ALIASES: dict[str, tuple[str, ...]] = {"Q0": ("start", "overlap"), "rho": ("prior", "sparse")}
+
+
+def formula(system: Any, name: str) -> Formula:
+    """The formula behind the field ``name``, a function of x."""
+    return parse_formula(getattr(system, name), "x", system.constants)
+
+
+def check_real(system: Any, name: str) -> None:
+    """Refuse a formula that is not a real number everywhere.
+
+    Raises
+    ------
+    HdicaError
+        Naming the formula and a point where it is undefined.
+    """
+    bad = formula(system, name).undefined_at
+    if bad is not None:
+        raise HdicaError(
+            f"{name} = {getattr(system, name)!r} is not allowed (it is no real number "
+            f"at x = {bad:g}; allowed are functions of every real x)"
+        )
+
+
+def schedule(system: Any) -> Schedule:
+    """Step size as a function of t = k/n."""
+    return make_schedule(system.tau, system.constants)
+
+
+def constant_tau(system: Any) -> float:
+    """The step size, for what exists only if it is constant.
+
+    Raises
+    ------
+    HdicaError
+        If it changes with time.
+    """
+    tau = schedule(system).constant
+    if tau is None:
+        raise HdicaError(
+            f"tau = {system.tau!r} is not allowed for fixed points (a constant step size)"
+        )
+    return tau
+
+
+def source(system: Any) -> Source:
+    """Law of the latent variable."""
+    return make_source(system.source)
+
+
+def prior(system: Any) -> Prior:
+    """Law of the entries of the feature."""
+    return make_prior(system.prior)
+
+
+def start(system: Any) -> Start:
+    """Law of the estimate at t = 0."""
+    return make_start(system.start)
+
+
+def with_parameter(system: Any, key: str, value: float) -> Any:
+    """The same system with one scalar parameter changed.
+
+    Parameters
+    ----------
+    system
+        A system.
+    key
+        A field (``"tau"``), an alias (``"rho"``) or the name of a constant of the formulas.
+    value
+        Its new value.
+
+    Raises
+    ------
+    HdicaError
+        If there is no such parameter or the value is not allowed.
+    """
+    cls = type(system)
+    if key in system.constants:
+        path: tuple[str, ...] = ("constants", key)
+    else:
+        path = cls.aliases.get(key, (key,))
+    content = system.model_dump(mode="python")
+    top, *rest = path
+    inside = content.get(top)
+    if rest:
+        varies = isinstance(inside, dict) and _is_number(inside.get(rest[0]))
+    else:
+        varies = _is_number(inside)
+    if not varies or top == "start":
+        numbers = [k for k in cls.model_fields if _is_number(content[k])]
+        shape = (
+            ["rho"] if isinstance(content["prior"], dict) and "sparse" in content["prior"] else []
+        )
+        known = ", ".join([*numbers, *shape, *system.constants])
+        raise HdicaError(f"parameter = {key!r} is not known (allowed: {known})")
+    content[top] = {**inside, rest[0]: value} if rest else value
+    return cls.model_validate(content)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

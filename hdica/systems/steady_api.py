@@ -1,0 +1,133 @@
+"""Steady states and transitions as labelled data: fixed_points, critical, effective_potential."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hdica.ingredients.save import NOTHING
+from hdica.systems.api import choose, dataset, described, limit
+from hdica.systems.registry import mean_field_of, methods_of
+from hdica.systems.steady_methods import STATE_KINDS, TRANSITION_KINDS, find_transitions
+
+_NONE = np.empty(0)
+
+
+def fixed_points(system: Any) -> xr.Dataset:
+    """All steady states of the limit, on every branch.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``fixed_point``, by increasing overlap: ``Q``, ``R``, ``h`` (half the curvature of
+        the effective potential), ``bulk`` (E[x^2] of all but o(n) entries), ``stable`` (bool)
+        and ``kind``: ``"informative"``, ``"uninformative"`` (Q = 0) or ``"condensed"`` (a share
+        1 - bulk of |x|^2 sits on o(n) entries).
+
+    Raises
+    ------
+    HdicaError
+        If the step size is not constant or the limit does not exist.
+    """
+    chosen = choose(system, "auto", "fixed_points", ("fixed_points",))
+    result = chosen.run(system, _NONE, None, None, NOTHING)
+    found = dataset(chosen, _NONE, NOTHING, _NONE, [result], "")
+    found = found.isel(fixed_point=np.isfinite(found["Q"].values))
+    about = {"long_name": "whether small departures die out"}
+    found["stable"] = ("fixed_point", found["stable"].values.astype(bool), about)
+    found["kind"] = ("fixed_point", _words(found["kind"].values, STATE_KINDS))
+    return described(found, system)
+
+
+def _words(codes: Any, names: tuple[str, ...]) -> Any:
+    return np.array([names[int(code)] for code in codes], dtype=object)
+
+
+def critical(
+    system: Any, parameter: str = "tau", *, low: float | None = None, high: float | None = None
+) -> xr.Dataset:
+    """Transitions of the steady states as one parameter varies.
+
+    Parameters
+    ----------
+    system
+        The problem; its own value of the parameter does not matter.
+    parameter
+        A scalar parameter: ``"tau"``, ``"omega"``, ``"rho"`` or a constant of the formulas.
+    low, high
+        Range of the parameter; by default some decades.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``transition``, largest value first: ``value`` (critical parameter), ``kind``, ``Q``
+        there, ``error`` of the value. Kinds are ``"fold"`` (two states merge and vanish),
+        ``"transcritical"`` (an informative branch meets Q = 0 and exchanges stability with it;
+        with Q -> -Q symmetry a pitchfork in Q) and ``"junction"`` (a branch becomes condensed).
+        Mirror images Q and -Q are given once, with Q > 0.
+
+    Raises
+    ------
+    HdicaError
+        If the parameter is not a scalar of this system.
+    """
+    name = type(system).__name__
+    method = methods_of(name)["critical"]
+    natural = parameter in method.ignores and low is None and high is None
+    if natural:
+        chosen = choose(system, "auto", "critical", ("critical",))
+        result = chosen.run(system, _NONE, None, None, NOTHING)
+        found = dataset(chosen, _NONE, NOTHING, _NONE, [result], "")
+        found = found.isel(transition=np.isfinite(found["value"].values))
+        kinds = _words(found["kind"].values, TRANSITION_KINDS)
+        return described(found.assign(kind=("transition", kinds)), system)
+    points = find_transitions(mean_field_of(name), system, parameter, low, high)
+    columns = {"value": points.value, "Q": points.q, "error": points.error}
+    data: dict[str, Any] = {k: ("transition", np.asarray(v)) for k, v in columns.items()}
+    data["kind"] = ("transition", np.array([str(k) for k in points.kind], dtype=object))
+    attrs = {"parameter": parameter, "kernel_version": method.kernel}
+    return described(xr.Dataset(data, attrs=attrs), system)
+
+
+def effective_potential(
+    system: Any, *, times: Iterable[float], x: Iterable[float] | None = None
+) -> xr.Dataset:
+    """The potential E_t(x, xi) in which each entry of the estimate moves by itself.
+
+    E_t = d_t (x - b_t xi)^2/2 + B Phi(x), Wang and Lu 2017, eq. (16), with d_t and b_t corrected.
+
+    Parameters
+    ----------
+    system
+        The problem.
+    times
+        Times t, increasing.
+    x
+        Points; by default where the density matters.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``potential(time, feature, x)``, ``d(time)``, ``b(time)`` and ``convex(time)``.
+
+    Warns
+    -----
+    UserWarning
+        If the potential is not convex at some of the times (d_t < 0: the picture of a convex
+        problem solved coordinate by coordinate does not hold then).
+    """
+    times = list(times)
+    path = limit(system, times=times, method="pde", snapshots=times, x=x)
+    convex = path["convex"].values == 1
+    if not np.all(convex):
+        listed = ", ".join(f"{t:g}" for t in path["time"].values[~convex])
+        warnings.warn(f"the effective potential is not convex at t = {listed}", stacklevel=2)
+    d = path["curvature"].rename("d").assign_attrs(long_name="d_t, curvature of the potential")
+    b = (path["pull"] / path["curvature"]).rename("b").assign_attrs(long_name="b_t")
+    shape = path["potential"].drop_vars("time", errors="ignore").rename(snapshot="time")
+    data = {"potential": shape, "d": d, "b": b, "convex": ("time", convex)}
+    return xr.Dataset(data, attrs=path.attrs)

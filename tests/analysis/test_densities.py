@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+
+from hdica.analysis import compare, condensing, densities, potential
+from hdica.analysis.runs import runs
+from tests.analysis import bifurcation, laws, toy
+
+
+def test_histograms_of_the_largest_n_with_their_error(law_store):
+    found = densities(law_store, laws.ANALYSES["densities"])
+    runs = law_store["vector"]["density"].sel(n=4000, tau=0.1).values
+    assert found.attrs["n"] == 4000
+    assert found["density"].sel(tau=0.1).values == pytest.approx(runs.mean(axis=0))
+    error = runs.std(axis=0, ddof=1) / np.sqrt(24)
+    assert found["density_se"].sel(tau=0.1).values == pytest.approx(error)
+    z = ((found["density"] - found["limit"]) / found["density_se"]).sel(tau=0.1).values
+    assert np.abs(z[np.abs(laws.law().cdf(laws.X) - 0.5) < 0.4]).max() < 5
+
+
+def test_a_single_seed_has_the_error_of_independent_entries(law_store):
+    one = law_store["vector"].to_dataset().isel(seed=[0])
+    store = toy.tree({"vector": one, "pde": law_store["pde"].to_dataset()}, {})
+    found = densities(store, laws.ANALYSES["densities"]).sel(tau=0.1, snapshot=3.0, feature=2.0)
+    share = found["density"].values * 0.1
+    expected = np.sqrt(share * (1 - share) / 1000) / 0.1
+    assert found["density_se"].values == pytest.approx(expected)
+
+
+def test_the_limit_alone_and_the_largest_finished_n(law_store):
+    assert "density" not in densities(law_store, {"limit": "pde", "simulation": None})
+    part = law_store.copy(deep=True)
+    part["vector"]["status"].values[:, -1] = 0
+    assert densities(part, laws.ANALYSES["densities"]).attrs["n"] == 2000
+
+
+def test_groups_of_a_swept_prior_may_differ_in_number(law_store):
+    part = law_store.copy(deep=True)
+    for name in ("density", "xi", "weight"):
+        for method in ("vector", "pde"):
+            values = part[method][name]
+            values.loc[{"feature": 0.0}] = np.nan
+    found = densities(part, laws.ANALYSES["densities"]).sel(tau=0.1, snapshot=3.0)
+    assert found["density"].sel(feature=2.0).notnull().all()
+    assert found["density"].sel(feature=0.0).isnull().all()
+
+
+def test_the_potential_is_zero_at_the_kink(law_store):
+    found = potential(law_store, {"limit": "pde"})
+    assert float(abs(found["potential"].sel(x=0.0)).max()) == 0
+    assert found["convex"].sel(tau=0.1).values.tolist() == [0, 0, 1, 1]
+
+
+def test_a_negative_curvature_at_the_end_is_kept(law_store):
+    assert float(condensing(law_store)["curvature"].sel({"method": "pde", "tau": 0.1})) == 0.2
+    groups = {"pde": laws.limit(curvature=-0.02), "vector": law_store["vector"].to_dataset()}
+    stopped = toy.tree(groups, {})
+    stopped["pde"]["curvature"].values[0, -1] = np.nan
+    stopped["pde"]["status"].values[0] = 2
+    end = condensing(stopped).sel({"method": "pde", "tau": 0.1})
+    assert (float(end["curvature"]), float(end["end"])) == (0.1, 1.0)
+    assert condensing(bifurcation.store()) is None
+
+
+def test_several_methods_side_by_side(law_store):
+    found = compare(law_store, laws.ANALYSES["compare"])
+    q = law_store["vector"]["Q"].sel(n=4000, tau=0.1).values
+    here = found.sel(simulation="vector", tau=0.1)
+    assert here["mean"].values == pytest.approx(q.mean(axis=0))
+    assert here["sd"].values == pytest.approx(q.std(axis=0, ddof=1))
+    assert int(here["dimension"]) == 4000
+    assert found["limit_mean"].sel(limit="pde", tau=0.1).values == pytest.approx(
+        laws.center(laws.TIMES)
+    )
+    steady = compare(bifurcation.store(), {"curves": ["vector"], "steady": "fixed_points"})
+    stable = steady["steady"].sel(omega=0.3).values
+    assert np.sort(stable[np.isfinite(stable)]) == pytest.approx([0.0, bifurcation.end(0.3, 0.9)])
+
+
+def test_a_reason_is_told_with_its_place(law_store):
+    lost = law_store.copy(deep=True)
+    pde = lost["pde"].to_dataset()
+    pde["status"].values[...] = 2
+    pde["reason"] = (("tau",), np.array(["mass reached the end of the domain"], dtype=object))
+    lost["pde"] = pde
+    told = runs(lost)["reason"].sel({"method": "pde"}).item()
+    assert told == "tau = 0.1: mass reached the end of the domain"
+    assert runs(law_store)["reason"].values.tolist() == ["", ""]

@@ -1,0 +1,41 @@
+"""Every entry of docs/errata.md has its test, and every test its entry."""
+
+import re
+from pathlib import Path
+
+from tests.errata import test_wang_lu_2016, test_wang_lu_2017
+
+PAGE = (Path(__file__).parents[2] / "docs/errata.md").read_text()
+
+
+def rows(part):
+    """Rows of the tables of one paper, without their heads."""
+    lines = [line for line in part.splitlines() if line.startswith("|")]
+    rules = {i for i, line in enumerate(lines) if set(line) <= set("|-")}
+    assert rules
+    return [line for i, line in enumerate(lines) if not {i, i + 1} & rules]
+
+
+def names_in(module):
+    return {name for name in vars(module) if name.startswith("test_")}
+
+
+def test_every_entry_names_a_test_and_every_test_is_named():
+    parts = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
+    assert ["2017" in parts[0].splitlines()[0], "2016" in parts[1].splitlines()[0]] == [True, True]
+    for part, module in zip(parts, (test_wang_lu_2017, test_wang_lu_2016), strict=True):
+        named = [re.findall(r"`(test_\w+)`", row) for row in rows(part)]
+        assert all(named)
+        flat = [name for names in named for name in names]
+        assert set(flat) == names_in(module)
+        assert len(flat) == len(set(flat))
+
+
+def test_rows_have_as_many_cells_as_their_table():
+    head = 0
+    lines = PAGE.splitlines()
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if following.startswith("|---"):
+            head = line.count("|")
+        elif line.startswith("|"):
+            assert line.count("|") == head

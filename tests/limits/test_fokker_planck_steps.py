@@ -1,0 +1,213 @@
+"""The parts of the Fokker-Planck solver against dense linear algebra, and their orders."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from hdica.ingredients.formula import parse_formula
+from hdica.limits.density import interpolated
+from hdica.limits.density_grid import Windows, carried, make_lattice, make_mesh
+from hdica.limits.density_kernels import bernoulli, push, rates, resolve
+from hdica.limits.density_scales import lengths
+from hdica.limits.density_stage import Guess, Problem
+from hdica.limits.density_start import begin
+from hdica.limits.density_steps import PUSH, Piece, advance
+from hdica.limits.romberg import observed_order, romberg
+from tests.limits.test_fokker_planck import sparse_pca
+
+# Q(1) without a regularizer: dQ/dt = Q (1 - Q^2)/2 - Q (1 + Q^2)/8 at tau = 1/2, omega = 1.
+A, C = 3 / 8, 5 / 8
+
+
+def logistic(q0, t):
+    """Solution of dQ/dt = A Q - C Q^3."""
+    u = 1 / q0**2
+    return (C / A + (u - C / A) * math.exp(-2 * A * t)) ** -0.5
+
+
+def march(field, spacing, steps, end=1.0):
+    """Q and state after equal steps on fixed cells."""
+    nodes = field.prior.nodes
+    problem = Problem(field, nodes.points, nodes.weights)
+    lattice = make_lattice(field.phi.kinks, spacing, 12.0)
+    low, high = np.floor(lattice.number(-8.0)), np.ceil(lattice.number(10.0))
+    windows = Windows(np.full(nodes.points.size, int(low)), np.full(nodes.points.size, int(high)))
+    state = begin(problem, lattice, windows, 1)
+    piece = Piece(problem, lambda t: 0.5, (Guess(), Guess()))
+    lowest, worst, cuts = math.inf, 0.0, np.linspace(0, end, steps + 1)
+    for span in pairwise(cuts.tolist()):
+        step = advance(piece, state, span, False)
+        assert step.met
+        for guess, found in zip(piece.guesses, step.stages, strict=True):
+            guess.learn(*found)
+        state = step.state
+        masses = np.add.reduceat(state.mass, state.mesh.offsets[:-1])
+        lowest, worst = min(lowest, state.mass.min()), max(worst, np.abs(masses - 1).max())
+    assert lowest > 0
+    assert worst < 1e-13
+    return state.q, state
+
+
+def test_second_order_in_space():
+    field = sparse_pca("0", start={"overlap": 0.3})
+    errors = [march(field, dx, 400)[0] - logistic(0.3, 1.0) for dx in (0.4, 0.2, 0.1)]
+    assert np.log2(np.abs(errors[:-1]) / np.abs(errors[1:])) == pytest.approx([2, 2], abs=0.1)
+
+
+@pytest.mark.parametrize("phi", ["0", "0.27*sign(x)"])
+def test_second_order_in_time(phi):
+    field = sparse_pca(phi, start={"overlap": 0.3})
+    q = np.array([march(field, 0.1, n)[0] for n in (10, 20, 40, 80)])
+    change = np.abs(np.diff(q))
+    assert np.log2(change[:-1] / change[1:]) == pytest.approx([2, 2], abs=0.15)
+
+
+def test_second_order_in_space_at_a_kink():
+    field = sparse_pca("0.27*sign(x)", start={"overlap": 0.3})
+    q = np.array([march(field, dx, 40, 3.0)[0] for dx in (0.2, 0.1, 0.05, 0.025)])
+    change = np.abs(np.diff(q))
+    assert np.log2(change[:-1] / change[1:])[-1] == pytest.approx(2, abs=0.1)
+
+
+@pytest.mark.parametrize("spacing", [0.02, 0.5])
+def test_steps_far_too_long_stay_positive(spacing):
+    _, state = march(sparse_pca(), spacing, 3, 6.0)
+    assert state.mass.min() > 0
+
+
+@pytest.mark.parametrize("w", [0.0, 1e-12, -1e-5, 0.3, -0.999, 0.9999999, 1.0000001, 5.0, -40.0])
+def test_bernoulli_function(w):
+    exact = 1.0 if w == 0 else w / math.expm1(w)
+    assert bernoulli(w) == pytest.approx((exact, exact + w), rel=4e-16 * 4)
+
+
+def test_bernoulli_function_does_not_overflow():
+    assert bernoulli(800.0) == (0.0, 800.0)
+    assert bernoulli(-800.0) == (800.0, 0.0)
+
+
+def dense(right, left, offsets):
+    """1 - c A, from c times the rates across faces."""
+    matrix = np.eye(right.size)
+    for first, end in pairwise(offsets.tolist()):
+        for i in range(first + 1, end):
+            matrix[i - 1, i - 1] += right[i]
+            matrix[i, i - 1] -= right[i]
+            matrix[i, i] += left[i]
+            matrix[i - 1, i] -= left[i]
+    return matrix
+
+
+@pytest.fixture
+def chain():
+    rng = np.random.default_rng(5)
+    offsets = np.array([0, 7, 20])
+    right, left = rng.exponential(3.0, 20), rng.exponential(3.0, 20)
+    right[[0, 7]] = left[[0, 7]] = 0.0
+    return rng, right, left, offsets
+
+
+def test_resolve_is_the_dense_solve(chain):
+    rng, right, left, offsets = chain
+    given, mass = rng.exponential(1.0, 20), np.empty(20)
+    resolve(given, mass, right, left, np.empty(20), offsets)
+    assert mass == pytest.approx(np.linalg.solve(dense(right, left, offsets), given), rel=1e-12)
+    each = np.add.reduceat(given, offsets[:-1])
+    assert np.add.reduceat(mass, offsets[:-1]) == pytest.approx(each, rel=1e-14)
+
+
+def test_push_is_the_explicit_operator_where_nothing_runs_short(chain):
+    rng, right, left, offsets = chain
+    mass, moved = 1 + 0.1 * rng.random(20), np.empty(20)
+    small = 0.02
+    assert push(mass, moved, right, left, offsets, small) == 0
+    explicit = mass + small * (mass - dense(right, left, offsets) @ mass)
+    assert moved == pytest.approx(explicit, rel=1e-13)
+
+
+def test_push_never_overdraws_and_conserves(chain):
+    rng, right, left, offsets = chain
+    mass = rng.exponential(1.0, 20) ** 8
+    moved = np.empty(20)
+    assert push(mass, moved, right, left, offsets, PUSH) > 0
+    assert moved.min() >= 0
+    each = np.add.reduceat(mass, offsets[:-1])
+    assert np.add.reduceat(moved, offsets[:-1]) == pytest.approx(each, rel=1e-13)
+
+
+def test_stationary_law_of_the_rates_is_boltzmann():
+    # Drift b - B sign(x) - 2h x with noise g: exp(-(h x^2 + B|x| - b x)/g), at the centres.
+    phi = parse_formula("sign(x)")
+    mesh = make_mesh(
+        make_lattice((0.0,), 0.5, 4.0), Windows(np.array([-9]), np.array([11])), 1, phi.value
+    )
+    b, big, h2, g = 0.4, 0.7, 0.6, 0.3
+    right, left = np.empty(20), np.empty(20)
+    cells = (mesh.offsets, mesh.lows, np.ones(1), mesh.dx, mesh.gap, mesh.middle, mesh.phi)
+    rates(right, left, *cells, b, big, h2, g, 1.0)
+    law = np.exp(-(h2 / 2 * mesh.x**2 + big * np.abs(mesh.x) - b * mesh.x) / g) * mesh.dx
+    assert right[1:] * law[:-1] == pytest.approx(left[1:] * law[1:], rel=1e-12)
+
+
+def test_a_face_at_every_kink_and_nested_cells():
+    kinks = (-0.7071, 0.0, 0.31)
+    lattice = make_lattice(kinks, 0.1, 5.0)
+    windows = Windows(np.array([-40, -3]), np.array([30, 60]))
+    coarse, fine = (make_mesh(lattice, windows, r, np.sign) for r in (1, 2))
+    for mesh in (coarse, fine):
+        gaps = np.abs(mesh.faces[:, None] - np.array(kinks)).min(axis=0)
+        assert gaps == pytest.approx(0, abs=1e-15)
+    assert fine.faces[::2] == pytest.approx(coarse.faces, abs=1e-14)
+    inside = (coarse.x > kinks[0]) & (coarse.x < kinks[-1])
+    assert coarse.dx[inside].max() <= 0.1 + 1e-12
+    x = np.linspace(-9, 9, 101)
+    assert lattice.position(lattice.number(x)) == pytest.approx(x, abs=1e-12)
+
+
+def test_mean_of_phi_between_centres():
+    phi = parse_formula("0.3*sign(x - 0.2) + tanh(x)")
+    windows = Windows(np.array([-20]), np.array([20]))
+    mesh = make_mesh(make_lattice(phi.kinks, 0.2, 5.0), windows, 1, phi.value)
+    for f in (5, 20, 33):
+        low, high = mesh.x[f - 1], mesh.x[f]
+        exact = quad(lambda x: float(phi.value(x)), low, high, points=[mesh.faces[f]])[0]
+        assert mesh.phi[f] == pytest.approx(exact / (high - low), abs=1e-9)
+
+
+def test_masses_move_to_other_windows_without_loss():
+    old = Windows(np.array([0, 2]), np.array([5, 8]))
+    new = Windows(np.array([-1, 4]), np.array([3, 9]))
+    values = np.arange(1.0, 12.0)
+    assert carried(values, old, new, 1).tolist() == [0, 1, 2, 12, 21, 9, 10, 11, 0]
+    assert np.sum(carried(np.repeat(values, 2), old, new, 2)) == 2 * np.sum(values)
+
+
+def test_lengths_of_a_regularizer():
+    assert lengths(parse_formula("0.27*sign(x)")).jump == pytest.approx(0.27)
+    elastic = lengths(parse_formula("0.27*sign(x) + 0.3*x"))
+    assert (elastic.jump, elastic.slope) == pytest.approx((0.27, 0.3))
+    assert math.isinf(elastic.own)
+    assert lengths(parse_formula("0.2*tanh(50*x)")).own == pytest.approx(2 / 50, rel=0.1)
+    assert elastic.finest(0.2, 1.0, 0.5) == pytest.approx(min(0.2 / 0.27, (0.2 / 0.8) ** 0.5))
+
+
+def test_romberg_removes_the_powers_that_occur():
+    h = 0.25 * 0.5 ** np.arange(4)
+    values = 1 + 0.3 * h**2 - 0.2 * h**3 + 0.1 * h**4
+    best, error = romberg(values)
+    assert best == pytest.approx(1, abs=1e-14)
+    assert error > 0
+    two, estimate = romberg(values[:3])
+    assert abs(two - 1) < estimate
+    assert observed_order(np.array(1 + h**2)[:, None]) == pytest.approx(2, abs=1e-9)
+
+
+def test_interpolation_is_exact_for_quintics():
+    def quintic(x):
+        return 1 + x * (2 - x * (3 - x * (0.1 + x * (0.2 - 0.01 * x))))
+
+    u = np.array([-0.5, 0.0, 0.3, 4.7, 8.5])
+    assert interpolated(quintic(np.arange(9.0)), u) == pytest.approx(quintic(u), rel=1e-11)

@@ -1,0 +1,147 @@
+"""The bifurcation diagram and its sentences."""
+
+import re
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from hdica.analysis import aggregate
+from hdica.report.figures import panels
+from hdica.report.figures.steady import steady
+from hdica.report.findings import findings
+from hdica.report.interactive import figure
+from hdica.report.panel import Line, Points, Vertical
+from hdica.report.printed import draw
+from tests.analysis import bifurcation, toy
+
+
+def plain(sentences):
+    return [re.sub(r"<[^>]+>", "", str(s)) for s in sentences]
+
+
+@pytest.fixture(scope="module")
+def panel(aggregated_steady):
+    (found,) = panels(aggregated_steady)["steady"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def said(aggregated_steady):
+    return plain(findings(aggregated_steady))
+
+
+def of(panel, kind):
+    return [i for i in panel.items if isinstance(i, kind)]
+
+
+def test_stable_is_solid_unstable_dashed_and_condensed_grey(panel):
+    styles = {i.label.plain: (i.color, i.dash) for i in of(panel, Line)}
+    assert styles == {
+        "condensed, stable": ("#888888", "solid"),
+        "unstable": ("ink", "dash"),
+        "stable": ("ink", "solid"),
+    }
+    listed = [i.label.plain for i in of(panel, Line) if i.listed]
+    assert sorted(listed) == sorted(styles)
+
+
+def test_transitions_are_labelled_lines(panel):
+    assert [(v.x, v.label.plain) for v in of(panel, Vertical)] == [
+        (0.2, "fold 0.2"),
+        (0.6, "transcritical point 0.6"),
+    ]
+
+
+def test_labels_of_neighbouring_transitions_stand_in_rows(aggregated_steady):
+    data = aggregated_steady["steady"].to_dataset()
+    near = data["transition_value"].copy(data=[0.3, 0.31, np.nan, 0.9])
+    kind = data["transition_kind"].copy(data=[0.0, 2.0, np.nan, 1.0])
+    panel = steady(data.assign(transition_value=near, transition_kind=kind))[0]
+    found = [(v.label.plain, v.row, v.anchor) for v in of(panel, Vertical)]
+    assert found == [
+        ("fold 0.3", 0, "center"),
+        ("junction 0.31", 1, "center"),
+        ("transcritical point 0.9", 0, "right"),
+    ]
+    notes = figure(panel)["layout"]["annotations"]
+    assert notes[1]["yshift"] > notes[0]["yshift"] == 0
+    draw(panel).draw_without_rendering()
+
+
+def test_every_start_has_its_marker_with_two_standard_errors(panel, aggregated_steady):
+    marks = of(panel, Points)
+    assert [m.label.plain for m in marks] == ["Q₀ = 0.1", "Q₀ = 0.9"]
+    assert len({(m.color, m.symbol) for m in marks}) == 2
+    here = aggregated_steady["steady"].to_dataset().sel(simulation="vector", Q0=0.9, n=1600)
+    assert marks[1].y == pytest.approx(here["overlap"].values)
+    assert marks[1].high - marks[1].y == pytest.approx(2 * here["overlap_se"].values)
+
+
+def test_curves_of_another_swept_word_have_their_own_colours():
+    groups = {k: v.to_dataset() for k, v in bifurcation.store().children.items()}
+    words = xr.DataArray(["l1", "<0>"], dims="regularizer", name="regularizer")
+    joined = {k: xr.concat([v, v], dim=words) for k, v in groups.items()}
+    found = aggregate(toy.tree(joined, {"steady": bifurcation.STEADY}))
+    (panel,) = panels(found)["steady"]
+    solid = {i.color for i in of(panel, Line) if i.bold and i.color != "#888888"}
+    assert len(solid) == 2
+    assert solid == {m.color for m in of(panel, Points)} == {v.color for v in of(panel, Vertical)}
+    assert "&lt;0&gt;" in of(panel, Points)[-1].label.html
+    assert any("At φ = l1 in theory" in s for s in plain(findings(found)))
+    draw(panel).draw_without_rendering()
+
+
+def test_fixed_points_are_markers_where_there_are_no_branches(aggregated_steady):
+    data = aggregated_steady["steady"].to_dataset()
+    bare = data.drop_vars([k for k in data if str(k).startswith("branch_")])
+    marks = next(m for m in of(steady(bare)[0], Points) if m.label.plain == "fixed points")
+    assert marks.filled.sum() == 7  # stable ones: 1 + 2 + 2 + 1 + 1
+
+
+def test_transitions_and_bistability_are_stated(said):
+    assert said[0] == (
+        "In theory the steady states change at a fold at ω = 0.2 (|Q| = 0.5) and a transcritical "
+        "point at ω = 0.6 (|Q| = 0)."
+    )
+    assert any(s.startswith("Two or more states are stable for 0.2 &lt; ω &lt; 0.6") for s in said)
+
+
+def test_transitions_are_stated_to_ten_digits(aggregated_steady):
+    tree = aggregated_steady.copy(deep=True)
+    tree["steady"]["transition_value"].values[0] = 0.1966821711684483
+    assert "ω = 0.1966821712 " in plain(findings(tree))[0]
+
+
+def test_where_runs_end_is_stated(said):
+    assert any(s.startswith("10 of 10 simulated means end on a stable steady state") for s in said)
+    hysteresis = next(s for s in said if s.startswith("Hysteresis"))
+    assert "ω = 0.3 … 0.5" in hysteresis
+    assert "|Q| = 0 from Q0 = 0.1 and |Q| = 0.683 from Q0 = 0.9" in hysteresis
+    assert any(
+        "one entry carries a share 0.55 of |x|²; elsewhere at most 0.0031" in s for s in said
+    )
+
+
+def test_a_mean_off_the_branches_is_named():
+    mixed = bifurcation.store()
+    mixed["vector"]["Q"].loc[{"omega": 0.3, "Q0": 0.1}] = 0.35
+    said = plain(findings(aggregate(mixed)))
+    assert any(s.startswith("9 of 10 simulated means") for s in said)
+    assert any("Furthest from any: vector, ω = 0.3, Q0 = 0.1, n = 1600" in s for s in said)
+
+
+def test_critical_values_over_another_parameter():
+    data, at = bifurcation.critical(), xr.DataArray([0.1, 0.2, 0.3], dims="rho", name="rho")
+    swept = xr.concat([data, data, data], dim=at)
+    swept["value"].attrs["long_name"] = "critical value of omega"
+    swept["value"].values[1, 0] = 0.15
+    found = aggregate(toy.tree({"critical": swept}, {"transition": {"x": "rho"}}))
+    first, second = panels(found)["transition"]
+    assert of(first, Points)[0].y.tolist() == [0.2, 0.15, 0.2]
+    assert of(second, Points)[0].y.tolist() == [0.5, 0.5, 0.5]
+    said = plain(findings(found))
+    assert said[0] == (
+        "The fold lies at ωc = 0.2 for ρ = 0.1 and at 0.2 for ρ = 0.3; it is least, 0.15, at "
+        "ρ = 0.2."
+    )
