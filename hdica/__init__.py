@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from hdica.systems.api import limit, simulate
     from hdica.systems.online_ica import OnlineICA
     from hdica.systems.sparse_pca import SparsePCA
-    from hdica.systems.steady_api import critical, effective_potential, fixed_points
+    from hdica.systems.steady_api import (
+        critical,
+        critical_curve,
+        effective_potential,
+        fixed_points,
+    )
 
 __version__ = "0.1.0"
 __all__ = [
@@ -26,6 +31,7 @@ __all__ = [
     "SparsePCA",
     "__version__",
     "critical",
+    "critical_curve",
     "effective_potential",
     "fixed_points",
     "limit",
@@ -39,6 +45,7 @@ _HOME = {
     "OnlineICA": "hdica.systems.online_ica",
     "SparsePCA": "hdica.systems.sparse_pca",
     "critical": "hdica.systems.steady_api",
+    "critical_curve": "hdica.systems.steady_api",
     "effective_potential": "hdica.systems.steady_api",
     "fixed_points": "hdica.systems.steady_api",
     "limit": "hdica.systems.api",

@@ -198,7 +198,7 @@ def _closed_states(system: SparsePCA) -> dict[str, Array] | None:
         "h": np.array(h),
         "bulk": np.ones(found.q.size),
         "stable": found.stable.astype(float),
-        "kind": np.where(found.q == 0, 1.0, 0.0),
+        "kind": np.where(np.abs(found.q) < 1e-6, 1.0, 0.0),
     }
 
 

@@ -1,4 +1,4 @@
-"""Steady states and transitions as labelled data: fixed_points, critical, effective_potential."""
+"""Steady states, transitions and effective potentials as labelled data."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
+from hdica.limits.transition_curves import transition_curve
 from hdica.systems.api import choose, dataset, described, limit
+from hdica.systems.fields import with_parameter
 from hdica.systems.registry import mean_field_of, methods_of
 from hdica.systems.steady_methods import STATE_KINDS, TRANSITION_KINDS, find_transitions
 
@@ -91,6 +94,71 @@ def critical(
     data["kind"] = ("transition", np.array([str(k) for k in points.kind], dtype=object))
     attrs = {"parameter": parameter, "kernel_version": method.kernel}
     return described(xr.Dataset(data, attrs=attrs), system)
+
+
+def critical_curve(
+    system: Any,
+    parameter: str,
+    along: str,
+    values: Iterable[float],
+    *,
+    kind: str = "fold",
+    low: float | None = None,
+    high: float | None = None,
+) -> xr.Dataset:
+    """One transition as a second parameter varies: a line in the plane of two parameters.
+
+    Parameters
+    ----------
+    system
+        The problem; its own values of the two parameters do not matter.
+    parameter
+        The scalar parameter whose critical value is followed.
+    along
+        The scalar parameter that varies.
+    values
+        Its values, in the order in which they are visited.
+    kind
+        ``"fold"``, ``"transcritical"`` or ``"junction"``; where there are several at the first
+        value, that with the largest overlap is followed.
+    low, high
+        Range of ``parameter`` searched at the first value, as in :func:`critical`.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``along``: ``value``, its ``error``, and ``Q``; NaN from where the transition is lost.
+
+    Raises
+    ------
+    HdicaError
+        If a parameter is not a scalar of this system, or there is no such transition at the
+        first value.
+    """
+    visited = np.array([float(v) for v in values])
+    if not visited.size:
+        raise HdicaError("values = [] is not allowed (at least one value)")
+    field_of = mean_field_of(type(system).__name__)
+    first = with_parameter(system, along, float(visited[0]))
+    found = find_transitions(field_of, first, parameter, low, high)
+    own = np.flatnonzero(found.kind == kind)
+    if not own.size:
+        known = ", ".join(sorted(set(found.kind.tolist()))) or "none"
+        raise HdicaError(
+            f"kind = {kind!r} is not found at {along} = {visited[0]:g} (there: {known})"
+        )
+    begin = own[np.argmax(found.q[own])]
+    line = transition_curve(
+        lambda value, second: field_of(
+            with_parameter(with_parameter(system, along, second), parameter, value)
+        ),
+        visited,
+        (float(found.value[begin]), float(found.q[begin])),
+        kind,
+    )
+    data = {"value": (along, line.value), "error": (along, line.error), "Q": (along, line.q)}
+    attrs = {"parameter": parameter, "kind": kind}
+    return described(xr.Dataset(data, {along: visited}, attrs), system)
 
 
 def effective_potential(

@@ -133,3 +133,15 @@ def test_critical_step_size_of_l1_regularised_ica(source, beta, tau_c):
     found = hdica.critical(ica(beta, source=source), "tau")
     folds = found["value"].values[found["kind"].values == "fold"]
     assert np.min(np.abs(folds - tau_c)) < 1e-8
+
+
+def test_critical_step_size_followed_over_the_strength_of_the_regularizer():
+    system = hdica.OnlineICA(
+        tau=0.05, regularizer="beta*sign(x)", prior={"sparse": 0.3}, constants={"beta": 0.1}
+    )
+    line = hdica.critical_curve(system, "tau", "beta", [0.01, 0.05, 0.1, 0.2, 0.5, 1.0])
+    known = [0.059379986335, 0.060349989092, 0.061491469103, 0.063505420769, 0.066753152477]
+    assert line["value"].values == pytest.approx([*known, 0.057102311497], abs=1e-10)
+    assert line.attrs["kind"] == "fold"
+    with pytest.raises(hdica.HdicaError, match="kind = 'swing' is not found at beta = 0.1"):
+        hdica.critical_curve(system, "tau", "beta", [0.1], kind="swing")

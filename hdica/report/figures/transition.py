@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from hdica.analysis.steady import TRANSITIONS
 from hdica.report.choose import Point, shown
@@ -11,7 +14,10 @@ from hdica.report.figures.convergence import color_of
 from hdica.report.panel import Panel, Points
 from hdica.report.words import EMPTY, SYMBOLS, Text, place, size, symbol, words
 
+Array = NDArray[np.float64]
 LINES = 4
+AT_ZERO = 1e-9
+"""A transition at a smaller |Q| is one of the uninformative state."""
 
 
 def transition(data: xr.Dataset) -> list[Panel]:
@@ -21,7 +27,7 @@ def transition(data: xr.Dataset) -> list[Panel]:
     items, overlaps = (tuple(_items(data, name)) for name in ("value", "Q"))
     if not items:
         return []
-    caption = "One marker a transition; joined in order of size."
+    caption = "One marker a transition; those of a kind are joined in order of size."
     return [
         Panel(
             "transition",
@@ -49,18 +55,36 @@ def critical_name(data: xr.Dataset) -> Text:
     return symbol(f"{name}_c") if name in ("tau", "omega") else words(f"critical {name}".strip())
 
 
-def curves(data: xr.Dataset, cell: Point) -> list[tuple[int, np.ndarray, np.ndarray]]:
-    """Kind, value and |Q| over x: the k-th smallest transition of a kind at every x."""
+@dataclass(frozen=True)
+class Curve:
+    """One transition over x: its name, a number for its marker, value and |Q|; shape (x,)."""
+
+    name: str
+    mark: int
+    value: Array
+    overlap: Array
+
+
+def curves(data: xr.Dataset, cell: Point) -> list[Curve]:
+    """The k-th smallest transition of a kind at every x; those at Q = 0 stand apart."""
     here = data.sel(cell).transpose(data.attrs["x"], "transition", ...)
     value, kind, q = (here[k].values for k in ("value", "kind", "Q"))
+    at_zero = np.abs(q) < AT_ZERO
     out = []
-    for code in range(len(TRANSITIONS)):
-        own = np.where(kind == code, value, np.nan)
-        order = np.argsort(own, axis=1)  # NaN last
-        ranked = np.take_along_axis(own, order, axis=1)
-        overlap = np.abs(np.take_along_axis(np.where(kind == code, q, np.nan), order, axis=1))
-        keep = np.isfinite(ranked).any(axis=0)
-        out += [(code, v, o) for v, o in zip(ranked.T[keep], overlap.T[keep], strict=True)]
+    for code, name in enumerate(TRANSITIONS):
+        for zero in (False, True):
+            mine = (kind == code) & (at_zero == zero)
+            own = np.where(mine, value, np.nan)
+            order = np.argsort(own, axis=1)  # NaN last
+            ranked = np.take_along_axis(own, order, axis=1).T
+            overlap = np.abs(np.take_along_axis(np.where(mine, q, np.nan), order, axis=1)).T
+            apart = zero and bool(np.any((kind == code) & ~at_zero))
+            label = f"{name} at Q = 0" if apart else name
+            mark = len(TRANSITIONS) if apart else code
+            keep = np.isfinite(ranked).any(axis=1)
+            out += [
+                Curve(label, mark, v, o) for v, o in zip(ranked[keep], overlap[keep], strict=True)
+            ]
     return out
 
 
@@ -76,13 +100,12 @@ def _items(data: xr.Dataset, name: str) -> list[Points]:
     seen: set[str] = set()
     for i, cell in enumerate(cells):
         lead = place(cell) + words(", ") if cell else EMPTY
-        for code, value, overlap in curves(data, cell):
-            label = lead + words(TRANSITIONS[code])
-            color = color_of(i if len(cells) > 1 else code, max(len(cells), len(TRANSITIONS)))
-            y = value if name == "value" else overlap
+        for curve in curves(data, cell):
+            label = lead + words(curve.name)
+            color = color_of(i if len(cells) > 1 else curve.mark, max(len(cells), 4))
+            y = curve.value if name == "value" else curve.overlap
             listed = label.plain not in seen
             seen.add(label.plain)
-            out.append(
-                Points(x, y, label, color, symbol=SYMBOLS[code % 4], joined=True, listed=listed)
-            )
+            mark = SYMBOLS[curve.mark % 4]
+            out.append(Points(x, y, label, color, symbol=mark, joined=True, listed=listed))
     return out

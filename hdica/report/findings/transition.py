@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.steady import TRANSITIONS
 from hdica.report.choose import points, spread
 from hdica.report.figures.transition import critical_name, curves, grid_of
 from hdica.report.words import number, place, symbol
@@ -21,10 +20,11 @@ def transition(data: xr.Dataset) -> list[str]:
     out = []
     for cell in (every[i] for i in spread(len(every), CELLS)):
         lead = f"At {place(cell).html} the" if cell else "The"
-        for code, value, _ in curves(data, cell):
+        for curve in curves(data, cell):
+            value = curve.value
             known = np.flatnonzero(np.isfinite(value))
             first, last = known[0], known[-1]
-            text = f"{lead} {TRANSITIONS[code]} lies at {critical_name(data).html} = "
+            text = f"{lead} {curve.name} lies at {critical_name(data).html} = "
             text += f"{number(value[first], DIGITS)} for {x} = {number(at[first], 4)}"
             if last != first:
                 text += f" and at {number(value[last], DIGITS)} for {x} = {number(at[last], 4)}"
