@@ -21,6 +21,23 @@ for f, source in [("x**3", "uniform"), ("tanh(x)", "laplace")]:
         for name in sorted(found.data_vars):
             if found[name].dtype != object:
                 digest.update(np.ascontiguousarray(found[name].values).tobytes())
+sparse = {"prior": {"sparse": 0.3}, "start": {"overlap": 0.6}}
+ica = hdica.OnlineICA(tau=0.04, regularizer="0.1*sign(x)", **sparse)
+pca = hdica.SparsePCA(tau=0.5, regularizer="0.2*tanh(4*x)", **sparse)
+x = np.linspace(-3, 4, 50)
+for found in (
+    hdica.limit(ica, times=[0, 5], x=x),
+    hdica.limit(pca, times=[0, 2], x=x),
+    hdica.fixed_points(ica),
+    hdica.fixed_points(pca),
+    hdica.critical(ica),
+    hdica.simulate(ica, n=20_000, times=[0, 1], method="particles"),
+    hdica.simulate(pca, n=10_000, times=[0, 0.002], x=x, thresholds=[1.0]),
+    hdica.simulate(pca, n=400, times=[0, 1], method="sample_pca"),
+):
+    for name in sorted(found.data_vars):
+        if found[name].dtype != object:
+            digest.update(np.ascontiguousarray(found[name].values).tobytes())
 print(digest.hexdigest())
 """
 

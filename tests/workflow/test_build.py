@@ -34,6 +34,22 @@ def test_dry_run_lists_every_job_and_makes_nothing(checkout: Checkout) -> None:
     assert not (checkout.folder / "results").exists()
 
 
+def test_reproduce_builds_the_figures_and_nothing_else(checkout: Checkout) -> None:
+    checkout.study("figure")
+    checkout.config("studies: [first]\nfigures: [figure]\n")
+    only = {"figure"}
+    assert checkout.jobs("-n", "reproduce") == {"shard": only, "publish": only, "report": only}
+
+
+def test_a_broken_figure_stops_reproduce_and_not_the_rest(checkout: Checkout) -> None:
+    checkout.study("figure", tau="[-1]")
+    checkout.config("studies: [first]\nfigures: [figure]\n")
+    assert checkout.jobs("-n")["report"] == {"first"}
+    done = checkout.snakemake("-n", "reproduce")
+    assert done.returncode != 0
+    assert "tau = -1.0 is not allowed" in done.stdout
+
+
 @pytest.mark.parametrize("study", ["first", "second"])
 def test_build_leaves_store_report_figures_and_data(pristine: Checkout, study: str) -> None:
     results = pristine.folder / "results"

@@ -9,7 +9,8 @@ from hdica.sweep.plan import plan
 from hdica.sweep.study import Study, load_study
 from tests.workflow.conftest import ROOT
 
-DEFAULT = YAML(typ="safe", pure=True).load(ROOT / "config/config.yaml")["studies"]
+CONFIG = YAML(typ="safe", pure=True).load(ROOT / "config/config.yaml")
+DEFAULT, FIGURES = CONFIG["studies"], CONFIG["figures"]
 
 
 def study(name: str) -> Study:
@@ -24,7 +25,8 @@ def test_every_shipped_study_is_valid_and_described(path: Path) -> None:
 
 
 def test_default_studies_take_less_than_two_minutes_on_two_cores(tmp_path: Path) -> None:
-    assert DEFAULT == ["wang2017_fig1a", "wang2017_fig1b", "ica_ladder", "phase_tau_start"]
+    ica = ["wang2017_fig1a", "wang2017_fig1b", "ica_ladder", "phase_tau_start"]
+    assert [*ica, "wang2016_fig1"] == DEFAULT
     seconds = sum(plan(study(name), tmp_path / f"{name}.zarr").seconds for name in DEFAULT)
     assert 10 < seconds < 2 * 120
 
@@ -60,3 +62,31 @@ def test_phase_diagram_spans_the_transition() -> None:
     system = hdica.OnlineICA(tau=0.1, **shipped.parameters)
     critical = float(hdica.critical(system, "tau")["value"][0])
     assert float(tau.values[0]) < critical < float(tau.values[-1])
+
+
+def test_every_figure_of_both_papers_is_reproduced_at_its_own_size() -> None:
+    for figure in ("1a", "1b", "2", "3"):
+        assert f"wang2017_fig{figure}" in FIGURES
+    for figure in ("1", "2", "3", "3_densities"):
+        assert f"wang2016_fig{figure}" in FIGURES
+    for name in FIGURES:
+        vector = study(name).methods.get("vector")
+        if vector is not None:
+            assert vector.n_values[-1] == (5000 if name == "wang2017_fig1a" else 10_000), name
+
+
+def test_figure_2_of_2016_has_example_2_of_the_paper_and_its_120_runs() -> None:
+    shipped = study("wang2016_fig2")
+    assert shipped.parameters["tau"] == 0.5
+    assert shipped.parameters["omega"] == 1
+    assert shipped.parameters["prior"] == {"sparse": 0.05}
+    assert shipped.parameters["start"]["normal"]["var"] == 0.5
+    assert shipped.methods["vector"].seed_count == 120
+    (regularizer,) = shipped.axes()
+    assert set(regularizer.values) == {"0", "0.27*sign(x)"}
+
+
+def test_figure_3_of_2016_spans_the_transition_of_oist_and_that_of_oja() -> None:
+    omega = next(axis for axis in study("wang2016_fig3").axes() if axis.dim == "omega")
+    for critical in (0.1966821711684, 0.25, 0.5832):
+        assert float(omega.values[0]) < critical < float(omega.values[-1])
