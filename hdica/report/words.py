@@ -71,6 +71,11 @@ def symbol(name: str) -> Text:
     return NAMED.get(name) or words(name)
 
 
+def measured(name: str) -> Text:
+    """A variable as the label of an axis: "overlap Q", or the name that a user gave it."""
+    return words("overlap ") + symbol(name) if name == "Q" else symbol(name)
+
+
 def size(name: str) -> Text:
     """The absolute value of a variable."""
     return words("|") + symbol(name) + words("|")

@@ -24,7 +24,8 @@ from hdica.systems.method import Method, Output, PointResult
 Array = NDArray[np.float64]
 FieldOf = Callable[[Any], MeanField]
 CONTROL = 1.02
-COARSE = 1e-5
+EXACT, COARSE = 1e-7, 1e-5
+"""Error of Q at which refinement ends, of the limit and of its negative control."""
 
 _TRAJECTORY = (
     Output("Q", ("time",), "overlap Q = xi.x/n"),
@@ -52,10 +53,18 @@ def refusal(field_of: FieldOf, system: Any) -> str:
     return start_refusal(field)
 
 
-def path_of(field_of: FieldOf, system: Any, times: Array, save: Save = NOTHING) -> DensityPath:
+def path_of(
+    field_of: FieldOf, system: Any, times: Array, save: Save = NOTHING, tolerance: float = EXACT
+) -> DensityPath:
     """The solved limit, with the densities and functionals that ``save`` asks for."""
     means = {name: parse_functional(text).value for name, text in save.functionals.items()}
-    return solve(field_of(system), times, snapshots=save.snapshots, functionals=means)
+    return solve(
+        field_of(system),
+        times,
+        snapshots=save.snapshots,
+        functionals=means,
+        tolerance=tolerance,
+    )
 
 
 def regular_grid(path: DensityPath, points: int = 800) -> Array:
@@ -83,7 +92,7 @@ def pde_values(
     """Everything that method ``pde`` gives for one point; ``path`` if it is solved already."""
     field = field_of(system)
     path = path or path_of(field_of, system, times, save)
-    control = solve(wrong_by(field, CONTROL), times, snapshots=save.snapshots, tolerance=COARSE)
+    control = path_of(lambda one: wrong_by(field_of(one), CONTROL), system, times, save, COARSE)
     wrong = kept_values(field, control, save)
     values = {
         "Q": path.q,
@@ -97,7 +106,10 @@ def pde_values(
         "convex": _convexity(field, path, times),
         "residual": np.maximum(path.mass_error, path.moment_error) + 0.0 * path.q,
         **kept_values(field, path, save),
-        **{f"{k}_control": wrong[k] for k in ("cdf", "tpr", "fpr") if k in wrong},
+        **{f"{k}_error": error for k, error in path.functional_errors.items()},
+        **{
+            f"{k}_control": wrong[k] for k in ("cdf", "tpr", "fpr", *save.functionals) if k in wrong
+        },
     }
     if save.snapshots and save.x:
         values["potential"] = potentials(field, path, save, times)

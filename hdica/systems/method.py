@@ -81,7 +81,8 @@ class Method:
         Version of the numerical code behind the method; part of every point's key.
     keeps
         What the method can keep beyond ``outputs`` if a study asks for it: some of
-        ``"densities"``, ``"support"``, ``"functionals"``, ``"potential"`` and ``"controls"``.
+        ``"densities"``, ``"support"``, ``"functionals"``, ``"potential"`` and ``"controls"``
+        (solver errors and negative controls of what is kept).
     """
 
     name: str
@@ -164,4 +165,7 @@ def _kept(save: Save) -> list[tuple[str, Output]]:
         kept += [("controls", o) for o in SUPPORT_CONTROLS]
     for name, formula in save.functionals.items():
         kept.append(("functionals", Output(name, ("time",), f"mean of {formula}")))
+        error = Output(f"{name}_error", ("time",), f"error of the mean of {formula}")
+        wrong = Output(f"{name}_control", ("time",), f"mean of {formula} {CONTROL}")
+        kept += [("controls", error), ("controls", wrong)]
     return kept

@@ -146,6 +146,10 @@ def test_functionals_of_theory_and_simulation():
     limit = hdica.limit(oist(), times=[0, 2], functionals=means)
     assert limit["one"].values == pytest.approx([1, 1], abs=1e-8)
     assert limit["error"].values == pytest.approx(2 - 2 * limit["Q"].values, abs=1e-6)
+    gap = np.abs(limit["error"].values - (2 - 2 * limit["Q"].values))
+    assert np.all(gap <= limit["error_error"].values + 2 * limit["Q_error"].values + 1e-12)
+    wrong = 2 - 2 * limit["Q_control"].values
+    assert limit["error_control"].values == pytest.approx(wrong, abs=1e-4)
     runs = hdica.simulate(oist(), n=300, times=[0, 2], seeds=range(2), functionals=means)
     assert runs["error"].values == pytest.approx(2 - 2 * runs["Q"].values, abs=1e-12)
 

@@ -8,7 +8,7 @@ import xarray as xr
 from hdica.report.choose import MOST, Point, shown, spread
 from hdica.report.figures.convergence import color_of, deviations
 from hdica.report.panel import Line, Panel, Points
-from hdica.report.words import SYMBOLS, Text, count, place, symbol, words
+from hdica.report.words import SYMBOLS, Text, count, measured, place, symbol, words
 
 MARKERS = 16
 DASHES = ("solid", "dash", "dot")
@@ -34,7 +34,7 @@ def compare(data: xr.Dataset) -> list[Panel]:
             "compare",
             words("Methods side by side"),
             symbol("t"),
-            words("overlap ") + symbol(str(data.attrs["variable"])),
+            measured(str(data.attrs["variable"])),
             tuple(sorted(drawn, key=lambda item: isinstance(item, Points))),
             caption=_caption(data, len(chosen), grid),
             wide=True,

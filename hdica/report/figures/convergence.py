@@ -16,6 +16,7 @@ from hdica.report.words import (
     SYMBOLS,
     Text,
     count,
+    measured,
     number,
     place,
     symbol,
@@ -44,7 +45,7 @@ def trajectories(data: xr.Dataset) -> list[Panel]:
                 key=f"trajectories_{k + 1}",
                 title=place(one) if one else words("Trajectories"),
                 x_label=symbol("t"),
-                y_label=words("overlap ") + symbol(str(data.attrs["variable"])),
+                y_label=measured(str(data.attrs["variable"])),
                 items=tuple(_runs(data, members) + _limits(data, members)),
                 caption=_caption(data, members, start),
             )
