@@ -68,6 +68,8 @@ def phase(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     out = out.merge(_theory(tree, variable, x))
     out.attrs = {"variable": variable, "x": x, "y": y, "success": threshold}
     out.attrs["time"] = float(data["time"].values[-1])
+    # Where a density and not the overlap alone evolves, an unstable state divides no starts.
+    out.attrs["divides"] = int(str(settings.get("limit") or "ode") == "ode")
     own = [d for d in ("n", "transition") if d in out.dims]
     return described(out.transpose(x, y, ..., *own), variable, PHASE)
 

@@ -3,6 +3,7 @@ import pytest
 
 from hdica.report.choose import grouped, shown, spread
 from hdica.report.figures import panels
+from hdica.report.figures.phase import unstable
 from hdica.report.interactive import figure
 from hdica.report.panel import Heat, Line, Points, Vertical
 from hdica.report.printed import save
@@ -113,3 +114,10 @@ def test_symbols_and_user_text():
     assert symbol("tau").tex == r"$\tau$"
     assert words("50% of a_b").tex == r"50\% of a\_b"
     assert words("<b>").html == "&lt;b&gt;"
+
+
+def test_an_unstable_state_divides_starts_only_where_the_overlap_alone_evolves(aggregated):
+    data = aggregated["phase"].to_dataset()
+    assert data.attrs["divides"] == 1
+    assert "the boundary in theory" in unstable(data)
+    assert "no boundary" in unstable(data.assign_attrs(divides=0))

@@ -62,12 +62,18 @@ def _success(here: xr.Dataset, other: Point, tail: str) -> Panel:
     return _map(here, "probability", label, title, f"phase_success{tail}", caption, "cividis")
 
 
+def unstable(here: xr.Dataset) -> str:
+    """What the unstable fixed point is: the boundary, where the overlap alone evolves."""
+    q = f"unstable fixed point {symbol('Q_u').html}"
+    if here.attrs.get("divides", 1):
+        return f"{q}, the boundary in theory"
+    return f"{q}, which with a regularizer is no boundary in the start's overlap alone"
+
+
 def _legend(here: xr.Dataset) -> str:
     parts = []
     if "boundary" in here and bool(here["boundary"].notnull().any()):
-        parts.append(
-            f"Black line: unstable fixed point {symbol('Q_u').html}, the boundary in theory."
-        )
+        parts.append(f"Black line: {unstable(here)}.")
     if "threshold" in here and bool(here["threshold"].notnull().any()):
         parts.append("White dots: start with even odds in the simulation.")
     if "critical_value" in here:
@@ -187,8 +193,8 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
         _axis(y),
         words("success probability"),
         tuple(items),
-        caption="Share of seeds that succeed, with 95 % Wilson intervals. Dashed: the boundary "
-        f"{symbol('Q_u').html} of the same colour's slice.",
+        caption="Share of seeds that succeed, with 95 % Wilson intervals. Dashed: "
+        f"{unstable(here)}, in the slice's colour.",
         wide=True,
         y_range=(-0.03, 1.03),
     )

@@ -52,7 +52,8 @@ def _boundary(data: xr.Dataset) -> list[str]:
     for k in (int(keep[i]) for i in spread(len(keep), 3)):
         here = f"{number(found[k])} ± {number(error[k], 1)}"
         if y == "Q0" and np.isfinite(theory[k]):
-            here += f" (boundary {symbol('Q_u').html} = {number(theory[k])})"
+            what = "boundary" if data.attrs.get("divides", 1) else "unstable state"
+            here += f" ({what} {symbol('Q_u').html} = {number(theory[k])})"
         parts.append(f"{here} at {place({x: last[x].values[k]}).html}")
     return [
         f"At {N} = {count(data['n'].values[-1])} half of the seeds succeed from "
