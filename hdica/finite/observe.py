@@ -83,7 +83,9 @@ def observe(xi: Array, x: Array, prior: Prior, phi: Formula, save: Save = NOTHIN
     HdicaError
         If a functional has the name of an order parameter, or is no formula in x and xi.
     """
-    functionals = {name: parse_functional(text) for name, text in save.functionals.items()}
+    functionals = {
+        name: parse_functional(text, save.constants) for name, text in save.functionals.items()
+    }
     for name in sorted(functionals.keys() & order_parameters(xi, x, phi).keys()):
         raise HdicaError(f"functional {name!r} is not allowed (the order parameter has this name)")
 

@@ -26,12 +26,15 @@ class Save:
         Thresholds on abs(x) above which an entry counts as part of the support.
     functionals
         Name and formula in ``x`` and ``xi`` of means over the entries, kept at every time.
+    constants
+        Numbers for the other names in the functionals: those of the system that is computed.
     """
 
     snapshots: tuple[float, ...] = ()
     x: tuple[float, ...] = ()
     thresholds: tuple[float, ...] = ()
     functionals: Mapping[str, str] = field(default_factory=dict)
+    constants: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def edges(self) -> Array:

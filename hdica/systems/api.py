@@ -103,7 +103,7 @@ def _saved(
         if not np.any(np.isclose(times, one, rtol=1e-12, atol=1e-12)):
             raise HdicaError(f"snapshots: {one:g} is not one of the times {times.tolist()}")
     for text in (functionals or {}).values():
-        parse_functional(text)
+        parse_functional(text, system.constants)
     return Save(kept, points, theta, dict(functionals or {}))
 
 

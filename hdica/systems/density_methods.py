@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.observe import observe
-from hdica.finite.streams import point_stream
+from hdica.finite.streams import Stream
 from hdica.ingredients.functionals import parse_functional
 from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.fokker_planck import DensityPath, solve, start_refusal
@@ -20,6 +20,7 @@ from hdica.systems.density_values import is_convex, kept_values, potentials
 from hdica.systems.kernel import KERNEL_VERSION
 from hdica.systems.method import CONTROL as CONTROL_TEXT
 from hdica.systems.method import Method, Output, PointResult
+from hdica.systems.simulation_methods import KEEPS, TRAJECTORY, seeded
 
 Array = NDArray[np.float64]
 FieldOf = Callable[[Any], MeanField]
@@ -27,12 +28,8 @@ CONTROL = 1.02
 EXACT, COARSE = 1e-7, 1e-5
 """Error of Q at which refinement ends, of the limit and of its negative control."""
 
-_TRAJECTORY = (
-    Output("Q", ("time",), "overlap Q = xi.x/n"),
-    Output("R", ("time",), "R, the mean of x phi(x)"),
-)
 _PATH = (
-    *_TRAJECTORY,
+    *TRAJECTORY,
     Output("Q_error", ("time",), "error of Q, from successive refinements"),
     Output("R_error", ("time",), "error of R, from successive refinements"),
     Output("Q_control", ("time",), f"overlap {CONTROL_TEXT}"),
@@ -57,7 +54,10 @@ def path_of(
     field_of: FieldOf, system: Any, times: Array, save: Save = NOTHING, tolerance: float = EXACT
 ) -> DensityPath:
     """The solved limit, with the densities and functionals that ``save`` asks for."""
-    means = {name: parse_functional(text).value for name, text in save.functionals.items()}
+    means = {
+        name: parse_functional(text, system.constants).value
+        for name, text in save.functionals.items()
+    }
     return solve(
         field_of(system),
         times,
@@ -138,7 +138,7 @@ def pde(field_of: FieldOf, equations: str) -> Method:
         equations=equations
         + "; Scharfetter-Gummel fluxes and SDIRK2, E[x^2] = 1 by a Lagrange multiplier, refined",
         kernel=KERNEL_VERSION,
-        keeps=frozenset({"densities", "support", "functionals", "potential", "controls"}),
+        keeps=KEEPS | {"potential", "controls"},
     )
 
 
@@ -178,26 +178,18 @@ def _keeper(
     return see
 
 
-def particles(
-    field_of: FieldOf, content: Callable[[Any], dict[str, object]], equations: str
-) -> Method:
+def particles(field_of: FieldOf, equations: str) -> Method:
     """Method ``particles``: n particles that see each other through Q and R alone."""
 
-    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
-        from hdica.limits.particles import run as run_particles
+    def runner(
+        system: Any, times: Array, n: int, stream: Stream, save: Save
+    ) -> tuple[dict[str, Array], str]:
+        from hdica.limits.particles import run
 
-        assert n is not None
-        assert seed is not None
-        key, field = content(system), field_of(system)
-        kept: dict[str, Array] = {}
-        values, diverged = run_particles(
-            field,
-            times,
-            n,
-            lambda part: point_stream(key, "particles", n, seed, part),
-            observe=_keeper(field, save, times, kept) if save.anything else None,
-        )
-        return PointResult({**_unreached(field, save, times), **kept, **values}, diverged)
+        field, kept = field_of(system), dict[str, Array]()
+        see = _keeper(field, save, times, kept) if save.anything else None
+        values, diverged = run(field, times, n, stream, observe=see)
+        return {**_unreached(field, save, times), **kept, **values}, diverged
 
     def refuses(system: Any) -> str:
         try:
@@ -210,12 +202,12 @@ def particles(
         name="particles",
         stochastic=True,
         accuracy="approximate",
-        outputs=_TRAJECTORY,
-        run=run,
+        outputs=TRAJECTORY,
+        run=seeded("particles", runner),
         coords=lambda times: {"time": times},
         refuses=refuses,
         seconds=lambda system, n, last: 1e-3 + 1e-6 * (n or 1) * (1 + last),
         equations=equations,
         kernel=KERNEL_VERSION,
-        keeps=frozenset({"densities", "support", "functionals"}),
+        keeps=KEEPS,
     )

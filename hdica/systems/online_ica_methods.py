@@ -8,144 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.finite.rule import chain_refusal, run_chain, run_vector
-from hdica.finite.streams import point_stream
 from hdica.ingredients.save import Save
 from hdica.limits.expectations import gain_at, power_at
-from hdica.limits.fixed_points import Folds, find_fixed_points, find_folds
-from hdica.limits.overlap import solve
+from hdica.limits.fixed_points import Folds, find_folds
 from hdica.systems.density_methods import particles, pde
-from hdica.systems.fields import constant_tau, formula, prior, schedule, source, start
+from hdica.systems.fields import constant_tau, formula, source
 from hdica.systems.kernel import KERNEL_VERSION
 from hdica.systems.method import Method, Output, PointResult
 from hdica.systems.online_ica import OnlineICA, drift, limit_refusal, mean_field, rule
+from hdica.systems.overlap_methods import closed_states, ode
+from hdica.systems.simulation_methods import chain, vector
 from hdica.systems.steady_methods import branch_points, critical, fixed_points, steady_refusal
 
 Array = NDArray[np.float64]
 FLOW_POINTS = 201
 
 _PAPER = "Wang and Lu 2017"
-_OVERLAP = Output("Q", ("time",), "overlap Q = xi.x/n")
-_ENERGY = Output("R", ("time",), "R, the mean of x phi(x)")
-
-
-def content(system: OnlineICA) -> dict[str, object]:
-    """The system as plain data: what its numbers, and so its random streams, depend on."""
-    return {"system": "OnlineICA", **system.model_dump(mode="json", exclude_defaults=True)}
-
-
-def _run_vector(
-    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
-    assert n is not None
-    assert seed is not None
-    key = content(system)
-    values, diverged = run_vector(
-        rule(system), times, n, lambda part: point_stream(key, "vector", n, seed, part), save
-    )
-    return PointResult(values, diverged)
-
-
-VECTOR = Method(
-    name="vector",
-    stochastic=True,
-    accuracy="exact",
-    outputs=(
-        _OVERLAP,
-        _ENERGY,
-        Output("largest", ("time",), "share of |x|^2 on the largest entry of the estimate"),
-    ),
-    run=_run_vector,
-    coords=lambda times: {"time": times},
-    refuses=lambda system: "",
-    seconds=lambda system, n, last: 2e-4 + 4.2e-9 * (n or 1) ** 2 * last + 5e-8 * (n or 1),
-    equations=f"{_PAPER}, eq. (1)-(2), all n coordinates",
-    kernel=KERNEL_VERSION,
-    keeps=frozenset({"densities", "support", "functionals"}),
-)
-
-
-def _run_chain(
-    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
-    assert n is not None
-    assert seed is not None
-    key = content(system)
-    values, diverged = run_chain(
-        rule(system), times, n, lambda part: point_stream(key, "chain", n, seed, part)
-    )
-    return PointResult(values, diverged)
-
-
-CHAIN = Method(
-    name="chain",
-    stochastic=True,
-    accuracy="exact in law",
-    outputs=(_OVERLAP, _ENERGY),
-    run=_run_chain,
-    coords=lambda times: {"time": times},
-    refuses=lambda system: chain_refusal(rule(system)),
-    seconds=lambda system, n, last: 2e-4 + 4e-8 * (n or 1) * last + 5e-8 * (n or 1),
-    equations=f"{_PAPER}, eq. (1)-(2), reduced exactly in law to the overlap",
-    kernel=KERNEL_VERSION,
-)
-
-
-def _run_ode(
-    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
-) -> PointResult:
-    law, begin = prior(system), start(system)
-    path = solve(drift(system), schedule(system), begin.overlap(law), begin.spread(law), times)
-    beta = formula(system, "regularizer").slope_if_linear or 0.0
-    return PointResult(
-        {
-            "Q": path.q,
-            "R": np.full(times.size, beta),
-            "Q_error": path.error,
-            "Q_control": path.control,
-            "Q_sd": path.spread,
-        }
-    )
-
-
-ODE = Method(
-    name="ode",
-    stochastic=False,
-    accuracy="converged",
-    outputs=(
-        _OVERLAP,
-        _ENERGY,
-        Output("Q_error", ("time",), "error of Q, from a run with 100 times finer tolerance"),
-        Output("Q_control", ("time",), "overlap with the drift wrong by 2 % (negative control)"),
-        Output("Q_sd", ("time",), "limit of sqrt(n) times the standard deviation of Q"),
-    ),
-    run=_run_ode,
-    coords=lambda times: {"time": times},
-    refuses=limit_refusal,
-    seconds=lambda system, n, last: 6e-3,
-    equations=(
-        "Wang and Lu 2017, dQ/dt = (Q^2 - 1) G(Q) - Q Lambda(Q)/2 below (11), with the sign of "
-        "G corrected; Dormand-Prince 8(5,3), tolerance 1e-12"
-    ),
-    kernel=KERNEL_VERSION,
-)
-
-
-def _closed_states(system: OnlineICA) -> dict[str, Array] | None:
-    """Steady states where phi is linear, from the roots of the drift."""
-    beta = formula(system, "regularizer").slope_if_linear
-    if beta is None:
-        return None
-    tau = constant_tau(system)
-    found, field = find_fixed_points(drift(system), tau), mean_field(system)
-    h = [field.curvature(float(q), beta, tau) / 2 for q in found.q]
-    return {
-        "Q": found.q,
-        "R": np.full(found.q.size, beta),
-        "h": np.array(h),
-        "bulk": np.ones(found.q.size),
-        "stable": found.stable.astype(float),
-        "kind": np.where(np.abs(found.q) < 1e-6, 1.0, 0.0),
-    }
+_STEADY = f"{_PAPER}, steady states of (6) (roots of the drift below (11) for linear phi)"
 
 
 def folds(system: OnlineICA) -> tuple[Folds, Array]:
@@ -210,16 +89,28 @@ DRIFT = Method(
     kernel=KERNEL_VERSION,
 )
 
-_STEADY = f"{_PAPER}, steady states of (6) (roots of the drift below (11) for linear phi)"
 METHODS = {
     m.name: m
     for m in (
-        VECTOR,
-        CHAIN,
-        ODE,
+        vector(
+            lambda system, times, n, stream, save: run_vector(rule(system), times, n, stream, save),
+            f"{_PAPER}, eq. (1)-(2)",
+            4.2e-9,
+        ),
+        chain(
+            lambda system, times, n, stream, save: run_chain(rule(system), times, n, stream),
+            lambda system: chain_refusal(rule(system)),
+            f"{_PAPER}, eq. (1)-(2)",
+        ),
+        ode(
+            drift,
+            limit_refusal,
+            f"{_PAPER}, dQ/dt = (Q^2 - 1) G(Q) - Q Lambda(Q)/2 below (11), with the sign of "
+            "G corrected; Dormand-Prince 8(5,3), tolerance 1e-12",
+        ),
         pde(mean_field, f"{_PAPER}, eq. (6)-(11) with the sign of G corrected"),
-        particles(mean_field, content, f"{_PAPER}, eq. (15) and its SDE, self-consistent"),
-        fixed_points(mean_field, _STEADY, _closed_states),
+        particles(mean_field, f"{_PAPER}, eq. (15) and its SDE, self-consistent"),
+        fixed_points(mean_field, _STEADY, closed_states(drift, mean_field)),
         branch_points(mean_field, "tau", f"{_STEADY}, continued in tau"),
         critical(mean_field, "tau", f"{_STEADY}, continued in tau", _closed_transitions),
         DRIFT,

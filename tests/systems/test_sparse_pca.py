@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import hdica
+from hdica.limits.overlap import solve
+from hdica.systems.fields import schedule
 from hdica.systems.sparse_pca import drift, oja_overlap, oja_steady_overlap
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -54,9 +56,7 @@ def test_closed_form_of_oja_against_its_differential_equation():
     times = np.array([0.0, 1, 3, 10, 40])
     for tau, omega in [(0.5, 1.0), (0.5, 0.25), (0.5, 0.1), (1.2, 3.0)]:
         system = oja(tau, omega)
-        numeric = hdica.systems.sparse_pca_methods.solve(
-            drift(system), hdica.systems.fields.schedule(system), 0.3, 0.0, times
-        )
+        numeric = solve(drift(system), schedule(system), 0.3, 0.0, times)
         assert oja_overlap(0.3, tau, omega, times) == pytest.approx(numeric.q, abs=1e-10)
     assert oja_overlap(-0.3, 0.5, 1.0, times) == pytest.approx(-oja_overlap(0.3, 0.5, 1, times))
 
@@ -152,6 +152,18 @@ def test_functionals_of_theory_and_simulation():
     assert limit["error_control"].values == pytest.approx(wrong, abs=1e-4)
     runs = hdica.simulate(oist(), n=300, times=[0, 2], seeds=range(2), functionals=means)
     assert runs["error"].values == pytest.approx(2 - 2 * runs["Q"].values, abs=1e-12)
+
+
+@pytest.mark.parametrize("method", ["vector", "particles", "pde"])
+def test_functionals_may_use_the_constants_of_the_system(method):
+    system = oist(regularizer="beta*sign(x)", constants={"beta": 0.27})
+    asked = {"times": [0, 1], "functionals": {"energy": "beta*abs(x)"}, "method": method}
+    if method == "pde":
+        found = hdica.limit(system, **asked)
+        assert found["energy"].values == pytest.approx(found["R"].values, abs=1e-8)
+    else:
+        found = hdica.simulate(system, n=200, **asked)
+        assert found["energy"].values == pytest.approx(found["R"].values, abs=1e-12)
 
 
 @pytest.mark.parametrize(
