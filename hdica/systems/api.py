@@ -201,17 +201,23 @@ def simulate(
     save = _saved(chosen, system, grid, snapshots, x, thresholds, functionals)
     results = [chosen.run(system, grid, int(n), seed, save) for seed in trials]
     found = dataset(chosen, grid, save, np.array(system.feature_groups()), results, "seed")
+    return described(_with_trials(found, grid, int(n), trials, results), system)
+
+
+def _with_trials(
+    found: xr.Dataset, times: Array, n: int, seeds: list[int], results: list[PointResult]
+) -> xr.Dataset:
+    """The same with the seed, the step and the outcome of every trial."""
     flags = {"flag_values": [1, 2], "flag_meanings": "done diverged", "long_name": "status"}
     status = np.array([2 if r.diverged else 1 for r in results], dtype=np.uint8)
-    found = found.assign_coords(
-        seed=("seed", trials, {"long_name": "seed of the trial"}),
-        n=((), int(n), {"long_name": "dimension n"}),
-        step=("time", steps_of(grid, int(n)), {"long_name": "step k = floor(t n)"}),
+    return found.assign_coords(
+        seed=("seed", seeds, {"long_name": "seed of the trial"}),
+        n=((), n, {"long_name": "dimension n"}),
+        step=("time", steps_of(times, n), {"long_name": "step k = floor(t n)"}),
     ).assign(
         status=("seed", status, flags),
         reason=("seed", np.array([r.diverged for r in results], dtype=object)),
     )
-    return described(found, system)
 
 
 def limit(
