@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 DriftOf = Callable[[Any], Drift]
 Closed = Callable[[Any, Array], Array | None]
 ROUNDING = 1e-14
+CONTROL = "with the drift wrong by 2 % (negative control)"
 _AT_ZERO = 1e-6
 """Roots of the drift nearer to 0 are the uninformative state, or born from it in rounding."""
 
@@ -69,7 +70,7 @@ def ode(
         outputs=(
             *TRAJECTORY,
             Output("Q_error", ("time",), "error of Q, from a run with 100 times finer tolerance"),
-            Output("Q_control", ("time",), "overlap with the drift wrong by 2 % (a control)"),
+            Output("Q_control", ("time",), f"overlap {CONTROL}"),
             Output("Q_sd", ("time",), "limit of sqrt(n) times the standard deviation of Q"),
         ),
         run=run,
