@@ -144,12 +144,14 @@ def pde(field_of: FieldOf, equations: str) -> Method:
 
 def _unreached(field: MeanField, save: Save, times: Array) -> dict[str, Array]:
     """NaN for everything that is kept of particles, until it is seen."""
-    groups, found = field.prior.group_values.size, dict.fromkeys(save.functionals, times * np.nan)
+    groups = field.prior.group_values.size
+    # One array each: they are written in place.
+    found = {name: np.full(times.size, np.nan) for name in save.functionals}
     if save.snapshots and save.x:
         rows, columns = len(save.snapshots), len(save.x)
         found["density"] = np.full((rows, groups, columns), np.nan)
         found["cdf"] = np.full((rows, groups, columns + 1), np.nan)
-        found["xi"] = found["weight"] = np.full(groups, np.nan)
+        found |= {k: np.full(groups, np.nan) for k in ("xi", "weight")}
     if save.snapshots and save.thresholds:
         shape = (len(save.snapshots), len(save.thresholds))
         found |= {k: np.full(shape, np.nan) for k in ("tpr", "fpr", "misclassified")}
@@ -160,11 +162,8 @@ def _keeper(
     field: MeanField, save: Save, times: Array, kept: dict[str, Array]
 ) -> Callable[[Array, Array, int], None]:
     """A callback that writes what ``save`` asks of the particles into ``kept``."""
-    blank = _unreached(field, save, times)
 
     def see(xi: Array, z: Array, index: int) -> None:
-        if not kept:
-            kept.update(blank)
         seen = observe(xi, z, field.prior, field.phi, save)
         for name, value in seen.at_times().items():
             if name in save.functionals:
@@ -186,10 +185,11 @@ def particles(field_of: FieldOf, equations: str) -> Method:
     ) -> tuple[dict[str, Array], str]:
         from hdica.limits.particles import run
 
-        field, kept = field_of(system), dict[str, Array]()
+        field = field_of(system)
+        kept = _unreached(field, save, times)
         see = _keeper(field, save, times, kept) if save.anything else None
         values, diverged = run(field, times, n, stream, observe=see)
-        return {**_unreached(field, save, times), **kept, **values}, diverged
+        return {**kept, **values}, diverged
 
     def refuses(system: Any) -> str:
         try:

@@ -19,14 +19,11 @@ _PROBE = np.linspace(-20.0, 20.0, 4001)
 
 
 def by_group(prior: Prior, values: Array) -> Array:
-    """Weighted mean over the nodes of each group, (nodes, ...) -> (groups, ...)."""
-    weights = prior.nodes.weights
-    out = [
-        np.tensordot(weights[prior.groups == g], values[prior.groups == g], axes=(0, 0))
-        / np.sum(weights[prior.groups == g])
-        for g in range(prior.group_values.size)
-    ]
-    return np.stack(out)
+    """Weighted mean over the nodes of each group, (nodes, points) -> (groups, points)."""
+    # A sum and no product of matrices, whose rounding may follow the number of BLAS threads.
+    weighted = prior.nodes.weights[:, None] * values
+    sums = [np.sum(weighted[prior.groups == g], axis=0) for g in range(prior.group_values.size)]
+    return np.stack(sums) / prior.group_weights[:, None]
 
 
 def support_rates(density: Density, thresholds: Sequence[float]) -> tuple[Array, Array, Array]:

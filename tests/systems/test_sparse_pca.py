@@ -154,6 +154,14 @@ def test_functionals_of_theory_and_simulation():
     assert runs["error"].values == pytest.approx(2 - 2 * runs["Q"].values, abs=1e-12)
 
 
+@pytest.mark.parametrize("method", ["vector", "particles"])
+def test_each_functional_has_its_own_values(method):
+    means = {"one": "x**2", "overlap": "x*xi"}
+    runs = hdica.simulate(oist(), n=200, times=[0, 1], functionals=means, method=method)
+    assert runs["one"].values == pytest.approx(np.ones((1, 2)), abs=1e-9)
+    assert runs["overlap"].values == pytest.approx(runs["Q"].values, abs=1e-12)
+
+
 @pytest.mark.parametrize("method", ["vector", "particles", "pde"])
 def test_functionals_may_use_the_constants_of_the_system(method):
     system = oist(regularizer="beta*sign(x)", constants={"beta": 0.27})
