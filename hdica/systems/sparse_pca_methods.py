@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,10 +35,6 @@ def _closed_path(system: SparsePCA, times: Array) -> Array | None:
     if tau is None:
         return None
     return oja_overlap(start(system).overlap(prior(system)), tau, system.omega, times)
-
-
-def _no_closed_form(system: Any) -> None:
-    return None
 
 
 _BATCH = frozenset({"tau", "start", "regularizer", "variant", "constants"})
@@ -103,7 +97,7 @@ METHODS = {
         particles(mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
         fixed_points(mean_field, _STEADY, closed_states(drift, mean_field)),
         branch_points(mean_field, "omega", f"{_STEADY}, continued in omega"),
-        critical(mean_field, "omega", f"{_STEADY}, continued in omega", _no_closed_form),
+        critical(mean_field, "omega", f"{_STEADY}, continued in omega"),
         SAMPLE_PCA,
         SAMPLE_PCA_LIMIT,
     )

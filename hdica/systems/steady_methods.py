@@ -162,7 +162,7 @@ def critical(
     field_of: FieldOf,
     parameter: str,
     equations: str,
-    closed: Callable[[Any], dict[str, Array] | None],
+    closed: Callable[[Any], dict[str, Array] | None] = lambda system: None,
 ) -> Method:
     """Method ``critical``: transitions in the system's natural parameter."""
 
