@@ -11,6 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from hdica.compile_cache import drop_stale as _drop_stale
+
 if TYPE_CHECKING:
     from hdica.errors import HdicaError
     from hdica.sweep.results import open_results
@@ -38,6 +40,8 @@ __all__ = [
     "open_results",
     "simulate",
 ]
+
+_drop_stale()
 
 # Names are imported when first used: the command line must not pay for numba to say --help.
 _HOME = {

@@ -1,32 +1,39 @@
-"""Numba types and the gamma number that the kernels share."""
+"""Calls of compiled functions by their address.
+
+numba can hand functions on as arguments, but looks each one up anew at every call of a kernel,
+which takes longer than a thousand steps of a chain.
+"""
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
-import numba
-import numpy as np
+from llvmlite import ir
 from numba import types
+from numba.extending import intrinsic
 
-SCALAR = types.FunctionType(types.float64(types.float64))
-RNG = numba.typeof(np.random.Generator(np.random.SFC64(0)))
-VECTOR = types.float64[::1]
+_DOUBLE = ir.DoubleType()
 
 
-@numba.njit(types.float64(types.float64, types.float64, RNG), cache=True, inline="always")
-def standard_gamma(b, c, rng):  # type: ignore[no-untyped-def]
-    """Standard gamma number of shape b + 1/3 > 1, with c = 1/sqrt(9 b) (Marsaglia and Tsang 2000).
+@intrinsic
+def call_scalar(typing: Any, address: Any, x: Any) -> Any:
+    """Value of a C function ``double f(double)``: :attr:`Formula.compiled`."""
 
-    The same bits as NumPy's ``standard_gamma``, which computes b and c anew at every call.
-    """
-    while True:
-        x = rng.standard_normal()
-        v = 1.0 + c * x
-        if v <= 0.0:
-            continue
-        v = v * v * v
-        u = rng.random()
-        if u < 1.0 - 0.0331 * (x * x) * (x * x):
-            return b * v
-        if math.log(u) < 0.5 * x * x + b * (1.0 - v + math.log(v)):
-            return b * v
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(_DOUBLE, [_DOUBLE]).as_pointer()
+        return builder.call(builder.inttoptr(arguments[0], kind), [arguments[1]])
+
+    return types.float64(types.int64, types.float64), emit
+
+
+@intrinsic
+def call_block(typing: Any, address: Any, x: Any, out: Any, count: Any) -> Any:
+    """Call ``void phi(double *x, double *out, int64 count)``: :attr:`Formula.compiled_block`."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        function, *rest = arguments
+        kind = ir.FunctionType(ir.VoidType(), [r.type for r in rest]).as_pointer()
+        builder.call(builder.inttoptr(function, kind), rest)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, x, out, types.int64), emit

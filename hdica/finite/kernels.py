@@ -1,7 +1,7 @@
-"""One step of a rule, compiled: the full vector and the exact O(1) reduction.
+"""The rules of Wang and Lu on all n coordinates, compiled: online ICA and online sparse PCA.
 
-Both kernels run a stretch of steps in place and return how many they completed; fewer than
-asked means that the update was not finite, and the state is then that before the bad step.
+A kernel runs a stretch of steps in place and says how many of them each point completed; fewer
+than asked means that the update was not finite, or vanished.
 """
 
 from __future__ import annotations
@@ -9,130 +9,254 @@ from __future__ import annotations
 import math
 
 import numba
+import numpy as np
 from numba import types
 
-from hdica.finite.jit import RNG, SCALAR, VECTOR, standard_gamma
-
-NO_REGULARIZER, LINEAR, GENERAL = 0, 1, 2
-
-
-@numba.njit(
-    types.int64(
-        VECTOR,
-        VECTOR,
-        VECTOR,
-        VECTOR,
-        VECTOR,
-        types.int64,
-        types.float64,
-        SCALAR,
-        SCALAR,
-        RNG,
-    ),
-    cache=True,
-    error_model="numpy",
+from hdica.finite.jit import call_scalar
+from hdica.finite.lanes import LANES, beyond, pointer
+from hdica.finite.passes import (
+    BLOCK,
+    PLAIN,
+    SUMS,
+    copy_block,
+    fresh_block,
+    own_pass,
+    shared_block,
+    summed,
 )
-def vector_steps(x, xi, work, source, tau, kind, beta, f, phi, rng):  # type: ignore[no-untyped-def]
-    """Steps of (2) in Wang & Lu 2017, on all n coordinates.
 
-    x <- x - (tau/sqrt n) f(y.x/sqrt n) y - (tau/n) phi(x), then |x|^2 = n, with
-    y = xi c/sqrt n + a and a normal with covariance I - xi xi'/n: a = z - xi (xi.z)/n.
+ICA, PCA = 0, 1
+_STILL = (1.0, 0.0, 0.0, 0.0, 1.0, 1.0)
+"""Weights of a pass that moves nothing."""
+_FLOATS, _MATRIX = types.float64[::1], types.float64[:, ::1]
+_SIGNATURE = types.void(
+    types.uint64[::1],
+    _MATRIX,
+    _FLOATS,
+    _FLOATS,
+    types.int64,
+    _MATRIX,
+    _MATRIX,
+    _MATRIX,
+    types.int64,
+    types.int64[::1],
+    _MATRIX,
+    _FLOATS,
+    types.int64,
+    types.int64,
+    _FLOATS,
+    types.int64[::1],
+)
 
-    Parameters
-    ----------
-    x, xi, work
-        Shape (n,), |xi|^2 = |x|^2 = n; ``x`` is updated, ``work`` is overwritten.
-    source, tau
-        Shape (steps,): c and the step size of each step.
-    kind, beta
-        Which regularizer: none, beta x, or the function ``phi``.
-    f, phi
-        Compiled scalar functions.
-    rng
-        Generator of the noise.
+
+@numba.njit(inline="always")
+def _value(f, coefficients, u):  # type: ignore[no-untyped-def]
+    """f(u): a polynomial by its coefficients, the highest first, or else the function."""
+    if coefficients.size == 0:
+        return call_scalar(f, u)
+    value = coefficients[0]
+    for k in range(1, coefficients.size):
+        value = value * u + coefficients[k]
+    return value
+
+
+@numba.njit
+def _weights(model, n, carried, c, tau, numbers, coefficients, f):  # type: ignore[no-untyped-def]
+    """Weights of a pass: see :func:`hdica.finite.passes.own_pass`.
+
+    ICA: x - (tau/sqrt n) f(y.x/sqrt n) y - (tau/n) phi(x) with y = z + shift xi, where the
+    component of z along xi is replaced by the source; PCA: x + (tau/n) (y.x) y with
+    y = z + sqrt(omega/n) c xi.
     """
-    n = x.size
+    scale, xi_z, x_z, x_xi = carried
+    a, b, linear, omega = numbers
     root = math.sqrt(n)
-    for k in range(source.size):
-        along = 0.0
-        ahead = 0.0
-        overlap = 0.0
-        for i in range(n):
-            z = rng.standard_normal()
-            work[i] = z
-            along += xi[i] * z
-            ahead += x[i] * z
-            overlap += x[i] * xi[i]
-        # y = z + shift xi, with the component of z along xi replaced by the source.
-        shift = source[k] / root - along / n
-        u = (ahead + shift * overlap) / root
-        gain = tau[k] / root * f(u)
-        norm = 0.0
-        for i in range(n):
-            moved = x[i] - gain * (work[i] + shift * xi[i])
-            if kind == LINEAR:
-                moved -= tau[k] / n * beta * x[i]
-            elif kind == GENERAL:
-                moved -= tau[k] / n * phi(x[i])
-            work[i] = moved
-            norm += moved * moved
-        if not (math.isfinite(norm) and norm > 0.0):
-            return k
-        scale = math.sqrt(n / norm)
-        for i in range(n):
-            x[i] = work[i] * scale
-    return source.size
+    if model == ICA:
+        part, rate = 1.0 / root, tau / n
+        shift = c * part - xi_z / n
+        step = -tau * part * _value(f, coefficients, scale * part * (x_z + shift * x_xi))
+        return scale * (1.0 - rate * linear), step, step * shift, rate * a, b, scale
+    shift = math.sqrt(omega / n) * c
+    step = tau / n * scale * (x_z + shift * x_xi)
+    return scale, step, step * shift, a, b, scale
 
 
-@numba.njit(
-    types.int64(VECTOR, types.int64, VECTOR, VECTOR, types.float64, SCALAR, RNG),
-    cache=True,
-    error_model="numpy",
-)
-def chain_steps(state, n, source, tau, beta, f, rng):  # type: ignore[no-untyped-def]
-    """Steps of the same rule on Q alone, exact in law for phi = beta x.
+@numba.njit(inline="always")
+def _finite_and_positive(norm):  # type: ignore[no-untyped-def]
+    return math.isfinite(norm) and norm > 0.0
 
-    In the basis (xi, the part of x orthogonal to xi, the rest) a step needs the source c, one
-    normal number e and the squared length X of the rest, chi-square with n - 2 degrees of
-    freedom; with s = sqrt(1 - Q^2) and g = (tau/n) f(Q c + s e),
 
-        Q <- A / sqrt(A^2 + B^2 + g^2 X),   A = a Q - g c,   B = a s - g e,   a = 1 - tau beta/n.
-
-    Carrying s along, instead of taking it from Q, keeps its digits near |Q| = 1.
+@numba.njit(_SIGNATURE, cache=True, nogil=True, error_model="numpy")
+def own_steps(  # type: ignore[no-untyped-def]
+    lanes,
+    x,
+    z,
+    xi,
+    n,
+    carried,
+    source,
+    tau,
+    model,
+    kind,
+    numbers,
+    coefficients,
+    f,
+    phi,
+    scratch,
+    made,
+):
+    """Steps of one point with noise of its own.
 
     Parameters
     ----------
-    state
-        Shape (2,): Q and s, updated.
+    lanes
+        State of the generators, updated.
+    x
+        Shape (1, m), the estimate times an unknown: ``carried[:, 0] * x`` has |x|^2 = n.
+    z, xi
+        Shape (m,): noise of the coming step and feature, |xi|^2 = n.
     n
-        Dimension, at least 3.
+        Dimension; m is the multiple of CHUNK from n on, and the padding is zero.
+    carried
+        Shape (1, 4): the factor of x, and xi.z, x.z and x.xi; all zero before the first step.
     source, tau
-        Shape (steps,): c and the step size of each step.
-    beta, f, rng
-        As in :func:`vector_steps`.
+        Shape (steps, 1): c and the step size of each step.
+    model
+        ICA or PCA.
+    kind, numbers
+        Shape (1,) and (1, 4): how phi acts, a, b, the slope of a linear phi, and omega.
+    coefficients, f
+        The nonlinearity of ICA: coefficients of a polynomial, the highest first, or none and the
+        address of a function.
+    phi
+        Address of a function of a block.
+    scratch
+        Shape (2 BLOCK,), overwritten.
+    made
+        Shape (1,): steps completed, overwritten.
     """
-    q = state[0]
-    s = state[1]
-    shape = (n - 2) / 2
-    b0 = shape - 1 / 3
-    c0 = 1 / math.sqrt(9 * max(b0, 0.1))
-    done = source.size
-    for k in range(source.size):
-        c = source[k]
-        e = rng.standard_normal()
-        rest = 2.0 * (standard_gamma(b0, c0, rng) if shape > 1.0 else rng.standard_gamma(shape))
-        g = tau[k] / n * f(q * c + s * e)
-        shrink = 1.0 - tau[k] * beta / n
-        a = shrink * q - g * c
-        b = shrink * s - g * e
-        across = b * b + g * g * rest
-        norm = a * a + across
-        if not (math.isfinite(norm) and norm > 0.0):
-            done = k
-            break
-        scale = 1.0 / math.sqrt(norm)
-        q = a * scale
-        s = math.sqrt(across) * scale
-    state[0] = q
-    state[1] = s
-    return done
+    arrays = pointer(lanes), pointer(x), pointer(z), pointer(xi)
+    made[0] = source.shape[0]
+    # -1 is the pass that draws the first noise.
+    for k in range(-1 if carried[0, 0] == 0.0 else 0, source.shape[0]):
+        acting, weights = PLAIN, _STILL
+        if k >= 0:
+            acting = kind[0]
+            weights = _weights(
+                model,
+                n,
+                (carried[0, 0], carried[0, 1], carried[0, 2], carried[0, 3]),
+                source[k, 0],
+                tau[k, 0],
+                (numbers[0, 0], numbers[0, 1], numbers[0, 2], numbers[0, 3]),
+                coefficients,
+                f,
+            )
+        xi_z, x_z, x_xi, norm = own_pass(*arrays, n, z.size, acting, weights, phi, pointer(scratch))
+        if not _finite_and_positive(norm):
+            made[0] = k
+            return
+        carried[0, 0] = math.sqrt(n / norm)
+        carried[0, 1], carried[0, 2], carried[0, 3] = xi_z, x_z, x_xi
+
+
+@numba.njit
+def _shared_pass(lanes, x, z, xi, n, m, alive, kind, weights, sums, phi, scratch):  # type: ignore[no-untyped-def]
+    """A pass over all points that are alive, block by block; returns xi.z, whose sum comes last."""
+    points, size = weights.shape[0], sums.shape[1]
+    sums[:] = 0.0
+    fresh, totals, along = beyond(scratch, 2 * BLOCK), pointer(sums), points * size
+    for low in range(0, m, BLOCK):
+        high = min(low + BLOCK, m)
+        fresh_block(lanes, xi, fresh, low, high, beyond(totals, along))
+        for p in range(points):
+            if alive[p]:
+                row, place, place_of_sums = weights[p], beyond(x, p * m), beyond(totals, p * size)
+                shared_block(
+                    place,
+                    z,
+                    xi,
+                    fresh,
+                    low,
+                    high,
+                    n,
+                    kind[p],
+                    (row[0], row[1], row[2], row[3], row[4], row[5]),
+                    place_of_sums,
+                    phi,
+                    scratch,
+                )
+        copy_block(fresh, z, low, high)
+    for i in range(n, m):
+        z[i] = 0.0
+    return summed(totals, along)
+
+
+@numba.njit(_SIGNATURE, cache=True, nogil=True, error_model="numpy")
+def shared_steps(  # type: ignore[no-untyped-def]
+    lanes,
+    x,
+    z,
+    xi,
+    n,
+    carried,
+    source,
+    tau,
+    model,
+    kind,
+    numbers,
+    coefficients,
+    f,
+    phi,
+    scratch,
+    made,
+):
+    """Steps of several points that see the same feature and the same noise.
+
+    Each point's numbers are those of :func:`own_steps` with the same generators.
+
+    Parameters
+    ----------
+    x, carried, source, tau, kind, numbers, made
+        As in :func:`own_steps`, with a row, or for ``source`` and ``tau`` a column, a point. The
+        factor of x becomes NaN where a point has stopped, and it stays so.
+    lanes, z, xi, n, model, coefficients, f, phi
+        As in :func:`own_steps`: the same for all points.
+    scratch
+        Shape (3 BLOCK,), overwritten.
+    """
+    points, m = x.shape
+    arrays = pointer(lanes), pointer(x), pointer(z), pointer(xi)
+    sums, weights = np.empty((points + 1, SUMS)), np.zeros((points, 6))
+    alive, still = ~np.isnan(carried[:, 0]), np.zeros_like(kind)
+    made[:] = source.shape[0]
+    first = -1 if carried[0, 0] == 0.0 else 0
+    for k in range(first, source.shape[0]):
+        for p in range(points):
+            if k < 0:
+                weights[p, :] = _STILL
+            elif alive[p]:
+                weights[p, :] = _weights(
+                    model,
+                    n,
+                    (carried[p, 0], carried[p, 1], carried[p, 2], carried[p, 3]),
+                    source[k, p],
+                    tau[k, p],
+                    (numbers[p, 0], numbers[p, 1], numbers[p, 2], numbers[p, 3]),
+                    coefficients,
+                    f,
+                )
+        acting = kind if k >= 0 else still
+        xi_z = _shared_pass(*arrays, n, m, alive, acting, weights, sums, phi, pointer(scratch))
+        for p in range(points):
+            if alive[p]:
+                own = pointer(sums[p])
+                norm = summed(own, 4 * LANES)
+                if _finite_and_positive(norm):
+                    carried[p, 0] = math.sqrt(n / norm)
+                    carried[p, 1] = xi_z
+                    carried[p, 2], carried[p, 3] = summed(own, 0), summed(own, 2 * LANES)
+                else:
+                    carried[p, 0], made[p], alive[p] = np.nan, k, False
+        if not alive.any():
+            return

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.observe import Observation, observe
-from hdica.finite.record import begin, not_finite, record
-from hdica.finite.streams import Stream
+from hdica.finite.chain import ChainRule, run_together
+from hdica.finite.record import Values, not_finite
+from hdica.finite.streams import Stream, normal_numbers
+from hdica.finite.vector import VANISHED, VectorRule, run_shared
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
-from hdica.ingredients.quadrature import dot
 from hdica.ingredients.save import NOTHING, Save
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start
@@ -59,6 +59,78 @@ class PCARule:
         if self.variant not in VARIANTS:
             raise HdicaError(f"variant = {self.variant!r} is not known (allowed: {VARIANTS})")
 
+    @property
+    def vector(self) -> VectorRule:
+        """The rule as the kernels on all coordinates take it.
+
+        Raises
+        ------
+        HdicaError
+            If the proximal operator is not known.
+        """
+        from hdica.finite.kernels import PCA
+        from hdica.finite.passes import PHI_OF_MOVED, PLAIN, SIGN_OF_MOVED, THRESHOLD
+
+        if self.variant == "proximal":
+            _check(proximal_refusal(self))
+        a, b = self.regularizer.elastic_net or (0.0, 0.0)
+        if self.regularizer.elastic_net is None:
+            kind = PHI_OF_MOVED
+        elif self.regularizer.is_zero:
+            kind = PLAIN
+        else:
+            kind = THRESHOLD if self.variant == "proximal" else SIGN_OF_MOVED
+
+        def numbers(n: int) -> tuple[float, float, float, float]:
+            if kind == PHI_OF_MOVED:
+                return 1 / n, 1.0, 0.0, self.omega
+            return a / n, 1 / (1 + b / n) if kind == THRESHOLD else 1 - b / n, 0.0, self.omega
+
+        return VectorRule(
+            model=PCA,
+            sources=normal_numbers,
+            prior=self.prior,
+            start=self.start,
+            schedule=self.schedule,
+            phi=self.regularizer,
+            kind=kind,
+            numbers=numbers,
+        )
+
+    @property
+    def chain(self) -> ChainRule:
+        """Oja's method as the kernel of chains takes it, exact in law.
+
+        A linear phi = beta*x scales x~ as a whole, by 1 - beta/n (linearised) or 1/(1 + beta/n)
+        (proximal), which the normalisation undoes: it changes nothing, unless the first factor
+        is negative or zero (n <= beta). The sample's component along xi is sqrt(1 + omega) c.
+
+        Raises
+        ------
+        HdicaError
+            If the regularizer is neither 0 nor beta*x.
+        """
+        _check(oja_chain_refusal(self))
+        beta, signal = self.regularizer.slope_if_linear or 0.0, math.sqrt(1 + self.omega)
+
+        def scaling(n: int) -> float:
+            return 1 / (1 + beta / n) if self.variant == "proximal" else 1 - beta / n
+
+        def sources(rng: np.random.Generator) -> Callable[[int], Array]:
+            draw = normal_numbers(rng)
+            return lambda size: signal * draw(size)
+
+        return ChainRule(
+            sources=sources,
+            prior=self.prior,
+            start=self.start,
+            schedule=self.schedule,
+            nonlinearity=None,
+            parameters=lambda n: (scaling(n) / n, scaling(n), 0.0),
+            r=beta,
+            why=lambda n: not_finite() if scaling(n) else VANISHED,
+        )
+
 
 def proximal_refusal(rule: PCARule) -> str:
     """Empty if the proximal operator of Phi is known, else the sentence that says why not."""
@@ -86,102 +158,21 @@ def _check(refusal: str) -> None:
         raise HdicaError(refusal)
 
 
-def _sources(stream: Stream) -> Callable[[int], Array]:
-    rng = stream("source")
-    return lambda size: rng.standard_normal(size)
-
-
 def run_pca_vector(
     rule: PCARule, times: Array, n: int, stream: Stream, save: Save = NOTHING
-) -> tuple[dict[str, Array], str]:
+) -> Values:
     """All n coordinates of online sparse PCA, step by step: exact.
 
-    Parameters
-    ----------
-    rule
-        The problem.
-    times
-        Shape (T,), in samples per dimension.
-    n
-        Dimension, p in the paper.
-    stream
-        ``stream(part)``: the generator of one part of the point.
-    save
-        What to keep beyond the order parameters.
-
-    Returns
-    -------
-    values
-        ``Q`` = xi.x/n, the cosine, since |xi|^2 = |x|^2 = n; ``R`` = mean of x phi(x) and
-        ``largest`` = max x_i^2/n, each of shape (T,); and what ``save`` asks for: see
-        :func:`hdica.finite.observe.observe`.
-    diverged
-        Empty, or why the point stopped.
-
-    Raises
-    ------
-    HdicaError
-        If the proximal operator is not known, ``save`` asks for a snapshot that is not one of
-        the times, or for a functional that is no formula.
+    Parameters, returns, raises
+        As :func:`hdica.finite.vector.run_shared`, for one rule.
     """
-    if rule.variant == "proximal":
-        _check(proximal_refusal(rule))
-    # Imported here, because loading compiled code takes about a second.
-    from hdica.finite.pca_kernels import GENERAL, SHRINK, THRESHOLD, pca_vector_steps
-
-    xi, x = begin(rule.prior, rule.start, n, stream)
-    work, noise, phi = np.empty(n), stream("noise"), rule.regularizer
-    a, b = phi.elastic_net or (0.0, 0.0)
-    linearised = GENERAL if phi.elastic_net is None else SHRINK
-    kind = THRESHOLD if rule.variant == "proximal" else linearised
-
-    def advance(source: Array, tau: Array) -> int:
-        return int(
-            pca_vector_steps(x, xi, work, source, tau, rule.omega, kind, a, b, phi.compiled, noise)
-        )
-
-    def why() -> str:
-        return not_finite() if np.any(work) else "eta sent every entry to zero"
-
-    observation = observe(xi, x, rule.prior, phi, save)
-    return record(advance, observation, _sources(stream), rule.schedule, times, n, why)
+    return run_shared([rule.vector], times, n, stream, save)[0]
 
 
-def run_oja_chain(
-    rule: PCARule, times: Array, n: int, stream: Stream
-) -> tuple[dict[str, Array], str]:
+def run_oja_chain(rule: PCARule, times: Array, n: int, stream: Stream) -> Values:
     """Oja's method by its overlap alone, at a cost per step that does not depend on n.
 
-    Exact in law. A linear phi = beta*x scales x~ as a whole, by 1 - beta/n (linearised) or
-    1/(1 + beta/n) (proximal), which the normalisation undoes: it changes nothing, unless the
-    first factor is negative or zero (n <= beta).
-
-    Parameters, returns
-        As :func:`run_pca_vector`, without ``largest``; ``R`` = beta, since |x|^2 = n.
-
-    Raises
-    ------
-    HdicaError
-        If the regularizer is neither 0 nor beta*x, or n < 3.
+    Parameters, returns, raises
+        As :func:`hdica.finite.chain.run_together`, for one rule.
     """
-    _check(oja_chain_refusal(rule))
-    if n < 3:
-        raise HdicaError(f"n = {n} is not allowed for method 'chain' (n >= 3)")
-    from hdica.finite.pca_kernels import oja_chain_steps
-
-    xi, x = begin(rule.prior, rule.start, n, stream)
-    q = dot(xi, x) / n
-    state, noise = np.array([q, math.sqrt(max(0.0, 1.0 - q * q))]), stream("noise")
-    beta = rule.regularizer.slope_if_linear or 0.0
-    scaling = 1.0 / (1.0 + beta / n) if rule.variant == "proximal" else 1.0 - beta / n
-
-    def advance(source: Array, tau: Array) -> int:
-        return int(oja_chain_steps(state, n, source, tau, rule.omega, scaling, noise))
-
-    def measure() -> dict[str, float]:
-        return {"Q": float(state[0]), "R": beta}
-
-    def why() -> str:
-        return not_finite() if scaling else "eta sent every entry to zero"
-
-    return record(advance, Observation(measure), _sources(stream), rule.schedule, times, n, why)
+    return run_together([rule.chain], times, n, [stream])[0]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,14 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.observe import Observation
-from hdica.finite.streams import RUN, Stream
+from hdica.finite.streams import Stream, run_length
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start
 
 Array = NDArray[np.float64]
-Advance = Callable[[Array, Array], int]
+Advance = Callable[[Array, Array], NDArray[np.int64]]
+Values = tuple[dict[str, Array], str]
 
 
 def steps_of(times: Array, n: int) -> NDArray[np.int64]:
@@ -30,14 +32,6 @@ def steps_of(times: Array, n: int) -> NDArray[np.int64]:
         Dimension.
     """
     return np.floor(times * n * (1 + 1e-12) + 1e-9).astype(np.int64)
-
-
-def _step_sizes(schedule: Schedule, n: int) -> Callable[[int, int], Array]:
-    """``(first, count)`` -> step sizes of ``count`` steps from step ``first`` on."""
-    if schedule.constant is not None:
-        same = np.full(RUN, schedule.constant)
-        return lambda first, count: same[:count]
-    return lambda first, count: contiguous(schedule.value((first + np.arange(count)) / n))
 
 
 def begin(prior: Prior, start: Start, n: int, stream: Stream) -> tuple[Array, Array]:
@@ -79,74 +73,129 @@ def not_finite() -> str:
     return "the update was not finite"
 
 
-def record(
-    advance: Advance,
-    observation: Observation,
-    draw_source: Callable[[int], Array],
-    schedule: Schedule,
-    times: Array,
-    n: int,
-    why: Callable[[], str] = not_finite,
-) -> tuple[dict[str, Array], str]:
-    """Run a rule and observe it at the given times.
+@dataclass(eq=False)
+class Track:
+    """One point while it runs: what it draws, what is seen of it, and how it ended.
 
     Parameters
     ----------
-    advance
-        ``advance(source, tau)`` makes as many steps as the arrays are long, in place, and
-        returns how many succeeded.
     observation
         What to read off the present state, at every time and at the snapshots.
     draw_source
         ``draw_source(size)`` continues the stream of sources.
     schedule
         Step sizes; step k uses tau(k/n).
+    why
+        ``why()``: what happened, after a step that did not succeed.
+    diverged
+        Empty, or the sentence that says at which step and time the point stopped.
+    """
+
+    observation: Observation
+    draw_source: Callable[[int], Array]
+    schedule: Schedule
+    why: Callable[[], str] = not_finite
+    diverged: str = ""
+    recorded: dict[str, Array] = field(default_factory=dict)
+    _rows: dict[int, list[int]] = field(default_factory=dict)
+
+    def open(self, times: Array) -> None:
+        """Make room for what will be seen, NaN where it is not reached."""
+        seen = self.observation
+        self._rows = snapshot_rows(seen.snapshots, times)
+        self.recorded = {name: np.full(times.size, np.nan) for name in seen.at_times()}
+        for name, value in seen.at_snapshots().items():
+            self.recorded[name] = np.full((len(seen.snapshots), *value.shape), np.nan)
+        self.recorded |= seen.once
+
+    def see(self, index: int) -> None:
+        """Record the present state at an output time."""
+        for name, number in self.observation.at_times().items():
+            self.recorded[name][index] = number
+        if index in self._rows:
+            for name, array in self.observation.at_snapshots().items():
+                self.recorded[name][self._rows[index]] = array
+
+    def stop(self, step: int, n: int) -> None:
+        """Note that a step did not succeed."""
+        self.diverged = f"{self.why()} at step {step} (t = {step / n:.6g})"
+
+
+class _Run:
+    """Sources and step sizes of a run of steps, one column a point and zeros in the others."""
+
+    def __init__(self, tracks: Sequence[Track], n: int, columns: int) -> None:
+        self.tracks, self.n, self.columns = tracks, n, columns
+        self.first, self.last = 0, 0
+        self.source = self.tau = np.zeros((0, columns))
+
+    def reach(self, step: int) -> None:
+        """Draw the next run if this step lies behind the present one."""
+        if step < self.last:
+            return
+        size = run_length(step)
+        self.first, self.last = step, step + size
+        shape = (size, self.columns)
+        new = self.tau.shape != shape
+        if new:
+            self.source, self.tau = np.zeros(shape), np.zeros(shape)
+        if new or any(t.schedule.constant is None for t in self.tracks):
+            when = (step + np.arange(size)) / self.n
+            for column, track in enumerate(self.tracks):
+                fixed = track.schedule.constant
+                self.tau[:, column] = track.schedule.value(when) if fixed is None else fixed
+        for column, track in enumerate(self.tracks):
+            self.source[:, column] = track.draw_source(size)
+
+
+def record(
+    advance: Advance, tracks: Sequence[Track], times: Array, n: int, columns: int | None = None
+) -> list[Values]:
+    """Run points side by side and observe them at the given times.
+
+    Parameters
+    ----------
+    advance
+        ``advance(source, tau)`` makes as many steps as the arrays, of shape (steps, columns), have
+        rows, in place, and returns how many succeeded, one number a column.
+    tracks
+        The points.
     times
         Shape (T,), increasing.
     n
         Dimension.
-    why
-        ``why()``: what happened, after a step that did not succeed.
+    columns
+        Columns of the arrays, if there are more than points; those left over are zero.
 
     Returns
     -------
-    values
-        One array of shape (T,) per number read at every time and of shape (snapshots, ...) per
-        array read at the snapshots, NaN after a divergence; and what does not change.
-    diverged
-        Empty, or the sentence that says at which step and time.
+    list
+        For every point the values and why it diverged. Values are one array of shape (T,) per
+        number read at every time and of shape (snapshots, ...) per array read at the snapshots,
+        NaN after a divergence; and what does not change.
 
     Raises
     ------
     HdicaError
         If a snapshot is not one of the times.
     """
-    rows = snapshot_rows(observation.snapshots, times)
-    numbers = {name: np.full(times.size, np.nan) for name in observation.at_times()}
-    arrays = {
-        name: np.full((len(observation.snapshots), *value.shape), np.nan)
-        for name, value in observation.at_snapshots().items()
-    }
-    recorded = numbers | arrays | observation.once
-    step_sizes = _step_sizes(schedule, n)
-    done = 0
-    source = np.empty(0)
-    for index, target in enumerate(steps_of(times, n)):
-        while done < target:
-            offset = done % RUN
-            if offset == 0:
-                source = draw_source(RUN)
-            stop = min(offset + int(target - done), RUN)
-            made = advance(source[offset:stop], step_sizes(done, stop - offset))
-            done += made
-            if made < stop - offset:
-                return recorded, f"{why()} at step {done} (t = {done / n:.6g})"
-        for name, number in observation.at_times().items():
-            numbers[name][index] = number
-        if index in rows:
-            for name, array in observation.at_snapshots().items():
-                arrays[name][rows[index]] = array
-    return recorded, ""
+    for track in tracks:
+        track.open(times)
+    run, done, alive = _Run(tracks, n, columns or len(tracks)), 0, list(enumerate(tracks))
+    for index, target in enumerate(steps_of(times, n).tolist()):
+        while done < target and alive:
+            run.reach(done)
+            stop = min(target, run.last)
+            part = slice(done - run.first, stop - run.first)
+            made = advance(run.source[part], run.tau[part])
+            for place, track in alive:
+                if made[place] < stop - done:
+                    track.stop(done + int(made[place]), n)
+            alive = [(place, track) for place, track in alive if not track.diverged]
+            done = stop
+        for _, track in alive:
+            track.see(index)
+    return [(track.recorded, track.diverged) for track in tracks]
 
 
 def contiguous(values: Any) -> Array:

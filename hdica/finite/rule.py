@@ -1,8 +1,7 @@
-"""Projected stochastic gradient with a rank-one feature, at finite n: vector and chain."""
+"""Online ICA at finite n: all coordinates, and the chain of the overlap alone."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.observe import Observation, observe
-from hdica.finite.record import begin, contiguous, record
+from hdica.finite.chain import ChainRule, run_together
+from hdica.finite.record import Values, contiguous
 from hdica.finite.streams import Stream
+from hdica.finite.vector import VectorRule, run_shared
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
-from hdica.ingredients.quadrature import dot
 from hdica.ingredients.save import NOTHING, Save
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
@@ -26,7 +25,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rule:
-    """What the finite-n kernels need of a problem.
+    """The update (2) of Wang and Lu 2017, with samples (1).
 
     Parameters
     ----------
@@ -43,61 +42,58 @@ class Rule:
     nonlinearity: Formula
     regularizer: Formula
 
+    def sources(self, rng: np.random.Generator) -> Callable[[int], Array]:
+        """A function that continues the stream of sources."""
+        return lambda size: contiguous(self.source.sample(rng, size))
 
-def _sources(rule: Rule, stream: Stream) -> Callable[[int], Array]:
-    rng = stream("source")
-    return lambda size: contiguous(rule.source.sample(rng, size))
+    @property
+    def vector(self) -> VectorRule:
+        """The rule as the kernels on all coordinates take it."""
+        from hdica.finite.kernels import ICA
+        from hdica.finite.passes import PHI_OF_X, PLAIN, SIGN_OF_X
 
-
-def run_vector(
-    rule: Rule, times: Array, n: int, stream: Stream, save: Save = NOTHING
-) -> tuple[dict[str, Array], str]:
-    """All n coordinates, step by step: exact.
-
-    Parameters
-    ----------
-    rule
-        The problem.
-    times
-        Shape (T,), in samples per dimension.
-    n
-        Dimension.
-    stream
-        ``stream(part)``: the generator of one part of the point.
-    save
-        What to keep beyond the order parameters.
-
-    Returns
-    -------
-    values
-        ``Q`` = xi.x/n, ``R`` = mean of x phi(x) and ``largest`` = max x_i^2/n, each of shape
-        (T,), and what ``save`` asks for: see :func:`hdica.finite.observe.observe`.
-    diverged
-        Empty, or why the point stopped.
-
-    Raises
-    ------
-    HdicaError
-        If ``save`` asks for a snapshot that is not one of the times, or a functional that is
-        no formula.
-    """
-    # Imported here, because loading compiled code takes about a second.
-    from hdica.finite.kernels import GENERAL, LINEAR, NO_REGULARIZER, vector_steps
-
-    xi, x = begin(rule.prior, rule.start, n, stream)
-    work, noise = np.empty(n), stream("noise")
-    phi = rule.regularizer
-    beta = phi.slope_if_linear
-    kind = GENERAL if beta is None else (LINEAR if beta else NO_REGULARIZER)
-
-    def advance(source: Array, tau: Array) -> int:
-        f = rule.nonlinearity.compiled
-        return int(
-            vector_steps(x, xi, work, source, tau, kind, beta or 0.0, f, phi.compiled, noise)
+        phi = self.regularizer
+        slope, net = phi.slope_if_linear, phi.elastic_net
+        if slope is not None:
+            kind, numbers = PLAIN, (0.0, 1.0, slope, 0.0)
+        elif net is not None:
+            kind, numbers = SIGN_OF_X, (net[0], 1.0, net[1], 0.0)
+        else:
+            kind, numbers = PHI_OF_X, (1.0, 1.0, 0.0, 0.0)
+        return VectorRule(
+            model=ICA,
+            sources=self.sources,
+            prior=self.prior,
+            start=self.start,
+            schedule=self.schedule,
+            phi=phi,
+            kind=kind,
+            numbers=lambda n: numbers,
+            nonlinearity=self.nonlinearity,
         )
 
-    observation = observe(xi, x, rule.prior, phi, save)
-    return record(advance, observation, _sources(rule, stream), rule.schedule, times, n)
+    @property
+    def chain(self) -> ChainRule:
+        """The rule as the kernel of chains takes it.
+
+        Raises
+        ------
+        HdicaError
+            If the regularizer is neither 0 nor beta*x.
+        """
+        refusal = chain_refusal(self)
+        if refusal:
+            raise HdicaError(refusal)
+        beta = self.regularizer.slope_if_linear or 0.0
+        return ChainRule(
+            sources=self.sources,
+            prior=self.prior,
+            start=self.start,
+            schedule=self.schedule,
+            nonlinearity=self.nonlinearity,
+            parameters=lambda n: (-1 / n, 1.0, beta / n),
+            r=beta,
+        )
 
 
 def chain_refusal(rule: Rule) -> str:
@@ -110,35 +106,19 @@ def chain_refusal(rule: Rule) -> str:
     return ""
 
 
-def run_chain(rule: Rule, times: Array, n: int, stream: Stream) -> tuple[dict[str, Array], str]:
+def run_vector(rule: Rule, times: Array, n: int, stream: Stream, save: Save = NOTHING) -> Values:
+    """All n coordinates, step by step: exact.
+
+    Parameters, returns, raises
+        As :func:`hdica.finite.vector.run_shared`, for one rule.
+    """
+    return run_shared([rule.vector], times, n, stream, save)[0]
+
+
+def run_chain(rule: Rule, times: Array, n: int, stream: Stream) -> Values:
     """The overlap alone, at a cost per step that does not depend on n: exact in law.
 
-    Parameters, returns
-        As :func:`run_vector`; ``R`` = beta, since |x|^2 = n.
-
-    Raises
-    ------
-    HdicaError
-        If the regularizer is neither 0 nor beta*x, or n < 3.
+    Parameters, returns, raises
+        As :func:`hdica.finite.chain.run_together`, for one rule.
     """
-    refusal = chain_refusal(rule)
-    if refusal:
-        raise HdicaError(refusal)
-    if n < 3:
-        raise HdicaError(f"n = {n} is not allowed for method 'chain' (n >= 3)")
-    from hdica.finite.kernels import chain_steps
-
-    xi, x = begin(rule.prior, rule.start, n, stream)
-    q = dot(xi, x) / n
-    state = np.array([q, math.sqrt(max(0.0, 1.0 - q * q))])
-    beta, noise = rule.regularizer.slope_if_linear or 0.0, stream("noise")
-    f = rule.nonlinearity.compiled
-
-    def advance(source: Array, tau: Array) -> int:
-        return int(chain_steps(state, n, source, tau, beta, f, noise))
-
-    def measure() -> dict[str, float]:
-        return {"Q": float(state[0]), "R": beta}
-
-    sources = _sources(rule, stream)
-    return record(advance, Observation(measure), sources, rule.schedule, times, n)
+    return run_together([rule.chain], times, n, [stream])[0]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from threadpoolctl import threadpool_limits
 
 from hdica.finite.pca import PCARule
@@ -34,6 +33,8 @@ def _blocks(omega: float, xi: Array, stream: Stream) -> Iterator[Array]:
 
 def _leading(covariance: Array, xi: Array) -> float:
     """Absolute overlap of xi with the eigenvector of the largest eigenvalue."""
+    from scipy.linalg import eigh
+
     last = xi.size - 1
     _, vectors = eigh(covariance, subset_by_index=(last, last), driver="evr")
     return abs(dot(xi, vectors[:, 0])) / math.sqrt(xi.size)

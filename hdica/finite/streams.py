@@ -8,13 +8,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 Stream = Callable[[str], np.random.Generator]
 """``stream(part)``: the generator of one part of a point."""
 
-# Sources are drawn in runs of this many steps, aligned to the absolute step, so that a
-# trajectory does not depend on the times at which it is recorded.
-RUN = 4096
+# Sources are drawn in runs, aligned to the absolute step, so that a trajectory does not depend on
+# the times at which it is recorded. Runs double, so that few steps cost few numbers.
+FIRST_RUN, RUN = 256, 4096
+
+
+def run_length(first: int) -> int:
+    """Steps of the run of sources that begins with step ``first``: 256, 256, 512, ... 4096."""
+    return min(max(first, FIRST_RUN), RUN)
 
 
 def canonical(value: Any) -> Any:
@@ -35,22 +41,52 @@ def digest(content: Any) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def point_stream(content: Any, method: str, n: int, seed: int, part: str) -> np.random.Generator:
-    """The random numbers of one part of one point.
+def streams_of(content: Any, method: str, n: int) -> Callable[[int], Stream]:
+    """Random numbers of points that differ in their seeds: ``streams_of(...)(seed)(part)``.
 
     Parameters
     ----------
     content
         The system with its parameters, as plain data.
-    method, n, seed
-        The rest of the point.
-    part
-        What the numbers are for: ``"start"``, ``"source"`` or ``"noise"``.
+    method, n
+        What the points have in common besides.
 
     Returns
     -------
-    numpy.random.Generator
-        SFC64 seeded by ``SeedSequence`` with 256 bits of the content's hash.
+    callable
+        A part says what the numbers are for: ``"start"``, ``"source"`` or ``"noise"``. Its
+        generator is SFC64 seeded by ``SeedSequence`` with 256 bits of the point's hash.
     """
-    key = digest({"system": content, "method": method, "n": n, "seed": seed, "part": part})
-    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(int.from_bytes(key))))
+    common = digest({"system": content, "method": method, "n": n})
+
+    def of_seed(seed: int) -> Stream:
+        def stream(part: str) -> np.random.Generator:
+            key = hashlib.sha256(common + f"{seed} {part}".encode()).digest()
+            return np.random.Generator(np.random.SFC64(np.random.SeedSequence(int.from_bytes(key))))
+
+        return stream
+
+    return of_seed
+
+
+def point_stream(content: Any, method: str, n: int, seed: int, part: str) -> np.random.Generator:
+    """The random numbers of one part of one point: see :func:`streams_of`."""
+    return streams_of(content, method, n)(seed)(part)
+
+
+def normal_numbers(rng: np.random.Generator) -> Callable[[int], NDArray[np.float64]]:
+    """A function that draws ``size`` standard normal numbers from lanes of a generator.
+
+    Whole chunks of sixteen are drawn; what is left of the last one is thrown away.
+    """
+    from hdica.finite.gaussian import fill_normal, lanes_of
+    from hdica.finite.lanes import CHUNK
+
+    state = lanes_of(rng)
+
+    def draw(size: int) -> NDArray[np.float64]:
+        numbers = np.empty(size + -size % CHUNK)
+        fill_normal(state, numbers)
+        return numbers[:size]
+
+    return draw

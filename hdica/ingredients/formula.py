@@ -170,10 +170,24 @@ class Formula:
 
     @cached_property
     def compiled(self) -> Any:
-        """The scalar function, compiled by numba with signature ``float64(float64)``."""
+        """The scalar function, compiled by numba: a C function ``double f(double)``."""
         import numba
 
-        return numba.njit("float64(float64)")(_scalar(self.expression, self.symbol))
+        return numba.cfunc("float64(float64)")(_scalar(self.expression, self.symbol))
+
+    @cached_property
+    def compiled_block(self) -> Any:
+        """The C function ``phi(x, out, count)`` of ``count`` neighbours in memory."""
+        import numba
+
+        one = numba.njit("float64(float64)")(_scalar(self.expression, self.symbol))
+
+        @numba.cfunc("void(CPointer(float64), CPointer(float64), int64)")
+        def block(x, out, count):  # type: ignore[no-untyped-def]
+            for i in range(count):
+                out[i] = one(x[i])
+
+        return block
 
     @cached_property
     def coefficients(self) -> NDArray[np.float64] | None:

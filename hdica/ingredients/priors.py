@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -173,6 +175,18 @@ def make_prior(spec: str | dict[str, Any]) -> Prior:
     HdicaError
         If it is none of these, or a number in it is out of range.
     """
+    try:
+        return _remembered(json.dumps(spec, sort_keys=True))
+    except TypeError:  # numbers of NumPy, which JSON does not know
+        return _made(spec)
+
+
+@lru_cache(maxsize=64)
+def _remembered(text: str) -> Prior:
+    return _made(json.loads(text))
+
+
+def _made(spec: str | dict[str, Any]) -> Prior:
     if spec == "dense":
         return _atoms(np.array([1.0]), np.array([1.0]), "dense")
     if spec == "gaussian":

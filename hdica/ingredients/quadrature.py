@@ -10,9 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh_tridiagonal
-from scipy.special import roots_hermitenorm, roots_legendre
 
+# SciPy is imported where it is called: that takes longer than a cheap sweep, which needs no nodes.
 Array = NDArray[np.float64]
 
 
@@ -46,6 +45,8 @@ class Nodes:
 @lru_cache(maxsize=32)
 def gaussian_nodes(order: int) -> Nodes:
     """Gauss-Hermite nodes of the standard normal law."""
+    from scipy.special import roots_hermitenorm
+
     points, weights = roots_hermitenorm(order)
     return Nodes(points, weights / weights.sum())
 
@@ -57,6 +58,8 @@ def half_normal_nodes(order: int) -> Nodes:
     From the three-term recurrence of a fine discrete measure (Lanczos with full
     orthogonalisation), then the eigenvalues of its Jacobi matrix (Golub and Welsch 1969).
     """
+    from scipy.linalg import eigh_tridiagonal
+
     points, weights = panel_nodes(np.linspace(0.0, 12.0, 25), 24)
     weights = weights * np.exp(-points * points / 2)
     weights = weights / weights.sum()
@@ -77,12 +80,14 @@ def half_normal_nodes(order: int) -> Nodes:
 @lru_cache(maxsize=32)
 def uniform_nodes(low: float, high: float, order: int) -> Nodes:
     """Gauss-Legendre nodes of the uniform law on [low, high]."""
-    points, weights = roots_legendre(order)
+    points, weights = _legendre(order)
     return Nodes(low + (high - low) * (points + 1) / 2, weights / 2)
 
 
 @lru_cache(maxsize=32)
 def _legendre(order: int) -> tuple[Array, Array]:
+    from scipy.special import roots_legendre
+
     points, weights = roots_legendre(order)
     return points, weights
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import (
@@ -76,12 +75,15 @@ def _normal_density(scale: float) -> Callable[[Array], Array]:
     return lambda x: norm * np.exp(-0.5 * (x / scale) ** 2)
 
 
-def _rademacher() -> Source:
-    def sample(rng: np.random.Generator, size: int) -> Array:
-        return np.where(rng.integers(0, 2, size, dtype=np.int8) == 1, 1.0, -1.0)
+def _signs(rng: np.random.Generator, size: int) -> Array:
+    """Numbers 1 and -1 from single bits."""
+    bits = np.unpackbits(np.frombuffer(rng.bytes(-(-size // 8)), dtype=np.uint8))
+    return np.asarray(bits[:size] * 2.0 - 1.0, dtype=float)
 
+
+def _rademacher() -> Source:
     nodes = Nodes(np.array([-1.0, 1.0]), np.array([0.5, 0.5]))
-    return Source("rademacher", sample, nodes, lambda k: float(k % 2 == 0), True)
+    return Source("rademacher", _signs, nodes, lambda k: float(k % 2 == 0), True)
 
 
 def _uniform() -> Source:
@@ -103,7 +105,8 @@ def _laplace() -> Source:
     )
     return Source(
         "laplace",
-        lambda rng, size: rng.laplace(0.0, b, size),
+        # Faster than rng.laplace by half.
+        lambda rng, size: b * _signs(rng, size) * rng.standard_exponential(size),
         nodes(()),
         lambda k: 0.0 if k % 2 else math.factorial(k) * b**k,
         True,
@@ -150,6 +153,8 @@ def _bernoulli_gaussian(p: float) -> Source:
 def _student(nu: float) -> Source:
     if not nu > 2:
         raise HdicaError(f"source: student = {nu} is not allowed (nu > 2, for unit variance)")
+    from scipy.special import gammaln
+
     scale = math.sqrt((nu - 2) / nu)
     log_norm = gammaln((nu + 1) / 2) - gammaln(nu / 2) - math.log(nu * math.pi) / 2
 
@@ -179,6 +184,8 @@ def _student(nu: float) -> Source:
 def _chi2(k: float) -> Source:
     if not k > 0:
         raise HdicaError(f"source: chi2 = {k} is not allowed (degrees of freedom k > 0)")
+    from scipy.special import gammaln
+
     shift, scale = k, 1 / math.sqrt(2 * k)
     log_norm = k / 2 * math.log(2) + gammaln(k / 2)
 

@@ -38,6 +38,9 @@ class Start:
     conditional
         ``conditional(xi)``: mean (of the shape of xi) and variance of the normal law of an
         entry of x given that of xi, as n -> infinity.
+    draw_overlap
+        ``draw_overlap(rng, n)``: Q of an estimate in n dimensions, exact in law and without
+        drawing the estimate; None where its law depends on the feature's entries.
     """
 
     label: str
@@ -45,6 +48,7 @@ class Start:
     overlap: Callable[[Prior], float]
     spread: Callable[[Prior], float]
     conditional: Callable[[Array], tuple[Array, float]]
+    draw_overlap: Callable[[np.random.Generator, int], float] | None = None
 
 
 def _on_sphere(x: Array) -> Array:
@@ -62,6 +66,11 @@ def _overlap(q0: float, exact: bool) -> Start:
         z -= xi * (dot(xi, z) / xi.size)
         return q0 * xi + rest * _on_sphere(z)
 
+    def drawn(rng: np.random.Generator, n: int) -> float:
+        # The component of q0 xi + rest z along xi, and the squared length of the rest.
+        along = q0 * math.sqrt(n) + rest * rng.standard_normal()
+        return float(along / math.hypot(along, rest * math.sqrt(rng.chisquare(n - 1))))
+
     return Start(
         f"Q0 = {q0:g}",
         rotated if exact else sampled,
@@ -69,6 +78,7 @@ def _overlap(q0: float, exact: bool) -> Start:
         # The noise along xi, and the length of z, each move Q at order n^-1/2.
         lambda prior: 0.0 if exact else rest**6 + q0**2 * rest**4 / 2,
         lambda xi: (q0 * np.asarray(xi), 1 - q0 * q0),
+        (lambda rng, n: q0) if exact else drawn,
     )
 
 

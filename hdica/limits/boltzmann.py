@@ -17,11 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.limits.confinement import Confinement
-from hdica.limits.half_line import half_line_moments
 from hdica.limits.panels import nodes, potential
 
 Array = NDArray[np.float64]
-_SIGNS = np.array([1.0, -1.0, 1.0, -1.0, 1.0])
 
 
 @dataclass(frozen=True)
@@ -72,21 +70,13 @@ def moments(shape: Confinement, a: Array, k: Array, tilt: Array) -> Moments:
 
 
 def _closed(l1: float, a: Array, k: Array, tilt: Array) -> Moments:
-    right_shift, right = half_line_moments(a, k * l1 - tilt)
-    left_shift, left = half_line_moments(a, k * l1 + tilt)
-    shift = np.maximum(right_shift, left_shift)
-    with np.errstate(invalid="ignore"):
-        right = right * np.exp(right_shift - shift)
-        left = left * np.exp(left_shift - shift)
-        z = right[0] + left[0]
-        signs = _SIGNS.reshape(5, *(1,) * a.ndim)
-        powers, halves = (right + signs * left) / z, (right - signs * left) / z
-        # E[x^j |x|] is x^(j+1) averaged with opposite signs on the two sides.
-        mixed = l1 * halves[1:4]
-    lost = np.logical_not(np.isfinite(z))
-    for values in (powers, mixed):
-        values[:, lost] = np.inf
-    return Moments(shift + np.log(z), powers, mixed, np.asarray(mixed[0]))
+    from hdica.limits.laplace_kernels import averages
+
+    flat = [np.ascontiguousarray(v).ravel() for v in (a, k, tilt)]
+    log_z, powers, mixed = (np.empty((*lead, a.size)) for lead in ((), (5,), (3,)))
+    averages(l1, *flat, log_z, powers, mixed)
+    mixed = mixed.reshape(3, *a.shape)
+    return Moments(log_z.reshape(a.shape), powers.reshape(5, *a.shape), mixed, mixed[0])
 
 
 def _by_quadrature(shape: Confinement, a: Array, k: Array, tilt: Array) -> Moments:

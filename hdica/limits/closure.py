@@ -130,6 +130,8 @@ def multiplier(shape: Confinement, weights: Array, k: Array, tilt: Array) -> tup
     at_end
         E x^2 at a = 0, shape (rows,).
     """
+    if shape.l1 is not None:
+        return _compiled_multiplier(shape.l1, weights, k, tilt)
     at_end = _end_moment(shape, weights, k, tilt)
     low = np.where((k > 0) & shape.superlinear, -np.inf, 0.0)
     high = np.full(k.size, np.inf)
@@ -156,6 +158,15 @@ def multiplier(shape: Confinement, weights: Array, k: Array, tilt: Array) -> tup
     return a, at_end
 
 
+def _compiled_multiplier(l1: float, weights: Array, k: Array, tilt: Array) -> tuple[Array, Array]:
+    from hdica.limits.laplace_kernels import multipliers
+
+    a, at_end = np.empty(k.size), np.empty(k.size)
+    plain = [np.ascontiguousarray(v, dtype=float) for v in (weights, k, tilt)]
+    multipliers(l1, *plain, a, at_end)
+    return a, at_end
+
+
 def _inside(new: Array, old: Array, low: Array, high: Array) -> Array:
     """The Newton step where it stays in the bracket, else a bisection or an expansion."""
     width = np.abs(old) + 1
@@ -177,7 +188,9 @@ def end_moment(field: MeanField, q: float) -> float:
     return float(_end_moment(confinement(field.phi), nodes.weights, k, tilt)[0])
 
 
-def close(field: MeanField, q: Array, condensed: bool | None = None) -> Closure:
+def close(
+    field: MeanField, q: Array, condensed: bool | None = None, slopes: bool = True
+) -> Closure:
     """Boltzmann states with E x^2 = 1 whose drift and diffusion belong to the overlaps ``q``.
 
     Parameters
@@ -189,6 +202,8 @@ def close(field: MeanField, q: Array, condensed: bool | None = None) -> Closure:
     condensed
         True for the smooth continuation of the condensed states (a = 0) beyond E x^2 = 1;
         otherwise E x^2 decides.
+    slopes
+        False where nobody asks for the derivatives, which cost as much as the rest: they are NaN.
 
     Raises
     ------
@@ -211,7 +226,10 @@ def close(field: MeanField, q: Array, condensed: bool | None = None) -> Closure:
     # A state that is held at a = 0 by the caller may have infinite moments there.
     with np.errstate(invalid="ignore"):
         overlap = np.sum(weights * xi * found.powers[1], axis=-1)
-        fixed, free, bulk_slope = _slopes(field, q, g, k, ratio, found)
+        unknown = np.full(q.size, np.nan)
+        fixed, free, bulk_slope = (
+            _slopes(field, q, g, k, ratio, found) if slopes else (unknown, unknown, unknown)
+        )
     work = np.sum(weights * found.work, axis=-1)
     return Closure(
         q=q,

@@ -35,7 +35,7 @@ def fold(land: Landscape, q: float, u: float) -> Array:
 
 def junction(land: Landscape, q: float, u: float) -> Array:
     """S = 0 and E x^2 = 1 at the weakest multiplier: the state begins to condense."""
-    found = land.state(q, u, condensed=True)
+    found = land.state(q, u, condensed=True, slopes=False)
     # The moment may grow without bound nearby; its inverse does not.
     return np.array([found.excess[0], 1 / found.at_end[0] - 1])
 
@@ -47,7 +47,7 @@ def crossing(land: Landscape, q: float, u: float) -> Array:
 
 def onset(land: Landscape, q: float, u: float) -> Array:
     """Q = 0 and E x^2 = 1 at the weakest multiplier."""
-    return np.array([q, 1 / land.state(0.0, u, condensed=True).at_end[0] - 1])
+    return np.array([q, 1 / land.state(0.0, u, condensed=True, slopes=False).at_end[0] - 1])
 
 
 def _jacobian(condition: Condition, land: Landscape, q: float, u: float) -> Array:

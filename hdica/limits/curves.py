@@ -78,7 +78,7 @@ def _steepness(land: Landscape, q: float, slope: float) -> float:
 def _events(land: Landscape, spots: list[Spot]) -> list[tuple[int, Point]]:
     """Transitions between neighbouring points, each with the index of the point before it."""
     found: list[tuple[int, Point]] = []
-    slopes = [_steepness(land, s.q, float(land.state(s.q, s.u).slope[0])) for s in spots]
+    slopes = [_steepness(land, s.q, s.slope) for s in spots]
     for i, (one, two) in enumerate(pairwise(spots)):
         if one.q == 0.0 or two.q == 0.0:
             continue

@@ -12,24 +12,17 @@ from numpy.typing import NDArray
 from hdica.limits.romberg import romberg
 
 Array = NDArray[np.float64]
-_STENCIL = 6
 _GAUSS, _WEIGHTS = np.polynomial.legendre.leggauss(3)
 _TAIL = 1e-12
 
 
 def interpolated(values: Array, u: Array) -> Array:
     """Values at 0, 1, 2, ... interpolated at ``u`` by polynomials through the six nearest."""
-    n = min(_STENCIL, values.size)
-    first = np.clip(np.floor(u).astype(np.int64) - n // 2 + 1, 0, values.size - n)
-    offset = u - first
-    total = np.zeros(u.shape)
-    for k in range(n):
-        share = np.ones(u.shape)
-        for j in range(n):
-            if j != k:
-                share *= (offset - j) / (k - j)
-        total += share * values[first + k]
-    return total
+    from hdica.limits.density_interpolation import interpolate
+
+    found = np.empty(u.shape)
+    interpolate(np.ascontiguousarray(values), np.ravel(u), np.ravel(found))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +46,21 @@ class Curve:
     breaks: tuple[int, ...]
     number: Callable[[Array], Array]
 
+    def mirrored(self) -> Curve:
+        """The density of -x."""
+        cells = self.log.size
+        breaks = tuple(cells - k for k in self.breaks[::-1])
+        return Curve(-self.faces[::-1], self.log[::-1], breaks, lambda x: cells - self.number(-x))
+
     def log_at(self, x: Array) -> Array:
         """Logarithm of the density at points inside the faces, from one side of each kink."""
         edges = np.array([0, *self.breaks, self.log.size])
         which = np.searchsorted(self.faces[edges[1:-1]], x, side="right")
         result = np.empty(x.shape)
-        for piece in np.unique(which).tolist():
+        for piece in range(len(edges) - 1):
             chosen = which == piece
+            if not np.any(chosen):
+                continue
             low, high = int(edges[piece]), int(edges[piece + 1])
             u = self.number(x[chosen]) - low - 0.5
             result[chosen] = interpolated(self.log[low:high], u)

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hdica.limits.density_layout import (
+    FROM_LEFT,
+    FROM_RIGHT,
+    GAP,
+    GAP_MIDDLE,
+    GAP_PHI,
+    X_PHI,
+    X,
+)
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -87,12 +97,16 @@ class Mesh:
     lattice, refine, first
         What was refined, into how many parts each cell, and the number (of a part) of face 0.
     faces
-        Shape (cells + 1,): the faces of the union of all windows.
+        Shape (cells + 1,): they hold the union of all windows.
     x, dx
         Centres (half-way in number) and widths of its cells, shape (cells,).
     gap, middle, phi
         Shape (cells + 1,), for each face: distance, midpoint and mean of phi between the
         centres on its two sides (zero-flux ends repeat their neighbour).
+    table
+        What the compiled lines need, shape (7, cells + 1): x and x phi(x) at the centres, and
+        for each face gap, gap times phi and times middle, and the inverse of gap times the
+        width of the cell to its left and to its right.
     offsets, lows
         Where each atom lies in flat arrays (shape (atoms + 1,)) and its first cell.
     """
@@ -106,8 +120,17 @@ class Mesh:
     gap: Array
     middle: Array
     phi: Array
+    table: Array
     offsets: Indices
     lows: Indices
+
+    def on(self, windows: Windows) -> Mesh | None:
+        """The same cells for other windows; None if they do not hold them all."""
+        lows = windows.low * self.refine - self.first
+        sizes = (windows.high - windows.low) * self.refine
+        if lows.min() < 0 or (lows + sizes).max() > self.x.size:
+            return None
+        return replace(self, offsets=np.concatenate([[0], np.cumsum(sizes)]), lows=lows)
 
     def slices(self) -> list[tuple[slice, slice]]:
         """For each atom, where it lies in flat arrays and in arrays over cells."""
@@ -136,11 +159,22 @@ def _mean_between(phi: Callable[[Array], Array], low: Array, high: Array) -> Arr
     return np.asarray(np.sum(phi(points) * _HALF, axis=1) * half)
 
 
+def _table(x: Array, at_x: Array, dx: Array, gap: Array, middle: Array, phi: Array) -> Array:
+    table = np.zeros((7, x.size + 1))
+    table[X, :-1], table[X_PHI, :-1] = x, x * at_x
+    table[GAP], table[GAP_PHI], table[GAP_MIDDLE] = gap, gap * phi, gap * middle
+    table[FROM_LEFT, 1:], table[FROM_RIGHT, :-1] = 1 / (gap[1:] * dx), 1 / (gap[:-1] * dx)
+    return table
+
+
 def make_mesh(
-    lattice: Lattice, windows: Windows, refine: int, phi: Callable[[Array], Array]
+    lattice: Lattice, windows: Windows, refine: int, phi: Callable[[Array], Array], spare: int = 0
 ) -> Mesh:
-    """Cells of the windows, each coarse cell split into ``refine``."""
-    low, high = int(windows.low.min()), int(windows.high.max())
+    """Cells of the windows, each coarse cell split into ``refine``.
+
+    ``spare`` coarse cells more on either side let the windows grow on the same mesh.
+    """
+    low, high = int(windows.low.min()) - spare, int(windows.high.max()) + spare
     points = lattice.position(np.arange(2 * low * refine, 2 * high * refine + 1) / (2 * refine))
     faces, x = points[::2], points[1::2].copy()
     dx = np.diff(faces)
@@ -151,9 +185,11 @@ def make_mesh(
     mean[inner] = (left + _mean_between(phi, faces[inner], x[1:])) / gap[inner]
     for values in (gap, middle, mean):
         values[0], values[-1] = values[1], values[-2]
+    table = _table(x, phi(x), dx, gap, middle, mean)
     offsets = np.concatenate([[0], np.cumsum((windows.high - windows.low) * refine)])
     lows = (windows.low - low) * refine
-    return Mesh(lattice, refine, low * refine, faces, x, dx, gap, middle, mean, offsets, lows)
+    first = low * refine
+    return Mesh(lattice, refine, first, faces, x, dx, gap, middle, mean, table, offsets, lows)
 
 
 def same(one: Windows, other: Windows) -> bool:
@@ -174,12 +210,15 @@ def carried(values: Array, old: Windows, new: Windows, refine: int) -> Array:
         low, high = int(new.low[a] - old.low[a]) * refine, int(old.high[a] - new.high[a]) * refine
         part = _cut(part, max(0, low))
         part = _cut(part[::-1], max(0, high))[::-1]
-        parts.append(np.pad(part, (max(0, -low), max(0, -high))))
+        pad = np.zeros(max(0, -low)), np.zeros(max(0, -high))
+        parts.append(np.concatenate([pad[0], part, pad[1]]))
     return np.concatenate(parts)
 
 
 def _cut(values: Array, cells: int) -> Array:
     """Without its first cells, their sum added to the first that stays."""
+    if cells == 0:
+        return values
     rest = values[cells:].copy()
     rest[0] += np.sum(values[:cells])
     return rest

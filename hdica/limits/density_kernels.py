@@ -1,8 +1,8 @@
 """The compiled inner lines of the Fokker-Planck solver; imported when one is first solved.
 
 Cell masses of all atoms lie one after the other in flat arrays: those of atom ``a`` at
-``offsets[a]:offsets[a + 1]``, its first cell being cell ``lows[a]`` of the mesh. Face ``f`` of
-the mesh lies between its cells ``f - 1`` and ``f``.
+``offsets[a]:offsets[a + 1]``, its first cell being cell ``lows[a]`` of the mesh, of which
+``table`` is the table. Face ``f`` of the mesh lies between its cells ``f - 1`` and ``f``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,14 @@ import math
 
 import numba
 
+from hdica.limits.density_layout import FROM_LEFT, FROM_RIGHT, GAP, GAP_MIDDLE, GAP_PHI, X
+
 _FLOOR = 0.1
 _SERIES = 1.0
 """Below this the Bernoulli function comes from its series, above it from expm1."""
+_BLOCK = 16
+"""Cells between two divisions of a pivot's numerator by its denominator, which would overflow in
+so few only if rates exceeded 1e19."""
 # B_2k/(2k)! for k = 1, 2, ...: the Taylor coefficients of w/2 coth(w/2) in w^2.
 _EVEN = (
     1 / 12,
@@ -29,23 +34,29 @@ _EVEN = (
 )
 
 
+@numba.njit("float64(float64)", cache=True)
+def even_part(w):  # type: ignore[no-untyped-def]
+    """w/2 coth(w/2), the mean of the Bernoulli function at ``w`` and ``-w``, for |w| < 1."""
+    v = w * w
+    even = _EVEN[9]
+    even = even * v + _EVEN[8]
+    even = even * v + _EVEN[7]
+    even = even * v + _EVEN[6]
+    even = even * v + _EVEN[5]
+    even = even * v + _EVEN[4]
+    even = even * v + _EVEN[3]
+    even = even * v + _EVEN[2]
+    even = even * v + _EVEN[1]
+    even = even * v + _EVEN[0]
+    return even * v + 1.0
+
+
 @numba.njit("UniTuple(float64, 2)(float64)", cache=True)
 def bernoulli(w):  # type: ignore[no-untyped-def]
     """Bernoulli function w/(e^w - 1) at ``w`` and at ``-w``, both without cancellation."""
     size = abs(w)
     if size < _SERIES:
-        v = w * w
-        even = _EVEN[9]
-        even = even * v + _EVEN[8]
-        even = even * v + _EVEN[7]
-        even = even * v + _EVEN[6]
-        even = even * v + _EVEN[5]
-        even = even * v + _EVEN[4]
-        even = even * v + _EVEN[3]
-        even = even * v + _EVEN[2]
-        even = even * v + _EVEN[1]
-        even = even * v + _EVEN[0]
-        even = even * v + 1.0
+        even = even_part(w)
         return even - 0.5 * w, even + 0.5 * w
     small = size / math.expm1(size) if size < 700.0 else 0.0
     if w > 0.0:
@@ -54,120 +65,178 @@ def bernoulli(w):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(
-    "void(float64[::1], float64[::1], int64[::1], int64[::1], float64[::1],"
-    "float64[::1], float64[::1], float64[::1], float64[::1],"
-    "float64, float64, float64, float64, float64)",
+    "void(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64)",
     cache=True,
 )
-def rates(right, left, offsets, lows, xi, dx, gap, middle, phi, b, big, h2, g, c):  # type: ignore[no-untyped-def]
+def _fluxes(right, left, w, from_left, from_right, k):  # type: ignore[no-untyped-def]
+    """Rates of one atom, from the drift ``w`` across each face in units of the noise."""
+    beyond = 0
+    for i in range(right.size):
+        half = 0.5 * w[i]
+        even = even_part(w[i])
+        right[i] = k * from_left[i] * (even + half)
+        left[i] = k * from_right[i] * (even - half)
+        beyond += abs(w[i]) >= _SERIES
+    # Apart, so that the loop above has no branch and runs several cells at a time.
+    if beyond > 0:
+        for i in range(right.size):
+            if abs(w[i]) >= _SERIES:
+                back, forth = bernoulli(w[i])
+                right[i] = k * from_left[i] * forth
+                left[i] = k * from_right[i] * back
+    right[0] = 0.0
+    left[0] = 0.0
+
+
+@numba.njit(
+    "void(float64[::1], float64[::1], float64[::1], float64[:, ::1], int64[::1], int64[::1],"
+    "float64[::1], float64, float64, float64, float64, float64)",
+    cache=True,
+)
+def rates(right, left, w, table, offsets, lows, xi, b, big, h2, g, c):  # type: ignore[no-untyped-def]
     """Rates of Scharfetter and Gummel (1969) across every face, times ``c``.
 
     ``right[i]`` leads from cell i - 1 to cell i and ``left[i]`` back; no flux crosses the ends
     of an atom's window. The drift is averaged between the two centres, so that the discrete
-    stationary law is that of Boltzmann at the centres.
+    stationary law is that of Boltzmann at the centres. ``w`` is overwritten.
     """
-    for a in range(offsets.size - 1):
-        shift = lows[a] - offsets[a]
-        pull = b * xi[a]
-        right[offsets[a]] = 0.0
-        left[offsets[a]] = 0.0
-        for i in range(offsets[a] + 1, offsets[a + 1]):
-            f = i + shift
-            w = (pull - big * phi[f] - h2 * middle[f]) * gap[f] / g
-            back, forth = bernoulli(w)
-            k = c * g / gap[f]
-            right[i] = k * forth / dx[f - 1]
-            left[i] = k * back / dx[f]
+    inverse = 1.0 / g
+    for a in range(xi.size):
+        first, end, low = offsets[a], offsets[a + 1], lows[a]
+        high = low + end - first
+        own, pull = w[first:end], b * xi[a]
+        gap, phi, middle = table[GAP, low:high], table[GAP_PHI, low:high], table[GAP_MIDDLE]
+        middle = middle[low:high]
+        for i in range(own.size):
+            own[i] = (pull * gap[i] - big * phi[i] - h2 * middle[i]) * inverse
+        from_left, from_right = table[FROM_LEFT, low:high], table[FROM_RIGHT, low:high]
+        _fluxes(right[first:end], left[first:end], own, from_left, from_right, c * g)
 
 
 @numba.njit(
-    "void(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64[::1])",
-    cache=True,
+    "void(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])", cache=True
 )
-def resolve(given, mass, right, left, share, offsets):  # type: ignore[no-untyped-def]
-    """Solve (1 - c A) mass = given for every atom, ``right`` and ``left`` being c times A.
+def _eliminate(given, mass, right, left, share):  # type: ignore[no-untyped-def]
+    """Eliminate one atom's cells from both ends to its middle one, whose mass is then known.
 
     Every column of 1 - c A sums to one, so the elimination runs without a single subtraction
     (Grassmann, Taksar and Heyman 1985): what is positive stays positive in floating point too,
-    each mass with a small relative error, however small it is.
+    each mass with a small relative error, however small it is. From either end the pivot of a
+    cell is s/d plus the rate that leads on; s and d follow without a division, and two chains
+    that do not wait for each other keep the processor busy.
     """
-    for a in range(offsets.size - 1):
-        first, last = offsets[a], offsets[a + 1] - 1
-        s = 1.0
-        y = given[first]
-        for i in range(first, last):
-            inverse = 1.0 / (s + right[i + 1])
-            share[i] = inverse
-            mass[i] = y * inverse
-            s = 1.0 + left[i + 1] * (s * inverse)
-            y = given[i + 1] + right[i + 1] * mass[i]
-        value = y / s
-        mass[last] = value
-        for i in range(last - 1, first - 1, -1):
-            value = mass[i] + left[i + 1] * share[i] * value
-            mass[i] = value
+    n = given.size
+    m = n // 2
+    both = n - 1 - m
+    extra = m - both
+    s, p, u, z = 1.0, 1.0, 0.0, 0.0
+    onwards, backwards = right[1:], left[1:]
+    if extra > 0:
+        inverse = 1.0 / (1.0 + right[1])
+        share[0] = left[1] * inverse
+        mass[0] = given[0] * inverse
+        u = right[1] * mass[0]
+        s = 1.0 + left[1] * inverse
+    for begin in range(0, both, _BLOCK):
+        d, q = 1.0, 1.0
+        for k in range(begin, min(begin + _BLOCK, both)):
+            # Unsigned, so that no index is tried for being negative.
+            i, j = numba.uint64(k + extra), numba.uint64(n - 1 - k)
+            on, back = onwards[i], backwards[i]
+            more = on * d
+            inverse = d / (s + more)
+            share[i] = back * inverse
+            d, s = s + more, (1.0 + back) * s + more
+            mass[i] = (given[i] + u) * inverse
+            u = (on * inverse) * (given[i] + u)
+            on, back = left[j], right[j]
+            more = on * q
+            inverse = q / (p + more)
+            share[j] = back * inverse
+            q, p = p + more, (1.0 + back) * p + more
+            mass[j] = (given[j] + z) * inverse
+            z = (on * inverse) * (given[j] + z)
+        s, p = s / d, p / q
+    mass[m] = (given[m] + u + z) / (s + (p - 1.0))
 
 
-@numba.njit(
-    "UniTuple(float64, 2)(float64[::1], int64[::1], int64[::1], float64[::1], float64[::1],"
-    "float64[::1])",
-    cache=True,
-)
-def moments(mass, offsets, lows, xi, weights, x):  # type: ignore[no-untyped-def]
-    """Q = E[xi x] and E[x^2]."""
-    overlap = 0.0
-    square = 0.0
-    for a in range(offsets.size - 1):
-        shift = lows[a] - offsets[a]
-        first = 0.0
-        second = 0.0
-        for i in range(offsets[a], offsets[a + 1]):
-            moved = mass[i] * x[i + shift]
-            first += moved
-            second += moved * x[i + shift]
-        overlap += weights[a] * xi[a] * first
-        square += weights[a] * second
-    return overlap, square
+@numba.njit("UniTuple(float64, 3)(float64[::1], float64[::1], float64[::1])", cache=True)
+def _substitute(mass, share, x):  # type: ignore[no-untyped-def]
+    """Masses of one atom from its middle to both ends; returns their sums with 1, x and x^2."""
+    n = mass.size
+    m = n // 2
+    v, w = mass[m], mass[m]
+    total, first, second = v, v * x[m], v * x[m] * x[m]
+    others, mean, square = 0.0, 0.0, 0.0
+    for k in range(1, n - m):
+        i, j = m - k, m + k
+        v = mass[i] + share[i] * v
+        w = mass[j] + share[j] * w
+        mass[i], mass[j] = v, w
+        total, others = total + v, others + w
+        first, mean = first + v * x[i], mean + w * x[j]
+        second, square = second + v * x[i] * x[i], square + w * x[j] * x[j]
+    if n - m == m:
+        v = mass[0] + share[0] * v
+        mass[0] = v
+        total, first, second = total + v, first + v * x[0], second + v * x[0] * x[0]
+    return total + others, first + mean, second + square
 
 
 @numba.njit(
     "UniTuple(float64, 2)(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1],"
-    "int64[::1], int64[::1], float64[::1], float64[::1], float64[::1], float64[::1],"
-    "float64[::1], float64[::1], float64[::1], float64, float64, float64, float64, float64)",
+    "float64[::1], float64[:, ::1], int64[::1], int64[::1], float64[::1], float64[::1])",
     cache=True,
 )
-def sweep(  # type: ignore[no-untyped-def]
-    given,
-    mass,
-    right,
-    left,
-    share,
-    offsets,
-    lows,
-    xi,
-    weights,
-    x,
-    dx,
-    gap,
-    middle,
-    phi,
-    b,
-    big,
-    h2,
-    g,
-    c,
-):
-    """One implicit solve with given coefficients; returns Q and E[x^2] of its result."""
-    rates(right, left, offsets, lows, xi, dx, gap, middle, phi, b, big, h2, g, c)
-    resolve(given, mass, right, left, share, offsets)
-    return moments(mass, offsets, lows, xi, weights, x)
+def resolve(given, mass, right, left, share, sums, table, offsets, lows, xi, weights):  # type: ignore[no-untyped-def]
+    """Solve (1 - c A) mass = given for every atom, ``right`` and ``left`` being c times A.
+
+    Returns Q = E[xi x] and E[x^2] of the solution; ``sums`` becomes the mass of every atom.
+    """
+    overlap, square = 0.0, 0.0
+    for a in range(xi.size):
+        first, end, low = offsets[a], offsets[a + 1], lows[a]
+        own, shares = mass[first:end], share[first:end]
+        _eliminate(given[first:end], own, right[first:end], left[first:end], shares)
+        sums[a], mean, second = _substitute(own, shares, table[X, low : low + end - first])
+        overlap += weights[a] * xi[a] * mean
+        square += weights[a] * second
+    return overlap, square
+
+
+@numba.njit("int64(float64[::1], float64[::1])", cache=True)
+def _limit(mass, moved):  # type: ignore[no-untyped-def]
+    """Cut the fluxes of one atom that overdraw a cell; returns how many cells were touched."""
+    n = mass.size
+    mode, limited = 0, 0
+    for i in range(n):
+        if mass[i] > mass[mode]:
+            mode = i
+    for i in range(mode):
+        short = _FLOOR * mass[i] - moved[i]
+        if short > 0.0:
+            moved[i] += short
+            moved[i + 1] -= short
+            limited += 1
+    for i in range(n - 1, mode, -1):
+        short = _FLOOR * mass[i] - moved[i]
+        if short > 0.0:
+            moved[i] += short
+            moved[i - 1] -= short
+            limited += 1
+    if moved[mode] < 0.0:
+        # A step so long that even the mode empties: backward Euler, which cannot fail.
+        moved[:] = mass
+        limited += n
+    return limited
 
 
 @numba.njit(
-    "int64(float64[::1], float64[::1], float64[::1], float64[::1], int64[::1], float64)",
+    "int64(float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], int64[::1],"
+    "float64)",
     cache=True,
 )
-def push(mass, moved, right, left, offsets, factor):  # type: ignore[no-untyped-def]
+def push(mass, moved, right, left, flux, offsets, factor):  # type: ignore[no-untyped-def]
     """``moved`` = (1 + factor c A) mass, its fluxes limited; returns how many cells were.
 
     Where a cell would keep less than a tenth of its mass, which happens only in tails that empty
@@ -177,31 +246,16 @@ def push(mass, moved, right, left, offsets, factor):  # type: ignore[no-untyped-
     limited = 0
     for a in range(offsets.size - 1):
         first, end = offsets[a], offsets[a + 1]
-        mode = first
-        inflow = 0.0
-        for i in range(first, end):
-            gone = 0.0
-            if i + 1 < end:
-                gone = factor * (right[i + 1] * mass[i] - left[i + 1] * mass[i + 1])
-            moved[i] = mass[i] + inflow - gone
-            inflow = gone
-            if mass[i] > mass[mode]:
-                mode = i
-        for i in range(first, mode):
-            short = _FLOOR * mass[i] - moved[i]
-            if short > 0.0:
-                moved[i] += short
-                moved[i + 1] -= short
-                limited += 1
-        for i in range(end - 1, mode, -1):
-            short = _FLOOR * mass[i] - moved[i]
-            if short > 0.0:
-                moved[i] += short
-                moved[i - 1] -= short
-                limited += 1
-        if moved[mode] < 0.0:
-            # A step so long that even the mode empties: backward Euler, which cannot fail.
-            for i in range(first, end):
-                moved[i] = mass[i]
-            limited += end - first
+        own, new, across = mass[first:end], moved[first:end], flux[first:end]
+        to, fro = right[first:end], left[first:end]
+        n, short = own.size, 0
+        across[0] = 0.0
+        for i in range(1, n):
+            across[i] = factor * (to[i] * own[i - 1] - fro[i] * own[i])
+        for i in range(n - 1):
+            new[i] = own[i] + across[i] - across[i + 1]
+            short += new[i] < _FLOOR * own[i]
+        new[n - 1] = own[n - 1] + across[n - 1]
+        if short > 0 or new[n - 1] < _FLOOR * own[n - 1]:
+            limited += _limit(own, new)
     return limited

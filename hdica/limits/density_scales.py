@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -46,6 +47,7 @@ class Lengths:
         return min(found)
 
 
+@lru_cache(maxsize=64)
 def lengths(phi: Formula) -> Lengths:
     """Lengths of a regularizer, by sampling it between its kinks."""
     kinks = [k for k in phi.kinks if abs(k) < _REACH]

@@ -11,31 +11,53 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
 from hdica.limits.density import Curve, Density, extrapolated
 from hdica.limits.density_grid import Mesh, make_lattice
-from hdica.limits.density_march import BUDGET, Plan, explore, follow
-from hdica.limits.density_scales import lengths
-from hdica.limits.density_stage import Problem
-from hdica.limits.density_steps import State
+from hdica.limits.density_march import BUDGET, Care, Plan, explore, follow
+from hdica.limits.density_problem import Functional, Places, Problem, posed, start_refusal
+from hdica.limits.density_record import Record
+from hdica.limits.density_scales import Lengths, lengths
 from hdica.limits.mean_field import MeanField
 from hdica.limits.romberg import observed_order, romberg
 
 Array = NDArray[np.float64]
-Functional = Callable[[Array, Array], Array]
-NARROWEST = 1e-4
-"""Smallest variance of the start that cells resolve at a sane cost."""
-NO_WEIGHT = 1e-18
+__all__ = ["DensityPath", "Functional", "solve", "start_refusal"]
 _AT_START, _LATER = 0.1, 0.25
 """Cells of the coarsest level per finest scale of the start, and of what follows."""
 _LEVELS, _MOST_LEVELS = 3, 6
-_NEAR = 1.3
+_STEP_ERROR, _EDGE = 2e-6, 1e-15
+_FINE, _COARSEST = 1e-7, 3.0
+"""Tolerance that asks for the widths above, and the largest factor on them."""
+_NEAR, _NEXT = 1.3, 2
+"""An error is the largest within this factor in time, and of so many steps on each side."""
 _EVEN = 5.0
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a tolerance asks of the coarsest level.
+
+    Parameters
+    ----------
+    coarseness
+        Factor on the width of its cells.
+    care
+        Length of its steps, width of its windows.
+    """
+
+    coarseness: float
+    care: Care
+
+
+def effort_for(tolerance: float) -> Effort:
+    """Cells and steps whose extrapolated error is the tolerance, of order h^4."""
+    coarse = min(_COARSEST, max(1.0, (tolerance / _FINE) ** 0.25))
+    return Effort(coarse, Care(_STEP_ERROR * coarse**4, _EDGE))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,94 +112,40 @@ class DensityPath:
     order: float
 
 
-@dataclass
-class Record:
-    """What one level leaves after every step of the coarsest one, and at the snapshots.
-
-    ``rows`` hold tau, Q, R, 2h, the two errors and the functionals at ``times``.
-    """
-
-    problem: Problem
-    snapshots: frozenset[float]
-    functionals: Mapping[str, Functional]
-    times: list[float] = field(default_factory=list)
-    rows: list[list[float]] = field(default_factory=list)
-    kept: dict[float, tuple[Mesh, Array]] = field(default_factory=dict)
-    cells: int = 0
-    _values: tuple[Mesh, list[Array]] | None = None
-
-    def _integrands(self, mesh: Mesh) -> list[Array]:
-        """What to sum against the masses: the same until the mesh changes."""
-        if self._values is None or self._values[0] is not mesh:
-            xi, x, weights = mesh.flat(self.problem.xi, self.problem.weights)
-            phi = self.problem.field.phi.value
-            values = [xi * x, x * phi(x), x * x, *(h(xi, x) for h in self.functionals.values())]
-            self._values = (mesh, [np.asarray(weights * v) for v in values])
-        return self._values[1]
-
-    def __call__(self, t: float, tau: float, state: State) -> None:
-        """Record one time."""
-        mass = state.mass
-        q, r, square, *others = [float(np.sum(mass * v)) for v in self._integrands(state.mesh)]
-        each = np.add.reduceat(mass, state.mesh.offsets[:-1])
-        worst = float(np.max(np.abs(each - 1)))
-        self.times.append(t)
-        self.rows.append([tau, q, r, state.h2, worst, abs(square - 1), *others])
-        self.cells = max(self.cells, mass.size)
-        if t in self.snapshots:
-            self.kept[t] = (state.mesh, mass)
-
-
-def start_refusal(field: MeanField) -> str:
-    """Empty if cells can resolve the start, else the sentence that says why not."""
-    _, var = field.start.conditional(field.prior.nodes.points)
-    if var >= NARROWEST:
-        return ""
-    return (
-        f"start {field.start.label} gives x the variance {var:.3g} at a given xi, which the "
-        f"method 'pde' cannot resolve (allowed: at least {NARROWEST:g}; the method "
-        "'particles' takes any)"
-    )
-
-
-def _problem(field: MeanField, factor: float) -> tuple[Problem, NDArray[np.bool_]]:
-    """The nodes that count, and which of the prior's they are."""
-    nodes = field.prior.nodes
-    counts = nodes.weights >= NO_WEIGHT
-    refusal = start_refusal(field)
-    if refusal:
-        raise HdicaError(refusal)
-    points = np.ascontiguousarray(nodes.points[counts], dtype=float)
-    weights = np.ascontiguousarray(nodes.weights[counts], dtype=float)
-    return Problem(field, points, weights, factor), counts
-
-
 def _stretch(problem: Problem) -> float:
     """Distance within which cells hardly widen: it holds the atoms that matter to Q."""
     matters = problem.weights * problem.xi**2 > 1e-3
     return _EVEN + 1.5 * float(np.abs(problem.xi[matters]).max())
 
 
-def _explored(problem: Problem, times: Array, record: Callable[[], Record]) -> tuple[Plan, Record]:
-    """The coarsest level, its cells made finer until they resolve all that the run meets."""
+def _finest(problem: Problem, record: Record, size: Lengths) -> float:
+    """The finest length of the densities seen."""
     field = problem.field
+    return min(
+        size.finest(field.diffusion(q, tau), field.strength(tau), h2)
+        for tau, q, _, h2 in record.rows[:, :4].tolist()
+    )
+
+
+def _explored(
+    problem: Problem, times: Array, effort: Effort, record: Callable[[], Record]
+) -> tuple[Plan, Record]:
+    """The coarsest level, its cells made finer until they resolve all that the run meets."""
+    field, coarse = problem.field, effort.coarseness
     size = lengths(field.phi)
-
-    def scale(state: State, tau: float) -> float:
-        g = field.diffusion(state.q, tau)
-        return size.finest(g, field.strength(tau), state.h2)
-
     _, var = field.start.conditional(problem.xi)
     q0, tau0 = field.start.overlap(field.prior), float(field.schedule.value(np.array(0.0)))
     g0 = field.diffusion(q0, tau0)
-    spacing = _AT_START * min(math.sqrt(var), size.finest(g0, field.strength(tau0), 0.0))
+    scale = min(math.sqrt(var), size.finest(g0, field.strength(tau0), 0.0))
+    spacing = _AT_START * coarse * scale
     for _ in range(4):
         seen = record()
         lattice = make_lattice(field.phi.kinks, spacing, _stretch(problem))
-        plan = explore(problem, lattice, times, seen, scale)
-        if spacing <= 1.1 * _LATER * plan.finest:
+        plan = explore(problem, lattice, times, seen, effort.care)
+        finest = _finest(problem, seen, size)
+        if spacing <= 1.1 * _LATER * coarse * finest:
             break
-        spacing = _LATER * plan.finest
+        spacing = _LATER * coarse * finest
     return plan, seen
 
 
@@ -185,17 +153,17 @@ def _levels(
     problem: Problem, times: Array, tolerance: float, record: Callable[[], Record]
 ) -> tuple[Plan, list[Record]]:
     """As many levels as the tolerance on Q asks for and the budget allows."""
-    plan, first = _explored(problem, times, record)
+    effort = effort_for(tolerance)
+    plan, first = _explored(problem, times, effort, record)
     records = [first]
-    spent = float(sum(leg.windows.cells for leg in plan.legs))
     while len(records) < _MOST_LEVELS:
         if len(records) >= _LEVELS:
             _, error = romberg(np.array([r.rows for r in records])[:, :, 1])
-            affordable = spent * 4 ** len(records) <= BUDGET * 4**_LEVELS
+            affordable = plan.cost * 4 ** len(records) <= BUDGET * 4**_LEVELS
             if float(np.max(error)) <= tolerance or not affordable:
                 break
         records.append(record())
-        follow(problem, plan, times, 2 ** (len(records) - 1), records[-1])
+        follow(problem, plan, 2 ** (len(records) - 1), records[-1])
     return plan, records
 
 
@@ -221,14 +189,14 @@ def _curves(levels: list[tuple[Mesh, Array]], kinks: tuple[float, ...]) -> list[
     ]
 
 
-def _density(
-    t: float, field: MeanField, counts: NDArray[np.bool_], records: list[Record]
-) -> Density:
+def _density(t: float, field: MeanField, places: Places, records: list[Record]) -> Density:
     nodes = field.prior.nodes
     if t not in records[-1].kept:
         return Density(nodes.points, nodes.weights, ())
-    found = iter(_curves([r.kept[t] for r in records], field.phi.kinks))
-    curves = tuple(next(found) if here else None for here in counts.tolist())
+    found = _curves([r.kept[t] for r in records], field.phi.kinks)
+    images = {a: found[a].mirrored() for a in set(places.atom[places.flipped].tolist())}
+    where = zip(places.atom.tolist(), places.flipped.tolist(), strict=True)
+    curves = tuple(None if a < 0 else (images[a] if flip else found[a]) for a, flip in where)
     return Density(nodes.points, nodes.weights, curves)
 
 
@@ -264,12 +232,12 @@ def solve(
     HdicaError
         If the start has no density given xi, or one too narrow for cells.
     """
-    problem, counts = _problem(field, factor)
+    problem, places = posed(field, factor)
     functionals = dict(functionals or {})
     times = np.asarray(times, dtype=float)
-    kept = frozenset(map(float, snapshots))
+    kept = np.array([float(t) for t in snapshots])
     plan, records = _levels(problem, times, tolerance, lambda: Record(problem, kept, functionals))
-    densities = tuple(_density(float(t), field, counts, records) for t in snapshots)
+    densities = tuple(_density(float(t), field, places, records) for t in snapshots)
     return _path(field, times, plan, records, list(functionals), densities)
 
 
@@ -283,8 +251,10 @@ def _enveloped(error: Array, times: Array) -> Array:
     times
         Shape (times,), increasing.
     """
-    low = np.searchsorted(times, times / _NEAR)
-    high = np.searchsorted(times, times * _NEAR, side="right")
+    index = np.arange(times.size)
+    low = np.minimum(np.searchsorted(times, times / _NEAR), np.maximum(index - _NEXT, 1))
+    high = np.maximum(np.searchsorted(times, times * _NEAR, side="right"), index + _NEXT + 1)
+    low[:1], high[:1] = 0, 1  # the start itself is known
     pairs = zip(low.tolist(), high.tolist(), strict=True)
     return np.array([error[i:j].max(axis=0) for i, j in pairs])
 
@@ -307,7 +277,7 @@ def _path(
     densities: tuple[Density, ...],
 ) -> DensityPath:
     levels = np.array([r.rows for r in records])
-    reached = np.array(records[0].times)
+    reached = records[0].times
     best, error = romberg(levels)
     table = np.full((3, times.size, best.shape[1]), np.nan)
     chosen = np.isin(times, reached)
@@ -330,7 +300,7 @@ def _path(
         stopped=plan.stopped,
         levels=len(records),
         cells=records[-1].cells,
-        steps=len(plan.legs) * 2 ** (len(records) - 1),
+        steps=plan.steps * 2 ** (len(records) - 1),
         spacing=plan.lattice.spacing,
         order=observed_order(levels[:, :, 1]),
     )

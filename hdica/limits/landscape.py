@@ -71,16 +71,18 @@ class Landscape:
             return self.parameter(u) * math.log(self.high / self.low)
         return self.high - self.low
 
-    def state(self, q: float, u: float, condensed: bool | None = None) -> Closure:
+    def state(
+        self, q: float, u: float, condensed: bool | None = None, slopes: bool = True
+    ) -> Closure:
         """The Boltzmann state at one overlap and position."""
-        return close(self.field(self.parameter(u)), np.array([q]), condensed=condensed)
+        return close(self.field(self.parameter(u)), np.array([q]), condensed, slopes)
 
     def value(self, q: float, u: float) -> float:
         """The function whose zeros are the branches."""
         if not self.zero:
-            return float(self.state(q, u).excess[0])
+            return float(self.state(q, u, slopes=False).excess[0])
         if abs(q) >= _SMALL:
-            return float(self.state(q, u).excess[0]) / q
+            return float(self.state(q, u, slopes=False).excess[0]) / q
         # S/Q is the mean slope between 0 and Q: nothing cancels as Q -> 0.
         slopes = close(self.field(self.parameter(u)), q * _POINTS).slope
         return float(np.sum(slopes * _WEIGHTS))

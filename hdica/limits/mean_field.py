@@ -15,10 +15,42 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """A coefficient tau^power S(Q) of a limit, which compiled code can evaluate by itself.
+
+    Parameters
+    ----------
+    value
+        ``value(q, tau)``: the coefficient.
+    series
+        Coefficients of S as a Chebyshev series on [-1, 1].
+    power
+        Power of tau.
+    """
+
+    value: Callable[[float, float], float]
+    series: Array
+    power: int
+
+    def __call__(self, q: float, tau: float) -> float:
+        """The coefficient at one overlap and step size."""
+        return self.value(q, tau)
+
+    def times(self, factor: float) -> Scaled:
+        """The same times a number."""
+        return Scaled(lambda q, tau: factor * self.value(q, tau), factor * self.series, self.power)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +70,8 @@ class MeanField:
     pull
         ``pull(q, tau)``: b, the coefficient of xi in the drift.
     diffusion
-        ``diffusion(q, tau)``: g > 0.
+        ``diffusion(q, tau)``: g > 0. As a :class:`Scaled`, like ``pull``, it costs the solvers
+        nothing; any other function of both is tabulated at each step size that occurs.
     strength
         ``strength(tau)``: B >= 0, the coefficient of -phi(x) in the drift.
     """

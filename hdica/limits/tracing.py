@@ -21,12 +21,13 @@ _MOST = 1500
 
 @dataclass(frozen=True)
 class Spot:
-    """A point of the contour with the unit tangent of the way it is followed."""
+    """A point of the contour: the unit tangent of the way it is followed, and dS/dQ."""
 
     q: float
     u: float
     tangent: tuple[float, float]
     condensed: bool
+    slope: float
 
 
 def _corrected(land: Landscape, q: float, u: float) -> tuple[float, float, float, float] | None:
@@ -54,7 +55,12 @@ def _spot(land: Landscape, q: float, u: float, before: tuple[float, float]) -> S
     tangent = (-along_u / norm, along_q / norm)
     if tangent[0] * before[0] + tangent[1] * before[1] < 0:
         tangent = (-tangent[0], -tangent[1])
-    return Spot(q, u, tangent, bool(land.state(q, u).condensed[0]))
+    return _there(land, q, u, tangent)
+
+
+def _there(land: Landscape, q: float, u: float, tangent: tuple[float, float]) -> Spot:
+    state = land.state(q, u)
+    return Spot(q, u, tangent, bool(state.condensed[0]), float(state.slope[0]))
 
 
 def _next(land: Landscape, at: Spot, step: float) -> tuple[Spot | None, float]:
@@ -87,7 +93,7 @@ def _on_edge(land: Landscape, at: Spot, beyond: Spot) -> Spot | None:
             u += move
             if abs(move) < 1e-14:
                 break
-        return Spot(0.0, u, beyond.tangent, beyond.condensed)
+        return Spot(0.0, u, beyond.tangent, beyond.condensed, math.nan)
     u = 0.0 if beyond.u < 0 else 1.0
     share = (u - at.u) / (beyond.u - at.u)
     q = at.q + share * (beyond.q - at.q)
@@ -99,7 +105,7 @@ def _on_edge(land: Landscape, at: Spot, beyond: Spot) -> Spot | None:
         q += move
         if abs(move) < 1e-13:
             break
-    return Spot(q, u, beyond.tangent, bool(land.state(q, u).condensed[0]))
+    return _there(land, q, u, beyond.tangent)
 
 
 def _beyond_corner(land: Landscape, at: Spot) -> list[Spot]:
@@ -110,7 +116,8 @@ def _beyond_corner(land: Landscape, at: Spot) -> list[Spot]:
     corner = solve(junction, land, at.q, at.u, "junction")
     if corner is None or math.hypot(corner.q - at.q, corner.u - at.u) > 200 * SHORTEST:
         return []
-    middle = Spot(corner.q, corner.u, at.tangent, at.condensed)
+    slope = float(land.state(corner.q, corner.u).slope[0])
+    middle = Spot(corner.q, corner.u, at.tangent, at.condensed, slope)
     angles = math.atan2(at.u - corner.u, at.q - corner.q) + np.linspace(0, 2 * np.pi, 65)
     radius = 4 * SHORTEST
 

@@ -30,6 +30,23 @@ _ABOUT: dict[str, dict[str, str]] = {
 }
 
 
+def known_methods(system: Any, name: str, kind: str, candidates: Sequence[str]) -> list[Method]:
+    """The named method, or for ``"auto"`` all candidates, in the order in which to try them.
+
+    Raises
+    ------
+    HdicaError
+        If the method is not known.
+    """
+    methods = methods_of(type(system).__name__)
+    allowed = [c for c in candidates if c in methods]
+    if name != "auto" and name not in allowed:
+        raise HdicaError(
+            f"{kind}: method = {name!r} is not known (allowed: auto, {', '.join(allowed)})"
+        )
+    return [methods[c] for c in (allowed if name == "auto" else [name])]
+
+
 def choose(system: Any, name: str, kind: str, candidates: Sequence[str]) -> Method:
     """The named method, or for ``"auto"`` the first candidate that applies.
 
@@ -38,22 +55,11 @@ def choose(system: Any, name: str, kind: str, candidates: Sequence[str]) -> Meth
     HdicaError
         If the method is not known or does not apply to this system.
     """
-    methods = methods_of(type(system).__name__)
-    allowed = [c for c in candidates if c in methods]
-    if name == "auto":
-        reasons = [methods[c].refuses(system) for c in allowed]
-        for candidate, reason in zip(allowed, reasons, strict=True):
-            if not reason:
-                return methods[candidate]
-        raise HdicaError(reasons[-1])
-    if name not in allowed:
-        raise HdicaError(
-            f"{kind}: method = {name!r} is not known (allowed: auto, {', '.join(allowed)})"
-        )
-    reason = methods[name].refuses(system)
-    if reason:
-        raise HdicaError(reason)
-    return methods[name]
+    for method in known_methods(system, name, kind, candidates):
+        reason = method.refuses(system)
+        if not reason:
+            return method
+    raise HdicaError(reason)
 
 
 def check_times(times: Iterable[float]) -> Array:
@@ -74,7 +80,7 @@ def _increasing(values: Iterable[float] | None, name: str) -> tuple[float, ...]:
     return tuple(found.tolist())
 
 
-def _saved(
+def saved(
     method: Method,
     system: Any,
     times: Array,
@@ -150,6 +156,7 @@ def simulate(
     x: Iterable[float] | None = None,
     thresholds: Iterable[float] | None = None,
     functionals: Mapping[str, str] | None = None,
+    noise: str = "own",
 ) -> xr.Dataset:
     """Run a rule at finite dimension.
 
@@ -176,6 +183,9 @@ def simulate(
         and ``misclassified`` over ``(snapshot, threshold)``.
     functionals
         Name and formula in ``x`` and ``xi`` of means over the entries, kept at every time.
+    noise
+        ``"shared"``: trials of equal n and seed see the same noise, whatever the system's
+        parameters, so that differences between systems are less noisy. Each keeps its law.
 
     Returns
     -------
@@ -193,13 +203,18 @@ def simulate(
     first = ("chain", "vector") if plain else ("vector",)
     others = ("chain", "vector", "particles", "sample_pca")
     chosen = choose(system, method, "simulate", first if method == "auto" else others)
+    if noise not in ("own", "shared") or (noise == "shared" and chosen.shared is None):
+        allowed = "'own', 'shared'" if chosen.shared else f"method {chosen.name!r}: 'own'"
+        raise HdicaError(f"noise = {noise!r} is not allowed ({allowed})")
+    if noise == "shared" and chosen.shared:
+        chosen = chosen.shared
     if isinstance(n, bool) or int(n) != n or n < 3:
         raise HdicaError(f"n = {n!r} is not allowed (a whole number >= 3)")
     grid, trials = check_times(times), [int(s) for s in seeds]
     if not trials or min(trials) < 0 or len(set(trials)) < len(trials):
         raise HdicaError(f"seeds = {trials} is not allowed (at least one, >= 0, all different)")
-    save = _saved(chosen, system, grid, snapshots, x, thresholds, functionals)
-    results = [chosen.run(system, grid, int(n), seed, save) for seed in trials]
+    save = saved(chosen, system, grid, snapshots, x, thresholds, functionals)
+    results = chosen.run_all([(system, seed) for seed in trials], grid, int(n), save)
     found = dataset(chosen, grid, save, np.array(system.feature_groups()), results, "seed")
     return described(_with_trials(found, grid, int(n), trials, results), system)
 
@@ -225,12 +240,14 @@ def limit(
     *,
     times: Iterable[float],
     method: str = "auto",
+    over: Mapping[str, Iterable[float]] | None = None,
+    threads: int = 1,
     snapshots: Iterable[float] | None = None,
     x: Iterable[float] | None = None,
     thresholds: Iterable[float] | None = None,
     functionals: Mapping[str, str] | None = None,
 ) -> xr.Dataset:
-    """The limit n -> infinity.
+    """The limit n -> infinity, at one point or over a whole grid of parameters.
 
     Parameters
     ----------
@@ -242,11 +259,18 @@ def limit(
         ``"ode"`` where the overlap closes the limit, ``"pde"`` for the density of the estimate
         and any regularizer, or ``"auto"``: the first of them that gives what is asked for.
         ``"sample_pca_limit"`` is the batch baseline of sparse PCA.
+    over
+        Scalar parameters and their values, for example ``{"tau": [0.1, 0.2], "beta": [...]}``:
+        fields, ``"rho"`` or constants of the formulas. Every combination is computed, each with
+        the bits that it has alone.
+    threads
+        Points of ``over`` computed at once; no number depends on it.
     snapshots
         Times, among ``times``, at which the PDE's density is kept; by default all of them, or
         the last alone if there are more than 50.
     x
-        Points of the density; by default a regular grid over where it matters.
+        Points of the density; by default a regular grid over where it matters. With ``over``
+        densities are kept only if points are given, which all combinations then share.
     thresholds, functionals
         As in :func:`simulate`.
 
@@ -258,23 +282,37 @@ def limit(
         sqrt(n) sd(Q)); from the PDE ``density(snapshot, feature, x)``,
         ``cdf(snapshot, feature, edge)``, ``potential(snapshot, feature, x)``, ``curvature(time)``
         (d_t = 2h), ``pull(time)``, ``convex(time)`` and ``residual(time)``. Attribute ``note``
-        says so where the estimate condenses instead of converging.
+        says so where the estimate condenses instead of converging. With ``over`` every variable
+        has the parameters as its first dimensions, in the order given, and ``note`` is a
+        variable over them: it also says why a point is NaN, from where the solver stopped or
+        altogether, while the others went on.
 
     Raises
     ------
     HdicaError
-        If the limit does not exist or no method covers this system.
+        If the limit does not exist or no method covers this system (with ``over``: none of the
+        combinations), or an argument is not allowed.
     """
+    if over is not None:
+        from hdica.systems.limit_grid import Asked, limit_over
+
+        asked = Asked(snapshots, x, thresholds, functionals)
+        return limit_over(system, over, check_times(times), method, asked, threads)
     plain = snapshots is None and x is None and thresholds is None and functionals is None
-    first = ("ode", "pde") if plain else ("pde",)
-    others = ("ode", "pde", "sample_pca_limit")
-    chosen = choose(system, method, "limit", first if method == "auto" else others)
+    chosen = choose(system, method, "limit", limit_candidates(method, plain))
     grid = check_times(times)
     if chosen.name == "pde":
         return _density_limit(chosen, system, grid, snapshots, x, thresholds, functionals)
-    save = _saved(chosen, system, grid, snapshots, x, thresholds, functionals)
+    save = saved(chosen, system, grid, snapshots, x, thresholds, functionals)
     result = chosen.run(system, grid, None, None, save)
     return described(dataset(chosen, grid, save, np.empty(0), [result], ""), system)
+
+
+def limit_candidates(method: str, plain: bool) -> tuple[str, ...]:
+    """Methods of the limit to try; ``plain`` if Q and R alone are asked for."""
+    if method != "auto":
+        return ("ode", "pde", "sample_pca_limit")
+    return ("ode", "pde") if plain else ("pde",)
 
 
 def _density_limit(
@@ -291,18 +329,19 @@ def _density_limit(
     if snapshots is None:
         snapshots = times if times.size <= MANY_TIMES else times[-1:]
     kept = tuple(float(t) for t in snapshots)
-    save = _saved(method, system, times, kept, x, thresholds, functionals)
-    path = path_of(field_of, system, times, save)
+    save = saved(method, system, times, kept, x, thresholds, functionals)
+    field = field_of(system)
+    path = path_of(field, system, times, save)
     if x is None and kept:
         save = replace(save, x=tuple(regular_grid(path).tolist()))
-    result = pde_values(field_of, system, times, save, path)
+    result = pde_values(field, system, times, save, path)
     feature = np.array(system.feature_groups())
     found = dataset(method, times, save, feature, [result], "")
-    note = _note(result)
+    note = note_of(result)
     return described(found.assign_attrs(note=note) if note else found, system)
 
 
-def _note(result: PointResult) -> str:
+def note_of(result: PointResult) -> str:
     """What a reader of the numbers must know: the solver stopped, or the state condenses."""
     if result.diverged:
         return result.diverged

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.quadrature import panel_nodes
 from hdica.ingredients.save import Save
@@ -93,37 +95,44 @@ def antiderivative(field: MeanField, x: Array) -> Array:
     return np.asarray(total[np.searchsorted(edges, x)] - total[np.searchsorted(edges, 0.0)])
 
 
+@lru_cache(maxsize=64)
+def _bends(phi: Formula) -> tuple[float, bool]:
+    """Smallest slope of phi between its kinks, and whether it jumps upwards only."""
+    kinks = np.asarray(phi.kinks, dtype=float)
+    jumps = phi.value(kinks + 1e-9) - phi.value(kinks - 1e-9)
+    return float(np.min(phi.derivative.value(_PROBE))), bool(np.all(jumps >= -1e-6))
+
+
 def is_convex(field: MeanField, tau: float, curvature: float) -> bool:
     """Whether E_t is convex in x: d + B phi' >= 0 everywhere and phi jumps upwards only."""
     strength = field.strength(tau)
     if strength == 0 or field.phi.is_zero:
         return bool(curvature >= 0)
-    kinks = np.asarray(field.phi.kinks, dtype=float)
-    jumps = field.phi.value(kinks + 1e-9) - field.phi.value(kinks - 1e-9)
-    slope = field.phi.derivative.value(_PROBE)
-    tolerance = 1e-12 * (1 + abs(curvature))
-    smooth = np.min(curvature + strength * slope) >= -tolerance
-    return bool(smooth and np.all(jumps >= -1e-6))
+    slope, upwards = _bends(field.phi)
+    return upwards and curvature + strength * slope >= -1e-12 * (1 + abs(curvature))
+
+
+def laws(field: MeanField, path: DensityPath, save: Save) -> dict[str, Array]:
+    """Distribution functions and support recovery that ``save`` asks for, by output name."""
+    prior, found, count = field.prior, dict(path.functionals), len(save.snapshots)
+    if count and save.x:
+        shape = (count, prior.group_values.size, len(save.x) + 1)
+        found["cdf"] = _stacked([by_group(prior, d.cdf(save.edges)) for d in path.densities], shape)
+    if count and save.thresholds:
+        rates = [support_rates(d, save.thresholds) for d in path.densities]
+        for k, name in enumerate(("tpr", "fpr", "misclassified")):
+            found[name] = _stacked([r[k] for r in rates], (count, len(save.thresholds)))
+    return found
 
 
 def kept_values(field: MeanField, path: DensityPath, save: Save) -> dict[str, Array]:
     """Arrays of everything that ``save`` asks of solved densities, by output name."""
-    prior, found = field.prior, dict(path.functionals)
-    if not save.snapshots:
-        return found
-    count = len(save.snapshots)
-    if save.x:
+    prior, found = field.prior, laws(field, path, save)
+    if save.snapshots and save.x:
         x = np.asarray(save.x, dtype=float)
-        groups = prior.group_values.size
-        densities = [by_group(prior, d.at(x)) for d in path.densities]
-        laws = [by_group(prior, d.cdf(save.edges)) for d in path.densities]
-        found["density"] = _stacked(densities, (count, groups, x.size))
-        found["cdf"] = _stacked(laws, (count, groups, x.size + 1))
+        shape = (len(save.snapshots), prior.group_values.size, x.size)
+        found["density"] = _stacked([by_group(prior, d.at(x)) for d in path.densities], shape)
         found["xi"], found["weight"] = prior.group_values, prior.group_weights
-    if save.thresholds:
-        rates = [support_rates(d, save.thresholds) for d in path.densities]
-        for k, name in enumerate(("tpr", "fpr", "misclassified")):
-            found[name] = _stacked([r[k] for r in rates], (count, len(save.thresholds)))
     return found
 
 

@@ -145,7 +145,7 @@ def with_parameter(system: Any, key: str, value: float) -> Any:
         known = ", ".join([*numbers, *shape, *system.constants])
         raise HdicaError(f"parameter = {key!r} is not known (allowed: {known})")
     content[top] = {**inside, rest[0]: value} if rest else value
-    return cls.model_validate(content)
+    return cls(**content)
 
 
 def _is_number(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +50,10 @@ class PointResult:
     diverged: str = ""
 
 
+Trial = tuple[Any, int | None]
+"""A system and the seed of one point."""
+
+
 @dataclass(frozen=True)
 class Method:
     """A way to compute a point of a system, and what it promises.
@@ -83,6 +87,14 @@ class Method:
         What the method can keep beyond ``outputs`` if a study asks for it: some of
         ``"densities"``, ``"support"``, ``"functionals"``, ``"potential"`` and ``"controls"``
         (solver errors and negative controls of what is kept).
+    together
+        ``together(trials, times, n, save) -> [PointResult, ...]``: several points for less than
+        one by one, with the same bits; None if nothing is gained.
+    shared
+        The same method with noise that points of the same n and seed share, whatever their
+        parameters: each point keeps its law. None if there is no noise to share.
+    noise
+        ``"own"`` or ``"shared"``.
     """
 
     name: str
@@ -97,6 +109,17 @@ class Method:
     equations: str = ""
     kernel: str = "1"
     keeps: frozenset[str] = field(default_factory=frozenset)
+    together: Callable[[Sequence[Trial], Array, int | None, Save], list[PointResult]] | None = None
+    shared: Method | None = None
+    noise: str = "own"
+
+    def run_all(
+        self, trials: Sequence[Trial], times: Array, n: int | None, save: Save = NOTHING
+    ) -> list[PointResult]:
+        """Every point, together where that is cheaper: the same bits as one by one."""
+        if self.together is not None:
+            return self.together(trials, times, n, save)
+        return [self.run(system, times, n, seed, save) for system, seed in trials]
 
     def outputs_of(self, save: Save = NOTHING) -> tuple[Output, ...]:
         """Every variable it returns for what a study keeps."""

@@ -19,7 +19,7 @@ from hdica.finite.rule import Rule
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
 from hdica.limits.expectations import average, averages
-from hdica.limits.mean_field import MeanField
+from hdica.limits.mean_field import MeanField, Scaled
 from hdica.limits.overlap import Drift
 from hdica.limits.series import adaptive, interpolate, trimmed
 from hdica.systems.fields import (
@@ -170,8 +170,8 @@ def mean_field(system: OnlineICA) -> MeanField:
         start=start(system),
         schedule=schedule(system),
         phi=formula(system, "regularizer"),
-        pull=lambda q, tau: -tau * clenshaw(gain, inside(q)),
-        diffusion=lambda q, tau: tau**2 * clenshaw(power, inside(q)) / 2,
+        pull=Scaled(lambda q, tau: -tau * clenshaw(gain, inside(q)), -gain, 1),
+        diffusion=Scaled(lambda q, tau: tau**2 * clenshaw(power, inside(q)) / 2, power / 2, 2),
         strength=lambda tau: tau,
     )
 

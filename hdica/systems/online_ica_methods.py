@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.finite.rule import chain_refusal, run_chain, run_vector
+from hdica.finite.rule import chain_refusal
 from hdica.ingredients.save import Save
 from hdica.limits.expectations import gain_at, power_at
 from hdica.limits.fixed_points import Folds, find_folds
@@ -92,13 +92,9 @@ DRIFT = Method(
 METHODS = {
     m.name: m
     for m in (
-        vector(
-            lambda system, times, n, stream, save: run_vector(rule(system), times, n, stream, save),
-            f"{_PAPER}, eq. (1)-(2)",
-            4.2e-9,
-        ),
+        vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1)-(2)"),
         chain(
-            lambda system, times, n, stream, save: run_chain(rule(system), times, n, stream),
+            lambda system: rule(system).chain,
             lambda system: chain_refusal(rule(system)),
             f"{_PAPER}, eq. (1)-(2)",
         ),

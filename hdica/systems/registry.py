@@ -40,8 +40,16 @@ def system_class(name: str) -> Any:
     return SYSTEMS[name]
 
 
-def methods_of(name: str) -> dict[str, Method]:
+def methods_of(name: str, noise: str = "own") -> dict[str, Method]:
     """The methods of a system, by name.
+
+    Parameters
+    ----------
+    name
+        The system.
+    noise
+        ``"shared"`` for methods whose points of equal n and seed share their noise, where a
+        method can: see :attr:`hdica.systems.method.Method.shared`.
 
     Raises
     ------
@@ -49,7 +57,9 @@ def methods_of(name: str) -> dict[str, Method]:
         If there is no such system.
     """
     system_class(name)
-    return METHODS[name]
+    if noise == "own":
+        return METHODS[name]
+    return {key: method.shared or method for key, method in METHODS[name].items()}
 
 
 def mean_field_of(name: str) -> Callable[[Any], MeanField]:

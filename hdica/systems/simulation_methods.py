@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.finite.streams import Stream, point_stream
+from hdica.finite.chain import LANES, ChainRule, run_together
+from hdica.finite.record import Values
+from hdica.finite.streams import Stream, digest, streams_of
+from hdica.finite.vector import VectorRule, run_shared
 from hdica.ingredients.save import Save
 from hdica.systems.kernel import KERNEL_VERSION
-from hdica.systems.method import Method, Output, PointResult
+from hdica.systems.method import Method, Output, PointResult, Trial
 
 Array = NDArray[np.float64]
-Values = tuple[dict[str, Array], str]
 Runner = Callable[[Any, Array, int, Stream, Save], Values]
-Content = Callable[[Any], dict[str, object]]
+Content = Callable[[Any], dict[str, str]] | Callable[[Any], dict[str, object]]
+Together = Callable[[Sequence[Trial], Array, int | None, Save], list[PointResult]]
 
 TRAJECTORY = (
     Output("Q", ("time",), "overlap Q = xi.x/n"),
     Output("R", ("time",), "R, the mean of x phi(x)"),
 )
 LARGEST = Output("largest", ("time",), "share of |x|^2 on the largest entry of the estimate")
+SHARED = {"noise": "shared"}
+"""In place of a system where its parameters must not choose the random numbers."""
+MOST_SHARED, MOST_NUMBERS = 64, 2**25
+"""Points in one call of the kernel, and numbers in their estimates."""
 KEEPS = frozenset({"densities", "support", "functionals"})
 
 
@@ -49,65 +56,164 @@ def seeded(
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         assert n is not None
         assert seed is not None
-        key = content_of(system, without)
-
-        def stream(part: str) -> np.random.Generator:
-            return point_stream(key, name, n, seed, part)
-
-        named = replace(save, constants=system.constants)
-        return PointResult(*runner(system, times, n, stream, named))
+        stream = streams_of(content_of(system, without), name, n)(seed)
+        return PointResult(*runner(system, times, n, stream, _saved(save, system)))
 
     return run
 
 
-def vector(runner: Runner, equations: str, per_entry: float) -> Method:
+def _each(function: Callable[[Any], Any], trials: Sequence[Trial]) -> list[Any]:
+    """A function of the system of every trial, computed once a system: points differ in seeds."""
+    known = {id(system): system for system, _ in trials}
+    found = {key: function(system) for key, system in known.items()}
+    return [found[id(system)] for system, _ in trials]
+
+
+def _saved(save: Save, system: Any) -> Save:
+    return replace(save, constants=system.constants)
+
+
+def _alike(system: Any, rule: VectorRule) -> Hashable:
+    """What points must have in common to see one feature and one vector of noise."""
+    f = rule.nonlinearity.expression if rule.nonlinearity is not None else None
+    phi = rule.phi.expression if rule.phi_is_called else None
+    return digest(system.prior), f, phi, tuple(sorted(system.constants.items()))
+
+
+def _in_groups(
+    keys: Sequence[Hashable], most: int, compute: Callable[[list[int]], list[Values]]
+) -> list[PointResult]:
+    """Results in order, computed for at most ``most`` points with equal keys at a time."""
+    places: dict[Hashable, list[int]] = {}
+    for place, key in enumerate(keys):
+        places.setdefault(key, []).append(place)
+    found: dict[int, PointResult] = {}
+    for members in places.values():
+        for first in range(0, len(members), most):
+            group = members[first : first + most]
+            results = [PointResult(*values) for values in compute(group)]
+            found |= dict(zip(group, results, strict=True))
+    return [found[place] for place in range(len(keys))]
+
+
+def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:
+    """Points that share noise: one seed's, with one feature, in one call of the kernel."""
+
+    def together(
+        trials: Sequence[Trial], times: Array, n: int | None, save: Save
+    ) -> list[PointResult]:
+        assert n is not None
+        rules, streams = _each(rule_of, trials), streams_of(SHARED, "vector", n)
+        alike = _each(lambda system: _alike(system, rule_of(system)), trials)
+        keys = [(seed, key) for (_, seed), key in zip(trials, alike, strict=True)]
+
+        def compute(group: list[int]) -> list[Values]:
+            system, seed = trials[group[0]]
+            stream = streams(seed or 0)
+            return run_shared([rules[k] for k in group], times, n, stream, _saved(save, system))
+
+        return _in_groups(keys, max(1, min(MOST_SHARED, MOST_NUMBERS // n)), compute)
+
+    return together
+
+
+def vector(rule_of: Callable[[Any], VectorRule], equations: str) -> Method:
     """Method ``vector``: every entry of the estimate.
 
     Parameters
     ----------
-    runner
-        ``runner(system, times, n, stream, save) -> (values, diverged)``.
+    rule_of
+        The rule of a system as the kernels take it.
     equations
         What is computed.
-    per_entry
-        Seconds an entry and step.
     """
-    return Method(
+
+    def run(system: Any, times: Array, n: int, stream: Stream, save: Save) -> Values:
+        return run_shared([rule_of(system)], times, n, stream, save)[0]
+
+    own = Method(
         name="vector",
         stochastic=True,
         accuracy="exact",
         outputs=(*TRAJECTORY, LARGEST),
-        run=seeded("vector", runner),
+        run=seeded("vector", run),
         coords=lambda times: {"time": times},
         refuses=lambda system: "",
-        seconds=lambda system, n, last: 2e-4 + (per_entry * (n or 1) * last + 5e-8) * (n or 1),
+        seconds=lambda system, n, last: 3e-4 + (8e-10 * (n or 1) * last + 5e-8) * (n or 1),
         equations=f"{equations}, all n coordinates",
         kernel=KERNEL_VERSION,
         keeps=KEEPS,
     )
+    return replace(own, shared=_with_shared_noise(own, _shared_vector(rule_of), 0.4))
 
 
-def chain(runner: Runner, refuses: Callable[[Any], str], equations: str) -> Method:
+def _with_shared_noise(own: Method, together: Together, cost: float) -> Method:
+    """A method whose points share noise; ``cost`` is what a point costs relative to its own."""
+
+    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        return together([(system, seed)], times, n, save)[0]
+
+    return replace(
+        own,
+        run=run,
+        together=together,
+        noise="shared",
+        kernel=f"{own.kernel}, shared noise",
+        equations=f"{own.equations}; points of equal n and seed share their noise",
+        seconds=lambda system, n, last: cost * own.seconds(system, n, last),
+    )
+
+
+def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> Together:
+    """Chains, eight in one call of the kernel."""
+
+    def together(
+        trials: Sequence[Trial], times: Array, n: int | None, save: Save
+    ) -> list[PointResult]:
+        assert n is not None
+        rules = _each(rule_of, trials)
+        of_seed = _each(lambda system: streams_of(content(system), "chain", n), trials)
+
+        def compute(group: list[int]) -> list[Values]:
+            streams = [of_seed[k](trials[k][1] or 0) for k in group]
+            return run_together([rules[k] for k in group], times, n, streams)
+
+        return _in_groups([rule.called for rule in rules], LANES, compute)
+
+    return together
+
+
+def chain(
+    rule_of: Callable[[Any], ChainRule], refuses: Callable[[Any], str], equations: str
+) -> Method:
     """Method ``chain``: the overlap alone, exact in law at a cost that does not depend on n.
 
     Parameters
     ----------
-    runner
-        As in :func:`vector`; it keeps nothing more.
+    rule_of
+        The rule of a system as the kernel of chains takes it.
     refuses
         Empty where the reduction is exact, else the sentence that says why not.
     equations
         What is computed.
     """
-    return Method(
+    together = _chains(rule_of, content_of)
+
+    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        return together([(system, seed)], times, n, save)[0]
+
+    own = Method(
         name="chain",
         stochastic=True,
         accuracy="exact in law",
         outputs=TRAJECTORY,
-        run=seeded("chain", runner),
+        run=run,
         coords=lambda times: {"time": times},
         refuses=refuses,
-        seconds=lambda system, n, last: 2e-4 + (4e-8 * last + 5e-8) * (n or 1),
+        seconds=lambda system, n, last: 1.5e-4 + 8e-9 * last * (n or 1),
         equations=f"{equations}, reduced exactly in law to the overlap",
         kernel=KERNEL_VERSION,
+        together=together,
     )
+    shared = _chains(rule_of, lambda system: SHARED)
+    return replace(own, shared=_with_shared_noise(own, shared, 1.0))

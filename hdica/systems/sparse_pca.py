@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from hdica.errors import HdicaError, from_validation
 from hdica.finite.pca import PCARule, proximal_refusal
-from hdica.limits.mean_field import MeanField
+from hdica.limits.mean_field import MeanField, Scaled
 from hdica.limits.overlap import Drift
 from hdica.limits.series import trimmed
 from hdica.systems.fields import (
@@ -125,13 +125,15 @@ def rule(system: SparsePCA) -> PCARule:
 def mean_field(system: SparsePCA) -> MeanField:
     """The limit (8)-(11) for any phi: b = tau omega Q, g = tau^2 (1 + omega Q^2)/2, B = 1."""
     omega = system.omega
+    # 1 + omega Q^2 in Chebyshev polynomials, Q^2 being (T_0 + T_2)/2.
+    spread = np.array([1 + omega / 2, 0.0, omega / 2])
     return MeanField(
         prior=prior(system),
         start=start(system),
         schedule=schedule(system),
         phi=formula(system, "regularizer"),
-        pull=lambda q, tau: tau * omega * q,
-        diffusion=lambda q, tau: tau**2 * (1 + omega * q**2) / 2,
+        pull=Scaled(lambda q, tau: tau * omega * q, np.array([0.0, omega]), 1),
+        diffusion=Scaled(lambda q, tau: tau**2 * (1 + omega * q**2) / 2, spread / 2, 2),
         strength=lambda tau: 1.0,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.finite.pca import oja_chain_refusal, run_oja_chain, run_pca_vector
+from hdica.finite.pca import oja_chain_refusal
 from hdica.finite.sample_pca import run_sample_pca
 from hdica.limits.sample_pca import sample_pca_overlap
 from hdica.systems.density_methods import particles, pde
@@ -74,15 +74,9 @@ SAMPLE_PCA_LIMIT = Method(
 METHODS = {
     m.name: m
     for m in (
-        vector(
-            lambda system, times, n, stream, save: run_pca_vector(
-                rule(system), times, n, stream, save
-            ),
-            f"{_PAPER}, eq. (1), (5), (6)",
-            5e-9,
-        ),
+        vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1), (5), (6)"),
         chain(
-            lambda system, times, n, stream, save: run_oja_chain(rule(system), times, n, stream),
+            lambda system: rule(system).chain,
             lambda system: oja_chain_refusal(rule(system)),
             f"{_PAPER}, eq. (1), (5) with phi = 0",
         ),

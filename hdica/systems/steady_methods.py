@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.limits.continuation import Transitions, branches, transitions
 from hdica.limits.mean_field import MeanField
-from hdica.limits.steady_states import steady_states
 from hdica.systems.fields import constant_tau, with_parameter
 from hdica.systems.kernel import KERNEL_VERSION
 from hdica.systems.method import Method, Output, PointResult
+
+# The solvers are imported where they are called: their libraries take longer to load than many a
+# sweep without steady states takes to run.
+if TYPE_CHECKING:
+    from hdica.limits.continuation import Transitions
 
 Array = NDArray[np.float64]
 FieldOf = Callable[[Any], MeanField]
@@ -81,6 +84,8 @@ def find_transitions(
     Where the limit does not change under Q -> -Q an exchange is a pitchfork in Q; mirror images
     are one state here, and in Q^2 the branches cross, so it is called transcritical as well.
     """
+    from hdica.limits.continuation import transitions
+
     ends = bounds(system, parameter, low, high)
     with_parameter(system, parameter, ends[1])
     found = transitions(family(field_of, system, parameter), *ends)
@@ -128,6 +133,8 @@ def fixed_points(
     """
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        from hdica.limits.steady_states import steady_states
+
         columns = closed(system)
         if columns is None:
             found = steady_states(field_of(system))
@@ -212,6 +219,8 @@ def branch_points(field_of: FieldOf, parameter: str, equations: str) -> Method:
     """Method ``branches``: curves of steady states over the system's natural parameter."""
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        from hdica.limits.continuation import branches
+
         found = branches(
             family(field_of, system, parameter), *bounds(system, parameter, None, None)
         )

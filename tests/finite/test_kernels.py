@@ -8,13 +8,13 @@ from scipy import stats
 
 from hdica.finite.record import steps_of
 from hdica.finite.rule import Rule, run_chain, run_vector
-from hdica.finite.streams import RUN, digest, point_stream
+from hdica.finite.streams import digest, point_stream, run_length
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
 from hdica.ingredients.starts import make_start
-from tests.reference import online_ica_vector, overlap_start
+from tests.reference import ChainNumbers, LaneNormals, online_ica_vector, overlap_start
 
 KS_LEVEL = 1e-4  # some forty tests: a false alarm in a rewrite of the streams once in 250
 
@@ -52,9 +52,11 @@ def test_vector_follows_the_printed_rule_step_by_step(phi):
     rng = stream("start")
     xi = rule.prior.feature(rng, n)
     x = rule.start.estimate(rng, xi)
-    sources = iter(rule.source.sample(stream("source"), RUN))
+    sources = iter(rule.source.sample(stream("source"), run_length(0)))
     f, g = rule.nonlinearity.value, rule.regularizer.value
-    x = online_ica_vector(stream("noise"), xi, x, 0.1, f, g, lambda rng: next(sources), steps)
+    x = online_ica_vector(
+        LaneNormals(stream("noise")), xi, x, 0.1, f, g, lambda rng: next(sources), steps
+    )
     assert got["Q"][0] == pytest.approx(xi @ x / n, rel=1e-11)
     assert got["R"][0] == pytest.approx(np.mean(x * g(x)), rel=1e-10, abs=1e-12)
 
@@ -118,12 +120,10 @@ def test_chain_is_equal_in_law_to_plain_numpy(source, start):
 def test_chain_follows_its_formula_step_by_step_with_numpy_s_numbers(n):
     steps, rule = 200, make_rule(tau=0.3, phi="2*x")
     got, _ = run_chain(rule, np.array([steps / n]), n, lambda p: point_stream({}, "c", n, 1, p))
-    start = point_stream({}, "c", n, 1, "start")
-    xi = rule.prior.feature(start, n)
-    q = xi @ rule.start.estimate(start, xi) / n
-    rng = point_stream({}, "c", n, 1, "noise")
-    for c in rule.source.sample(point_stream({}, "c", n, 1, "source"), RUN)[:steps]:
-        e, rest, s = rng.standard_normal(), 2 * rng.standard_gamma((n - 2) / 2), np.sqrt(1 - q * q)
+    q = rule.start.draw_overlap(point_stream({}, "c", n, 1, "start"), n)
+    numbers = ChainNumbers(point_stream({}, "c", n, 1, "noise"))
+    for c in rule.source.sample(point_stream({}, "c", n, 1, "source"), run_length(0))[:steps]:
+        (e, rest), s = numbers.draw(n), np.sqrt(1 - q * q)
         g, shrink = 0.3 / n * (q * c + s * e) ** 3, 1 - 0.3 * 2 / n
         a, b = shrink * q - g * c, shrink * s - g * e
         q = a / np.sqrt(a * a + b * b + g * g * rest)

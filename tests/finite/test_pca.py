@@ -13,13 +13,13 @@ from hdica.finite.pca import (
     run_oja_chain,
     run_pca_vector,
 )
-from hdica.finite.streams import RUN, point_stream
+from hdica.finite.streams import point_stream, run_length
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.starts import make_start
-from tests.reference import online_sparse_pca_vector, soft_threshold
+from tests.reference import ChainNumbers, LaneNormals, online_sparse_pca_vector, soft_threshold
 
 KS_LEVEL = 1e-4  # some thirty tests: a false alarm in a rewrite of the streams once in 300
 
@@ -78,8 +78,8 @@ def test_vector_follows_the_printed_rule_step_by_step(variant, phi, eta, tau):
     xi = rule.prior.feature(rng, n)
     x = rule.start.estimate(rng, xi)
     sizes = rule.schedule.value(np.arange(steps) / n)
-    sources = streams(n)("source").standard_normal(RUN)[:steps]
-    noise = streams(n)("noise")
+    sources = LaneNormals(streams(n)("source")).standard_normal(run_length(0))[:steps]
+    noise = LaneNormals(streams(n)("noise"))
     x = online_sparse_pca_vector(noise, xi, x, sizes, 1.7, lambda x: eta(x, n), sources)
     assert got["Q"][0] == pytest.approx(xi @ x / n, rel=1e-10)
     assert got["R"][0] == pytest.approx(np.mean(x * rule.regularizer.value(x)), rel=1e-9, abs=1e-12)
@@ -131,13 +131,10 @@ def test_ks_notices_a_step_size_that_is_fifteen_percent_off():
 def test_chain_follows_its_formula_step_by_step_with_numpy_s_numbers(n):
     steps, rule = 200, make_pca(tau=0.3, omega=1.7)
     got, _ = run_oja_chain(rule, np.array([steps / n]), n, streams(n))
-    start = streams(n)("start")
-    xi = rule.prior.feature(start, n)
-    q = xi @ rule.start.estimate(start, xi) / n
-    rng = streams(n)("noise")
-    for c in streams(n)("source").standard_normal(RUN)[:steps]:
-        v, e, rest = np.sqrt(2.7) * c, rng.standard_normal(), 2 * rng.standard_gamma((n - 2) / 2)
-        s = np.sqrt(1 - q * q)
+    q = rule.start.draw_overlap(streams(n)("start"), n)
+    numbers = ChainNumbers(streams(n)("noise"))
+    for c in LaneNormals(streams(n)("source")).standard_normal(run_length(0))[:steps]:
+        v, (e, rest), s = np.sqrt(2.7) * c, numbers.draw(n), np.sqrt(1 - q * q)
         g = 0.3 / n * (q * v + s * e)
         q = (q + g * v) / np.sqrt((q + g * v) ** 2 + (s + g * e) ** 2 + g * g * rest)
     assert got["Q"][0] == pytest.approx(q, rel=1e-8)

@@ -131,10 +131,10 @@ def test_below_every_threshold_one_entry_carries_what_the_bulk_does_not():
     assert 2 / rate**2 == pytest.approx(1 - limit, rel=1e-12)
     times = np.linspace(200, 400, 6)
     rule = make_pca(OIST, omega=0.05, tau=tau, **EXAMPLE)
-    found = trials(run_pca_vector, rule, times, p, 4, "largest")
-    # First order in |h| only: 0.501, where longer runs with other seeds give 0.476(13), and at
+    found = trials(run_pca_vector, rule, times, p, 40, "largest")
+    # First order in |h| only: 0.501, where these runs give 0.460(9) and others 0.476(13), and at
     # p = 800 0.523 against 0.509(6).
-    assert abs(found.mean() - expected) < 0.1
+    assert abs(found.mean() - expected) < 0.08
     # With m0 > 1 (a weaker regularizer) nothing condenses.
     rule = make_pca("0.1*sign(x)", omega=0.05, tau=tau, **EXAMPLE)
     weak = trials(run_pca_vector, rule, times, p, 1, "largest")

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,10 @@ from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.starts import make_start
-from hdica.limits import density_march, overlap
+from hdica.limits import density_march, density_problem, overlap
+from hdica.limits.density_problem import posed
 from hdica.limits.fokker_planck import solve
-from hdica.limits.mean_field import MeanField
+from hdica.limits.mean_field import MeanField, Scaled
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/fokker_planck.json").read_text())
 PCA, ICA = GOLDEN["sparse_pca"], GOLDEN["online_ica"]
@@ -144,6 +146,44 @@ def test_online_ica_with_l1(name):
             assert detected(density, float(theta))[::-1] == pytest.approx(rates, abs=1e-6)
 
 
+def golden_case(name):
+    """Field, times and Q of a case with golden numbers."""
+    if name == "example 2":
+        return sparse_pca(), np.array(PCA["t"]), np.array(PCA["Q"])
+    case = ICA[name]
+    prior, phi = {"sparse": case["rho"]}, f"{case['beta']}*sign(x)"
+    field = online_ica(case["m4"], case["m6"], case["tau"], phi, prior, case["start"])
+    return field, np.array(case["t"]), np.array(case["Q"])
+
+
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-5, 1e-6, 1e-7])
+@pytest.mark.parametrize("name", ["example 2", "A1", "A2"])
+def test_the_error_is_below_the_tolerance_and_below_its_estimate(name, tolerance):
+    field, times, exact = golden_case(name)
+    path = solve(field, times, tolerance=tolerance)
+    assert path.q_error.max() <= tolerance
+    assert np.all(np.abs(path.q - exact) <= path.q_error + 1e-9)
+    assert path.moment_error.max() < 1e-13
+
+
+def test_example_2_at_every_output_time_to_a_millionth():
+    times = np.arange(51.0)
+    path, finer = (solve(sparse_pca(), times, tolerance=e) for e in (1e-6, 1e-9))
+    golden = np.isin(PCA["t"], times)
+    shared = np.isin(times, PCA["t"])
+    assert path.q[shared] == pytest.approx(np.array(PCA["Q"])[golden], abs=1e-6)
+    assert finer.q[shared] == pytest.approx(np.array(PCA["Q"])[golden], abs=2e-9)
+    assert np.abs(path.q - finer.q).max() <= 1e-6
+    assert np.all(np.abs(path.q - finer.q) <= path.q_error + finer.q_error + 1e-15)
+    assert path.cells * path.steps < finer.cells * finer.steps / 10
+
+
+def test_a_looser_tolerance_costs_less():
+    runs = [solve(sparse_pca(), np.array([0.0, 5.0]), tolerance=e) for e in (1e-5, 1e-6, 1e-7)]
+    work = [run.cells * run.steps for run in runs]
+    assert work[0] < work[1] < work[2]
+
+
 @pytest.mark.parametrize("row", GOLDEN["gaussian"]["rows"], ids=lambda row: f"tau={row['tau']}")
 def test_without_a_regularizer_each_atom_stays_normal(row):
     field = online_ica(
@@ -210,6 +250,83 @@ def test_the_error_estimate_holds_against_a_finer_run(field):
     assert np.all(np.abs(rough.r - fine.r) <= rough.r_error + 1e-10)
     assert fine.multiplier_error.max() < 1e-7
     assert fine.mass_error.max() < 1e-13
+
+
+TAUS = [0.5, {"steps": {"times": [0.7], "values": [0.5, 0.3]}}, "0.5/(1 + t/5)"]
+
+
+@pytest.mark.parametrize("tau", TAUS, ids=str)
+def test_coefficients_given_as_functions_are_tabulated(tau):
+    times = np.array([0.0, 0.7, 1.5])
+    plain = sparse_pca(tau=tau)
+    series = replace(
+        plain,
+        pull=Scaled(plain.pull, np.array([0.0, 1.0]), 1),
+        diffusion=Scaled(plain.diffusion, np.array([0.75, 0.0, 0.25]), 2),
+    )
+    one, other = (solve(f, times, tolerance=1e-5) for f in (plain, series))
+    assert one.q == pytest.approx(other.q, abs=1e-12)
+    assert one.r == pytest.approx(other.r, abs=1e-12)
+
+
+def test_coefficients_need_not_be_powers_of_the_step_size():
+    # Half the step size but twice the signal, and the other way round, is the same limit.
+    times = np.array([0.0, 0.7, 1.5])
+    plain = sparse_pca(tau="0.5/(1 + t/5)")
+    twice = replace(
+        sparse_pca(tau="0.25/(1 + t/5)"),
+        pull=lambda q, t: 2 * t * np.sin(np.arcsin(q)),
+        diffusion=lambda q, t: plain.diffusion(q, 2 * t),
+    )
+    assert solve(twice, times).q == pytest.approx(solve(plain, times).q, abs=1e-11)
+
+
+@pytest.mark.parametrize("prior", [{"sparse_sign": 0.05}, "gaussian"], ids=str)
+def test_mirror_images_among_the_nodes_are_solved_once(monkeypatch, prior):
+    field, times = sparse_pca(prior=prior, start={"overlap": 0.3}), np.array([0.0, 1.0])
+    asked = {
+        "snapshots": (1.0,),
+        "functionals": {"odd": lambda xi, x: xi * x**2 + x, "part": lambda xi, x: (xi > 0) * x},
+        "tolerance": 1e-4,
+    }
+    half = solve(field, times, **asked)
+    monkeypatch.setattr(density_problem, "_symmetric", lambda *_: False)
+    whole = solve(field, times, **asked)
+    assert half.cells < 0.7 * whole.cells
+    assert half.q == pytest.approx(whole.q, abs=1e-11)
+    assert half.r == pytest.approx(whole.r, abs=1e-11)
+    for name in asked["functionals"]:
+        assert half.functionals[name] == pytest.approx(whole.functionals[name], abs=1e-11)
+    x = np.linspace(-6, 7, 201)
+    mine, theirs = half.densities[0], whole.densities[0]
+    assert mine.at(x) == pytest.approx(theirs.at(x), abs=1e-10)
+    assert mine.cdf(x) == pytest.approx(theirs.cdf(x), abs=1e-10)
+
+
+def test_a_start_or_a_regularizer_without_the_symmetry_is_not_folded():
+    for field in (
+        sparse_pca(prior={"sparse_sign": 0.2}),
+        sparse_pca("0.2*abs(x)", prior={"sparse_sign": 0.2}, start={"overlap": 0.3}),
+        sparse_pca(start={"overlap": 0.3}),
+    ):
+        problem, places = posed(field)
+        assert not problem.mirrored
+        assert not places.flipped.any()
+        assert problem.weights == pytest.approx(field.prior.nodes.weights)
+
+
+def test_what_is_kept_does_not_change_a_bit():
+    times = np.array([0.0, 0.5, 1.0, 2.5])
+    plain = solve(sparse_pca(), times, tolerance=1e-5)
+    kept = solve(
+        sparse_pca(),
+        times,
+        tolerance=1e-5,
+        snapshots=(0.5, 1.0),
+        functionals={"m": lambda xi, x: x},
+    )
+    for name in ("q", "r", "q_error", "moment_error"):
+        assert np.array_equal(getattr(plain, name), getattr(kept, name))
 
 
 def test_a_sign_flip_of_the_feature_flips_the_overlap():

@@ -1,6 +1,7 @@
 """The parts of the Fokker-Planck solver against dense linear algebra, and their orders."""
 
 import math
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -11,10 +12,13 @@ from hdica.ingredients.formula import parse_formula
 from hdica.limits.density import interpolated
 from hdica.limits.density_grid import Windows, carried, make_lattice, make_mesh
 from hdica.limits.density_kernels import bernoulli, push, rates, resolve
+from hdica.limits.density_layout import PUSH
+from hdica.limits.density_march import Piece, advance, cut
+from hdica.limits.density_problem import Problem
+from hdica.limits.density_record import Record
 from hdica.limits.density_scales import lengths
-from hdica.limits.density_stage import Guess, Problem
-from hdica.limits.density_start import begin
-from hdica.limits.density_steps import PUSH, Piece, advance
+from hdica.limits.density_state import begin
+from hdica.limits.density_walk import fit
 from hdica.limits.romberg import observed_order, romberg
 from tests.limits.test_fokker_planck import sparse_pca
 
@@ -36,14 +40,11 @@ def march(field, spacing, steps, end=1.0):
     low, high = np.floor(lattice.number(-8.0)), np.ceil(lattice.number(10.0))
     windows = Windows(np.full(nodes.points.size, int(low)), np.full(nodes.points.size, int(high)))
     state = begin(problem, lattice, windows, 1)
-    piece = Piece(problem, lambda t: 0.5, (Guess(), Guess()))
-    lowest, worst, cuts = math.inf, 0.0, np.linspace(0, end, steps + 1)
-    for span in pairwise(cuts.tolist()):
-        step = advance(piece, state, span, False)
-        assert step.met
-        for guess, found in zip(piece.guesses, step.stages, strict=True):
-            guess.learn(*found)
-        state = step.state
+    piece, record = Piece(problem, 0.0, end, np.array([end])), Record(problem, np.empty(0), {})
+    lowest, worst, integrands = math.inf, 0.0, record.integrands(state.mesh)
+    for k in range(steps):
+        ends = np.array([end * (k + 1) / steps])
+        assert advance(piece, state, ends, 1, integrands, record.room(1)) == 0
         masses = np.add.reduceat(state.mass, state.mesh.offsets[:-1])
         lowest, worst = min(lowest, state.mass.min()), max(worst, np.abs(masses - 1).max())
     assert lowest > 0
@@ -110,20 +111,50 @@ def chain():
     return rng, right, left, offsets
 
 
-def test_resolve_is_the_dense_solve(chain):
-    rng, right, left, offsets = chain
-    given, mass = rng.exponential(1.0, 20), np.empty(20)
-    resolve(given, mass, right, left, np.empty(20), offsets)
+@pytest.mark.parametrize("second", [1, 2, 3, 12, 13, 40, 41])
+def test_resolve_is_the_dense_solve(second):
+    rng = np.random.default_rng(5)
+    size, offsets, lows = 7 + second, np.array([0, 7, 7 + second]), np.array([3, 0])
+    right, left = rng.exponential(3.0, (2, size))
+    right[[0, 7]] = left[[0, 7]] = 0.0
+    given, mass, sums = rng.exponential(1.0, size), np.empty(size), np.empty(2)
+    xi, weights, table = np.array([-0.3, 2.0]), np.array([0.4, 0.6]), np.zeros((7, 50))
+    table[0] = rng.normal(size=50)
+    nodes = (table, offsets, lows, xi, weights)
+    q, square = resolve(given, mass, right, left, np.empty(size), sums, *nodes)
     assert mass == pytest.approx(np.linalg.solve(dense(right, left, offsets), given), rel=1e-12)
     each = np.add.reduceat(given, offsets[:-1])
     assert np.add.reduceat(mass, offsets[:-1]) == pytest.approx(each, rel=1e-14)
+    assert sums == pytest.approx(each, rel=1e-14)
+    x = np.concatenate([table[0, 3:10], table[0, :second]])
+    assert q == pytest.approx(np.sum(np.repeat(weights * xi, [7, second]) * mass * x), abs=1e-13)
+    assert square == pytest.approx(np.sum(np.repeat(weights, [7, second]) * mass * x * x))
+
+
+def test_resolve_keeps_the_smallest_masses_exact_to_rounding():
+    # A chain in which every cell but the first fills by a rate of 1e-8: mass k is about 1e-8^k.
+    right, left = np.full(30, 1e-8), np.full(30, 1e3)
+    right[0] = left[0] = 0.0
+    given, mass = np.zeros(30), np.empty(30)
+    given[0] = 1.0
+    nodes = (np.ones((7, 31)), np.array([0, 30]), np.array([0]), np.ones(1), np.ones(1))
+    resolve(given, mass, right, left, np.empty(30), np.empty(1), *nodes)
+    pivot = Fraction(1) + Fraction(left[1])
+    pivots = [pivot]
+    for _ in range(28):
+        pivot = 1 + Fraction(left[1]) + Fraction(right[1]) * (1 - Fraction(left[1]) / pivot)
+        pivots.append(pivot)
+    exact = [Fraction(1) / (1 + Fraction(right[1]) * (1 - Fraction(left[1]) / pivots[-1]))]
+    for pivot in pivots[::-1]:
+        exact.append(exact[-1] * Fraction(right[1]) / pivot)
+    assert mass == pytest.approx([float(v) for v in exact], rel=1e-13, abs=0)
 
 
 def test_push_is_the_explicit_operator_where_nothing_runs_short(chain):
     rng, right, left, offsets = chain
     mass, moved = 1 + 0.1 * rng.random(20), np.empty(20)
     small = 0.02
-    assert push(mass, moved, right, left, offsets, small) == 0
+    assert push(mass, moved, right, left, np.empty(20), offsets, small) == 0
     explicit = mass + small * (mass - dense(right, left, offsets) @ mass)
     assert moved == pytest.approx(explicit, rel=1e-13)
 
@@ -132,7 +163,7 @@ def test_push_never_overdraws_and_conserves(chain):
     rng, right, left, offsets = chain
     mass = rng.exponential(1.0, 20) ** 8
     moved = np.empty(20)
-    assert push(mass, moved, right, left, offsets, PUSH) > 0
+    assert push(mass, moved, right, left, np.empty(20), offsets, PUSH) > 0
     assert moved.min() >= 0
     each = np.add.reduceat(mass, offsets[:-1])
     assert np.add.reduceat(moved, offsets[:-1]) == pytest.approx(each, rel=1e-13)
@@ -146,8 +177,8 @@ def test_stationary_law_of_the_rates_is_boltzmann():
     )
     b, big, h2, g = 0.4, 0.7, 0.6, 0.3
     right, left = np.empty(20), np.empty(20)
-    cells = (mesh.offsets, mesh.lows, np.ones(1), mesh.dx, mesh.gap, mesh.middle, mesh.phi)
-    rates(right, left, *cells, b, big, h2, g, 1.0)
+    cells = (mesh.table, mesh.offsets, mesh.lows, np.ones(1))
+    rates(right, left, np.empty(20), *cells, b, big, h2, g, 1.0)
     law = np.exp(-(h2 / 2 * mesh.x**2 + big * np.abs(mesh.x) - b * mesh.x) / g) * mesh.dx
     assert right[1:] * law[:-1] == pytest.approx(left[1:] * law[1:], rel=1e-12)
 
@@ -211,3 +242,54 @@ def test_interpolation_is_exact_for_quintics():
 
     u = np.array([-0.5, 0.0, 0.3, 4.7, 8.5])
     assert interpolated(quintic(np.arange(9.0)), u) == pytest.approx(quintic(u), rel=1e-11)
+
+
+def test_interpolation_of_fewer_than_six_values_takes_them_all():
+    u = np.array([-0.2, 0.7, 2.4])
+    assert interpolated(np.arange(3.0) ** 2, u) == pytest.approx(u**2, abs=1e-14)
+
+
+def test_steps_cut_in_parts_end_where_the_steps_do():
+    ends = np.array([0.3, 0.4, 1.1])
+    found = cut(0.1, ends, 4)
+    assert np.array_equal(found[3::4], ends)
+    assert np.diff(np.concatenate([[0.1], found])) == pytest.approx(
+        np.repeat(np.diff([0.1, *ends]) / 4, 4)
+    )
+
+
+@pytest.mark.parametrize("drift", [-2.5, -0.01, 0.4, 1.7])
+def test_rates_beyond_the_series_are_those_of_the_bernoulli_function(drift):
+    # Wide cells far out have drifts beyond the series, those about the middle do not.
+    mesh = make_mesh(
+        make_lattice((0.0,), 0.4, 3.0), Windows(np.array([-30]), np.array([30])), 1, np.sign
+    )
+    right, left = np.empty(60), np.empty(60)
+    cells = (mesh.table, mesh.offsets, mesh.lows, np.ones(1))
+    rates(right, left, np.empty(60), *cells, drift, 0.7, 0.3, 0.25, 0.1)
+    w = (drift - 0.7 * mesh.phi - 0.3 * mesh.middle) * mesh.gap / 0.25
+    assert np.abs(w[1:-1]).max() > 1 > np.abs(w[1:-1]).min()
+    for i in range(1, 60):
+        back, forth = bernoulli(w[i])
+        k = 0.1 * 0.25 / mesh.gap[i]
+        assert right[i] == pytest.approx(k * forth / mesh.dx[i - 1], rel=1e-11, abs=1e-300)
+        assert left[i] == pytest.approx(k * back / mesh.dx[i], rel=1e-11, abs=1e-300)
+
+
+@pytest.mark.parametrize(
+    ("shape", "verdict", "low", "high"),
+    [
+        (lambda x: np.exp(-((x - 1) ** 2) / 0.02), -1, -34, 34),
+        (lambda x: np.exp(-(x**2) / 0.5), 0, -50, 50),
+        (lambda x: np.exp(-((x - 8) ** 2) / 0.5), 1, -50, 70),
+    ],
+    ids=["shrinks", "stays", "grows"],
+)
+def test_windows_follow_the_density(shape, verdict, low, high):
+    lattice, old = make_lattice((0.0,), 0.2, 1e6), Windows(np.array([-50]), np.array([50]))
+    mesh = make_mesh(lattice, old, 1, np.sign)
+    mass = shape(mesh.x) / shape(mesh.x).sum()
+    windows = np.array([[-50], [50], [0], [0]])
+    nodes = (mesh.table, mesh.offsets, mesh.lows, np.ones(1), np.ones(1))
+    assert fit(mass, nodes, 1e-15, windows) == verdict
+    assert (windows[0, 0], windows[1, 0]) == (low, high)

@@ -10,9 +10,9 @@ from scipy.special import erfcx
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.limits.boltzmann import density, moments
-from hdica.limits.closure import close
+from hdica.limits.closure import close, multiplier
 from hdica.limits.confinement import confinement
-from hdica.limits.half_line import half_line_moments
+from hdica.limits.laplace_kernels import half_line
 from hdica.limits.steady_states import steady_states
 from hdica.limits.zeros import find_zeros
 from tests.limits.families import MOMENTS, ica, oist
@@ -24,7 +24,8 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "golden/steady_states.json").re
 @pytest.mark.parametrize("z", [-30.0, -5.0, -0.4, 0.0, 0.49, 0.51, 2.0, 20.0, 1e4])
 def test_half_line_moments_neither_overflow_nor_cancel(a, z):
     c = 2 * np.sqrt(a) * z if a > 0 else 1.7
-    shift, found = half_line_moments(np.array(a), np.array(c))
+    found = np.empty(5)
+    shift = half_line(a, c, found)
     with mp.workdps(120):
         exact_a, exact_c = mp.mpf(a), mp.mpf(float(c))
         if a == 0:
@@ -44,7 +45,26 @@ def test_half_line_moments_neither_overflow_nor_cancel(a, z):
 
 
 def test_infinite_where_nothing_confines():
-    assert np.all(np.isinf(half_line_moments(np.zeros(2), np.array([0.0, -1.0]))[1]))
+    found = np.empty((2, 5))
+    half_line(0.0, 0.0, found[0])
+    half_line(0.0, -1.0, found[1])
+    assert np.all(np.isinf(found))
+
+
+def test_the_compiled_multiplier_is_that_of_plain_arrays():
+    """With l1 in closed form, and with the same potential by quadrature and NumPy."""
+    l1 = confinement(parse_formula("sign(x)"))
+    weights, xi = np.array([0.7, 0.25, 0.05]), np.array([0.0, 1.0, 4.0])
+    k, ratio = (v.ravel() for v in np.meshgrid([0.03, 0.3, 1.3, 1.5, 6.0], [0.0, 0.4, 1.2, 20.0]))
+    tilt = ratio[:, None] * xi
+    plain, ends = multiplier(dataclasses.replace(l1, l1=None), weights, k, tilt)
+    a, at_end = multiplier(l1, weights, k, tilt)
+    assert a == pytest.approx(plain, rel=1e-9, abs=1e-12)
+    assert np.array_equal(at_end < 1, a == 0)
+    assert at_end[at_end < 1] == pytest.approx(ends[at_end < 1], rel=1e-11)
+    assert 0 < np.count_nonzero(a) < a.size
+    found = moments(l1, a[:, None], k[:, None], tilt).powers[2]
+    assert np.sum(weights * found, axis=1)[a > 0] == pytest.approx(1.0, abs=1e-13)
 
 
 def test_closed_form_and_quadrature_agree_over_wide_ranges():

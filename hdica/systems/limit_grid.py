@@ -1,0 +1,188 @@
+"""The limit over a grid of parameters, as labelled data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.save import Save
+from hdica.systems.api import (
+    MANY_TIMES,
+    dataset,
+    described,
+    known_methods,
+    limit_candidates,
+    note_of,
+    saved,
+)
+from hdica.systems.density_methods import pde_many
+from hdica.systems.fields import with_parameter
+from hdica.systems.method import Method, PointResult
+from hdica.systems.registry import mean_field_of
+
+Array = NDArray[np.float64]
+Axes = dict[str, tuple[float, ...]]
+_TAKEN = frozenset({"time", "snapshot", "feature", "x", "edge", "threshold", "point", "note"})
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for beyond Q and R, as in :func:`hdica.limit`."""
+
+    snapshots: Iterable[float] | None
+    x: Iterable[float] | None
+    thresholds: Iterable[float] | None
+    functionals: Mapping[str, str] | None
+
+    @property
+    def plain(self) -> bool:
+        """Whether that is nothing."""
+        return all(
+            value is None for value in (self.snapshots, self.x, self.thresholds, self.functionals)
+        )
+
+
+def _axes(over: Mapping[str, Iterable[float]]) -> Axes:
+    """Values of every parameter, checked."""
+    if not isinstance(over, Mapping) or not over:
+        raise HdicaError(f"over = {over!r} is not allowed (at least one parameter with its values)")
+    found: Axes = {}
+    for name, values in over.items():
+        if name in _TAKEN:
+            raise HdicaError(f"over: {name!r} is not allowed (it names a dimension of the limit)")
+        listed = list(values) if isinstance(values, Iterable) else [values]
+        plain = [v.item() if isinstance(v, np.generic) else v for v in listed]
+        if not plain or not all(map(_is_number, plain)) or len(set(plain)) < len(plain):
+            raise HdicaError(
+                f"over: {name} = {plain} is not allowed (at least one number, all finite and "
+                "different)"
+            )
+        found[name] = tuple(float(v) for v in plain)
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and math.isfinite(value)
+
+
+def _systems(system: Any, axes: Axes) -> list[Any]:
+    """The system at every combination, the last parameter varying fastest."""
+    found = [system]
+    for name, values in axes.items():
+        found = [with_parameter(one, name, value) for one in found for value in values]
+    return found
+
+
+def _chosen(systems: Sequence[Any], method: str, plain: bool) -> tuple[Method, list[str]]:
+    """The first method that applies everywhere, else the last, with the refusals of all points.
+
+    Raises
+    ------
+    HdicaError
+        If it applies nowhere.
+    """
+    for candidate in known_methods(systems[0], method, "limit", limit_candidates(method, plain)):
+        refusals = [candidate.refuses(one) for one in systems]
+        if not any(refusals):
+            break
+    if all(refusals):
+        raise HdicaError(refusals[0])
+    return candidate, refusals
+
+
+def _kept(method: Method, system: Any, times: Array, asked: Asked) -> Save:
+    """What to keep of every point: densities only at points that all share."""
+    snapshots, shown = asked.snapshots, asked.x is not None or asked.thresholds is not None
+    if snapshots is not None and not shown:
+        raise HdicaError(
+            "x = None is not allowed with over and snapshots (points of the densities, which all "
+            "combinations share, or thresholds)"
+        )
+    if snapshots is None and shown:
+        snapshots = times if times.size <= MANY_TIMES else times[-1:]
+    return saved(method, system, times, snapshots, asked.x, asked.thresholds, asked.functionals)
+
+
+def _feature(systems: Sequence[Any], axes: Axes) -> Array:
+    """Coordinate of the groups of the feature: xi where it is the same everywhere, else numbers."""
+    groups = {one.feature_groups() for one in systems}
+    if len({len(one) for one in groups}) > 1:
+        raise HdicaError(
+            f"over: {', '.join(axes)} is not allowed with densities (the prior has another number "
+            "of groups of entries at some of the values)"
+        )
+    first = next(iter(groups))
+    return np.array(first if len(groups) == 1 else range(len(first)))
+
+
+def _run(
+    method: Method, systems: Sequence[Any], times: Array, save: Save, threads: int
+) -> list[PointResult]:
+    if method.name == "pde":
+        return pde_many(mean_field_of(type(systems[0]).__name__), systems, times, save, threads)
+    return [method.run(one, times, None, None, save) for one in systems]
+
+
+def _blank(method: Method, times: Array, save: Save, feature: Array, why: str) -> PointResult:
+    """A point to which the method does not apply."""
+    sizes = {dim: v.size for dim, v in method.coords_of(times, save, feature).items()}
+    outputs = method.outputs_of(save)
+    return PointResult({o.name: np.full([sizes[d] for d in o.dims], np.nan) for o in outputs}, why)
+
+
+def limit_over(
+    system: Any,
+    over: Mapping[str, Iterable[float]],
+    times: Array,
+    method: str,
+    asked: Asked,
+    threads: int,
+) -> xr.Dataset:
+    """The limit at every combination of parameters: :func:`hdica.limit` with ``over``.
+
+    Parameters
+    ----------
+    system
+        The problem; its own values of the parameters do not matter.
+    over
+        Parameters and their values.
+    times
+        Times t, increasing, shape (T,).
+    method, asked, threads
+        As in :func:`hdica.limit`.
+    """
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise HdicaError(f"threads = {threads!r} is not allowed (a whole number >= 1)")
+    axes = _axes(over)
+    systems = _systems(system, axes)
+    chosen, refusals = _chosen(systems, method, asked.plain)
+    save = _kept(chosen, system, times, asked)
+    feature = _feature(systems, axes) if save.x else np.array(system.feature_groups())
+    able = [one for one, why in zip(systems, refusals, strict=True) if not why]
+    solved = iter(_run(chosen, able, times, save, threads))
+    results = [
+        _blank(chosen, times, save, feature, why) if why else next(solved) for why in refusals
+    ]
+    flat = dataset(chosen, times, save, feature, results, "point")
+    about = {"long_name": "why values are missing, or the estimate condenses"}
+    notes = np.array([note_of(result) for result in results], dtype=object)
+    return described(_unfolded(flat.assign(note=("point", notes, about)), axes), system)
+
+
+def _unfolded(flat: xr.Dataset, axes: Axes) -> xr.Dataset:
+    """The same with the parameters as dimensions in place of the points."""
+    shape, dims = tuple(len(v) for v in axes.values()), tuple(axes)
+    data = {}
+    for name, variable in flat.data_vars.items():
+        values = variable.values.reshape(shape + variable.shape[1:])
+        data[name] = (dims + variable.dims[1:], values, variable.attrs)
+    coords = {name: (name, np.array(values), {"long_name": name}) for name, values in axes.items()}
+    return xr.Dataset(data, {**flat.coords, **coords}, flat.attrs)

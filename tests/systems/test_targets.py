@@ -1,0 +1,64 @@
+"""The bits of a simulation and of its limit do not depend on the instructions of the processor."""
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import hashlib, numba, hdica
+digest = hashlib.sha256()
+sparse = {"prior": {"sparse": 0.3}, "start": {"overlap": 0.6}}
+ica = hdica.OnlineICA(tau=0.05, **sparse)
+pca = hdica.SparsePCA(tau=0.5, regularizer="0.3*sign(x) + x/5", **sparse)
+for system, n, method in [
+    (ica, 1100, "vector"),
+    (ica.model_copy(update={"regularizer": "0.2*sign(x)"}), 70, "vector"),
+    (ica.model_copy(update={"regularizer": "x**3/9 - x"}), 70, "vector"),
+    (pca, 70, "vector"),
+    (pca.model_copy(update={"variant": "proximal"}), 70, "vector"),
+    (ica, 5, "chain"),
+    (ica, 400, "chain"),
+    (pca.model_copy(update={"regularizer": "x"}), 400, "chain"),
+]:
+    for noise in ("own", "shared"):
+        options = {"times": [0, 0.3], "seeds": range(3), "method": method, "noise": noise}
+        found = hdica.simulate(system, n=n, **options)
+        digest.update(found["Q"].values.tobytes() + found["R"].values.tobytes())
+for system in (ica, pca.model_copy(update={"regularizer": "0.2*tanh(4*x)"})):
+    found = hdica.limit(system, times=[0, 1], method="pde")
+    digest.update(found["Q"].values.tobytes() + found["R"].values.tobytes())
+print(numba.config.CPU_NAME, digest.hexdigest())
+"""
+TARGETS = {
+    "generic": "+sse,+sse2,+64bit,+cx8",
+    "haswell": "+sse,+sse2,+avx,+avx2,+fma,+bmi,+bmi2,+64bit,+cx8",
+}
+"""Processors without fused multiply-add, and with it but with vectors of four numbers."""
+
+
+def digest_on(target: dict[str, str]) -> str:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_CPU")}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**kept, **target},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    used, digest = done.stdout.split()
+    assert used == target.get("NUMBA_CPU_NAME", "None")
+    return digest
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="needs an x86-64 processor"
+)
+@pytest.mark.parametrize("name", TARGETS)
+def test_an_old_processor_gives_the_bits_of_this_one(name):
+    old = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": TARGETS[name]}
+    assert digest_on(old) == digest_on({})
