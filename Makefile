@@ -1,6 +1,7 @@
 # make run    build .venv, then the studies of config/config.yaml (CORES=2 bounds the cores)
 # make test   build .venv, then the test suite (PYTEST="-k store" narrows it)
 # make lint   build .venv, then formatters, linters, types and import contracts
+# make bench  build .venv-bench with the rivals in it, then race them: the table of README.md
 # make lock   resolve pyproject.toml anew into requirements.lock (needs uv)
 
 PYTHON ?= python3
@@ -8,20 +9,26 @@ CORES ?= all
 PYTEST ?=
 BIN := .venv/bin
 # The name carries what is installed, so a second call installs nothing and a changed lock does.
-STAMP := .venv/.installed-$(shell cat requirements.lock pyproject.toml | cksum | tr ' ' '-')
+INSTALLED := .installed-$(shell cat requirements.lock pyproject.toml | cksum | tr ' ' '-')
+STAMP := .venv/$(INSTALLED)
+BENCH := .venv-bench
 
-.PHONY: env run test lint lock
+.PHONY: env run test lint bench lock
 .DEFAULT_GOAL := env
+
+define check_python
+@command -v "$(PYTHON)" >/dev/null || { \
+	  echo "hdica needs Python 3.11 or newer, and there is no $(PYTHON): install it or give PYTHON=/path/to/python3" >&2; exit 1; }
+@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "hdica needs Python 3.11 or newer, and $(PYTHON) is $$("$(PYTHON)" --version 2>&1): give PYTHON=/path/to/python3" >&2; exit 1; }
+@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "hdica needs the venv module of $(PYTHON): install it (on Debian and Ubuntu the package python3-venv)" >&2; exit 1; }
+endef
 
 env: $(STAMP)
 
 $(STAMP):
-	@command -v "$(PYTHON)" >/dev/null || { \
-	  echo "hdica needs Python 3.11 or newer, and there is no $(PYTHON): install it or give PYTHON=/path/to/python3" >&2; exit 1; }
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "hdica needs Python 3.11 or newer, and $(PYTHON) is $$("$(PYTHON)" --version 2>&1): give PYTHON=/path/to/python3" >&2; exit 1; }
-	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
-	  echo "hdica needs the venv module of $(PYTHON): install it (on Debian and Ubuntu the package python3-venv)" >&2; exit 1; }
+	$(check_python)
 	@echo "installing into .venv: a minute or two, once"
 	@"$(PYTHON)" -m venv .venv
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
@@ -42,6 +49,18 @@ lint: env
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/snakemake --lint
+
+bench: $(BENCH)/$(INSTALLED)
+	$(BENCH)/bin/python -m benchmarks --write
+
+$(BENCH)/$(INSTALLED):
+	$(check_python)
+	@echo "installing the rivals into $(BENCH): a few minutes, once"
+	@"$(PYTHON)" -m venv $(BENCH)
+	@$(BENCH)/bin/python -m pip install --quiet --require-hashes -r requirements.lock
+	@$(BENCH)/bin/python -m pip install --quiet --no-build-isolation --editable ".[benchmarks]"
+	@rm -f $(BENCH)/.installed-*
+	@touch $@
 
 lock:
 	uv pip compile pyproject.toml --extra build --extra test --extra lint --python-version 3.11 \

@@ -16,7 +16,7 @@ case "$*" in
   "-c "*version_info*) exit {too_old} ;;
   "-c "*venv*) exit {no_venv} ;;
   "--version") echo "Python 3.9.2" ;;
-  "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+  "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
 esac
 """
 
@@ -90,6 +90,20 @@ def test_unusable_python_gets_one_sentence_and_no_environment(
     assert all(part in sentence for part in said)
     assert installs(calls) == []
     assert not (folder / ".venv").exists()
+
+
+def test_bench_installs_the_rivals_in_an_environment_of_its_own(folder: Path) -> None:
+    python = f"PYTHON={folder / 'python3'}"
+    done, calls = make(folder, "bench", python)
+    assert done.returncode == 0, done.stderr
+    assert not (folder / ".venv").exists()
+    lock, rivals = installs(calls)
+    assert "-r requirements.lock" in lock
+    assert ".[benchmarks]" in rivals
+    assert calls[-1] == "-m benchmarks --write"
+    assert make(folder, "bench", python)[1] == ["-m benchmarks --write"]
+    assert make(folder, "env", python)[0].returncode == 0
+    assert not any("benchmarks" in call for call in (folder / "calls").read_text().splitlines())
 
 
 def test_missing_python_gets_one_sentence(folder: Path) -> None:

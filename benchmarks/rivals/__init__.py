@@ -1,0 +1,1 @@
+"""The rivals' code, as an expert would write it in each library."""
