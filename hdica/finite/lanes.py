@@ -78,6 +78,7 @@ def _operator(symbol: Any, gives: Any, takes: tuple[Any, ...], emit: Callable[..
 _operator(operator.add, FLOATS, (FLOATS, FLOATS), lambda b, x, y: b.fadd(x, y))
 _operator(operator.sub, FLOATS, (FLOATS, FLOATS), lambda b, x, y: b.fsub(x, y))
 _operator(operator.mul, FLOATS, (FLOATS, FLOATS), lambda b, x, y: b.fmul(x, y))
+_operator(operator.neg, FLOATS, (FLOATS,), lambda b, x: b.fneg(x))
 _operator(operator.truediv, FLOATS, (FLOATS, FLOATS), lambda b, x, y: b.fdiv(x, y))
 _operator(operator.lt, MASK, (FLOATS, FLOATS), lambda b, x, y: b.fcmp_ordered("<", x, y))
 _operator(operator.add, WORDS, (WORDS, WORDS), lambda b, x, y: b.add(x, y))

@@ -71,7 +71,7 @@ def _updated(kind, x, at, z, xi, i, weights, scratch, j):  # type: ignore[no-unt
     if kind == SIGN_OF_X:
         return moved - _sign_times(a, load(x, at))
     if kind == SIGN_OF_MOVED:
-        return every(b) * moved - _sign_times(a, moved)
+        return fma(every(b), moved, -_sign_times(a, moved))
     if kind == THRESHOLD:
         left = magnitude(moved) - every(a)
         return with_sign(every(b) * where(every(0.0) < left, left, every(0.0)), moved)
@@ -163,9 +163,13 @@ def own_pass(lanes, x, z, xi, n, m, kind, weights, phi, scratch):  # type: ignor
     tuple
         xi.z, x.z, x.xi and |x|^2 of the entries and the noise that the pass leaves.
     """
-    # Compiled twice: without the branches of phi the sums stay in registers.
+    # Compiled for each common kind: without branches the sums stay in registers.
     if kind == PLAIN:
         return _own_pass(lanes, x, z, xi, n, m, PLAIN, weights, phi, scratch)
+    if kind == SIGN_OF_X:
+        return _own_pass(lanes, x, z, xi, n, m, SIGN_OF_X, weights, phi, scratch)
+    if kind == SIGN_OF_MOVED:
+        return _own_pass(lanes, x, z, xi, n, m, SIGN_OF_MOVED, weights, phi, scratch)
     return _own_pass(lanes, x, z, xi, n, m, kind, weights, phi, scratch)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +18,7 @@ Array = NDArray[np.float64]
 TOLERANCE = 1e-10
 REFINED = 1e-12
 CONTROL = 1.02
+Noise = tuple[Chebyshev, Chebyshev, Chebyshev]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,14 +29,19 @@ class Drift:
     ----------
     learning, loss
         D1 and D2 of dQ/dt = tau D1(Q) + tau^2 D2(Q), on [-1, 1].
-    noise
-        V2, V3, V4 of the step variance n Var = tau^2 V2 + tau^3 V3 + tau^4 V4 (central limit
-        theorem about the limit), or None where it is infinite.
+    find_noise
+        Finds V2, V3, V4 of the step variance n Var = tau^2 V2 + tau^3 V3 + tau^4 V4 (central
+        limit theorem about the limit), or None where it is infinite.
     """
 
     learning: Chebyshev
     loss: Chebyshev
-    noise: tuple[Chebyshev, Chebyshev, Chebyshev] | None
+    find_noise: Callable[[], Noise | None] = lambda: None
+
+    @cached_property
+    def noise(self) -> Noise | None:
+        """The step variance, which steady states need not wait for."""
+        return self.find_noise()
 
     def at(self, q: Array, tau: float) -> Array:
         """dQ/dt at overlaps ``q`` for a constant step size."""

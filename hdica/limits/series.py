@@ -78,21 +78,22 @@ def real_roots(series: Chebyshev) -> Array:
         candidates = np.asarray(series.roots())
     near = candidates[np.abs(candidates.imag) < 1e-7].real
     near = np.sort(near[np.abs(near) <= 1 + 1e-12])
-    slope = series.deriv()
-    polished = [_newton(series, slope, float(x)) for x in near]
-    return np.array([x for x in polished if -1 <= x <= 1])
+    polished = _newton(series, series.deriv(), near)
+    return polished[np.abs(polished) <= 1]
 
 
-def _newton(series: Chebyshev, slope: Chebyshev, x: float) -> float:
+def _newton(series: Chebyshev, slope: Chebyshev, roots: Array) -> Array:
+    """Four steps of Newton's method for every root, as long as its steps are small."""
+    active = np.ones(roots.shape, dtype=bool)
     for _ in range(4):
-        rise = float(slope(x))
-        if rise == 0.0:
+        rise = slope(roots)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = series(roots) / rise
+        active &= (rise != 0) & (np.abs(step) < 1e-6)
+        if not np.any(step[active]):
             break
-        step = float(series(x)) / rise
-        if not abs(step) < 1e-6:
-            break
-        x -= step
-    return x
+        roots = np.where(active, roots - step, roots)
+    return roots
 
 
 def without_double_zero(series: Chebyshev) -> Chebyshev:

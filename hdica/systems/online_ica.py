@@ -6,7 +6,8 @@ analysis", NIPS 2017.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -157,23 +158,30 @@ def mean_field(system: OnlineICA) -> MeanField:
     HdicaError
         If an average over the source is infinite.
     """
-    from hdica.limits.compiled import clenshaw
-
     mean = averages(formula(system, "nonlinearity"), source(system))
     gain, power = (np.ascontiguousarray(s.coef, dtype=float) for s in (mean.gain, mean.power))
 
-    def inside(q: float) -> float:
-        return min(1.0, max(-1.0, float(q)))
+    def value(coefficients: Array, q: float) -> float:
+        return _clenshaw()(coefficients, min(1.0, max(-1.0, float(q))))
 
     return MeanField(
         prior=prior(system),
         start=start(system),
         schedule=schedule(system),
         phi=formula(system, "regularizer"),
-        pull=Scaled(lambda q, tau: -tau * clenshaw(gain, inside(q)), -gain, 1),
-        diffusion=Scaled(lambda q, tau: tau**2 * clenshaw(power, inside(q)) / 2, power / 2, 2),
+        pull=Scaled(lambda q, tau: -tau * value(gain, q), -gain, 1),
+        diffusion=Scaled(lambda q, tau: tau**2 * value(power, q) / 2, power / 2, 2),
         strength=lambda tau: tau,
     )
+
+
+@cache
+def _clenshaw() -> Callable[[Array, float], float]:
+    """Loaded when a limit is solved: who only asks whether there is one need not wait for it."""
+    from hdica.limits.compiled import clenshaw
+
+    function: Callable[[Array, float], float] = clenshaw
+    return function
 
 
 @lru_cache(maxsize=64)
@@ -182,7 +190,7 @@ def _drift(f: Formula, law: Source) -> Drift:
     q = Chebyshev([0.0, 1.0])
     learning = trimmed((q * q - 1) * mean.gain)
     loss = trimmed(-0.5 * q * mean.power)
-    return Drift(learning, loss, _noise(f, law))
+    return Drift(learning, loss, lambda: _noise(f, law))
 
 
 def _noise(f: Formula, law: Source) -> tuple[Chebyshev, Chebyshev, Chebyshev] | None:

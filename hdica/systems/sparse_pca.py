@@ -169,7 +169,7 @@ def drift(system: SparsePCA) -> Drift:
     noise = (s * w + c * c, -2 * q * s * c, q**2 * s**2 / 2)
     learning, loss = omega * q * rest, -q * s / 2
     first, second, *others = (trimmed(p.convert(kind=Chebyshev)) for p in (learning, loss, *noise))
-    return Drift(first, second, (others[0], others[1], others[2]))
+    return Drift(first, second, lambda: (others[0], others[1], others[2]))
 
 
 def oja_overlap(q0: float, tau: float, omega: float, times: Array) -> Array:

@@ -203,7 +203,7 @@ def test_without_a_regularizer_each_atom_stays_normal(row):
 
 # dQ/dt = tau omega Q (1 - Q^2) - tau^2 Q (1 + omega Q^2)/2 at omega = 1, without a regularizer.
 _ID = Chebyshev([0.0, 1.0])
-OJA = overlap.Drift(_ID - _ID**3, -0.5 * (_ID + _ID**3), None)
+OJA = overlap.Drift(_ID - _ID**3, -0.5 * (_ID + _ID**3))
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def closed_overlap(times, tau, q0=0.7, moments=UNIFORM):
     """Q at phi = 0 from its own differential equation, Wang and Lu 2017 below (11)."""
     q, (m4, m6) = Chebyshev([0.0, 1.0]), moments
     power = 15 + 15 * q**4 * (1 - q * q) * (m4 - 3) + q**6 * (m6 - 15)
-    drift = Drift((q * q - 1) * q**3 * (m4 - 3), -0.5 * q * power, None)
+    drift = Drift((q * q - 1) * q**3 * (m4 - 3), -0.5 * q * power)
     return solve(drift, make_schedule(tau), q0, 0.0, np.asarray(times)).q
 
 

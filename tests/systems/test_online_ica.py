@@ -104,7 +104,7 @@ def test_ode_matches_the_stated_trajectory_and_not_the_printed_sign():
 
     right = drift(ica())
     printed = solve(
-        Drift(-1 * right.learning, right.loss, None), schedule(ica()), 0.7, 0.0, np.array([40.0])
+        Drift(-1 * right.learning, right.loss), schedule(ica()), 0.7, 0.0, np.array([40.0])
     )
     assert printed.q[0] == pytest.approx(0.2448, abs=5e-5)
 
