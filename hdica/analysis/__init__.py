@@ -9,6 +9,7 @@ from hdica.analysis.distances import distances
 from hdica.analysis.flow import flow
 from hdica.analysis.phase import phase
 from hdica.analysis.potential import potential
+from hdica.analysis.slopes import slopes
 from hdica.analysis.steady import steady
 from hdica.analysis.support import support
 from hdica.analysis.transition import transition
@@ -23,6 +24,7 @@ __all__ = [
     "flow",
     "phase",
     "potential",
+    "slopes",
     "steady",
     "support",
     "transition",

@@ -17,6 +17,7 @@ from hdica.analysis.phase import phase
 from hdica.analysis.potential import potential
 from hdica.analysis.reading import asked
 from hdica.analysis.runs import runs
+from hdica.analysis.slopes import slopes
 from hdica.analysis.steady import steady
 from hdica.analysis.support import support
 from hdica.analysis.transition import transition
@@ -46,8 +47,9 @@ def aggregate(tree: xr.DataTree) -> xr.DataTree:
     Returns
     -------
     xarray.DataTree
-        Group ``runs`` always, ``condensing`` if a method keeps the curvature, and one group for
-        each analysis asked for. The root carries the store's attributes.
+        Group ``runs`` always, ``condensing`` if a method keeps the curvature, ``slopes`` if
+        points share their noise, and one group for each analysis asked for. The root carries the
+        store's attributes.
 
     Raises
     ------
@@ -55,9 +57,10 @@ def aggregate(tree: xr.DataTree) -> xr.DataTree:
         If the store lacks what an analysis needs.
     """
     groups = {"runs": runs(tree)}
-    ends = condensing(tree)
-    if ends is not None:
-        groups["condensing"] = ends
+    for name, unasked in (("condensing", condensing), ("slopes", slopes)):
+        found = unasked(tree)
+        if found is not None:
+            groups[name] = found
     for name, analysis in ANALYSES.items():
         settings = asked(tree, name)
         if settings is not None:

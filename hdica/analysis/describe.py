@@ -63,10 +63,14 @@ PHASE = {
     "limit_success": "1 where the limit ends above the threshold",
     "agreement": "1 where the majority of seeds ends on the limit's side",
     "agreement_share": "share of cells whose majority ends on the limit's side",
+    "agreement_share_low": "lower end of its 95 % interval over seeds, which the cells share",
+    "agreement_share_high": "upper end of its 95 % interval over seeds, which the cells share",
     "boundary": "smallest unstable informative fixed point",
     "boundary_stable": "stable informative fixed point above the boundary",
     "threshold": "start with even odds (Spearman-Karber)",
     "threshold_se": "standard error of the start with even odds",
+    "threshold_shift": "shift of the start with even odds since the value of x before",
+    "threshold_shift_se": "standard error of the shift, over seeds that both share",
     "critical_value": "critical value",
     "critical_overlap": "overlap at the critical value",
     "critical_error": "error of the critical value",
@@ -205,6 +209,16 @@ STEADY = {
     "bistable_from": "lower end of a range with several stable states",
     "bistable_to": "upper end of a range with several stable states",
 }
+
+SLOPES = {
+    "": "change of the mean of {v} at the last time per unit of {p}",
+    "_low": "lower end of the 95 % interval of the change per unit of {p}",
+    "_high": "upper end of the 95 % interval of the change per unit of {p}",
+    "_se": "standard error of the change per unit of {p}, over seeds that both ends share",
+    "_se_apart": "the same with independent noise at both ends",
+    "_count": "seeds that are done at both ends",
+}
+"""By ending of the name; the slope itself is ``slope_p``."""
 
 UNITS = dict.fromkeys(("sup_time", "end"), "samples per dimension (k/n)")
 TEXT = {"verdict", "why"}

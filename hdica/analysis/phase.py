@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -12,6 +13,7 @@ from scipy import stats
 
 from hdica.analysis.describe import PHASE, described
 from hdica.analysis.reading import check_swept, finished, group, required
+from hdica.analysis.resample import interval, jackknife_error, resampled_shares, shares_noise
 from hdica.sweep.store import DIVERGED, DONE
 
 SUCCESS = 0.5
@@ -46,7 +48,9 @@ def phase(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     xarray.Dataset
         Over ``x``, ``y``, further swept parameters and ``n``: overlap at the last time, success
         counts and shares with 95 % Wilson intervals, the limit's end and whether the majority
-        of seeds agrees with it; over ``x``: the boundary, and the start with even odds.
+        of seeds agrees with it; over ``x``: the boundary, and the start with even odds. Where
+        the simulation's points share their noise, errors of what is put together from several
+        cells are taken over whole seeds, and the share of agreeing cells has an interval.
 
     Raises
     ------
@@ -59,14 +63,16 @@ def phase(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     x, y = (str(required(settings, k, "phase")) for k in ("x", "y"))
     for axis in (x, y):
         check_swept(data, axis, "analysis.phase")
-    final = finished(data, variable).isel(time=-1)
+    final = finished(data, variable).isel(time=-1).reset_coords(drop=True)
     out = _outcomes(final, data["status"], threshold)
-    out = out.merge(_threshold(out, y))
+    each = _Seeds(abs(final) > threshold, final.notnull()) if shares_noise(data) else None
+    out = out.merge(_threshold(out, x, y, each))
     if settings.get("limit"):
         end = abs(finished(group(tree, str(settings["limit"])), variable).isel(time=-1))
-        out = out.merge(_against_limit(out, end.drop_vars("time"), threshold))
+        out = out.merge(_against_limit(out, end.drop_vars("time"), threshold, each))
     out = out.merge(_theory(tree, variable, x))
     out.attrs = {"variable": variable, "x": x, "y": y, "success": threshold}
+    out.attrs["noise"] = "shared" if shares_noise(data) else "own"
     out.attrs["time"] = float(data["time"].values[-1])
     # Where a density and not the overlap alone evolves, an unstable state divides no starts.
     out.attrs["divides"] = int(str(settings.get("limit") or "ode") == "ode")
@@ -76,7 +82,6 @@ def phase(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
 
 def _outcomes(final: xr.DataArray, status: xr.DataArray, threshold: float) -> xr.Dataset:
     """Overlap and success over seeds."""
-    final = final.reset_coords(drop=True)
     trials = final.notnull().sum("seed")
     successes = (abs(final) > threshold).sum("seed")
     low, high = xr.apply_ufunc(_wilson, successes, trials, output_core_dims=[[], []])
@@ -109,49 +114,107 @@ def _wilson(successes: np.ndarray, trials: np.ndarray) -> tuple[np.ndarray, np.n
     return ends[..., 0], ends[..., 1]
 
 
-def _threshold(out: xr.Dataset, y: str) -> xr.Dataset:
+@dataclass(frozen=True)
+class _Seeds:
+    """Outcome of every seed where cells share them: success, and whether the run is finished."""
+
+    success: xr.DataArray
+    finished: xr.DataArray
+
+    def shares_without_one(self) -> xr.DataArray:
+        """Share of successes of all seeds but one, over ``seed``; NaN without any."""
+        success = self.success & self.finished
+        trials = self.finished.sum("seed") - self.finished
+        return ((success.sum("seed") - success) / trials).where(trials > 0)
+
+    def count(self, y: str) -> xr.DataArray:
+        """Seeds with a finished run somewhere along ``y``."""
+        return self.finished.any(y).sum("seed")
+
+
+def _threshold(out: xr.Dataset, x: str, y: str, each: _Seeds | None) -> xr.Dataset:
     """Start with even odds along ``y``, by Spearman and Karber.
 
     The success share, read as a distribution function of a random threshold, has this mean; the
     estimate needs no model of the share's shape. NaN where the share does not go from 0 to 1, or
-    where ``y`` is not a number.
+    where ``y`` is not a number. Its error comes from the shares of independent cells, or from
+    whole seeds where cells share them.
     """
     share = out["probability"].sortby(y)
     if share.sizes[y] < 3 or share[y].dtype.kind not in "fiu":
         nothing = share.isel({y: 0}, drop=True) * np.nan
         return xr.Dataset({"threshold": nothing, "threshold_se": nothing})
     at = share[y].astype(float)
-    middle = (at + at.shift({y: -1})) / 2
-    mean = ((share.shift({y: -1}) - share) * middle).sum(y)
-    # d mean / d share_i = (y_{i-1} - y_{i+1}) / 2 at every inner i.
-    lever = ((at.shift({y: -1}) - at.shift({y: 1})) / 2).fillna(0.0)
-    variance = (share * (1 - share) / (out["trials"] - 1).clip(min=1) * lever**2).sum(y)
+    mean = _spearman_karber(share, y)
     # Where within its cell a rise lies is unknown, evenly over the cell's width.
-    cell = ((share.shift({y: -1}) - share) * (at.shift({y: -1}) - at)) ** 2 / 12
-    variance = variance + cell.sum(y)
+    cell = (((share.shift({y: -1}) - share) * (at.shift({y: -1}) - at)) ** 2 / 12).sum(y)
+    if each is None:
+        # d mean / d share_i = (y_{i-1} - y_{i+1}) / 2 at every inner i.
+        lever = ((at.shift({y: -1}) - at.shift({y: 1})) / 2).fillna(0.0)
+        variance = (share * (1 - share) / (out["trials"] - 1).clip(min=1) * lever**2).sum(y)
+        found = {"threshold": mean, "threshold_se": (variance + cell) ** 0.5}
+    else:
+        found = _threshold_by_seeds(mean, cell, each, x, y)
     crosses = (
         (share.isel({y: 0}) <= EDGE) & (share.isel({y: -1}) >= 1 - EDGE) & share.notnull().all(y)
     )
-    return xr.Dataset(
-        {"threshold": mean.where(crosses), "threshold_se": (variance**0.5).where(crosses)}
-    )
+    known = {k: crosses & crosses.shift({x: 1}, False) if "shift" in k else crosses for k in found}
+    return xr.Dataset({k: v.where(known[k]) for k, v in found.items()})
 
 
-def _against_limit(out: xr.Dataset, end: xr.DataArray, threshold: float) -> xr.Dataset:
+def _spearman_karber(share: xr.DataArray, y: str) -> xr.DataArray:
+    """Mean of the distribution function that a share sorted along ``y`` is."""
+    at = share[y].astype(float)
+    parts = (share.shift({y: -1}) - share) * (at + at.shift({y: -1})) / 2
+    return parts.isel({y: slice(-1)}).sum(y, skipna=False)
+
+
+def _threshold_by_seeds(
+    mean: xr.DataArray, cell: xr.DataArray, each: _Seeds, x: str, y: str
+) -> dict[str, xr.DataArray]:
+    """A threshold and its shift since the value of ``x`` before, with errors over whole seeds."""
+    without, seeds = _spearman_karber(each.shares_without_one().sortby(y), y), each.count(y)
+    error = jackknife_error(without, seeds)
+    both = xr.where(seeds < seeds.shift({x: 1}), seeds, seeds.shift({x: 1}))
+    shift_error = jackknife_error(without - without.shift({x: 1}), both)
+    return {
+        "threshold": mean,
+        "threshold_se": (error**2 + cell) ** 0.5,
+        "threshold_shift": mean - mean.shift({x: 1}),
+        "threshold_shift_se": (shift_error**2 + cell + cell.shift({x: 1})) ** 0.5,
+    }
+
+
+def _against_limit(
+    out: xr.Dataset, end: xr.DataArray, threshold: float, each: _Seeds | None
+) -> xr.Dataset:
     """The limit's end, and whether most seeds end on its side; an even split is half right."""
     known = end.notnull() & out["probability"].notnull()
     side = (end > threshold).astype(float)
-    right = xr.where(side > 0, out["probability"], 1 - out["probability"])
-    agreement = xr.where(right > 0.5, 1.0, xr.where(right == 0.5, 0.5, 0.0)).where(known)
+    agreement = _majority(out["probability"], side).where(known)
     cells = [d for d in agreement.dims if d != "n"]
-    return xr.Dataset(
-        {
-            "limit": end,
-            "limit_success": side.where(end.notnull()),
-            "agreement": agreement,
-            "agreement_share": agreement.mean(cells),
+    found = {
+        "limit": end,
+        "limit_success": side.where(end.notnull()),
+        "agreement": agreement,
+        "agreement_share": agreement.mean(cells),
+    }
+    if each is not None:
+        drawn = [
+            _majority(share, side).where(share.notnull() & known).mean(cells).values
+            for share in resampled_shares(each.success, each.finished)
+        ]
+        ends = zip(("low", "high"), interval(np.concatenate(drawn)), strict=True)
+        found |= {
+            f"agreement_share_{k}": found["agreement_share"].copy(data=value) for k, value in ends
         }
-    )
+    return xr.Dataset(found)
+
+
+def _majority(share: xr.DataArray, side: xr.DataArray) -> xr.DataArray:
+    """1 where more than half of the seeds are on the limit's side, 0.5 where just half are."""
+    right = xr.where(side > 0, share, 1 - share)
+    return xr.where(right > 0.5, 1.0, xr.where(right == 0.5, 0.5, 0.0))
 
 
 def folds(critical: xr.Dataset) -> xr.Dataset:

@@ -18,6 +18,7 @@ def runs(tree: xr.DataTree) -> xr.Dataset:
     columns: dict[str, list[object]] = {
         "accuracy": [str(g.attrs.get("accuracy", "")) for g in groups],
         "equations": [str(g.attrs.get("equations", "")) for g in groups],
+        "noise": [str(g.attrs.get("noise", "own" if "seed" in g.dims else "")) for g in groups],
         "kernel": [str(g.attrs.get("kernel", "")) for g in groups],
         "points": [int(g["status"].size) for g in groups],
         "cpu_seconds": [float(g["cpu_seconds"].sum()) for g in groups],

@@ -131,7 +131,7 @@ def own_steps(  # type: ignore[no-untyped-def]
     phi
         Address of a function of a block.
     scratch
-        Shape (2 BLOCK,), overwritten.
+        Shape (3 BLOCK,), overwritten.
     made
         Shape (1,): steps completed, overwritten.
     """
@@ -154,7 +154,7 @@ def own_steps(  # type: ignore[no-untyped-def]
             )
         xi_z, x_z, x_xi, norm = own_pass(*arrays, n, z.size, acting, weights, phi, pointer(scratch))
         if not _finite_and_positive(norm):
-            made[0] = k
+            made[0] = max(k, 0)
             return
         carried[0, 0] = math.sqrt(n / norm)
         carried[0, 1], carried[0, 2], carried[0, 3] = xi_z, x_z, x_xi
@@ -257,6 +257,6 @@ def shared_steps(  # type: ignore[no-untyped-def]
                     carried[p, 1] = xi_z
                     carried[p, 2], carried[p, 3] = summed(own, 0), summed(own, 2 * LANES)
                 else:
-                    carried[p, 0], made[p], alive[p] = np.nan, k, False
+                    carried[p, 0], made[p], alive[p] = np.nan, max(k, 0), False
         if not alive.any():
             return

@@ -181,9 +181,6 @@ def _shared_entries(x, z, xi, fresh, low, high, kind, weights, sums, scratch):  
     sum_x_x, odd_x_x = load(sums, 4 * LANES), load(sums, 5 * LANES)
     for i in range(low, high, CHUNK):
         k = i + LANES
-        # The same block of the next step is far away, the next block of this one is not.
-        prefetch(x, i + BLOCK)
-        prefetch(x, k + BLOCK)
         even_x = _updated(kind, x, i, z, xi, i, weights, scratch, i - low)
         odd_x = _updated(kind, x, k, z, xi, k, weights, scratch, k - low)
         store(x, i, even_x)
@@ -220,10 +217,14 @@ def shared_block(x, z, xi, fresh, low, high, n, kind, weights, sums, phi, scratc
     """
     if kind == PLAIN:
         _shared_entries(x, z, xi, fresh, low, high, PLAIN, weights, sums, scratch)
-        return
-    if kind >= PHI_OF_X:
-        _apply_phi(kind, x, low, z, xi, low, high - low, n, weights, phi, scratch)
-    _shared_entries(x, z, xi, fresh, low, high, kind, weights, sums, scratch)
+    elif kind == SIGN_OF_X:
+        _shared_entries(x, z, xi, fresh, low, high, SIGN_OF_X, weights, sums, scratch)
+    elif kind == SIGN_OF_MOVED:
+        _shared_entries(x, z, xi, fresh, low, high, SIGN_OF_MOVED, weights, sums, scratch)
+    else:
+        if kind >= PHI_OF_X:
+            _apply_phi(kind, x, low, z, xi, low, high - low, n, weights, phi, scratch)
+        _shared_entries(x, z, xi, fresh, low, high, kind, weights, sums, scratch)
 
 
 @numba.njit

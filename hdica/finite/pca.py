@@ -166,7 +166,7 @@ def run_pca_vector(
     Parameters, returns, raises
         As :func:`hdica.finite.vector.run_shared`, for one rule.
     """
-    return run_shared([rule.vector], times, n, stream, save)[0]
+    return run_shared([rule.vector], times, n, stream, [save])[0]
 
 
 def run_oja_chain(rule: PCARule, times: Array, n: int, stream: Stream) -> Values:

@@ -112,7 +112,7 @@ def run_vector(rule: Rule, times: Array, n: int, stream: Stream, save: Save = NO
     Parameters, returns, raises
         As :func:`hdica.finite.vector.run_shared`, for one rule.
     """
-    return run_shared([rule.vector], times, n, stream, save)[0]
+    return run_shared([rule.vector], times, n, stream, [save])[0]
 
 
 def run_chain(rule: Rule, times: Array, n: int, stream: Stream) -> Values:

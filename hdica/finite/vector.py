@@ -123,7 +123,11 @@ def _why(state: _State, p: int) -> Callable[[], str]:
 
 
 def run_shared(
-    rules: Sequence[VectorRule], times: Array, n: int, stream: Stream, save: Save = NOTHING
+    rules: Sequence[VectorRule],
+    times: Array,
+    n: int,
+    stream: Stream,
+    saves: Sequence[Save] | None = None,
 ) -> list[Values]:
     """All n coordinates of points that see the same feature, sources' stream and noise.
 
@@ -139,20 +143,20 @@ def run_shared(
         Dimension.
     stream
         ``stream(part)``: a new generator of one part of the points.
-    save
-        What to keep beyond the order parameters.
+    saves
+        What to keep of every point beyond the order parameters.
 
     Returns
     -------
     list
         For every rule ``values``: ``Q`` = xi.x/n, ``R`` = mean of x phi(x) and ``largest`` =
-        max x_i^2/n, each of shape (T,), and what ``save`` asks for (see
+        max x_i^2/n, each of shape (T,), and what is kept besides (see
         :func:`hdica.finite.observe.observe`); and ``diverged``: empty, or why the point stopped.
 
     Raises
     ------
     HdicaError
-        If ``save`` asks for a snapshot that is not one of the times, or a functional that is
+        If a snapshot is kept that is not one of the times, or a functional that is
         no formula.
     """
     # Imported here, because loading compiled code takes about a second.
@@ -188,7 +192,7 @@ def run_shared(
 
     tracks = [
         Track(
-            _observed(state, p, xi, rule, save),
+            _observed(state, p, xi, rule, saves[p] if saves else NOTHING),
             rule.sources(stream("source")),
             rule.schedule,
             _why(state, p),

@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 
 from hdica.report import export, tables
 from hdica.report.findings import findings
+from hdica.report.findings.runs import sharing
 from hdica.report.interactive import figure
 from hdica.report.panel import Panel
 
@@ -22,6 +23,7 @@ HEADINGS = {
     "steady": "Steady states",
     "transition": "Transitions",
     "phase": "Where learning stops",
+    "slopes": "Change along a parameter",
     "compare": "Methods side by side",
     "trajectories": "Trajectories and their limit",
     "densities": "Densities of the estimate",
@@ -66,6 +68,7 @@ def render(aggregate: xr.DataTree, sections: dict[str, list[Panel]]) -> str:
         comparison=_comparison(aggregate),
         laws=_laws(aggregate),
         runs=tables.runs(aggregate["runs"].to_dataset()),
+        sharing=sharing(aggregate["runs"].to_dataset()),
         equations=_equations(aggregate["runs"].to_dataset()),
         study=_yaml(aggregate.attrs["study_yaml"]),
         versions=json.loads(aggregate.attrs.get("package_versions") or "{}"),

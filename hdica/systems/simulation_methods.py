@@ -77,7 +77,7 @@ def _alike(system: Any, rule: VectorRule) -> Hashable:
     """What points must have in common to see one feature and one vector of noise."""
     f = rule.nonlinearity.expression if rule.nonlinearity is not None else None
     phi = rule.phi.expression if rule.phi_is_called else None
-    return digest(system.prior), f, phi, tuple(sorted(system.constants.items()))
+    return digest(system.prior), f, phi
 
 
 def _in_groups(
@@ -108,9 +108,9 @@ def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:
         keys = [(seed, key) for (_, seed), key in zip(trials, alike, strict=True)]
 
         def compute(group: list[int]) -> list[Values]:
-            system, seed = trials[group[0]]
-            stream = streams(seed or 0)
-            return run_shared([rules[k] for k in group], times, n, stream, _saved(save, system))
+            stream = streams(trials[group[0]][1] or 0)
+            saves = [_saved(save, trials[k][0]) for k in group]
+            return run_shared([rules[k] for k in group], times, n, stream, saves)
 
         return _in_groups(keys, max(1, min(MOST_SHARED, MOST_NUMBERS // n)), compute)
 
@@ -129,7 +129,7 @@ def vector(rule_of: Callable[[Any], VectorRule], equations: str) -> Method:
     """
 
     def run(system: Any, times: Array, n: int, stream: Stream, save: Save) -> Values:
-        return run_shared([rule_of(system)], times, n, stream, save)[0]
+        return run_shared([rule_of(system)], times, n, stream, [save])[0]
 
     own = Method(
         name="vector",

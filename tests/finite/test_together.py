@@ -88,10 +88,10 @@ def test_shared_noise_gives_each_point_the_bits_it_has_alone(name, n):
     times = np.array([0.0, 20 / n, 300 / n])
     save = Save((300 / n,), (-2.0, 0.0, 2.0), (0.5,), {"fourth": "x**4"})
     rules = [rule.vector for rule in KINDS[name]]
-    found = run_shared(rules, times, n, stream_of(1, n), save)
+    found = run_shared(rules, times, n, stream_of(1, n), [save] * len(rules))
     for rule, one in zip(rules, found, strict=True):
-        same(one, run_shared([rule], times, n, stream_of(1, n), save)[0])
-    pair = run_shared(rules[1::-1], times, n, stream_of(1, n), save)
+        same(one, run_shared([rule], times, n, stream_of(1, n), [save])[0])
+    pair = run_shared(rules[1::-1], times, n, stream_of(1, n), [save] * 2)
     same(pair[0], found[1])
     same(pair[1], found[0])
 

@@ -13,6 +13,7 @@ from hdica.report.figures.distances import distances
 from hdica.report.figures.flow import flow
 from hdica.report.figures.phase import phase
 from hdica.report.figures.potential import potential
+from hdica.report.figures.slopes import slopes
 from hdica.report.figures.steady import steady
 from hdica.report.figures.support import support
 from hdica.report.figures.transition import transition
@@ -22,6 +23,7 @@ FIGURES: dict[str, tuple[str, Callable[[xr.Dataset], list[Panel]]]] = {
     "trajectories": ("convergence", trajectories),
     "scaling": ("convergence", fluctuation_and_bias),
     "phase": ("phase", phase),
+    "slopes": ("slopes", slopes),
     "flow": ("flow", flow),
     "compare": ("compare", compare),
     "steady": ("steady", steady),

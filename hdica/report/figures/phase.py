@@ -193,11 +193,18 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
         _axis(y),
         words("success probability"),
         tuple(items),
-        caption="Share of seeds that succeed, with 95 % Wilson intervals. Dashed: "
-        f"{unstable(here)}, in the slice's colour.",
+        caption=f"Share of seeds that succeed, with 95 % Wilson intervals{_together(here)}. "
+        f"Dashed: {unstable(here)}, in the slice's colour.",
         wide=True,
         y_range=(-0.03, 1.03),
     )
+
+
+def _together(here: xr.Dataset) -> str:
+    """A warning where the points of a slice are not independent."""
+    if here.attrs.get("noise") != "shared":
+        return ""
+    return " of single points, which share their noise and so rise and fall together"
 
 
 def _informative(here: xr.Dataset, x: str) -> list[int]:

@@ -13,6 +13,7 @@ from hdica.report.findings.laws import distances, support
 from hdica.report.findings.limits import condensing, potential
 from hdica.report.findings.phase import phase
 from hdica.report.findings.runs import runs
+from hdica.report.findings.slopes import slopes
 from hdica.report.findings.steady import steady
 from hdica.report.findings.transition import transition
 
@@ -20,6 +21,7 @@ SENTENCES: dict[str, Callable[[xr.Dataset], list[str]]] = {
     "steady": steady,
     "transition": transition,
     "phase": phase,
+    "slopes": slopes,
     "convergence": convergence,
     "distances": distances,
     "support": support,

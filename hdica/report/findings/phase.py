@@ -35,8 +35,16 @@ def _agreement(data: xr.Dataset) -> list[str]:
     return [
         f"At {N} = {count(data['n'].values[-1])} and <i>t</i> = {number(data.attrs['time'])} the "
         f"majority of seeds is on the limit's side in {number(100 * share, 4)} % of "
-        f"{count(cells)} cells."
+        f"{count(cells)} cells{_over_seeds(data)}."
     ]
+
+
+def _over_seeds(data: xr.Dataset) -> str:
+    """Interval of the share of cells, where they share seeds."""
+    if "agreement_share_low" not in data:
+        return ""
+    ends = [number(100 * float(data[f"agreement_share_{k}"][-1]), 4) for k in ("low", "high")]
+    return f" (95 % interval over seeds, which the cells share: {ends[0]} … {ends[1]} %)"
 
 
 def _boundary(data: xr.Dataset) -> list[str]:
@@ -57,5 +65,24 @@ def _boundary(data: xr.Dataset) -> list[str]:
         parts.append(f"{here} at {place({x: last[x].values[k]}).html}")
     return [
         f"At {N} = {count(data['n'].values[-1])} half of the seeds succeed from "
-        f"{symbol(y).html} = {listed(parts)}."
+        f"{symbol(y).html} = {listed(parts)}.",
+        *_shift(last, x, y),
+    ]
+
+
+def _shift(last: xr.Dataset, x: str, y: str) -> list[str]:
+    """How far the start with even odds moves between neighbouring values of x, seed by seed."""
+    if "threshold_shift" not in last:
+        return []
+    shift, error = last["threshold_shift"].values, last["threshold_shift_se"].values
+    keep = np.flatnonzero(np.isfinite(error))
+    if not len(keep):
+        return []
+    parts = [
+        f"{number(shift[k], 2)} ± {number(error[k], 1)} up to {place({x: last[x].values[k]}).html}"
+        for k in (int(keep[i]) for i in spread(len(keep), 3))
+    ]
+    return [
+        f"From one {symbol(x).html} to the next this {symbol(y).html} moves, seed by seed, by "
+        f"{listed(parts)}."
     ]

@@ -23,6 +23,12 @@ def runs(data: xr.Dataset) -> list[str]:
     ]
 
 
+def sharing(data: xr.Dataset) -> str:
+    """Methods whose points share their noise, in words; empty if there are none."""
+    shared = data["method"].values[data["noise"].values == "shared"] if "noise" in data else []
+    return listed([str(name) for name in shared]) if len(shared) else ""
+
+
 def _reasons(data: xr.Dataset) -> list[str]:
     """The first reason that each method gives."""
     out = []

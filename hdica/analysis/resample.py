@@ -1,0 +1,74 @@
+"""Errors over seeds where points of the grid share them: a whole seed at a time, in all cells.
+
+With ``noise: shared`` points of equal n and seed see the same noise whatever their parameters, so
+that cells of the grid are not independent. Each cell alone is as it always was; what is put
+together from several cells has an honest error only if a seed is left out, or drawn again, in all
+of them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+CONFIDENCE = 0.95
+RESAMPLES = 1000
+AT_ONCE = 2**20
+"""Numbers in the resamples that are held at a time."""
+
+
+def shares_noise(data: xr.Dataset) -> bool:
+    """Whether points of equal n and seed share their noise; not in stores that do not say so."""
+    return str(data.attrs.get("noise", "own")) == "shared"
+
+
+def jackknife_error(without: xr.DataArray, seeds: xr.DataArray) -> xr.DataArray:
+    """Standard error of a statistic from its values without one seed at a time.
+
+    For means over seeds it is their standard error, and for any statistic that is linear in them
+    too; the variance of the bootstrap is that times (seeds - 1)/seeds, plus what its random
+    resamples add.
+
+    Parameters
+    ----------
+    without
+        The statistic of all seeds but one, over ``seed``.
+    seeds
+        How many of them take part; the others change nothing when they are left out.
+    """
+    deviation = without - without.mean("seed", skipna=False)
+    # A seed without any run leaves the statistic of all, whose deviation is the mean's rounding.
+    return ((seeds - 1) / seeds * (deviation**2).sum("seed", skipna=False)) ** 0.5
+
+
+def resampled_shares(success: xr.DataArray, finished: xr.DataArray) -> Iterator[xr.DataArray]:
+    """Shares of successes among seeds drawn with replacement, the same seeds in all cells.
+
+    Parameters
+    ----------
+    success, finished
+        Over ``seed`` and the cells; a seed that is not finished in a cell is not counted there.
+
+    Yields
+    ------
+    xarray.DataArray
+        Over ``resample`` and the cells: together 1000 resamples, always the same.
+    """
+    arrays = [a.transpose("seed", ...).astype(float) for a in (success & finished, finished)]
+    seeds, cells = arrays[0].sizes["seed"], arrays[0].isel(seed=0, drop=True)
+    draws = np.random.default_rng(0).multinomial(seeds, np.full(seeds, 1 / seeds), RESAMPLES)
+    parts = min(RESAMPLES, -(-RESAMPLES * max(cells.size, 1) // AT_ONCE))
+    for some in np.array_split(draws, parts):
+        # Sums of whole numbers have the same bits in any order.
+        hits, trials = (np.tensordot(some.astype(float), a.values, 1) for a in arrays)
+        share = np.divide(hits, trials, out=np.full_like(hits, np.nan), where=trials > 0)
+        yield xr.DataArray(share, cells.coords, ("resample", *cells.dims))
+
+
+def interval(resampled: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Ends of the 95 % percentile interval along the first axis."""
+    low, high = np.quantile(resampled, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2], axis=0)
+    return low, high

@@ -1,0 +1,73 @@
+"""A report says that noise is shared, what that means, and what it tells; others say nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from hdica.analysis import aggregate
+from hdica.report.figures import panels
+from hdica.report.findings import findings
+from hdica.report.page import render
+from tests.analysis import shared
+
+
+def said(tree: xr.DataTree) -> tuple[xr.DataTree, str, str]:
+    """Aggregate, findings and page of a store."""
+    found = aggregate(tree)
+    return found, " ".join(findings(found)), render(found, panels(found))
+
+
+@pytest.fixture(scope="module")
+def told() -> tuple[xr.DataTree, str, str]:
+    return said(shared.store(2, 12))
+
+
+def test_the_page_names_the_methods_that_share_noise(told: tuple[xr.DataTree, str, str]) -> None:
+    _, _, page = told
+    assert "Points of chain that differ only in their parameters share the noise" in page
+    assert "over whole seeds" in page
+    assert "rise and fall together" in page
+
+
+def test_findings_give_the_interval_over_seeds(told: tuple[xr.DataTree, str, str]) -> None:
+    found, text, _ = told
+    top = found["phase"].to_dataset().isel(n=-1)
+    low, high = (100 * float(top[f"agreement_share_{k}"]) for k in ("low", "high"))
+    assert f"95 % interval over seeds, which the cells share: {low:.4g} … {high:.4g} %" in text
+    shift = float(top["threshold_shift"][1])
+    assert f"moves, seed by seed, by {shift:.2g} ±" in text.replace("−", "-")
+
+
+def test_findings_say_how_much_better_differences_are_known(
+    told: tuple[xr.DataTree, str, str],
+) -> None:
+    found, text, _ = told
+    top = found["slopes"].to_dataset().isel(n=-1)
+    ratio = (top["slope_tau_se"] / top["slope_tau_se_apart"]).values
+    middle = np.median(ratio[np.isfinite(ratio) & (ratio > 0)])
+    assert f"has {middle:.2g} times" in text
+    assert f"as if there were {middle**-2:.2g} times as many seeds" in text
+
+
+def test_slopes_are_drawn_with_their_intervals(told: tuple[xr.DataTree, str, str]) -> None:
+    found, _, page = told
+    drawn = {panel.key: panel for panel in panels(found)["slopes"]}
+    assert set(drawn) == {"slopes_tau", "slopes_Q0"}
+    data = found["slopes"].to_dataset().isel(simulation=0, n=-1)
+    last = drawn["slopes_tau"].items[-1]
+    assert last.label.plain.startswith("Q₀ = 0.975")
+    assert np.array_equal(last.x, [0.015, 0.025])
+    for name, drawn_at in (("", last.y), ("_low", last.low), ("_high", last.high)):
+        assert np.array_equal(drawn_at, data[f"slope_tau{name}"].sel(Q0=0.975)), name
+    assert 'id="plot-slopes_tau"' in page
+
+
+def test_with_own_noise_nothing_of_it_is_said() -> None:
+    found, text, page = said(shared.store(2, 12, noise="own"))
+    assert "slopes" not in found
+    for word in ("seed by seed", "over seeds, which"):
+        assert word not in text
+    assert 'id="sharing"' not in page
+    assert "rise and fall together" not in page
