@@ -28,25 +28,10 @@ from hdica.finite.passes import (
 ICA, PCA = 0, 1
 _STILL = (1.0, 0.0, 0.0, 0.0, 1.0, 1.0)
 """Weights of a pass that moves nothing."""
-_FLOATS, _MATRIX = types.float64[::1], types.float64[:, ::1]
-_SIGNATURE = types.void(
-    types.uint64[::1],
-    _MATRIX,
-    _FLOATS,
-    _FLOATS,
-    types.int64,
-    _MATRIX,
-    _MATRIX,
-    _MATRIX,
-    types.int64,
-    types.int64[::1],
-    _MATRIX,
-    _FLOATS,
-    types.int64,
-    types.int64,
-    _FLOATS,
-    types.int64[::1],
-)
+_FLOATS, _MATRIX, _COUNTS = types.float64[::1], types.float64[:, ::1], types.int64[::1]
+_ARRAYS = types.Tuple((types.uint64[::1], _MATRIX, _FLOATS, _FLOATS))
+_LAW = types.Tuple((types.int64, _COUNTS, _MATRIX, _FLOATS, types.int64, types.int64))
+_SIGNATURE = types.void(_ARRAYS, types.int64, _MATRIX, _MATRIX, _MATRIX, _LAW, _FLOATS, _COUNTS)
 
 
 @numba.njit(inline="always")
@@ -61,15 +46,16 @@ def _value(f, coefficients, u):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def _weights(model, n, carried, c, tau, numbers, coefficients, f):  # type: ignore[no-untyped-def]
-    """Weights of a pass: see :func:`hdica.finite.passes.own_pass`.
+def _weights(law, p, n, carried, c, tau):  # type: ignore[no-untyped-def]
+    """Weights of point p's pass: see :func:`hdica.finite.passes.own_pass`.
 
     ICA: x - (tau/sqrt n) f(y.x/sqrt n) y - (tau/n) phi(x) with y = z + shift xi, where the
     component of z along xi is replaced by the source; PCA: x + (tau/n) (y.x) y with
     y = z + sqrt(omega/n) c xi.
     """
-    scale, xi_z, x_z, x_xi = carried
-    a, b, linear, omega = numbers
+    model, _, numbers, coefficients, f, _ = law
+    scale, xi_z, x_z, x_xi = carried[p, 0], carried[p, 1], carried[p, 2], carried[p, 3]
+    a, b, linear, omega = numbers[p, 0], numbers[p, 1], numbers[p, 2], numbers[p, 3]
     root = math.sqrt(n)
     if model == ICA:
         part, rate = 1.0 / root, tau / n
@@ -81,83 +67,54 @@ def _weights(model, n, carried, c, tau, numbers, coefficients, f):  # type: igno
     return scale, step, step * shift, a, b, scale
 
 
-@numba.njit(inline="always")
-def _finite_and_positive(norm):  # type: ignore[no-untyped-def]
-    return math.isfinite(norm) and norm > 0.0
+@numba.njit
+def _carry(carried, p, n, xi_z, x_z, x_xi, norm):  # type: ignore[no-untyped-def]
+    """Keep what the next step needs; False, and a factor of NaN, if the update was not finite."""
+    if not (math.isfinite(norm) and norm > 0.0):
+        carried[p, 0] = math.nan
+        return False
+    carried[p, 0] = math.sqrt(n / norm)
+    carried[p, 1], carried[p, 2], carried[p, 3] = xi_z, x_z, x_xi
+    return True
 
 
 @numba.njit(_SIGNATURE, cache=True, nogil=True, error_model="numpy")
-def own_steps(  # type: ignore[no-untyped-def]
-    lanes,
-    x,
-    z,
-    xi,
-    n,
-    carried,
-    source,
-    tau,
-    model,
-    kind,
-    numbers,
-    coefficients,
-    f,
-    phi,
-    scratch,
-    made,
-):
+def own_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ignore[no-untyped-def]
     """Steps of one point with noise of its own.
 
     Parameters
     ----------
-    lanes
-        State of the generators, updated.
-    x
-        Shape (1, m), the estimate times an unknown: ``carried[:, 0] * x`` has |x|^2 = n.
-    z, xi
-        Shape (m,): noise of the coming step and feature, |xi|^2 = n.
+    arrays
+        State of the generators; x, shape (1, m), the estimate but for a factor; z and xi, shape
+        (m,), noise of the coming step and feature. |xi|^2 = n.
     n
         Dimension; m is the multiple of CHUNK from n on, and the padding is zero.
     carried
-        Shape (1, 4): the factor of x, and xi.z, x.z and x.xi; all zero before the first step.
+        Shape (1, 4): the factor that gives x its |x|^2 = n, and xi.z, x.z and x.xi; all zero before
+        the first step.
     source, tau
         Shape (steps, 1): c and the step size of each step.
-    model
-        ICA or PCA.
-    kind, numbers
-        Shape (1,) and (1, 4): how phi acts, a, b, the slope of a linear phi, and omega.
-    coefficients, f
-        The nonlinearity of ICA: coefficients of a polynomial, the highest first, or none and the
-        address of a function.
-    phi
-        Address of a function of a block.
+    law
+        ICA or PCA; how phi acts, shape (1,); a, b, the slope of a linear phi and omega, shape
+        (1, 4); the nonlinearity of ICA as coefficients of a polynomial, the highest first, or
+        none and then the address of a function; the address of phi of a block.
     scratch
         Shape (3 BLOCK,), overwritten.
     made
         Shape (1,): steps completed, overwritten.
     """
-    arrays = pointer(lanes), pointer(x), pointer(z), pointer(xi)
+    lanes, x, z, xi = arrays
+    places = pointer(lanes), pointer(x), pointer(z), pointer(xi)
     made[0] = source.shape[0]
     # -1 is the pass that draws the first noise.
     for k in range(-1 if carried[0, 0] == 0.0 else 0, source.shape[0]):
-        acting, weights = PLAIN, _STILL
+        kind, weights = PLAIN, _STILL
         if k >= 0:
-            acting = kind[0]
-            weights = _weights(
-                model,
-                n,
-                (carried[0, 0], carried[0, 1], carried[0, 2], carried[0, 3]),
-                source[k, 0],
-                tau[k, 0],
-                (numbers[0, 0], numbers[0, 1], numbers[0, 2], numbers[0, 3]),
-                coefficients,
-                f,
-            )
-        xi_z, x_z, x_xi, norm = own_pass(*arrays, n, z.size, acting, weights, phi, pointer(scratch))
-        if not _finite_and_positive(norm):
+            kind, weights = law[1][0], _weights(law, 0, n, carried, source[k, 0], tau[k, 0])
+        sums = own_pass(*places, n, z.size, kind, weights, law[5], pointer(scratch))
+        if not _carry(carried, 0, n, *sums):
             made[0] = max(k, 0)
             return
-        carried[0, 0] = math.sqrt(n / norm)
-        carried[0, 1], carried[0, 2], carried[0, 3] = xi_z, x_z, x_xi
 
 
 @numba.njit
@@ -193,70 +150,39 @@ def _shared_pass(lanes, x, z, xi, n, m, alive, kind, weights, sums, phi, scratch
 
 
 @numba.njit(_SIGNATURE, cache=True, nogil=True, error_model="numpy")
-def shared_steps(  # type: ignore[no-untyped-def]
-    lanes,
-    x,
-    z,
-    xi,
-    n,
-    carried,
-    source,
-    tau,
-    model,
-    kind,
-    numbers,
-    coefficients,
-    f,
-    phi,
-    scratch,
-    made,
-):
+def shared_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ignore[no-untyped-def]
     """Steps of several points that see the same feature and the same noise.
 
     Each point's numbers are those of :func:`own_steps` with the same generators.
 
     Parameters
     ----------
-    x, carried, source, tau, kind, numbers, made
+    arrays, n, law, scratch
+        As in :func:`own_steps`, with a row a point in x, kinds and numbers; all the rest is the
+        same for all points.
+    carried, source, tau, made
         As in :func:`own_steps`, with a row, or for ``source`` and ``tau`` a column, a point. The
         factor of x becomes NaN where a point has stopped, and it stays so.
-    lanes, z, xi, n, model, coefficients, f, phi
-        As in :func:`own_steps`: the same for all points.
-    scratch
-        Shape (3 BLOCK,), overwritten.
     """
+    lanes, x, z, xi = arrays
     points, m = x.shape
-    arrays = pointer(lanes), pointer(x), pointer(z), pointer(xi)
+    places = pointer(lanes), pointer(x), pointer(z), pointer(xi)
     sums, weights = np.empty((points + 1, SUMS)), np.zeros((points, 6))
-    alive, still = ~np.isnan(carried[:, 0]), np.zeros_like(kind)
+    alive, kinds = ~np.isnan(carried[:, 0]), np.zeros_like(law[1])
     made[:] = source.shape[0]
-    first = -1 if carried[0, 0] == 0.0 else 0
-    for k in range(first, source.shape[0]):
+    for k in range(-1 if carried[0, 0] == 0.0 else 0, source.shape[0]):
         for p in range(points):
             if k < 0:
                 weights[p, :] = _STILL
             elif alive[p]:
-                weights[p, :] = _weights(
-                    model,
-                    n,
-                    (carried[p, 0], carried[p, 1], carried[p, 2], carried[p, 3]),
-                    source[k, p],
-                    tau[k, p],
-                    (numbers[p, 0], numbers[p, 1], numbers[p, 2], numbers[p, 3]),
-                    coefficients,
-                    f,
-                )
-        acting = kind if k >= 0 else still
-        xi_z = _shared_pass(*arrays, n, m, alive, acting, weights, sums, phi, pointer(scratch))
+                kinds[p] = law[1][p]
+                weights[p, :] = _weights(law, p, n, carried, source[k, p], tau[k, p])
+        xi_z = _shared_pass(*places, n, m, alive, kinds, weights, sums, law[5], pointer(scratch))
         for p in range(points):
             if alive[p]:
                 own = pointer(sums[p])
-                norm = summed(own, 4 * LANES)
-                if _finite_and_positive(norm):
-                    carried[p, 0] = math.sqrt(n / norm)
-                    carried[p, 1] = xi_z
-                    carried[p, 2], carried[p, 3] = summed(own, 0), summed(own, 2 * LANES)
-                else:
-                    carried[p, 0], made[p], alive[p] = np.nan, max(k, 0), False
+                x_z, x_xi, norm = summed(own, 0), summed(own, 2 * LANES), summed(own, 4 * LANES)
+                if not _carry(carried, p, n, xi_z, x_z, x_xi, norm):
+                    made[p], alive[p] = max(k, 0), False
         if not alive.any():
             return

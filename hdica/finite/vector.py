@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.finite.observe import Observation, observe
-from hdica.finite.record import Track, Values, begin, not_finite, record
+from hdica.finite.record import Advance, Track, Values, begin, not_finite, record
 from hdica.finite.streams import Stream
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
@@ -122,6 +122,25 @@ def _why(state: _State, p: int) -> Callable[[], str]:
     return why
 
 
+def _advance(rules: Sequence[VectorRule], state: _State, n: int) -> Advance:
+    """Steps of the compiled kernel on a state."""
+    # Imported here, because loading compiled code takes about a second.
+    from hdica.finite.kernels import own_steps, shared_steps
+    from hdica.finite.passes import BLOCK
+
+    steps = own_steps if len(rules) == 1 else shared_steps
+    arrays, scratch = (state.lanes, state.x, state.z, state.xi), _zeros(3 * BLOCK)
+    kinds = np.array([rule.kind for rule in rules])
+    numbers = np.array([rule.numbers(n) for rule in rules])
+    law = (rules[0].model, kinds, numbers, *_functions(rules[0]))
+
+    def advance(source: Array, tau: Array) -> NDArray[np.int64]:
+        steps(arrays, n, state.carried, source, tau, law, scratch, state.made)
+        return state.made
+
+    return advance
+
+
 def run_shared(
     rules: Sequence[VectorRule],
     times: Array,
@@ -159,37 +178,9 @@ def run_shared(
         If a snapshot is kept that is not one of the times, or a functional that is
         no formula.
     """
-    # Imported here, because loading compiled code takes about a second.
-    from hdica.finite.kernels import own_steps, shared_steps
-    from hdica.finite.passes import BLOCK
-
     pairs = [begin(rule.prior, rule.start, n, stream) for rule in rules]
-    first, xi = rules[0], pairs[0][0]
+    xi = pairs[0][0]
     state = _state(xi, [x for _, x in pairs], stream("noise"))
-    kinds = np.array([rule.kind for rule in rules])
-    numbers = np.array([rule.numbers(n) for rule in rules])
-    functions, scratch = _functions(first), _zeros(3 * BLOCK)
-    steps = own_steps if len(rules) == 1 else shared_steps
-
-    def advance(source: Array, tau: Array) -> NDArray[np.int64]:
-        steps(
-            state.lanes,
-            state.x,
-            state.z,
-            state.xi,
-            n,
-            state.carried,
-            source,
-            tau,
-            first.model,
-            kinds,
-            numbers,
-            *functions,
-            scratch,
-            state.made,
-        )
-        return state.made
-
     tracks = [
         Track(
             _observed(state, p, xi, rule, saves[p] if saves else NOTHING),
@@ -199,4 +190,4 @@ def run_shared(
         )
         for p, rule in enumerate(rules)
     ]
-    return record(advance, tracks, times, n)
+    return record(_advance(rules, state, n), tracks, times, n)
