@@ -145,6 +145,16 @@ def described(found: xr.Dataset, system: Any) -> xr.Dataset:
     return found.assign_attrs(system=type(system).__name__, parameters=system.model_dump_json())
 
 
+def _with_noise(method: Method, noise: str) -> Method:
+    """The method with noise of each trial's own, or shared by trials of equal n and seed."""
+    if noise == "own":
+        return method
+    if noise != "shared" or method.shared is None:
+        allowed = "'own' or 'shared'" if method.shared else f"'own' for method {method.name!r}"
+        raise HdicaError(f"noise = {noise!r} is not allowed ({allowed})")
+    return method.shared
+
+
 def simulate(
     system: Any,
     *,
@@ -203,11 +213,7 @@ def simulate(
     first = ("chain", "vector") if plain else ("vector",)
     others = ("chain", "vector", "particles", "sample_pca")
     chosen = choose(system, method, "simulate", first if method == "auto" else others)
-    if noise not in ("own", "shared") or (noise == "shared" and chosen.shared is None):
-        allowed = "'own', 'shared'" if chosen.shared else f"method {chosen.name!r}: 'own'"
-        raise HdicaError(f"noise = {noise!r} is not allowed ({allowed})")
-    if noise == "shared" and chosen.shared:
-        chosen = chosen.shared
+    chosen = _with_noise(chosen, noise)
     if isinstance(n, bool) or int(n) != n or n < 3:
         raise HdicaError(f"n = {n!r} is not allowed (a whole number >= 3)")
     grid, trials = check_times(times), [int(s) for s in seeds]
