@@ -79,8 +79,7 @@ def _root(
 @app.command(epilog="Example: hdica validate config/studies/tiny.yaml")
 def validate(study: StudyFile) -> None:
     """Check a study file without running anything."""
-    from hdica.sweep.plan import kept_in
-    from hdica.sweep.study import load_study, point_count
+    from hdica.sweep.study import kept_in, load_study, point_count
 
     found = load_study(study)
     methods = "1 method" if len(found.methods) == 1 else f"{len(found.methods)} methods"

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.sweep import store
+from hdica.ingredients.save import Save
+from hdica.sweep import processors, store
 from hdica.sweep.kept import from_plain
 from hdica.systems import registry
-from hdica.systems.method import Method, PointResult
+from hdica.systems.method import Method, PointResult, Trial
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def method_of(working: store.Working) -> Method:
         If the segment was planned with another version of the code.
     """
     system, name = working.attrs["system"], working.attrs["method"]
-    method = registry.methods_of(system)[name]
+    method = registry.methods_of(system, working.attrs["noise"])[name]
     if method.kernel != working.attrs["kernel"]:
         raise HdicaError(
             f"this process runs kernel {method.kernel} of {system}.{name}, but {working.path} "
@@ -117,6 +118,54 @@ def _resumed(working: store.Working, block: int, status: NDArray[np.uint8]) -> _
     return _Block(values, cpu, reasons, status.copy())
 
 
+@dataclass(frozen=True)
+class _Work:
+    """What the points of a block share, and what tells them apart."""
+
+    method: Method
+    system: str
+    contents: NDArray[Any]
+    seeds: NDArray[np.int64]
+    times: NDArray[np.float64]
+    n: int | None
+    save: Save
+
+    def trial(self, place: int) -> Trial:
+        """System and seed of one point."""
+        system = _system(self.system, str(self.contents[place]))
+        return system, None if self.n is None else int(self.seeds[place])
+
+    def results(self, places: list[int]) -> list[PointResult]:
+        """Results of some points."""
+        trials = [self.trial(place) for place in places]
+        return self.method.run_all(trials, self.times, self.n, self.save)
+
+
+def _one(work: _Work, place: int, data: _Block) -> None:
+    """Compute one point; an exception is its failure."""
+    started = time.process_time()
+    try:
+        data.record(place, work.results([place])[0])
+    except Exception as exc:
+        data.fail(place, _failure(exc))
+    data.cpu_seconds[place] = time.process_time() - started
+
+
+def _all_at_once(work: _Work, places: list[int], data: _Block) -> bool:
+    """Compute points together; each gets its share of the time. False if any of them raised.
+
+    Then nobody knows which, and they are computed one by one.
+    """
+    started = time.process_time()
+    try:
+        for place, result in zip(places, work.results(places), strict=True):
+            data.record(place, result)
+    except Exception:
+        return False
+    data.cpu_seconds[places] = (time.process_time() - started) / len(places)
+    return True
+
+
 def compute_block(path: Path, block: int) -> BlockSummary:
     """Compute the pending points of one block and commit it.
 
@@ -144,15 +193,12 @@ def compute_block(path: Path, block: int) -> BlockSummary:
     times = np.asarray(working.attrs["times"], dtype=np.float64)
     n, name = working.attrs["n"], working.attrs["system"]
     save = from_plain(working.attrs.get("save", {}))
-    for place in todo.tolist():
-        started = time.process_time()
-        try:
-            seed = None if n is None else int(seeds[place])
-            result = method.run(_system(name, str(contents[place])), times, n, seed, save)
-            data.record(place, result)
-        except Exception as exc:
-            data.fail(place, _failure(exc))
-        data.cpu_seconds[place] = time.process_time() - started
+    processors.note(path.parent)
+    work = _Work(method, name, contents, seeds, times, n, save)
+    places = todo.tolist()
+    if method.together is None or not _all_at_once(work, places, data):
+        for place in places:
+            _one(work, place, data)
     store.write_block(working, block, data.values, data.cpu_seconds, data.reasons, data.status)
     ended = data.status[todo]
     counts = {store.STATUS_NAMES[s]: int((ended == s).sum()) for s in range(1, 4)}

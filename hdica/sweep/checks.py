@@ -25,7 +25,7 @@ RESERVED = frozenset({"n", "seed", "time", "step", "point", "status", "cpu_secon
 
 def methods_of(study: Study) -> dict[str, Method]:
     """The methods of a study, by name."""
-    known = registry.methods_of(study.system)
+    known = registry.methods_of(study.system, study.noise)
     return {name: known[name] for name in study.methods}
 
 
@@ -50,6 +50,16 @@ def check_methods(study: Study) -> None:
                 f"methods.{name}.n = {settings.n_values[-1]} is not allowed with times up to "
                 f"{study.times[-1]:g} (n * time <= 2**53)"
             )
+
+
+def check_noise(study: Study) -> None:
+    """Refuse noise to share where no method has any."""
+    if study.noise == "shared" and all(m.noise == "own" for m in methods_of(study).values()):
+        able = [k for k, m in registry.methods_of(study.system).items() if m.shared]
+        raise HdicaError(
+            f"noise = 'shared' is not allowed (none of {', '.join(study.methods)} has noise to "
+            f"share; these have: {', '.join(able)})"
+        )
 
 
 def check_systems(study: Study) -> None:

@@ -104,7 +104,7 @@ def segment_keys(
             one = shared.copy()
             one.update(tail)
             digests += one.digest()
-    return np.frombuffer(bytes(digests), dtype="S32")
+    return np.frombuffer(digests, dtype="S32")
 
 
 def find_rows(stored: Keys, wanted: Keys) -> NDArray[np.int64]:

@@ -15,16 +15,18 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from hdica.sweep import store
-from hdica.sweep.kept import described
 from hdica.sweep.keys import find_rows
 from hdica.sweep.paths import read_json, results_path, work_path, write_text
 from hdica.sweep.segment import Segment, segments_of
-from hdica.sweep.study import Study, study_from
-from hdica.systems import registry
+from hdica.sweep.study import Study, kept_in, study_from
 
 LEAST_SECONDS, MOST_SECONDS = 0.2, 2.0
 """Work in a block: enough to hide a task and its chunks, little enough to lose to a kill."""
+DRIVEN_SECONDS = 0.008
+"""Work in a block for each worker, so that the driver of many, at 1.6 ms a block, is not busy."""
 MOST_POINTS = 4096
+SHARING = 32
+"""Least points a block that share one draw of the noise, if there are as many cells."""
 MOST_BYTES = 16 * 2**20
 """Results in a block: a worker holds a block in memory, and a reader at least one."""
 
@@ -164,7 +166,8 @@ def block_points(
 ) -> int:
     """Points a block: 0.2 to 2 s of work, at least 4 blocks a worker where the work allows it.
 
-    Large points make smaller blocks, down to one point.
+    Large points make smaller blocks, down to one point; and so that each worker gets as many, a
+    block may be up to half as large.
 
     Parameters
     ----------
@@ -178,13 +181,23 @@ def block_points(
         Results of a point, uncompressed.
     """
     share = points * seconds_per_point / (4 * max(1, workers))
-    target = min(MOST_SECONDS, max(LEAST_SECONDS, share))
+    target = min(max(MOST_SECONDS, workers * DRIVEN_SECONDS), max(LEAST_SECONDS, share))
     most = min(MOST_POINTS, MOST_BYTES // max(1, bytes_per_point))
-    return int(max(1, min(most, math.floor(target / seconds_per_point))))
+    block = int(max(1, min(most, math.floor(target / seconds_per_point))))
+    if points <= block:
+        return block
+    # As many blocks for each worker, so that none computes the last one alone.
+    rounds = math.ceil(points / (workers * block))
+    return max(math.ceil(block / 2), math.ceil(points / (workers * rounds)))
 
 
 def _block(segment: Segment, workers: int) -> int:
-    return block_points(segment.seconds_per_point, segment.size, workers, segment.bytes_per_point)
+    size = segment.bytes_per_point
+    points = block_points(segment.seconds_per_point, segment.size, workers, size)
+    if segment.method.noise == "own":
+        return points
+    # A draw serves the points of its block alone, however long they take.
+    return max(points, min(segment.cells.size, SHARING, max(1, MOST_BYTES // size)))
 
 
 def place(study: Study, out: str | Path) -> list[Placed]:
@@ -199,12 +212,6 @@ def place(study: Study, out: str | Path) -> list[Placed]:
             rows = np.full(segment.size, -1, dtype=np.int64)
         placed.append(Placed(segment, path, rows))
     return placed
-
-
-def kept_in(study: Study) -> str:
-    """Which methods of a study keep what beyond the order parameters, in words."""
-    known = registry.methods_of(study.system)
-    return described(study.save_spec(), [known[name] for name in study.methods])
 
 
 def plan(study: Study, out: str | Path, workers: int = 1) -> Plan:
@@ -277,21 +284,34 @@ def _same_text(path: Path, text: str) -> bool:
     return path.exists() and path.read_text(encoding="utf-8") == text
 
 
+def _in_order(placed: Placed) -> NDArray[np.int64]:
+    """Points without a place, in the order of their places.
+
+    Points that share noise lie side by side, all cells of one seed, so that a block draws it once.
+    """
+    missing = np.flatnonzero(placed.rows < 0)
+    if placed.segment.method.noise == "own":
+        return missing
+    return missing[np.argsort(missing % placed.segment.per_cell, kind="stable")]
+
+
 def _place_all(placed: Placed, workers: int, block: int | None) -> Placed:
-    segment, missing = placed.segment, np.flatnonzero(placed.rows < 0)
+    segment, missing = placed.segment, _in_order(placed)
     if not missing.size:
         return placed
     if not placed.path.exists():
         store.create(placed.path, segment, block or _block(segment, workers))
     start = store.open_segment(placed.path).size
-    cells = missing // segment.per_cell
-    distinct, code = np.unique(cells, return_inverse=True)
-    texts = [segment.cells.system(int(cell)) for cell in distinct]
-    contents = [texts[c] for c in code.tolist()]
+
+    def systems(first: int, last: int) -> list[str]:
+        cells, code = np.unique(missing[first:last] // segment.per_cell, return_inverse=True)
+        texts = segment.cells.systems(cells)
+        return [texts[c] for c in code.tolist()]
+
     seeds = np.full(missing.size, -1, dtype=np.int64)
     if segment.seeds:
         seeds = np.asarray(segment.seeds, dtype=np.int64)[missing % segment.per_cell]
-    store.append(placed.path, segment.keys()[missing], contents, seeds)
+    store.append(placed.path, segment.keys()[missing], systems, seeds)
     rows = placed.rows.copy()
     rows[missing] = start + np.arange(missing.size)
     return Placed(segment, placed.path, rows)

@@ -18,8 +18,9 @@ from hdica.finite.record import steps_of
 from hdica.sweep import provenance, store
 from hdica.sweep.dense import Source, write_variable
 from hdica.sweep.manifest import pending_in, read_manifest, store_files, write_manifest
-from hdica.sweep.paths import DamageError, manifest_path, results_path
+from hdica.sweep.paths import DamageError, manifest_path, results_path, work_path
 from hdica.sweep.plan import locked, place
+from hdica.sweep.processors import noted
 from hdica.sweep.study import Study
 from hdica.systems import registry
 
@@ -130,6 +131,7 @@ def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, in
             "stochastic": method.stochastic,
             "equations": method.equations,
             "kernel": method.kernel,
+            **({"noise": method.noise} if method.stochastic else {}),
             "outputs": [output.name for output in outputs],
             "study_hash": study.content_hash(),
             **({"coordinates": "step"} if "step" in group else {}),
@@ -139,7 +141,7 @@ def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, in
 
 
 def _root_attrs(study: Study) -> dict[str, Any]:
-    methods = registry.methods_of(study.system)
+    methods = registry.methods_of(study.system, study.noise)
     used = dict.fromkeys(methods[name].equations for name in study.methods)
     return {
         "Conventions": "CF-1.11",
@@ -209,7 +211,7 @@ def publish(study: Study, out: str | Path) -> dict[str, Any]:
         partial = target.with_name(f".{target.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
         root = zarr.open_group(partial, mode="w", zarr_format=3)
-        root.update_attributes(_root_attrs(study))
+        root.update_attributes({**_root_attrs(study), "processors": noted(work_path(out))})
         found = {s.method.name: _write_group(root, s, study) for s in sources(study, out)}
         consolidate(partial)
         manifest_path(out).unlink(missing_ok=True)

@@ -188,13 +188,22 @@ def average(data: xr.Dataset, dims: Sequence[str], names: Sequence[str]) -> xr.D
         values = data[name].astype(float)
         count = values.count(over)
         reduced[name] = values.mean(over).assign_attrs(data[name].attrs)
-        spread = values.std(over, ddof=1) if int(count.max()) > 1 else values.mean(over) * np.nan
-        reduced[f"{name}_se"] = (spread / np.sqrt(count)).assign_attrs(
+        reduced[f"{name}_se"] = _standard_error(values, over, data.attrs).assign_attrs(
             {"long_name": f"standard error of {name}", "units": "1"}
         )
         reduced[f"{name}_count"] = count
     left = data.drop_dims(list(dims)).coords
     return type(data)(reduced, coords=left, attrs=data.attrs)
+
+
+def _standard_error(values: xr.DataArray, over: list[str], attrs: dict[Any, Any]) -> xr.DataArray:
+    """Standard error of a mean; where points share their noise, seeds alone are independent."""
+    if attrs.get("noise") == "shared" and "seed" in over:
+        values, over = values.mean([dim for dim in over if dim != "seed"]), ["seed"]
+    count = values.count(over)
+    if int(count.max()) <= 1:
+        return values.mean(over) * np.nan
+    return values.std(over, ddof=1) / np.sqrt(count)
 
 
 def dim_order(tree: xr.DataTree, method: str) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -14,15 +16,23 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.sweep import store
 from hdica.sweep.block import BlockSummary, compute_block
-from hdica.sweep.cluster import ClusterSettings, cluster_settings, connect
+from hdica.sweep.cluster import (
+    WARM_START,
+    ClusterSettings,
+    cluster_settings,
+    connect,
+    start_loading,
+    start_seconds,
+)
 from hdica.sweep.plan import Placed, locked, prepare
 from hdica.sweep.progress import Progress, report
 from hdica.sweep.study import Study
 
 WINDOW = 4
 """Blocks in flight a worker."""
-WORTH_A_CLUSTER = 5.0
-"""Seconds of work below which a local cluster would cost more than it gains."""
+LOOK = 10.0
+"""Seconds after which workers that have come or gone are noticed."""
+NO_SCHEDULER = "the Dask scheduler was lost"
 MOST_LOST = 8
 """Blocks that may be lost before a run gives up: then it is no accident of single blocks."""
 
@@ -178,69 +188,127 @@ def run(
             reset_failed(placed)
     todo = tasks(placed, shard)
     points, seconds = sum(t.points for t in todo), sum(t.seconds for t in todo)
-    compute = _serial if _in_process(settings, seconds) else _distributed
     summary = RunSummary()
     with report(study.study, points, seconds, progress) as shown:
-        compute(todo, settings, summary, shown)
+        begun = _here(todo, settings, summary, shown)
+        if begun < len(todo):
+            _distributed(todo[begun:], settings, summary, shown)
     summary.pending = sum(t.points for t in tasks(placed, shard)) if summary.lost else 0
     return summary
 
 
-def _in_process(settings: ClusterSettings, seconds: float) -> bool:
-    """Whether to compute here: asked for, nothing to do, or not worth a local cluster."""
-    small = settings.mode == "auto" and not settings.external and seconds < WORTH_A_CLUSTER
-    return settings.kind == "serial" or not seconds or small
+def _here(todo: list[Task], settings: ClusterSettings, summary: RunSummary, shown: Progress) -> int:
+    """Compute blocks in this process as long as no cluster is worth it; returns how many.
 
-
-def _serial(
-    todo: list[Task], settings: ClusterSettings, summary: RunSummary, shown: Progress
-) -> None:
-    for task in todo:
+    What is left is judged by the cost model, corrected by what the blocks so far have taken.
+    Where a cluster would pay if its workers' libraries were loaded, they are, meanwhile.
+    """
+    if settings.kind == "scheduler" or settings.mode == "local":
+        return 0
+    gained = 0.0 if settings.kind == "serial" else 1 - 1 / settings.workers
+    left, modelled, taken = sum(task.seconds for task in todo), 0.0, 0.0
+    for number, task in enumerate(todo):
+        gain = gained * left * (taken / modelled if modelled else 1.0)
+        if gain > start_seconds():
+            return number
+        if gain > WARM_START:
+            start_loading()
+        started = time.perf_counter()
         summary.add(compute_block(task.path, task.block))
         shown.advance(task.points, task.seconds)
+        left -= task.seconds
+        # The first block may have had to load or even to compile code.
+        if number:
+            modelled, taken = modelled + task.seconds, taken + time.perf_counter() - started
+    return len(todo)
 
 
 def _distributed(
     todo: list[Task], settings: ClusterSettings, summary: RunSummary, shown: Progress
 ) -> None:
     with connect(settings) as client:
-        width = WINDOW * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
-        for task, future in _window(client, todo, width):
-            try:
-                summary.add(future.result())
+        for task, outcome in spread(client, todo):
+            if isinstance(outcome, BlockSummary):
+                summary.add(outcome)
                 shown.advance(task.points, task.seconds)
-            except Exception as exc:
-                summary.lost.append(_lost(task, exc))
-                if len(summary.lost) >= MOST_LOST or client.status != "running":
-                    return
+                continue
+            summary.lost.append(_lost(task, outcome))
+            if len(summary.lost) >= MOST_LOST or client.status != "running":
+                return
 
 
-def _window(client: Any, todo: list[Task], width: int) -> Iterator[tuple[Task, Any]]:
-    """Submit blocks through a sliding window and yield them as they end."""
+def spread(
+    client: Any, todo: list[Task], compute: Callable[[Path, int], Any] = compute_block
+) -> Iterator[tuple[Task, Any]]:
+    """Keep every worker busy through a sliding window of blocks; yield them as they end.
+
+    Parameters
+    ----------
+    client
+        Of a Dask scheduler.
+    todo
+        Blocks, in the order in which they are to start.
+    compute
+        What a worker does with path and index of a block.
+
+    Yields
+    ------
+    Task, object
+        A block, and what its computation returned, or the exception that it ended with.
+    """
     from distributed import as_completed
 
     waiting = iter(todo)
     running: dict[Any, Task] = {}
 
-    def submit(task: Task) -> Any:
-        future = client.submit(compute_block, task.path, task.block, pure=False)
-        running[future] = task
-        return future
+    def submit(count: int) -> list[Any]:
+        some = list(islice(waiting, count))
+        where = [task.path for task in some], [task.block for task in some]
+        futures: list[Any] = client.map(compute, *where, pure=False) if some else []
+        running.update(zip(futures, some, strict=True))
+        return futures
 
-    ended = as_completed([submit(task) for task in islice(waiting, width)])
-    for future in ended:
-        yield running.pop(future), future
-        following = next(waiting, None)
-        if following is not None:
-            ended.add(submit(following))
+    looked, width = time.monotonic(), _width(client)
+    ended = as_completed(submit(width))
+    # Batches, because a message for each of them costs the driver twice the time.
+    for batch in ended.batches():
+        if time.monotonic() - looked > LOOK:
+            looked, width = time.monotonic(), _width(client)
+        ended.update(submit(max(0, width - len(running) + len(batch))))
+        yield from zip([running.pop(f) for f in batch], _outcomes(client, batch), strict=True)
+
+
+def _width(client: Any) -> int:
+    """Blocks to have in flight for the workers that there are now."""
+    return WINDOW * max(1, sum(client.nthreads().values()))
+
+
+def _outcomes(client: Any, batch: list[Any]) -> list[Any]:
+    """What some ended futures returned, or the exceptions that they ended with."""
+    done = [future for future in batch if future.status == "finished"]
+    returned: dict[Any, Any] = dict.fromkeys(done, HdicaError(NO_SCHEDULER))
+    if client.status == "running":
+        # These have results: if they cannot be had, the scheduler has just gone.
+        with suppress(Exception):
+            returned.update(zip(done, client.gather(done), strict=True))
+    return [returned[f] if f in returned else _exception(f) for f in batch]
+
+
+def _exception(future: Any) -> Exception:
+    """What a future ended with that has no result."""
+    try:
+        return future.exception() or HdicaError(NO_SCHEDULER)
+    except Exception as exc:
+        return exc
 
 
 def _lost(task: Task, exc: Exception) -> str:
     name = type(exc).__name__
     reason = {
         "KilledWorker": "its workers were killed again and again",
-        "CancelledError": "the Dask scheduler was lost",
-        "FutureCancelledError": "the Dask scheduler was lost",
+        "CancelledError": NO_SCHEDULER,
+        "CommClosedError": NO_SCHEDULER,
+        "FutureCancelledError": NO_SCHEDULER,
     }.get(name)
     if reason is None:
         text = " ".join(str(exc).split())

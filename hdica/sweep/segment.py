@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from hdica.sweep.study import Study
 
 
+AT_ONCE = 2**14
+"""Cells whose content is in memory at a time."""
 FEATURE = "prior"
 """Field of a system that says which groups of entries its feature has."""
 
@@ -61,25 +63,26 @@ class Cells:
         """Number of cells."""
         return int(np.prod(self.shape, dtype=np.int64))
 
-    def _content(self, index: tuple[int, ...], more: tuple[str, ...] = ()) -> str:
-        parts = [*more]
+    def _texts(self, cells: NDArray[np.int64], more: tuple[str, ...] = ()) -> list[str]:
+        """JSON of some cells, put together field by field for all of them at once."""
+        index = np.unravel_index(cells, self.shape) if self.axes else ()
+        columns = [[text] * cells.size for text in more]
         for used, fragments in self.fields:
-            code = 0
+            code = np.zeros(cells.size, dtype=np.int64)
             for position in used:
                 code = code * self.axes[position].size + index[position]
-            if fragments[code]:
-                parts.append(fragments[code])
-        return "{" + ",".join(parts) + "}"
+            columns.append([fragments[c] for c in code.tolist()])
+        rows = zip(*columns, strict=True) if columns else [()] * cells.size
+        return ["{" + ",".join(filter(None, row)) + "}" for row in rows]
 
-    def system(self, cell: int) -> str:
-        """JSON from which the system of one cell is built, ignored fields included."""
-        index = np.unravel_index(cell, self.shape) if self.axes else ()
-        return self._content(tuple(int(i) for i in index), self.ignored)
+    def systems(self, cells: NDArray[np.int64]) -> list[str]:
+        """JSON from which the systems of some cells are built, ignored fields included."""
+        return self._texts(cells, self.ignored)
 
     def contents(self) -> Iterator[str]:
         """Canonical JSON of what every cell's result depends on, in order."""
-        for index in itertools.product(*(range(size) for size in self.shape)):
-            yield self._content(index)
+        for first in range(0, self.size, AT_ONCE):
+            yield from self._texts(np.arange(first, min(first + AT_ONCE, self.size)))
 
     def label(self, cell: int) -> str:
         """What a cell is, for a person: ``tau=0.05, Q0=0.1``."""
@@ -215,7 +218,7 @@ class Segment:
 
         system = registry.system_class(self.system)
         chosen = np.unique(np.linspace(0, self.cells.size - 1, count).round().astype(int))
-        return [system.model_validate(json.loads(self.cells.system(int(c)))) for c in chosen]
+        return [system.model_validate(json.loads(text)) for text in self.cells.systems(chosen)]
 
     @cached_property
     def seconds_per_point(self) -> float:
@@ -265,7 +268,7 @@ def _shown(values: tuple[Value, ...]) -> str:
 
 def segments_of(study: Study) -> list[Segment]:
     """All segments of a study, by method in the study's order, then by n."""
-    methods = registry.methods_of(study.system)
+    methods = registry.methods_of(study.system, study.noise)
     asked = study.save_spec()
     groups: tuple[float, ...] = ()
     found = []

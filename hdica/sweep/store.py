@@ -11,7 +11,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -36,6 +36,8 @@ SCHEMA_VERSION = 1
 PLANNER_ARRAYS = ("key", "parameters", "seed")
 PLANNED = 4096
 """Least places a chunk of the planner's arrays (key, parameters, seed)."""
+PLACES = 2**16
+"""About how many places of the planner's arrays are written at a time."""
 SPAN = 32 * 2**20
 """Bytes of one array read at a time."""
 
@@ -219,6 +221,7 @@ def create(path: Path, segment: Segment, block: int) -> None:
             "n": segment.n,
             "times": list(segment.times),
             "kernel": method.kernel,
+            "noise": method.noise,
             "block": block,
             "outputs": [output.name for output in segment.outputs],
             "save": plain(segment.save),
@@ -260,7 +263,18 @@ def open_cached(path: Path) -> Working:
     return _cached(path, (info.st_mtime_ns, info.st_ino))
 
 
-def append(path: Path, keys: Keys, contents: Sequence[str], seeds: NDArray[np.int64]) -> None:
+def _pieces(start: int, stop: int, chunk: int) -> Iterator[tuple[int, int]]:
+    """Runs of places that are written at once: whole chunks, but for the first and the last."""
+    step = chunk * max(1, PLACES // chunk)
+    while start < stop:
+        end = min(stop, (start // step + 1) * step)
+        yield start, end
+        start = end
+
+
+def append(
+    path: Path, keys: Keys, systems: Callable[[int, int], list[str]], seeds: NDArray[np.int64]
+) -> None:
     """Add points behind the last block. The caller holds the planning lock.
 
     The keys are written last: a place without a key is unused, so an append that is cut short
@@ -270,8 +284,8 @@ def append(path: Path, keys: Keys, contents: Sequence[str], seeds: NDArray[np.in
     ----------
     keys
         Content keys of the new points, dtype ``S32``.
-    contents
-        Canonical JSON of each point's system.
+    systems
+        ``systems(first, last)``: JSON of the systems of some of the new points.
     seeds
         Seed of each point, -1 for none.
     """
@@ -282,13 +296,16 @@ def append(path: Path, keys: Keys, contents: Sequence[str], seeds: NDArray[np.in
         if name != "key":
             array = working.array(name)
             array.resize((stop, *array.shape[1:]))
-    used = slice(start, start + len(keys))
-    working.array("parameters")[used] = np.array(contents, dtype=object)
-    working.array("seed")[used] = seeds
-    raw = np.frombuffer(keys.astype("S32").tobytes(), dtype=np.uint8).reshape(-1, 32)
-    key = working.array("key")
+    working.array("seed")[start : start + len(keys)] = seeds
+    key, parameters = working.array("key"), working.array("parameters")
+    pieces = list(_pieces(start, start + len(keys), key.chunks[0]))
+    for first, last in pieces:
+        texts = systems(first - start, last - start)
+        parameters[first:last] = np.array(texts, dtype=object)
+    raw = np.ascontiguousarray(keys, dtype="S32").view(np.uint8).reshape(-1, 32)
     key.resize((stop, 32))
-    key[used] = raw
+    for first, last in pieces:
+        key[first:last] = raw[first - start : last - start]
 
 
 def write_array(working: Working, name: str, block: int, values: NDArray[Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -59,6 +59,10 @@ class Study(BaseModel):
     save: kept.Saved | None = Field(
         default=None, description="what points keep beyond their order parameters"
     )
+    noise: Literal["own", "shared"] = Field(
+        default="own",
+        description="shared: points that differ only in parameters share the noise of n and seed",
+    )
     analysis: Analysis = Field(default_factory=Analysis, description="what the report shows")
     max_points: int = Field(default=10_000_000, ge=1, description="refuse a study above this size")
 
@@ -70,6 +74,7 @@ class Study(BaseModel):
     @model_validator(mode="after")
     def _whole(self) -> Study:
         checks.check_methods(self)
+        checks.check_noise(self)
         _check_size(self)
         checks.check_systems(self)
         checks.check_save(self)
@@ -102,7 +107,7 @@ class Study(BaseModel):
 
     def content(self) -> dict[str, Any]:
         """Everything that the numbers depend on, grids expanded."""
-        methods = registry.methods_of(self.system)
+        methods = registry.methods_of(self.system, self.noise)
         saved = kept.plain(self.save_spec())
         return {
             "system": self.system,
@@ -134,6 +139,12 @@ def point_count(study: Study) -> int:
         kept = [ax.size(v) for k, v in study.grid.items() if tops[k] not in methods[name].ignores]
         count += math.prod(kept) * len(settings.n_values) * settings.seed_count
     return count
+
+
+def kept_in(study: Study) -> str:
+    """Which methods of a study keep what beyond the order parameters, in words."""
+    known = registry.methods_of(study.system)
+    return kept.described(study.save_spec(), [known[name] for name in study.methods])
 
 
 def _check_size(study: Study) -> None:

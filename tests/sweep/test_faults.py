@@ -90,7 +90,8 @@ def done(out: Path) -> int:
 
 def workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
     children = psutil.Process(process.pid).children(recursive=True)
-    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+    forked = [child for child in children if child.ppid() != process.pid]
+    return forked or [child for child in children if "spawn_main" in " ".join(child.cmdline())]
 
 
 def undisturbed(study: Study, tmp_path: Path) -> dict[str, bytes]:

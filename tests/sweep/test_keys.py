@@ -18,7 +18,7 @@ def scalar_keys(study: Study) -> dict[str, list[bytes]]:
     for segment in segments_of(study):
         keys = []
         for cell in range(segment.cells.size):
-            system = toy.Toy.model_validate(json.loads(segment.cells.system(cell)))
+            system = toy.Toy.model_validate(json.loads(segment.cells.systems(np.array([cell]))[0]))
             content = system.model_dump(mode="json", exclude_defaults=True)
             for name in segment.method.ignores:
                 content.pop(name, None)
@@ -72,7 +72,7 @@ def test_a_key_depends_on_content_and_not_on_place() -> None:
 def test_ignored_parameters_are_absent_from_key_and_grid_but_not_from_the_system() -> None:
     steady = segments_of(study_from(toy.study()))[-1]
     assert steady.cells.shape == ()
-    assert json.loads(steady.cells.system(0))["tau"] == 0.1
+    assert json.loads(steady.cells.systems(np.array([0]))[0])["tau"] == 0.1
     assert "tau" not in next(steady.cells.contents())
 
 

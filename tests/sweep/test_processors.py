@@ -1,0 +1,46 @@
+"""A store says on which processors its numbers were computed."""
+
+from pathlib import Path
+
+import pytest
+
+import hdica
+from hdica.sweep import processors
+from hdica.sweep.paths import work_path
+from hdica.sweep.publish import publish
+from hdica.sweep.runner import run
+from hdica.sweep.study import study_from
+from tests.sweep.test_noise import content
+
+
+@pytest.fixture(autouse=True)
+def _anew() -> None:
+    processors.note.cache_clear()
+
+
+def test_every_processor_that_computed_is_named_in_the_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, here = tmp_path / "noise.zarr", processors.this_processor()
+    study = study_from(content())
+    run(study, out, progress=False, cluster={"mode": "serial"})
+    publish(study, out)
+    assert hdica.open_results(out).attrs["processors"] == [here]
+    # A later part of the study runs elsewhere.
+    processors.note.cache_clear()
+    monkeypatch.setattr(processors, "this_processor", lambda: "another")
+    more = study_from(content(grid={"tau": [0.02, 0.05, 0.08, 0.11], "Q0": [0.4, 0.8]}))
+    run(more, out, progress=False, cluster={"mode": "serial"})
+    publish(more, out)
+    assert hdica.open_results(out).attrs["processors"] == sorted([here, "another"])
+
+
+def test_a_processor_is_noted_once(tmp_path: Path) -> None:
+    out = work_path(tmp_path / "noise.zarr")
+    out.mkdir()
+    assert processors.noted(out) == []
+    processors.note(out)
+    processors.note.cache_clear()
+    processors.note(out)
+    assert processors.noted(out) == [processors.this_processor()]
+    assert "(" in processors.this_processor()
