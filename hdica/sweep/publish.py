@@ -211,7 +211,8 @@ def publish(study: Study, out: str | Path) -> dict[str, Any]:
         partial = target.with_name(f".{target.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
         root = zarr.open_group(partial, mode="w", zarr_format=3)
-        root.update_attributes({**_root_attrs(study), "processors": noted(work_path(out))})
+        computed_on = "; ".join(noted(work_path(out)))
+        root.update_attributes({**_root_attrs(study), "processors": computed_on})
         found = {s.method.name: _write_group(root, s, study) for s in sources(study, out)}
         consolidate(partial)
         manifest_path(out).unlink(missing_ok=True)
