@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Array = NDArray[np.float64]
 PROGRAMS = ("gcc",)
 """What :func:`missing` looks for on the path; every other name is a Python module."""
 SPOKEN = {
@@ -121,6 +122,13 @@ def race(
             started = clock()
             contestant.run()
             times[row, repeat] = scale * (clock() - started) / contestant.work
+    return compare(benchmark, case, contestants, times, unit)
+
+
+def compare(
+    benchmark: str, case: str, contestants: Sequence[Contestant], times: Array, unit: str
+) -> list[Row]:
+    """Rows of one case from times per unit of work, shape (contestants, repeats)."""
     return [
         Row(
             benchmark,
@@ -136,7 +144,7 @@ def race(
     ]
 
 
-def _quartiles(values: NDArray[np.float64]) -> tuple[float, float, float]:
+def _quartiles(values: Array) -> tuple[float, float, float]:
     """Median, lower and upper quartile."""
     low, median, high = np.percentile(values, [25, 50, 75])
     return float(median), float(low), float(high)

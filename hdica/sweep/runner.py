@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.sweep import store
@@ -26,37 +24,11 @@ from hdica.sweep.cluster import (
 )
 from hdica.sweep.plan import Placed, locked, prepare
 from hdica.sweep.progress import Progress, report
+from hdica.sweep.spread import NO_SCHEDULER, Task, spread
 from hdica.sweep.study import Study
 
-WINDOW = 4
-"""Blocks in flight a worker."""
-LOOK = 10.0
-"""Seconds after which workers that have come or gone are noticed."""
-NO_SCHEDULER = "the Dask scheduler was lost"
 MOST_LOST = 8
 """Blocks that may be lost before a run gives up: then it is no accident of single blocks."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """One block to compute.
-
-    Parameters
-    ----------
-    path
-        Segment.
-    block
-        Index of the block in it.
-    points
-        Pending points.
-    seconds
-        What the cost model says of them.
-    """
-
-    path: Path
-    block: int
-    points: int
-    seconds: float
 
 
 @dataclass
@@ -226,80 +198,36 @@ def _here(todo: list[Task], settings: ClusterSettings, summary: RunSummary, show
 def _distributed(
     todo: list[Task], settings: ClusterSettings, summary: RunSummary, shown: Progress
 ) -> None:
+    before = {path: store.open_segment(path).status() for path in {task.path for task in todo}}
+    _on_cluster(todo, settings, summary, shown)
+    for path, status in before.items():
+        summary.add(_account(path, [task.block for task in todo if task.path == path], status))
+
+
+def _account(path: Path, blocks: list[int], before: NDArray[np.uint8]) -> BlockSummary:
+    """What has become of the points of some blocks that were pending before: the store knows."""
+    working = store.open_segment(path)
+    span = slice(0, before.size)
+    asked = np.zeros(before.size // working.block, dtype=bool)
+    asked[blocks] = True
+    after = working.read("status", span)
+    ended = asked.repeat(working.block) & (before == store.PENDING) & (after != store.PENDING)
+    cpu = working.read("cpu_seconds", span)[ended] if ended.any() else np.zeros(0)
+    counts = {store.STATUS_NAMES[s]: int((after[ended] == s).sum()) for s in range(1, 4)}
+    return BlockSummary(int(ended.sum()), counts, float(cpu.sum()))
+
+
+def _on_cluster(
+    todo: list[Task], settings: ClusterSettings, summary: RunSummary, shown: Progress
+) -> None:
     with connect(settings) as client:
-        for task, outcome in spread(client, todo):
-            if isinstance(outcome, BlockSummary):
-                summary.add(outcome)
+        for task, failure in spread(client, todo):
+            if failure is None:
                 shown.advance(task.points, task.seconds)
                 continue
-            summary.lost.append(_lost(task, outcome))
+            summary.lost.append(_lost(task, failure))
             if len(summary.lost) >= MOST_LOST or client.status != "running":
                 return
-
-
-def spread(
-    client: Any, todo: list[Task], compute: Callable[[Path, int], Any] = compute_block
-) -> Iterator[tuple[Task, Any]]:
-    """Keep every worker busy through a sliding window of blocks; yield them as they end.
-
-    Parameters
-    ----------
-    client
-        Of a Dask scheduler.
-    todo
-        Blocks, in the order in which they are to start.
-    compute
-        What a worker does with path and index of a block.
-
-    Yields
-    ------
-    Task, object
-        A block, and what its computation returned, or the exception that it ended with.
-    """
-    from distributed import as_completed
-
-    waiting = iter(todo)
-    running: dict[Any, Task] = {}
-
-    def submit(count: int) -> list[Any]:
-        some = list(islice(waiting, count))
-        where = [task.path for task in some], [task.block for task in some]
-        futures: list[Any] = client.map(compute, *where, pure=False) if some else []
-        running.update(zip(futures, some, strict=True))
-        return futures
-
-    looked, width = time.monotonic(), _width(client)
-    ended = as_completed(submit(width))
-    # Batches, because a message for each of them costs the driver twice the time.
-    for batch in ended.batches():
-        if time.monotonic() - looked > LOOK:
-            looked, width = time.monotonic(), _width(client)
-        ended.update(submit(max(0, width - len(running) + len(batch))))
-        yield from zip([running.pop(f) for f in batch], _outcomes(client, batch), strict=True)
-
-
-def _width(client: Any) -> int:
-    """Blocks to have in flight for the workers that there are now."""
-    return WINDOW * max(1, sum(client.nthreads().values()))
-
-
-def _outcomes(client: Any, batch: list[Any]) -> list[Any]:
-    """What some ended futures returned, or the exceptions that they ended with."""
-    done = [future for future in batch if future.status == "finished"]
-    returned: dict[Any, Any] = dict.fromkeys(done, HdicaError(NO_SCHEDULER))
-    if client.status == "running":
-        # These have results: if they cannot be had, the scheduler has just gone.
-        with suppress(Exception):
-            returned.update(zip(done, client.gather(done), strict=True))
-    return [returned[f] if f in returned else _exception(f) for f in batch]
-
-
-def _exception(future: Any) -> Exception:
-    """What a future ended with that has no result."""
-    try:
-        return future.exception() or HdicaError(NO_SCHEDULER)
-    except Exception as exc:
-        return exc
 
 
 def _lost(task: Task, exc: Exception) -> str:

@@ -3,13 +3,23 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hdica.sweep import segment as module
 from hdica.sweep.keys import find_rows, point_key, segment_keys
 from hdica.sweep.segment import segments_of
 from hdica.sweep.study import Study, study_from
 from tests.sweep import toy
+
+
+def test_content_is_put_together_in_parts_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for at_once in (10**6, 1, 4):
+        monkeypatch.setattr(module, "AT_ONCE", at_once)
+        found.append([s.keys().tolist() for s in segments_of(study_from(toy.study()))])
+    assert found[0] == found[1] == found[2]
 
 
 def scalar_keys(study: Study) -> dict[str, list[bytes]]:

@@ -197,6 +197,19 @@ def test_a_block_of_large_points_is_small(size: int, block: int) -> None:
     assert block_points(1e-3, 10**6, 2, size) == block
 
 
+@pytest.mark.parametrize(("points", "workers"), [(10_000, 2), (3000, 3), (2001, 2), (10**6, 7)])
+def test_each_worker_gets_as_many_blocks(points: int, workers: int) -> None:
+    block = block_points(1e-4, points, workers)
+    alike = -(-points // block)
+    assert alike % workers == 0 or block == -(-2000 // 2)
+    assert 1000 <= block <= 4096
+
+
+def test_blocks_for_many_workers_are_longer() -> None:
+    assert block_points(1.0, 10**7, 100) == 2
+    assert block_points(1.0, 10**7, 2000) == 16
+
+
 @pytest.mark.parametrize("shard", [(-1, 2), (2, 2), (0, 0)])
 def test_a_wrong_shard_is_refused(study: Study, out: Path, shard: tuple[int, int]) -> None:
     with pytest.raises(HdicaError, match=r"0 <= i < m"):

@@ -64,6 +64,30 @@ def test_growing_starts_a_fresh_block_and_leaves_old_results_alone(walk: Path, o
     }
 
 
+@pytest.mark.parametrize(("places", "block"), [(1, 5), (8, 3), (20, 7)])
+def test_points_are_placed_piece_by_piece_as_at_once(
+    places: int, block: int, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small, larger = [0.1, 0.2, 0.3], [0.1, 0.15, 0.2, 0.25, 0.3, 0.35]
+    monkeypatch.setattr(store, "PLANNED", 1)
+    for where in (out, out.with_name("pieces.zarr")):
+        for tau in (small, larger):
+            grid = {"tau": tau, "Q0": [0.25, 0.5]}
+            prepare(study_from(toy.study(grid=grid)), where, block=block)
+        monkeypatch.setattr(store, "PLACES", places)
+    whole, pieces = (digests(where.with_suffix(".work")) for where in (out, where))
+    assert list(whole.values()) == list(pieces.values())
+    working = store.open_segment(next(where.with_suffix(".work").glob("walk-n10-*")))
+    assert (working.keys() != b"").sum() == 72
+
+
+def test_pieces_are_whole_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "PLACES", 10)
+    assert list(store._pieces(7, 25, 4)) == [(7, 8), (8, 16), (16, 24), (24, 25)]
+    assert list(store._pieces(0, 8, 20)) == [(0, 8)]
+    assert list(store._pieces(5, 5, 4)) == []
+
+
 def test_planning_twice_changes_nothing(walk: Path, out: Path) -> None:
     before = digests(out.with_suffix(".work"))
     prepare(study_from(toy.study()), out)
