@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.polynomial import Chebyshev
+from numpy.polynomial import chebyshev as cheb
 from numpy.typing import NDArray
 
 from hdica.limits.overlap import Drift
@@ -65,7 +66,7 @@ def find_fixed_points(drift: Drift, tau: float) -> FixedPoints:
         Constant step size.
     """
     rate = drift.learning + tau * drift.loss
-    quotient, _ = np.polynomial.chebyshev.chebdiv(rate.coef, np.array([0.0, 1.0]))
+    quotient, _ = cheb.chebdiv(rate.coef, np.array([0.0, 1.0]))
     others = real_roots(Chebyshev(quotient))
     q = np.sort(np.append(others[np.abs(others) > 1e-12], 0.0))
     q = _distinct(q)
@@ -80,13 +81,13 @@ def find_folds(drift: Drift) -> Folds:
     Folds
         Those with T > 0 away from Q = 0, largest step size first.
     """
-    top = without_double_zero(drift.learning)
-    bottom, _ = np.polynomial.chebyshev.chebdiv(drift.loss.coef, np.array([0.0, 1.0]))
-    # D1 = Q^2 top and D2 = Q bottom, so T = -Q top/bottom.
-    a, b = Chebyshev([0.0, 1.0]) * top, Chebyshev(bottom)
-    q = real_roots(a.deriv() * b - a * b.deriv())
+    b, _ = cheb.chebdiv(drift.loss.coef, np.array([0.0, 1.0]))
+    # D1 = Q^2 top and D2 = Q b, so T = -Q top/b.
+    a = cheb.chebmulx(without_double_zero(drift.learning).coef)
+    rise = cheb.chebsub(cheb.chebmul(cheb.chebder(a), b), cheb.chebmul(a, cheb.chebder(b)))
+    q = real_roots(Chebyshev(rise))
     q = _distinct(q[(np.abs(q) > _NEAR_ZERO) & (np.abs(q) < 1 - 1e-12)])
-    tau = -a(q) / b(q)
+    tau = -cheb.chebval(q, a) / cheb.chebval(q, b)
     kept = tau > 1e-12
     order = np.argsort(-tau[kept], kind="stable")
     return Folds(tau[kept][order], q[kept][order])

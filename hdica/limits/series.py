@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.polynomial import Chebyshev
+from numpy.polynomial import chebyshev as cheb
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
@@ -71,24 +72,24 @@ def real_roots(series: Chebyshev) -> Array:
     ndarray
         Increasing; a double root within rounding may be missing or appear twice.
     """
-    series = trimmed(series)
-    if series.degree() < 1:
+    coef = np.asarray(trimmed(series).coef, dtype=float)
+    if coef.size < 2:
         return np.empty(0)
     with _BLAS.limit(limits=1):
-        candidates = np.asarray(series.roots())
+        candidates = np.asarray(cheb.chebroots(coef))
     near = candidates[np.abs(candidates.imag) < 1e-7].real
     near = np.sort(near[np.abs(near) <= 1 + 1e-12])
-    polished = _newton(series, series.deriv(), near)
+    polished = _newton(coef, np.asarray(cheb.chebder(coef), dtype=float), near)
     return polished[np.abs(polished) <= 1]
 
 
-def _newton(series: Chebyshev, slope: Chebyshev, roots: Array) -> Array:
+def _newton(coef: Array, slope: Array, roots: Array) -> Array:
     """Four steps of Newton's method for every root, as long as its steps are small."""
     active = np.ones(roots.shape, dtype=bool)
     for _ in range(4):
-        rise = slope(roots)
+        rise = cheb.chebval(roots, slope)
         with np.errstate(divide="ignore", invalid="ignore"):
-            step = series(roots) / rise
+            step = cheb.chebval(roots, coef) / rise
         active &= (rise != 0) & (np.abs(step) < 1e-6)
         if not np.any(step[active]):
             break
@@ -98,5 +99,5 @@ def _newton(series: Chebyshev, slope: Chebyshev, roots: Array) -> Array:
 
 def without_double_zero(series: Chebyshev) -> Chebyshev:
     """The series divided by x^2, for a function known to vanish there to second order."""
-    quotient, _ = np.polynomial.chebyshev.chebdiv(series.coef, np.array([0.5, 0.0, 0.5]))
+    quotient, _ = cheb.chebdiv(series.coef, np.array([0.5, 0.0, 0.5]))
     return Chebyshev(quotient)
