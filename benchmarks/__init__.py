@@ -1,4 +1,4 @@
 """Questions about speed, answered with ratios against named rivals in the same run."""
 
 REGISTRY = ("vector", "shared_noise", "chain", "pde", "fold", "sweep", "overhead", "scaling")
-"""Modules of this package with ``NAME``, ``rows(small, repeats)`` and ``main()``, as shown."""
+"""Modules of this package with ``NAME`` and ``rows(small, repeats)``, as shown."""

@@ -18,7 +18,6 @@ from threadpoolctl import threadpool_limits
 
 import hdica
 from benchmarks.harness import Contestant, Row, present, race
-from benchmarks.table import plain
 from benchmarks.vector import ica, ours, spoken
 
 NAME = "chain"
@@ -71,12 +70,3 @@ def rows(small: bool = False, repeats: int = 5) -> list[Row]:
             case = f"online ICA, φ = 0, n = {spoken(n)}"
             found += race(NAME, case, contestants, unit=UNIT, scale=1e9, repeats=repeats)
     return found
-
-
-def main() -> None:
-    """Print the table."""
-    print(plain(rows()))
-
-
-if __name__ == "__main__":
-    main()

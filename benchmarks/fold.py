@@ -14,7 +14,6 @@ Run: python -m benchmarks fold [--small] [--repeats 5]   (about half a minute)
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Callable
@@ -25,7 +24,6 @@ import hdica
 from benchmarks.harness import Contestant, Row, present, race
 from benchmarks.rivals.example_2 import BETA, RHO, TAU
 from benchmarks.rivals.folds import ICA, OIST, Fold
-from benchmarks.table import plain
 from hdica.limits.fixed_points import find_folds
 from hdica.systems.online_ica import drift
 
@@ -110,16 +108,3 @@ def rows(small: bool = False, repeats: int = 5) -> list[Row]:
         entered = contestants(case)
         found += race(NAME, case, entered, unit="ms per fold", scale=1e3, repeats=repeats)
     return found
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--repeats", type=int, default=5)
-    args = parser.parse_args()
-    print(plain(rows(args.small, args.repeats)))
-
-
-if __name__ == "__main__":
-    main()

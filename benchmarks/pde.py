@@ -12,7 +12,6 @@ Run: python -m benchmarks pde [--small] [--repeats 5]   (about five minutes)
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,7 +25,6 @@ from numpy.typing import NDArray
 import hdica
 from benchmarks.harness import Contestant, Row, present, race
 from benchmarks.rivals.example_2 import BETA, OMEGA, RHO, START_MEAN, START_SD, TAU
-from benchmarks.table import plain
 from hdica.limits.fokker_planck import solve
 from hdica.systems.sparse_pca import mean_field
 
@@ -160,16 +158,3 @@ def rows(small: bool = False, repeats: int = 5) -> list[Row]:
         entered = contestants(error, settings, last)
         found += race(NAME, case, entered, unit="ms per solution", scale=1e3, repeats=count)
     return found
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--repeats", type=int, default=5)
-    args = parser.parse_args()
-    print(plain(rows(args.small, args.repeats)))
-
-
-if __name__ == "__main__":
-    main()

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 import hdica
 from benchmarks.harness import Contestant, Row, race
-from benchmarks.table import number, plain
+from benchmarks.table import number
 from benchmarks.vector import spoken
 from hdica.systems.registry import methods_of
 
@@ -82,12 +82,3 @@ def rows(small: bool = False, repeats: int = 5) -> list[Row]:
                 case = f"{label}, n = {spoken(n)}"
                 found += race(NAME, case, [ours, theirs], unit=UNIT, scale=1e9, repeats=repeats)
     return found
-
-
-def main() -> None:
-    """Print the table."""
-    print(plain(rows()))
-
-
-if __name__ == "__main__":
-    main()

@@ -14,7 +14,6 @@ Run: python -m benchmarks sweep [--small] [--repeats 5]   (about three minutes)
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Callable
 from importlib import import_module
@@ -29,7 +28,6 @@ from numpy.typing import NDArray
 import hdica
 from benchmarks.harness import Contestant, Row, present, race
 from benchmarks.rivals.point import TIMES, WORKERS, Grid, N, grid, overlap
-from benchmarks.table import plain
 from hdica.sweep.publish import publish
 from hdica.sweep.runner import run
 from hdica.sweep.study import Study, study_from
@@ -127,16 +125,3 @@ def rows(small: bool = False, repeats: int = 5) -> list[Row]:
     case = f"{size} chains of {round(N * TIMES[-1])} steps, {WORKERS} workers"
     entered = contestants(points, small)
     return race(NAME, case, entered, unit="µs per point", scale=1e6, repeats=repeats)
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--repeats", type=int, default=5)
-    args = parser.parse_args()
-    print(plain(rows(args.small, args.repeats)))
-
-
-if __name__ == "__main__":
-    main()

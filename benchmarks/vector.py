@@ -25,7 +25,6 @@ from threadpoolctl import threadpool_limits
 
 import hdica
 from benchmarks.harness import Contestant, Row, present, race
-from benchmarks.table import plain
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.starts import make_start
 
@@ -204,12 +203,3 @@ def spoken(n: int) -> str:
     if power < 3 or n != 10**power:
         return str(n)
     return "10" + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(power))
-
-
-def main() -> None:
-    """Print the table."""
-    print(plain(rows()))
-
-
-if __name__ == "__main__":
-    main()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.finite.observe import Observation
 from hdica.finite.record import Track, Values, begin, not_finite, record
-from hdica.finite.streams import Stream
+from hdica.finite.streams import LANES, Stream
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.quadrature import dot
@@ -19,8 +19,6 @@ from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start
 
 Array = NDArray[np.float64]
-LANES = 8
-"""Chains in one call of the kernel."""
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from numba.core.datamodel import PrimitiveModel
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, register_model
 
-LANES = 8
-"""Numbers in one vector: part of the definition of every result, as sums add lane by lane."""
+from hdica.finite.streams import LANES
+
 CHUNK = 2 * LANES
 """Numbers that kernels handle at once: a pair of vectors, as Box-Muller gives them."""
 _INDEX = ir.IntType(32)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.finite.chain import LANES, ChainRule, run_together
+from hdica.finite.chain import ChainRule, run_together
 from hdica.finite.record import Values
-from hdica.finite.streams import Stream, digest, streams_of
+from hdica.finite.streams import LANES, Stream, digest, streams_of
 from hdica.finite.vector import VectorRule, run_shared
 from hdica.ingredients.save import Save
 from hdica.systems.kernel import KERNEL_VERSION
@@ -19,7 +19,7 @@ from hdica.systems.method import Method, Output, PointResult, Trial
 
 Array = NDArray[np.float64]
 Runner = Callable[[Any, Array, int, Stream, Save], Values]
-Content = Callable[[Any], dict[str, str]] | Callable[[Any], dict[str, object]]
+Content = Callable[[Any], object]
 Together = Callable[[Sequence[Trial], Array, int | None, Save], list[PointResult]]
 
 TRAJECTORY = (
@@ -104,8 +104,7 @@ def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:
     ) -> list[PointResult]:
         assert n is not None
         rules, streams = _each(rule_of, trials), streams_of(SHARED, "vector", n)
-        alike = _each(lambda system: _alike(system, rule_of(system)), trials)
-        keys = [(seed, key) for (_, seed), key in zip(trials, alike, strict=True)]
+        keys = [(seed, _alike(s, r)) for (s, seed), r in zip(trials, rules, strict=True)]
 
         def compute(group: list[int]) -> list[Values]:
             stream = streams(trials[group[0]][1] or 0)
@@ -147,15 +146,22 @@ def vector(rule_of: Callable[[Any], VectorRule], equations: str) -> Method:
     return replace(own, shared=_with_shared_noise(own, _shared_vector(rule_of), 0.4))
 
 
-def _with_shared_noise(own: Method, together: Together, cost: float) -> Method:
-    """A method whose points share noise; ``cost`` is what a point costs relative to its own."""
+def _alone(
+    together: Together,
+) -> Callable[[Any, Array, int | None, int | None, Save], PointResult]:
+    """One point of a method that computes points together."""
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         return together([(system, seed)], times, n, save)[0]
 
+    return run
+
+
+def _with_shared_noise(own: Method, together: Together, cost: float) -> Method:
+    """A method whose points share noise; ``cost`` is what a point costs relative to its own."""
     return replace(
         own,
-        run=run,
+        run=_alone(together),
         together=together,
         noise="shared",
         kernel=f"{own.kernel}, shared noise",
@@ -198,16 +204,12 @@ def chain(
         What is computed.
     """
     together = _chains(rule_of, content_of)
-
-    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
-        return together([(system, seed)], times, n, save)[0]
-
     own = Method(
         name="chain",
         stochastic=True,
         accuracy="exact in law",
         outputs=TRAJECTORY,
-        run=run,
+        run=_alone(together),
         coords=lambda times: {"time": times},
         refuses=refuses,
         seconds=lambda system, n, last: 5e-5 + 7e-9 * last * (n or 1),
