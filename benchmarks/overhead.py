@@ -37,7 +37,7 @@ from hdica.sweep.study import study_from
 
 NAME = "overhead"
 WORKERS = 2
-LENGTHS, SMALL = ((60.0, 5), (600.0, 1)), 0.05
+LENGTHS, SMALL = ((60.0, 3), (600.0, 1)), 0.05
 """Seconds that a study shall take, with the most repeats; and those of the small run."""
 ROOT = Path(__file__).parents[1]
 Route = Callable[[], float]

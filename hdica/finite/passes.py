@@ -42,6 +42,8 @@ BLOCK = 1024
 """Entries whose scratch arrays stay in the first cache."""
 AHEAD = 1024
 """Entries between one that is used and one that is asked for from memory."""
+NEAR = 16 * 1024
+"""Entries up to which all arrays stay in the second cache and nothing need be asked for."""
 SUMS = 6 * LANES
 """Room for the sums of one point in flight."""
 
@@ -93,9 +95,9 @@ def _apply_phi(kind, x, at, z, xi, i, count, n, weights, phi, scratch):  # type:
 
 
 @numba.njit(inline="always")
-def _own_pass(lanes, x, z, xi, n, m, kind, weights, phi, scratch):  # type: ignore[no-untyped-def]
+def _own_entries(lanes, x, z, xi, n, m, kind, far, weights, phi, scratch):  # type: ignore[no-untyped-def]
     a, b, c, count = read_state(lanes)
-    nothing, reach = every(0.0), min(AHEAD, m)
+    nothing = every(0.0)
     sum_xi_z, sum_x_z, sum_x_xi, sum_x_x = nothing, nothing, nothing, nothing
     odd_xi_z, odd_x_z, odd_x_xi, odd_x_x = nothing, nothing, nothing, nothing
     for low in range(0, m, BLOCK):
@@ -103,14 +105,12 @@ def _own_pass(lanes, x, z, xi, n, m, kind, weights, phi, scratch):  # type: igno
         if kind >= PHI_OF_X:
             _apply_phi(kind, x, low, z, xi, low, high - low, n, weights, phi, scratch)
         for i in range(low, high, CHUNK):
-            # Behind the end comes the beginning, which the next step needs.
-            line = i + reach if i + reach < m else i + reach - m
-            prefetch(x, line)
-            prefetch(x, line + LANES)
-            prefetch(z, line)
-            prefetch(z, line + LANES)
-            prefetch(xi, line)
-            prefetch(xi, line + LANES)
+            if far:
+                # Behind the end comes the beginning, which the next step needs.
+                line = i + AHEAD if i + AHEAD < m else i + AHEAD - m
+                for array in (x, z, xi):
+                    prefetch(array, line)
+                    prefetch(array, line + LANES)
             first, a, b, c, count = draw(a, b, c, count)
             second, a, b, c, count = draw(a, b, c, count)
             even, odd = normal_pair(first, second)
@@ -138,6 +138,13 @@ def _own_pass(lanes, x, z, xi, n, m, kind, weights, phi, scratch):  # type: igno
     )
 
 
+@numba.njit(inline="always")
+def _own_pass(lanes, x, z, xi, n, m, kind, weights, phi, scratch):  # type: ignore[no-untyped-def]
+    if m > NEAR:
+        return _own_entries(lanes, x, z, xi, n, m, kind, True, weights, phi, scratch)
+    return _own_entries(lanes, x, z, xi, n, m, kind, False, weights, phi, scratch)
+
+
 @numba.njit
 def own_pass(lanes, x, z, xi, n, m, kind, weights, phi, scratch):  # type: ignore[no-untyped-def]
     """One pass over the entries of one point, with noise of its own.
@@ -163,14 +170,14 @@ def own_pass(lanes, x, z, xi, n, m, kind, weights, phi, scratch):  # type: ignor
     tuple
         xi.z, x.z, x.xi and |x|^2 of the entries and the noise that the pass leaves.
     """
-    # Compiled for each common kind: without branches the sums stay in registers.
+    # Compiled for each common kind, near and far: without branches the sums stay in registers.
     if kind == PLAIN:
         return _own_pass(lanes, x, z, xi, n, m, PLAIN, weights, phi, scratch)
     if kind == SIGN_OF_X:
         return _own_pass(lanes, x, z, xi, n, m, SIGN_OF_X, weights, phi, scratch)
     if kind == SIGN_OF_MOVED:
         return _own_pass(lanes, x, z, xi, n, m, SIGN_OF_MOVED, weights, phi, scratch)
-    return _own_pass(lanes, x, z, xi, n, m, kind, weights, phi, scratch)
+    return _own_entries(lanes, x, z, xi, n, m, kind, m > NEAR, weights, phi, scratch)
 
 
 @numba.njit(inline="always")

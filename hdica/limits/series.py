@@ -12,6 +12,7 @@ from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
 MAX_DEGREE = 1024
+_ROUNDING = 4 * np.finfo(float).eps
 # With several threads BLAS adds in another order: the same series must have the same bits.
 _BLAS = ThreadpoolController()
 
@@ -79,21 +80,23 @@ def real_roots(series: Chebyshev) -> Array:
         candidates = np.asarray(cheb.chebroots(coef))
     near = candidates[np.abs(candidates.imag) < 1e-7].real
     near = np.sort(near[np.abs(near) <= 1 + 1e-12])
-    polished = _newton(coef, np.asarray(cheb.chebder(coef), dtype=float), near)
+    polished = _newton(coef, near)
     return polished[np.abs(polished) <= 1]
 
 
-def _newton(coef: Array, slope: Array, roots: Array) -> Array:
-    """Four steps of Newton's method for every root, as long as its steps are small."""
+def _newton(coef: Array, roots: Array) -> Array:
+    """Up to four steps of Newton's method for every root, as long as its steps are small."""
+    # Side by side, series and slope are summed in one recurrence.
+    both = np.stack([coef, np.append(cheb.chebder(coef), 0.0)], axis=1)
     active = np.ones(roots.shape, dtype=bool)
     for _ in range(4):
-        rise = cheb.chebval(roots, slope)
+        value, rise = cheb.chebval(roots, both)
         with np.errstate(divide="ignore", invalid="ignore"):
-            step = cheb.chebval(roots, coef) / rise
+            step = value / rise
         active &= (rise != 0) & (np.abs(step) < 1e-6)
-        if not np.any(step[active]):
-            break
         roots = np.where(active, roots - step, roots)
+        if np.all(np.abs(step[active]) < _ROUNDING):
+            break
     return roots
 
 
