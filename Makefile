@@ -2,7 +2,8 @@
 # make test   build .venv, then the test suite (PYTEST="-k store" narrows it)
 # make lint   build .venv, then formatters, linters, types and import contracts
 # make bench  build .venv-bench with the rivals in it, then race them: the table of README.md
-# make lock   resolve pyproject.toml anew into requirements.lock (needs uv)
+# make slurm  build .venv-slurm, the environment for Slurm: the executor of Snakemake and dask-jobqueue in it
+# make lock   resolve pyproject.toml anew into requirements.lock and requirements-slurm.lock (needs uv)
 
 PYTHON ?= python3
 CORES ?= all
@@ -12,8 +13,11 @@ BIN := .venv/bin
 INSTALLED := .installed-$(shell cat requirements.lock pyproject.toml | cksum | tr ' ' '-')
 STAMP := .venv/$(INSTALLED)
 BENCH := .venv-bench
+# Apart from .venv: the Slurm executor, once installed, asks for a controller at every start of Snakemake.
+SLURM := .venv-slurm
+SLURM_STAMP := $(SLURM)/.installed-$(shell cat requirements*.lock pyproject.toml | cksum | tr ' ' '-')
 
-.PHONY: env run test lint bench lock
+.PHONY: env run test lint bench slurm lock
 .DEFAULT_GOAL := env
 
 define check_python
@@ -40,7 +44,7 @@ run: env
 	$(BIN)/snakemake --cores $(CORES)
 
 test: env
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 $(PYTEST)
 
 lint: env
 	$(BIN)/ruff check .
@@ -62,6 +66,20 @@ $(BENCH)/$(INSTALLED):
 	@rm -f $(BENCH)/.installed-*
 	@touch $@
 
+slurm: $(SLURM_STAMP)
+
+$(SLURM_STAMP):
+	$(check_python)
+	@echo "installing into $(SLURM): a minute or two, once"
+	@"$(PYTHON)" -m venv $(SLURM)
+	@$(SLURM)/bin/python -m pip install --quiet --require-hashes -r requirements.lock -r requirements-slurm.lock
+	@$(SLURM)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@rm -f $(SLURM)/.installed-*
+	@touch $@
+
 lock:
 	uv pip compile pyproject.toml --extra build --extra test --extra lint --python-version 3.11 \
 	  --universal --generate-hashes --no-annotate --no-header --upgrade --output-file requirements.lock
+	uv pip compile pyproject.toml --extra slurm --constraint requirements.lock --python-version 3.11 \
+	  --universal --generate-hashes --no-annotate --no-header --upgrade --output-file requirements-slurm.lock \
+	  $$(sed -n 's/^\([a-z0-9.-]*\)==.*/--no-emit-package \1/p' requirements.lock)

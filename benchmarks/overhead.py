@@ -30,10 +30,10 @@ import hdica
 from benchmarks.harness import Contestant, Row, race
 from benchmarks.rivals.bare_points import Bare, overlap_sum
 from benchmarks.table import plain
-from hdica.sweep.publish import publish
-from hdica.sweep.runner import run
-from hdica.sweep.segment import segments_of
-from hdica.sweep.study import study_from
+from hdica.sweep.outcome.publish import publish
+from hdica.sweep.run.runner import run
+from hdica.sweep.spec.segment import segments_of
+from hdica.sweep.spec.study import study_from
 
 NAME = "overhead"
 WORKERS = 2

@@ -9,7 +9,7 @@ many workers. Those are threads of this process, which therefore pays for what a
 have on a thousand machines.
 
 Run: python -m benchmarks scaling [--small] [--repeats 5]   (about fifteen minutes)
-     python -m benchmarks.scaling --largest 1000000 --plot benchmarks/plots/scaling.png
+     python -m benchmarks.scaling --largest 1000000 --plot docs/scaling.png
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,14 +30,15 @@ from numpy.typing import NDArray
 import hdica
 from benchmarks.harness import Row
 from benchmarks.laws import Law
+from benchmarks.simulated import planned_seconds, sleepers, wall
 from benchmarks.stages import STAGES, content, peak_mib, timed
 from benchmarks.table import plain
 from hdica.ingredients.save import NOTHING
-from hdica.sweep.cluster import CALM, cluster_settings, connect
-from hdica.sweep.plan import DRIVEN_SECONDS, MOST_SECONDS, prepare
-from hdica.sweep.runner import tasks
-from hdica.sweep.spread import Task, spread
-from hdica.sweep.study import study_from
+from hdica.sweep.run.plan import prepare
+from hdica.sweep.run.runner import tasks
+from hdica.sweep.run.spread import spread
+from hdica.sweep.spec.study import study_from
+from hdica.sweep.workers.cluster import cluster_settings, connect
 from hdica.systems.registry import methods_of
 
 NAME = "scaling"
@@ -51,8 +51,6 @@ PROCESSES, SHARED_POINTS = (1, 2), 10**5
 SIMULATED, FEW_SIMULATED = (1, 3, 10, 30, 100, 300, 1000), (1, 4)
 ROUNDS = 4
 """Blocks for each simulated worker: as few as the planner leaves where there is little work."""
-THREADS = 50
-"""Simulated workers that share a connection to the scheduler, at most; it divides their number."""
 
 Array = NDArray[np.float64]
 
@@ -131,40 +129,11 @@ def sweep_seconds(points: int, workers: int) -> float:
     return seconds
 
 
-def _nap(path: Path, block: int, seconds: float) -> None:
-    time.sleep(seconds)
-
-
 def simulated_ratio(block_seconds: Callable[[int], float], workers: int) -> float:
     """Wall time of :data:`ROUNDS` sleeping blocks a worker, over what they sleep."""
-    import dask
-    from distributed import Client, LocalCluster
-
     seconds = block_seconds(workers)
-    todo = [Task(Path(), k, 1, seconds) for k in range(ROUNDS * workers)]
-    # A connection takes as many blocks as it has threads: none waits for one of its own.
-    more: dict[str, Any] = {"distributed.scheduler.worker-saturation": 1.0}
-    size = min(workers, THREADS)
-    with (
-        dask.config.set({**CALM, **more}),
-        LocalCluster(
-            n_workers=-(-workers // size),
-            threads_per_worker=size,
-            processes=False,
-            dashboard_address=None,
-            memory_limit=0,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        list(spread(client, todo[:1], partial(_nap, seconds=0.0)))
-        started = time.perf_counter()
-        list(spread(client, todo, partial(_nap, seconds=seconds)))
-        return (time.perf_counter() - started) / (ROUNDS * seconds)
-
-
-def planned_seconds(workers: int) -> float:
-    """The longest block that the planner makes for so many workers."""
-    return max(MOST_SECONDS, workers * DRIVEN_SECONDS)
+    with sleepers(workers) as client:
+        return wall(client, ROUNDS * workers, seconds) / (ROUNDS * seconds)
 
 
 def against_workers(small: bool, repeats: int) -> list[Law]:

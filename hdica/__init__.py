@@ -15,7 +15,7 @@ from hdica.compile_cache import drop_stale as _drop_stale
 
 if TYPE_CHECKING:
     from hdica.errors import HdicaError
-    from hdica.sweep.results import open_results
+    from hdica.sweep.outcome.results import open_results
     from hdica.systems.api import limit, simulate
     from hdica.systems.online_ica import OnlineICA
     from hdica.systems.sparse_pca import SparsePCA
@@ -53,7 +53,7 @@ _HOME = {
     "effective_potential": "hdica.systems.steady_api",
     "fixed_points": "hdica.systems.steady_api",
     "limit": "hdica.systems.api",
-    "open_results": "hdica.sweep.results",
+    "open_results": "hdica.sweep.outcome.results",
     "simulate": "hdica.systems.api",
 }
 

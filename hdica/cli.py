@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hdica import __version__
-from hdica.errors import HdicaError
+from hdica.cli_cluster import cluster_app, settings_of
+from hdica.errors import HdicaError, Incomplete, printable
 
 if TYPE_CHECKING:
-    from hdica.sweep.study import Study
+    from hdica.sweep.spec.study import Study
 
-USAGE, INCOMPLETE, DAMAGED = 2, 1, 3
+USAGE, INCOMPLETE, DAMAGED, INTERRUPTED = 2, 1, 3, 130
 # The public names of these exceptions moved between releases of typer; what they are did not.
 CommandError: type[Exception] = typer.BadParameter.__mro__[2]
 
@@ -27,6 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.add_typer(cluster_app)
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="Study file, *.yaml.")]
 Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="Published store, *.zarr.")]
@@ -39,11 +42,11 @@ Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes.")]
 
 
 def _say(text: str) -> None:
-    typer.echo(text)
+    typer.echo(printable(text, " \n\t"))
 
 
 def _note(text: str) -> None:
-    typer.echo(text, err=True)
+    typer.echo(printable(text, " \n\t"), err=True)
 
 
 def _json(content: Any) -> None:
@@ -51,8 +54,8 @@ def _json(content: Any) -> None:
 
 
 def _load(path: Path, out: Path | None) -> tuple[Study, Path]:
-    from hdica.sweep.paths import results_path
-    from hdica.sweep.study import load_study
+    from hdica.sweep.files.paths import results_path
+    from hdica.sweep.spec.study import load_study
 
     study = load_study(path)
     return study, results_path(out or Path("results") / f"{study.study}.zarr")
@@ -79,7 +82,7 @@ def _root(
 @app.command(epilog="Example: hdica validate config/studies/tiny.yaml")
 def validate(study: StudyFile) -> None:
     """Check a study file without running anything."""
-    from hdica.sweep.study import kept_in, load_study, point_count
+    from hdica.sweep.spec.study import kept_in, load_study, point_count
 
     found = load_study(study)
     methods = "1 method" if len(found.methods) == 1 else f"{len(found.methods)} methods"
@@ -91,8 +94,8 @@ def validate(study: StudyFile) -> None:
 @app.command(epilog="Example: hdica plan config/studies/tiny.yaml --workers 2")
 def plan(study: StudyFile, out: Out = None, workers: Workers = 1, as_json: Json = False) -> None:
     """Show points, cost and size before anything runs."""
-    from hdica.sweep.plan import plan as make_plan
-    from hdica.sweep.tables import plan_table
+    from hdica.sweep.outcome.tables import plan_table
+    from hdica.sweep.run.plan import plan as make_plan
 
     loaded, target = _load(study, out)
     made = make_plan(loaded, target, workers)
@@ -115,12 +118,27 @@ def _shard(text: str) -> tuple[int, int]:
 def run(
     study: StudyFile,
     out: Out = None,
-    workers: Workers = 1,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Processes; default: 1.")
+    ] = None,
     shard: Annotated[
         str, typer.Option(metavar="I/M", help="Compute part I of M only, and do not publish.")
     ] = "0/1",
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Its section cluster says where Dask runs."),
+    ] = None,
     address: Annotated[str, typer.Option(help="Address of a running Dask scheduler.")] = "",
     scheduler_file: Annotated[str, typer.Option(help="File that a Dask scheduler wrote.")] = "",
+    tls: Annotated[
+        str, typer.Option(metavar="DIR", help="Certificates, from hdica cluster certs.")
+    ] = "",
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Allow plain tcp beyond this machine.")
+    ] = False,
+    memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="Restart a local worker beyond it, as 2GiB.")
+    ] = "",
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Compute failed points again.")
     ] = False,
@@ -130,13 +148,13 @@ def run(
 
     It may be killed at any moment: the next call goes on.
     """
-    from hdica.sweep.cluster import cluster_settings
-    from hdica.sweep.runner import run as run_study
+    from hdica.sweep.run.runner import run as run_study
 
     part = _shard(shard)
     loaded, target = _load(study, out)
-    settings = cluster_settings(
-        {"workers": workers, "address": address, "scheduler_file": scheduler_file}
+    places = {"address": address, "scheduler_file": scheduler_file, "tls": tls}
+    settings = settings_of(
+        config, {**places, "workers": workers, "insecure": insecure, "memory": memory}
     )
     progress = False if quiet else None
     summary = run_study(
@@ -156,15 +174,11 @@ def run(
         )
 
 
-class Incomplete(HdicaError):
-    """Something is missing that a rerun can bring."""
-
-
 def _publish(study: Study, out: Path, quiet: bool = False) -> int:
     """Publish if there is anything new; returns how many points failed."""
-    from hdica.sweep.manifest import read_manifest
-    from hdica.sweep.publish import is_current
-    from hdica.sweep.publish import publish as publish_study
+    from hdica.sweep.files.manifest import read_manifest
+    from hdica.sweep.outcome.publish import is_current
+    from hdica.sweep.outcome.publish import publish as publish_study
 
     current = is_current(study, out)
     manifest = (read_manifest(out) if current else None) or publish_study(study, out)
@@ -188,8 +202,8 @@ def publish(study: StudyFile, out: Out = None) -> None:
 @app.command(epilog="Example: hdica status results/tiny.zarr")
 def status(results: Results, as_json: Json = False) -> None:
     """Show what is there, also while a run goes on."""
-    from hdica.sweep.status import status as find_status
-    from hdica.sweep.tables import status_table
+    from hdica.sweep.outcome.status import status as find_status
+    from hdica.sweep.outcome.tables import status_table
 
     found = find_status(results)
     if as_json:
@@ -204,7 +218,7 @@ def verify(results: Results, as_json: Json = False) -> None:
 
     Exit status 0: whole, 1: incomplete, 3: damaged.
     """
-    from hdica.sweep.integrity import verify as check
+    from hdica.sweep.outcome.integrity import verify as check
 
     verdict = check(results)
     if as_json:
@@ -219,12 +233,28 @@ def verify(results: Results, as_json: Json = False) -> None:
 @app.command(epilog="Example: hdica repair results/tiny.zarr")
 def repair(results: Results) -> None:
     """Make damaged points pending; the next run restores them."""
-    from hdica.sweep.repair import repair as mend
+    from hdica.sweep.outcome.repair import repair as mend
 
     done = mend(results)
     for sentence in done:
         _note(sentence)
     _say(f"{len(done)} repairs; hdica run restores the points" if done else "nothing is damaged")
+
+
+@app.command(epilog="Example: hdica upgrade results/tiny.zarr")
+def upgrade(results: Results) -> None:
+    """Bring stores of an earlier version to the present layout; no number changes.
+
+    It may be killed at any moment: the next call goes on. Exit status 3: something is damaged.
+    """
+    from hdica.sweep.outcome.upgrade import upgrade as bring_up
+
+    done = bring_up(results)
+    for sentence in done:
+        _note(sentence)
+    left = sum("is left as it is" in sentence for sentence in done)
+    _say(f"{len(done) - left} upgrades" if done else "nothing is of an earlier version")
+    raise typer.Exit(DAMAGED if left else 0)
 
 
 @app.command(epilog="Example: hdica query results/tiny.zarr --sel tau=0.05 --sel n=400 --to csv")
@@ -250,9 +280,9 @@ def query(
 
     A table averages over seeds; csv, json and netcdf hold every seed. --sel seed=0: shows all.
     """
-    from hdica.sweep import query as questions
-    from hdica.sweep.export import export
-    from hdica.sweep.results import open_results
+    from hdica.sweep.outcome import query as questions
+    from hdica.sweep.outcome.export import export
+    from hdica.sweep.outcome.results import open_results
 
     if to not in ("csv", "json", "netcdf", "-"):
         raise HdicaError(f"--to {to!r} is not allowed (csv, json, netcdf or -)")
@@ -283,7 +313,7 @@ def report(
 ) -> None:
     """Write report.html, figures and aggregated data."""
     from hdica.report import write
-    from hdica.sweep.results import existing
+    from hdica.sweep.outcome.results import existing
 
     root = existing(results)
     for path in write(root, out or root.with_suffix("")):
@@ -301,14 +331,28 @@ def call(arguments: list[str]) -> int:
     Returns
     -------
     int
-        0 fine, 1 incomplete, 2 wrong usage or input, 3 damaged.
+        0 fine, 1 incomplete, 2 wrong usage or input, 3 damaged; 128 and the signal's number if a
+        signal ended it.
     """
+    from hdica.sweep.run.signals import heeding
+
+    with heeding() as told:
+        code = _call(arguments)
+    if told:
+        # Whichever release of typer has swallowed it.
+        return _sentence(str(told[0]), told[0].status)
+    if code == INTERRUPTED:
+        return _sentence("interrupted; what was committed is kept", code)
+    return code
+
+
+def _call(arguments: list[str]) -> int:
     try:
         code = app(arguments, prog_name="hdica", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except (typer.Abort, KeyboardInterrupt):
-        return _sentence("interrupted; what was committed is kept", 130)
+        return INTERRUPTED
     except (BrokenPipeError, SystemExit):
         # The reader has gone, as with | head: nothing is left to say, nor to flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -319,13 +363,15 @@ def call(arguments: list[str]) -> int:
         return _sentence(str(exc), DAMAGED if _is_damage(exc) else USAGE)
     except CommandError as exc:
         return _sentence(getattr(exc, "format_message", exc.__str__)(), USAGE)
+    except MemoryError:
+        return _sentence("out of memory (select less, or run with fewer workers)", USAGE)
     except OSError as exc:
         where = f" ({exc.filename})" if exc.filename else ""
         return _sentence(f"{exc.strerror or exc}{where}", USAGE)
 
 
 def _is_damage(exc: HdicaError) -> bool:
-    from hdica.sweep.paths import DamageError
+    from hdica.sweep.files.paths import DamageError
 
     return isinstance(exc, DamageError)
 
@@ -335,8 +381,13 @@ def _sentence(text: str, code: int) -> int:
     return code
 
 
+def _warned(message: Warning | str, *_: Any, **__: Any) -> str:
+    return f"hdica: {message}\n"
+
+
 def main() -> None:
     """Entry point of the ``hdica`` command."""
+    warnings.formatwarning = _warned  # one line, without a place in the sources
     sys.exit(call(sys.argv[1:]))
 
 

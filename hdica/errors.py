@@ -3,14 +3,65 @@
 from __future__ import annotations
 
 import difflib
+import signal
 from collections.abc import Iterable
 from typing import Any
 
 from pydantic import ValidationError
 
+MOST_LETTERS = 600
+"""Longest sentence: of a longer one the middle, a value that somebody wrote, is left out."""
+
+
+def printable(text: str, spaces: str = " ") -> str:
+    """A text in which nothing can move the cursor of a terminal or turn its line around.
+
+    Parameters
+    ----------
+    text
+        Any text.
+    spaces
+        What may stay as it is though it is not printed.
+    """
+    if text.isprintable():
+        return text
+    letters = (c if c.isprintable() or c in spaces else repr(c)[1:-1] for c in text)
+    return "".join(letters)
+
 
 class HdicaError(ValueError):
     """A request that cannot be met; the message is one sentence naming field, value and remedy."""
+
+    def __init__(self, message: str = "") -> None:
+        if len(message) > MOST_LETTERS:
+            message = f"{message[: MOST_LETTERS - 205]} ... {message[-200:]}"
+        if "\n" in message:
+            message = " ".join(message.split())
+        super().__init__(printable(message))
+
+
+class Incomplete(HdicaError):
+    """Something is missing that a rerun can bring."""
+
+
+class Unwritable(Incomplete):
+    """Files that cannot be written, for want of space or of permission; it says which and why."""
+
+
+class Stopped(KeyboardInterrupt):
+    """A run was told to stop by a signal; the message is a sentence.
+
+    It is no ordinary exception, so that nothing takes it for the failure of a point.
+
+    Parameters
+    ----------
+    number
+        Of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.status = 128 + number
 
 
 UNKNOWN = " is not a known key ("

@@ -15,8 +15,8 @@ import pytest
 import xarray as xr
 
 from hdica.cli import app, call
-from hdica.sweep.paths import work_path
-from hdica.sweep.runner import RunSummary
+from hdica.sweep.files.paths import work_path
+from hdica.sweep.run.runner import RunSummary
 from tests.sweep import toy
 
 ROOT = Path(__file__).parents[1]
@@ -220,7 +220,7 @@ def test_lost_blocks_are_status_one(
     def lose(*_: object, **__: object) -> RunSummary:
         return RunSummary(pending=5, lost=["block 3 of walk: its workers were killed"])
 
-    monkeypatch.setattr("hdica.sweep.runner.run", lose)
+    monkeypatch.setattr("hdica.sweep.run.runner.run", lose)
     assert call(["run", study, "--out", str(tmp_path / "toy.zarr"), "--quiet"]) == 1
     assert "5 points are pending; a rerun computes them (block 3 of walk" in refused(capsys)
 

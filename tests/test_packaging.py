@@ -50,10 +50,12 @@ def test_lock_covers_the_declared_dependencies(group: str) -> None:
     assert {name_and_bound(d)[0] for d in declared} <= locked()
 
 
-def test_slurm_stays_out_of_the_lock() -> None:
+def test_the_executor_for_slurm_stays_out_of_the_lock() -> None:
     extra = {name_and_bound(d)[0] for d in PROJECT["optional-dependencies"]["slurm"]}
-    assert extra
-    assert not extra & locked()
+    # Once installed, it asks for a controller at every start of Snakemake.
+    executor = {"snakemake-executor-plugin-slurm", "snakemake-executor-plugin-slurm-jobstep"}
+    assert extra & executor
+    assert not executor & locked()
 
 
 def test_every_dependency_has_a_lower_bound_and_no_upper_one() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from hdica.sweep.study import Study, study_from
+from hdica.sweep.spec.study import Study, study_from
 from hdica.systems.online_ica import OnlineICA
 from hdica.systems.registry import METHODS
 from hdica.systems.sparse_pca import SparsePCA

@@ -6,7 +6,7 @@ import xarray as xr
 
 from hdica.analysis.describe import CONDENSING, described
 from hdica.analysis.reading import group, over
-from hdica.sweep.store import PENDING
+from hdica.sweep.files.store import PENDING
 
 
 def condensing(tree: xr.DataTree) -> xr.Dataset | None:

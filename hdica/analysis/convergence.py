@@ -15,7 +15,7 @@ from hdica.analysis.exponents import Exponent, bias_exponent, bias_p_values, flu
 from hdica.analysis.ladder import Ladder, ladder
 from hdica.analysis.reading import finished, group, names, optional, over, required, swept
 from hdica.analysis.verdict import Verdict, judge
-from hdica.sweep.store import DIVERGED, FAILED, PENDING
+from hdica.sweep.files.store import DIVERGED, FAILED, PENDING
 
 Array = NDArray[np.float64]
 

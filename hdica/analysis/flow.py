@@ -9,7 +9,7 @@ import xarray as xr
 
 from hdica.analysis.describe import FLOW, described
 from hdica.analysis.reading import finished, group
-from hdica.sweep.store import DONE
+from hdica.sweep.files.store import DONE
 
 
 def flow(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:

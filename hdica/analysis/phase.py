@@ -14,7 +14,7 @@ from scipy import stats
 from hdica.analysis.describe import PHASE, described
 from hdica.analysis.reading import check_swept, finished, group, required
 from hdica.analysis.resample import interval, jackknife_error, resampled_shares, shares_noise
-from hdica.sweep.store import DIVERGED, DONE
+from hdica.sweep.files.store import DIVERGED, DONE
 
 SUCCESS = 0.5
 """Threshold on |overlap| at the last time above which a run has learned, unless set otherwise."""

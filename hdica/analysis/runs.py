@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.reading import group
-from hdica.sweep.store import DIVERGED, DONE, FAILED, PENDING
+from hdica.sweep.files.store import DIVERGED, DONE, FAILED, PENDING
 
 COUNTS = {"done": DONE, "diverged": DIVERGED, "failed": FAILED, "pending": PENDING}
 

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
+from sympy.polys.polyerrors import PolynomialError
+from sympy.polys.polytools import NoConvergence
 
 from hdica.errors import HdicaError
 
@@ -63,6 +65,20 @@ class _Reader:
     def read(self, node: ast.expr, depth: int, power: float) -> sp.Expr:
         if depth > MAX_DEPTH:
             raise self.refuse(f"it is nested deeper than {MAX_DEPTH} levels")
+        found = self.translated(node, depth, power)
+        # Numbers stay small step by step: sympy would work on exp(exp(exp(9))) for ever.
+        computed = not isinstance(node, ast.Constant) and not found.free_symbols
+        if computed and abs(self.value(found)) > MAX_NUMBER:
+            raise self.refuse(f"a number in it is larger than {MAX_NUMBER:g}")
+        return found
+
+    def value(self, number: sp.Expr) -> float:
+        try:
+            return float(number)
+        except (TypeError, OverflowError, ValueError):
+            raise self.refuse("a number in it is not finite and real") from None
+
+    def translated(self, node: ast.expr, depth: int, power: float) -> sp.Expr:
         match node:
             case ast.Constant():
                 return self.number(node.value)
@@ -105,7 +121,7 @@ class _Reader:
         exponent = self.read(node.right, depth + 1, power)
         if exponent.free_symbols:
             raise self.refuse("an exponent must be a number")
-        size = abs(float(exponent))
+        size = abs(self.value(exponent))
         if power * max(size, 1.0) > MAX_POWER:
             raise self.refuse(f"powers above {MAX_POWER} in all are not accepted")
         return self.read(node.left, depth + 1, power * max(size, 1.0)) ** exponent
@@ -195,6 +211,10 @@ class Formula:
         if not self.expression.is_polynomial(self.symbol):
             return None
         poly = sp.Poly(self.expression, self.symbol)
+        if poly.degree() > MAX_POWER:
+            raise HdicaError(
+                f"formula {self.text!r} is of degree {poly.degree()} (at most {MAX_POWER})"
+            )
         return np.array([float(c) for c in reversed(poly.all_coeffs())])
 
     @cached_property
@@ -208,8 +228,18 @@ class Formula:
                     f"formula {self.text!r}: the kinks of {atom} cannot be located; "
                     "allowed inside sign and abs are polynomials"
                 )
-            points |= {float(r) for r in sp.Poly(inside, self.symbol).nroots(n=15) if r.is_real}
+            points |= {float(r) for r in self._roots(sp.Poly(inside, self.symbol)) if r.is_real}
         return tuple(sorted(points))
+
+    def _roots(self, polynomial: sp.Poly) -> list[sp.Expr]:
+        try:
+            return list(polynomial.nroots(n=15))
+        except NoConvergence:
+            pass  # as happens at repeated roots
+        try:
+            return list(polynomial.sqf_part().nroots(n=15))
+        except (NoConvergence, PolynomialError) as exc:
+            raise HdicaError(f"formula {self.text!r}: its kinks cannot be located") from exc
 
     @cached_property
     def undefined_at(self) -> float | None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.quadrature import Nodes, dot, half_normal_nodes
+from hdica.ingredients.quadrature import Nodes, dot, half_normal_nodes, numbers
 
 Array = NDArray[np.float64]
 HALF_NORMAL = 24
@@ -149,15 +149,17 @@ def _gaussian() -> Prior:
 
 
 def _custom(atoms: Any, weights: Any) -> Prior:
-    values, w = np.asarray(atoms, dtype=float), np.asarray(weights, dtype=float)
-    sized = values.ndim == 1 and values.size > 0 and w.shape == values.shape
-    if not sized or np.any(w <= 0) or not np.all(np.isfinite(values)) or not np.any(values):
-        raise HdicaError(
-            f"prior: atoms {atoms!r} with weights {weights!r} are not allowed "
-            "(as many weights as atoms, all weights > 0, not all atoms zero)"
-        )
-    w = w / w.sum()
-    return _atoms(values / math.sqrt(dot(w, values**2)), w, "atoms")
+    values, w = numbers(atoms), numbers(weights)
+    if values is not None and w is not None and values.size and w.shape == values.shape:
+        with np.errstate(all="ignore"):
+            w = w / w.sum()
+            size = math.sqrt(dot(w, values**2)) if np.all(w > 0) else 0.0
+        if 0 < size < math.inf:
+            return _atoms(values / size, w, "atoms")
+    raise HdicaError(
+        f"prior: atoms {atoms!r} with weights {weights!r} are not allowed "
+        "(as many weights as atoms, all weights > 0, not all atoms zero)"
+    )
 
 
 def make_prior(spec: str | dict[str, Any]) -> Prior:

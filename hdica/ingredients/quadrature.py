@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,20 @@ def dot(a: Array, b: Array) -> float:
     point must have the same bits wherever it is computed.
     """
     return float(np.sum(a * b))
+
+
+def numbers(given: Any) -> Array | None:
+    """A list of numbers as an array of shape (numbers,), None if it is anything else."""
+    listed = isinstance(given, list | tuple | np.ndarray)
+    plain = listed and all(
+        isinstance(one, int | float | np.number) and not isinstance(one, bool) for one in given
+    )
+    if not plain:
+        return None
+    try:
+        return np.array([float(one) for one in given])
+    except OverflowError:
+        return None
 
 
 @dataclass(frozen=True, eq=False)

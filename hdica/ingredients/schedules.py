@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
+from hdica.ingredients.quadrature import numbers
 
 Array = NDArray[np.float64]
 ALLOWED = (
@@ -48,8 +49,11 @@ def _number(tau: float) -> Schedule:
 def _steps(spec: Mapping[str, Any]) -> Schedule:
     if not isinstance(spec, Mapping) or set(spec) != {"times", "values"}:
         raise HdicaError(f"tau = {{steps: {spec!r}}} is not allowed (allowed: {ALLOWED})")
-    times, values = np.asarray(spec["times"], float), np.asarray(spec["values"], float)
-    if values.size != times.size + 1 or np.any(np.diff(times) <= 0) or np.any(times <= 0):
+    times, values = (numbers(spec[name]) for name in ("times", "values"))
+    if times is None or values is None:
+        raise HdicaError(f"tau = {{steps: {spec!r}}} is not allowed (allowed: {ALLOWED})")
+    increasing = np.all(np.diff(times, prepend=0.0) > 0) and np.all(np.isfinite(times))
+    if values.size != times.size + 1 or not increasing:
         raise HdicaError(
             f"tau: steps with times {times.tolist()} and {values.size} values is not allowed "
             "(increasing times > 0 and one value more than times)"

@@ -17,12 +17,17 @@ from hdica.ingredients.quadrature import (
     density_nodes,
     dot,
     gaussian_nodes,
+    numbers,
     quantile_nodes,
     uniform_nodes,
 )
 
 Array = NDArray[np.float64]
 Sampler = Callable[[np.random.Generator, int], Array]
+
+
+LEAST, MOST = 1e-9, 1e6
+"""Smallest and largest number of a law: beyond, its moments are no floating-point numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,17 +224,20 @@ def _chi2(k: float) -> Source:
 
 
 def _discrete(values: list[float], weights: list[float] | None = None) -> Source:
-    x = np.asarray(values, dtype=float)
-    w = np.full(x.size, 1.0) if weights is None else np.asarray(weights, dtype=float)
-    if x.ndim != 1 or x.size < 2 or w.shape != x.shape or not np.all(np.isfinite(x)):
+    x = numbers(values)
+    w = numbers([1.0] * (0 if x is None else x.size) if weights is None else weights)
+    if x is None or w is None or x.size < 2 or w.shape != x.shape:
         raise HdicaError("source: discrete needs as many weights as values, at least two of each")
-    if np.any(w <= 0) or not np.isfinite(w.sum()):
-        raise HdicaError(f"source: discrete weights {weights} are not allowed (all above zero)")
-    w = w / w.sum()
-    mean = dot(w, x)
-    sd = math.sqrt(dot(w, (x - mean) ** 2))
-    if sd == 0:
-        raise HdicaError(f"source: discrete values {values} are not allowed (they must differ)")
+    with np.errstate(all="ignore"):
+        w = w / w.sum()
+        if not np.all(w > 0):
+            raise HdicaError(f"source: discrete weights {weights} are not allowed (all above zero)")
+        mean = dot(w, x)
+        sd = math.sqrt(dot(w, (x - mean) ** 2))
+    if not 0 < sd < math.inf:
+        raise HdicaError(
+            f"source: discrete values {values} are not allowed (finite numbers: they must differ)"
+        )
     z = (x - mean) / sd
     edges = np.cumsum(w)[:-1]
     symmetric = all(abs(dot(w, z**k)) < 1e-12 for k in range(1, 2 * z.size, 2))
@@ -351,11 +359,20 @@ def _scipy_cached(name: str, shape: tuple[tuple[str, float], ...]) -> Source:
 
 def _from_mapping(spec: dict[str, Any]) -> Source:
     if "scipy" in spec:
-        shape = {k: float(v) for k, v in spec.items() if k != "scipy"}
-        return _scipy_cached(str(spec["scipy"]), tuple(sorted(shape.items())))
+        names = [key for key in spec if key != "scipy"]
+        shape = numbers([spec[key] for key in names])
+        if shape is None or not np.all(np.abs(shape) < MOST):
+            raise HdicaError(f"source: {spec!r} is not allowed (its shapes are finite numbers)")
+        pairs = sorted(zip(names, shape.tolist(), strict=True))
+        return _scipy_cached(str(spec["scipy"]), tuple(pairs))
     if len(spec) == 1:
         ((name, value),) = spec.items()
-        if name in _WITH_NUMBER and isinstance(value, int | float):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if name in _WITH_NUMBER and number:
+            if 0 < value < LEAST or abs(value) > MOST:
+                raise HdicaError(
+                    f"source: {name} = {value!r} is not allowed (from {LEAST:g} to {MOST:g})"
+                )
             return _numbered(name, float(value))
         if name == "discrete" and isinstance(value, dict) and set(value) <= {"values", "weights"}:
             return _discrete(value.get("values", []), value.get("weights"))

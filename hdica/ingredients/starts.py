@@ -108,7 +108,9 @@ def _normal(mean: float, var: float) -> Start:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) < 1e300
 
 
 def make_start(spec: Mapping[str, Any]) -> Start:
@@ -138,6 +140,7 @@ def make_start(spec: Mapping[str, Any]) -> Start:
         law = spec["normal"]
         if isinstance(law, Mapping) and set(law) == {"mean", "var"}:
             mean, var = law["mean"], law["var"]
-            if _is_number(mean) and _is_number(var) and var >= 0 and mean**2 + var > 0:
+            finite = _is_number(mean) and _is_number(var) and var >= 0
+            if finite and 0 < float(mean) * float(mean) + var < math.inf:
                 return _normal(float(mean), float(var))
     raise HdicaError(f"start: {spec!r} is not known (allowed: {ALLOWED})")

@@ -155,15 +155,21 @@ def _polynomial(f: Formula, source: Source) -> Averages:
 
 
 def _by_quadrature(f: Formula, source: Source) -> Averages:
-    gain, first = adaptive(lambda q: gain_at(f, source, q))
-    power, second = adaptive(lambda q: power_at(f, source, q))
-    error = max(first, second)
+    gain, first = _converged(lambda q: gain_at(f, source, q), f, source)
+    power, second = _converged(lambda q: power_at(f, source, q), f, source)
+    return Averages(gain, power, max(first, second))
+
+
+def _converged(
+    function: Callable[[float], float], f: Formula, source: Source
+) -> tuple[Chebyshev, float]:
+    series, error = adaptive(function)
     if error > 1e-6:
         raise HdicaError(
             f"the averages of nonlinearity {f.text!r} over the source {source.label} do not "
             f"converge (relative error {error:.1e}); allowed are smoother nonlinearities"
         )
-    return Averages(gain, power, error)
+    return series, error
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ from hdica.analysis import aggregate
 from hdica.report.figures import panels
 from hdica.report.page import render
 from hdica.report.printed import save
-from hdica.sweep.results import open_results
+from hdica.sweep.outcome.results import open_results
 
 
 def write(results: Path, out: Path) -> list[Path]:

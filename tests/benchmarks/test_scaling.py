@@ -66,28 +66,16 @@ def test_every_stage_is_timed_in_a_process_of_its_own(monkeypatch, capsys):
 
 @pytest.mark.parametrize("points", [90, 1000, 10_000, 10**6])
 def test_a_sweep_has_about_as_many_points_as_asked(points):
-    from hdica.sweep.study import point_count, study_from
+    from hdica.sweep.spec.study import point_count, study_from
 
     assert point_count(study_from(stages.content(points))) == pytest.approx(points, rel=0.05)
 
 
-def test_simulated_workers_are_as_many_as_said(monkeypatch):
+def test_blocks_of_simulated_workers_are_as_long_as_said():
     asked = []
-    monkeypatch.setattr(scaling, "THREADS", 2)
     ratio = scaling.simulated_ratio(lambda workers: asked.append(workers) or 0.02, 4)
     assert asked == [4]
     assert ratio >= 1
-    for workers in scaling.SIMULATED:
-        connections = -(-workers // min(workers, 50))
-        assert connections * min(workers, 50) == workers
-
-
-def test_the_planner_makes_longer_blocks_for_many_workers():
-    from hdica.sweep.plan import block_points
-
-    assert scaling.planned_seconds(10) == 2
-    assert scaling.planned_seconds(1000) == 8
-    assert block_points(1.0, 10**6, 1000) == 8
 
 
 @pytest.mark.parametrize("name", ["plots/scaling.png", "plots/scaling.svg"])

@@ -68,7 +68,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("tau", [0.5, "0.5/(1 + t)"])
-@pytest.mark.parametrize(("variant", "phi", "eta"), CASES, ids=str)
+@pytest.mark.parametrize(("variant", "phi", "eta"), CASES)
 def test_vector_follows_the_printed_rule_step_by_step(variant, phi, eta, tau):
     n, steps = 12, 30
     rule = make_pca(phi, {"sparse": 0.5}, tau=tau, omega=1.7, variant=variant)

@@ -25,7 +25,6 @@ DECAY = Drift(Chebyshev([0.0]), -0.5 * Q, lambda: (1 - Q * Q, Chebyshev([0.0]), 
             lambda t: np.minimum(t, 1) + 0.25 * np.clip(t - 1, 0, 1.5) + 4 * np.maximum(t - 2.5, 0),
         ),
     ],
-    ids=str,
 )
 def test_schedules_are_integrated_through_their_jumps(tau, integral):
     times = np.array([0.0, 0.5, 1.0, 2.0, 2.5, 4.0])

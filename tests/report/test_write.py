@@ -9,9 +9,9 @@ from hdica.report import write
 from hdica.report.figures import panels
 from hdica.report.page import render
 from hdica.report.printed import draw
-from hdica.sweep.publish import publish
-from hdica.sweep.runner import run
-from hdica.sweep.study import Study
+from hdica.sweep.outcome.publish import publish
+from hdica.sweep.run.runner import run
+from hdica.sweep.spec.study import Study
 from tests.analysis import toy
 
 STUDY = {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.sweep.results import open_results
+from hdica.sweep.outcome.results import open_results
 from tests.sweep import toy
 
 

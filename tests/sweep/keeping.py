@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hdica.sweep.publish import publish
-from hdica.sweep.runner import run
-from hdica.sweep.study import Study, study_from
+from hdica.sweep.outcome.publish import publish
+from hdica.sweep.run.runner import run
+from hdica.sweep.spec.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
 

@@ -8,15 +8,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-from hdica.sweep import cluster, runner
-from hdica.sweep.block import BlockSummary
-from hdica.sweep.cluster import THREAD_VARIABLES, cluster_settings, connect
-from hdica.sweep.progress import Silent
-from hdica.sweep.runner import RunSummary, run
-from hdica.sweep.spread import Task
-from hdica.sweep.study import study_from
+from hdica.sweep.run import runner
+from hdica.sweep.run.block import BlockSummary
+from hdica.sweep.run.progress import Silent
+from hdica.sweep.run.runner import RunSummary, run
+from hdica.sweep.run.spread import Task
+from hdica.sweep.spec.study import study_from
+from hdica.sweep.workers import local
+from hdica.sweep.workers.cluster import cluster_settings, connect
+from hdica.sweep.workers.local import THREAD_VARIABLES
 from tests.sweep import toy
 
 TODO = [Task(Path("segment"), block, 10, 0.1) for block in range(20)]
@@ -79,7 +82,12 @@ def test_one_process_is_never_left(
 
 
 @pytest.mark.parametrize(
-    "how", [{"workers": 2, "mode": "local"}, {"address": "tcp://127.0.0.1:1", "workers": 2}]
+    "how",
+    [
+        {"workers": 2, "mode": "local"},
+        {"address": "tcp://127.0.0.1:1", "workers": 2},
+        {"mode": "slurm"},
+    ],
 )
 def test_where_processes_are_asked_for_nothing_is_computed_here(
     how: dict[str, Any], cold: list[str], monkeypatch: pytest.MonkeyPatch
@@ -89,16 +97,16 @@ def test_where_processes_are_asked_for_nothing_is_computed_here(
 
 def test_loading_takes_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
-    monkeypatch.setattr(cluster.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(cluster, "FORKS", False)
-    cluster.start_loading.cache_clear()
-    assert cluster.start_seconds() == cluster.COLD_START
-    cluster.start_loading()
-    monkeypatch.setattr(cluster, "FORKS", True)
-    assert cluster.start_seconds() == cluster.COLD_START
-    clock[0] += cluster.COLD_START + 0.1
-    assert cluster.start_seconds() == cluster.WARM_START
-    cluster.start_loading.cache_clear()
+    monkeypatch.setattr(local.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(local, "FORKS", False)
+    local.start_loading.cache_clear()
+    assert local.start_seconds() == local.COLD_START
+    local.start_loading()
+    monkeypatch.setattr(local, "FORKS", True)
+    assert local.start_seconds() == local.COLD_START
+    clock[0] += local.COLD_START + 0.1
+    assert local.start_seconds() == local.WARM_START
+    local.start_loading.cache_clear()
 
 
 def environment(name: str) -> str | None:
@@ -106,7 +114,7 @@ def environment(name: str) -> str | None:
 
 
 def loaded() -> list[str]:
-    return sorted(name for name in cluster.PRELOADED if name in sys.modules)
+    return sorted(name for name in local.PRELOADED if name in sys.modules)
 
 
 def test_workers_have_one_thread_their_libraries_and_the_environment_of_now(
@@ -120,8 +128,75 @@ def test_workers_have_one_thread_their_libraries_and_the_environment_of_now(
             assert set(client.run(environment, "TOY_WORD").values()) == {word}
             for name in THREAD_VARIABLES:
                 assert set(client.run(environment, name).values()) == {"1"}
-            if cluster.FORKS:
-                assert list(client.run(loaded).values()) == [sorted(cluster.PRELOADED)] * 2
+            if local.FORKS:
+                assert list(client.run(loaded).values()) == [sorted(local.PRELOADED)] * 2
+
+
+def listening(process: psutil.Process) -> set[str]:
+    """Addresses that a process listens on."""
+    found = process.net_connections(kind="inet")
+    return {f"{c.laddr.ip} {c.laddr.port}" for c in found if c.status == psutil.CONN_LISTEN}
+
+
+def test_a_local_cluster_listens_on_loopback_alone() -> None:
+    here = psutil.Process()
+    before = listening(here)
+    with connect(cluster_settings({"mode": "local", "workers": 2})) as client:
+        workers = [psutil.Process(pid) for pid in client.run(os.getpid).values()]
+        found = {"driver": listening(here) - before}
+        found |= {f"worker {worker.pid}": listening(worker) for worker in workers}
+    # The driver's: scheduler, its web pages and the nannies. A worker's: itself and its web pages.
+    assert {place: len(sockets) for place, sockets in found.items()} == {
+        "driver": 4,
+        **{f"worker {worker.pid}": 2 for worker in workers},
+    }
+    hosts = {socket.split()[0] for sockets in found.values() for socket in sockets}
+    assert hosts == {"127.0.0.1"}
+
+
+def test_a_stopped_process_of_another_run_hinders_nobody(tmp_path: Path) -> None:
+    """Dask has one lock for all of a machine, and whoever is stopped may be holding it."""
+    import dask
+    import distributed  # noqa: F401  (its defaults must be there before ours come and go)
+    import locket
+
+    scratch = tmp_path / "dask-scratch-space"
+    scratch.mkdir()
+    with (
+        dask.config.set({"temporary-directory": str(tmp_path)}),
+        locket.lock_file(str(scratch / "global.lock")),
+        connect(cluster_settings({"mode": "local", "workers": 1})) as client,
+    ):
+        assert client.submit(sum, [1, 2]).result(timeout=30) == 3
+        assert any(scratch.glob("worker-*"))
+
+
+def memory_settings() -> list[Any]:
+    """What a worker makes of memory that runs short."""
+    import dask
+
+    return [dask.config.get(f"distributed.worker.memory.{name}") for name in ("pause", "terminate")]
+
+
+def limit(dask_worker: Any) -> int | None:
+    """Bytes that a worker or its nanny allows."""
+    found: int | None = dask_worker.memory_manager.memory_limit
+    return found
+
+
+def test_memory_is_a_limit_that_restarts_and_never_pauses() -> None:
+    settings = cluster_settings({"mode": "local", "workers": 1, "memory": "1GiB"})
+    with connect(settings) as client:
+        (worker,) = client.scheduler_info()["workers"].values()
+        assert worker["memory_limit"] == 2**30
+        assert list(client.run(memory_settings).values()) == [[False, 1.0]]
+        assert list(client.run(limit, nanny=True).values()) == [2**30]
+
+
+def test_without_a_limit_workers_have_none_and_no_more_start_than_there_are_blocks() -> None:
+    with connect(cluster_settings({"mode": "local", "workers": 2}), 1) as client:
+        (worker,) = client.scheduler_info()["workers"].values()
+        assert not worker["memory_limit"]
 
 
 def test_a_run_on_processes_counts_what_the_store_says(out: Path, toy_workers: None) -> None:

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.sweep import store
-from hdica.sweep.integrity import verify
-from hdica.sweep.paths import manifest_path, work_path
-from hdica.sweep.plan import place
-from hdica.sweep.publish import is_current, publish
-from hdica.sweep.repair import repair
-from hdica.sweep.results import open_results
-from hdica.sweep.runner import run
-from hdica.sweep.status import status
-from hdica.sweep.study import Study, study_from
+from hdica.sweep.files import store
+from hdica.sweep.files.paths import manifest_path, work_path
+from hdica.sweep.outcome.integrity import verify
+from hdica.sweep.outcome.publish import is_current, publish
+from hdica.sweep.outcome.repair import repair
+from hdica.sweep.outcome.results import open_results
+from hdica.sweep.outcome.status import status
+from hdica.sweep.run.plan import place
+from hdica.sweep.run.runner import run
+from hdica.sweep.spec.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
 
@@ -83,22 +83,35 @@ def test_a_damaged_working_store_is_named_repaired_and_restored(
     block = 0 if working.array(name).chunks[0] > working.block else 3
     file = working.chunk(name, block)
     harm(file)
-    if name == "status" and harm is unlink:
-        # A status that is not there says pending: nothing is claimed, so nothing is damaged.
-        assert verify(out).incomplete == ("5 points are not computed yet",)
-    else:
-        verdict = verify(out)
-        assert verdict.code == 3
-        assert len(verdict.damaged) == 1
-        assert str(file) in verdict.damaged[0]
-        assert len(repair(out)) == 1
-        assert verify(out).code == 1
+    verdict = verify(out)
+    assert verdict.code == 3
+    assert len(verdict.damaged) == 1
+    assert str(file) in verdict.damaged[0]
+    assert len(repair(out)) == 1
+    assert verify(out).code == 1
     summary = run(study, out, progress=False)
     assert summary.computed == len(calls.read_text().splitlines())
     assert summary.computed == (36 if block == 0 else 5)
     publish(study, out)
     assert verify(out).code == 0
     assert values(out) == before
+
+
+def test_a_status_that_was_never_published_is_pending_when_it_is_gone(out: Path) -> None:
+    study = study_from(toy.study())
+    run(study, out, progress=False, block=5)
+    # A block that was killed before its commit looks the same: nothing is claimed of it.
+    walk(study, out).chunk("status", 3).unlink()
+    assert verify(out).incomplete[0] == "5 points are not computed yet"
+    assert run(study, out, progress=False).computed == 5
+
+
+def test_a_status_of_a_segment_that_was_made_anew_is_not_missed(study: Study, out: Path) -> None:
+    shutil.rmtree(work_path(out))
+    run(study, out, progress=False, block=5, shard=(0, 2))
+    verdict = verify(out)
+    assert verdict.code == 1
+    assert "points are not computed yet" in verdict.incomplete[0]
 
 
 @pytest.mark.parametrize("name", ["zarr.json", "Q/zarr.json"])
@@ -150,7 +163,7 @@ def test_damaged_published_points_become_pending_and_come_back(
 def test_only_the_points_of_the_damaged_chunk_become_pending(
     out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hdica.sweep.dense.CHUNK_ELEMENTS", 100)
+    monkeypatch.setattr("hdica.sweep.outcome.dense.CHUNK_ELEMENTS", 100)
     study = study_from(toy.study())
     run(study, out, progress=False)
     publish(study, out)

@@ -1,23 +1,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdica.sweep import segment as module
-from hdica.sweep.keys import find_rows, point_key, segment_keys
-from hdica.sweep.segment import segments_of
-from hdica.sweep.study import Study, study_from
+from hdica.sweep.spec import cells
+from hdica.sweep.spec import grid as gr
+from hdica.sweep.spec.keys import find_rows, point_key, segment_keys
+from hdica.sweep.spec.segment import segments_of
+from hdica.sweep.spec.study import Study, study_from
 from tests.sweep import toy
 
 
 def test_content_is_put_together_in_parts_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for at_once in (10**6, 1, 4):
-        monkeypatch.setattr(module, "AT_ONCE", at_once)
+        monkeypatch.setattr(cells, "AT_ONCE", at_once)
         found.append([s.keys().tolist() for s in segments_of(study_from(toy.study()))])
     assert found[0] == found[1] == found[2]
 
@@ -60,15 +64,77 @@ grids = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
-@given(grids)
-def test_fast_keys_are_the_keys_of_the_systems(grid: dict[str, list[float]]) -> None:
+@settings(max_examples=60, deadline=None)
+@given(grids, st.sampled_from([1, 2, 64]))
+def test_fast_keys_are_the_keys_of_the_systems(grid: dict[str, list[float]], tried: int) -> None:
     parameters = {"formula": "beta*x"} if "beta" in grid else {}
     toy.register()
     study = study_from(toy.study(grid=grid, parameters=parameters))
     expected = scalar_keys(study)
-    for segment in segments_of(study):
-        assert segment.keys().tolist() == [k.rstrip(b"\0") for k in expected[segment.name]]
+    with mock.patch.object(cells, "TRIED", tried):
+        found = {segment.name: segment.keys().tolist() for segment in segments_of(study)}
+    assert found == {name: [k.rstrip(b"\0") for k in keys] for name, keys in expected.items()}
+
+
+ICA: dict[str, Any] = {"study": "many", "title": "many", "system": "OnlineICA", "times": [0, 1]}
+PCA = {**ICA, "system": "SparsePCA"}
+CHAIN = {"methods": {"chain": {"n": 10, "seeds": 1}}}
+VECTOR = {"methods": {"vector": {"n": 10, "seeds": 1}}}
+MANY: dict[str, dict[str, Any]] = {
+    "two fields": {**ICA, **CHAIN, "grid": {"tau": {"start": 0.1, "stop": 1, "num": 10},
+        "Q0": {"start": 0, "stop": 1, "num": 11}}},
+    "two axes of a field": {**ICA, **VECTOR, "parameters": {"tau": 0.1}, "grid": {
+        "start.normal.var": {"start": 0.5, "stop": 1.5, "num": 7},
+        "start.normal.mean": {"start": -1, "stop": 1, "num": 5}}},
+    "constants": {**ICA, **CHAIN, "parameters": {
+        "tau": 0.1, "regularizer": "a*x + b*x + c*x", "constants": {"c": 2}},
+        "grid": {"b": [0.1, 1e-7, 3e5], "a": [-2, 0, 1, 12345.678901]}},
+    "a number as a formula": {**ICA, **VECTOR, "parameters": {"tau": 0.1},
+        "grid": {"regularizer": [0, 0.1, 0.2, 0.3]}},
+    "words": {**ICA, **CHAIN, "parameters": {"tau": 0.1},
+        "grid": {"source": ["uniform", "laplace", "gaussian", "rademacher"]}},
+    "defaults in the middle": {**PCA, **VECTOR, "parameters": {"tau": 0.1}, "grid": {
+        "omega": [0, 0.5, 1, 2, 3], "Q0": [0.1, 0.5, 0.7, 0.9], "rho": [0.1, 0.2, 0.5, 1]}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_numbers_put_into_a_text_are_what_the_systems_say(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for tried in (10**6, 2):
+        monkeypatch.setattr(cells, "TRIED", tried)
+        (segment,) = segments_of(study_from(MANY[name]))
+        found.append(segment.cells)
+    assert found[0] == found[1]
+    assert len(set(found[0].contents())) == found[0].size
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """How often a system was built."""
+    build, calls = gr.build, []
+    monkeypatch.setattr(gr, "build", lambda *args, **how: calls.append(1) or build(*args, **how))
+    return lambda: len(calls)
+
+
+def test_systems_of_a_large_field_are_not_built_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    side = {"start": 0, "stop": 0.9, "num": 60}
+    parameters = {"tau": 0.1, "regularizer": "a*x + b*x"}
+    study = study_from({**ICA, **CHAIN, "parameters": parameters, "grid": {"a": side, "b": side}})
+    built = counted(monkeypatch)
+    (segment,) = segments_of(study)
+    assert segment.cells.size == 3600
+    assert built() < cells.TRIED + 20
+
+
+def test_what_a_system_rewrites_is_built_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = {"regularizer": np.linspace(0.1, 0.9, 300).tolist()}
+    study = study_from({**ICA, **VECTOR, "parameters": {"tau": 0.1}, "grid": grid})
+    built = counted(monkeypatch)
+    (segment,) = segments_of(study)
+    assert built() > 300
+    assert '"regularizer":"0.1"' in next(segment.cells.contents())
 
 
 def test_a_key_depends_on_content_and_not_on_place() -> None:

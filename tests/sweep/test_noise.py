@@ -14,15 +14,15 @@ from scipy import stats
 
 import hdica
 from hdica.errors import HdicaError
-from hdica.sweep.block import compute_block
-from hdica.sweep.integrity import verify
-from hdica.sweep.plan import plan, prepare
-from hdica.sweep.publish import is_current, publish
-from hdica.sweep.query import average
-from hdica.sweep.runner import run
-from hdica.sweep.segment import segments_of
-from hdica.sweep.status import working_status
-from hdica.sweep.study import Study, study_from
+from hdica.sweep.outcome.integrity import verify
+from hdica.sweep.outcome.publish import is_current, publish
+from hdica.sweep.outcome.query import average
+from hdica.sweep.outcome.status import working_status
+from hdica.sweep.run.block import compute_block
+from hdica.sweep.run.plan import plan, prepare
+from hdica.sweep.run.runner import run
+from hdica.sweep.spec.segment import segments_of
+from hdica.sweep.spec.study import Study, study_from
 from tests.sweep.conftest import values
 
 TAUS = [0.02, 0.05, 0.08]
@@ -163,7 +163,7 @@ def test_a_grown_grid_keeps_the_bits_of_its_old_points(
 
 
 def test_a_block_holds_the_cells_of_one_seed(study: Study, tmp_path: Path) -> None:
-    from hdica.sweep import store
+    from hdica.sweep.files import store
 
     placed = prepare(study, tmp_path / "noise.zarr", block=6)
     for one in placed[:3]:

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 import hdica
-from hdica.sweep import processors
-from hdica.sweep.paths import work_path
-from hdica.sweep.publish import publish
-from hdica.sweep.runner import run
-from hdica.sweep.study import study_from
+from hdica.sweep.files import processors
+from hdica.sweep.files.paths import work_path
+from hdica.sweep.outcome.publish import publish
+from hdica.sweep.run.runner import run
+from hdica.sweep.spec.study import study_from
 from tests.sweep.test_noise import content
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from hdica.sweep import progress
+from hdica.sweep.run import progress
 
 
 class Terminal(io.StringIO):
@@ -56,3 +56,11 @@ def test_a_run_that_is_cut_says_how_far_it_came(capsys: pytest.CaptureFixture[st
     with pytest.raises(ZeroDivisionError):
         cut()
     assert "toy: 3 of 4 points computed" in capsys.readouterr().err
+
+
+def test_a_note_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream in (io.StringIO(), Terminal()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with progress.report("toy", 4, 1.0) as shown:
+            shown.note("waiting for [workers]")
+            assert "toy: waiting for [workers]" in stream.getvalue()

@@ -12,14 +12,15 @@ import xarray as xr
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
-from hdica.sweep import dense, store
-from hdica.sweep.manifest import file_digest, read_manifest
-from hdica.sweep.paths import DamageError
-from hdica.sweep.plan import place
-from hdica.sweep.publish import is_current, publish
-from hdica.sweep.results import open_results
-from hdica.sweep.runner import run
-from hdica.sweep.study import study_from
+from hdica.sweep.files import store
+from hdica.sweep.files.manifest import file_digest, read_manifest
+from hdica.sweep.files.paths import DamageError
+from hdica.sweep.outcome import dense, query
+from hdica.sweep.outcome.publish import is_current, publish
+from hdica.sweep.outcome.results import open_results
+from hdica.sweep.run.plan import place
+from hdica.sweep.run.runner import run
+from hdica.sweep.spec.study import study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
 
@@ -180,7 +181,7 @@ def test_a_publication_cut_short_leaves_the_old_store(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("hdica.sweep.publish.consolidate", cut)
+        patch.setattr("hdica.sweep.outcome.publish.consolidate", cut)
         with pytest.raises(KeyboardInterrupt):
             publish(larger, out)
     assert values(out) == before
@@ -195,34 +196,60 @@ def test_chunks_of_any_size_hold_the_same_numbers(
 ) -> None:
     before = values(out)
     monkeypatch.setattr(dense, "CHUNK_ELEMENTS", elements)
+    monkeypatch.setattr(dense, "BAND", 8 * elements)
     monkeypatch.setattr(store, "SPAN", 64)
     publish(study_from(toy.study()), out)
     assert values(out) == before
 
 
 @pytest.mark.parametrize(
-    ("points", "own", "chunks"),
+    ("swept", "whole", "chunks"),
     [
         ((), (12,), (12,)),
-        ((40, 40, 1, 16), (2,), (40, 40, 1, 16, 2)),
-        ((1000, 1000), (), (262, 1000)),
-        ((3, 1000, 1000), (41,), (1, 6, 1000, 41)),
+        ((40, 40, 1), (16, 2), (40, 40, 1, 16, 2)),
+        ((1000, 1000), (), (500, 500)),
+        ((1000, 1000, 1), (1, 101), (42, 32, 1, 1, 101)),
+        ((3, 1000, 1000), (41,), (1, 51, 63, 41)),
+        ((1000,), (1000, 101), (2, 1000, 101)),
         ((5, 7), (2**18,), (1, 1, 2**18)),
         ((5, 7), (10**6,), (1, 1, 2**18)),
         ((4,), (3, 200, 1000), (1, 1, 200, 1000)),
         ((4,), (3, 400, 1000), (1, 1, 262, 1000)),
     ],
 )
-def test_a_chunk_is_a_contiguous_range_of_points(
-    points: tuple[int, ...], own: tuple[int, ...], chunks: tuple[int, ...]
+def test_swept_parameters_share_the_room_of_a_chunk(
+    swept: tuple[int, ...], whole: tuple[int, ...], chunks: tuple[int, ...]
 ) -> None:
-    assert dense.chunk_shape(points, own) == chunks
-    grid = np.arange(int(np.prod(points))).reshape(points)
-    covered = 0
-    for slices, start, stop in dense.point_ranges(points, chunks[: len(points)]):
-        assert grid[slices].reshape(-1).tolist() == list(range(start, stop))
-        covered += stop - start
-    assert covered == grid.size
+    assert dense.chunk_shape(swept, whole) == chunks
+    grid = np.arange(int(np.prod(swept))).reshape(swept)
+    seen, end = np.zeros(swept, dtype=int), 0
+    for band in dense.bands(swept, chunks[: len(swept)]):
+        assert band.start == end
+        end = band.stop
+        assert 8 * (band.stop - band.start) * np.prod(chunks[len(swept) :]) <= dense.BAND
+        points = np.arange(band.start, band.stop).reshape(band.shape)
+        for there, here in band.chunks:
+            seen[there or ...] += 1
+            assert np.array_equal(grid[there or ...], points[here])
+            assert np.all(np.array(points[here].shape) <= chunks[: len(swept)])
+    assert (seen == 1).all()
+    assert end == grid.size
+
+
+def test_a_slice_along_any_parameter_reads_few_chunks() -> None:
+    shape, whole = (1000, 1000, 1), (1, 101)
+    chunks = dense.chunk_shape(shape, whole)
+    counts = [-(-size // chunk) for size, chunk in zip(shape, chunks, strict=False)]
+    for axis in (0, 1):
+        assert np.prod(counts) / counts[axis] < 0.05 * np.prod(counts)
+
+
+@pytest.mark.parametrize(
+    ("places", "indexer"),
+    [([3], slice(3, 4)), ([2, 3, 4, 3], slice(2, 5)), ([4, 3], [4, 3]), ([1, 3], [1, 3])],
+)
+def test_neighbours_are_read_as_a_slice(places: list[int], indexer: slice | list[int]) -> None:
+    assert query._indexer(places) == indexer
 
 
 def test_what_is_no_store_is_refused(out: Path, tmp_path: Path) -> None:

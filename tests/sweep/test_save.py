@@ -10,10 +10,10 @@ import pytest
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.sweep import kept
-from hdica.sweep.keys import point_key
-from hdica.sweep.segment import segments_of
-from hdica.sweep.study import Study, study_from
+from hdica.sweep.spec import kept
+from hdica.sweep.spec.keys import point_key
+from hdica.sweep.spec.segment import segments_of
+from hdica.sweep.spec.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.keeping import SAVE, saved, without
 

@@ -17,16 +17,18 @@ import xarray as xr
 
 from hdica.cli import call
 from hdica.ingredients.save import NOTHING
-from hdica.sweep import dense, kept, store
-from hdica.sweep.integrity import verify
-from hdica.sweep.paths import work_path
-from hdica.sweep.plan import place, plan
-from hdica.sweep.publish import publish
-from hdica.sweep.repair import repair
-from hdica.sweep.results import open_results
-from hdica.sweep.runner import run
-from hdica.sweep.segment import segments_of
-from hdica.sweep.status import status
+from hdica.sweep.files import store
+from hdica.sweep.files.paths import work_path
+from hdica.sweep.outcome import dense
+from hdica.sweep.outcome.integrity import verify
+from hdica.sweep.outcome.publish import publish
+from hdica.sweep.outcome.repair import repair
+from hdica.sweep.outcome.results import open_results
+from hdica.sweep.outcome.status import status
+from hdica.sweep.run.plan import place, plan
+from hdica.sweep.run.runner import run
+from hdica.sweep.spec import kept
+from hdica.sweep.spec.segment import segments_of
 from tests.sweep import toy
 from tests.sweep.conftest import values
 from tests.sweep.keeping import METHODS, SAVE, made, saved, without

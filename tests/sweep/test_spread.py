@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from hdica.errors import HdicaError
-from hdica.sweep import spread as module
-from hdica.sweep.spread import NO_SCHEDULER, Task, spread
+from hdica.errors import HdicaError, Incomplete
+from hdica.sweep.run import spread as module
+from hdica.sweep.run.spread import NO_SCHEDULER, Patience, Task, spread
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +100,64 @@ def test_a_future_without_result_or_reason_means_a_lost_scheduler() -> None:
     assert str(lost) == NO_SCHEDULER
     cancelled = module._failure(SimpleNamespace(status="cancelled", exception=refuses))
     assert isinstance(cancelled, RuntimeError)
+
+
+RELEASED = threading.Event()
+
+
+def wait_at_five(path: Path, block: int) -> None:
+    if block == 5:
+        RELEASED.wait(20)
+
+
+def test_a_block_that_never_ends_is_named_once_patience_is_over(client: Any) -> None:
+    RELEASED.clear()
+    quick = [Task(Path("segment"), block, 1, 0.01) for block in range(8)]
+    told = []
+    try:
+        with pytest.raises(Incomplete) as raised:
+            told += spread(client, quick, wait_at_five, Patience(0.6))
+    finally:
+        RELEASED.set()
+    assert str(raised.value) == "no block has ended for 1 s, in flight: block 5 of segment"
+
+
+def test_long_blocks_are_given_longer() -> None:
+    assert Patience(5.0).limit(blocks(3)) == 10.0
+    assert Patience(50.0).limit(blocks(3)) == 50.0
+    assert Patience().limit(blocks(3)) == math.inf
+
+
+def test_many_blocks_in_flight_are_not_all_named() -> None:
+    said = module._stuck(blocks(20), 7.0)
+    assert said.startswith("no block has ended for 7 s, in flight: block 0 of segment, block 1 of")
+    assert said.endswith("block 7 of segment and 12 more")
+
+
+def test_time_without_workers_does_not_count(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    RELEASED.clear()
+    monkeypatch.setattr(module, "LOOK", 0.05)
+    watched, noted = Watched(client), []
+
+    def nobody() -> dict[str, int]:
+        return {} if len(noted) < 3 else {"tcp://one": 1}
+
+    watched.nthreads = nobody  # type: ignore[attr-defined]
+
+    def note(text: str) -> None:
+        noted.append(text)
+        if len(noted) == 3:
+            RELEASED.set()
+
+    one = [Task(Path("segment"), 5, 1, 0.001)]
+    assert len(list(spread(watched, one, wait_at_five, Patience(0.2, note=note)))) == 1
+    assert set(noted) == {"the scheduler has no workers; waiting for them"}
+
+
+def test_a_scheduler_that_is_silent_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK", 0.05)
+    RELEASED.clear()
+    late = SimpleNamespace(nthreads=lambda: {"tcp://one": int(RELEASED.wait(5)) + 1})
+    assert module._threads(late) is None
+    RELEASED.set()
+    assert module._threads(late) == 2

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdica.sweep import store
-from hdica.sweep.block import compute_block
-from hdica.sweep.dense import read_block
-from hdica.sweep.paths import DamageError
-from hdica.sweep.plan import prepare
-from hdica.sweep.study import study_from
+from hdica.sweep.files import store
+from hdica.sweep.files.paths import DamageError
+from hdica.sweep.outcome.dense import read_block
+from hdica.sweep.run.block import compute_block
+from hdica.sweep.run.plan import prepare
+from hdica.sweep.spec.study import study_from
 from tests.sweep import toy
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.sweep.study import Study, load_study, point_count, study_from
+from hdica.sweep.spec.study import Study, load_study, point_count, study_from
 from tests.sweep import toy
 
 
@@ -214,10 +214,18 @@ def test_yaml_numbers_are_numbers(tmp_path: Path) -> None:
         ("toy.yaml", "study: [1, 2", "is not valid YAML at line 1, column 13"),
         ("toy.yaml", "- 1\n- 2\n", "is not a study (a mapping"),
         ("toy.yaml", "", "is not a study (a mapping"),
-        ("toy.yaml", "study: !!python/object:os.system x", "is not valid YAML"),
+        (
+            "toy.yaml",
+            "study: !!python/object:os.system x",
+            "is not valid YAML: a python/object:os.system is",
+        ),
         ("other.yaml", GOOD, "study = 'toy' is not allowed (it must equal the file's name"),
         ("toy.yaml", GOOD.replace("study: toy", "study: no"), "study = 'no' is not allowed"),
-        ("toy.yaml", GOOD.replace("1e-3", "2020-01-01"), "grid.tau: value datetime.date"),
+        (
+            "toy.yaml",
+            GOOD.replace("1e-3", "2020-01-01"),
+            "a timestamp is not allowed (line 5; texts,",
+        ),
     ],
 )
 def test_a_file_that_is_no_study_is_refused(

@@ -5,14 +5,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, Stopped
 
 
 @contextmanager
 def logged(path: str) -> Iterator[None]:
     """Send everything a job and its children print to a log file.
 
-    A mistake of the user's ends the job with one sentence there.
+    A mistake of the user's, or a signal that says to stop, ends the job with one sentence there.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def logged(path: str) -> Iterator[None]:
     Raises
     ------
     SystemExit
-        If the body raises an :class:`~hdica.errors.HdicaError`.
+        If the body raises an :class:`~hdica.errors.HdicaError` or is told to stop.
     """
     with open(path, "w", buffering=1) as log:
         # Descriptors, not sys.stderr: the processes of a local cluster inherit only those.
@@ -32,3 +32,6 @@ def logged(path: str) -> Iterator[None]:
             yield
         except HdicaError as exc:
             sys.exit(str(exc))
+        except Stopped as exc:
+            sys.stderr.write(f"{exc}\n")
+            sys.exit(exc.status)

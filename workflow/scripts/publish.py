@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from hdica.sweep.publish import publish
-from hdica.sweep.study import load_study
+from hdica.sweep.outcome.publish import publish
+from hdica.sweep.spec.study import load_study
 from joblog import logged
 
 if TYPE_CHECKING:

@@ -1,13 +1,12 @@
 """Compute the pending points of one shard of a study."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hdica.errors import HdicaError
-from hdica.sweep.paths import write_text
-from hdica.sweep.runner import run
-from hdica.sweep.study import load_study
+from hdica.sweep.files.sealed import write_sealed
+from hdica.sweep.run.runner import run
+from hdica.sweep.spec.study import load_study
 from joblog import logged
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def main(
     manifest: str,
     shard: tuple[int, int],
     threads: int,
-    cluster: dict[str, Any],
+    cluster: dict[str, Any] | str,
 ) -> None:
     """Fill the working store and then say so in a manifest.
 
@@ -59,7 +58,7 @@ def main(
         "counts": dict(done.counts),
         "cpu_seconds": done.cpu_seconds,
     }
-    write_text(Path(manifest), json.dumps(content, indent=1) + "\n")
+    write_sealed(Path(manifest), content)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,107 @@
+"""``hdica cluster``, and what the options of ``hdica run`` say of where Dask runs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hdica.errors import HdicaError
+
+if TYPE_CHECKING:
+    from hdica.sweep.workers.cluster import ClusterSettings
+
+cluster_app = typer.Typer(
+    name="cluster", help="Make what a Dask cluster beyond this machine needs."
+)
+
+
+@cluster_app.callback()
+def _cluster() -> None:
+    """Make what a Dask cluster beyond this machine needs."""
+
+
+@cluster_app.command(epilog="Example: hdica cluster certs certs --days 90")
+def certs(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write them to.")],
+    name: Annotated[
+        list[str] | None,
+        typer.Option("--name", metavar="HOST", help="A machine it names; default: this one."),
+    ] = None,
+    days: Annotated[int, typer.Option("--days", help="How long they are valid.")] = 365,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace what is there.")] = False,
+) -> None:
+    """Write certificates with which scheduler, workers and hdica know each other.
+
+    Whoever has them can run commands on the cluster; nobody else can.
+    """
+    from hdica.sweep.workers.tls import CA, CERTIFICATE, KEY, make_certificates
+
+    ends = make_certificates(folder, name or (), days, replace)
+    written = ", ".join(str(folder / file) for file in (CA, CERTIFICATE, KEY))
+    typer.echo(f"# {written}: valid until {ends:%Y-%m-%d}, for their owner alone")
+    for line in start_lines(folder):
+        typer.echo(line)
+
+
+def start_lines(folder: Path) -> list[str]:
+    """How to start a scheduler and workers with the certificates in a folder, and to use them.
+
+    Parameters
+    ----------
+    folder
+        With ca.pem, cert.pem and key.pem.
+    """
+    from hdica.sweep.workers.slurm import exports
+    from hdica.sweep.workers.tls import CA, CERTIFICATE, KEY
+
+    base = folder.expanduser().absolute()
+    files = {"ca-file": CA, "cert": CERTIFICATE, "key": KEY}
+    tls = " ".join(f"--tls-{option} {shlex.quote(str(base / f))}" for option, f in files.items())
+    common = f"--protocol tls {tls} --scheduler-file scheduler.json"
+    return [
+        "# Start it, in a folder that all machines see; a worker has one thread:",
+        *exports({}),
+        f"dask scheduler {common} --dashboard-address 127.0.0.1:8787",
+        f"dask worker {common} --nworkers 4 --nthreads 1 --memory-limit 0 --no-dashboard "
+        "--dashboard-address 127.0.0.1:0",
+        "# Use it, in config/config.yaml or in the file of hdica run --config:",
+        "cluster:",
+        "  scheduler_file: scheduler.json",
+        f"  tls: {json.dumps(str(folder))}",
+    ]
+
+
+def settings_of(config: Path | None, given: dict[str, Any]) -> ClusterSettings:
+    """Where Dask runs, by a configuration file and by options, which win.
+
+    Parameters
+    ----------
+    config
+        A file with a section ``cluster``, or None.
+    given
+        Options; those that are empty are not given.
+
+    Raises
+    ------
+    HdicaError
+        If the file or a setting is wrong.
+    """
+    from hdica.sweep.spec.study import read_yaml
+    from hdica.sweep.workers.cluster import cluster_settings, in_full
+
+    given = {key: value for key, value in given.items() if value}
+    content = {} if config is None else read_yaml(config)
+    if not isinstance(content, dict):
+        raise HdicaError(f"{config} is not a configuration (a mapping with the section cluster)")
+    section = in_full(content.get("cluster") or {})
+    if not isinstance(section, dict):
+        raise HdicaError(f"{config}: cluster must be a mapping or a word")
+    if "address" in given or "scheduler_file" in given:
+        # Another place than the file's.
+        away = ("mode", "address", "scheduler_file")
+        section = {key: value for key, value in section.items() if key not in away}
+    return cluster_settings({**section, **given})

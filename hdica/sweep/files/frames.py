@@ -1,0 +1,92 @@
+"""What is in the file of a chunk: a zstd frame with a checksum, and CRC32C of the whole file.
+
+The frame says how many bytes it decodes to, and its checksum covers those bytes; a few bits of the
+frame itself mean nothing to a decoder. CRC32C covers every bit of the file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numcodecs.checksum32 import CRC32C
+from numcodecs.zstd import Zstd
+from zarr.codecs import Crc32cCodec, ZstdCodec
+
+MAGIC = b"\x28\xb5\x2f\xfd"
+CHECKSUM_BYTES = 4
+MOST_TEXT = 2**28
+"""Most bytes of a chunk of texts, whose size only the chunk itself knows."""
+
+_ZSTD, _CRC32C = Zstd(), CRC32C(location="end")
+
+
+class FrameError(ValueError):
+    """A chunk that is not as it was written; the message is the part of a sentence."""
+
+
+def codec() -> list[ZstdCodec | Crc32cCodec]:
+    """Compression with a checksum, and a checksum of what is on disk.
+
+    The default codec lets three of four bit flips through; zstd's checksum alone still decodes
+    a file in which one of its unused bits has changed.
+    """
+    return [ZstdCodec(level=3, checksum=True), Crc32cCodec()]
+
+
+def frame_size(raw: bytes) -> int:
+    """How many bytes a zstd frame says that it decodes to.
+
+    Raises
+    ------
+    FrameError
+        If it does not say, has no checksum, or is no frame such as :func:`codec` writes.
+    """
+    if raw[:4] != MAGIC or len(raw) < 6:
+        raise FrameError("its checksum is wrong")
+    descriptor = raw[4]
+    single, width = descriptor & 0x20, (1, 2, 4, 8)[descriptor >> 6]
+    if descriptor & 0x1B or not descriptor & 0x04 or not (single or descriptor >> 6):
+        raise FrameError("its checksum is wrong")
+    start = 5 if single else 6
+    size = int.from_bytes(raw[start : start + width], "little")
+    return size + 256 if width == 2 else size
+
+
+def unpacked(raw: bytes, size: int | None, crc: bool = True) -> bytes:
+    """Bytes behind the file of a chunk, with every checksum compared.
+
+    Parameters
+    ----------
+    raw
+        Content of the file.
+    size
+        How many bytes there must be; None for texts, of which there may be up to
+        :data:`MOST_TEXT`.
+    crc
+        Whether the file ends with CRC32C: stores of schema 1 have none.
+
+    Raises
+    ------
+    FrameError
+        If a checksum is wrong or it would decode to another size; nothing is decoded then.
+    """
+    check_size(raw, size)
+    try:
+        inner: Any = _CRC32C.decode(raw) if crc else raw
+        return bytes(_ZSTD.decode(inner))
+    except (RuntimeError, ValueError, MemoryError) as exc:
+        raise FrameError("its checksum is wrong") from exc
+
+
+def check_size(raw: bytes, size: int | None) -> None:
+    """Refuse the file of a chunk that would decode to another size, before any memory is taken.
+
+    Raises
+    ------
+    FrameError
+        Naming the sizes.
+    """
+    claimed = frame_size(raw)
+    if claimed > MOST_TEXT if size is None else claimed != size:
+        most = f"at most {MOST_TEXT}" if size is None else f"{size}"
+        raise FrameError(f"it would decode to {claimed} bytes and not to {most}")

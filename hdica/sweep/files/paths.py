@@ -1,0 +1,189 @@
+"""Where the stores of a study lie, and how their files are read and written without harm.
+
+Stores are data, perhaps of others: nothing in them leads out of their folder. Links are refused
+wherever one could stand, and what is no regular file is never opened for reading.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path, PurePosixPath
+
+from hdica.errors import HdicaError
+
+MOST_BYTES = 2**30
+"""Largest file of a store: its chunks are a thousand times smaller."""
+
+
+class DamageError(HdicaError):
+    """Stored data that is missing or does not decode; the sentence names file and points."""
+
+
+def results_path(out: str | Path) -> Path:
+    """Path of the published store.
+
+    Raises
+    ------
+    HdicaError
+        If the name does not end in ``.zarr``, or a link stands there.
+    """
+    path = Path(out)
+    if path.suffix != ".zarr":
+        raise HdicaError(f"results {str(out)!r} is not allowed (the name must end in .zarr)")
+    return no_link(path)
+
+
+def work_path(out: str | Path) -> Path:
+    """Directory of the working store, beside the published one."""
+    return no_link(results_path(out).with_suffix(".work"))
+
+
+def require_store(out: str | Path) -> None:
+    """Refuse results of which there is neither a published nor a working store.
+
+    Raises
+    ------
+    HdicaError
+        Naming the path.
+    """
+    root = results_path(out)
+    if not root.is_dir() and not work_path(out).is_dir():
+        raise HdicaError(f"{root} does not exist (hdica run writes it)")
+
+
+def shard_records(out: str | Path) -> list[Path]:
+    """Records that the workflow keeps of finished shards, beside the published store."""
+    return sorted(no_link(results_path(out).with_suffix(".shards")).glob("[!.]*.json"))
+
+
+def manifest_path(out: str | Path) -> Path:
+    """The manifest of the published store, written last."""
+    return no_link(results_path(out).with_suffix(".manifest.json"))
+
+
+def no_link(path: Path) -> Path:
+    """The path itself, if no link stands there.
+
+    Raises
+    ------
+    HdicaError
+        If one does: results lie where their path says, so that nothing else is ever changed.
+    """
+    if path.is_symlink():
+        raise HdicaError(f"{path} is a link, which is not followed (give the place it leads to)")
+    return path
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """Folders and file of a name inside a store; empty if the name could lead elsewhere."""
+    parts = name.split("/")
+    unsafe = any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts)
+    return () if unsafe or PurePosixPath(name).is_absolute() else tuple(parts)
+
+
+def inside(root: Path, name: str) -> Path:
+    """Path of a file of a store.
+
+    Parameters
+    ----------
+    root
+        Folder of the store.
+    name
+        The file, relative to it.
+
+    Raises
+    ------
+    DamageError
+        If the name could lead out of the folder, or a link is on the way.
+    """
+    parts = parts_of(name)
+    if not parts:
+        raise DamageError(f"{root} names the file {name!r}, which cannot be one of its own")
+    path = str(root)
+    for part in parts:
+        path = f"{path}/{part}"
+        if os.path.islink(path):
+            raise DamageError(f"{path} is a link, which is not followed")
+    return Path(path)
+
+
+def read_regular(path: Path, most: int = MOST_BYTES) -> bytes | None:
+    """Content of a file, None if there is none.
+
+    Raises
+    ------
+    DamageError
+        If it is a link, a pipe, a device or larger than ``most`` bytes; none is waited for.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as exc:
+        if path.is_symlink() or path.is_socket():
+            raise DamageError(f"{path} is no regular file, and is not read") from exc
+        raise
+    with os.fdopen(descriptor, "rb") as file:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            raise DamageError(f"{path} is no regular file, and is not read")
+        if about.st_size > most:
+            raise DamageError(f"{path} has {about.st_size} bytes (at most {most} are read)")
+        return file.read()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file or nothing: a temporary sibling, then a rename."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial.unlink(missing_ok=True)
+    try:
+        # "x" never writes through a link.
+        with partial.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def discard(path: Path) -> None:
+    """Remove a file, a folder or a link; what a link leads to stays."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def discard_inside(root: Path, name: str) -> None:
+    """Remove a file of a store, or the first link on the way to it."""
+    path = root
+    for part in parts_of(name):
+        path = path / part
+        if path.is_symlink():
+            break
+    discard(path)
+
+
+def walk(root: Path) -> tuple[list[str], list[str]]:
+    """Every regular file below a folder, and everything else that is no folder.
+
+    What a write that was killed leaves behind (``*.partial``) is not listed. Names are relative
+    and sorted.
+    """
+    files: list[str] = []
+    strange: list[str] = []
+    folders = [""]
+    while folders:
+        folder = folders.pop()
+        with os.scandir(root / folder) as entries:
+            for entry in entries:
+                name = f"{folder}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(f"{name}/")
+                elif not entry.is_file(follow_symlinks=False):
+                    strange.append(name)
+                elif not entry.name.endswith(".partial"):
+                    files.append(name)
+    return sorted(files), sorted(strange)

@@ -1,0 +1,60 @@
+"""Which processors computed a store: the kernels do not depend on it, the C library's may.
+
+Vectors and fused multiply-adds are written out, so that our own kernels give the same bits on every
+processor. Functions such as exp and tanh come from the C library, and NumPy picks loops by the
+processor's instructions: their last bits are not promised to be the same everywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from functools import cache
+from pathlib import Path
+from uuid import uuid4
+
+from hdica.sweep.files.paths import DamageError, inside, no_link, read_regular
+
+FOLDER = "processors"
+
+
+@cache
+def this_processor() -> str:
+    """Processor as the compiler knows it, machine type and C library."""
+    from llvmlite import binding
+
+    library = " ".join(part for part in platform.libc_ver() if part) or platform.system()
+    return f"{binding.get_host_cpu_name()} ({platform.machine()}, {library})"
+
+
+@cache
+def note(work: Path) -> None:
+    """Note that this processor computes for a working store, once a process."""
+    name = this_processor()
+    path = inside(work, f"{FOLDER}/{hashlib.sha256(name.encode()).hexdigest()[:16]}")
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        # Workers of several machines may do this at once, with the same process number.
+        partial = path.with_name(f"{path.name}.{uuid4().hex}.partial")
+        partial.write_text(name + "\n", encoding="utf-8")
+        partial.replace(path)
+
+
+def notes(work: Path) -> list[Path]:
+    """Files of the notes in a working store."""
+    return sorted(no_link(work / FOLDER).glob("[0-9a-f]" * 16))
+
+
+def is_noted(file: Path) -> bool:
+    """Whether a note is as it was written: its name is the digest of what it says."""
+    try:
+        text = (read_regular(file) or b"").decode()
+    except (DamageError, ValueError):
+        return False
+    name = text.removesuffix("\n")
+    return text.endswith("\n") and hashlib.sha256(name.encode()).hexdigest()[:16] == file.name
+
+
+def noted(work: Path) -> list[str]:
+    """Every processor that computed for a working store, sorted; a damaged note is left out."""
+    return sorted(f.read_text(encoding="utf-8").strip() for f in notes(work) if is_noted(f))

@@ -1,0 +1,145 @@
+"""JSON documents that carry a digest of themselves: a change of any byte shows.
+
+The digest is of the text, so that even a changed space is found. Zarr's metadata keep it among
+their attributes, where readers that do not know it pass it by.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import hdica
+from hdica.errors import HdicaError
+from hdica.sweep.files.paths import DamageError, read_regular, write_text
+
+SCHEMA_VERSION = 2
+"""Layout of the stores: 2 has digests in its metadata and CRC32C behind every chunk."""
+DIGEST = "digest"
+VERSION = "schema_version"
+
+
+class SchemaError(HdicaError):
+    """A store of another layout than this version writes; the sentence says what to do."""
+
+
+def _about(document: dict[str, Any]) -> dict[str, Any]:
+    """Where a document keeps its digest: Zarr's metadata among their attributes."""
+    if "node_type" not in document:
+        return document
+    attributes = document.setdefault("attributes", {})
+    return attributes if isinstance(attributes, dict) else {}  # then it has no digest
+
+
+def _text(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=1) + "\n"
+
+
+def sealed(document: dict[str, Any]) -> str:
+    """Text of a document with its digest: that of the text in which the digest is empty.
+
+    Parameters
+    ----------
+    document
+        Plain data; a digest that it has already is replaced.
+    """
+    whole: dict[str, Any] = json.loads(json.dumps(document))
+    about = _about(whole)
+    about[DIGEST] = ""
+    about[DIGEST] = hashlib.sha256(_text(whole).encode()).hexdigest()
+    return _text(whole)
+
+
+def _is_sealed(raw: bytes, digest: Any) -> bool:
+    """Whether a text without its digest has this digest."""
+    if not isinstance(digest, str) or len(digest) != 64:
+        return False
+    without = raw.replace(digest.encode(errors="replace"), b"")
+    return hashlib.sha256(without).hexdigest() == digest
+
+
+def parsed(raw: bytes, path: Path) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises
+    ------
+    DamageError
+        If it is none, or nested too deeply.
+    """
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError) as exc:
+        raise DamageError(f"{path} is damaged (not valid JSON)") from exc
+    if not isinstance(document, dict):
+        raise DamageError(f"{path} is damaged (not a JSON object)")
+    return document
+
+
+def unsealed(raw: bytes, path: Path, old: bool = False) -> dict[str, Any]:
+    """The document behind a sealed text.
+
+    Parameters
+    ----------
+    raw
+        Content of the file.
+    path
+        The file.
+    old
+        Whether a document from before there were seals is let through.
+
+    Raises
+    ------
+    DamageError
+        If anything in it was changed.
+    SchemaError
+        If a newer version wrote it.
+    """
+    document = parsed(raw, path)
+    about = _about(document)
+    version = about.get(VERSION, SCHEMA_VERSION if "node_type" in document else 1)
+    if DIGEST not in about and version == 1 and old:
+        return document
+    newer = isinstance(version, int) and version > SCHEMA_VERSION
+    if not _is_sealed(raw, about.get(DIGEST)):
+        hint = f"; or a version of hdica newer than {hdica.__version__} wrote it" if newer else ""
+        raise DamageError(f"{path} is damaged, its digest is wrong{hint}")
+    if newer:
+        raise SchemaError(_too_new(path, version, about))
+    return document
+
+
+def _too_new(path: Path, version: int, about: dict[str, Any]) -> str:
+    writer = str(about.get("hdica_version", "a newer version"))
+    return (
+        f"{path} has schema {version}, written by hdica {writer}, and this is hdica "
+        f"{hdica.__version__}, which reads up to schema {SCHEMA_VERSION} (install a newer hdica)"
+    )
+
+
+def read_sealed(path: Path, old: bool = False) -> dict[str, Any] | None:
+    """Content of a sealed file without its digest and version, None if there is no file.
+
+    Raises
+    ------
+    DamageError
+        If it was changed, or is no regular file.
+    SchemaError
+        If a newer version wrote it.
+    """
+    raw = read_regular(path)
+    if raw is None:
+        return None
+    found = unsealed(raw, path, old)
+    return {key: value for key, value in found.items() if key not in (DIGEST, VERSION)}
+
+
+def sealed_text(content: dict[str, Any]) -> str:
+    """Text of a file that :func:`read_sealed` reads."""
+    return sealed({VERSION: SCHEMA_VERSION, **content})
+
+
+def write_sealed(path: Path, content: dict[str, Any]) -> None:
+    """Write a document with its version and its digest, whole or not at all."""
+    write_text(path, sealed_text(content))

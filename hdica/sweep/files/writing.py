@@ -1,0 +1,41 @@
+"""Files that cannot be written: found out where it happens, and said in one sentence."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hdica.errors import Unwritable
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+"""Errors that every further block would meet too."""
+
+
+def in_words(exc: OSError) -> str:
+    """What the system says of an error, to stand inside a sentence."""
+    text = exc.strerror or str(exc) or type(exc).__name__
+    return text[:1].lower() + text[1:]
+
+
+@contextmanager
+def written(path: str | Path, then: str = "") -> Iterator[None]:
+    """Say in one sentence why the body cannot write its files.
+
+    Parameters
+    ----------
+    path
+        What is being written.
+    then
+        What comes of it, as an end of the sentence.
+
+    Raises
+    ------
+    Unwritable
+        If the body raises an OSError.
+    """
+    try:
+        yield
+    except OSError as exc:
+        raise Unwritable(f"{path} cannot be written: {in_words(exc)}{then}") from exc

@@ -1,0 +1,1 @@
+"""What became of a study: published, read, verified, repaired."""

@@ -1,0 +1,318 @@
+"""The same numbers as labelled dense arrays: from rows of segments to a published group."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+
+from hdica.sweep.files import store
+from hdica.sweep.files.paths import DamageError
+from hdica.sweep.run.plan import Placed
+from hdica.systems.method import Method, Output
+
+CHUNK_ELEMENTS = 2**18
+"""Numbers a published chunk: 2 MB, read in milliseconds."""
+BAND = 64 * 2**20
+"""Bytes of neighbouring points that are put into chunks at a time, if more than one chunk."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the points of one published group come from.
+
+    Points are numbered as in the dense arrays: cell, then n, then seed, the last fastest.
+
+    Parameters
+    ----------
+    placed
+        The segments of one method, one an n.
+    """
+
+    placed: tuple[Placed, ...]
+
+    @property
+    def method(self) -> Method:
+        """The method of the group."""
+        return self.placed[0].segment.method
+
+    @property
+    def point_dims(self) -> dict[str, int]:
+        """Dimensions that number points, with their sizes."""
+        segment = self.placed[0].segment
+        dims = {axis.dim: axis.size for axis in segment.cells.axes}
+        if segment.n is not None:
+            dims |= {"n": len(self.placed), "seed": len(segment.seeds)}
+        return dims
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return math.prod(self.point_dims.values())
+
+    @cached_property
+    def working(self) -> dict[int, store.Working]:
+        """Open segments, by position, where they exist."""
+        return {i: store.open_segment(p.path) for i, p in enumerate(self.placed) if p.path.exists()}
+
+    @cached_property
+    def status(self) -> NDArray[np.uint8]:
+        """Status of every point."""
+        return self._interleave([p.statuses() for p in self.placed])
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """Place of every point in its segment, -1 where it has none."""
+        return self._interleave([p.rows for p in self.placed])
+
+    def _interleave(self, parts: list[NDArray[Any]]) -> NDArray[Any]:
+        seeds = self.placed[0].segment.per_cell
+        return np.stack([part.reshape(-1, seeds) for part in parts], axis=1).reshape(-1)
+
+    def gather(self, name: str, start: int, stop: int, fill: Any, dtype: Any) -> NDArray[Any]:
+        """Values of one array at the points from ``start`` to ``stop``; ``fill`` where pending.
+
+        Raises
+        ------
+        DamageError
+            If a chunk of a point that is not pending is missing or does not decode.
+        """
+        points = np.arange(start, stop)
+        part = (points // self.placed[0].segment.per_cell) % len(self.placed)
+        ready = self.status[start:stop] != store.PENDING
+        shape: tuple[int, ...] = ()
+        if self.working:
+            shape = next(iter(self.working.values())).array(name).shape[1:]
+        else:
+            segment = self.placed[0].segment
+            shape = next((segment.shape(o.dims) for o in segment.outputs if o.name == name), ())
+        found = np.full((stop - start, *shape), fill, dtype=dtype)
+        for index, working in self.working.items():
+            chosen = np.flatnonzero(ready & (part == index))
+            if name == "reason":
+                badly = chosen[self.status[start:stop][chosen] >= store.DIVERGED]
+                for block in np.unique(self.rows[start:stop][badly] // working.block).tolist():
+                    check_block(working, name, block)
+            for some, values in _read_rows(working, name, self.rows[start:stop][chosen]):
+                found[chosen[some]] = values
+        return found
+
+
+def _read_rows(
+    working: store.Working, name: str, rows: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
+    """Read rows of one array in runs of neighbouring blocks."""
+    if not rows.size:
+        return
+    order = np.argsort(rows, kind="stable")
+    blocks = np.unique(rows // working.block)
+    if name in working.committed:
+        for block in blocks.tolist():
+            check_block(working, name, block)
+    most = max(1, store.SPAN // working.block_bytes(name))
+    for first, last in runs(blocks, most):
+        span = slice(first * working.block, (last + 1) * working.block)
+        low, high = np.searchsorted(rows[order], [span.start, span.stop])
+        some = order[low:high]
+        yield some, working.read(name, span)[rows[some] - span.start]
+
+
+def runs(blocks: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+    """Runs of neighbours in a sorted array, at most ``most`` long: first and last of each."""
+    if not blocks.size:
+        return
+    cuts = np.flatnonzero(np.diff(blocks) != 1) + 1
+    for run in np.split(blocks, cuts):
+        for low in range(0, len(run), most):
+            yield int(run[low]), int(run[min(low + most, len(run)) - 1])
+
+
+def check_block(working: store.Working, name: str, block: int) -> None:
+    """Refuse a block without its chunk.
+
+    Raises
+    ------
+    DamageError
+        Naming file and points.
+    """
+    path = working.chunk(name, block)
+    if not path.exists():
+        points = store.describe(working, block)
+        raise DamageError(f"{path} is missing though its status is done ({points})")
+
+
+def read_block(working: store.Working, name: str, block: int) -> NDArray[Any]:
+    """Values of one block of one array.
+
+    Raises
+    ------
+    DamageError
+        If its chunk is missing or does not decode, naming file and points.
+    """
+    check_block(working, name, block)
+    return working.read(name, working.span(block))
+
+
+def chunk_shape(swept: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ...]:
+    """Chunks of a published array.
+
+    Seeds and an output's own dimensions are mostly wanted whole, and are whole in a chunk if they
+    fit. The swept ones share the room that is left as evenly as they can, so that a slice along
+    any of them reads little more than what was asked for.
+
+    Parameters
+    ----------
+    swept
+        Sizes of the swept parameters and of n.
+    whole
+        Sizes of the seeds, if there are any, and of the output's own dimensions.
+    """
+    size = math.prod(whole)
+    if size > CHUNK_ELEMENTS:
+        return (*(1 for _ in swept), *_last_first(whole))
+    shape = list(swept)
+    for axis in range(len(swept)):
+        step = 8 * size * math.prod(swept[axis + 1 :])
+        shape[axis] = min(swept[axis], max(1, BAND // step))
+        if shape[axis] > 1:
+            break
+    while math.prod(shape) * size > CHUNK_ELEMENTS:
+        longest = shape.index(max(shape))
+        shape[longest] = -(-shape[longest] // 2)
+    return (*shape, *whole)
+
+
+def _last_first(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Whole trailing dimensions, one that is split, and 1 before it."""
+    room = CHUNK_ELEMENTS
+    shape: list[int] = []
+    for size in reversed(sizes):
+        shape.append(min(size, max(1, room)))
+        room //= size
+    return tuple(reversed(shape))
+
+
+Slices = tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class Band:
+    """Neighbouring points that are whole chunks.
+
+    Parameters
+    ----------
+    start, stop
+        Their range.
+    shape
+        Their extent along each of the dimensions that number points.
+    chunks
+        Every chunk, as slices of the array and of the band.
+    """
+
+    start: int
+    stop: int
+    shape: tuple[int, ...]
+    chunks: tuple[tuple[Slices, Slices], ...]
+
+
+def _pieces(size: int, chunk: int) -> list[slice]:
+    return [slice(low, min(low + chunk, size)) for low in range(0, size, chunk)]
+
+
+def bands(points: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Band]:
+    """Every chunk of some points, in bands that follow each other.
+
+    Parameters
+    ----------
+    points, chunks
+        Sizes of the dimensions that number points, and of a chunk along them.
+    """
+    if not points:
+        yield Band(0, 1, (), (((), ()),))
+        return
+    split = next((axis for axis, chunk in enumerate(chunks) if chunk > 1), len(points) - 1)
+    later = points[split + 1 :]
+    tails = list(itertools.product(*map(_pieces, later, chunks[split + 1 :])))
+    inside = (slice(None),) * (split + 1)
+    heads = map(_pieces, points[: split + 1], chunks[: split + 1])
+    for head in itertools.product(*heads):
+        extent = (*(s.stop - s.start for s in head), *later)
+        first = int(np.ravel_multi_index([*(s.start for s in head), *(0 for _ in later)], points))
+        parts = tuple(((*head, *tail), (*inside, *tail)) for tail in tails)
+        yield Band(first, first + math.prod(extent), extent, parts)
+
+
+def _together(found: Iterator[Band], most: int) -> Iterator[list[Band]]:
+    """Neighbouring bands of at most ``most`` points in all, and always at least one band."""
+    some: list[Band] = []
+    for one in found:
+        if some and one.stop - some[0].start > most:
+            yield some
+            some = []
+        some.append(one)
+    yield some
+
+
+def write_variable(
+    group: zarr.Group,
+    name: str,
+    source: Source,
+    output: Output | None,
+    dtype: Any,
+    fill: Any,
+    attrs: dict[str, Any],
+) -> None:
+    """Write one variable of a published group, chunk after chunk.
+
+    Parameters
+    ----------
+    group
+        The published group.
+    name
+        Name of the array, in the group and in the segments.
+    source
+        Where the values come from.
+    output
+        The method's output, None for ``status``, ``cpu_seconds`` and ``reason``.
+    dtype, fill
+        Type of the array, and its value where a point is pending.
+    attrs
+        Its attributes.
+    """
+    own_dims = output.dims if output else ()
+    own = source.placed[0].segment.shape(own_dims)
+    dims = source.point_dims
+    points = tuple(dims.values())
+    swept = len(points) - ("seed" in dims)
+    chunks = chunk_shape(points[:swept], (*points[swept:], *own))
+    array = group.create_array(
+        name,
+        shape=(*points, *own),
+        chunks=chunks,
+        dtype=dtype,
+        fill_value=fill,
+        compressors=store.codec(),
+        dimension_names=(*dims, *own_dims),
+        config={"write_empty_chunks": True},
+        attributes=attrs,
+    )
+    in_memory = object if dtype is str else dtype
+    # A block may span several bands: they are gathered together, so that it is read once.
+    most = store.SPAN // (8 * max(1, math.prod(own)))
+    for some in _together(bands(points, chunks[: len(points)]), most):
+        first, last = some[0].start, some[-1].stop
+        if name == "status":
+            values: NDArray[Any] = source.status[first:last]
+        else:
+            values = source.gather(name, first, last, fill, in_memory)
+        for band in some:
+            part = values[band.start - first : band.stop - first].reshape((*band.shape, *own))
+            for there, here in band.chunks:
+                array[there or ...] = part[here]

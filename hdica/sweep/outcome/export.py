@@ -1,0 +1,112 @@
+"""Write the answer of a query: a table, csv, json or netcdf."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hdica.errors import HdicaError, printable
+from hdica.sweep.outcome.query import table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+ROWS = 40
+"""Rows of a table on a terminal."""
+
+
+def export(data: xr.Dataset, to: str, out: Path | None, order: list[str], title: str) -> None:
+    """Write a selection.
+
+    Parameters
+    ----------
+    data
+        What to write.
+    to
+        ``csv``, ``json``, ``netcdf`` or ``-`` for a table.
+    out
+        File, or None for stdout.
+    order
+        Order of the coordinates.
+    title
+        Of a table on a terminal.
+
+    Raises
+    ------
+    HdicaError
+        If netcdf is asked for on a terminal.
+    """
+    if to == "netcdf":
+        _netcdf(data, out)
+        return
+    frame = table(data, order)
+    if to == "-" and out is None and sys.stdout.isatty():
+        _rich(frame, title)
+        return
+    text = {"csv": _csv, "json": _json, "-": _plain}[to](frame)
+    if out is None:
+        sys.stdout.write(printable(text, " \n\t") if sys.stdout.isatty() else text)
+    else:
+        out.write_text(text, encoding="utf-8")
+
+
+def _csv(frame: pd.DataFrame) -> str:
+    return frame.to_csv(index=False, lineterminator="\n")
+
+
+def _json(frame: pd.DataFrame) -> str:
+    def plain(value: Any) -> Any:
+        found = value.item() if hasattr(value, "item") else value
+        return None if isinstance(found, float) and not math.isfinite(found) else found
+
+    columns = [str(column) for column in frame.columns]
+    rows = [
+        dict(zip(columns, map(plain, row), strict=True))
+        for row in frame.itertuples(index=False, name=None)
+    ]
+    return json.dumps(rows, indent=1) + "\n"
+
+
+def _plain(frame: pd.DataFrame) -> str:
+    text: str = frame.to_string(index=False, float_format=lambda v: f"{v:.6g}", na_rep="-")
+    return text + "\n"
+
+
+def _netcdf(data: xr.Dataset, out: Path | None) -> None:
+    # netCDF knows neither booleans nor lists of words as attributes.
+    data.attrs = {
+        key: value if isinstance(value, str | int | float) and not isinstance(value, bool)
+        else json.dumps(value)
+        for key, value in data.attrs.items()
+    }  # fmt: skip
+    if out is not None:
+        data.to_netcdf(out, engine="h5netcdf")
+        return
+    if sys.stdout.isatty():
+        raise HdicaError("--to netcdf is not for a terminal (give --out FILE.nc or redirect)")
+    sys.stdout.buffer.write(bytes(data.to_netcdf(engine="h5netcdf")))
+
+
+def _rich(frame: pd.DataFrame, title: str) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    def cell(value: Any) -> Text:
+        # Not markup, and nothing that a terminal would obey.
+        return Text(f"{value:.6g}" if isinstance(value, float) else printable(str(value)))
+
+    shown = Table(box=box.SIMPLE_HEAD, title=Text(printable(title)))
+    for column in frame.columns:
+        shown.add_column(cell(str(column)), justify="right")
+    for row in frame.head(ROWS).itertuples(index=False, name=None):
+        shown.add_row(*map(cell, row))
+    console = Console()
+    console.print(shown)
+    if len(frame) > ROWS:
+        console.print(f"{len(frame) - ROWS} more rows (--to csv prints all)", highlight=False)

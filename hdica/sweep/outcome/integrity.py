@@ -1,0 +1,372 @@
+"""Verify the stores of a study: every file against its digest, every point against its data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.sweep.files import store
+from hdica.sweep.files.guarded import METADATA, array_of
+from hdica.sweep.files.manifest import file_digest, pending_in, read_manifest
+from hdica.sweep.files.paths import (
+    DamageError,
+    inside,
+    require_store,
+    results_path,
+    shard_records,
+    walk,
+    work_path,
+)
+from hdica.sweep.files.processors import is_noted, notes
+from hdica.sweep.files.sealed import read_sealed
+from hdica.sweep.outcome import published
+from hdica.sweep.outcome.dense import runs
+from hdica.sweep.outcome.results import published_store
+from hdica.sweep.outcome.status import working_status
+from hdica.sweep.run.plan import STUDY, planned_study
+
+WHOLE, INCOMPLETE, DAMAGED = 0, 1, 3
+
+
+@dataclass(frozen=True)
+class Damage:
+    """One thing that is wrong.
+
+    Parameters
+    ----------
+    sentence
+        What, in which file, and which points are concerned.
+    path
+        Segment or file.
+    array
+        Array of the segment, empty if its metadata is unreadable.
+    block
+        Block of that array; a chunk of the planner's arrays counts as its first block.
+    stray
+        Name, below ``path``, of what does not belong there.
+    """
+
+    sentence: str
+    path: Path
+    array: str = ""
+    block: int = -1
+    stray: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What :func:`verify` found.
+
+    Parameters
+    ----------
+    damaged
+        One sentence each: file and points.
+    incomplete
+        One sentence each: what is still missing.
+    files
+        How many published files were compared with their digest.
+    points
+        How many points the study has.
+    """
+
+    damaged: tuple[str, ...]
+    incomplete: tuple[str, ...]
+    files: int
+    points: int
+
+    @property
+    def code(self) -> int:
+        """0 whole, 1 incomplete, 3 damaged."""
+        return DAMAGED if self.damaged else INCOMPLETE if self.incomplete else WHOLE
+
+    @property
+    def word(self) -> str:
+        """``whole``, ``incomplete`` or ``damaged``."""
+        return {WHOLE: "whole", INCOMPLETE: "incomplete", DAMAGED: "damaged"}[self.code]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "verdict": self.word,
+            "damaged": list(self.damaged),
+            "incomplete": list(self.incomplete),
+            "files": self.files,
+            "points": self.points,
+        }
+
+
+def _reads(working: store.Working, name: str, first: int, last: int) -> bool:
+    try:
+        working.read(name, slice(working.span(first).start, working.span(last).stop))
+    except DamageError:
+        return False
+    return True
+
+
+def _unreadable(working: store.Working, name: str, blocks: NDArray[np.int64]) -> list[int]:
+    """Which of some blocks do not decode; long runs are read at once and looked into if need be."""
+    found: list[int] = []
+    for first, last in runs(blocks, max(1, store.SPAN // working.block_bytes(name))):
+        if not _reads(working, name, first, last):
+            found += [b for b in range(first, last + 1) if not _reads(working, name, b, b)]
+    return found
+
+
+def segment_damage(path: Path) -> Iterator[Damage]:
+    """Everything wrong in one segment of a working store.
+
+    Raises
+    ------
+    SchemaError
+        If another version of this package wrote it.
+    """
+    try:
+        working = store.open_segment(path)
+        for name in working.names:
+            working.array(name)
+    except DamageError as exc:
+        yield Damage(str(exc), path)
+        return
+    yield from _strays(working)
+    for name in store.PLANNER_ARRAYS:
+        yield from _planner_damage(working, name)
+    everything = np.arange(working.blocks)
+    bad = {*_unreadable(working, "status", everything)}
+    for block in sorted(bad):
+        yield _damage(working, "status", block, f"is damaged, {store.WRONG}")
+    bad |= {*_unreadable(working, "key", everything)}
+    claimed, ended_badly = _claimed(working, bad)
+    for name in working.committed:
+        there = np.array([working.chunk(name, int(b)).exists() for b in claimed], dtype=bool)
+        for block in claimed[~there].tolist():
+            yield _damage(working, name, block, "is missing though its status is done")
+        for block in _unreadable(working, name, claimed[there]):
+            yield _damage(working, name, block, f"is damaged, {store.WRONG}")
+    for block in _unreadable(working, "reason", claimed):
+        yield _damage(working, "reason", block, f"is damaged, {store.WRONG}")
+    for block in ended_badly.tolist():
+        if not working.chunk("reason", block).exists():
+            yield _damage(
+                working, "reason", block, "is missing though its points diverged or failed"
+            )
+
+
+def _strays(working: store.Working) -> Iterator[Damage]:
+    """What lies in a segment and is none of its files."""
+    files, strange = walk(working.path)
+    for name in strange:
+        yield Damage(f"{working.path / name} is no regular file", working.path, stray=name)
+    metadata = {METADATA, *(f"{name}/{METADATA}" for name in working.names)}
+    for name in files:
+        if name not in metadata and array_of(name) not in working.names:
+            sentence = f"{working.path / name} does not belong to {working.path.name}"
+            yield Damage(sentence, working.path, stray=name)
+
+
+def _planner_damage(working: store.Working, name: str) -> Iterator[Damage]:
+    blocks = working.array(name).chunks[0] // working.block
+    for first in range(0, working.blocks, blocks):
+        last = min(first + blocks, working.blocks) - 1
+        try:
+            working.read(name, slice(working.span(first).start, working.span(last).stop))
+        except DamageError as exc:
+            yield Damage(str(exc), working.path, name, first)
+
+
+def _claimed(working: store.Working, but: set[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Blocks that hold points which are not pending, and those of them which did not go well.
+
+    Those that cannot be read are left out.
+    """
+    claims: list[int] = []
+    ended_badly: list[int] = []
+    for first, last in runs(np.array([b for b in range(working.blocks) if b not in but]), 256):
+        span = slice(working.span(first).start, working.span(last).stop)
+        used, status = working.read("key", span).any(axis=1), working.read("status", span)
+        for found, least in ((claims, store.DONE), (ended_badly, store.DIVERGED)):
+            some = (used & (status >= least)).reshape(-1, working.block).any(axis=1)
+            found += [first + int(place) for place in np.flatnonzero(some)]
+    return np.array(claims, dtype=np.int64), np.array(ended_badly, dtype=np.int64)
+
+
+def _damage(working: store.Working, name: str, block: int, what: str) -> Damage:
+    points = store.describe(working, block)
+    return Damage(f"{working.chunk(name, block)} {what} ({points})", working.path, name, block)
+
+
+def segments_in(out: str | Path) -> list[Path]:
+    """Every segment of a working store, also of studies that were planned earlier."""
+    work = work_path(out)
+    if not work.is_dir():
+        return []
+    named = (p for p in work.iterdir() if "-" in p.name and not p.name.startswith("."))
+    return sorted(path for path in named if path.is_dir() or path.is_symlink())
+
+
+def working_damage(out: str | Path) -> list[Damage]:
+    """Everything wrong in the working store; empty if there is none."""
+    work, found = work_path(out), study_damage(out)
+    for file in notes(work):
+        if not is_noted(file):
+            found.append(Damage(f"{file} is damaged, {store.WRONG} (no point)", file))
+    return found + [d for path in segments_in(out) for d in segment_damage(path)]
+
+
+def study_damage(out: str | Path) -> list[Damage]:
+    """What is wrong with the record of the study that a working store holds."""
+    file = work_path(out) / STUDY
+    try:
+        known = planned_study(out) is not None or not segments_in(out)
+    except DamageError as exc:
+        return [Damage(f"{exc} (all points)", file)]
+    lost = not known and results_path(out).is_dir()
+    return [Damage(f"{file} is missing (all points)", file)] if lost else []
+
+
+def record_damage(out: str | Path) -> list[Damage]:
+    """Records of finished shards that were changed."""
+    found = []
+    for file in shard_records(out):
+        try:
+            read_sealed(file, old=True)
+        except DamageError as exc:
+            found.append(Damage(f"{exc} (the points of a shard)", file))
+    return found
+
+
+def published_damage(out: str | Path, manifest: dict[str, Any] | None) -> list[Damage]:
+    """Published files that are missing, do not belong there or differ from the manifest.
+
+    Without a manifest and a working store to publish again from, those that differ from the
+    checksums in them.
+    """
+    root = results_path(out)
+    if not root.is_dir():
+        missing = f"{root} is missing though it was published (all points)"
+        return [Damage(missing, root / METADATA)] if manifest else []
+    if manifest is None:
+        return [] if segments_in(out) else _by_checksums(root)
+    found = []
+    for name, expected in manifest["files"].items():
+        file = root / name
+        try:
+            right = file_digest(inside(root, name)) == expected
+            what = "" if right else f"{file} is damaged, {store.WRONG}"
+        except FileNotFoundError:
+            what = f"{file} is missing"
+        except (DamageError, OSError) as exc:
+            what = str(exc)
+        if what:
+            found.append(Damage(f"{what} ({published.describe(root, name)})", file))
+    files, strange = walk(root)
+    strays = [*strange, *(name for name in files if name not in manifest["files"])]
+    for name in strays:
+        if name not in manifest["files"]:
+            found.append(Damage(f"{root / name} does not belong to {root}", root, stray=name))
+    return found
+
+
+def _by_checksums(root: Path) -> list[Damage]:
+    try:
+        opened = published_store(root)
+    except DamageError as exc:
+        return [Damage(str(exc), root / METADATA)]
+    found = []
+    for name in walk(root)[0]:
+        try:
+            opened.load(name)
+        except DamageError as exc:
+            found.append(Damage(str(exc), root / name))
+    return found
+
+
+def _lost_commits(out: str | Path, manifest: dict[str, Any]) -> Iterator[Damage]:
+    """Blocks that were done when the store was published, and whose status is missing now.
+
+    A status that was never written says the same as one that was lost, so only what was known
+    to be finished can be missed.
+    """
+    if pending_in(manifest):
+        return
+    for name, (identity, places) in manifest.get("segments", {}).items():
+        try:
+            working = store.open_segment(work_path(out) / name)
+            if working.attrs["id"] != identity:
+                continue  # made anew since then
+            used = (working.keys()[:places] != b"").reshape(-1, working.block).any(axis=1)
+            blocks = np.flatnonzero(used).tolist()
+            lost = [block for block in blocks if not working.chunk("status", block).exists()]
+        except DamageError:
+            continue  # found already, or given up
+        for block in lost:
+            yield _damage(working, "status", block, "is missing though it was published")
+
+
+def _incomplete(out: str | Path, manifest: dict[str, Any] | None) -> Iterator[str]:
+    root, work, study = results_path(out), work_path(out), planned_study(out)
+    if study is None and segments_in(out):
+        yield f"{work / STUDY} is missing (hdica run STUDY writes it again)"
+    if manifest is None:
+        there = "its manifest is missing" if root.is_dir() else "it is not there"
+        yield f"{root} is not published yet: {there}"
+        return
+    if study is not None and manifest["full_hash"] != study.full_hash():
+        yield f"{root} was published before the study or its code was changed"
+    if pending_in(manifest):
+        yield f"{pending_in(manifest)} points of {root} are pending"
+    failed = sum(counts.get("failed", 0) for counts in manifest["counts"].values())
+    if failed:
+        yield f"{failed} points of {root} failed (hdica run STUDY --retry-failed tries again)"
+
+
+def all_damage(out: str | Path, manifest: dict[str, Any] | None) -> list[Damage]:
+    """Everything wrong in both stores and in the records beside them."""
+    found = working_damage(out) + record_damage(out) + published_damage(out, manifest)
+    return found if manifest is None else [*found, *_lost_commits(out, manifest)]
+
+
+def verify(path: str | Path) -> Verdict:
+    """Compare every published file with its digest, and every point with its data.
+
+    Parameters
+    ----------
+    path
+        Path of the published store.
+
+    Returns
+    -------
+    Verdict
+        Whole, incomplete or damaged, with one sentence for each thing that is wrong.
+
+    Raises
+    ------
+    HdicaError
+        If there is neither a published nor a working store.
+    SchemaError
+        If another version of this package wrote them.
+    """
+    require_store(path)
+    damaged: list[str] = []
+    manifest: dict[str, Any] | None = None
+    try:
+        manifest = read_manifest(path)
+    except DamageError as exc:
+        damaged.append(str(exc))
+    damaged += [d.sentence for d in all_damage(path, manifest)]
+    points, incomplete = 0, []
+    if not damaged:
+        working = working_status(path) if work_path(path).is_dir() else None
+        if working is not None:
+            points = working.total("points")
+            if working.total("pending"):
+                incomplete.append(f"{working.total('pending')} points are not computed yet")
+        incomplete += list(_incomplete(path, manifest))
+    if manifest is not None and not points:
+        points = sum(sum(counts.values()) for counts in manifest["counts"].values())
+    files = len(manifest["files"]) if manifest else 0
+    return Verdict(tuple(damaged), tuple(incomplete), files, points)

@@ -1,0 +1,302 @@
+"""Publish a study: labelled dense arrays, one group a method, swapped in whole."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+
+import hdica
+from hdica.errors import HdicaError
+from hdica.finite.record import steps_of
+from hdica.sweep.files import provenance, store
+from hdica.sweep.files.guarded import METADATA
+from hdica.sweep.files.manifest import pending_in, read_manifest, store_files, write_manifest
+from hdica.sweep.files.paths import (
+    DamageError,
+    discard,
+    manifest_path,
+    read_regular,
+    results_path,
+    walk,
+    work_path,
+    write_text,
+)
+from hdica.sweep.files.processors import noted
+from hdica.sweep.files.sealed import parsed, sealed
+from hdica.sweep.files.writing import written
+from hdica.sweep.outcome.dense import Source, write_variable
+from hdica.sweep.run.plan import locked, place
+from hdica.sweep.spec.study import Study
+from hdica.systems import registry
+
+TIME_UNITS = "samples per dimension (k/n)"
+OURS = re.compile(r"(\w+/){0,2}zarr\.json|\w+/\w+/c(/\d+)*")
+"""Names of the files that a published store has."""
+
+DIMS = {
+    "time": {"long_name": "time", "units": TIME_UNITS},
+    "snapshot": {"long_name": "time of a snapshot", "units": TIME_UNITS},
+    "x": {"long_name": "entry x of the estimate", "units": "1"},
+    "edge": {"long_name": "edge between the bins around x", "units": "1"},
+    "threshold": {"long_name": "threshold on abs(x)", "units": "1"},
+    "feature": {"long_name": "xi, mean over a group of the feature's entries", "units": "1"},
+}
+"""CF attributes of the dimensions that need more than their name."""
+
+
+def about_dim(dim: str, values: NDArray[Any]) -> dict[str, str]:
+    """CF attributes of one of a method's own dimensions."""
+    if dim == "feature" and values.dtype.kind == "i":
+        text = "group of the feature's entries, by increasing xi (its values are in xi)"
+        return {"long_name": text, "units": "1"}
+    return DIMS.get(dim, {"long_name": dim.replace("_", " "), "units": "1"})
+
+
+def sources(study: Study, out: str | Path) -> list[Source]:
+    """Where every group of a study comes from, in the order of its methods."""
+    placed = place(study, out)
+    return [
+        Source(tuple(group)) for _, group in groupby(placed, key=lambda p: p.segment.method.name)
+    ]
+
+
+def _coordinate(group: zarr.Group, name: str, values: Any, attrs: dict[str, Any]) -> None:
+    array = np.asarray(values)
+    text = array.dtype.kind in "UO"
+    made = group.create_array(
+        name,
+        shape=array.shape,
+        chunks=array.shape,
+        dtype=str if text else array.dtype,
+        fill_value="" if text else None,
+        compressors=store.codec(),
+        dimension_names=(name,),
+        config={"write_empty_chunks": True},
+        attributes=attrs,
+    )
+    made[:] = array.astype(object) if text else array
+
+
+def _coordinates(group: zarr.Group, source: Source) -> None:
+    segment = source.placed[0].segment
+    for axis in segment.cells.axes:
+        path = ".".join(axis.path)
+        _coordinate(
+            group, axis.dim, list(axis.values), {"long_name": f"parameter {path}", "units": "1"}
+        )
+    if segment.n is not None:
+        dimensions = np.array([p.segment.n for p in source.placed], dtype=np.int64)
+        about = {"long_name": "dimension of the data", "units": "1"}
+        _coordinate(group, "n", dimensions, about)
+        seeds = np.array(segment.seeds, dtype=np.int64)
+        _coordinate(group, "seed", seeds, {"long_name": "seed of the random stream", "units": "1"})
+    for dim, values in sorted(segment.coords.items()):
+        _coordinate(group, dim, values, about_dim(dim, values))
+    if segment.n is not None and "time" in segment.coords:
+        _steps(group, dimensions, segment.coords["time"])
+
+
+def _steps(group: zarr.Group, n: NDArray[np.int64], times: NDArray[Any]) -> None:
+    """The exact index of the step behind each time, as the simulations count it."""
+    steps = np.stack([steps_of(times.astype(np.float64), int(one)) for one in n])
+    made = group.create_array(
+        "step",
+        shape=steps.shape,
+        chunks=steps.shape,
+        dtype="i8",
+        compressors=store.codec(),
+        dimension_names=("n", "time"),
+        config={"write_empty_chunks": True},
+        attributes={"long_name": "number of samples seen, floor(t n)", "units": "1"},
+    )
+    made[:] = steps
+
+
+def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, int]:
+    method = source.method
+    group = root.create_group(method.name)
+    _coordinates(group, source)
+    nan = float("nan")
+    outputs = source.placed[0].segment.outputs
+    for output in outputs:
+        about = {"long_name": output.long_name, "units": output.units}
+        write_variable(group, output.name, source, output, "f8", nan, about)
+    flags = list(range(len(store.STATUS_NAMES)))
+    about = {"long_name": "status of the point", "units": "1"}
+    meanings = {"flag_values": flags, "flag_meanings": " ".join(store.STATUS_NAMES)}
+    write_variable(group, "status", source, None, "u1", store.PENDING, {**about, **meanings})
+    about = {"long_name": "processor time of the point", "units": "s"}
+    write_variable(group, "cpu_seconds", source, None, "f8", nan, about)
+    if (source.status >= store.DIVERGED).any():
+        about = {"long_name": "why the point diverged or failed"}
+        write_variable(group, "reason", source, None, str, "", about)
+    group.update_attributes(
+        {
+            "method": method.name,
+            "accuracy": method.accuracy,
+            "stochastic": method.stochastic,
+            "equations": method.equations,
+            "kernel": method.kernel,
+            **({"noise": method.noise} if method.stochastic else {}),
+            "outputs": [output.name for output in outputs],
+            "study_hash": study.content_hash(),
+            **({"coordinates": "step"} if "step" in group else {}),
+        }
+    )
+    return store.status_counts(source.status)
+
+
+def _root_attrs(study: Study) -> dict[str, Any]:
+    methods = registry.methods_of(study.system, study.noise)
+    used = dict.fromkeys(methods[name].equations for name in study.methods)
+    return {
+        "Conventions": "CF-1.11",
+        "title": study.title,
+        "description": study.description,
+        "study": study.study,
+        "study_yaml": json.dumps(study.model_dump(mode="json"), separators=(",", ":")),
+        "study_hash": study.content_hash(),
+        "full_hash": study.full_hash(),
+        "schema_version": store.SCHEMA_VERSION,
+        "kernel_version": registry.KERNEL_VERSION,
+        "hdica_version": hdica.__version__,
+        "git_commit": provenance.git_commit(),
+        "package_versions": provenance.package_versions(),
+        "created": provenance.now(),
+        "system": study.system,
+        "references": "; ".join(text for text in used if text),
+        "license": "BSD-3-Clause",
+    }
+
+
+def consolidate(path: Path) -> None:
+    """Write consolidated metadata of a finished store, with a digest of their own."""
+    with warnings.catch_warnings():
+        # zarr says so at each call; readers that do not know it read the groups one by one.
+        warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
+        zarr.consolidate_metadata(path, zarr_format=3)
+    write_text(path / METADATA, sealed(json.loads((path / METADATA).read_bytes())))
+
+
+def is_current(study: Study, out: str | Path) -> bool:
+    """Whether the published store is whole and is this very study's: nothing to publish."""
+    try:
+        manifest = read_manifest(out)
+    except DamageError:
+        return False
+    if not manifest or manifest.get("full_hash") != study.full_hash() or pending_in(manifest):
+        return False
+    root = results_path(out)
+    return root.is_dir() and store_files(root) == sorted(manifest["files"])
+
+
+def publish(study: Study, out: str | Path) -> dict[str, Any]:
+    """Write the published store from the working store, and the manifest last.
+
+    The store is written to a temporary sibling and swapped in by a rename. Points that are
+    pending stay NaN with status 0.
+
+    Parameters
+    ----------
+    study
+        A validated study.
+    out
+        Path of the published store, ``*.zarr``.
+
+    Returns
+    -------
+    dict
+        The manifest: study, hashes, counts by method and status, digest of every file.
+
+    Raises
+    ------
+    DamageError
+        If a point is done and its data is missing or does not decode.
+    HdicaError
+        If something else lies where the store goes.
+    Unwritable
+        If a file cannot be written; until the last moment the store published before is there.
+    """
+    target = results_path(out)
+    then = "; what was computed is kept, and a rerun publishes it"
+    with written(target, then), locked(out), _beside(target) as partial:
+        _check_target(target)
+        root = zarr.open_group(partial, mode="w", zarr_format=3)
+        computed_on = "; ".join(noted(work_path(out)))
+        root.update_attributes({**_root_attrs(study), "processors": computed_on})
+        found = sources(study, out)
+        counts = {s.method.name: _write_group(root, s, study) for s in found}
+        consolidate(partial)
+        manifest_path(out).unlink(missing_ok=True)
+        _swap(partial, target)
+        about = {
+            "study": study.study,
+            "study_hash": study.content_hash(),
+            "full_hash": study.full_hash(),
+            "kernel_version": registry.KERNEL_VERSION,
+            "counts": counts,
+            "segments": _segments(found),
+        }
+        return write_manifest(out, about)
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """Where a store is written before it takes its place; what is not finished is removed."""
+    partial = target.with_name(f".{target.name}.partial")
+    discard(partial)
+    try:
+        yield partial
+    finally:
+        discard(partial)
+
+
+def _segments(found: list[Source]) -> dict[str, list[Any]]:
+    """Identity and places of every segment that was published."""
+    opened = [working for source in found for working in source.working.values()]
+    return {working.path.name: [working.attrs["id"], working.size] for working in opened}
+
+
+def _check_target(target: Path) -> None:
+    """Refuse to replace what is no published store, or has files of somebody else in it."""
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise HdicaError(f"{target} is no folder (move it away, or take another name)")
+    files, strange = walk(target)
+    others = [name for name in files if not OURS.fullmatch(name)] + strange
+    if others:
+        stray = target / others[0]
+        raise HdicaError(
+            f"{stray} is no file of a published store and would be lost (move it away)"
+        )
+    raw = read_regular(target / METADATA)
+    if raw and b"study_hash" not in raw and _is_another(raw, target):
+        raise HdicaError(f"{target} was not written by hdica (move it away, or take another name)")
+
+
+def _is_another(raw: bytes, target: Path) -> bool:
+    """Whether metadata are whole, and so cannot be ours with a flaw."""
+    try:
+        return bool(parsed(raw, target / METADATA))
+    except DamageError:
+        return False
+
+
+def _swap(partial: Path, target: Path) -> None:
+    old = target.with_name(f".{target.name}.old")
+    discard(old)
+    if target.exists():
+        target.replace(old)
+    partial.replace(target)
+    discard(old)

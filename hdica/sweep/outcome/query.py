@@ -1,0 +1,302 @@
+"""Answer a question about results: select by coordinate, average over seeds, tabulate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hdica.errors import HdicaError
+from hdica.sweep.spec.axes import shown, suggestion
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+SHOWN = 16
+"""Values of a coordinate that a message lists."""
+
+
+def parse_selection(given: Sequence[str]) -> dict[str, str]:
+    """Read ``dim=value`` pairs as a user types them.
+
+    Raises
+    ------
+    HdicaError
+        If one is not such a pair, or a dimension is given twice.
+    """
+    found: dict[str, str] = {}
+    for text in given:
+        dim, sign, value = text.partition("=")
+        if not sign or not dim.strip() or not value.strip():
+            raise HdicaError(f"--sel {text!r} is not allowed (dim=value, for example tau=0.05)")
+        if dim.strip() in found:
+            raise HdicaError(f"--sel {dim.strip()} is given twice (dim=value1,value2 takes both)")
+        found[dim.strip()] = value.strip()
+    return found
+
+
+def choose_method(tree: xr.DataTree, dims: Sequence[str], method: str | None = None) -> str:
+    """The method asked for, or the first of the study that has all the dimensions.
+
+    Raises
+    ------
+    HdicaError
+        If there is none.
+    """
+    names = methods(tree)
+    if method is not None:
+        if method not in names:
+            raise HdicaError(
+                f"--method {method!r} is not in these results ({suggestion(method, names)})"
+            )
+        return method
+    for name in names:
+        if all(dim in tree[name].dims for dim in dims):
+            return name
+    known = list(dict.fromkeys(str(d) for name in names for d in tree[name].dims))
+    for dim in dims:
+        if dim not in known:
+            raise HdicaError(f"--sel {dim} is not a dimension ({suggestion(dim, known)})")
+    raise HdicaError(f"no method has all the dimensions {', '.join(dims)} (choose with --method)")
+
+
+def methods(tree: xr.DataTree) -> list[str]:
+    """Methods of a store, in the order of its study."""
+    import json
+
+    order = list(json.loads(tree.attrs.get("study_yaml") or "{}").get("methods", {}))
+    return sorted(tree.children, key=lambda name: order.index(name) if name in order else 99)
+
+
+def _listed(values: np.ndarray) -> str:
+    texts = [shown(v) for v in values.tolist()]
+    if len(texts) <= SHOWN:
+        return ", ".join(texts)
+    return f"{', '.join(texts[: SHOWN - 2])}, ... {texts[-1]} ({len(texts)} values)"
+
+
+def _number(text: str, dim: str) -> float:
+    try:
+        return float(text)
+    except ValueError as exc:
+        raise HdicaError(f"--sel {dim}={text} is not allowed (a number is needed)") from exc
+
+
+def _positions(values: np.ndarray, text: str, dim: str, nearest: bool) -> list[int]:
+    """Where one part of a selection lies: a value, or a range ``a:b`` with both ends."""
+    if values.dtype.kind not in "fiu":
+        found = np.flatnonzero(values.astype(str) == text)
+        if not found.size:
+            raise HdicaError(f"{dim}={text} is not there (values: {_listed(values)})")
+        return [int(found[0])]
+    if ":" in text:
+        low, high = text.split(":", 1)
+        first = _number(low, dim) if low else -np.inf
+        last = _number(high, dim) if high else np.inf
+        inside = np.flatnonzero((values >= first) & (values <= last))
+        if not inside.size:
+            raise HdicaError(f"no {dim} lies in {text} (values: {_listed(values)})")
+        return [*inside.tolist()]
+    wanted = _number(text, dim)
+    place = int(np.argmin(np.abs(values - wanted)))
+    if not nearest and abs(values[place] - wanted) > 1e-9 * max(1e-300, abs(wanted)):
+        raise HdicaError(
+            f"{dim}={text} is not there (values: {_listed(values)}; --nearest takes the closest)"
+        )
+    return [place]
+
+
+def select(data: xr.Dataset, selection: dict[str, str], nearest: bool = False) -> xr.Dataset:
+    """Select by coordinate: ``value``, ``value1,value2`` or ``low:high``.
+
+    A single value drops the dimension and stays as a scalar coordinate.
+
+    Parameters
+    ----------
+    data
+        One group of a published store.
+    selection
+        By dimension, as typed.
+    nearest
+        Take the closest value where the exact one is not there.
+
+    Raises
+    ------
+    HdicaError
+        Naming the dimension and the values that are there.
+    """
+    for dim, text in selection.items():
+        if dim not in data.dims:
+            known = [str(d) for d in data.dims]
+            raise HdicaError(f"--sel {dim} is not a dimension ({suggestion(dim, known)})")
+        values = data[dim].to_numpy()
+        places: list[int] = []
+        for part in text.split(","):
+            places += _positions(values, part.strip(), dim, nearest)
+        single = "," not in text and ":" not in text
+        data = data.isel({dim: places[0] if single else _indexer(places)})
+    return data
+
+
+def _indexer(places: list[int]) -> slice | list[int]:
+    """Distinct places; neighbours as a slice, which is read faster than one by one."""
+    distinct = list(dict.fromkeys(places))
+    run = range(distinct[0], distinct[0] + len(distinct))
+    return slice(run.start, run.stop) if distinct == [*run] else distinct
+
+
+def outputs(data: xr.Dataset, names: Sequence[str] = (), dims: Sequence[str] = ()) -> list[str]:
+    """Variables to show.
+
+    Those asked for; or the first output that has all the selected dimensions, and the outputs
+    of the same dimensions.
+
+    Raises
+    ------
+    HdicaError
+        If one is not there, or no output has all the selected dimensions.
+    """
+    known = [str(name) for name in data.data_vars]
+    for name in names:
+        if name not in known:
+            raise HdicaError(f"--var {name!r} is not there ({suggestion(name, known)})")
+    if names:
+        return list(names)
+    wanted = {dim for dim in dims if dim in data.dims}
+    own = [name for name in data.attrs.get("outputs", known) if name in known]
+    fit = [name for name in own if wanted <= set(data[name].dims)]
+    if not fit:
+        raise HdicaError(f"no output has all the dimensions {', '.join(dims)} (choose with --var)")
+    return [name for name in fit if data[name].dims == data[fit[0]].dims]
+
+
+def average(data: xr.Dataset, dims: Sequence[str], names: Sequence[str]) -> xr.Dataset:
+    """Mean over some dimensions, with the standard error and the count behind each variable.
+
+    Points without a value are left out and not counted.
+
+    Raises
+    ------
+    HdicaError
+        If a dimension is not there.
+    """
+    for dim in dims:
+        if dim not in data.dims:
+            known = [str(d) for d in data.dims]
+            raise HdicaError(f"--mean {dim} is not a dimension ({suggestion(dim, known)})")
+    reduced: dict[str, Any] = {}
+    for name in names:
+        over = [dim for dim in dims if dim in data[name].dims]
+        if not over or data[name].dtype.kind not in "fiu":
+            reduced[name] = data[name]
+            continue
+        values = data[name].astype(float)
+        count = values.count(over)
+        reduced[name] = values.mean(over).assign_attrs(data[name].attrs)
+        reduced[f"{name}_se"] = _standard_error(values, over, data.attrs).assign_attrs(
+            {"long_name": f"standard error of {name}", "units": "1"}
+        )
+        reduced[f"{name}_count"] = count
+    left = data.drop_dims(list(dims)).coords
+    return type(data)(reduced, coords=left, attrs=data.attrs)
+
+
+def _standard_error(values: xr.DataArray, over: list[str], attrs: dict[Any, Any]) -> xr.DataArray:
+    """Standard error of a mean; where points share their noise, seeds alone are independent."""
+    if attrs.get("noise") == "shared" and "seed" in over:
+        values, over = values.mean([dim for dim in over if dim != "seed"]), ["seed"]
+    count = values.count(over)
+    if int(count.max()) <= 1:
+        return values.mean(over) * np.nan
+    return values.std(over, ddof=1) / np.sqrt(count)
+
+
+def dim_order(tree: xr.DataTree, method: str) -> list[str]:
+    """Dimensions of a method: swept parameters, ``n``, ``seed``, then the outputs' own."""
+    group = tree[method].to_dataset()
+    order = [str(d) for d in group["status"].dims]
+    return order + [str(d) for d in group.dims if d not in order]
+
+
+def unfinished(
+    tree: xr.DataTree, selection: dict[str, str], method: str, nearest: bool = False
+) -> str:
+    """How many of the selected points are not done, in words; empty if all are."""
+    from hdica.sweep.files.store import DONE, STATUS_NAMES
+
+    status = tree[method].to_dataset()[["status"]]
+    chosen = {dim: text for dim, text in selection.items() if dim in status.dims}
+    values = select(status, chosen, nearest)["status"].to_numpy()
+    found = [(name, int((values == code).sum())) for code, name in enumerate(STATUS_NAMES)]
+    return ", ".join(f"{n} are {name}" for name, n in found if n and name != STATUS_NAMES[DONE])
+
+
+def table(data: xr.Dataset, order: Sequence[str] = ()) -> pd.DataFrame:
+    """Rows of a selection, without those that have no value at all.
+
+    Parameters
+    ----------
+    data
+        What to tabulate.
+    order
+        Order of the coordinates; those that are not named come first.
+    """
+    import pandas as pd
+
+    if not data.dims:
+        row = {str(k): [v.item()] for k, v in {**data.coords, **data.data_vars}.items()}
+        frame = pd.DataFrame(row)
+    else:
+        frame = data.to_dataframe().reset_index()
+    ranked = [str(c) for c in data.coords if c != "step"]
+    ranked.sort(key=lambda c: order.index(c) if c in order else -1)
+    names = [str(v) for v in data.data_vars]
+    frame = frame[[*ranked, *names]]
+    values = [n for n in names if data[n].dtype.kind == "f"]
+    empty = frame[values].isna().all(axis=1) if values else pd.Series(False, index=frame.index)
+    return frame[~empty].reset_index(drop=True)
+
+
+def query(
+    tree: xr.DataTree,
+    selection: dict[str, str],
+    method: str | None = None,
+    variables: Sequence[str] = (),
+    mean: Sequence[str] = (),
+    nearest: bool = False,
+) -> xr.Dataset:
+    """Answer a question about results.
+
+    Parameters
+    ----------
+    tree
+        A published store.
+    selection
+        By dimension: ``value``, ``value1,value2`` or ``low:high``.
+    method
+        Group to ask; the first of the study that has all the dimensions if None.
+    variables
+        What to show; the method's first outputs with the selected dimensions if empty.
+    mean
+        Dimensions to average over.
+    nearest
+        Take the closest coordinate where the exact one is not there.
+
+    Returns
+    -------
+    xarray.Dataset
+        The selected variables, loaded.
+
+    Raises
+    ------
+    HdicaError
+        One sentence: what is not there, and what is.
+    """
+    chosen = choose_method(tree, list(selection), method)
+    data = tree[chosen].to_dataset()
+    names = outputs(data, variables, [*selection, *mean])
+    data = select(data, selection, nearest)[names].load()
+    data.attrs = {**tree.attrs, **tree[chosen].attrs}
+    return average(data, mean, names) if mean else data

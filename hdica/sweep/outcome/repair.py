@@ -1,0 +1,184 @@
+"""Repair: what is damaged becomes pending, so that the next run computes and publishes it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hdica.errors import HdicaError
+from hdica.sweep.files import store
+from hdica.sweep.files.guarded import METADATA
+from hdica.sweep.files.manifest import read_manifest, write_manifest
+from hdica.sweep.files.paths import (
+    DamageError,
+    discard,
+    discard_inside,
+    manifest_path,
+    no_link,
+    require_store,
+    results_path,
+    shard_records,
+)
+from hdica.sweep.files.sealed import parsed, write_sealed
+from hdica.sweep.outcome import published
+from hdica.sweep.outcome.integrity import Damage, all_damage
+from hdica.sweep.outcome.published import PublishedStore
+from hdica.sweep.run.plan import STUDY, locked
+from hdica.sweep.spec.study import study_from
+
+
+def _discard_chunk(working: store.Working, name: str, number: int) -> None:
+    chunk = working.chunk(name, number).relative_to(working.path)
+    discard_inside(working.path, chunk.as_posix())
+
+
+def _clear_status(working: store.Working, block: int) -> None:
+    # The old file first, in case a link stands there: nothing is written through it.
+    _discard_chunk(working, "status", block)
+    store.write_array(working, "status", block, np.zeros(working.block, dtype=np.uint8))
+
+
+def _forget_places(working: store.Working, damage: Damage) -> None:
+    """Give up the places of one chunk of the planner's arrays; the next plan places them anew."""
+    chunk = working.array("key").chunks[0]
+    start = damage.block * working.block
+    span = slice(start, min(start + chunk, working.size))
+    for block in range(span.start // working.block, span.stop // working.block):
+        _clear_status(working, block)
+    for name in ("parameters", "seed", "key"):
+        array = working.array(name)
+        _discard_chunk(working, name, start // chunk)
+        array[span] = array.fill_value
+
+
+def _repair_working(damage: Damage) -> str:
+    if not damage.array:
+        segment = damage.path.is_dir()
+        discard(damage.path)
+        return "its points are pending" if segment else "it is removed"
+    working = store.open_segment(damage.path)
+    if damage.array in store.PLANNER_ARRAYS:
+        _forget_places(working, damage)
+    else:
+        # Status first: from here on nothing is claimed of the chunk that goes.
+        _clear_status(working, damage.block)
+        if damage.array != "status":
+            _discard_chunk(working, damage.array, damage.block)
+    return "its points are pending"
+
+
+def _put_aside(out: str | Path, damage: Damage) -> str:
+    """Take away what does not belong to a store: a link goes, a file is kept beside the store."""
+    file = damage.path / damage.stray
+    if file.is_symlink() or not file.is_file():
+        discard_inside(damage.path, damage.stray)
+        return f"{damage.sentence}: it is removed"
+    folder = no_link(results_path(out).with_suffix(".strays"))
+    folder.mkdir(exist_ok=True)
+    aside = folder / re.sub(r"[^\w.-]+", "_", f"{damage.path.name}/{damage.stray}")[-200:]
+    while aside.exists():
+        aside = aside.with_name(f"{aside.name}_")
+    file.replace(aside)
+    return f"{damage.sentence}: it is now {aside}"
+
+
+def _repair_published(out: str | Path, damages: list[Damage]) -> str:
+    """Take back published points, or the whole publication where that is not possible."""
+    root, path = results_path(out), manifest_path(out)
+    manifest = _readable_manifest(out)
+    names = [damage.path.relative_to(root).as_posix() for damage in damages]
+    path.unlink(missing_ok=True)
+    for name in names:
+        if (root / name).is_symlink():
+            discard_inside(root, name)
+    if manifest is None or not all(published.can_forget(root, name) for name in names):
+        return "the next run publishes again"
+    published.forget(root, names)
+    about = {key: value for key, value in manifest.items() if key != "files"}
+    write_manifest(out, {**about, "counts": published.status_counts(root)})
+    return "its points are pending"
+
+
+def _readable_manifest(out: str | Path) -> dict[str, Any] | None:
+    try:
+        return read_manifest(out)
+    except DamageError:
+        return None
+
+
+def _repair_study(out: str | Path, damage: Damage) -> str:
+    """Write the record of the study anew, from the published store if that has it."""
+    try:
+        root = results_path(out)
+        manifest = read_manifest(out)
+        raw = PublishedStore(root, manifest["files"] if manifest else None).load(METADATA)
+        attrs = parsed(raw or b"", root / METADATA).get("attributes") or {}
+        study = study_from(json.loads(attrs["study_yaml"]))
+        write_sealed(damage.path, study.model_dump(mode="json"))
+        return f"{damage.sentence}: it is written again from {root}"
+    except (HdicaError, KeyError, ValueError):
+        discard(damage.path)
+        return f"{damage.sentence}: hdica run STUDY writes it again"
+
+
+def repair(path: str | Path) -> list[str]:
+    """Make damaged points pending, in the working and in the published store.
+
+    Nothing else is changed, nothing outside the stores is touched, and a file that is none of
+    theirs is put aside.
+
+    Parameters
+    ----------
+    path
+        Path of the published store.
+
+    Returns
+    -------
+    list of str
+        What was done, one sentence each; empty if nothing was damaged.
+
+    Raises
+    ------
+    HdicaError
+        If there is neither a published nor a working store.
+    SchemaError
+        If another version of this package wrote them.
+    """
+    require_store(path)
+    with locked(path) as work:
+        found = all_damage(path, _readable_manifest(path))
+        done = _repair_manifest(path)
+        # What does not belong there first: a link could stand where a chunk goes.
+        done += [_put_aside(path, damage) for damage in found if damage.stray]
+        rest = [damage for damage in found if not damage.stray]
+        root = results_path(path)
+        public = [damage for damage in rest if damage.path.is_relative_to(root)]
+        if public:
+            what = _repair_published(path, public)
+            done += [f"{damage.sentence}: {what}" for damage in public]
+        for damage in rest:
+            if damage.path == work / STUDY:
+                done.append(_repair_study(path, damage))
+            elif damage.path.is_relative_to(work):
+                done.append(f"{damage.sentence}: {_repair_working(damage)}")
+            elif damage not in public:
+                done.append(f"{damage.sentence}: it is withdrawn")
+        if done:
+            # A workflow that kept them would believe the pending points finished.
+            for record in shard_records(path):
+                record.unlink()
+        return done
+
+
+def _repair_manifest(out: str | Path) -> list[str]:
+    """Withdraw a manifest that was changed; the next run publishes again."""
+    try:
+        read_manifest(out)
+    except DamageError as exc:
+        discard(manifest_path(out))
+        return [f"{exc}"]
+    return []

@@ -1,0 +1,141 @@
+"""What is there: points by status, also while a run goes on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hdica.errors import HdicaError
+from hdica.sweep.files import store
+from hdica.sweep.files.chunks import every_place
+from hdica.sweep.files.paths import work_path
+from hdica.sweep.outcome.dense import check_block
+from hdica.sweep.run.plan import Placed, place, planned_study
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True)
+class MethodStatus:
+    """Points of one method at one n.
+
+    Parameters
+    ----------
+    method, n
+        What computes them; n is None for a method without.
+    points, pending, done, diverged, failed
+        How many, and how many have each status.
+    cpu_seconds
+        What the computed ones cost.
+    """
+
+    method: str
+    n: int | None
+    points: int
+    pending: int
+    done: int
+    diverged: int
+    failed: int
+    cpu_seconds: float
+
+
+@dataclass(frozen=True)
+class Status:
+    """Points of a study by status.
+
+    Parameters
+    ----------
+    study
+        Name of the study.
+    source
+        ``"working store"`` or ``"published store"``.
+    rows
+        One entry a method and n.
+    """
+
+    study: str
+    source: str
+    rows: tuple[MethodStatus, ...]
+
+    def total(self, what: str) -> int:
+        """Sum over all rows of ``points``, ``pending``, ``done``, ``diverged`` or ``failed``."""
+        return int(sum(getattr(row, what) for row in self.rows))
+
+    @property
+    def whole(self) -> bool:
+        """Whether every point has its numbers, or the record that it diverged."""
+        return not self.total("pending") and not self.total("failed")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        totals = {name: self.total(name) for name in ("points", *store.STATUS_NAMES)}
+        rows = [asdict(row) for row in self.rows]
+        return {"study": self.study, "source": self.source, **totals, "rows": rows}
+
+
+def _row(method: str, n: int | None, status: np.ndarray, cpu: np.ndarray) -> MethodStatus:
+    counts = store.status_counts(status)
+    return MethodStatus(method, n, int(status.size), **counts, cpu_seconds=float(np.nansum(cpu)))
+
+
+def _working_row(placed: Placed) -> MethodStatus:
+    segment = placed.segment
+    status = placed.statuses()
+    cpu = np.full(1, np.nan)
+    ready = placed.rows[status != store.PENDING]
+    if ready.size:
+        working = store.open_segment(placed.path)
+        cpu = every_place(working, "cpu_seconds")[ready]
+        for block in np.unique(ready[np.isnan(cpu)] // working.block).tolist():
+            check_block(working, "cpu_seconds", block)
+    return _row(segment.method.name, segment.n, status, cpu)
+
+
+def working_status(out: str | Path) -> Status | None:
+    """Status of the study that was planned last, from its working store; None without one."""
+    study = planned_study(out)
+    if study is None:
+        return None
+    rows = tuple(_working_row(placed) for placed in place(study, out))
+    return Status(study.study, "working store", rows)
+
+
+def published_status(out: str | Path) -> Status:
+    """Status of a published store, from the store alone."""
+    from hdica.sweep.outcome.results import open_results
+
+    tree = open_results(out)
+    rows = []
+    for name, node in tree.children.items():
+        data = node.to_dataset()
+        parts: list[tuple[int | None, xr.Dataset]] = [(None, data)]
+        if "n" in data["status"].dims:
+            parts = [(int(n), data.sel(n=n)) for n in data["n"].to_numpy()]
+        for n, part in parts:
+            rows.append(_row(name, n, part["status"].to_numpy(), part["cpu_seconds"].to_numpy()))
+    return Status(str(tree.attrs["study"]), "published store", tuple(rows))
+
+
+def status(path: str | Path) -> Status:
+    """What is there of a study.
+
+    Parameters
+    ----------
+    path
+        Path of the published store; it need not exist yet.
+
+    Raises
+    ------
+    HdicaError
+        If there is neither a published nor a working store.
+    """
+    found = working_status(path) if work_path(path).is_dir() else None
+    if found is not None:
+        return found
+    if Path(path).is_dir():
+        return published_status(path)
+    raise HdicaError(f"{path} does not exist and no run of it was started (hdica run writes it)")

@@ -1,0 +1,1 @@
+"""From a study to its numbers: planning, spreading blocks, computing and committing them."""

@@ -1,0 +1,69 @@
+"""Runs of one store at the same time: they share its points, and know that they are not alone."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from hdica.sweep.files.paths import work_path
+from hdica.sweep.run.plan import locked
+
+MARK = ".running"
+"""File of a working store that each of its runs holds locked, together with the others."""
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A file that can be locked, made if need be; a link is refused."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o644), "r+b", buffering=0)
+
+
+def _first(mark: BinaryIO) -> bool:
+    try:
+        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def taking_part(out: str | Path) -> Iterator[bool]:
+    """Mark a working store as one that a run is computing; whether no other run is.
+
+    The system drops the mark with the process that holds it, however it ends. Where a file system
+    has no locks, nobody knows to be alone. Who is removes what killed runs have left.
+
+    Parameters
+    ----------
+    out
+        Path of the published store.
+    """
+    work = work_path(out)
+    work.mkdir(parents=True, exist_ok=True)
+    with _opened(work / MARK) as mark:
+        alone = _first(mark)
+        if alone:
+            with locked(out):
+                sweep_up(work)
+        with suppress(OSError):
+            # From here on others may join.
+            fcntl.flock(mark, fcntl.LOCK_SH)
+        yield alone
+
+
+def sweep_up(work: Path) -> int:
+    """Remove files that killed writers did not come to rename; returns how many.
+
+    Nothing ever reads them. Nobody else may be writing.
+    """
+    found = 0
+    for folder, _, names in os.walk(work):
+        for name in names:
+            if name.endswith(".partial"):
+                Path(folder, name).unlink(missing_ok=True)
+                found += 1
+    return found

@@ -1,0 +1,386 @@
+"""Plan a study: what there is to compute, what it costs, and the places it gets in the store."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.sweep.files import store
+from hdica.sweep.files.chunks import every_place
+from hdica.sweep.files.paths import (
+    DamageError,
+    discard,
+    manifest_path,
+    no_link,
+    read_regular,
+    results_path,
+    work_path,
+    write_text,
+)
+from hdica.sweep.files.sealed import read_sealed, sealed_text
+from hdica.sweep.spec.keys import Keys, find_rows
+from hdica.sweep.spec.segment import Segment, segments_of
+from hdica.sweep.spec.study import Study, kept_in, study_from
+
+LEAST_SECONDS, MOST_SECONDS = 0.2, 2.0
+"""Work in a block: enough to hide a task and its chunks, little enough to lose to a kill."""
+DRIVEN_SECONDS = 0.008
+"""Work in a block for each worker, so that the driver of many, at 1.6 ms a block, is not busy."""
+MOST_BLOCKS, LONG_SECONDS = 2**16, 60.0
+"""Blocks of a segment, and work in a block at most for that: each is files in every array."""
+MOST_POINTS = 4096
+SHARING = 32
+"""Least points a block that share one draw of the noise, if there are as many cells."""
+MOST_BYTES = 16 * 2**20
+"""Results in a block: a worker holds a block in memory, and a reader at least one."""
+STUDY = "study.json"
+"""Record of the study that was planned last, in a working store."""
+LOCK_SECONDS = 900.0
+"""Longest wait for another process that plans, publishes or repairs the same store."""
+
+
+@dataclass(frozen=True)
+class SegmentPlan:
+    """What one segment asks for.
+
+    Parameters
+    ----------
+    method, n
+        What computes it.
+    points, pending
+        All points, and those that are not computed yet.
+    seconds_per_point
+        From the method's cost model, on one core.
+    bytes_per_point
+        Results of one point, uncompressed.
+    block
+        Points a block.
+    arrays
+        Arrays that have a file for every block.
+    """
+
+    method: str
+    n: int | None
+    points: int
+    pending: int
+    seconds_per_point: float
+    bytes_per_point: int
+    block: int
+    arrays: int
+
+    @property
+    def bytes(self) -> int:
+        """Results of all points, uncompressed."""
+        return self.points * self.bytes_per_point
+
+    @property
+    def seconds(self) -> float:
+        """Cost of the pending points on one core."""
+        return self.pending * self.seconds_per_point
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that the pending points need at least."""
+        return -(-self.pending // self.block)
+
+    @property
+    def files(self) -> int:
+        """Files of results in the working store at the end, at least."""
+        return -(-self.points // self.block) * self.arrays
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a study asks for, before anything runs.
+
+    Parameters
+    ----------
+    study
+        Name of the study.
+    study_hash
+        Digest of everything that determines its numbers.
+    segments
+        One entry a method and n.
+    keeps
+        Which methods keep what beyond the order parameters, in words.
+    """
+
+    study: str
+    study_hash: str
+    segments: tuple[SegmentPlan, ...]
+    keeps: str = ""
+
+    @property
+    def points(self) -> int:
+        """All points."""
+        return sum(s.points for s in self.segments)
+
+    @property
+    def pending(self) -> int:
+        """Points that are not computed yet."""
+        return sum(s.pending for s in self.segments)
+
+    @property
+    def seconds(self) -> float:
+        """Cost of the pending points on one core."""
+        return sum(s.seconds for s in self.segments)
+
+    @property
+    def bytes(self) -> int:
+        """Results of all points, uncompressed."""
+        return sum(s.bytes for s in self.segments)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that the pending points need at least."""
+        return sum(s.blocks for s in self.segments)
+
+    @property
+    def files(self) -> int:
+        """Files of results in the working store at the end, at least."""
+        return sum(s.files for s in self.segments)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        names = (
+            "method", "n", "points", "pending", "seconds", "bytes", "bytes_per_point", "block",
+            "blocks", "files",
+        )  # fmt: skip
+        return {
+            "study": self.study,
+            "study_hash": self.study_hash,
+            "keeps": self.keeps,
+            **{name: getattr(self, name) for name in names if hasattr(self, name)},
+            "segments": [{name: getattr(s, name) for name in names} for s in self.segments],
+        }
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A segment and where its points lie in the working store.
+
+    Parameters
+    ----------
+    segment
+        The segment.
+    path
+        Its directory; it may not exist yet.
+    rows
+        Place of every point of the segment, -1 where it has none.
+    """
+
+    segment: Segment
+    path: Path
+    rows: NDArray[np.int64]
+
+    def statuses(self) -> NDArray[np.uint8]:
+        """Status of every point of the segment, in order."""
+        found = np.zeros(self.rows.size, dtype=np.uint8)
+        placed = self.rows >= 0
+        if placed.any():
+            found[placed] = every_place(store.open_segment(self.path), "status")[self.rows[placed]]
+        return found
+
+
+def block_points(
+    seconds_per_point: float, points: int, workers: int, bytes_per_point: int = 0
+) -> int:
+    """Points a block: 0.2 to 2 s of work, at least 4 blocks a worker where the work allows it.
+
+    Blocks are longer for many workers, and up to a minute where there would be very many of them.
+    Large points make smaller blocks, down to one point; and so that each worker gets as many, a
+    block may be up to half as large.
+
+    Parameters
+    ----------
+    seconds_per_point
+        Cost of a point on one core.
+    points
+        Points of the segment.
+    workers
+        Processes that will compute it.
+    bytes_per_point
+        Results of a point, uncompressed.
+    """
+    work = points * seconds_per_point
+    longest = max(MOST_SECONDS, workers * DRIVEN_SECONDS, min(LONG_SECONDS, work / MOST_BLOCKS))
+    target = min(longest, max(LEAST_SECONDS, work / (4 * max(1, workers))))
+    most = min(MOST_POINTS, MOST_BYTES // max(1, bytes_per_point))
+    block = int(max(1, min(most, math.floor(target / seconds_per_point))))
+    if points <= block:
+        return block
+    # As many blocks for each worker, so that none computes the last one alone.
+    rounds = math.ceil(points / (workers * block))
+    return max(math.ceil(block / 2), math.ceil(points / (workers * rounds)))
+
+
+def _block(segment: Segment, workers: int) -> int:
+    size = segment.bytes_per_point
+    points = block_points(segment.seconds_per_point, segment.size, workers, size)
+    if segment.method.noise == "own":
+        return points
+    # A draw serves the points of its block alone, however long they take.
+    return max(points, min(segment.cells.size, SHARING, max(1, MOST_BYTES // size)))
+
+
+def place(study: Study, out: str | Path) -> list[Placed]:
+    """Find every point of a study in the working store, without changing it."""
+    work = work_path(out)
+    return [_placed(segment, work / segment.name) for segment in segments_of(study)]
+
+
+def _placed(segment: Segment, path: Path, keys: Keys | None = None) -> Placed:
+    """Where the points of a segment lie; their keys are computed if they are needed."""
+    if path.exists():
+        wanted = segment.keys() if keys is None else keys
+        return Placed(segment, path, find_rows(store.open_segment(path).keys(), wanted))
+    return Placed(segment, path, np.full(segment.size, -1, dtype=np.int64))
+
+
+def plan(study: Study, out: str | Path, workers: int = 1) -> Plan:
+    """What a study asks for. Nothing is written.
+
+    Parameters
+    ----------
+    study
+        A validated study.
+    out
+        Path of the published store; what its working store already holds is not counted as
+        pending.
+    workers
+        Processes that will compute it.
+    """
+    plans = []
+    for placed in place(study, out):
+        segment = placed.segment
+        cost = segment.seconds_per_point
+        if placed.path.exists():
+            block = store.open_segment(placed.path).block
+        else:
+            block = _block(segment, workers)
+        pending = int((placed.statuses() == store.PENDING).sum())
+        size, name = segment.bytes_per_point, segment.method.name
+        points, arrays = segment.size, len(segment.outputs) + 2
+        plans.append(SegmentPlan(name, segment.n, points, pending, cost, size, block, arrays))
+    return Plan(study.study, study.content_hash(), tuple(plans), kept_in(study))
+
+
+@contextmanager
+def locked(out: str | Path) -> Iterator[Path]:
+    """Hold the working store's lock: one process plans, publishes or repairs at a time.
+
+    Raises
+    ------
+    HdicaError
+        If another process holds it for :data:`LOCK_SECONDS`.
+    """
+    work = work_path(out)
+    work.mkdir(parents=True, exist_ok=True)
+    # The system drops the lock with the process that holds it, however it ends.
+    lock = FileLock(no_link(work / ".lock"))
+    try:
+        lock.acquire(timeout=LOCK_SECONDS)
+    except Timeout as exc:
+        raise HdicaError(
+            f"{work} has been held for {LOCK_SECONDS:.0f} s by another process that plans, "
+            "publishes or repairs it (wait for that process, or end it if it hangs)"
+        ) from exc
+    try:
+        yield work
+    finally:
+        lock.release()
+
+
+def prepare(
+    study: Study, out: str | Path, workers: int = 1, block: int | None = None
+) -> list[Placed]:
+    """Give every point of a study a place in the working store.
+
+    Points that have one keep it; new points start in a fresh block. Calling it again changes
+    nothing, so shards of one study may all call it.
+
+    Parameters
+    ----------
+    study
+        A validated study.
+    out
+        Path of the published store.
+    workers
+        Processes that will compute it, for the size of a new segment's blocks.
+    block
+        Points a block of a new segment; chosen from the cost model if None.
+    """
+    results_path(out)
+    # Before the lock, because it takes long: shards that start together then wait for little.
+    segments = [(segment, segment.keys()) for segment in segments_of(study)]
+    with locked(out) as work:
+        unfinished = f".{manifest_path(out).name}.*.partial"
+        for partial in (*work.glob(".*.partial"), *work.parent.glob(unfinished)):
+            discard(partial)
+        text = sealed_text(study.model_dump(mode="json"))
+        if read_regular(no_link(work / STUDY)) != text.encode():
+            write_text(work / STUDY, text)
+        return [
+            _place_all(_placed(segment, work / segment.name, keys), keys, workers, block)
+            for segment, keys in segments
+        ]
+
+
+def _in_order(placed: Placed) -> NDArray[np.int64]:
+    """Points without a place, in the order of their places.
+
+    Points that share noise lie side by side, all cells of one seed, so that a block draws it once.
+    """
+    missing = np.flatnonzero(placed.rows < 0)
+    if placed.segment.method.noise == "own":
+        return missing
+    return missing[np.argsort(missing % placed.segment.per_cell, kind="stable")]
+
+
+def _place_all(placed: Placed, keys: Keys, workers: int, block: int | None) -> Placed:
+    segment, missing = placed.segment, _in_order(placed)
+    if not missing.size:
+        return placed
+    if not placed.path.exists():
+        store.create(placed.path, segment, block or _block(segment, workers))
+    start = store.open_segment(placed.path).size
+
+    def systems(first: int, last: int) -> list[str]:
+        cells, code = np.unique(missing[first:last] // segment.per_cell, return_inverse=True)
+        texts = segment.cells.systems(cells)
+        return [texts[c] for c in code.tolist()]
+
+    seeds = np.full(missing.size, -1, dtype=np.int64)
+    if segment.seeds:
+        seeds = np.asarray(segment.seeds, dtype=np.int64)[missing % segment.per_cell]
+    store.append(placed.path, keys[missing], systems, seeds)
+    rows = placed.rows.copy()
+    rows[missing] = start + np.arange(missing.size)
+    return Placed(segment, placed.path, rows)
+
+
+def planned_study(out: str | Path) -> Study | None:
+    """The study that was planned last in the working store, None if there is none.
+
+    Raises
+    ------
+    DamageError
+        If its record was changed or is no study.
+    SchemaError
+        If a newer version wrote it.
+    """
+    path = work_path(out) / STUDY
+    content = read_sealed(path, old=True)
+    try:
+        return None if content is None else study_from(content)
+    except HdicaError as exc:
+        raise DamageError(f"{path} is no study that this version knows: {exc}") from exc

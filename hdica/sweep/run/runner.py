@@ -1,0 +1,340 @@
+"""Run a study: compute what is pending, block by block, wherever Dask runs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError, Incomplete, Stopped, Unwritable
+from hdica.sweep.files import store
+from hdica.sweep.files.paths import work_path
+from hdica.sweep.files.writing import written
+from hdica.sweep.run.block import BlockSummary, compute_block
+from hdica.sweep.run.company import taking_part
+from hdica.sweep.run.plan import Placed, locked, prepare
+from hdica.sweep.run.progress import Progress, report
+from hdica.sweep.run.signals import aside, heeding, unbroken
+from hdica.sweep.run.spread import LOOK, NO_SCHEDULER, Patience, Task, spread
+from hdica.sweep.spec.study import Study
+from hdica.sweep.workers.cluster import ClusterSettings, cluster_settings, connect, ready
+from hdica.sweep.workers.local import WARM_START, start_loading, start_seconds
+
+MOST_LOST = 8
+"""Blocks that may be lost before a run gives up: then it is no accident of single blocks."""
+
+
+@dataclass
+class RunSummary:
+    """What a run did.
+
+    Parameters
+    ----------
+    computed
+        Points computed now.
+    counts
+        How many of them ended with each status.
+    cpu_seconds
+        What they cost.
+    pending
+        Points of this shard that are still pending.
+    lost
+        One sentence a block that could not be computed.
+    """
+
+    computed: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    cpu_seconds: float = 0.0
+    pending: int = 0
+    lost: list[str] = field(default_factory=list)
+
+    def add(self, summary: BlockSummary) -> None:
+        """Count one finished block."""
+        self.computed += summary.points
+        self.counts.update(summary.counts)
+        self.cpu_seconds += summary.cpu_seconds
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing of this shard is pending."""
+        return not self.pending
+
+
+def _check_shard(shard: tuple[int, int]) -> None:
+    index, count = shard
+    if count < 1 or not 0 <= index < count:
+        raise HdicaError(f"shard = {index}/{count} is not allowed (i/m with 0 <= i < m)")
+
+
+def tasks(placed: list[Placed], shard: tuple[int, int] = (0, 1)) -> list[Task]:
+    """Blocks of a shard that hold pending points of the study, most expensive first.
+
+    Blocks are numbered over all segments, so that a shard means the same blocks in every
+    process that planned the same study.
+    """
+    index, count = shard
+    found, number = [], 0
+    for one in placed:
+        working = store.open_segment(one.path)
+        pending = one.rows[one.statuses() == store.PENDING]
+        blocks, points = np.unique(pending // working.block, return_counts=True)
+        cost = one.segment.seconds_per_point
+        # Workers elsewhere may have been started in another folder.
+        path = one.path.absolute()
+        for block, size in zip(blocks.tolist(), points.tolist(), strict=True):
+            if (number + block) % count == index:
+                found.append(Task(path, block, size, size * cost))
+        number += working.blocks
+    return sorted(found, key=lambda task: -task.seconds)
+
+
+def reset_failed(placed: list[Placed]) -> int:
+    """Make failed points pending again; returns how many."""
+    count = 0
+    for one in placed:
+        working = store.open_segment(one.path)
+        failed = one.rows[one.statuses() == store.FAILED]
+        for block in np.unique(failed // working.block).tolist():
+            status = working.read("status", working.span(block)).copy()
+            status[status == store.FAILED] = store.PENDING
+            store.write_array(working, "status", block, status)
+        count += failed.size
+    return count
+
+
+def run(
+    study: Study,
+    out: str | Path,
+    workers: int = 1,
+    shard: tuple[int, int] = (0, 1),
+    cluster: ClusterSettings | dict[str, Any] | str | None = None,
+    progress: bool | None = None,
+    retry_failed: bool = False,
+    block: int | None = None,
+) -> RunSummary:
+    """Compute the pending points of a study, or of one shard of it. Nothing is published.
+
+    Killed at any moment it loses at most the blocks in flight; the next call goes on. Two calls at
+    once compute the same bits: each leaves out what the other has finished.
+
+    Parameters
+    ----------
+    study
+        A validated study.
+    out
+        Path of the published store; the working store lies beside it.
+    workers
+        Processes, where ``cluster`` does not say it.
+    shard
+        ``(i, m)``: blocks whose number is i modulo m.
+    cluster
+        Where Dask runs: settings, a mapping ``{mode, workers, address, ...}`` or one word such as
+        ``"slurm"`` or ``"tls://host:8786"``.
+    progress
+        False for silence; otherwise a bar on a terminal and sparse lines elsewhere.
+    retry_failed
+        Compute failed points again.
+    block
+        Points a block of a new segment; chosen from the cost model if None.
+
+    Returns
+    -------
+    RunSummary
+        What was computed, and what is still pending because it could not be.
+
+    Raises
+    ------
+    HdicaError
+        If the cluster cannot be reached, a setting is wrong or the working store is damaged.
+    Incomplete
+        If it gave up: nothing can be written, or no block ends any more.
+    Stopped
+        If SIGTERM or SIGINT said so, and nobody else handles it.
+    """
+    _check_shard(shard)
+    settings = ready(cluster_settings(cluster, workers))
+    with heeding(), ExitStack() as part:
+        with written(work_path(out)):
+            alone = part.enter_context(taking_part(out))
+            placed = prepare(study, out, settings.workers, block)
+            if retry_failed:
+                with locked(out):
+                    reset_failed(placed)
+        todo = tasks(placed, shard)
+        if not alone and shard == (0, 1):
+            # The other run begins at the other end: what it finishes is not computed here.
+            todo.reverse()
+        return _run(study.study, todo, settings, progress, placed, shard)
+
+
+def _run(
+    name: str,
+    todo: list[Task],
+    settings: ClusterSettings,
+    progress: bool | None,
+    placed: list[Placed],
+    shard: tuple[int, int],
+) -> RunSummary:
+    points, seconds = sum(t.points for t in todo), sum(t.seconds for t in todo)
+    summary = RunSummary()
+    try:
+        with report(name, points, seconds, progress) as shown:
+            begun = _here(todo, settings, summary, shown)
+            if begun < len(todo):
+                _distributed(todo[begun:], settings, summary, shown)
+    except (Incomplete, Stopped) as exc:
+        exc.args = (f"{exc}; {_left(name, placed, shard)}",)
+        raise
+    summary.pending = sum(t.points for t in tasks(placed, shard)) if summary.lost else 0
+    return summary
+
+
+def _left(name: str, placed: list[Placed], shard: tuple[int, int]) -> str:
+    """What a run that ends early leaves to the next one."""
+    with suppress(HdicaError, OSError):
+        count = sum(task.points for task in tasks(placed, shard))
+        return f"{count} points of {name} are pending, and a rerun computes them"
+    return "what was committed is kept"
+
+
+def _here(todo: list[Task], settings: ClusterSettings, summary: RunSummary, shown: Progress) -> int:
+    """Compute blocks in this process as long as no cluster is worth it; returns how many.
+
+    What is left is judged by the cost model, corrected by what the blocks so far have taken.
+    Where a cluster would pay if its workers' libraries were loaded, they are, meanwhile.
+    """
+    if settings.kind in ("scheduler", "slurm") or settings.mode == "local":
+        return 0
+    gained = 0.0 if settings.kind == "serial" else 1 - 1 / settings.workers
+    left, modelled, taken = sum(task.seconds for task in todo), 0.0, 0.0
+    for number, task in enumerate(todo):
+        gain = gained * left * (taken / modelled if modelled else 1.0)
+        if gain > start_seconds():
+            return number
+        if gain > WARM_START:
+            start_loading()
+        started = time.perf_counter()
+        try:
+            summary.add(aside(compute_block, task.path, task.block))
+            shown.advance(task.points, task.seconds)
+        except Unwritable:
+            raise
+        except Incomplete as exc:
+            summary.lost.append(_lost(task, str(exc)))
+            if len(summary.lost) >= MOST_LOST:
+                return len(todo)
+        left -= task.seconds
+        # The first block may have had to load or even to compile code.
+        if number:
+            modelled, taken = modelled + task.seconds, taken + time.perf_counter() - started
+    return len(todo)
+
+
+def _distributed(
+    todo: list[Task], settings: ClusterSettings, summary: RunSummary, shown: Progress
+) -> None:
+    before = {path: store.open_segment(path).status() for path in {task.path for task in todo}}
+    _on_cluster(todo, settings, summary, shown)
+    for path, status in before.items():
+        summary.add(_account(path, [task.block for task in todo if task.path == path], status))
+
+
+def _account(path: Path, blocks: list[int], before: NDArray[np.uint8]) -> BlockSummary:
+    """What has become of the points of some blocks that were pending before: the store knows."""
+    working = store.open_segment(path)
+    span = slice(0, before.size)
+    asked = np.zeros(before.size // working.block, dtype=bool)
+    asked[blocks] = True
+    after = working.read("status", span)
+    ended = asked.repeat(working.block) & (before == store.PENDING) & (after != store.PENDING)
+    cpu = working.read("cpu_seconds", span)[ended] if ended.any() else np.zeros(0)
+    counts = {store.STATUS_NAMES[s]: int((after[ended] == s).sum()) for s in range(1, 4)}
+    return BlockSummary(int(ended.sum()), counts, float(cpu.sum()))
+
+
+def _on_cluster(
+    todo: list[Task], settings: ClusterSettings, summary: RunSummary, shown: Progress
+) -> None:
+    patience = Patience(settings.patience, settings.kind != "local", shown.note)
+    with ExitStack() as cluster:
+        client = _connected(cluster, settings, len(todo))
+        cluster.enter_context(_ended_at_once(client))
+        for task, failure in spread(client, todo, patience=patience):
+            if failure is None:
+                shown.advance(task.points, task.seconds)
+                continue
+            if isinstance(failure, Unwritable):
+                # Each of the others would end like this too.
+                raise failure
+            summary.lost.append(_lost(task, _why(failure, client)))
+            if len(summary.lost) >= MOST_LOST or client.status != "running":
+                return
+
+
+def _connected(cluster: ExitStack, settings: ClusterSettings, blocks: int) -> Any:
+    """A client, until the end of ``cluster``."""
+
+    def begin() -> Any:
+        # A local cluster that is half made cannot be closed; the others may wait for hours.
+        with unbroken() if settings.kind == "local" else nullcontext():
+            return cluster.enter_context(connect(settings, blocks))
+
+    with suppress(RuntimeError, OSError):  # once more, if a worker has died as it started
+        return begin()
+    try:
+        return begin()
+    except (RuntimeError, OSError) as exc:
+        text = " ".join(str(exc).split()) or type(exc).__name__
+        raise Incomplete(f"the workers did not start: {text[:200]}") from exc
+
+
+@contextmanager
+def _ended_at_once(client: Any) -> Iterator[None]:
+    """Kill the processes of a local cluster if the body raises: a worker that hangs never closes.
+
+    Nothing is lost by it but the blocks in flight.
+    """
+    try:
+        yield
+    except BaseException:
+        # What connections have to say as they break is no news.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        for nanny in getattr(client.cluster, "workers", {}).values():
+            with suppress(AttributeError, TypeError, OSError):  # not a nanny, or no process
+                nanny.close_gracefully("the run ends")  # or it would start another worker
+                os.kill(nanny.pid, signal.SIGKILL)
+        raise
+
+
+def _why(failure: Exception, client: Any) -> str:
+    """Why a block has no result, in a few words."""
+    kind = type(failure).__name__
+    if kind in ("CancelledError", "CommClosedError", "FutureCancelledError"):
+        return NO_SCHEDULER
+    if kind == "KilledWorker":
+        return f"its workers were killed again and again{_by_memory(client)}"
+    text = " ".join(str(failure).split())
+    return text if isinstance(failure, HdicaError) else f"{kind}: {text[:200]}"
+
+
+def _by_memory(client: Any) -> str:
+    """Whether workers were ended for their memory, as their nannies tell the scheduler."""
+    with suppress(Exception):
+        told = aside(client.get_events, "worker-restart-memory", seconds=LOOK)
+        most = max(event["rss"] for _, event in told)
+        return f", beyond their memory ({most / 2**20:.0f} MiB were in use)"
+    return ""
+
+
+def _lost(task: Task, why: str) -> str:
+    return f"block {task.block} of {task.path.name} ({task.points} points): {why}"

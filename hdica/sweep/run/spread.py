@@ -1,0 +1,187 @@
+"""Spread blocks over the workers of a Dask scheduler."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from hdica.errors import HdicaError, Incomplete
+from hdica.sweep.run.block import compute_block
+from hdica.sweep.run.signals import aside
+
+WINDOW = 4
+"""Blocks in flight a worker."""
+LOOK = 10.0
+"""Seconds after which workers that have come or gone are noticed."""
+SLACK = 10
+"""How many times longer than the cost model says a block may take before it counts as hung."""
+NAMED = 8
+"""Most blocks that a sentence names."""
+NO_SCHEDULER = "the Dask scheduler was lost"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One block to compute.
+
+    Parameters
+    ----------
+    path
+        Segment.
+    block
+        Index of the block in it.
+    points
+        Pending points.
+    seconds
+        What the cost model says of them.
+    """
+
+    path: Path
+    block: int
+    points: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait while no block ends.
+
+    Parameters
+    ----------
+    seconds
+        At least this long, and :data:`SLACK` times what the longest block in flight should take.
+    for_workers
+        Whether time without any worker does not count: they may come later, from a queue.
+    note
+        Says that there are none.
+    """
+
+    seconds: float = math.inf
+    for_workers: bool = True
+    note: Callable[[str], None] = lambda text: None
+
+    def limit(self, tasks: list[Task]) -> float:
+        """Seconds to wait for one of some blocks."""
+        return max(self.seconds, SLACK * max(task.seconds for task in tasks))
+
+
+def spread(
+    client: Any,
+    todo: list[Task],
+    compute: Callable[[Path, int], Any] = compute_block,
+    patience: Patience | None = None,
+) -> Iterator[tuple[Task, Exception | None]]:
+    """Keep every worker busy through a sliding window of blocks; yield them as they end.
+
+    Parameters
+    ----------
+    client
+        Of a Dask scheduler.
+    todo
+        Blocks, in the order in which they are to start.
+    compute
+        What a worker does with path and index of a block.
+    patience
+        How long to wait while no block ends; for ever if None.
+
+    Yields
+    ------
+    Task, Exception or None
+        A block, and what its computation ended with if it did not end well.
+
+    Raises
+    ------
+    Incomplete
+        If no block ends for too long, naming those in flight.
+    """
+    from distributed import as_completed
+
+    waiting = iter(todo)
+    running: dict[Any, Task] = {}
+
+    def submit(count: int) -> list[Any]:
+        some = list(islice(waiting, count))
+        where = [task.path for task in some], [task.block for task in some]
+        futures: list[Any] = client.map(compute, *where, pure=False) if some else []
+        running.update(zip(futures, some, strict=True))
+        return futures
+
+    looked, width = time.monotonic(), _width(client, WINDOW)
+    ended = as_completed(submit(width))
+    # In batches, because each message to the scheduler costs the driver a millisecond.
+    while running:
+        batch = _wait(client, ended, running, patience or Patience())
+        if time.monotonic() - looked > LOOK:
+            looked, width = time.monotonic(), _width(client, WINDOW)
+        ended.update(submit(max(0, width - len(running) + len(batch))))
+        for future in batch:
+            yield running.pop(future), _failure(future)
+
+
+def _wait(client: Any, ended: Any, running: dict[Any, Task], patience: Patience) -> list[Any]:
+    """Futures that have ended: at least one."""
+    look = min(LOOK, patience.seconds)
+    since, asked = time.monotonic(), False
+    while not (batch := _batch(ended, look)):
+        limit = patience.limit(list(running.values()))
+        late = time.monotonic() - since >= limit
+        if patience.for_workers and (late or not asked):
+            asked = True
+            if _threads(client) == 0:
+                patience.note("the scheduler has no workers; waiting for them")
+                since = time.monotonic()
+                continue
+        if late:
+            raise Incomplete(_stuck(list(running.values()), limit))
+    return batch
+
+
+def _batch(ended: Any, seconds: float) -> list[Any]:
+    """Futures that have ended, after at most some seconds; none if none has."""
+    deadline = time.monotonic() + seconds
+    while not ended.has_ready() and time.monotonic() < deadline:
+        with ended.thread_condition:
+            # What ends between the question and this line is noticed after a tenth of a second.
+            ended.thread_condition.wait(0.1)
+    batch: list[Any] = ended.next_batch(block=False)
+    return batch
+
+
+def _stuck(tasks: list[Task], limit: float) -> str:
+    """Say that no block ends, and which are in flight."""
+    named = [f"block {task.block} of {task.path.name}" for task in tasks[:NAMED]]
+    more = f" and {len(tasks) - NAMED} more" if len(tasks) > NAMED else ""
+    return f"no block has ended for {limit:.0f} s, in flight: {', '.join(named)}{more}"
+
+
+def _threads(client: Any) -> int | None:
+    """Threads of all workers that there are now, None if the scheduler does not say."""
+    with suppress(Exception):
+        return sum(aside(client.nthreads, seconds=LOOK).values())
+    return None
+
+
+def _width(client: Any, before: int) -> int:
+    """Blocks to have in flight for the workers that there are now; as before if nobody knows."""
+    threads = _threads(client)
+    return before if threads is None else WINDOW * max(1, threads)
+
+
+def _failure(future: Any) -> Exception | None:
+    """Why an ended future has no result; None if it has one.
+
+    The result itself stays where it is: to fetch it from each of a thousand workers would cost
+    the scheduler more than all the rest.
+    """
+    if future.status == "finished":
+        return None
+    try:
+        return future.exception() or HdicaError(NO_SCHEDULER)
+    except Exception as exc:
+        return exc

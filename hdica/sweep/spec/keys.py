@@ -1,0 +1,129 @@
+"""Content keys of points: what a point is, never where it stands."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Keys = NDArray[np.bytes_]
+"""One 32-byte digest a point, dtype ``S32``; an unused place of a store is empty."""
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and without spaces: one text for one content."""
+    return _ENCODER.encode(value)
+
+
+def times_digest(times: Sequence[float]) -> str:
+    """Digest of the output times, so that a key need not hash all of them."""
+    return hashlib.sha256(canonical_json([float(t) for t in times]).encode()).hexdigest()
+
+
+def point_key(
+    content: dict[str, Any],
+    *,
+    system: str,
+    method: str,
+    kernel: str,
+    times: Sequence[float],
+    n: int | None = None,
+    seed: int | None = None,
+    save: str = "",
+) -> bytes:
+    """Key of one point: sha256 of the canonical JSON of everything that it depends on.
+
+    Parameters
+    ----------
+    content
+        Canonical content of the system, without the fields that the method ignores.
+    system, method, kernel
+        Names of the system and the method, and the version of its numerical code.
+    times
+        Output times.
+    n, seed
+        Dimension and seed, None for a method without.
+    save
+        Digest of what is kept beyond the method's outputs, empty if nothing is.
+
+    Returns
+    -------
+    bytes
+        32 bytes.
+    """
+    point = {
+        "content": content,
+        "kernel": kernel,
+        "method": method,
+        "n": n,
+        "seed": seed,
+        "system": system,
+        "times": times_digest(times),
+        **({"save": save} if save else {}),
+    }
+    return hashlib.sha256(canonical_json(point).encode()).digest()
+
+
+def segment_keys(
+    contents: Iterable[str],
+    seeds: Sequence[int | None],
+    *,
+    system: str,
+    method: str,
+    kernel: str,
+    times: Sequence[float],
+    n: int | None,
+    save: str = "",
+) -> Keys:
+    """:func:`point_key` of every (content, seed), seed fastest.
+
+    The digest of what the seeds of a cell share is computed once and copied.
+
+    Parameters
+    ----------
+    contents
+        Canonical JSON of each cell's content.
+    seeds
+        Seeds, or ``[None]``.
+    """
+    kept = f',"save":{canonical_json(save)}' if save else ""
+    middle = (
+        f',"kernel":{canonical_json(kernel)},"method":{canonical_json(method)}'
+        f',"n":{canonical_json(n)}{kept},"seed":'
+    ).encode()
+    end = f',"system":{canonical_json(system)},"times":"{times_digest(times)}"}}'
+    tails = [(canonical_json(seed) + end).encode() for seed in seeds]
+    digests = bytearray()
+    for content in contents:
+        shared = hashlib.sha256(b'{"content":' + content.encode() + middle)
+        for tail in tails:
+            one = shared.copy()
+            one.update(tail)
+            digests += one.digest()
+    return np.frombuffer(digests, dtype="S32")
+
+
+def find_rows(stored: Keys, wanted: Keys) -> NDArray[np.int64]:
+    """Row of each wanted key among the stored ones, -1 where it is absent.
+
+    Parameters
+    ----------
+    stored, wanted
+        Dtype ``S32``; empty stored keys are unused places and match nothing.
+    """
+    if stored.size == 0 or wanted.size == 0:
+        return np.full(wanted.shape, -1, dtype=np.int64)
+    if stored.size >= wanted.size and np.array_equal(stored[: wanted.size], wanted):
+        return np.arange(wanted.size, dtype=np.int64)
+    order = np.argsort(stored, kind="stable")
+    place = np.searchsorted(stored, wanted, sorter=order).clip(max=stored.size - 1)
+    rows = order[place].astype(np.int64)
+    rows[stored[rows] != wanted] = -1
+    return rows

@@ -1,0 +1,1 @@
+"""Where blocks are computed: processes, Dask schedulers, Slurm jobs."""

@@ -1,0 +1,245 @@
+"""Where blocks are computed: here, on this machine, by a Dask scheduler, or in Slurm jobs."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from hdica.errors import HdicaError, from_validation
+from hdica.sweep.spec.axes import check_keys
+from hdica.sweep.spec.size import check_size, in_bytes
+from hdica.sweep.workers.address import Address, check_certificates, check_exposure, parse_address
+from hdica.sweep.workers.local import local_client
+from hdica.sweep.workers.slurm import SlurmSettings
+
+ENVIRONMENT = {
+    "address": "HDICA_SCHEDULER",
+    "scheduler_file": "HDICA_SCHEDULER_FILE",
+    "tls": "HDICA_TLS",
+    "tls_key": "HDICA_TLS_KEY",
+}
+"""Variables that say what settings leave out."""
+Kind = Literal["serial", "local", "scheduler", "slurm"]
+Mode = Literal["auto", "serial", "local", "scheduler", "slurm"]
+
+
+class ClusterSettings(BaseModel):
+    """Where Dask runs. It never changes a number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    mode: Mode = Field(
+        default="auto",
+        description="auto: scheduler if an address is given, else local where it is worth it",
+    )
+    workers: int = Field(default=1, ge=1, le=4096, description="processes of a local cluster")
+    memory: str = Field(default="", description="beyond which a local worker is restarted: 2GiB")
+    patience: float = Field(
+        default=1800.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="seconds without any block that ends, after which a run gives up",
+    )
+    address: str = Field(default="", description="of a running scheduler: tls://host:port")
+    scheduler_file: str = Field(default="", description="file that a running scheduler wrote")
+    tls: str = Field(default="", description="folder with ca.pem, cert.pem and key.pem")
+    tls_key: str = Field(default="", description="private key, where it is not in that folder")
+    insecure: bool = Field(default=False, description="allow plain tcp beyond this machine")
+    slurm: SlurmSettings = Field(default_factory=SlurmSettings, description="jobs of workers")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys(cls, given: Any) -> Any:
+        return given if isinstance(given, cls) else check_keys(given, list(cls.model_fields))
+
+    @field_validator("memory")
+    @classmethod
+    def _memory(cls, given: str) -> str:
+        return check_size(given, "memory") if given else given
+
+    @model_validator(mode="after")
+    def _reachable(self) -> ClusterSettings:
+        if self.mode == "scheduler" and not self.external:
+            raise HdicaError("mode = 'scheduler' needs an address or a scheduler_file")
+        if self.kind == "scheduler" and self.address:
+            self.allowed(parse_address(self.address))
+        return self
+
+    @property
+    def external(self) -> bool:
+        """Whether a running scheduler is named."""
+        return bool(self.address or self.scheduler_file)
+
+    @property
+    def kind(self) -> Kind:
+        """What ``mode`` comes to."""
+        if self.mode != "auto":
+            return self.mode
+        if self.external:
+            return "scheduler"
+        return "local" if self.workers > 1 else "serial"
+
+    def allowed(self, address: Address, field: str = "address") -> Address:
+        """``address`` if these settings allow it.
+
+        Raises
+        ------
+        HdicaError
+            If it is plain tcp beyond this machine, or there are no certificates for it.
+        """
+        check_exposure(address, self.insecure, field)
+        check_certificates(address, self.tls, field)
+        return address
+
+
+def cluster_settings(given: Any = None, workers: int | None = None) -> ClusterSettings:
+    """Settings from plain data, and from the environment what they leave out.
+
+    Parameters
+    ----------
+    given
+        Settings, a mapping, None for the defaults, or one word: see :func:`in_full`.
+    workers
+        Processes, where ``given`` does not say it.
+
+    Raises
+    ------
+    HdicaError
+        One sentence: field, value, what is allowed.
+    """
+    if isinstance(given, ClusterSettings):
+        return given
+    content = in_full({} if given is None else given)
+    used: list[str] = []
+    if isinstance(content, dict):
+        if workers is not None:
+            content = {"workers": workers, **content}
+        content, used = _with_environment(content)
+    try:
+        return ClusterSettings.model_validate(content)
+    except ValidationError as exc:
+        what = f"cluster (with {', '.join(used)} of the environment)" if used else "cluster"
+        raise from_validation(exc, what) from exc
+
+
+def in_full(given: Any) -> Any:
+    """The mapping that one word stands for; anything else as it is.
+
+    Parameters
+    ----------
+    given
+        A mode, the address of a scheduler (``tls://host:8786``) or the file that one wrote
+        (``scheduler.json``).
+
+    Raises
+    ------
+    HdicaError
+        If it is a word and none of these.
+    """
+    if not isinstance(given, str):
+        return given
+    if given in get_args(Mode):
+        return {"mode": given}
+    if "://" in given:
+        return {"mode": "scheduler", "address": given}
+    if given.endswith(".json"):
+        return {"mode": "scheduler", "scheduler_file": given}
+    allowed = f"{', '.join(get_args(Mode))}, tls://host:port, a scheduler's file.json or a mapping"
+    raise HdicaError(f"cluster = {given!r} is not allowed ({allowed})")
+
+
+def _with_environment(content: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Settings with what the environment adds, and which variables did."""
+    mode = content.get("mode", "auto")
+    named = any(content.get(key) for key in ("address", "scheduler_file"))
+    added = {}
+    for key, variable in ENVIRONMENT.items():
+        place = key in ("address", "scheduler_file")
+        if content.get(key) or (place and (named or mode not in ("auto", "scheduler"))):
+            continue
+        if value := os.environ.get(variable):
+            added[key] = value
+            named = named or place
+    return {**content, **added}, [ENVIRONMENT[key] for key in added]
+
+
+def ready(settings: ClusterSettings) -> ClusterSettings:
+    """Check what can be checked before any work, and fill in the workers that a plan counts on.
+
+    A local cluster has as many as the settings say, Slurm as many as all its jobs, a running
+    scheduler as many as it says.
+
+    Raises
+    ------
+    HdicaError
+        If a library, a program or a certificate is missing, or no scheduler answers.
+    """
+    workers = settings.workers
+    if settings.kind == "scheduler":
+        from hdica.sweep.workers.scheduler import reach
+
+        found = reach(settings)
+        _warn(settings, found.address.exposed)
+        workers = max(1, found.workers)
+    elif settings.kind == "slurm":
+        from hdica.sweep.workers.jobs import check_slurm
+
+        check_slurm(settings)
+        _warn(settings, settings.slurm.interface != "lo")
+        workers = settings.slurm.workers
+    elif settings.kind == "local":
+        _security(settings)
+    return settings.model_copy(update={"workers": workers})
+
+
+def _warn(settings: ClusterSettings, exposed: bool) -> None:
+    if exposed and settings.insecure:
+        text = "insecure: true lets anyone on the network read this run and run commands as you"
+        warnings.warn(text, stacklevel=3)
+
+
+def _security(settings: ClusterSettings) -> Any:
+    """Dask's description of the certificates, None where there are none."""
+    if not settings.tls:
+        return None
+    from hdica.sweep.workers.tls import security
+
+    return security(settings.tls, settings.tls_key)
+
+
+@contextmanager
+def connect(settings: ClusterSettings, blocks: int | None = None) -> Iterator[Any]:
+    """A Dask client of a local cluster, of a running scheduler or of jobs.
+
+    Parameters
+    ----------
+    settings
+        Where Dask runs.
+    blocks
+        How many there are to compute: more workers than that are not started.
+
+    Raises
+    ------
+    HdicaError
+        If the cluster cannot be reached or does not start.
+    """
+    if settings.kind == "scheduler":
+        from hdica.sweep.workers.scheduler import scheduler_client
+
+        with scheduler_client(settings) as client:
+            yield client
+    elif settings.kind == "slurm":
+        from hdica.sweep.workers.jobs import slurm_client
+
+        with slurm_client(settings, blocks) as client:
+            yield client
+    else:
+        workers = settings.workers if blocks is None else max(1, min(settings.workers, blocks))
+        memory = in_bytes(settings.memory) if settings.memory else 0
+        with local_client(workers, memory, _security(settings)) as client:
+            yield client

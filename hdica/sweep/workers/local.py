@@ -1,0 +1,140 @@
+"""Workers on this machine: one thread each, forked from a process that has loaded their code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+FORKS = sys.platform == "linux"
+"""Whether processes that have loaded numerical libraries may be forked."""
+PRELOADED = (
+    "distributed",
+    "scipy.special",
+    "hdica.sweep.run.block",
+    "hdica.finite.chain_kernels",
+    "hdica.finite.kernels",
+)
+"""What a worker loads before its first block, and what most methods load in it."""
+COLD_START, WARM_START = 1.8, 0.25
+"""Seconds until a local cluster computes, before and after :data:`PRELOADED` is loaded."""
+CALM = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+"""Observes a cluster less often: by default that takes four per cent of two cores."""
+UNPAUSED = {
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": 1.0,
+}
+"""A worker above its memory is restarted. Dask would first pause it, and then it waits for ever,
+since what a block takes is no data that could be moved."""
+APART = {"distributed.worker.use-file-locking": False}
+"""Without the lock that all of Dask on a machine shares: a process of another run that is stopped
+while it holds it would let nothing start."""
+LOOPBACK = "127.0.0.1"
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let child processes use one thread each.
+
+    The parent's environment is the only place that works: a worker's own settings come after
+    its numerical libraries are loaded, and an inherited value wins over them.
+    """
+    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@cache
+def start_loading() -> float:
+    """Start a process that loads the workers' libraries, to fork them from; when that was.
+
+    Nobody waits for it. It is a fresh process of one thread that ends with this one, so that a
+    later cluster starts in a fraction of a second.
+    """
+    if FORKS:
+        from multiprocessing import forkserver
+
+        forkserver.set_forkserver_preload(list(PRELOADED))
+        with one_thread():
+            forkserver.ensure_running()
+    return time.monotonic()
+
+
+def start_seconds() -> float:
+    """How long a local cluster would take to start now."""
+    begun = FORKS and start_loading.cache_info().currsize
+    return WARM_START if begun and time.monotonic() - start_loading() > COLD_START else COLD_START
+
+
+@contextmanager
+def _configured() -> Iterator[None]:
+    """Dask's settings for a local cluster; workers are spawned where forking is not safe."""
+    import dask
+    import distributed  # noqa: F401  (its defaults must be there before ours come and go)
+
+    method = {"distributed.worker.multiprocessing-method": "forkserver"} if FORKS else {}
+    with dask.config.set({**CALM, **UNPAUSED, **APART, **method}):
+        yield
+
+
+@contextmanager
+def local_client(workers: int, memory: int = 0, security: Any = None) -> Iterator[Any]:
+    """A client of a cluster of processes on this machine, which nothing beyond it can reach.
+
+    Parameters
+    ----------
+    workers
+        Processes.
+    memory
+        Bytes beyond which a worker is restarted; 0 for no limit.
+    security
+        Certificates, against other users of the machine.
+    """
+    start_loading()  # before Dask is imported here, so that both load at once
+    import logging
+
+    from distributed import Client, LocalCluster
+
+    with (
+        one_thread(),
+        _configured(),
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            host=LOOPBACK,
+            # No dashboard, and an HTTP server on any port: a fixed one warns where two runs meet.
+            scheduler_kwargs={"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"},
+            memory_limit=memory,
+            security=security,
+            # A server that has been running for long knows an old environment.
+            env=dict(os.environ),
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client

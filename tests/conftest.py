@@ -1,0 +1,23 @@
+"""How tests are spread over processes: a file stays together, and so does everything on Slurm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+SLURM = "tests/cluster/"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Spread by files, in the order in which they stand, whatever ``--dist`` says."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Together(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            # One Slurm at a time fits on a machine: its configuration lies in /etc.
+            return SLURM if nodeid.startswith(SLURM) else super()._split_scope(nodeid)
+
+    config.option.loadscopereorder = False
+    return Together(config, log)

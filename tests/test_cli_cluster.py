@@ -1,0 +1,141 @@
+"""``hdica cluster``, and the options of ``hdica run`` that say where."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hdica.cli import call
+from hdica.cli_cluster import settings_of
+from hdica.errors import HdicaError
+
+ROOT = Path(__file__).parents[1]
+TINY = ROOT / "config/studies/tiny.yaml"
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    found = capsys.readouterr()
+    assert found.out == ""
+    assert found.err.count("\n") == 1
+    return found.err
+
+
+def test_certs_writes_three_files_and_says_how_to_use_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("cryptography", reason="needs the library cryptography")
+    monkeypatch.chdir(tmp_path)
+    assert call(["cluster", "certs", "my certs", "--days", "7", "--name", "node7"]) == 0
+    out = capsys.readouterr().out
+    assert sorted(path.name for path in (tmp_path / "my certs").iterdir()) == [
+        "ca.pem", "cert.pem", "key.pem",
+    ]  # fmt: skip
+    assert "PRIVATE" not in out
+    lines = [shlex.split(line) for line in out.splitlines() if line.startswith("dask ")]
+    assert [line[1] for line in lines] == ["scheduler", "worker"]
+    for line in lines:
+        assert line[line.index("--tls-key") + 1] == str(tmp_path / "my certs/key.pem")
+    from ruamel.yaml import YAML
+
+    section = YAML(typ="safe", pure=True).load(out[out.index("cluster:") :])["cluster"]
+    assert section == {"scheduler_file": "scheduler.json", "tls": "my certs"}
+    assert call(["cluster", "certs", "my certs"]) == 2
+    assert "my certs/ca.pem exists (choose another folder, or --replace it)" in said(capsys)
+    assert call(["cluster", "certs", "my certs", "--replace"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["cluster"], "Missing command"),
+        (["cluster", "fly"], "No such command 'fly'"),
+        (["cluster", "certs"], "Missing argument 'DIR'"),
+        (["cluster", "certs", "x", "--days", "0"], "days = 0 is not allowed (1 to 3650)"),
+        (["cluster", "certs", "x", "--name", "a b"], "name 'a b' is not allowed"),
+        (["run", str(TINY), "--memory", "2"], "cluster: memory = '2' is not allowed"),
+        (["run", str(TINY), "--address", "tcp://10.0.0.7:1"], "is not allowed (over plain tcp"),
+        (["run", str(TINY), "--address", "tls://10.0.0.7:1"], "needs tls (the folder with"),
+        (["run", str(TINY), "--address", "tls://h:1", "--tls", "absent"], "ca.pem cannot be read"),
+        (["run", str(TINY), "--config", "absent.yaml"], "cannot read absent.yaml"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_nothing_is_written(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call(arguments) == 2
+    assert message in said(capsys)
+    assert not list(tmp_path.iterdir())
+
+
+def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["cluster", "--help"]) == 0
+    assert "certs" in capsys.readouterr().out
+    assert call(["cluster", "certs", "--help"]) == 0
+    assert "Example: hdica cluster certs certs" in capsys.readouterr().out
+
+
+CONFIG = "studies: [tiny]\ncluster: {mode: local, workers: 3, memory: 1GiB, tls: certs}\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, ("local", 3, "1GiB")),
+        ({"workers": 2, "memory": "2GiB"}, ("local", 2, "2GiB")),
+        ({"workers": None, "memory": "", "insecure": False}, ("local", 3, "1GiB")),
+        ({"address": "tls://h:1"}, ("scheduler", 3, "1GiB")),
+    ],
+)
+def test_options_win_over_the_file(
+    given: dict[str, Any], expected: tuple[str, int, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "site.yaml"
+    file.write_text(CONFIG)
+    found = settings_of(file, given)
+    assert (found.kind, found.workers, found.memory) == expected
+    assert found.tls == "certs"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[1]", "is not a configuration"),
+        ("cluster: 3", "cluster must be a mapping"),
+        ("cluster: slrum", "cluster = 'slrum' is not allowed"),
+        ("cluster: {wokers: 2}", "did you mean 'workers'"),
+        ("cluster: [", "is not valid YAML"),
+    ],
+)
+def test_a_wrong_file_is_one_sentence(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "site.yaml"
+    file.write_text(text)
+    with pytest.raises(HdicaError) as caught:
+        settings_of(file, {})
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_without_the_section_says_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "site.yaml"
+    file.write_text("studies: [tiny]\n")
+    assert settings_of(file, {}).kind == "serial"
+    assert settings_of(None, {"workers": 2}).kind == "local"
+
+
+def test_a_warning_is_one_line() -> None:
+    code = (
+        "import sys, warnings, hdica.cli as cli; "
+        "cli.call = lambda arguments: warnings.warn('a key can be read') or 0; cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "hdica: a key can be read\n")
