@@ -1,0 +1,114 @@
+"""What docs/where-it-runs.md says can be copied as it is."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from ruamel.yaml import YAML
+
+from hdica.cli_cluster import start_lines
+from hdica.sweep.workers.cluster import cluster_settings
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs/where-it-runs.md").read_text()
+SCHEMA = YAML(typ="safe", pure=True).load(ROOT / "workflow/schemas/config.schema.yaml")
+
+
+def blocks(language: str) -> list[str]:
+    found = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("text", blocks("yaml"))
+def test_configurations_are_valid_in_both_versions_of_yaml(text: str) -> None:
+    # Snakemake reads YAML 1.1, where 1:00:00 is a number, and hdica run --config 1.2.
+    config = yaml.safe_load(text)
+    assert config == YAML(typ="safe", pure=True).load(text)
+    jsonschema.validate(config, SCHEMA)
+    cluster_settings(config["cluster"])
+
+
+def test_every_mode_is_shown() -> None:
+    kinds = {cluster_settings(yaml.safe_load(text)["cluster"]).mode for text in blocks("yaml")}
+    assert {"local", "scheduler", "slurm"} <= kinds
+    assert "`mode: serial`" in PAGE
+
+
+def commands(text: str) -> list[list[str]]:
+    """Commands of a shell text, variables and redirections left out."""
+    joined = text.replace("\\\n", " ")
+    found = []
+    for line in joined.splitlines():
+        for part in re.split(r"--wrap|\$\(|;|&|\)", line.split("#")[0]):
+            words = shlex.split(part.replace('"', " "))
+            while words and ("=" in words[0] or words[0] in ("srun", "exec")):
+                words.pop(0)
+            if words:
+                found.append(words)
+    return found
+
+
+def known_options(words: list[str]) -> set[str]:
+    """Options that a command has."""
+    if words[0] == "dask":
+        from distributed.cli import dask_scheduler, dask_worker
+
+        command: Any = {"scheduler": dask_scheduler, "worker": dask_worker}[words[1]].main
+    else:
+        from typer.main import get_command
+
+        from hdica.cli import app
+
+        command = get_command(app)
+        while hasattr(command, "commands"):
+            words = words[1:]
+            command = command.commands[words[0]]
+    return {option for parameter in command.params for option in parameter.opts} | {
+        option for parameter in command.params for option in parameter.secondary_opts
+    }
+
+
+SHELL = [*blocks("sh"), *blocks("bash"), "\n".join(start_lines(Path("certs"))[:4])]
+
+
+@pytest.mark.parametrize("text", SHELL)
+def test_commands_and_their_options_exist(text: str) -> None:
+    checked = 0
+    for words in commands(text):
+        if words[0] in ("dask", "hdica"):
+            options = {word.split("=")[0] for word in words if word.startswith("--")}
+            assert options <= known_options(words), words
+            checked += 1
+    assert checked or "snakemake" in text
+
+
+@pytest.mark.parametrize("text", [*blocks("sh"), *blocks("bash")])
+def test_the_shell_understands_them(text: str) -> None:
+    done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_job_pins_threads_and_shows_its_pages_to_nobody() -> None:
+    from hdica.sweep.workers.local import THREAD_VARIABLES
+
+    (script,) = blocks("bash")
+    for name in THREAD_VARIABLES:
+        assert f"{name}=1" in script
+    started = [line for line in script.replace("\\\n", " ").splitlines() if " dask " in f" {line}"]
+    assert len(started) == 2
+    assert all("$tls" in line and "--dashboard-address 127.0.0.1:" in line for line in started)
+
+
+def test_links_lead_to_files() -> None:
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", PAGE) if "://" not in link]
+    assert links
+    for link in links:
+        assert (ROOT / "docs" / link).exists(), link
