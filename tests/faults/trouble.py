@@ -1,0 +1,77 @@
+"""The toy system in trouble: while a file says so, points at one step size misbehave."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tests.sweep import toy
+
+VARIABLE = "TOY_TROUBLE"
+"""Names the file: its text is a kind of trouble, and without it there is none."""
+TAU = 0.3
+MET = ".met"
+"""Suffix of the file that appears once a point has met its trouble."""
+
+
+def hang() -> None:
+    """As a kernel does that has lost its way: no interpreter runs meanwhile."""
+    while True:
+        ctypes.CDLL(None).sleep(3600)
+
+
+def eat() -> None:
+    """Take more and more memory, but no more than a test machine has."""
+    hoard = []
+    for _ in range(40):
+        hoard.append(bytearray(os.urandom(2**20) * 32))
+        time.sleep(0.05)
+    time.sleep(3600)
+
+
+def starve() -> None:
+    raise MemoryError("Unable to allocate 3 TiB")
+
+
+def fill() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/cache/kernel.nbi")
+
+
+def lose() -> None:
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+KINDS: dict[str, Callable[[], None]] = {
+    "hang": hang,
+    "eat": eat,
+    "starve": starve,
+    "fill": fill,
+    "lose": lose,
+}
+
+
+def misbehave(system: toy.Toy) -> None:
+    file = os.environ.get(VARIABLE)
+    if system.tau == TAU and file and Path(file).exists():
+        Path(file).with_suffix(MET).touch()
+        KINDS[Path(file).read_text()]()
+
+
+def troubled(run: Callable[..., Any]) -> Callable[..., Any]:
+    def compute(system: toy.Toy, *arguments: Any) -> Any:
+        misbehave(system)
+        return run(system, *arguments)
+
+    return compute
+
+
+def register() -> None:
+    toy.register()
+    methods = toy.registry.METHODS["Toy"]
+    methods["walk"] = replace(methods["walk"], run=troubled(methods["walk"].run))
