@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import ssl
 import time
 from collections.abc import Iterator
@@ -180,7 +181,20 @@ def scheduler_client(settings: ClusterSettings) -> Iterator[Any]:
     from distributed import Client
 
     found = reach(settings)
-    with _sentences(settings, found.address):
-        client = Client(str(found.address), security=found.security)
-    with client:
-        yield client
+    with _silent():
+        with _sentences(settings, found.address):
+            client = Client(str(found.address), security=found.security)
+        with client:
+            yield client
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Let Dask's client print no traceback when its scheduler is gone: the run has a sentence."""
+    log = logging.getLogger("distributed.client")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
