@@ -159,9 +159,10 @@ def main(folder: str, *operations: str) -> None:
     trouble.register()
     place = Path(folder).resolve()
     if not operations:
-        print(json.dumps(count(place / "count")))
+        print(json.dumps(count(place / "count")), flush=True)
     for operation in operations:
-        print(json.dumps(one(place / operation, int(operation))))
+        # At once: the next trial forks, and its children would print what is not printed yet.
+        print(json.dumps(one(place / operation, int(operation))), flush=True)
 
 
 if __name__ == "__main__":

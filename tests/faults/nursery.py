@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -104,6 +105,8 @@ def become(asked: dict[str, Any]) -> int:
     said = os.open(asked["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     for number, file in enumerate((nothing, said, said)):
         os.dup2(file, number)
+    # As on a terminal: what a shell starts in the background ignores it from birth.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(asked["environment"])
     dask.config.refresh()

@@ -100,6 +100,7 @@ def test_without_the_commands_one_sentence_says_where_to_run(
 def test_the_library_does_not_take_the_signals_that_stop_a_run() -> None:
     code = (
         "import signal; from hdica.sweep.workers.jobs import jobqueue; "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "
         "assert jobqueue().SLURMCluster; "
         "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
     )
