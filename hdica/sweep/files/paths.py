@@ -135,13 +135,29 @@ def read_regular(path: Path, most: int = MOST_BYTES) -> bytes | None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a whole file or nothing: a temporary sibling, then a rename."""
+    """Write a whole file or nothing, in UTF-8."""
+    write_whole(path, text.encode())
+
+
+def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
+    """Write a whole file or nothing: a temporary sibling, then a rename.
+
+    Parameters
+    ----------
+    path
+        The file.
+    content
+        What it shall hold.
+    mode
+        Permissions, from the beginning and less those that the user masks.
+    """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     partial.unlink(missing_ok=True)
     try:
-        # "x" never writes through a link.
-        with partial.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        # O_EXCL never writes through a link.
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
-import os
 import re
 import socket
 import ssl
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hdica.errors import HdicaError
+from hdica.sweep.files.paths import write_whole
 
 CA, CERTIFICATE, KEY = "ca.pem", "cert.pem", "key.pem"
 DAYS, MOST_DAYS = 365, 3650
@@ -82,20 +82,10 @@ def make_certificates(
     ends = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
     ca, certificate, key = _signed(listed, ends)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _write(folder / KEY, key, 0o600)
-    _write(folder / CERTIFICATE, certificate, 0o644)
-    _write(folder / CA, ca, 0o644)
+    write_whole(folder / KEY, key, 0o600)
+    write_whole(folder / CERTIFICATE, certificate, 0o644)
+    write_whole(folder / CA, ca, 0o644)
     return ends
-
-
-def _write(path: Path, content: bytes, mode: int) -> None:
-    """Write a whole file that never had another mode."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    partial.unlink(missing_ok=True)
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    partial.replace(path)
 
 
 def _begun(name: str, key: Any, ends: datetime.datetime) -> Any:
