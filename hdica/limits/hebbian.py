@@ -1,0 +1,269 @@
+"""The limit (17) of Hebbian ICA: dR/dt = mu L(R) + mu^2 D(R) for n -> infinity, eta = mu/n.
+
+M. Rattray, "Stochastic trapping in a solvable model of on-line independent component analysis",
+Neural Computation 14 (2002), with sigma on the other side of <y phi'> than printed:
+
+    L = Sigma <phi s'> - (Sigma <phi y'> + <y phi'> Sigma) R / 2,
+    D = -Sigma <phi phi'> Sigma R / 2.
+
+It holds for every alpha in (0, 1), not only for small ones: alpha cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.schedules import Schedule
+from hdica.ingredients.sources import Source
+from hdica.limits.hebbian_averages import COARSE, FINE, mean_function
+from hdica.limits.hebbian_moments import Numbers
+from hdica.limits.overlap import CONTROL, REFINED, TOLERANCE
+
+Array = NDArray[np.float64]
+Parts = Callable[[Numbers], tuple[Numbers, Numbers]]
+_ROOM = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """Right-hand side of (17), in the two orders of mu.
+
+    Parameters
+    ----------
+    sigma
+        Signs of the projections, shape (K,).
+    phi
+        The nonlinearity.
+    sources
+        The M laws.
+    parts
+        L and D, both of shape (K, M), at overlaps R of shape (K, M).
+    rough
+        The same with coarser quadrature: what it changes is the error of ``parts``.
+    exact
+        Whether both are polynomials of R, found without quadrature; R may then be complex.
+    """
+
+    sigma: Array
+    phi: Formula
+    sources: tuple[Source, ...]
+    parts: Parts
+    rough: Parts
+    exact: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Projections K and sources M."""
+        return self.sigma.size, len(self.sources)
+
+    def at(self, r: Numbers, mu: float) -> Numbers:
+        """dR/dt, shape (K, M), for a constant mu."""
+        learning, loss = self.parts(r)
+        return np.asarray(mu * learning + mu**2 * loss)
+
+
+@dataclass(frozen=True)
+class Path:
+    """The limit at the asked times, each array of shape (T, K, M).
+
+    Parameters
+    ----------
+    r
+        Overlaps R.
+    error
+        Difference to a run with a tolerance a hundred times larger and a coarser quadrature,
+        plus the finer tolerance.
+    control
+        The same limit with its drift wrong by 2 %: what a comparison must be able to reject.
+    """
+
+    r: Array
+    error: Array
+    control: Array
+
+
+def make_field(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Field:
+    """The field of a system.
+
+    Parameters
+    ----------
+    sigma
+        K signs, each 1 or -1.
+    phi
+        The nonlinearity.
+    sources
+        M laws.
+
+    Raises
+    ------
+    HdicaError
+        If a sign is neither 1 nor -1, or an average over the sources is infinite or cannot be
+        found accurately.
+    """
+    signs, laws = np.asarray(sigma, dtype=float), tuple(sources)
+    if signs.ndim != 1 or signs.size == 0 or not np.all(np.abs(signs) == 1.0):
+        raise HdicaError(f"sigma = {list(sigma)} is not allowed (a list of signs, 1 or -1)")
+    if not laws:
+        raise HdicaError("sources = [] is not allowed (at least one)")
+    exact = phi.coefficients is not None
+    if exact:
+        fine = rough = _parts(signs, mean_function(phi, laws))
+    else:
+        fine, rough = (_parts(signs, mean_function(phi, laws, tol)) for tol in (FINE, COARSE))
+    return Field(signs, phi, laws, fine, rough, exact)
+
+
+def _parts(sigma: Array, average: Callable[[Numbers], tuple[Numbers, Numbers, Numbers]]) -> Parts:
+    def parts(r: Numbers) -> tuple[Numbers, Numbers]:
+        phi_s, phi_y, phi_phi = average(r)
+        turned = sigma[:, None] * phi_y
+        drag = (turned + turned.T) / 2
+        push = sigma[:, None] * phi_phi * sigma / 2
+        return sigma[:, None] * phi_s - _product(drag, r), -_product(push, r)
+
+    return parts
+
+
+def _product(a: Numbers, b: Numbers) -> Numbers:
+    # Not a @ b: sums of BLAS may follow the threads of the machine.
+    return np.asarray(np.sum(a[:, :, None] * b[None], axis=1))
+
+
+def check_overlaps(r: Array, field: Field) -> Array:
+    """R0 as an array of shape (K, M).
+
+    Raises
+    ------
+    HdicaError
+        If it has another shape or I - R0 R0' has a negative eigenvalue.
+    """
+    start = np.asarray(r, dtype=float)
+    if start.shape != field.shape or not np.all(np.isfinite(start)):
+        raise HdicaError(
+            f"R0 of shape {start.shape} is not allowed (finite numbers of shape {field.shape}, "
+            "projections by sources)"
+        )
+    rest = np.eye(start.shape[0]) - np.sum(start[:, None] * start, axis=2)
+    least = float(np.linalg.eigvalsh(rest)[0])
+    if least < -_ROOM:
+        raise HdicaError(
+            f"R0 = {start.tolist()} is not allowed (I - R0 R0' has the eigenvalue {least:.4g}, "
+            "and none may be negative)"
+        )
+    return start
+
+
+def integrate(
+    rate: Callable[[Array, float], Array],
+    schedule: Schedule,
+    state: Array,
+    times: Array,
+    tolerance: float,
+) -> Array:
+    """States at ``times``, shape (T, *state.shape), by Dormand and Prince's method of order 8.
+
+    Parameters
+    ----------
+    rate
+        ``rate(state, mu)``, of the shape of the state.
+    schedule
+        mu as a function of time; the method starts again at its jumps.
+    state
+        At time 0.
+    times
+        Shape (T,), increasing.
+    tolerance
+        Relative and absolute, a step.
+
+    Raises
+    ------
+    HdicaError
+        If the steps become too small.
+    """
+    shape, now = state.shape, state.ravel()
+    result = np.empty((times.size, now.size))
+    result[times <= 0.0] = now
+    end = float(times[-1])
+    edges = [0.0, *(t for t in schedule.breaks if 0 < t < end), end]
+    for low, high in pairwise(edges):
+        if high <= low:
+            continue
+        flow = _vector_rate(rate, schedule, shape, low, high)
+        inside = (times > low) & (times <= high)
+        result[inside], now = _advance(flow, now, low, high, times[inside], tolerance)
+    return result.reshape(times.size, *shape)
+
+
+def _advance(
+    flow: Callable[[float, Array], Array],
+    now: Array,
+    low: float,
+    high: float,
+    times: Array,
+    tolerance: float,
+) -> tuple[Array, Array]:
+    """States at ``times`` between two jumps of mu, shape (T, states), and at the second jump."""
+    from scipy.integrate import solve_ivp
+
+    solved = solve_ivp(
+        flow, (low, high), now, method="DOP853", rtol=tolerance, atol=tolerance, dense_output=True
+    )
+    if not solved.success:
+        raise HdicaError(f"the limit could not be integrated beyond t = {solved.t[-1]:.6g}")
+    return (solved.sol(times).T if times.size else np.empty((0, now.size))), solved.y[:, -1]
+
+
+def _vector_rate(
+    rate: Callable[[Array, float], Array],
+    schedule: Schedule,
+    shape: tuple[int, ...],
+    low: float,
+    high: float,
+) -> Callable[[float, Array], Array]:
+    # Inside a piece mu is that of the open interval, also at its ends.
+    margin = 1e-12 * max(1.0, high)
+
+    def vector(t: float, y: Array) -> Array:
+        inside = min(max(t, low), high - margin)
+        mu = schedule.constant or float(schedule.value(np.array(inside)))
+        return rate(y.reshape(shape), mu).ravel()
+
+    return vector
+
+
+def solve(field: Field, schedule: Schedule, r0: Array, times: Array) -> Path:
+    """Integrate (17) with error control.
+
+    Parameters
+    ----------
+    field
+        Right-hand side.
+    schedule
+        mu(t); the integration restarts at its jumps.
+    r0
+        R at t = 0, shape (K, M); a random start is R = 0, where the limit stays.
+    times
+        Shape (T,), increasing, in samples per dimension.
+
+    Raises
+    ------
+    HdicaError
+        If R0 is not allowed, or the integration fails.
+    """
+    start = check_overlaps(r0, field)
+
+    def rough(r: Array, mu: float) -> Array:
+        learning, loss = field.rough(r)
+        return np.asarray(mu * learning + mu**2 * loss)
+
+    fine = integrate(field.at, schedule, start, times, REFINED)
+    coarse = integrate(rough, schedule, start, times, TOLERANCE)
+    wrong = integrate(lambda r, mu: CONTROL * rough(r, mu), schedule, start, times, TOLERANCE)
+    return Path(fine, np.abs(fine - coarse) + REFINED, wrong)
