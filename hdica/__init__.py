@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hdica.errors import HdicaError
     from hdica.sweep.outcome.results import open_results
     from hdica.systems.api import limit, simulate
+    from hdica.systems.hebbian_ica import HebbianICA
     from hdica.systems.online_ica import OnlineICA
     from hdica.systems.sparse_pca import SparsePCA
     from hdica.systems.steady_api import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "HdicaError",
+    "HebbianICA",
     "OnlineICA",
     "SparsePCA",
     "__version__",
@@ -46,6 +48,7 @@ _drop_stale()
 # Names are imported when first used: the command line must not pay for numba to say --help.
 _HOME = {
     "HdicaError": "hdica.errors",
+    "HebbianICA": "hdica.systems.hebbian_ica",
     "OnlineICA": "hdica.systems.online_ica",
     "SparsePCA": "hdica.systems.sparse_pca",
     "critical": "hdica.systems.steady_api",

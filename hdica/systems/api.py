@@ -117,14 +117,14 @@ def dataset(
     method: Method,
     times: Array,
     save: Save,
-    feature: Array,
+    own: Mapping[str, Sequence[float]],
     results: list[PointResult],
     lead: str,
 ) -> xr.Dataset:
     """Labelled results of one point, or of several along ``lead``."""
     coords = {
         dim: (dim, values, _ABOUT.get(dim, {}))
-        for dim, values in method.coords_of(times, save, feature).items()
+        for dim, values in method.coords_of(times, save, own).items()
     }
     lead_dims = (lead,) if lead else ()
     values = [r.values for r in results]
@@ -221,7 +221,7 @@ def simulate(
         raise HdicaError(f"seeds = {trials} is not allowed (at least one, >= 0, all different)")
     save = saved(chosen, system, grid, snapshots, x, thresholds, functionals)
     results = chosen.run_all([(system, seed) for seed in trials], grid, int(n), save)
-    found = dataset(chosen, grid, save, np.array(system.feature_groups()), results, "seed")
+    found = dataset(chosen, grid, save, system.dims(), results, "seed")
     return described(_with_trials(found, grid, int(n), trials, results), system)
 
 
@@ -311,7 +311,7 @@ def limit(
         return _density_limit(chosen, system, grid, snapshots, x, thresholds, functionals)
     save = saved(chosen, system, grid, snapshots, x, thresholds, functionals)
     result = chosen.run(system, grid, None, None, save)
-    return described(dataset(chosen, grid, save, np.empty(0), [result], ""), system)
+    return described(dataset(chosen, grid, save, system.dims(), [result], ""), system)
 
 
 def limit_candidates(method: str, plain: bool) -> tuple[str, ...]:
@@ -341,8 +341,7 @@ def _density_limit(
     if x is None and kept:
         save = replace(save, x=tuple(regular_grid(path).tolist()))
     result = pde_values(field, system, times, save, path)
-    feature = np.array(system.feature_groups())
-    found = dataset(method, times, save, feature, [result], "")
+    found = dataset(method, times, save, system.dims(), [result], "")
     note = note_of(result)
     return described(found.assign_attrs(note=note) if note else found, system)
 

@@ -29,6 +29,7 @@ from hdica.systems.registry import mean_field_of
 
 Array = NDArray[np.float64]
 Axes = dict[str, tuple[float, ...]]
+Own = dict[str, tuple[float, ...]]
 _TAKEN = frozenset({"time", "snapshot", "feature", "x", "edge", "threshold", "point", "note"})
 
 
@@ -111,16 +112,19 @@ def _kept(method: Method, system: Any, times: Array, asked: Asked) -> Save:
     return saved(method, system, times, snapshots, asked.x, asked.thresholds, asked.functionals)
 
 
-def _feature(systems: Sequence[Any], axes: Axes) -> Array:
-    """Coordinate of the groups of the feature: xi where it is the same everywhere, else numbers."""
-    groups = {one.feature_groups() for one in systems}
-    if len({len(one) for one in groups}) > 1:
-        raise HdicaError(
-            f"over: {', '.join(axes)} is not allowed with densities (the prior has another number "
-            "of groups of entries at some of the values)"
-        )
-    first = next(iter(groups))
-    return np.array(first if len(groups) == 1 else range(len(first)))
+def _own(systems: Sequence[Any], axes: Axes) -> Own:
+    """Dimensions of the systems' own: their values where they are the same, else numbers."""
+    found: Own = {}
+    for dim in systems[0].dims():
+        values = {one.dims()[dim] for one in systems}
+        if len({len(one) for one in values}) > 1:
+            raise HdicaError(
+                f"over: {', '.join(axes)} is not allowed with densities (the prior has another "
+                "number of groups of entries at some of the values)"
+            )
+        first = next(iter(values))
+        found[dim] = first if len(values) == 1 else tuple(range(len(first)))
+    return found
 
 
 def _run(
@@ -131,9 +135,9 @@ def _run(
     return [method.run(one, times, None, None, save) for one in systems]
 
 
-def _blank(method: Method, times: Array, save: Save, feature: Array, why: str) -> PointResult:
+def _blank(method: Method, times: Array, save: Save, own: Own, why: str) -> PointResult:
     """A point to which the method does not apply."""
-    sizes = {dim: v.size for dim, v in method.coords_of(times, save, feature).items()}
+    sizes = {dim: v.size for dim, v in method.coords_of(times, save, own).items()}
     outputs = method.outputs_of(save)
     return PointResult({o.name: np.full([sizes[d] for d in o.dims], np.nan) for o in outputs}, why)
 
@@ -165,13 +169,11 @@ def limit_over(
     systems = _systems(system, axes)
     chosen, refusals = _chosen(systems, method, asked.plain)
     save = _kept(chosen, system, times, asked)
-    feature = _feature(systems, axes) if save.x else np.array(system.feature_groups())
+    own = _own(systems, axes) if save.x else system.dims()
     able = [one for one, why in zip(systems, refusals, strict=True) if not why]
     solved = iter(_run(chosen, able, times, save, threads))
-    results = [
-        _blank(chosen, times, save, feature, why) if why else next(solved) for why in refusals
-    ]
-    flat = dataset(chosen, times, save, feature, results, "point")
+    results = [_blank(chosen, times, save, own, why) if why else next(solved) for why in refusals]
+    flat = dataset(chosen, times, save, own, results, "point")
     about = {"long_name": "why values are missing, or the estimate condenses"}
     notes = np.array([note_of(result) for result in results], dtype=object)
     return described(_unfolded(flat.assign(note=("point", notes, about)), axes), system)

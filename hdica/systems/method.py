@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,7 +125,9 @@ class Method:
         """Every variable it returns for what a study keeps."""
         return self.outputs + tuple(o for k, o in _kept(save) if k in self.keeps)
 
-    def coords_of(self, times: Array, save: Save, feature: Array) -> dict[str, NDArray[Any]]:
+    def coords_of(
+        self, times: Array, save: Save, own: Mapping[str, Sequence[float]]
+    ) -> dict[str, NDArray[Any]]:
         """Values of every dimension of :meth:`outputs_of`.
 
         Parameters
@@ -134,13 +136,12 @@ class Method:
             Output times.
         save
             What the study keeps.
-        feature
-            Coordinate of the groups of the feature's entries, shape (groups,).
+        own
+            Dimensions of the system's own, as its ``dims()`` has them.
         """
-        found = dict(self.coords(times))
+        found = {dim: np.asarray(values) for dim, values in own.items()} | self.coords(times)
         if any(k in self.keeps for k, _ in _kept(save)):
             found["snapshot"] = np.asarray(save.snapshots, dtype=float)
-            found["feature"] = feature
             found["threshold"] = np.asarray(save.thresholds, dtype=float)
             if save.x:
                 found |= {"x": np.asarray(save.x, dtype=float), "edge": save.edges}

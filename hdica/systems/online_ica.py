@@ -84,6 +84,7 @@ class OnlineICA(BaseModel):
 
     aliases: ClassVar[dict[str, tuple[str, ...]]] = ALIASES
     formulas: ClassVar[dict[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}
+    sized_by: ClassVar[dict[str, str]] = {"feature": "prior"}
 
     def __init__(self, **data: Any) -> None:
         try:
@@ -100,9 +101,9 @@ class OnlineICA(BaseModel):
             raise HdicaError("nonlinearity = 0 is not allowed (nothing would be learned)")
         return self
 
-    def feature_groups(self) -> tuple[float, ...]:
-        """Value of xi in each group of entries whose densities are kept."""
-        return tuple(prior(self).group_values.tolist())
+    def dims(self) -> dict[str, tuple[float, ...]]:
+        """Own dimensions of results: the value of xi in each group of entries."""
+        return {"feature": tuple(prior(self).group_values.tolist())}
 
 
 def rule(system: OnlineICA) -> Rule:

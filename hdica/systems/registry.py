@@ -7,7 +7,14 @@ from typing import Any
 
 from hdica.errors import HdicaError
 from hdica.limits.mean_field import MeanField
-from hdica.systems import online_ica, online_ica_methods, sparse_pca, sparse_pca_methods
+from hdica.systems import (
+    hebbian_ica_methods,
+    online_ica,
+    online_ica_methods,
+    sparse_pca,
+    sparse_pca_methods,
+)
+from hdica.systems.hebbian_ica import HebbianICA
 from hdica.systems.kernel import KERNEL_VERSION
 from hdica.systems.method import Method
 from hdica.systems.online_ica import OnlineICA
@@ -15,10 +22,15 @@ from hdica.systems.sparse_pca import SparsePCA
 
 __all__ = ["KERNEL_VERSION", "METHODS", "SYSTEMS", "methods_of", "system_class"]
 
-SYSTEMS: dict[str, Any] = {"OnlineICA": OnlineICA, "SparsePCA": SparsePCA}
+SYSTEMS: dict[str, Any] = {
+    "OnlineICA": OnlineICA,
+    "SparsePCA": SparsePCA,
+    "HebbianICA": HebbianICA,
+}
 METHODS: dict[str, dict[str, Method]] = {
     "OnlineICA": online_ica_methods.METHODS,
     "SparsePCA": sparse_pca_methods.METHODS,
+    "HebbianICA": hebbian_ica_methods.METHODS,
 }
 
 MEAN_FIELDS: dict[str, Callable[[Any], MeanField]] = {

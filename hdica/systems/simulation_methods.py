@@ -62,7 +62,7 @@ def seeded(
     return run
 
 
-def _each(function: Callable[[Any], Any], trials: Sequence[Trial]) -> list[Any]:
+def each(function: Callable[[Any], Any], trials: Sequence[Trial]) -> list[Any]:
     """A function of the system of every trial, computed once a system: points differ in seeds."""
     known = {id(system): system for system, _ in trials}
     found = {key: function(system) for key, system in known.items()}
@@ -80,7 +80,7 @@ def _alike(system: Any, rule: VectorRule) -> Hashable:
     return digest(system.prior), f, phi
 
 
-def _in_groups(
+def in_groups(
     keys: Sequence[Hashable], most: int, compute: Callable[[list[int]], list[Values]]
 ) -> list[PointResult]:
     """Results in order, computed for at most ``most`` points with equal keys at a time."""
@@ -103,7 +103,7 @@ def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:
         trials: Sequence[Trial], times: Array, n: int | None, save: Save
     ) -> list[PointResult]:
         assert n is not None
-        rules, streams = _each(rule_of, trials), streams_of(SHARED, "vector", n)
+        rules, streams = each(rule_of, trials), streams_of(SHARED, "vector", n)
         keys = [(seed, _alike(s, r)) for (s, seed), r in zip(trials, rules, strict=True)]
 
         def compute(group: list[int]) -> list[Values]:
@@ -111,7 +111,7 @@ def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:
             saves = [_saved(save, trials[k][0]) for k in group]
             return run_shared([rules[k] for k in group], times, n, stream, saves)
 
-        return _in_groups(keys, max(1, min(MOST_SHARED, MOST_NUMBERS // n)), compute)
+        return in_groups(keys, max(1, min(MOST_SHARED, MOST_NUMBERS // n)), compute)
 
     return together
 
@@ -146,7 +146,7 @@ def vector(rule_of: Callable[[Any], VectorRule], equations: str) -> Method:
     return replace(own, shared=_with_shared_noise(own, _shared_vector(rule_of), 0.4))
 
 
-def _alone(
+def alone(
     together: Together,
 ) -> Callable[[Any, Array, int | None, int | None, Save], PointResult]:
     """One point of a method that computes points together."""
@@ -161,7 +161,7 @@ def _with_shared_noise(own: Method, together: Together, cost: float) -> Method:
     """A method whose points share noise; ``cost`` is what a point costs relative to its own."""
     return replace(
         own,
-        run=_alone(together),
+        run=alone(together),
         together=together,
         noise="shared",
         kernel=f"{own.kernel}, shared noise",
@@ -177,14 +177,14 @@ def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> Together:
         trials: Sequence[Trial], times: Array, n: int | None, save: Save
     ) -> list[PointResult]:
         assert n is not None
-        rules = _each(rule_of, trials)
-        of_seed = _each(lambda system: streams_of(content(system), "chain", n), trials)
+        rules = each(rule_of, trials)
+        of_seed = each(lambda system: streams_of(content(system), "chain", n), trials)
 
         def compute(group: list[int]) -> list[Values]:
             streams = [of_seed[k](trials[k][1] or 0) for k in group]
             return run_together([rules[k] for k in group], times, n, streams)
 
-        return _in_groups([rule.called for rule in rules], LANES, compute)
+        return in_groups([rule.called for rule in rules], LANES, compute)
 
     return together
 
@@ -209,7 +209,7 @@ def chain(
         stochastic=True,
         accuracy="exact in law",
         outputs=TRAJECTORY,
-        run=_alone(together),
+        run=alone(together),
         coords=lambda times: {"time": times},
         refuses=refuses,
         seconds=lambda system, n, last: 5e-5 + 7e-9 * last * (n or 1),

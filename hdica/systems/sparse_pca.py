@@ -81,6 +81,7 @@ class SparsePCA(BaseModel):
 
     aliases: ClassVar[dict[str, tuple[str, ...]]] = ALIASES
     formulas: ClassVar[dict[str, str]] = {"tau": "t", "regularizer": "x"}
+    sized_by: ClassVar[dict[str, str]] = {"feature": "prior"}
 
     def __init__(self, **data: Any) -> None:
         try:
@@ -105,9 +106,9 @@ class SparsePCA(BaseModel):
             raise HdicaError(refusal)
         return self
 
-    def feature_groups(self) -> tuple[float, ...]:
-        """Value of xi in each group of entries whose densities are kept."""
-        return tuple(prior(self).group_values.tolist())
+    def dims(self) -> dict[str, tuple[float, ...]]:
+        """Own dimensions of results: the value of xi in each group of entries."""
+        return {"feature": tuple(prior(self).group_values.tolist())}
 
 
 def rule(system: SparsePCA) -> PCARule:

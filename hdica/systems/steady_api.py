@@ -38,7 +38,7 @@ def fixed_points(system: Any) -> xr.Dataset:
     """
     chosen = choose(system, "auto", "fixed_points", ("fixed_points",))
     result = chosen.run(system, _NONE, None, None, NOTHING)
-    found = dataset(chosen, _NONE, NOTHING, _NONE, [result], "")
+    found = dataset(chosen, _NONE, NOTHING, {}, [result], "")
     found = found.isel(fixed_point=np.isfinite(found["Q"].values))
     about = {"long_name": "whether small departures die out"}
     found["stable"] = ("fixed_point", found["stable"].values.astype(bool), about)
@@ -84,7 +84,7 @@ def critical(
     if natural:
         chosen = choose(system, "auto", "critical", ("critical",))
         result = chosen.run(system, _NONE, None, None, NOTHING)
-        found = dataset(chosen, _NONE, NOTHING, _NONE, [result], "")
+        found = dataset(chosen, _NONE, NOTHING, {}, [result], "")
         found = found.isel(transition=np.isfinite(found["value"].values))
         kinds = _words(found["kind"].values, TRANSITION_KINDS)
         return described(found.assign(kind=("transition", kinds)), system)

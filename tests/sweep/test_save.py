@@ -64,7 +64,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (
         SAVE,
         {"grid": {"tau": [1], "prior": ["dense", "other"]}},
-        "grid.prior: the prior has 1 groups of entries at dense and 2 at other",
+        "grid.prior: dimension 'feature' has 1 entries at dense and 2 at other (what is kept",
     ),
     (
         {"snapshots": [0, 2], "x": {"start": -2, "stop": 2, "num": 100_000}},

@@ -30,17 +30,18 @@ class Toy(BaseModel):
     constants: dict[str, float] = {}
 
     formulas: ClassVar[dict[str, str]] = {"formula": "x"}
+    sized_by: ClassVar[dict[str, str]] = {"feature": "prior"}
 
     aliases: ClassVar[dict[str, tuple[str, ...]]] = {
         "Q0": ("start", "overlap"),
         "rho": ("prior", "sparse"),
     }
 
-    def feature_groups(self) -> tuple[float, ...]:
+    def dims(self) -> dict[str, tuple[float, ...]]:
         """One group for a dense feature; 0 and 1/sqrt(rho), or -1 and 1, for the others."""
         if isinstance(self.prior, dict):
-            return (0.0, 1 / self.prior["sparse"] ** 0.5)
-        return (1.0,) if self.prior == "dense" else (-1.0, 1.0)
+            return {"feature": (0.0, 1 / self.prior["sparse"] ** 0.5)}
+        return {"feature": (1.0,) if self.prior == "dense" else (-1.0, 1.0)}
 
 
 def content(system: Toy) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def kept(
     """What a normal estimate of mean Q xi gives, moved by ``shift``."""
     found = {name: np.cos(len(formula) * q) for name, formula in save.functionals.items()}
     at = q[np.searchsorted(times, save.snapshots)][:, None, None]
-    xi = np.array(system.feature_groups())
+    xi = np.array(system.dims()["feature"])
     mean = at * xi[:, None] + shift
     if save.x:
         found |= {"xi": xi, "weight": np.full(xi.size, 1 / xi.size)}

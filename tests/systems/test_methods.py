@@ -28,7 +28,7 @@ def run(method, system, save=NOTHING):
 
 def check(method, system, save):
     first, second = run(method, system, save), run(method, system, save)
-    coords = method.coords_of(TIMES, save, np.array(system.feature_groups()))
+    coords = method.coords_of(TIMES, save, system.dims())
     outputs = method.outputs_of(save)
     assert {o.name for o in outputs} <= set(first)
     for output in outputs:

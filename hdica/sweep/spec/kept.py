@@ -131,11 +131,6 @@ def kept_by(method: Method, save: Save) -> Save:
     )
 
 
-def has_groups(method: Method, save: Save) -> bool:
-    """Whether a method keeps something by group of the feature's entries."""
-    return any("feature" in output.dims for output in method.outputs_of(save))
-
-
 def plain(save: Save) -> dict[str, Any]:
     """What is kept as plain data, without what is empty: ``{}`` if nothing is."""
     content = {

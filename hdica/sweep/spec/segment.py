@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from hdica.sweep.spec.study import Study
 
 
-FEATURE = "prior"
-"""Field of a system that says which groups of entries its feature has."""
+Own = tuple[tuple[str, tuple[float, ...]], ...]
+"""Dimensions of a system's own, each with its coordinate."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Segment:
         Grid cells, shared by the segments of a method.
     save
         What the method keeps beyond its outputs.
-    feature
-        Coordinate of the groups of the feature's entries, empty where none are kept.
+    own
+        Dimensions of the system's own that outputs have.
     """
 
     system: str
@@ -60,7 +60,7 @@ class Segment:
     times: tuple[float, ...]
     cells: Cells
     save: Save = NOTHING
-    feature: tuple[float, ...] = ()
+    own: Own = ()
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -81,7 +81,7 @@ class Segment:
     def coords(self) -> dict[str, NDArray[Any]]:
         """Coordinates of the method's own dimensions."""
         times = np.asarray(self.times, dtype=float)
-        found = self.method.coords_of(times, self.save, np.asarray(self.feature))
+        found = self.method.coords_of(times, self.save, dict(self.own))
         return {dim: np.asarray(values) for dim, values in found.items()}
 
     def shape(self, dims: tuple[str, ...]) -> tuple[int, ...]:
@@ -141,33 +141,39 @@ class Segment:
         return 8 * values + 1 + 8 + 32 + 8
 
 
-def feature_groups(study: Study) -> tuple[float, ...]:
-    """Coordinate of the groups of the feature's entries: xi where it is the same in all cells.
+def own_dimension(study: Study, dim: str) -> tuple[float, ...]:
+    """Coordinate of a dimension of the system's own: its values where all cells have the same.
 
-    Else the groups are numbered by increasing xi, and the variable ``xi`` has the values.
+    Else its entries are numbered; those of ``feature`` by increasing xi, and the variable ``xi``
+    has the values.
 
     Raises
     ------
     HdicaError
-        If the number of groups differs among cells: they would share no array.
+        If the number of entries differs among cells: they would share no array.
     """
     system, swept = registry.system_class(study.system), study.axes()
     base = [*study.fixed().values(), *((axis.path, axis.values[0]) for axis in swept)]
-    used = [axis for axis in swept if axis.path[0] == FEATURE]
+    used = [axis for axis in swept if axis.path[0] == system.sized_by[dim]]
     found: dict[tuple[float, ...], tuple[Value, ...]] = {}
     for values in itertools.product(*(axis.values for axis in used)):
         chosen = [(axis.path, value) for axis, value in zip(used, values, strict=True)]
         built = gr.build(system, gr.nested([*base, *chosen]), swept)
-        found.setdefault(tuple(canonical(v) for v in built.feature_groups()), values)
+        found.setdefault(tuple(_plain(v) for v in built.dims()[dim]), values)
     first, *others = found
     for other in others:
         if len(other) != len(first):
             names = " and ".join(f"grid.{axis.key}" for axis in used)
             raise HdicaError(
-                f"{names}: the prior has {len(first)} groups of entries at {_shown(found[first])} "
-                f"and {len(other)} at {_shown(found[other])} (save.x needs as many in every cell)"
+                f"{names}: dimension {dim!r} has {len(first)} entries at {_shown(found[first])} "
+                f"and {len(other)} at {_shown(found[other])} (what is kept needs as many in every "
+                "cell)"
             )
     return tuple(range(len(first))) if others else first
+
+
+def _plain(value: float) -> float:
+    return value if isinstance(value, int) else canonical(value)
 
 
 def _shown(values: tuple[Value, ...]) -> str:
@@ -178,14 +184,14 @@ def segments_of(study: Study) -> list[Segment]:
     """All segments of a study, by method in the study's order, then by n."""
     methods = registry.methods_of(study.system, study.noise)
     asked, swept = study.save_spec(), study.axes()
-    texts = field_texts(study, swept)
-    groups: tuple[float, ...] = ()
+    texts, sizes = field_texts(study, swept), registry.system_class(study.system).sized_by
+    known: dict[str, tuple[float, ...]] = {}
     found = []
     for name, settings in study.methods.items():
         save, seeds = kept.kept_by(methods[name], asked), settings.seed_values()
-        grouped = kept.has_groups(methods[name], save)
-        groups = groups or (feature_groups(study) if grouped else ())
+        used = [d for d in sizes if any(d in o.dims for o in methods[name].outputs_of(save))]
+        known |= {dim: own_dimension(study, dim) for dim in used if dim not in known}
         cells = cells_of(methods[name], swept, texts)
-        what = (study.times, cells, save, groups if grouped else ())
+        what = (study.times, cells, save, tuple((dim, known[dim]) for dim in used))
         found += [Segment(study.system, methods[name], n, seeds, *what) for n in settings.n_values]
     return found
