@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from hdica.errors import HdicaError
     from hdica.sweep.outcome.results import open_results
     from hdica.systems.api import limit, simulate
+    from hdica.systems.convert import convert
+    from hdica.systems.escape_api import asymptotics, escape_signs, escape_time
     from hdica.systems.hebbian_ica import HebbianICA
     from hdica.systems.online_ica import OnlineICA
     from hdica.systems.sparse_pca import SparsePCA
@@ -34,9 +36,13 @@ __all__ = [
     "OnlineICA",
     "SparsePCA",
     "__version__",
+    "asymptotics",
+    "convert",
     "critical",
     "critical_curve",
     "effective_potential",
+    "escape_signs",
+    "escape_time",
     "fixed_points",
     "limit",
     "open_results",
@@ -51,9 +57,13 @@ _HOME = {
     "HebbianICA": "hdica.systems.hebbian_ica",
     "OnlineICA": "hdica.systems.online_ica",
     "SparsePCA": "hdica.systems.sparse_pca",
+    "asymptotics": "hdica.systems.escape_api",
+    "convert": "hdica.systems.convert",
     "critical": "hdica.systems.steady_api",
     "critical_curve": "hdica.systems.steady_api",
     "effective_potential": "hdica.systems.steady_api",
+    "escape_signs": "hdica.systems.escape_api",
+    "escape_time": "hdica.systems.escape_api",
     "fixed_points": "hdica.systems.steady_api",
     "limit": "hdica.systems.api",
     "open_results": "hdica.sweep.outcome.results",

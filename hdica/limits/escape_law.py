@@ -139,13 +139,14 @@ class EscapeLaw:
         return math.exp(brentq(excess, low, high, xtol=1e-12)) if excess(low) < 0 else 0.0
 
 
-def scaled(depth: float) -> Diffusion:
+def scaled(depth: float | Array) -> Diffusion:
     """What remains of (24)-(25) in units of their noise: dr = (-r/2 + g r^3) du + dB.
 
     Parameters
     ----------
     depth
-        g = C/(6 P nu).
+        g = C/(6 P nu); below 0 where sigma does not let the entry escape. An array of the shape
+        of r for entries that differ.
     """
     return Diffusion(lambda r: r * (depth * r * r - 0.5), lambda r: np.ones_like(r))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,12 @@ def _moved(diffusion: Diffusion, x: Array, step: float, noise: Array) -> Array:
 
 
 def paths(
-    diffusion: Diffusion, start: Array, times: Array, step: float, rng: np.random.Generator
+    diffusion: Diffusion,
+    start: Array,
+    times: Array,
+    step: float | Callable[[Array], float],
+    rng: np.random.Generator,
+    bound: float = math.inf,
 ) -> Array:
     """Values of independent paths at given times, of weak order 2 in the step.
 
@@ -44,9 +50,11 @@ def paths(
     times
         Shape (T,), increasing; may begin with 0.
     step
-        Longest step; each gap between times is cut evenly.
+        Longest step, or a function that gives it from the values of the paths below the bound.
     rng
         Where the noise comes from: the same state gives the same paths.
+    bound
+        Size at which a path stays for good.
 
     Returns
     -------
@@ -58,18 +66,25 @@ def paths(
     HdicaError
         If the step or the times are out of range.
     """
-    if not 0 < step < math.inf:
+    if not callable(step) and not 0 < step < math.inf:
         raise HdicaError(f"step: {step} is not allowed (a finite number above 0)")
     if times.size and not (times[0] >= 0 and np.all(np.diff(times) > 0)):
         raise HdicaError("times: they must increase and begin at 0 or later")
     x, now = np.asarray(start, dtype=float), 0.0
     found = np.empty((times.size, *x.shape))
     for k, time in enumerate(times.tolist()):
-        steps = math.ceil((time - now) / step)
-        for _ in range(steps):
-            h = (time - now) / steps
+        while now < time:
+            free = np.abs(x) < bound
+            if not free.any():
+                break
+            longest = step(x[free]) if callable(step) else step
+            # What is left is cut evenly, so that no step is a scrap.
+            h = (time - now) / math.ceil((time - now) / longest)
+            noise = math.sqrt(h) * rng.standard_normal(x.shape)
             with np.errstate(all="ignore"):
-                x = _moved(diffusion, x, h, math.sqrt(h) * rng.standard_normal(x.shape))
+                moved = _moved(diffusion, x, h, noise)
+            x = np.where(free | np.isnan(x), np.clip(moved, -bound, bound), x)
+            now = time if h >= time - now else now + h
         found[k], now = x, time
     return found
 

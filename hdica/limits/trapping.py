@@ -67,10 +67,11 @@ class Trap:
         """The only parameter g = C/(6 P nu) of dr = (-r/2 + g r^3) ds + dB."""
         return self.pull / (6 * self.power * nu)
 
-    def potential(self, nu: float, r: Array | float) -> Array:
-        """U(r), (26), for the sign of sigma that lets it escape."""
+    def potential(self, nu: float, r: Array | float, escaping: bool = True) -> Array:
+        """U(r), (26), for the sign of sigma that lets an entry escape, or for the other."""
         square = np.asarray(r, dtype=float) ** 2
-        return self.power * nu**2 * square / 4 - self.pull * nu * square**2 / 24
+        quartic = self.pull * nu * square**2 / 24
+        return self.power * nu**2 * square / 4 + (-quartic if escaping else quartic)
 
     def summit(self, nu: float) -> float:
         """Where the barrier is: r with r^2 = 3 P nu/C."""

@@ -27,6 +27,11 @@ _ABOUT: dict[str, dict[str, str]] = {
     "x": {"long_name": "entry of the estimate"},
     "edge": {"long_name": "edge of the bins around x"},
     "threshold": {"long_name": "threshold on abs(x)"},
+    "projection": {"long_name": "projection i, a column of W"},
+    "other": {"long_name": "another projection"},
+    "source": {"long_name": "source j"},
+    "age": {"long_name": "time over the mean time of the first escape"},
+    "r": {"long_name": "r = sqrt(n) R"},
 }
 
 
@@ -183,7 +188,9 @@ def simulate(
     method
         ``"vector"`` (all coordinates), ``"chain"`` (exact in law at a cost per step that does
         not depend on n), ``"particles"`` (McKean-Vlasov, approximate), ``"sample_pca"`` (the
-        leading sample eigenvector) or ``"auto"``: the chain where it is exact and nothing
+        leading sample eigenvector), for Hebbian ICA ``"escape_times"`` (first passages of the
+        chain until the last time) and ``"diffusion"`` (R of order n^-1/2, approximate), or
+        ``"auto"``: the chain where it is exact and nothing
         beyond Q and R is asked for, else the vector.
     snapshots, x
         Times, among ``times``, and points at which the histogram of the entries given the
@@ -200,7 +207,8 @@ def simulate(
     Returns
     -------
     xarray.Dataset
-        ``Q(seed, time)``, ``R(seed, time)``, what was asked for, and per seed ``status``
+        ``Q(seed, time)``, ``R(seed, time)`` (Hebbian ICA: ``R(seed, time, projection, source)``
+        and ``Q(seed, time, projection, other)``), what was asked for, and per seed ``status``
         (1 done, 2 diverged) and ``reason``; values after a divergence are NaN. From the vector
         also ``largest``, the share of |x|^2 on the largest entry.
 
@@ -211,7 +219,7 @@ def simulate(
     """
     plain = snapshots is None and x is None and thresholds is None and functionals is None
     first = ("chain", "vector") if plain else ("vector",)
-    others = ("chain", "vector", "particles", "sample_pca")
+    others = ("chain", "vector", "particles", "sample_pca", "escape_times", "diffusion")
     chosen = choose(system, method, "simulate", first if method == "auto" else others)
     chosen = _with_noise(chosen, noise)
     if isinstance(n, bool) or int(n) != n or n < 3:
@@ -231,11 +239,14 @@ def _with_trials(
     """The same with the seed, the step and the outcome of every trial."""
     flags = {"flag_values": [1, 2], "flag_meanings": "done diverged", "long_name": "status"}
     status = np.array([2 if r.diverged else 1 for r in results], dtype=np.uint8)
-    return found.assign_coords(
+    found = found.assign_coords(
         seed=("seed", seeds, {"long_name": "seed of the trial"}),
         n=((), n, {"long_name": "dimension n"}),
-        step=("time", steps_of(times, n), {"long_name": "step k = floor(t n)"}),
-    ).assign(
+    )
+    if "time" in found.dims:
+        about = {"long_name": "step k = floor(t n)"}
+        found = found.assign_coords(step=("time", steps_of(times, n), about))
+    return found.assign(
         status=("seed", status, flags),
         reason=("seed", np.array([r.diverged for r in results], dtype=object)),
     )
@@ -264,7 +275,8 @@ def limit(
     method
         ``"ode"`` where the overlap closes the limit, ``"pde"`` for the density of the estimate
         and any regularizer, or ``"auto"``: the first of them that gives what is asked for.
-        ``"sample_pca_limit"`` is the batch baseline of sparse PCA.
+        ``"sample_pca_limit"`` is the batch baseline of sparse PCA, ``"annealed"`` the asymptotic
+        formula of Hebbian ICA for step sizes mu0/(t + t0).
     over
         Scalar parameters and their values, for example ``{"tau": [0.1, 0.2], "beta": [...]}``:
         fields, ``"rho"`` or constants of the formulas. Every combination is computed, each with
@@ -285,7 +297,8 @@ def limit(
     xarray.Dataset
         ``Q(time)``, ``R(time)``, ``Q_error(time)`` (the solver's own error) and
         ``Q_control(time)`` (the limit wrong by 2 %). From the ODE also ``Q_sd(time)`` (limit of
-        sqrt(n) sd(Q)); from the PDE ``density(snapshot, feature, x)``,
+        sqrt(n) sd(Q)); for Hebbian ICA ``R(time, projection, source)`` with ``R_error`` and
+        ``R_control``; from the PDE ``density(snapshot, feature, x)``,
         ``cdf(snapshot, feature, edge)``, ``potential(snapshot, feature, x)``, ``curvature(time)``
         (d_t = 2h), ``pull(time)``, ``convex(time)`` and ``residual(time)``. Attribute ``note``
         says so where the estimate condenses instead of converging. With ``over`` every variable
@@ -317,7 +330,7 @@ def limit(
 def limit_candidates(method: str, plain: bool) -> tuple[str, ...]:
     """Methods of the limit to try; ``plain`` if Q and R alone are asked for."""
     if method != "auto":
-        return ("ode", "pde", "sample_pca_limit")
+        return ("ode", "pde", "sample_pca_limit", "annealed")
     return ("ode", "pde") if plain else ("pde",)
 
 

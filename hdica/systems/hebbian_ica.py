@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from hdica.errors import HdicaError, from_validation
 from hdica.finite.hebbian import HebbianRule, run_chains, run_vector
-from hdica.finite.hebbian_passage import Passage, passages
 from hdica.finite.record import Values
 from hdica.finite.streams import Stream
 from hdica.ingredients.save import NOTHING, Save
@@ -65,6 +64,9 @@ class HebbianICA(BaseModel):
         W at t = 0, always with W'W = I: ``{"overlap": R0}`` with a number (K = M = 1) or a
         K x M matrix; ``"zero"``, R = 0; or ``"random"``, a random rotation, with R of order
         n^-1/2.
+    threshold
+        Size of R_ij from which on projection i has found source j, in (0, 1): for escape times
+        alone, nothing else depends on it.
     constants
         Numbers for named constants in the formulas.
 
@@ -85,6 +87,7 @@ class HebbianICA(BaseModel):
     nu: Rate = Field(None, description="step size n^2 eta > 0, or a schedule in t")
     alpha: float = Field(0.5, description="strength of the orthogonalisation, in (0, 2)")
     start: Beginning = Field("random", description="law of the weights at t = 0")
+    threshold: float = Field(0.8, description="size of R_ij at which a source is found")
     constants: dict[str, float] = Field({}, description="named numbers used in the formulas")
 
     aliases: ClassVar[dict[str, tuple[str, ...]]] = {"R0": ("start", "overlap")}
@@ -109,6 +112,14 @@ class HebbianICA(BaseModel):
             raise HdicaError(f"alpha = {value!r} is not allowed (0 < alpha < 2)")
         return float(value)
 
+    @field_validator("threshold", mode="before")
+    @classmethod
+    def _reached(cls, value: Any) -> Any:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not 0 < value < 1:
+            raise HdicaError(f"threshold = {value!r} is not allowed (0 < threshold < 1)")
+        return float(value)
+
     @model_validator(mode="after")
     def _consistent(self) -> HebbianICA:
         given_rate(self)
@@ -122,8 +133,8 @@ class HebbianICA(BaseModel):
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of results: the numbers of projections (twice, for Q) and of sources."""
-        projections = tuple(float(i) for i in range(self.projections))
-        numbers = tuple(float(j) for j in range(len(self.sources)))
+        projections = tuple(range(self.projections))
+        numbers = tuple(range(len(self.sources)))
         return {"projection": projections, "other": projections, "source": numbers}
 
 
@@ -180,24 +191,3 @@ def chains(
 
 
 VECTOR, CHAIN = vector, chain
-
-
-def first_passages(
-    system: HebbianICA, n: int, streams: Sequence[Stream], threshold: float, most_steps: int
-) -> list[Passage]:
-    """Steps at which abs(R_ij) first reaches a threshold, one chain a stream, eight at a time.
-
-    Parameters, returns, raises
-        As :func:`hdica.finite.hebbian_passage.passages`.
-    """
-    refusal = chain_refusal(system)
-    if refusal:
-        raise HdicaError(refusal)
-    return passages(rule(system), n, streams, threshold, most_steps)
-
-
-def first_passage(
-    system: HebbianICA, n: int, stream: Stream, threshold: float, most_steps: int
-) -> Passage:
-    """One chain of :func:`first_passages`: (first_any, first_all, R at the end)."""
-    return first_passages(system, n, [stream], threshold, most_steps)[0]

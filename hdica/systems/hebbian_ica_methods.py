@@ -12,9 +12,15 @@ from hdica.finite.hebbian import run_chains
 from hdica.finite.record import Values
 from hdica.finite.streams import LANES, Stream, streams_of
 from hdica.ingredients.save import Save
-from hdica.limits.hebbian import Field, make_field, solve
-from hdica.systems.fields import formula
-from hdica.systems.hebbian_fields import mu_of, signs, sources, start_overlap, unit
+from hdica.limits.hebbian import solve
+from hdica.systems import (
+    hebbian_asymptotic_methods,
+    hebbian_diffusion_methods,
+    hebbian_escape_methods,
+)
+from hdica.systems.hebbian_asymptotic_methods import field_of, limit_refusal
+from hdica.systems.hebbian_escape_methods import IGNORED
+from hdica.systems.hebbian_fields import mu_of, signs, start_overlap
 from hdica.systems.hebbian_ica import HebbianICA, chain_refusal, rule
 from hdica.systems.hebbian_ica import vector as simulated
 from hdica.systems.kernel import KERNEL_VERSION
@@ -47,7 +53,7 @@ def _chains(trials: Sequence[Trial], times: Array, n: int | None, save: Save) ->
     """Chains, eight in one call of the kernel."""
     assert n is not None
     rules = each(rule, trials)
-    of_seed = each(lambda system: streams_of(content_of(system), "chain", n), trials)
+    of_seed = each(lambda system: streams_of(content_of(system, IGNORED), "chain", n), trials)
 
     def compute(group: list[int]) -> list[Values]:
         streams = [of_seed[k](trials[k][1] or 0) for k in group]
@@ -58,25 +64,6 @@ def _chains(trials: Sequence[Trial], times: Array, n: int | None, save: Save) ->
         ]
 
     return in_groups([one.alike for one in rules], LANES, compute)
-
-
-def field_of(system: HebbianICA) -> Field:
-    """Right-hand side of (17)."""
-    return make_field(signs(system).tolist(), formula(system, "nonlinearity"), sources(system))
-
-
-def limit_refusal(system: HebbianICA) -> str:
-    """Empty if (17) is the limit of this system, else the sentence that says why not."""
-    if unit(system) != "mu":
-        return (
-            f"the limit on the scale t = k/n needs mu, and {unit(system)} is given (mu = n eta "
-            "stays finite there; with nu = n^2 eta, R stays of order n^-1/2: hdica.escape_time)"
-        )
-    if system.sigma == "adaptive":
-        return "the limit needs fixed signs (sigma = 'adaptive': give 'stability' or 'escape')"
-    if system.alpha >= 1:
-        return f"alpha = {system.alpha:g} is not allowed for the limit (0 < alpha < 1)"
-    return ""
 
 
 def _ode(
@@ -103,10 +90,11 @@ VECTOR = Method(
     stochastic=True,
     accuracy="exact",
     outputs=OVERLAPS,
-    run=seeded("vector", _vector),
+    run=seeded("vector", _vector, IGNORED),
     coords=lambda times: {"time": times},
     refuses=lambda system: "",
     seconds=_seconds(lambda k, m, n: 5e-8 + 1e-9 * n * (k * k + k + 1)),
+    ignores=IGNORED,
     equations=f"{_PAPER}, eq. (13) with Sigma on the right, all n coordinates",
     kernel=KERNEL_VERSION,
 )
@@ -118,7 +106,8 @@ CHAIN = Method(
     run=alone(_chains),
     coords=lambda times: {"time": times},
     refuses=chain_refusal,
-    seconds=_seconds(lambda k, m, n: 2e-8 * (1 + k * (k + m))),
+    seconds=_seconds(lambda k, m, n: 2e-9 * (1 + k * (k + m))),
+    ignores=IGNORED,
     equations=f"{_PAPER}, eq. (13), reduced exactly in law to R and a factor of I - RR'",
     kernel=KERNEL_VERSION,
     together=_chains,
@@ -136,8 +125,14 @@ ODE = Method(
     coords=lambda times: {"time": times},
     refuses=limit_refusal,
     seconds=lambda system, n, last: 2e-2,
+    ignores=IGNORED,
     equations=f"{_PAPER}, eq. (17) with Sigma where (13) puts it; Dormand-Prince 8(5,3)",
     kernel=KERNEL_VERSION,
 )
 
-METHODS = {method.name: method for method in (VECTOR, CHAIN, ODE)}
+METHODS = {
+    **{method.name: method for method in (VECTOR, CHAIN, ODE)},
+    **hebbian_escape_methods.METHODS,
+    **hebbian_diffusion_methods.METHODS,
+    **hebbian_asymptotic_methods.METHODS,
+}

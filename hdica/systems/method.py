@@ -63,7 +63,7 @@ class Method:
     name
         Name in studies and datasets.
     stochastic
-        Whether a point needs a dimension ``n`` and a ``seed``.
+        Whether a point needs a ``seed``.
     accuracy
         ``"exact"``, ``"exact in law"``, ``"converged"`` (to a stated tolerance) or
         ``"approximate"``.
@@ -95,6 +95,8 @@ class Method:
         parameters: each point keeps its law. None if there is no noise to share.
     noise
         ``"own"`` or ``"shared"``.
+    finite
+        Whether a point needs a dimension ``n``; None if exactly stochastic methods do.
     """
 
     name: str
@@ -112,6 +114,12 @@ class Method:
     together: Callable[[Sequence[Trial], Array, int | None, Save], list[PointResult]] | None = None
     shared: Method | None = None
     noise: str = "own"
+    finite: bool | None = None
+
+    @property
+    def takes_n(self) -> bool:
+        """Whether a point has a dimension n."""
+        return self.stochastic if self.finite is None else self.finite
 
     def run_all(
         self, trials: Sequence[Trial], times: Array, n: int | None, save: Save = NOTHING

@@ -29,7 +29,9 @@ def fixed_points(system: Any) -> xr.Dataset:
         Over ``fixed_point``, by increasing overlap: ``Q``, ``R``, ``h`` (half the curvature of
         the effective potential), ``bulk`` (E[x^2] of all but o(n) entries), ``stable`` (bool)
         and ``kind``: ``"informative"``, ``"uninformative"`` (Q = 0) or ``"condensed"`` (a share
-        1 - bulk of |x|^2 sits on o(n) entries).
+        1 - bulk of |x|^2 sits on o(n) entries). For Hebbian ICA, by decreasing size:
+        ``R(fixed_point, projection, source)``, ``eigenvalue`` (largest real part of those of the
+        Jacobian), ``stable`` and ``kind``; see :func:`hdica.limits.hebbian_states.states`.
 
     Raises
     ------
@@ -38,8 +40,8 @@ def fixed_points(system: Any) -> xr.Dataset:
     """
     chosen = choose(system, "auto", "fixed_points", ("fixed_points",))
     result = chosen.run(system, _NONE, None, None, NOTHING)
-    found = dataset(chosen, _NONE, NOTHING, {}, [result], "")
-    found = found.isel(fixed_point=np.isfinite(found["Q"].values))
+    found = dataset(chosen, _NONE, NOTHING, system.dims(), [result], "")
+    found = found.isel(fixed_point=np.isfinite(found["stable"].values))
     about = {"long_name": "whether small departures die out"}
     found["stable"] = ("fixed_point", found["stable"].values.astype(bool), about)
     found["kind"] = ("fixed_point", _words(found["kind"].values, STATE_KINDS))
@@ -51,7 +53,11 @@ def _words(codes: Any, names: tuple[str, ...]) -> Any:
 
 
 def critical(
-    system: Any, parameter: str = "tau", *, low: float | None = None, high: float | None = None
+    system: Any,
+    parameter: str | None = None,
+    *,
+    low: float | None = None,
+    high: float | None = None,
 ) -> xr.Dataset:
     """Transitions of the steady states as one parameter varies.
 
@@ -60,7 +66,9 @@ def critical(
     system
         The problem; its own value of the parameter does not matter.
     parameter
-        A scalar parameter: ``"tau"``, ``"omega"``, ``"rho"`` or a constant of the formulas.
+        A scalar parameter: ``"tau"``, ``"omega"``, ``"rho"`` or a constant of the formulas. The
+        default is the step size, ``"tau"`` or, of Hebbian ICA, ``"mu"`` (of which alone it has
+        transitions here: of projection i with source i).
     low, high
         Range of the parameter; by default some decades.
 
@@ -80,6 +88,7 @@ def critical(
     """
     name = type(system).__name__
     method = methods_of(name)["critical"]
+    parameter = parameter or ("mu" if "mu" in type(system).model_fields else "tau")
     natural = parameter in method.ignores and low is None and high is None
     if natural:
         chosen = choose(system, "auto", "critical", ("critical",))

@@ -9,7 +9,7 @@ import pytest
 from hdica.errors import HdicaError
 from hdica.finite.hebbian import run_chains
 from hdica.finite.hebbian_passage import passages
-from hdica.systems.hebbian_ica import first_passage, rule
+from hdica.systems.hebbian_ica import rule
 from tests.finite.hebbian_cases import hebbian, stream_of
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/hebbian_simulation.json").read_text())
@@ -17,6 +17,10 @@ RACE = hebbian(sources=["rademacher"], nu=2.0, start="random")
 PAIR = hebbian(
     sources=["rademacher"] * 2, projections=2, sigma=[-1, -1], nu=1.0, start="random", alpha=0.4
 )
+
+
+def first_passage(system, n, stream, threshold, most):
+    return passages(rule(system), n, [stream], threshold, most)[0]
 
 
 def streams(count, n=20):

@@ -16,7 +16,7 @@ from hdica.systems.hebbian_fields import (
     start_overlap,
     step_size,
 )
-from hdica.systems.hebbian_ica import CHAIN, VECTOR, HebbianICA, chain_refusal, first_passage
+from hdica.systems.hebbian_ica import CHAIN, VECTOR, HebbianICA, chain_refusal
 
 
 def stream(part):
@@ -38,6 +38,8 @@ def stream(part):
         ({"mu": 0.1, "alpha": 0}, r"alpha = 0 is not allowed"),
         ({"mu": 0.1, "alpha": "1"}, r"alpha = '1' is not allowed"),
         ({"mu": 0.1, "alpha": float("nan")}, r"alpha = nan is not allowed"),
+        ({"mu": 0.1, "threshold": 1}, r"threshold = 1 is not allowed \(0 < threshold < 1\)"),
+        ({"mu": 0.1, "threshold": True}, r"threshold = True is not allowed"),
         ({"mu": 0.1, "projections": 0}, r"projections = 0 is not allowed"),
         ({"mu": 0.1, "sources": []}, r"sources = \[\] is not allowed"),
         ({"mu": 0.1, "sources": "uniform"}, r"sources = 'uniform' is not allowed"),
@@ -170,12 +172,8 @@ def test_signs_of_a_function_with_a_jump():
 def test_adaptive_signs_are_for_the_vector_alone():
     system = HebbianICA(mu=0.1, sigma="adaptive", nonlinearity="tanh(x)")
     assert "needs fixed signs" in chain_refusal(system)
-    for run in (
-        lambda: CHAIN(system, np.array([1.0]), 10, stream),
-        lambda: first_passage(system, 10, stream, 0.8, 10),
-    ):
-        with pytest.raises(HdicaError, match="method 'chain' needs fixed signs"):
-            run()
+    with pytest.raises(HdicaError, match="method 'chain' needs fixed signs"):
+        CHAIN(system, np.array([1.0]), 10, stream)
     with pytest.raises(HdicaError, match="sigma = 'adaptive' is not allowed here"):
         signs(system)
     values, _ = VECTOR(system, np.array([0.0, 1.0]), 10, stream)

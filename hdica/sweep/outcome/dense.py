@@ -49,7 +49,9 @@ class Source:
         segment = self.placed[0].segment
         dims = {axis.dim: axis.size for axis in segment.cells.axes}
         if segment.n is not None:
-            dims |= {"n": len(self.placed), "seed": len(segment.seeds)}
+            dims["n"] = len(self.placed)
+        if segment.seeds:
+            dims["seed"] = len(segment.seeds)
         return dims
 
     @property

@@ -98,6 +98,7 @@ def _coordinates(group: zarr.Group, source: Source) -> None:
         dimensions = np.array([p.segment.n for p in source.placed], dtype=np.int64)
         about = {"long_name": "dimension of the data", "units": "1"}
         _coordinate(group, "n", dimensions, about)
+    if segment.seeds:
         seeds = np.array(segment.seeds, dtype=np.int64)
         _coordinate(group, "seed", seeds, {"long_name": "seed of the random stream", "units": "1"})
     for dim, values in sorted(segment.coords.items()):

@@ -142,7 +142,7 @@ class _Work:
     def trial(self, place: int) -> Trial:
         """System and seed of one point."""
         system = _system(self.system, str(self.contents[place]))
-        return system, None if self.n is None else int(self.seeds[place])
+        return system, int(self.seeds[place]) if self.method.stochastic else None
 
     def results(self, places: list[int]) -> list[PointResult]:
         """Results of some points."""

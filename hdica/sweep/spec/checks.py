@@ -38,14 +38,15 @@ def check_methods(study: Study) -> None:
         if name not in known:
             hint = ax.suggestion(name, list(known))
             raise HdicaError(f"methods.{name} is not a method of {study.system} ({hint})")
-        for key in ("n", "seeds"):
+        needs = {"n": known[name].takes_n, "seeds": known[name].stochastic}
+        for key, needed in needs.items():
             given = getattr(settings, key) is not None
-            if known[name].stochastic and not given:
-                raise HdicaError(f"methods.{name}.{key} is missing (a stochastic method needs it)")
-            if given and not known[name].stochastic:
-                raise HdicaError(
-                    f"methods.{name}.{key} is not allowed ({name} has no n and no seeds)"
-                )
+            if needed and not given:
+                kind = "a stochastic method" if known[name].stochastic else "this method"
+                raise HdicaError(f"methods.{name}.{key} is missing ({kind} needs it)")
+            if given and not needed:
+                none = " and ".join(f"no {k}" for k, v in needs.items() if not v)
+                raise HdicaError(f"methods.{name}.{key} is not allowed ({name} has {none})")
         largest = settings.n[-1] * study.times[-1] if settings.n else 0
         if largest > 2**53:
             raise HdicaError(

@@ -117,7 +117,9 @@ class Segment:
         cell, place = divmod(int(point), self.per_cell)
         parts = [self.method.name, self.cells.label(cell)]
         if self.n is not None:
-            parts += [f"n={self.n}", f"seed={self.seeds[place]}"]
+            parts.append(f"n={self.n}")
+        if self.seeds:
+            parts.append(f"seed={self.seeds[place]}")
         return ", ".join(part for part in parts if part)
 
     def sample_systems(self, count: int = 9) -> list[Any]:

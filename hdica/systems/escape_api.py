@@ -1,0 +1,156 @@
+"""Stochastic trapping of Hebbian ICA as labelled data: escape times, signs, asymptotics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hdica.errors import HdicaError
+from hdica.ingredients.save import NOTHING
+from hdica.limits.trapping import conflict
+from hdica.systems.api import choose, dataset, described
+from hdica.systems.fields import formula
+from hdica.systems.hebbian_fields import sources
+from hdica.systems.hebbian_trap import escape_of
+
+_NONE = np.empty(0)
+
+
+def _changed(system: Any, **given: Any) -> Any:
+    """The same system with other fields."""
+    content = {k: v for k, v in given.items() if v is not None}
+    fields = {k: getattr(system, k) for k in system.model_fields_set} | content
+    return type(system)(**fields) if content else system
+
+
+def escape_time(
+    system: Any,
+    n: int | None = None,
+    *,
+    start: Any = None,
+    threshold: float | None = None,
+) -> xr.Dataset:
+    """How long Hebbian ICA is trapped near R = 0, Rattray 2002, section 4.2.
+
+    Exact mean first-passage times of the diffusion of R, by quadrature, in units of n^3 steps.
+
+    Parameters
+    ----------
+    system
+        Hebbian ICA with a constant step size: nu, or any unit if n is given.
+    n
+        Dimension, at least K + M + 1, for the diffusion with the moments of one step at that n;
+        None for n -> infinity, where r = sqrt(n) R escapes to infinity. At n = 100 and nu = 4
+        the two differ by a factor of 57.
+    start
+        In place of the system's: ``"zero"`` (R = 0), ``"random"`` (random orthonormal
+        projections; r is standard normal as n -> infinity) or, for K = M = 1 at finite n,
+        ``{"overlap": R0}``.
+    threshold
+        In place of the system's (0.8): size of R_ij at which source j is found; it does not
+        matter as n -> infinity.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``mean``: of the first escape of any entry of R; ``mean_last``: until no further entry
+        can escape; ``pair_mean``, ``pair_sd``, ``pair_median``, ``kramers`` (Kramers' formula
+        with (27) corrected) and its ``exponent`` over ``(projection, source)`` for an entry
+        alone, infinite where sigma does not let it escape; ``survival(age)``: probability that
+        none has escaped until ``age`` times ``mean``; ``nu_optimal`` and ``mean_optimal`` over
+        ``(projection, source)``: the nu with the least mean as n -> infinity, and that mean.
+
+    Raises
+    ------
+    HdicaError
+        If no entry escapes, an average does not exist or an argument is not allowed.
+
+    Examples
+    --------
+    >>> import hdica
+    >>> trap = hdica.HebbianICA(sources=["uniform"], sigma=[-1], nu=1.0)
+    >>> float(hdica.escape_time(trap, start="zero")["mean"].round(5))
+    1.62772
+    """
+    changed = _changed(system, start=start, threshold=threshold)
+    if n is not None and (isinstance(n, bool) or int(n) != n):
+        raise HdicaError(f"n = {n!r} is not allowed (a whole number, or None for n -> infinity)")
+    kind = "escape" if n is None else "escape_diffusion"
+    chosen = choose(changed, kind, "escape_time", ("escape", "escape_diffusion"))
+    n = None if n is None else int(n)
+    found = escape_of(changed, n)
+    result = chosen.run(changed, _NONE, n, None, NOTHING)
+    out = dataset(chosen, _NONE, NOTHING, changed.dims(), [result], "")
+    pair = ("projection", "source")
+    units = {"units": "n^3 steps"}
+    about = {"long_name": "least mean escape time over nu as n -> infinity", **units}
+    out["nu_optimal"] = (pair, found.nu_optimal, {"long_name": "nu with the least mean"})
+    out["mean_optimal"] = (pair, found.mean_optimal, about)
+    if n is not None:
+        out = out.assign_coords(n=n)
+    return described(out, changed)
+
+
+def escape_signs(system: Any) -> xr.Dataset:
+    """Which sigma is right when: the condition (14) against that of (23).
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``source``: ``restoring`` (<s phi(s) - phi'(s)>) with ``stability``, the sigma for
+        which the optimal state is stable; ``product`` (kappa_4 <phi'''(z)>) with ``escape``, the
+        sigma with which R = 0 can be left; ``conflict``, whether they differ, so that no sigma
+        does both; and ``sentence``, which says so in words. For a family of sources see
+        :func:`hdica.limits.trapping.conflict_region`.
+
+    Raises
+    ------
+    HdicaError
+        If an average does not exist.
+
+    Examples
+    --------
+    >>> import hdica
+    >>> three = {"discrete": {"values": [-1.6666666666666667, 0, 1.6666666666666667],
+    ...                       "weights": [0.18, 0.64, 0.18]}}
+    >>> system = hdica.HebbianICA(sources=[three], nonlinearity="tanh(x)", sigma=[1], mu=0.01)
+    >>> bool(hdica.escape_signs(system)["conflict"])
+    True
+    """
+    phi = formula(system, "nonlinearity")
+    found = [conflict(phi, source) for source in sources(system)]
+    columns = {
+        "restoring": ([c.restoring for c in found], "<s phi(s) - phi'(s)>"),
+        "product": ([c.product for c in found], "kappa_4 <phi'''(z)>"),
+        "stability": ([c.stability for c in found], "sigma by (14)"),
+        "escape": ([c.escape for c in found], "sigma by (23)"),
+        "conflict": ([c.present for c in found], "whether no sigma does both"),
+        "sentence": (np.array([c.sentence for c in found], dtype=object), "what that means"),
+    }
+    data = {k: ("source", np.asarray(v), {"long_name": name}) for k, (v, name) in columns.items()}
+    return described(xr.Dataset(data, {"source": list(system.dims()["source"])}), system)
+
+
+def asymptotics(system: Any) -> xr.Dataset:
+    """Hebbian ICA near its optimal state R* = I, Rattray 2002, section 4.1 and appendix B.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``xi(source)`` and ``power(source)`` = <phi(s)^2> of the min(K, M) sources found (NaN for
+        others); ``eigenvalue(projection, source)`` of the Jacobian over mu, (36) with the rows
+        i > M of K > M corrected; for step sizes mu0/t ``mu0_critical``, ``mu0_optimal(source)``
+        and ``decay_optimal(source)``, the limit of t (R_ii - 1) with it; and
+        ``decay(projection, source)``, the limit (21) with the mu0 of this system if its mu is
+        mu0/(t + t0), else NaN.
+
+    Raises
+    ------
+    HdicaError
+        If R* = I is not stable or an average does not exist.
+    """
+    chosen = choose(system, "asymptotics", "asymptotics", ("asymptotics",))
+    result = chosen.run(system, _NONE, None, None, NOTHING)
+    return described(dataset(chosen, _NONE, NOTHING, system.dims(), [result], ""), system)
