@@ -69,7 +69,7 @@ def _accepted(x, u, cubed, root, d):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
-def _draws(a, b, c, count, n, d):  # type: ignore[no-untyped-def]
+def chain_draws(a, b, c, count, n, d):  # type: ignore[no-untyped-def]
     """The e and X of one step, and the state; a lane that rejects draws on, the others wait."""
     e, x, u, a, b, c, count = _proposal(a, b, c, count)
     if n == 3:
@@ -91,7 +91,7 @@ def _draws(a, b, c, count, n, d):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
-def _value(f, coefficients, terms, u, scratch):  # type: ignore[no-untyped-def]
+def lane_value(f, coefficients, terms, u, scratch):  # type: ignore[no-untyped-def]
     """The nonlinearity: a polynomial, the highest power first, or a function lane by lane."""
     if terms == 0:
         store(scratch, 0, u)
@@ -166,10 +166,10 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, made)
         base, slope = load(places[1], BASE * LANES), load(places[1], SLOPE * LANES)
         fine = True
         while fine and k < steps:
-            e, rest, a, b, c, count = _draws(a, b, c, count, n, d)
+            e, rest, a, b, c, count = chain_draws(a, b, c, count, n, d)
             along, size = load(sources, k * LANES), load(sizes, k * LANES)
             u = fma(q, along, s * e)
-            g = rate * size * _value(f, places[2], terms, u, scratch)
+            g = rate * size * lane_value(f, places[2], terms, u, scratch)
             keep = base - slope * size
             ahead, across = fma(g, along, keep * q), fma(g, e, keep * s)
             across = fma(g * g, rest, across * across)

@@ -21,8 +21,7 @@ import numpy as np
 from numba import types
 
 # The numbers of a step, and the nonlinearity, are those of the chains of one overlap.
-from hdica.finite.chain_kernels import _draws as chain_draws
-from hdica.finite.chain_kernels import _value as value_of
+from hdica.finite.chain_kernels import chain_draws, lane_value
 from hdica.finite.gaussian import draw, normal_pair, read_state, write_state
 from hdica.finite.lanes import (
     LANES,
@@ -72,7 +71,7 @@ def _push(r, loading, s, g, p, k, m, size, law, terms, f, scratch):  # type: ign
         for j in range(i + 1):
             y = fma(load(loading, (i * k + j) * LANES), load(g, j * LANES), y)
         sign = load(law, (1 + i) * LANES)
-        value = value_of(f, beyond(law, (1 + k) * LANES), terms, y, scratch)
+        value = lane_value(f, beyond(law, (1 + k) * LANES), terms, y, scratch)
         store(p, i * LANES, size * sign * value)
 
 
@@ -226,7 +225,7 @@ def _one(lanes, state, dof, sources, sizes, stride, law, terms, f, scratch, leve
         g, rest, a, b, c, count = chain_draws(a, b, c, count, dof + 2, d)
         s, size = load(sources, k * stride), load(sizes, k * stride)
         keep = fma(alpha, every(1.0) - q, every(1.0))
-        value = value_of(f, coefficients, terms, fma(loading, g, r * s), scratch)
+        value = lane_value(f, coefficients, terms, fma(loading, g, r * s), scratch)
         p = size * sign * value
         r, across = fma(keep, r, p * s), fma(loading, keep, g * p)
         square = fma(p * p, rest, across * across)

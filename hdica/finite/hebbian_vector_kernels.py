@@ -16,7 +16,7 @@ from numba import types
 
 # The nonlinearity is that of the kernels of one projection.
 from hdica.finite.gaussian import draw, normal_pair, read_state, write_state
-from hdica.finite.kernels import _value as value_of
+from hdica.finite.kernels import value_of
 from hdica.finite.lanes import (
     CHUNK,
     LANES,

@@ -35,7 +35,7 @@ _SIGNATURE = types.void(_ARRAYS, types.int64, _MATRIX, _MATRIX, _MATRIX, _LAW, _
 
 
 @numba.njit(inline="always")
-def _value(f, coefficients, u):  # type: ignore[no-untyped-def]
+def value_of(f, coefficients, u):  # type: ignore[no-untyped-def]
     """f(u): a polynomial by its coefficients, the highest first, or else the function."""
     if coefficients.size == 0:
         return call_scalar(f, u)
@@ -60,7 +60,7 @@ def _weights(law, p, n, carried, c, tau):  # type: ignore[no-untyped-def]
     if model == ICA:
         part, rate = 1.0 / root, tau / n
         shift = c * part - xi_z / n
-        step = -tau * part * _value(f, coefficients, scale * part * (x_z + shift * x_xi))
+        step = -tau * part * value_of(f, coefficients, scale * part * (x_z + shift * x_xi))
         return scale * (1.0 - rate * linear), step, step * shift, rate * a, b, scale
     shift = math.sqrt(omega / n) * c
     step = tau / n * scale * (x_z + shift * x_xi)

@@ -40,32 +40,34 @@ class Schedule:
     breaks: tuple[float, ...] = ()
 
 
-def _number(tau: float) -> Schedule:
+def _number(tau: float, name: str) -> Schedule:
     if not (math.isfinite(tau) and tau > 0):
-        raise HdicaError(f"tau = {tau} is not allowed (a step size is a finite number > 0)")
+        raise HdicaError(f"{name} = {tau} is not allowed (a step size is a finite number > 0)")
     return Schedule(lambda t: np.full(np.shape(t), tau), tau)
 
 
-def _steps(spec: Mapping[str, Any]) -> Schedule:
+def _steps(spec: Mapping[str, Any], name: str) -> Schedule:
     if not isinstance(spec, Mapping) or set(spec) != {"times", "values"}:
-        raise HdicaError(f"tau = {{steps: {spec!r}}} is not allowed (allowed: {ALLOWED})")
-    times, values = (numbers(spec[name]) for name in ("times", "values"))
+        raise HdicaError(f"{name} = {{steps: {spec!r}}} is not allowed (allowed: {ALLOWED})")
+    times, values = (numbers(spec[key]) for key in ("times", "values"))
     if times is None or values is None:
-        raise HdicaError(f"tau = {{steps: {spec!r}}} is not allowed (allowed: {ALLOWED})")
+        raise HdicaError(f"{name} = {{steps: {spec!r}}} is not allowed (allowed: {ALLOWED})")
     increasing = np.all(np.diff(times, prepend=0.0) > 0) and np.all(np.isfinite(times))
     if values.size != times.size + 1 or not increasing:
         raise HdicaError(
-            f"tau: steps with times {times.tolist()} and {values.size} values is not allowed "
+            f"{name}: steps with times {times.tolist()} and {values.size} values is not allowed "
             "(increasing times > 0 and one value more than times)"
         )
     if np.any(values <= 0) or not np.all(np.isfinite(values)):
-        raise HdicaError(f"tau: step values {values.tolist()} are not allowed (all > 0)")
+        raise HdicaError(f"{name}: step values {values.tolist()} are not allowed (all > 0)")
     return Schedule(
         lambda t: values[np.searchsorted(times, t, side="right")], None, tuple(times.tolist())
     )
 
 
-def make_schedule(spec: Any, constants: Mapping[str, float] | None = None) -> Schedule:
+def make_schedule(
+    spec: Any, constants: Mapping[str, float] | None = None, name: str = "tau"
+) -> Schedule:
     """The schedule that a study names.
 
     Parameters
@@ -74,6 +76,8 @@ def make_schedule(spec: Any, constants: Mapping[str, float] | None = None) -> Sc
         A number, a formula in ``t``, or ``{"steps": {"times": ..., "values": ...}}``.
     constants
         Named numbers for the formula.
+    name
+        What the system calls its step size.
 
     Raises
     ------
@@ -81,17 +85,17 @@ def make_schedule(spec: Any, constants: Mapping[str, float] | None = None) -> Sc
         If it is none of these, or the step size is not positive at every t in [0, 1e6] tried.
     """
     if isinstance(spec, int | float) and not isinstance(spec, bool):
-        return _number(float(spec))
+        return _number(float(spec), name)
     if isinstance(spec, Mapping) and set(spec) == {"steps"}:
-        return _steps(spec["steps"])
+        return _steps(spec["steps"], name)
     if not isinstance(spec, str):
-        raise HdicaError(f"tau = {spec!r} is not allowed (allowed: {ALLOWED})")
+        raise HdicaError(f"{name} = {spec!r} is not allowed (allowed: {ALLOWED})")
     formula = parse_formula(spec, "t", constants)
     probe = np.concatenate([[0.0], np.geomspace(1e-3, 1e6, 200)])
     tau = formula.value(probe)
     if not np.all(np.isfinite(tau)) or np.any(tau <= 0):
         bad = probe[~(np.isfinite(tau) & (tau > 0))][0]
-        raise HdicaError(f"tau = {spec!r} is not allowed (it is not positive at t = {bad:.4g})")
+        raise HdicaError(f"{name} = {spec!r} is not allowed (it is not positive at t = {bad:.4g})")
     if formula.coefficients is not None and formula.coefficients.size == 1:
-        return _number(float(formula.coefficients[0]))
+        return _number(float(formula.coefficients[0]), name)
     return Schedule(formula.value, None, formula.kinks)

@@ -139,9 +139,8 @@ def with_parameter(system: Any, key: str, value: float) -> Any:
         varies = _is_number(inside)
     if not varies or top == "start":
         numbers = [k for k in cls.model_fields if _is_number(content[k])]
-        shape = (
-            ["rho"] if isinstance(content["prior"], dict) and "sparse" in content["prior"] else []
-        )
+        prior_of = content.get("prior")
+        shape = ["rho"] if isinstance(prior_of, dict) and "sparse" in prior_of else []
         known = ", ".join([*numbers, *shape, *system.constants])
         raise HdicaError(f"parameter = {key!r} is not known (allowed: {known})")
     content[top] = {**inside, rest[0]: value} if rest else value

@@ -14,7 +14,8 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.quadrature import numbers
 from hdica.ingredients.schedules import Schedule, make_schedule
 from hdica.ingredients.sources import Source, make_source
-from hdica.limits.expectations import average, gain_at
+from hdica.limits.expectations import gain_at
+from hdica.limits.trapping import near_zero
 from hdica.systems.fields import formula
 
 Array = NDArray[np.float64]
@@ -111,11 +112,7 @@ def unit(system: Any) -> str:
 def given_rate(system: Any) -> Schedule:
     """The step size in the unit in which it is given, as a function of t = k/n."""
     name = unit(system)
-    try:
-        return make_schedule(getattr(system, name), system.constants)
-    except HdicaError as exc:
-        text = str(exc)
-        raise HdicaError(name + text[3:] if text.startswith("tau") else text) from None
+    return make_schedule(getattr(system, name), system.constants, name)
 
 
 def _in_unit(system: Any, name: str, n: int | None) -> Schedule:
@@ -197,8 +194,7 @@ def stability(phi: Formula, law: Source) -> float:
 
 def escape(phi: Formula, law: Source) -> float:
     """kappa_4 <phi'''(z)>, z standard normal, whose sign leads away from R = 0: eq. (23)."""
-    third = average(lambda c, u: phi.value(u) * (u**3 - 3 * u), phi, law, 0.0)
-    return (law.moment(4) - 3.0 * law.moment(2) ** 2) * third
+    return near_zero(phi, law).product
 
 
 _DECIDES = {

@@ -14,10 +14,12 @@ from hdica.ingredients.save import NOTHING
 from hdica.limits.transition_curves import transition_curve
 from hdica.systems.api import choose, dataset, described, limit
 from hdica.systems.fields import with_parameter
-from hdica.systems.registry import mean_field_of, methods_of
+from hdica.systems.registry import MEAN_FIELDS, mean_field_of, methods_of
 from hdica.systems.steady_methods import STATE_KINDS, TRANSITION_KINDS, find_transitions
 
 _NONE = np.empty(0)
+NATURAL = ("tau", "mu", "omega")
+"""Parameters of which the methods called critical give the transitions."""
 
 
 def fixed_points(system: Any) -> xr.Dataset:
@@ -89,7 +91,7 @@ def critical(
     name = type(system).__name__
     method = methods_of(name)["critical"]
     parameter = parameter or ("mu" if "mu" in type(system).model_fields else "tau")
-    natural = parameter in method.ignores and low is None and high is None
+    natural = parameter in method.ignores & set(NATURAL) and low is None and high is None
     if natural:
         chosen = choose(system, "auto", "critical", ("critical",))
         result = chosen.run(system, _NONE, None, None, NOTHING)
@@ -97,6 +99,12 @@ def critical(
         found = found.isel(transition=np.isfinite(found["value"].values))
         kinds = _words(found["kind"].values, TRANSITION_KINDS)
         return described(found.assign(kind=("transition", kinds)), system)
+    if name not in MEAN_FIELDS:
+        known = ", ".join(sorted(method.ignores & set(NATURAL)))
+        raise HdicaError(
+            f"parameter = {parameter!r} with low = {low} and high = {high} is not allowed for "
+            f"{name} (allowed: {known}, without low and high)"
+        )
     points = find_transitions(mean_field_of(name), system, parameter, low, high)
     columns = {"value": points.value, "Q": points.q, "error": points.error}
     data: dict[str, Any] = {k: ("transition", np.asarray(v)) for k, v in columns.items()}

@@ -56,6 +56,11 @@ def test_critical_mu(source, sign, value):
     assert (below.sizes["fixed_point"], above.sizes["fixed_point"]) == (3, 1)
 
 
+def test_transitions_are_of_mu_alone():
+    with pytest.raises(HdicaError, match=r"parameter = 'alpha' .* \(allowed: mu, without low"):
+        hdica.critical(heb(), "alpha")
+
+
 def test_eigenvalues_and_critical_mu0_in_each_case_of_k_and_m():
     cases = {
         ("uniform",): ([-1], [[-2.4]], 1 / 2.4),
