@@ -3,8 +3,18 @@
 import re
 from pathlib import Path
 
-from tests.errata import test_wang_lu_2016, test_wang_lu_2017
+from tests.errata import (
+    test_rattray_2002,
+    test_rattray_2002_trapping,
+    test_wang_lu_2016,
+    test_wang_lu_2017,
+)
 
+PAPERS = (
+    ("2017", (test_wang_lu_2017,)),
+    ("2016", (test_wang_lu_2016,)),
+    ("2002", (test_rattray_2002, test_rattray_2002_trapping)),
+)
 PAGE = (Path(__file__).parents[2] / "docs/errata.md").read_text()
 
 
@@ -22,12 +32,12 @@ def names_in(module):
 
 def test_every_entry_names_a_test_and_every_test_is_named():
     parts = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
-    assert ["2017" in parts[0].splitlines()[0], "2016" in parts[1].splitlines()[0]] == [True, True]
-    for part, module in zip(parts, (test_wang_lu_2017, test_wang_lu_2016), strict=True):
+    for part, (year, modules) in zip(parts, PAPERS, strict=True):
+        assert year in part.splitlines()[0]
         named = [re.findall(r"`(test_\w+)`", row) for row in rows(part)]
         assert all(named)
         flat = [name for names in named for name in names]
-        assert set(flat) == names_in(module)
+        assert set(flat) == set().union(*map(names_in, modules))
         assert len(flat) == len(set(flat))
 
 
