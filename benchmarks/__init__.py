@@ -1,4 +1,14 @@
 """Questions about speed, answered with ratios against named rivals in the same run."""
 
-REGISTRY = ("vector", "shared_noise", "chain", "pde", "fold", "sweep", "overhead", "scaling")
+REGISTRY = (
+    "vector",
+    "shared_noise",
+    "chain",
+    "hebbian",
+    "pde",
+    "fold",
+    "sweep",
+    "overhead",
+    "scaling",
+)
 """Modules of this package with ``NAME`` and ``rows(small, repeats)``, as shown."""
