@@ -10,9 +10,12 @@ import xarray as xr
 from hdica.analysis.compare import compare
 from hdica.analysis.condensing import condensing
 from hdica.analysis.convergence import convergence
+from hdica.analysis.decay import decay
 from hdica.analysis.densities import densities
 from hdica.analysis.distances import distances
+from hdica.analysis.escape import escape
 from hdica.analysis.flow import flow
+from hdica.analysis.paths import paths
 from hdica.analysis.phase import phase
 from hdica.analysis.potential import potential
 from hdica.analysis.reading import asked
@@ -21,6 +24,7 @@ from hdica.analysis.slopes import slopes
 from hdica.analysis.steady import steady
 from hdica.analysis.support import support
 from hdica.analysis.transition import transition
+from hdica.analysis.trapping import trapping
 
 ANALYSES: dict[str, Callable[[xr.DataTree, Mapping[str, Any]], xr.Dataset]] = {
     "convergence": convergence,
@@ -33,6 +37,10 @@ ANALYSES: dict[str, Callable[[xr.DataTree, Mapping[str, Any]], xr.Dataset]] = {
     "steady": steady,
     "compare": compare,
     "transition": transition,
+    "escape": escape,
+    "paths": paths,
+    "decay": decay,
+    "trapping": trapping,
 }
 
 

@@ -220,12 +220,73 @@ SLOPES = {
 }
 """By ending of the name; the slope itself is ``slope_p``."""
 
+ESCAPE = {
+    "runs": "runs that are done",
+    "escapes": "runs that escaped",
+    "diverged": "runs that diverged, which are not counted as runs",
+    "exposure": "time for which all runs together were observed",
+    "mean": "mean escape time: exposure over escapes for the first, of all runs for the last",
+    "mean_low": "lower end of the 95 % interval of the mean escape time",
+    "mean_high": "upper end of the 95 % interval of the mean escape time",
+    "restricted": "mean of the smaller of the escape time and the longest run",
+    "restricted_low": "lower end of the 95 % interval of the restricted mean",
+    "restricted_high": "upper end of the 95 % interval of the restricted mean",
+    "longest": "time of the longest run",
+    "median": "median escape time (Kaplan-Meier)",
+    "median_low": "lower end of the 95 % interval of the median",
+    "median_high": "upper end of the 95 % interval of the median",
+    "exponential_p": "p-value of escapes having a constant rate",
+    "survival": "share of runs that have not escaped (Kaplan-Meier)",
+    "survival_low": "lower end of the 95 % interval of the share that has not escaped",
+    "survival_high": "upper end of the 95 % interval of the share that has not escaped",
+    "theory": "mean escape time in theory",
+    "theory_survival": "probability of no escape in theory",
+    "at_n": "1 where the theory is for the same n, 0 where it is for n = infinity",
+    "kramers": "Kramers' formula for the pair that escapes first",
+    "printed": "Kramers' formula with the exponent as printed, for the pair that escapes first",
+    "expected": "escapes expected by theory while the runs were observed",
+    "p_value": "p-value of the runs following the theory",
+    "verdict": "agrees, differs or undecided",
+    "why": "reason of the verdict",
+}
+
+PATHS = {"path": "{v} of a single run"}
+
+DECAY = {
+    "gap": "mean of {v} over seeds minus its target",
+    "gap_se": "standard error of the mean of {v}",
+    "count": "seeds that are done",
+    "dimension": "dimension n of the simulation",
+    "slope": "d log |mean of {v} - target| / d log t over the last decade",
+    "slope_se": "standard error of the slope, over seeds",
+    "scaled": "t (mean of {v} - target) at the last time",
+    "scaled_se": "standard error of t (mean of {v} - target) at the last time",
+    "limit_gap": "limit of {v} minus its target",
+    "limit_slope": "d log |limit of {v} - target| / d log t over the last decade",
+    "limit_scaled": "t (limit of {v} - target) at the last time",
+}
+
+TRAPPING = {
+    "U": "potential U/D of r = sqrt(n) R, D the variance of its noise in a unit of time",
+    "barrier": "height of the barrier of U/D",
+    "summit": "r at the top of the barrier",
+}
+
+LONG_TIMES = (
+    *("exposure", "longest", "theory", "kramers", "printed"),
+    *(f"{k}{end}" for k in ("mean", "restricted", "median") for end in ("", "_low", "_high")),
+)
+ESCAPE_UNITS = dict.fromkeys(LONG_TIMES, "n^3 steps")
+
 UNITS = dict.fromkeys(("sup_time", "end"), "samples per dimension (k/n)")
 TEXT = {"verdict", "why"}
 
 
 def described(
-    data: xr.Dataset, variable: str = "Q", table: dict[str, str] = CONVERGENCE
+    data: xr.Dataset,
+    variable: str = "Q",
+    table: dict[str, str] = CONVERGENCE,
+    units: dict[str, str] = UNITS,
 ) -> xr.Dataset:
     """The dataset with ``long_name`` and ``units`` on every variable.
 
@@ -237,5 +298,5 @@ def described(
     for name, values in data.data_vars.items():
         values.attrs["long_name"] = table[str(name)].format(v=variable)
         if name not in TEXT:
-            values.attrs["units"] = UNITS.get(str(name), "1")
+            values.attrs["units"] = units.get(str(name), "1")
     return data

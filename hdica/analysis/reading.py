@@ -15,8 +15,12 @@ from hdica.sweep.files.store import DONE
 PADDED = frozenset({"feature", "fixed_point", "transition", "branch_point"})
 """Dimensions along which points have different numbers of entries; the rest is NaN."""
 
-OWN = PADDED | {"n", "seed", "time", "q", "snapshot", "x", "edge", "threshold"}
+OWN = PADDED | {"n", "seed", "time", "q", "snapshot", "x", "edge", "threshold", "age", "r"}
 """Dimensions of results that are not swept parameters."""
+
+SIZED = frozenset({"projection", "other", "source"})
+"""Dimensions of matrices, as long as the largest system of the grid needs. Analyses treat each
+entry like a cell of the grid (:func:`swept`)."""
 
 
 def study(tree: xr.DataTree) -> dict[str, Any]:
@@ -59,12 +63,12 @@ def finished(data: xr.Dataset, variable: str) -> xr.DataArray:
 
     A point that is marked done and still holds a NaN is no result either: it becomes NaN as a
     whole, so that a mean never mixes different sets of seeds at different times. Along padded
-    dimensions each entry is judged alone.
+    dimensions and over the entries of a matrix each entry is judged alone.
     """
     if variable not in data:
         raise HdicaError(f"method {data.attrs.get('method', '?')!r} has no variable {variable!r}")
     values = data[variable]
-    own = [d for d in values.dims if d not in data["status"].dims and d not in PADDED]
+    own = [d for d in values.dims if d not in {*data["status"].dims, *PADDED, *SIZED}]
     whole = values.notnull().all(own) if own else values.notnull()
     return values.where((data["status"] == DONE) & whole)
 
@@ -72,6 +76,24 @@ def finished(data: xr.Dataset, variable: str) -> xr.DataArray:
 def swept(data: xr.DataArray) -> list[str]:
     """Names of the grid's dimensions of a result, in order."""
     return [str(d) for d in data.dims if d not in OWN]
+
+
+def grid_of(data: xr.Dataset) -> list[str]:
+    """Swept parameters of a method's group, in order."""
+    return [str(d) for d in data["status"].dims if d not in OWN]
+
+
+def check_numbers(data: xr.Dataset, parameter: str, where: str) -> None:
+    """Refuse a parameter that is not swept, or whose values are no numbers.
+
+    Raises
+    ------
+    HdicaError
+        Naming ``where`` it was asked for.
+    """
+    check_swept(data, parameter, where)
+    if data[parameter].dtype.kind not in "fiu":
+        raise HdicaError(f"{where} = {parameter!r} is not allowed (its values must be numbers)")
 
 
 def optional(data: xr.Dataset, variable: str, like: xr.DataArray) -> xr.DataArray:
@@ -103,7 +125,7 @@ def check_swept(data: xr.Dataset, parameter: str, where: str) -> None:
     HdicaError
         Naming ``where`` it was asked for and what is swept.
     """
-    known = [str(d) for d in data["status"].dims if d not in OWN]
+    known = grid_of(data)
     if parameter not in known:
         hint = f"swept: {', '.join(known)}" if known else "nothing is swept"
         raise HdicaError(f"{where}: {parameter!r} is not a swept parameter of the study ({hint})")

@@ -124,7 +124,7 @@ def _heat(item: Heat, panel: Panel) -> dict[str, Any]:
     body = f"{panel.x_label.html}: %{{x:.5g}}<br>{panel.y_label.html}: %{{y:.5g}}"
     return {
         "type": "heatmap", "x": rounded(item.x), "y": rounded(item.y), "z": rounded(item.z),
-        "zmin": 0, "zmax": 1, "colorscale": SCALES[item.scale], "showlegend": False,
+        "zmin": item.low, "zmax": item.high, "colorscale": SCALES[item.scale], "showlegend": False,
         "colorbar": {"title": {"text": item.label.html, "side": "right"}, "thickness": 12},
         "hovertemplate": f"{body}<br>{item.label.html}: %{{z:.4g}}<extra></extra>",
     }  # fmt: skip

@@ -86,13 +86,25 @@ class Points:
 
 @dataclass(frozen=True)
 class Heat:
-    """A heat map over a rectangular grid; ``z`` has shape (y, x)."""
+    """A heat map over a rectangular grid.
+
+    Parameters
+    ----------
+    x, y
+        Coordinates of the cells' centres.
+    z
+        Shape (y, x).
+    low, high
+        Ends of the colour scale.
+    """
 
     x: Array
     y: Array
     z: Array
     label: Text
     scale: str = "viridis"
+    low: float = 0.0
+    high: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -133,8 +133,9 @@ def _points(axes: Axes, item: Points) -> None:
 
 def _heat(axes: Axes, item: Heat) -> None:
     drawn = axes.pcolormesh(
-        item.x, item.y, item.z, cmap=item.scale, vmin=0, vmax=1, shading="nearest", rasterized=True
-    )
+        item.x, item.y, item.z, cmap=item.scale, vmin=item.low, vmax=item.high,
+        shading="nearest", rasterized=True,
+    )  # fmt: skip
     bar = axes.figure.colorbar(drawn, ax=axes, pad=0.02, aspect=25)
     bar.set_label(item.label.tex)
     bar.outline.set_linewidth(0.4)

@@ -30,12 +30,13 @@ class Text:
 
 
 def words(text: str) -> Text:
-    """Plain words, escaped for HTML and for TeX."""
-    tex = "".join("\\" + c if c in "\\$%&#_{}^~" else c for c in text)
-    return Text(escape(text), tex.replace("\\^", r"\^{}"), text)
+    """Plain words, escaped for HTML and for Matplotlib, where a dollar alone begins TeX."""
+    return Text(escape(text), text.replace("$", r"\$"), text)
 
 
 EMPTY = words("")
+STEPS = Text("<i>n</i>³ steps", "$n^3$ steps", "n³ steps")
+"""The unit of escape times."""
 
 NAMED = {
     "tau": Text("τ", r"$\tau$", "τ"),
@@ -51,6 +52,16 @@ NAMED = {
     "Q_u": Text("Q<sub>u</sub>", r"$Q_\mathrm{u}$", "Q_u"),
     "tau_c": Text("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
     "omega_c": Text("ω<sub>c</sub>", r"$\omega_\mathrm{c}$", "ω_c"),
+    "nu": Text("ν", r"$\nu$", "ν"),
+    "mu": Text("μ", r"$\mu$", "μ"),
+    "eta": Text("η", r"$\eta$", "η"),
+    "alpha": Text("α", r"$\alpha$", "α"),
+    "sigma": Text("σ", r"$\sigma$", "σ"),
+    "R": Text("<i>R</i>", "$R$", "R"),
+    "R_ij": Text("<i>R<sub>ij</sub></i>", "$R_{ij}$", "R_ij"),
+    "R0": Text("R<sub>0</sub>", "$R_0$", "R₀"),
+    "r": Text("<i>r</i> = √<i>n</i> <i>R</i>", r"$r = \sqrt{n}\,R$", "r = √n R"),
+    "U": Text("<i>U</i>(<i>r</i>)/<i>D</i>", "$U(r)/D$", "U(r)/D"),
     "xi": Text("ξ", r"$\xi$", "ξ"),
     "feature": Text("ξ", r"$\xi$", "ξ"),
     "snapshot": Text("<i>t</i>", "$t$", "t"),

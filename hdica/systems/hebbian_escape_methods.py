@@ -185,7 +185,7 @@ def _trapping(
     system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
     nu, found = constant_nu(system, None), traps(system)
-    sigma = signs(system)
+    sigma, noise = signs(system), found[0].power * nu**2
     shape = (sigma.size, len(found))
     turned = [[trap.sigma * s for trap in found] for s in sigma]
     # With the other sign both terms of (26) confine.
@@ -194,12 +194,13 @@ def _trapping(
         for row in turned
     ]
     escaping = np.array(turned) > 0
-    ends = {"barrier": [t.barrier(nu) for t in found], "summit": [t.summit(nu) for t in found]}
+    heights = [t.barrier(nu) / noise for t in found]
+    ends = {"barrier": heights, "summit": [t.summit(nu) for t in found]}
     tables = {
         k: np.where(escaping, np.broadcast_to(np.array(v, dtype=float), shape), math.inf)
         for k, v in ends.items()
     }
-    return PointResult({"U": np.array(u, dtype=float), **tables})
+    return PointResult({"U": np.array(u, dtype=float) / noise, **tables})
 
 
 TRAPPING = Method(
@@ -207,8 +208,8 @@ TRAPPING = Method(
     stochastic=False,
     accuracy="exact",
     outputs=(
-        Output("U", (*PAIR, "r"), "potential U of r = sqrt(n) R", "per unit of n^3 steps"),
-        Output("barrier", PAIR, "height of the barrier; infinite where the entry never escapes"),
+        Output("U", (*PAIR, "r"), "potential U/D of r = sqrt(n) R, D = P nu^2 of its noise"),
+        Output("barrier", PAIR, "height of the barrier of U/D, infinite where there is none"),
         Output("summit", PAIR, "r at the top of the barrier"),
     ),
     run=_trapping,
@@ -216,7 +217,7 @@ TRAPPING = Method(
     refuses=_in_words(lambda system: constant_nu(system, None) and traps(system)),
     seconds=lambda system, n, last: 1e-2,
     ignores=frozenset({"alpha", "threshold", "start"}),
-    equations=f"{_PAPER}, (26)",
+    equations=f"{_PAPER}, (26) over the D of (25)",
     kernel=KERNEL_VERSION,
 )
 

@@ -112,7 +112,7 @@ def test_dimensions_are_written_for_readers():
 def test_symbols_and_user_text():
     assert place({"tau": 0.05, "Q0": 0.7}).plain == "τ = 0.05, Q₀ = 0.7"
     assert symbol("tau").tex == r"$\tau$"
-    assert words("50% of a_b").tex == r"50\% of a\_b"
+    assert words("50% of a_b for $1").tex == r"50% of a_b for \$1"
     assert words("<b>").html == "&lt;b&gt;"
 
 

@@ -9,6 +9,8 @@ from scipy import stats
 import hdica
 from hdica.analysis.survival import EscapeTimes, exponential_mean, follows
 from hdica.errors import HdicaError
+from hdica.systems.hebbian_escape_methods import POSITIONS
+from hdica.systems.registry import METHODS
 
 SEEDS = range(200)
 
@@ -126,7 +128,7 @@ def test_paths_of_the_diffusion_have_its_density_and_leave_as_its_survival_says(
     n, times = 10_000, np.array([0.02, 0.2]) * 1e8
     found = hdica.simulate(system, n=n, times=times, seeds=range(300), method="diffusion")
     r = found["R"].values[:, :, 0, 0] * math.sqrt(n)
-    plain = hdica.systems.registry.METHODS["HebbianICA"]["fokker_planck"]
+    plain = METHODS["HebbianICA"]["fokker_planck"]
     law = plain.run(system, times, n, None, None).values
     inside = np.abs(r) < 79.9
     for k in range(2):
@@ -156,3 +158,17 @@ def test_signs_that_disagree_and_signs_that_agree():
     assert found["escape"].values[0] == 1
     assert "but the optimum is then unstable" in str(found["sentence"].values[0])
     assert not hdica.escape_signs(trap())["conflict"].values[0]
+
+
+def test_the_potential_over_the_noise_has_the_barrier_of_half_kramers_exponent():
+    method = METHODS["HebbianICA"]["trapping"]
+    both = trap(2.0, sources=["uniform", "laplace"])
+    found = method.run(both, np.array([0.0]), None, None, None).values
+    r, u = POSITIONS, found["U"]
+    top = int(np.argmax(u[0, 0] * (r > 0) * (r < 6)))
+    assert float(found["barrier"][0, 0]) == pytest.approx(u[0, 0, top], rel=1e-3)
+    exponent = float(hdica.escape_time(trap(2.0))["exponent"][0, 0])
+    assert float(found["barrier"][0, 0]) == pytest.approx(exponent / 2, rel=1e-12)
+    # The sign that suits the uniform source holds the other one at zero.
+    assert np.isinf(found["barrier"][0, 1])
+    assert np.all(np.diff(u[0, 1, r >= 0]) > 0)

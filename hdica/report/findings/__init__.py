@@ -8,6 +8,8 @@ import xarray as xr
 from markupsafe import Markup
 
 from hdica.report.findings.convergence import convergence
+from hdica.report.findings.decay import decay
+from hdica.report.findings.escape import escape
 from hdica.report.findings.flow import flow
 from hdica.report.findings.laws import distances, support
 from hdica.report.findings.limits import condensing, potential
@@ -16,11 +18,15 @@ from hdica.report.findings.runs import runs
 from hdica.report.findings.slopes import slopes
 from hdica.report.findings.steady import steady
 from hdica.report.findings.transition import transition
+from hdica.report.findings.trapping import trapping
 
 SENTENCES: dict[str, Callable[[xr.Dataset], list[str]]] = {
     "steady": steady,
     "transition": transition,
     "phase": phase,
+    "escape": escape,
+    "trapping": trapping,
+    "decay": decay,
     "slopes": slopes,
     "convergence": convergence,
     "distances": distances,

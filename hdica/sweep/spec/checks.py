@@ -10,7 +10,7 @@ from hdica.sweep.spec import axes as ax
 from hdica.sweep.spec import grid as gr
 from hdica.sweep.spec import kept
 from hdica.sweep.spec.segment import segments_of
-from hdica.sweep.spec.settings import Analyses, Named
+from hdica.sweep.spec.settings import Analyses, Analysis, Named
 from hdica.systems import registry
 from hdica.systems.method import Method
 
@@ -155,6 +155,17 @@ def _check_functionals(study: Study) -> None:
             raise HdicaError(f"save.functionals.{name}: {exc}") from None
 
 
+def settled(study: Study) -> Analysis:
+    """The analyses of a study with every variable that it left open."""
+    save = study.save_spec()
+    return study.analysis.settled(
+        {
+            name: {output.name: output.dims for output in method.outputs_of(save)}
+            for name, method in methods_of(study).items()
+        }
+    )
+
+
 def check_analysis(study: Study) -> None:
     """Refuse analyses of methods, variables or parameters that the study lacks."""
     dims = [key.replace(".", "_") for key in study.grid]
@@ -196,7 +207,7 @@ def _check_variable(study: Study, where: str, settings: Analyses, named: Named) 
     if needed and not getattr(save, needed):
         raise HdicaError(f"{where} needs save.snapshots and save.{needed}")
     if outputs.get(named.variable) not in named.dims:
-        allowed = " or ".join(", ".join(dims) for dims in named.dims)
+        allowed = " or ".join(", ".join(dims) or "no dimension" for dims in named.dims)
         raise HdicaError(
             f"{where}.{named.key} = {named.method!r} is not allowed "
             f"(it has no {named.variable!r} over {allowed})"

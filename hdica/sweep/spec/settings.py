@@ -6,9 +6,9 @@ study is checked before anything runs (:mod:`hdica.sweep.spec.checks`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -51,8 +51,18 @@ Methods = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Level = Annotated[float, Field(gt=0, lt=1, description="level of the verdict")]
 Band = Annotated[float, Field(gt=0, description="standard deviations that are drawn")]
 TIME, FIXED_POINT, TRANSITION = ("time",), ("fixed_point",), ("transition",)
+ALONE: Dims = ()
+BY_PAIR, POINTS_BY_PAIR = (
+    ("time", "projection", "source"),
+    ("fixed_point", "projection", "source"),
+)
 BY_X, BY_EDGE = ("snapshot", "feature", "x"), ("snapshot", "feature", "edge")
 BY_THRESHOLD = ("snapshot", "threshold")
+
+
+USUAL, OTHERWISE = "Q", "R"
+"""The output that is looked at unless told otherwise; and where no method has it over time."""
+UNSET = "Q unless the methods named have none over time, then R"
 
 
 class _Settings(BaseModel):
@@ -80,19 +90,30 @@ class _Settings(BaseModel):
         return [Named(key, method, stochastic, variable, dims) for method in methods]
 
 
+def _trajectory(variable: str) -> tuple[Dims, ...]:
+    """Dimensions of a trajectory: Q is one number a time, another may be one a matrix entry."""
+    return (TIME,) if variable == USUAL else (TIME, BY_PAIR)
+
+
+def _fixed(variable: str) -> tuple[Dims, ...]:
+    """Dimensions of a fixed point, likewise."""
+    return (FIXED_POINT,) if variable == USUAL else (FIXED_POINT, POINTS_BY_PAIR)
+
+
 class Convergence(_Settings):
     """Simulation against limit as n grows."""
 
     simulation: Methods = Field(min_length=1, description="stochastic methods to compare")
     limit: str = Field(description="method that gives the limit")
-    variable: str = Field(default="Q", description="output that both methods have")
+    variable: str = Field(default=USUAL, description=f"output that both methods have ({UNSET})")
     level: Level = 0.01
     band: Band = 1.0
 
     def named(self) -> list[Named]:
         """Methods named here."""
-        simulation = self._each("simulation", True, self.variable, TIME)
-        return simulation + self._each("limit", False, self.variable, TIME)
+        dims = _trajectory(self.variable)
+        simulation = self._each("simulation", True, self.variable, *dims)
+        return simulation + self._each("limit", False, self.variable, *dims)
 
 
 class Phase(_Settings):
@@ -103,14 +124,15 @@ class Phase(_Settings):
     simulation: str = Field(description="stochastic method")
     x: str = Field(description="swept parameter on the horizontal axis")
     y: str = Field(description="swept parameter on the vertical axis")
-    variable: str = Field(default="Q", description="output that measures success")
+    variable: str = Field(default=USUAL, description=f"output that measures success ({UNSET})")
     limit: str | None = Field(default=None, description="method that gives the limit")
     success: float = Field(default=0.5, gt=0, description="threshold on |variable| at the end")
 
     def named(self) -> list[Named]:
         """Methods named here."""
-        simulation = self._each("simulation", True, self.variable, TIME)
-        return simulation + self._each("limit", False, self.variable, TIME)
+        dims = _trajectory(self.variable)
+        simulation = self._each("simulation", True, self.variable, *dims)
+        return simulation + self._each("limit", False, self.variable, *dims)
 
 
 class Flow(_Settings):
@@ -182,7 +204,7 @@ class Steady(_Settings):
     branches: str | None = Field(default=None, description="method that gives whole branches")
     critical: str | None = Field(default=None, description="method that gives transitions")
     simulation: Methods = Field(default=(), description="stochastic methods, at the last time")
-    variable: str = Field(default="Q", description="output that all methods have")
+    variable: str = Field(default=USUAL, description=f"output that all methods have ({UNSET})")
     series: str | None = Field(
         default=None, description="swept parameter that separates the simulation's series"
     )
@@ -197,11 +219,12 @@ class Steady(_Settings):
 
     def named(self) -> list[Named]:
         """Methods named here."""
+        over_time = _trajectory(self.variable)
         return [
-            *self._each("limits", False, self.variable, FIXED_POINT, TIME),
+            *self._each("limits", False, self.variable, *_fixed(self.variable), *over_time),
             *self._each("branches", False, self.variable, ("branch_point",)),
             *self._each("critical", False, "value", TRANSITION),
-            *self._each("simulation", True, self.variable, TIME),
+            *self._each("simulation", True, self.variable, *over_time),
         ]
 
 
@@ -222,14 +245,80 @@ class Compare(_Settings):
     """Trajectories of several methods in one panel: simulations with bands, limits as lines."""
 
     curves: Methods = Field(min_length=1, description="methods, stochastic or not")
-    variable: str = Field(default="Q", description="output that all of them have")
+    variable: str = Field(default=USUAL, description=f"output that all of them have ({UNSET})")
     band: Band = 1.0
     steady: str | None = Field(default=None, description="method that gives steady states")
 
     def named(self) -> list[Named]:
         """Methods named here."""
-        curves = self._each("curves", None, self.variable, TIME, FIXED_POINT)
-        return curves + self._each("steady", False, self.variable, FIXED_POINT)
+        dims, fixed = _trajectory(self.variable), _fixed(self.variable)
+        curves = self._each("curves", None, self.variable, *dims, *fixed)
+        return curves + self._each("steady", False, self.variable, *fixed)
+
+
+class Escape(_Settings):
+    """Escape times from R = 0: simulations with the runs that end too early, against theory."""
+
+    swept_keys: ClassVar[tuple[str, ...]] = ("x",)
+
+    x: str = Field(description="swept parameter on the horizontal axis, its values numbers")
+    simulation: Methods = Field(default=(), description="stochastic methods that give escapes")
+    limits: Methods = Field(default=(), description="methods that give mean escape times")
+    event: Literal["first", "last"] = Field(
+        default="first", description="escape of the first projection, or of the last"
+    )
+    level: Level = 0.01
+
+    @model_validator(mode="after")
+    def _something(self) -> Escape:
+        if not (self.simulation or self.limits):
+            raise HdicaError("it needs simulation or limits (something to draw)")
+        return self
+
+    def named(self) -> list[Named]:
+        """Methods named here."""
+        mean = "mean" if self.event == "first" else "mean_last"
+        return [
+            *self._each("simulation", True, self.event, ALONE),
+            *self._each("limits", False, mean, ALONE),
+        ]
+
+
+class Paths(_Settings):
+    """Single runs of a simulation."""
+
+    simulation: str = Field(description="stochastic method")
+    variable: str = Field(default=OTHERWISE, description="output that is drawn")
+    runs: int = Field(default=4, ge=1, le=12, description="runs that are drawn")
+    threshold: float | None = Field(
+        default=None, gt=0, description="lines at this value of either sign, if any"
+    )
+
+    def named(self) -> list[Named]:
+        """Methods named here."""
+        return self._each("simulation", True, self.variable, TIME, BY_PAIR)
+
+
+class Decay(_Settings):
+    """Learning curves on doubly logarithmic axes: distance to a target against time."""
+
+    curves: Methods = Field(min_length=1, description="methods, stochastic or not")
+    variable: str = Field(default=OTHERWISE, description="output; of a matrix the diagonal")
+    target: float = Field(default=1.0, description="value that it tends to")
+
+    def named(self) -> list[Named]:
+        """Methods named here."""
+        return self._each("curves", None, self.variable, TIME, BY_PAIR)
+
+
+class Trapping(_Settings):
+    """The potential that holds an overlap near zero, and its barrier."""
+
+    limit: str = Field(default="trapping", description="method that gives the potential")
+
+    def named(self) -> list[Named]:
+        """Methods named here."""
+        return self._each("limit", False, "U", ("projection", "source", "r"))
 
 
 Analyses = (
@@ -243,6 +332,10 @@ Analyses = (
     | Steady
     | Transition
     | Compare
+    | Escape
+    | Paths
+    | Decay
+    | Trapping
 )
 
 
@@ -259,6 +352,10 @@ class Analysis(_Settings):
     steady: Steady | None = None
     transition: Transition | None = None
     compare: Compare | None = None
+    escape: Escape | None = None
+    paths: Paths | None = None
+    decay: Decay | None = None
+    trapping: Trapping | None = None
 
     def asked(self) -> Iterator[tuple[str, Analyses]]:
         """Every analysis that is asked for, as pairs of where and what."""
@@ -266,3 +363,24 @@ class Analysis(_Settings):
             settings: Analyses | None = getattr(self, name)
             if settings is not None:
                 yield f"analysis.{name}", settings
+
+    def settled(self, outputs: Mapping[str, Mapping[str, Dims]]) -> Analysis:
+        """The same with every variable that was left open: R where no method has Q over time.
+
+        Parameters
+        ----------
+        outputs
+            Dimensions by name of output, by method.
+        """
+        changed: dict[str, Analyses] = {}
+        for where, settings in self.asked():
+            if "variable" in settings.model_fields_set or not hasattr(settings, "variable"):
+                continue
+            methods = {named.method for named in settings.named() if named.variable == USUAL}
+            known = [outputs[method] for method in methods if method in outputs]
+            usual = any(dims.get(USUAL) in (TIME, FIXED_POINT) for dims in known)
+            other = (*_trajectory(OTHERWISE), *_fixed(OTHERWISE))
+            if not usual and any(dims.get(OTHERWISE) in other for dims in known):
+                name = where.removeprefix("analysis.")
+                changed[name] = settings.model_copy(update={"variable": OTHERWISE})
+        return self.model_copy(update=changed) if changed else self

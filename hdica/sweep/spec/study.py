@@ -112,6 +112,8 @@ class Study(BaseModel):
         _check_size(self)
         checks.check_systems(self)
         checks.check_save(self)
+        # Which variable an analysis takes where none is given depends on the methods.
+        object.__setattr__(self, "analysis", checks.settled(self))
         checks.check_analysis(self)
         return self
 

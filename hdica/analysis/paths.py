@@ -1,0 +1,73 @@
+"""Single runs of a simulation, thinned for a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.describe import PATHS, described
+from hdica.analysis.reading import finished, grid_of, group, largest_n, required
+
+RUNS = 4
+MOST_TIMES = 1000
+MOST_CELLS = 6
+
+
+def paths(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+    """The first runs of some grid points at the largest n, as in Figure 3 of Rattray (2002).
+
+    Parameters
+    ----------
+    tree
+        A published store.
+    settings
+        ``simulation`` (a method), ``variable`` (default ``"R"``), ``runs`` (default 4),
+        ``threshold`` (a value at which the figure draws lines, optional).
+
+    Returns
+    -------
+    xarray.Dataset
+        ``path`` over at most six grid points, ``seed``, at most 1000 times, and the dimensions of
+        the variable; NaN where a run is not done. The attribute ``cells`` tells how many grid
+        points there are.
+
+    Raises
+    ------
+    HdicaError
+        If a setting, the method or the variable is missing.
+    """
+    variable = str(settings.get("variable") or "R")
+    name = str(required(settings, "simulation", "paths"))
+    data, runs = group(tree, name), int(settings.get("runs") or RUNS)
+    values = finished(data, variable)
+    n, grid = largest_n(values), grid_of(data)
+    cells = int(np.prod([values.sizes[d] for d in grid], dtype=int))
+    values = values.sel(n=n, drop=True).isel(seed=slice(runs))
+    kept = {d: _evenly(values.sizes[d], most) for d, most in _most(values, grid).items()}
+    kept["time"] = _evenly(values.sizes["time"], MOST_TIMES)
+    out = xr.Dataset({"path": values.isel(kept)}).reset_coords(drop=True)
+    out.attrs = {"variable": variable, "simulation": name, "n": n, "cells": cells}
+    if settings.get("threshold") is not None:
+        out.attrs["threshold"] = float(settings["threshold"])
+    return described(out, variable, PATHS)
+
+
+def _most(values: xr.DataArray, grid: list[str]) -> dict[str, int]:
+    """How many values of each swept parameter are kept, so that at most six points are."""
+    if len(grid) == 1:
+        return {grid[0]: MOST_CELLS}
+    left, out = MOST_CELLS, {}
+    for k, d in enumerate(reversed(grid)):
+        out[d] = max(1, min(left, values.sizes[d], 3 if k == 0 else left))
+        left //= out[d]
+    return out
+
+
+def _evenly(count: int, most: int) -> list[int]:
+    """At most so many indices, evenly from the first to the last; the last if there is one."""
+    if most == 1:
+        return [0]
+    return np.unique(np.round(np.linspace(0, count - 1, min(count, most))).astype(int)).tolist()
