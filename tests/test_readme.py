@@ -7,7 +7,9 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
+import hdica
 from hdica.sweep.spec.study import Study, study_from
+from hdica.systems.hebbian_ica import HebbianICA
 from hdica.systems.online_ica import OnlineICA
 from hdica.systems.registry import METHODS
 from hdica.systems.sparse_pca import SparsePCA
@@ -22,7 +24,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_python_example_is_five_lines_and_prints_a_small_distance_and_tau_c() -> None:
-    (example,) = blocks("python")
+    example, _ = blocks("python")
     assert len(example.splitlines()) == 5
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -30,6 +32,16 @@ def test_python_example_is_five_lines_and_prints_a_small_distance_and_tau_c() ->
     distance, critical = printed.getvalue().replace("[", " ").replace("]", " ").split()[:2]
     assert 0 < float(distance) < 0.1
     assert abs(float(critical) - 0.0591301670315968) < 1e-8
+
+
+def test_escape_times_of_the_second_example_are_those_in_its_comments() -> None:
+    define, *lines = blocks("python")[1].splitlines()
+    space: dict[str, object] = {"hdica": hdica}
+    exec(define, space)  # noqa: S102 - our own text
+    assert len(lines) == 2
+    for line in lines:
+        said = float(line.split("#")[1].split()[0])
+        assert abs(eval(line, space) / said - 1) < 1e-3  # noqa: S307 - our own text
 
 
 def test_study_example_is_valid() -> None:
@@ -55,7 +67,8 @@ def test_methods_table_lists_what_is_registered_as_ready() -> None:
 
 
 def test_manual_lists_every_key_of_a_study_and_of_the_system() -> None:
-    for key in [*Study.model_fields, *OnlineICA.model_fields, *SparsePCA.model_fields]:
+    systems = (OnlineICA, SparsePCA, HebbianICA)
+    for key in [*Study.model_fields, *(name for one in systems for name in one.model_fields)]:
         assert re.search(rf"^\|[^|]*`{key}`", MANUAL, re.MULTILINE), key
 
 

@@ -26,7 +26,7 @@ def test_every_shipped_study_is_valid_and_described(path: Path) -> None:
 
 def test_default_studies_take_less_than_two_minutes_on_two_cores(tmp_path: Path) -> None:
     ica = ["wang2017_fig1a", "wang2017_fig1b", "ica_ladder", "phase_tau_start"]
-    assert [*ica, "wang2016_fig1"] == DEFAULT
+    assert [*ica, "wang2016_fig1", "hebbian_pairs", "rattray2002_fig2"] == DEFAULT
     seconds = sum(plan(study(name), tmp_path / f"{name}.zarr").seconds for name in DEFAULT)
     assert 10 < seconds < 2 * 120
 
@@ -64,11 +64,13 @@ def test_phase_diagram_spans_the_transition() -> None:
     assert float(tau.values[0]) < critical < float(tau.values[-1])
 
 
-def test_every_figure_of_both_papers_is_reproduced_at_its_own_size() -> None:
+def test_every_figure_of_the_papers_is_reproduced_at_its_own_size() -> None:
     for figure in ("1a", "1b", "2", "3"):
         assert f"wang2017_fig{figure}" in FIGURES
     for figure in ("1", "2", "3", "3_densities"):
         assert f"wang2016_fig{figure}" in FIGURES
+    for figure in ("2", "3abc", "3def"):
+        assert f"rattray2002_fig{figure}" in FIGURES
     for name in FIGURES:
         vector = study(name).methods.get("vector")
         if vector is not None:
@@ -84,6 +86,20 @@ def test_figure_2_of_2016_has_example_2_of_the_paper_and_its_120_runs() -> None:
     assert shipped.methods["vector"].seed_count == 120
     (regularizer,) = shipped.axes()
     assert set(regularizer.values) == {"0", "0.27*sign(x)"}
+
+
+@pytest.mark.parametrize(("name", "entries"), [("abc", 1), ("def", 2)])
+def test_figure_3_of_2002_has_the_papers_setting(name: str, entries: int) -> None:
+    shipped = study(f"rattray2002_fig3{name}")
+    (nu,) = shipped.axes()
+    assert nu.values == (0.1, 1, 4)
+    assert shipped.parameters["sources"] == ["uniform"] * entries
+    assert shipped.parameters.get("projections", 1) == entries
+    for method in ("chain", "escape_times"):
+        assert shipped.methods[method].n_values == (100,)
+    # The paper's runs have 10^7 steps.
+    assert shipped.times[-1] * 100 >= 1e7
+    assert shipped.methods["escape_times"].seed_count >= 200
 
 
 def test_figure_3_of_2016_spans_the_transition_of_oist_and_that_of_oja() -> None:
