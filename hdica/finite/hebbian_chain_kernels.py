@@ -164,15 +164,24 @@ def _overlaps(r, loading, q, k, m):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
+def _shorter(k, m):  # type: ignore[no-untyped-def]
+    """Length and stride of the shorter side of R, then of the other: projections if K = M."""
+    if k <= m:
+        return k, m, m, 1
+    return m, 1, k, m
+
+
+@numba.njit(inline="always")
 def _nearest(r, k, m):  # type: ignore[no-untyped-def]
-    """Largest abs(R_ij), and the smallest over i of the largest over j."""
+    """Largest abs(R_ij), and the smallest over the shorter side of the largest over the other."""
     top, low = every(0.0), every(math.inf)
-    for i in range(k):
-        row = every(0.0)
-        for j in range(m):
-            size = magnitude(load(r, (i * m + j) * LANES))
-            row = where(row < size, size, row)
-        top, low = where(top < row, row, top), where(row < low, row, low)
+    outer, far, inner, near = _shorter(k, m)
+    for i in range(outer):
+        best = every(0.0)
+        for j in range(inner):
+            size = magnitude(load(r, (i * far + j * near) * LANES))
+            best = where(best < size, size, best)
+        top, low = where(top < best, best, top), where(best < low, best, low)
     return top, low
 
 
@@ -191,14 +200,16 @@ def _still(state, law, k, m, lane):  # type: ignore[no-untyped-def]
 def _look(state, law, watch, k, m, step, made):  # type: ignore[no-untyped-def]
     """Note which lanes are no longer finite, or have passed; whether any is left to watch."""
     levels, first, kept, begun = watch
+    outer, far, inner, near = _shorter(k, m)
     for lane in range(LANES):
         trace, low, top = 0.0, math.inf, 0.0
         for i in range(k):
             trace += state[k * m + k * k + i * k + i, lane]
-            row = 0.0
-            for j in range(m):
-                row = max(row, abs(state[i * m + j, lane]))
-            top, low = max(top, row), min(low, row)
+        for i in range(outer):
+            best = 0.0
+            for j in range(inner):
+                best = max(best, abs(state[i * far + j * near, lane]))
+            top, low = max(top, best), min(low, best)
         if not trace < math.inf:
             made[lane] = step - 1
             levels[:, lane] = math.inf
@@ -293,8 +304,9 @@ def hebbian_chain_steps(lanes, state, sizes, source, eta, law, f, watch, made): 
     f
         Address of phi, if it is no polynomial.
     watch
-        Levels of shape (2, LANES), which max abs(R_ij), and then min_i max_j abs(R_ij), are
-        to reach, infinite where nothing is watched; the steps at which they did, shape (2, LANES);
+        Levels of shape (2, LANES), which max abs(R_ij), and then the least of the largest
+        abs(R_ij) of every projection, or of every source if they are fewer, are to reach,
+        infinite where nothing is watched; the steps at which they did, shape (2, LANES);
         R when the second was reached, shape (K M, LANES); and steps made before the first one
         of this call, shape (LANES,). All but the last are updated.
     made

@@ -34,7 +34,8 @@ class Passage(NamedTuple):
     first_any
         Steps until some abs(R_ij) reaches the threshold; -1 if none does.
     first_all
-        Steps until every projection has such an R_ij, all at one step; -1 if that does not happen.
+        Steps until every projection has such an R_ij, or every source if they are fewer, all at
+        one step; -1 if that does not happen.
     R
         Shape (K, M): R at ``first_all``, or at the last step where there is none; NaN after a
         divergence.
@@ -120,7 +121,8 @@ class _Race:
     def look_at_start(self, lane: int) -> None:
         """A start may be there already."""
         levels, first, kept, _ = self.watch
-        size = np.abs(self.chains.seen(lane)["R"]).max(axis=1)
+        k, m = self.rule.shape
+        size = np.abs(self.chains.seen(lane)["R"]).max(axis=1 if k <= m else 0)
         for place, reached in enumerate((size.max(), size.min())):
             if reached >= self.level:
                 first[place, lane], levels[place, lane] = 0, np.inf

@@ -54,7 +54,7 @@ PRINTED = Output("printed", PAIR, "Kramers' formula with the exponent of (27) as
 PASSAGES = (
     Output("first", (), "time of the first passage of any abs(R_ij), or of the end", UNIT),
     Output("first_seen", (), "1 if that was a passage, 0 if the run ended before one"),
-    Output("last", (), "time at which every projection has passed, or of the end", UNIT),
+    Output("last", (), "time at which min(K, M) sources are found, or of the end", UNIT),
     Output("last_seen", (), "1 if that was a passage, 0 if the run ended before"),
 )
 

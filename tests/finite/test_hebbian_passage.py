@@ -27,14 +27,21 @@ def streams(count, n=20):
     return [stream_of(seed, n) for seed in range(count)]
 
 
-@pytest.mark.parametrize("system", [RACE, PAIR], ids=["K1 M1", "K2 M2"])
+TALL = hebbian(sources=["rademacher"], projections=2, sigma=[-1, -1], nu=1.0, start="random")
+WIDE = hebbian(sources=["rademacher"] * 2, nu=1.0, start="random")
+
+
+@pytest.mark.parametrize(
+    "system", [RACE, PAIR, TALL, WIDE], ids=["K1 M1", "K2 M2", "K2 M1", "K1 M2"]
+)
 def test_a_passage_is_the_first_of_the_chain_s_own_path(system):
     n, level, problem = 20, 0.7, rule(system)
     found = passages(problem, n, streams(5), level, 400_000)
     for seed, passage in enumerate(found):
         times = np.arange(passage.first_all + 1) / n
         ((values, _),) = run_chains([problem], times, n, [stream_of(seed, n)])
-        nearest = np.abs(values["R"]).max(axis=2)
+        k, m = problem.shape
+        nearest = np.abs(values["R"]).max(axis=2 if k <= m else 1)
         assert passage.first_any == np.flatnonzero(nearest.max(axis=1) >= level)[0]
         assert passage.first_all == np.flatnonzero(nearest.min(axis=1) >= level)[0]
         assert passage.steps == passage.first_all
