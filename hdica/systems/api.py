@@ -275,8 +275,8 @@ def limit(
     method
         ``"ode"`` where the overlap closes the limit, ``"pde"`` for the density of the estimate
         and any regularizer, or ``"auto"``: the first of them that gives what is asked for.
-        ``"sample_pca_limit"`` is the batch baseline of sparse PCA, ``"annealed"`` the asymptotic
-        formula of Hebbian ICA for step sizes mu0/(t + t0).
+        ``"sample_pca_limit"`` is the batch baseline of sparse PCA; for Hebbian ICA ``"clt"`` adds
+        ``R_sd`` to the ODE, and ``"annealed"`` is asymptotic, for step sizes mu0/(t + t0).
     over
         Scalar parameters and their values, for example ``{"tau": [0.1, 0.2], "beta": [...]}``:
         fields, ``"rho"`` or constants of the formulas. Every combination is computed, each with
@@ -296,9 +296,9 @@ def limit(
     -------
     xarray.Dataset
         ``Q(time)``, ``R(time)``, ``Q_error(time)`` (the solver's own error) and
-        ``Q_control(time)`` (the limit wrong by 2 %). From the ODE also ``Q_sd(time)`` (limit of
-        sqrt(n) sd(Q)); for Hebbian ICA ``R(time, projection, source)`` with ``R_error`` and
-        ``R_control``; from the PDE ``density(snapshot, feature, x)``,
+        ``Q_control(time)`` (the limit wrong by 2 %); for Hebbian ICA ``R(time, projection,
+        source)``, ``R_error`` and ``R_control``. From the ODE also ``Q_sd(time)`` (limit of
+        sqrt(n) sd(Q)); from the PDE ``density(snapshot, feature, x)``,
         ``cdf(snapshot, feature, edge)``, ``potential(snapshot, feature, x)``, ``curvature(time)``
         (d_t = 2h), ``pull(time)``, ``convex(time)`` and ``residual(time)``. Attribute ``note``
         says so where the estimate condenses instead of converging. With ``over`` every variable
@@ -330,7 +330,7 @@ def limit(
 def limit_candidates(method: str, plain: bool) -> tuple[str, ...]:
     """Methods of the limit to try; ``plain`` if Q and R alone are asked for."""
     if method != "auto":
-        return ("ode", "pde", "sample_pca_limit", "annealed")
+        return ("ode", "pde", "sample_pca_limit", "clt", "annealed")
     return ("ode", "pde") if plain else ("pde",)
 
 

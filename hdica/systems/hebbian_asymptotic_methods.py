@@ -7,7 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.hebbian import Field, make_field
 from hdica.limits.hebbian_asymptotics import (
@@ -24,7 +23,7 @@ from hdica.systems.hebbian_escape_methods import IGNORED, PAIR
 from hdica.systems.hebbian_fields import given_rate, mu_of, signs, sources, start_overlap, unit
 from hdica.systems.hebbian_ica import HebbianICA
 from hdica.systems.kernel import KERNEL_VERSION
-from hdica.systems.method import Method, Output, PointResult
+from hdica.systems.method import Method, Output, PointResult, refusal
 from hdica.systems.online_ica_methods import folds
 from hdica.systems.steady_methods import MAX_TRANSITIONS, padded
 
@@ -168,6 +167,10 @@ def rates_of(system: HebbianICA) -> Rates:
     return rates(signs(system).tolist(), formula(system, "nonlinearity"), sources(system))
 
 
+_unstable = refusal(lambda system: critical_mu0(rates_of(system)))
+"""Empty if R* = I is a stable optimal state of a system, else why not."""
+
+
 def annealing_refusal(system: HebbianICA) -> str:
     """Empty if (19)-(20) apply to this system from its start, else why not."""
     why = limit_refusal(system)
@@ -179,11 +182,7 @@ def annealing_refusal(system: HebbianICA) -> str:
     near = np.eye(system.projections, len(system.sources))
     if begin is None or float(np.abs(begin - near).max()) >= 1:
         return f"start = {system.start} is not allowed for annealing (an overlap near R* = I)"
-    try:
-        critical_mu0(rates_of(system))
-    except HdicaError as exc:
-        return str(exc)
-    return ""
+    return _unstable(system)
 
 
 def _annealed(
@@ -210,17 +209,6 @@ ANNEALED = Method(
     equations=f"{_PAPER}, (19)-(20), to first order in R - R*",
     kernel=KERNEL_VERSION,
 )
-
-
-def asymptotics_refusal(system: HebbianICA) -> str:
-    """Empty if R* = I is a stable optimal state of this system, else why not."""
-    if system.sigma == "adaptive":
-        return "asymptotics need fixed signs (sigma = 'adaptive' has none)"
-    try:
-        critical_mu0(rates_of(system))
-    except HdicaError as exc:
-        return str(exc)
-    return ""
 
 
 def _asymptotics(
@@ -256,7 +244,7 @@ ASYMPTOTICS = Method(
     ),
     run=_asymptotics,
     coords=lambda times: {},
-    refuses=asymptotics_refusal,
+    refuses=_unstable,
     seconds=lambda system, n, last: 5e-3,
     ignores=IGNORED | {"alpha", "start"},
     equations=f"{_PAPER}, (21) and (36) with the rows i > M of K > M corrected",

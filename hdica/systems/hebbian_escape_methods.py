@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +27,7 @@ from hdica.systems.hebbian_trap import (
     traps,
 )
 from hdica.systems.kernel import KERNEL_VERSION
-from hdica.systems.method import Method, Output, PointResult, Trial
+from hdica.systems.method import Method, Output, PointResult, Trial, refusal
 from hdica.systems.simulation_methods import alone, content_of, each, in_groups
 
 Array = NDArray[np.float64]
@@ -57,19 +57,6 @@ PASSAGES = (
     Output("last", (), "time at which min(K, M) sources are found, or of the end", UNIT),
     Output("last_seen", (), "1 if that was a passage, 0 if the run ended before"),
 )
-
-
-def _in_words(function: Callable[[HebbianICA], object]) -> Callable[[HebbianICA], str]:
-    """A refusal: the sentence with which a function refuses the system, if it does."""
-
-    def refuses(system: HebbianICA) -> str:
-        try:
-            function(system)
-        except HdicaError as exc:
-            return str(exc)
-        return ""
-
-    return refuses
 
 
 def _escapes_at_all(system: HebbianICA, n: int | None) -> None:
@@ -102,7 +89,7 @@ ESCAPE = Method(
     outputs=(*ESCAPES, PRINTED),
     run=_escape,
     coords=lambda times: {"age": AGES},
-    refuses=_in_words(lambda system: _escapes_at_all(system, None)),
+    refuses=refusal(lambda system: _escapes_at_all(system, None)),
     seconds=lambda system, n, last: 0.1,
     ignores=frozenset({"alpha", "threshold"}),
     equations=f"{_PAPER}, (24)-(25), first passages to infinity as n -> infinity",
@@ -113,7 +100,7 @@ ESCAPE_DIFFUSION = replace(
     name="escape_diffusion",
     accuracy="approximate",
     outputs=ESCAPES,
-    refuses=_in_words(lambda system: _escapes_at_all(system, _LARGE)),
+    refuses=refusal(lambda system: _escapes_at_all(system, _LARGE)),
     seconds=lambda system, n, last: 0.4,
     ignores=frozenset({"alpha"}),
     equations=f"{_PAPER}, diffusion with the moments of one step of (13) at dimension n",
@@ -214,7 +201,7 @@ TRAPPING = Method(
     ),
     run=_trapping,
     coords=lambda times: {"r": POSITIONS},
-    refuses=_in_words(lambda system: constant_nu(system, None) and traps(system)),
+    refuses=refusal(lambda system: constant_nu(system, None) and traps(system)),
     seconds=lambda system, n, last: 1e-2,
     ignores=frozenset({"alpha", "threshold", "start"}),
     equations=f"{_PAPER}, (26) over the D of (25)",

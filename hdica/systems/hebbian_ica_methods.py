@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hdica.finite.record import Values
 from hdica.finite.streams import LANES, Stream, streams_of
 from hdica.ingredients.save import Save
 from hdica.limits.hebbian import solve
+from hdica.limits.hebbian_fluctuations import noise, solve_fluctuations
 from hdica.systems import (
     hebbian_asymptotic_methods,
     hebbian_diffusion_methods,
@@ -24,7 +26,7 @@ from hdica.systems.hebbian_fields import mu_of, signs, start_overlap
 from hdica.systems.hebbian_ica import HebbianICA, chain_refusal, rule
 from hdica.systems.hebbian_ica import vector as simulated
 from hdica.systems.kernel import KERNEL_VERSION
-from hdica.systems.method import Method, Output, PointResult, Trial
+from hdica.systems.method import Method, Output, PointResult, Trial, refusal
 from hdica.systems.simulation_methods import alone, content_of, each, in_groups, seeded
 
 Array = NDArray[np.float64]
@@ -130,8 +132,39 @@ ODE = Method(
     kernel=KERNEL_VERSION,
 )
 
+
+def _clt_refusal(system: HebbianICA) -> str:
+    return limit_refusal(system) or _without_noise(system)
+
+
+_without_noise = refusal(lambda system: noise(field_of(system), 0.1))
+"""Empty if the fluctuations are finite and can be computed, else why not."""
+
+
+def _clt(
+    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    """The limit and its fluctuations: the entries of a random start are normal from the start."""
+    found, begin = _ode(system, times, n, seed, save), start_overlap(system)
+    shape = (system.projections, len(system.sources))
+    r0 = np.zeros(shape) if begin is None else begin
+    first = np.eye(r0.size).reshape(*shape, *shape) if begin is None else None
+    spread = solve_fluctuations(field_of(system), mu_of(system), r0, times, first).spread
+    return PointResult(found.values | {"R_sd": spread})
+
+
+CLT = replace(
+    ODE,
+    name="clt",
+    outputs=(*ODE.outputs, Output("R_sd", _R, "limit of sqrt(n) times the standard deviation")),
+    run=_clt,
+    refuses=_clt_refusal,
+    seconds=lambda system, n, last: 0.15 * (system.projections * len(system.sources)) ** 2.5,
+    equations=f"{ODE.equations}; central limit theorem with the noise of one step of (13)",
+)
+
 METHODS = {
-    **{method.name: method for method in (VECTOR, CHAIN, ODE)},
+    **{method.name: method for method in (VECTOR, CHAIN, ODE, CLT)},
     **hebbian_escape_methods.METHODS,
     **hebbian_diffusion_methods.METHODS,
     **hebbian_asymptotic_methods.METHODS,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING, Save
 
 Array = NDArray[np.float64]
@@ -48,6 +49,19 @@ class PointResult:
 
     values: dict[str, Array]
     diverged: str = ""
+
+
+def refusal(function: Callable[[Any], object]) -> Callable[[Any], str]:
+    """A method's ``refuses``: the sentence with which a function refuses a system, if it does."""
+
+    def refuses(system: Any) -> str:
+        try:
+            function(system)
+        except HdicaError as exc:
+            return str(exc)
+        return ""
+
+    return refuses
 
 
 Trial = tuple[Any, int | None]

@@ -14,7 +14,7 @@ from hdica.ingredients.save import Save
 from hdica.limits.mean_field import MeanField
 from hdica.systems.fields import constant_tau, with_parameter
 from hdica.systems.kernel import KERNEL_VERSION
-from hdica.systems.method import Method, Output, PointResult
+from hdica.systems.method import Method, Output, PointResult, refusal
 
 # The solvers are imported where they are called: their libraries take longer to load than many a
 # sweep without steady states takes to run.
@@ -95,12 +95,7 @@ def find_transitions(
 
 def steady_refusal(field_of: FieldOf, system: Any) -> str:
     """Empty if steady states exist, else the sentence that says why not."""
-    try:
-        constant_tau(system)
-        field_of(system)
-    except HdicaError as exc:
-        return str(exc)
-    return ""
+    return refusal(lambda one: (constant_tau(one), field_of(one)))(system)
 
 
 _STATES = (

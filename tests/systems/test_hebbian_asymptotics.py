@@ -128,6 +128,28 @@ def test_the_two_rules_agree_at_finite_n():
     assert abs(wrong["Q"].values.mean() - r.mean()) > 20 * error
 
 
+def test_fluctuations_are_those_of_chains():
+    """Standard deviations of 400 chains at n = 2000, within 4 of their standard errors."""
+    pair = heb(
+        sources=["uniform", "rademacher"],
+        projections=2,
+        sigma=[-1, -1],
+        mu=0.03,
+        start={"overlap": [[0.7, 0.2], [-0.1, 0.6]]},
+    )
+    found = hdica.limit(pair, times=[0, 20], method="clt")
+    plain = hdica.limit(pair, times=[0, 20])
+    assert found["R"].values.tolist() == plain["R"].values.tolist()
+    assert np.all(found["R_sd"].values[0] == 0)
+    runs = hdica.simulate(pair, n=2000, times=[20], seeds=range(400))["R"].values[:, 0]
+    want = found["R_sd"].values[1] / np.sqrt(2000)
+    assert np.abs(runs.std(axis=0, ddof=1) / want - 1).max() < 4 / np.sqrt(2 * 400)
+    random = hdica.limit(heb(start="random"), times=[0], method="clt")
+    assert random["R_sd"].values.tolist() == [[[1.0]]]
+    with pytest.raises(HdicaError, match="are not available"):
+        hdica.limit(heb(nonlinearity="abs(x)*x", sigma=[-1]), times=[1], method="clt")
+
+
 @pytest.mark.parametrize(
     ("system", "to", "sentence"),
     [
