@@ -23,7 +23,7 @@ CONFIDENCE = 0.95
 FOLD = 0
 """Code of a fold in the variable ``kind`` of critical values."""
 
-PARAMETERS = ("tau", "omega")
+PARAMETERS = ("tau", "omega", "mu")
 """Parameters that have critical values; those of one do not depend on it."""
 
 EDGE = 0.05

@@ -29,7 +29,8 @@ def transition(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     -------
     xarray.Dataset
         ``value`` with its ``error``, ``Q`` and ``kind`` over the swept parameters and
-        ``transition``, NaN where there are fewer. The attribute ``parameter`` names the critical
+        ``transition``, NaN where there are fewer; ``Q`` is the overlap, which the attribute
+        ``overlap`` names as its system does. The attribute ``parameter`` names the critical
         parameter.
 
     Raises
@@ -44,10 +45,13 @@ def transition(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
         raise HdicaError(
             f"analysis.transition.x = {x!r} is not allowed (its values must be numbers)"
         )
+    overlap = "Q" if "Q" in data else "R"
+    data = data.rename({overlap: "Q"})
     kept = {k: finished(data, k) for k in ("value", "Q", "error", "kind") if k in data}
     name = str(data["value"].attrs.get("long_name", ""))
     out = xr.Dataset(kept).reset_coords(drop=True)
-    out.attrs = {"x": x, "parameter": name.removeprefix(OF) if name.startswith(OF) else ""}
+    parameter = name.removeprefix(OF) if name.startswith(OF) else ""
+    out.attrs = {"x": x, "parameter": parameter, "overlap": overlap}
     return described(out, table=TRANSITION)
 
 

@@ -51,6 +51,7 @@ NAMED = {
     "|Q|": Text("|<i>Q</i>|", "$|Q|$", "|Q|"),
     "Q_u": Text("Q<sub>u</sub>", r"$Q_\mathrm{u}$", "Q_u"),
     "tau_c": Text("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
+    "mu_c": Text("μ<sub>c</sub>", r"$\mu_\mathrm{c}$", "μ_c"),
     "omega_c": Text("ω<sub>c</sub>", r"$\omega_\mathrm{c}$", "ω_c"),
     "nu": Text("ν", r"$\nu$", "ν"),
     "mu": Text("μ", r"$\mu$", "μ"),

@@ -127,7 +127,10 @@ def test_critical_values_over_another_parameter():
     swept["value"].attrs["long_name"] = "critical value of omega"
     swept["value"].values[1, 0] = 0.15
     found = transition(toy.tree({"critical": swept}, {}), {"x": "rho"})
-    assert found.attrs == {"x": "rho", "parameter": "omega"}
+    assert found.attrs == {"x": "rho", "parameter": "omega", "overlap": "Q"}
     assert found["value"].sel(transition=0).values.tolist() == [FOLD, 0.15, FOLD]
+    named = transition(toy.tree({"critical": swept.rename(Q="R")}, {}), {"x": "rho"})
+    assert named.attrs["overlap"] == "R"
+    assert named["Q"].values.tobytes() == found["Q"].values.tobytes()
     with pytest.raises(HdicaError, match="'tau' is not a swept parameter"):
         transition(toy.tree({"critical": swept}, {}), {"x": "tau"})

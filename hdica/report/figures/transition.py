@@ -41,7 +41,7 @@ def transition(data: xr.Dataset) -> list[Panel]:
             "transition_overlap",
             words("Overlap at the transitions"),
             symbol(x),
-            size("Q"),
+            size(str(data.attrs["overlap"])),
             overlaps,
             caption=caption,
             y_range=(-0.03, 1.03),
@@ -52,7 +52,9 @@ def transition(data: xr.Dataset) -> list[Panel]:
 def critical_name(data: xr.Dataset) -> Text:
     """The critical parameter as it is written."""
     name = str(data.attrs["parameter"])
-    return symbol(f"{name}_c") if name in ("tau", "omega") else words(f"critical {name}".strip())
+    return (
+        symbol(f"{name}_c") if name in ("tau", "omega", "mu") else words(f"critical {name}".strip())
+    )
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def curves(data: xr.Dataset, cell: Point) -> list[Curve]:
             ranked = np.take_along_axis(own, order, axis=1).T
             overlap = np.abs(np.take_along_axis(np.where(mine, q, np.nan), order, axis=1)).T
             apart = zero and bool(np.any((kind == code) & ~at_zero))
-            label = f"{name} at Q = 0" if apart else name
+            label = f"{name} at {data.attrs['overlap']} = 0" if apart else name
             mark = len(TRANSITIONS) if apart else code
             keep = np.isfinite(ranked).any(axis=1)
             out += [
