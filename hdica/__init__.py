@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from hdica.sweep.outcome.results import open_results
     from hdica.systems.api import limit, simulate
     from hdica.systems.convert import convert
-    from hdica.systems.escape_api import asymptotics, escape_signs, escape_time
+    from hdica.systems.escape_api import (
+        asymptotics,
+        conflict_region,
+        escape_signs,
+        escape_time,
+    )
     from hdica.systems.hebbian_ica import HebbianICA
     from hdica.systems.online_ica import OnlineICA
     from hdica.systems.sparse_pca import SparsePCA
@@ -37,6 +42,7 @@ __all__ = [
     "SparsePCA",
     "__version__",
     "asymptotics",
+    "conflict_region",
     "convert",
     "critical",
     "critical_curve",
@@ -58,6 +64,7 @@ _HOME = {
     "OnlineICA": "hdica.systems.online_ica",
     "SparsePCA": "hdica.systems.sparse_pca",
     "asymptotics": "hdica.systems.escape_api",
+    "conflict_region": "hdica.systems.escape_api",
     "convert": "hdica.systems.convert",
     "critical": "hdica.systems.steady_api",
     "critical_curve": "hdica.systems.steady_api",

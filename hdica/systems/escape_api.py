@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from hdica.errors import HdicaError
+from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.save import NOTHING
+from hdica.ingredients.sources import make_source
 from hdica.limits.trapping import conflict
+from hdica.limits.trapping import conflict_region as region
 from hdica.systems.api import choose, dataset, described
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_fields import sources
@@ -34,7 +38,10 @@ def escape_time(
 ) -> xr.Dataset:
     """How long Hebbian ICA is trapped near R = 0, Rattray 2002, section 4.2.
 
-    Exact mean first-passage times of the diffusion of R, by quadrature, in units of n^3 steps.
+    Exact mean first-passage times of the diffusion of R, by quadrature, in units of n^3 steps. At
+    finite n the diffusion itself is an approximation, too fast for high barriers: for a uniform
+    source, x^3 and n = 100 it gives 3.87 at nu = 2 and 27.5 at nu = 3, where chains need
+    3.98 +- 0.20 and 36.2 +- 2.1. R is not divided by |W|, which matters for large steps.
 
     Parameters
     ----------
@@ -103,7 +110,7 @@ def escape_signs(system: Any) -> xr.Dataset:
         which the optimal state is stable; ``product`` (kappa_4 <phi'''(z)>) with ``escape``, the
         sigma with which R = 0 can be left; ``conflict``, whether they differ, so that no sigma
         does both; and ``sentence``, which says so in words. For a family of sources see
-        :func:`hdica.limits.trapping.conflict_region`.
+        :func:`conflict_region`.
 
     Raises
     ------
@@ -131,6 +138,50 @@ def escape_signs(system: Any) -> xr.Dataset:
     }
     data = {k: ("source", np.asarray(v), {"long_name": name}) for k, (v, name) in columns.items()}
     return described(xr.Dataset(data, {"source": list(system.dims()["source"])}), system)
+
+
+def conflict_region(
+    nonlinearity: str,
+    family: Callable[[float], Any],
+    low: float,
+    high: float,
+    constants: Mapping[str, float] | None = None,
+) -> list[tuple[float, float]]:
+    """Where in a family of sources no sigma both leaves R = 0 and keeps the optimal state.
+
+    Parameters
+    ----------
+    nonlinearity
+        phi, a formula in x.
+    family
+        The law of the source as a study names it, for a parameter from ``low`` to ``high``.
+    low, high
+        Range of the parameter.
+    constants
+        Named numbers in the formula.
+
+    Returns
+    -------
+    list of tuple
+        Intervals of the parameter, increasing; see :func:`hdica.limits.trapping.conflict_region`.
+
+    Raises
+    ------
+    HdicaError
+        If a law is not allowed, or an average does not exist.
+
+    Examples
+    --------
+    >>> import hdica
+    >>> def three_points(p):
+    ...     law = {"values": [-(p**-0.5), 0, p**-0.5], "weights": [p / 2, 1 - p, p / 2]}
+    ...     return {"discrete": law}
+    >>> ((first, last),) = hdica.conflict_region("tanh(x)", three_points, 0.2, 0.9)
+    >>> round(first, 6), round(last, 6)
+    (0.333333, 0.476338)
+    """
+    phi = parse_formula(nonlinearity, "x", dict(constants or {}))
+    return list(region(phi, lambda value: make_source(family(value)), low, high))
 
 
 def asymptotics(system: Any) -> xr.Dataset:
