@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.limits.hebbian_averages import COARSE, FINE, mean_function
 from hdica.limits.hebbian_moments import Numbers
+from hdica.limits.integrate import integrate
 from hdica.limits.overlap import CONTROL, REFINED, TOLERANCE
 
 Array = NDArray[np.float64]
@@ -158,84 +158,6 @@ def check_overlaps(r: Array, field: Field) -> Array:
             "and none may be negative)"
         )
     return start
-
-
-def integrate(
-    rate: Callable[[Array, float], Array],
-    schedule: Schedule,
-    state: Array,
-    times: Array,
-    tolerance: float,
-) -> Array:
-    """States at ``times``, shape (T, *state.shape), by Dormand and Prince's method of order 8.
-
-    Parameters
-    ----------
-    rate
-        ``rate(state, mu)``, of the shape of the state.
-    schedule
-        mu as a function of time; the method starts again at its jumps.
-    state
-        At time 0.
-    times
-        Shape (T,), increasing.
-    tolerance
-        Relative and absolute, a step.
-
-    Raises
-    ------
-    HdicaError
-        If the steps become too small.
-    """
-    shape, now = state.shape, state.ravel()
-    result = np.empty((times.size, now.size))
-    result[times <= 0.0] = now
-    end = float(times[-1])
-    edges = [0.0, *(t for t in schedule.breaks if 0 < t < end), end]
-    for low, high in pairwise(edges):
-        if high <= low:
-            continue
-        flow = _vector_rate(rate, schedule, shape, low, high)
-        inside = (times > low) & (times <= high)
-        result[inside], now = _advance(flow, now, low, high, times[inside], tolerance)
-    return result.reshape(times.size, *shape)
-
-
-def _advance(
-    flow: Callable[[float, Array], Array],
-    now: Array,
-    low: float,
-    high: float,
-    times: Array,
-    tolerance: float,
-) -> tuple[Array, Array]:
-    """States at ``times`` between two jumps of mu, shape (T, states), and at the second jump."""
-    from scipy.integrate import solve_ivp
-
-    solved = solve_ivp(
-        flow, (low, high), now, method="DOP853", rtol=tolerance, atol=tolerance, dense_output=True
-    )
-    if not solved.success:
-        raise HdicaError(f"the limit could not be integrated beyond t = {solved.t[-1]:.6g}")
-    return (solved.sol(times).T if times.size else np.empty((0, now.size))), solved.y[:, -1]
-
-
-def _vector_rate(
-    rate: Callable[[Array, float], Array],
-    schedule: Schedule,
-    shape: tuple[int, ...],
-    low: float,
-    high: float,
-) -> Callable[[float, Array], Array]:
-    # Inside a piece mu is that of the open interval, also at its ends.
-    margin = 1e-12 * max(1.0, high)
-
-    def vector(t: float, y: Array) -> Array:
-        inside = min(max(t, low), high - margin)
-        mu = schedule.constant or float(schedule.value(np.array(inside)))
-        return rate(y.reshape(shape), mu).ravel()
-
-    return vector
 
 
 def solve(field: Field, schedule: Schedule, r0: Array, times: Array) -> Path:

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import Nodes, gaussian_nodes
 from hdica.ingredients.schedules import Schedule
-from hdica.limits.hebbian import Field, check_overlaps, integrate
+from hdica.limits.hebbian import Field, check_overlaps
 from hdica.limits.hebbian_jacobian import as_matrix, jacobian
 from hdica.limits.hebbian_nodes import gauss, normal_rule, product, source_rule
+from hdica.limits.integrate import integrate
 
 Array = NDArray[np.float64]
 # Tolerances of the steps for polynomials, and of steps and quadrature for other functions.

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
 from hdica.ingredients.schedules import Schedule
+from hdica.limits.integrate import integrate
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-10
@@ -77,12 +76,6 @@ def _coefficients(drift: Drift) -> tuple[Array, ...]:
     return tuple(np.ascontiguousarray(s.coef, dtype=float) for s in series)
 
 
-def _pieces(times: Array, schedule: Schedule) -> Array:
-    """Start, jumps of the step size and end: the solver must not step across a jump."""
-    inner = [t for t in schedule.breaks if 0 < t < times[-1]]
-    return np.array([0.0, *inner, float(times[-1])])
-
-
 def _integrate(
     drift: Drift,
     schedule: Schedule,
@@ -93,47 +86,15 @@ def _integrate(
     factor: float = 1.0,
 ) -> Array:
     """Q and n Var(Q) at ``times``, shape (2, T)."""
-    from scipy.integrate import solve_ivp
-
     from hdica.limits.compiled import overlap_rhs
 
-    coefficients = _coefficients(drift)
-    out = np.empty(2)
+    coefficients, out = _coefficients(drift), np.empty(2)
 
-    def rhs_at(low: float, high: float) -> Callable[[float, Array], Array]:
-        # Inside a piece the step size is that of the open interval, also at its ends.
-        margin = 1e-12 * max(1.0, high)
+    def rate(state: Array, tau: float) -> Array:
+        overlap_rhs(tau, state, factor, *coefficients, out)
+        return out.copy()
 
-        def rhs(t: float, y: Array) -> Array:
-            inside = min(max(t, low), high - margin)
-            tau = schedule.constant or float(schedule.value(np.array(inside)))
-            overlap_rhs(tau, y, factor, *coefficients, out)
-            return out.copy()
-
-        return rhs
-
-    state = np.array([q0, spread0])
-    result = np.empty((2, times.size))
-    result[:, times <= 0.0] = state[:, None]
-    edges = _pieces(times, schedule)
-    for low, high in pairwise(edges):
-        if high <= low:
-            continue
-        solved = solve_ivp(
-            rhs_at(low, high),
-            (low, high),
-            state,
-            method="DOP853",
-            rtol=tolerance,
-            atol=tolerance,
-            dense_output=True,
-        )
-        if not solved.success:
-            raise HdicaError(f"the limit could not be integrated beyond t = {solved.t[-1]:.6g}")
-        inside = (times > low) & (times <= high)
-        result[:, inside] = solved.sol(times[inside])
-        state = solved.y[:, -1]
-    return result
+    return integrate(rate, schedule, np.array([q0, spread0]), times, tolerance).T
 
 
 def solve(drift: Drift, schedule: Schedule, q0: float, spread0: float, times: Array) -> OverlapPath:
