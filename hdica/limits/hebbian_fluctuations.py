@@ -11,15 +11,17 @@ For one projection and one source it is the noise of online ICA.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.formula import Formula
 from hdica.ingredients.quadrature import Nodes, gaussian_nodes
 from hdica.ingredients.schedules import Schedule
+from hdica.ingredients.sources import Source
 from hdica.limits.hebbian import Field, check_overlaps
 from hdica.limits.hebbian_jacobian import as_matrix, jacobian
 from hdica.limits.hebbian_nodes import gauss, normal_rule, product, source_rule
@@ -79,7 +81,7 @@ def noise(field: Field, tolerance: float = 1e-4) -> Callable[[Array, float], Arr
         If phi has kinks, which these quadratures do not resolve, if the variance is infinite, or
         if there are too many variables.
     """
-    _check(field)
+    check_noise(field.phi, field.sources)
     sources, normal = _rules(field, tolerance)
     projections = field.shape[0]
     points, weights = product([*sources, *[normal] * projections], most=400_000)
@@ -99,20 +101,27 @@ def noise(field: Field, tolerance: float = 1e-4) -> Callable[[Array, float], Arr
     return covariance
 
 
-def _check(field: Field) -> None:
-    if field.phi.kinks:
+def check_noise(phi: Formula, sources: Sequence[Source]) -> None:
+    """Refuse a nonlinearity whose fluctuations are infinite or not resolved.
+
+    Raises
+    ------
+    HdicaError
+        If phi has kinks, or a source lacks a moment that the variance of a step needs.
+    """
+    if phi.kinks:
         raise HdicaError(
-            f"fluctuations of the nonlinearity {field.phi.text!r} are not available (allowed are "
+            f"fluctuations of the nonlinearity {phi.text!r} are not available (allowed are "
             "nonlinearities without kinks)"
         )
-    if field.phi.coefficients is None:
+    if phi.coefficients is None:
         return
-    order = 4 * (field.phi.coefficients.size - 1)
-    for source in field.sources:
+    order = 4 * (phi.coefficients.size - 1)
+    for source in sources:
         if not math.isfinite(source.moment(order)):
             raise HdicaError(
                 f"the fluctuations are infinite: the source {source.label} has no finite moment of "
-                f"order {order}, which the nonlinearity {field.phi.text!r} needs"
+                f"order {order}, which the nonlinearity {phi.text!r} needs"
             )
 
 

@@ -14,15 +14,16 @@ from hdica.finite.record import Values
 from hdica.finite.streams import LANES, Stream, streams_of
 from hdica.ingredients.save import Save
 from hdica.limits.hebbian import solve
-from hdica.limits.hebbian_fluctuations import noise, solve_fluctuations
+from hdica.limits.hebbian_fluctuations import check_noise, solve_fluctuations
 from hdica.systems import (
     hebbian_asymptotic_methods,
     hebbian_diffusion_methods,
     hebbian_escape_methods,
 )
+from hdica.systems.fields import formula
 from hdica.systems.hebbian_asymptotic_methods import field_of, limit_refusal
 from hdica.systems.hebbian_escape_methods import IGNORED
-from hdica.systems.hebbian_fields import mu_of, signs, start_overlap
+from hdica.systems.hebbian_fields import mu_of, signs, sources, start_overlap
 from hdica.systems.hebbian_ica import HebbianICA, chain_refusal, rule
 from hdica.systems.hebbian_ica import vector as simulated
 from hdica.systems.kernel import KERNEL_VERSION
@@ -137,7 +138,9 @@ def _clt_refusal(system: HebbianICA) -> str:
     return limit_refusal(system) or _without_noise(system)
 
 
-_without_noise = refusal(lambda system: noise(field_of(system), 0.1))
+_without_noise = refusal(
+    lambda system: check_noise(formula(system, "nonlinearity"), sources(system))
+)
 """Empty if the fluctuations are finite and can be computed, else why not."""
 
 

@@ -73,7 +73,8 @@ def test_valid_studies_are_broad() -> None:
         seen["save"] |= set(study.get("save", {}))
 
     collect()
-    assert seen["system"] >= {"OnlineICA", "SparsePCA"}
+    assert seen["system"] >= {"OnlineICA", "SparsePCA", "HebbianICA"}
     assert seen["methods"] >= {"vector", "chain", "ode", "pde", "fixed_points", "critical"}
-    assert seen["analysis"] >= {"convergence", "compare", "steady"}
+    assert seen["methods"] >= {"escape_times", "escape_diffusion", "asymptotics"}
+    assert seen["analysis"] >= {"convergence", "compare", "steady", "paths", "decay"}
     assert seen["save"] >= {"snapshots", "x", "thresholds", "functionals"}

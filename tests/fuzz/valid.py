@@ -11,6 +11,7 @@ from hdica.ingredients.save import Save
 from hdica.sweep.spec import kept
 from hdica.systems import registry
 from hdica.systems.method import Method
+from tests.fuzz import valid_hebbian
 
 Draw = Any
 PLAIN = st.text(
@@ -127,12 +128,13 @@ def methods(draw: Draw, fit: list[Method]) -> dict[str, Any]:
     )
     dimensions = st.sampled_from([100, [50], [3000, 20, 50], [10**6]])
     seeds = st.sampled_from([1, 16, [0, 5], [7]])
-    return {
-        m.name: {"n": draw(dimensions), "seeds": draw(seeds)}
-        if m.stochastic
-        else draw(st.sampled_from([{}, None]))
-        for m in chosen
-    }
+
+    def settings(method: Method) -> Any:
+        if not method.takes_n:
+            return draw(st.sampled_from([{}, None]))
+        return {"n": draw(dimensions)} | ({"seeds": draw(seeds)} if method.stochastic else {})
+
+    return {m.name: settings(m) for m in chosen}
 
 
 @st.composite
@@ -189,7 +191,8 @@ def analysis(draw: Draw, chosen: list[Method], grid: dict[str, Any]) -> dict[str
 def studies(draw: Draw) -> dict[str, Any]:
     """A study as plain data, which must be accepted."""
     system = draw(st.sampled_from(sorted(set(registry.SYSTEMS) - {"Toy"})))
-    fixed, grid = draw(parameters(system))
+    hebbian = system == "HebbianICA"
+    fixed, grid = draw(valid_hebbian.parameters() if hebbian else parameters(system))
     known = registry.methods_of(system)
     try:
         systems = _built(system, fixed, grid)
@@ -215,5 +218,6 @@ def studies(draw: Draw) -> dict[str, Any]:
         study["save"] = save
     if any(m.shared for m in chosen) and draw(st.booleans()):
         study["noise"] = "shared"
-    study["analysis"] = draw(analysis(chosen, grid))
+    asked_of = valid_hebbian.analysis if hebbian else analysis
+    study["analysis"] = draw(asked_of(chosen, grid))
     return study

@@ -19,11 +19,11 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "golden/hebbian_escape.json").r
 CUBIC, TANH = parse_formula("x**3"), parse_formula("tanh(x)")
 FORMULA = {"cubic": CUBIC, "tanh": TANH}
 UNIFORM, RADEMACHER, LAPLACE = (make_source(s) for s in ("uniform", "rademacher", "laplace"))
-ALONE = {UNIFORM: -1, RADEMACHER: -1, LAPLACE: 1}
+ALONE = {"uniform": -1, "rademacher": -1, "laplace": 1}
 
 
 def alone(source, nu, **more):
-    return escape([source], CUBIC, [ALONE[source]], nu, 1, **more)
+    return escape([source], CUBIC, [ALONE[source.label]], nu, 1, **more)
 
 
 @pytest.mark.parametrize("name", GOLDEN["limit"])
