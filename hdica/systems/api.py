@@ -100,9 +100,10 @@ def saved(
     points, theta = _increasing(x, "x"), _increasing(thresholds, "thresholds")
     asked = snapshots is not None or points or theta or functionals
     if asked and not method.keeps:
-        raise HdicaError(
-            f"method {method.name!r} keeps no densities (use method 'pde' or 'vector')"
-        )
+        name = type(system).__name__
+        able = [repr(m.name) for m in methods_of(name).values() if m.keeps]
+        use = f"use method {' or '.join(able)}" if able else f"no method of {name} does"
+        raise HdicaError(f"method {method.name!r} keeps no densities ({use})")
     if len(points) == 1:
         raise HdicaError(f"x = {list(points)} is not allowed (at least two points)")
     if theta and theta[0] < 0:

@@ -21,6 +21,9 @@ from tests.fuzz.broken import ALL, texts
 from tests.fuzz.check import outcome
 from tests.fuzz.valid import studies
 
+SHOWN = 2000
+"""Bytes of the slowest case that are printed."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -28,7 +31,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     counts: Counter[str] = Counter()
-    slowest = [0.0]
+    slowest: list[Any] = [0.0, b""]
     valid = asked.cases // 6
 
     def campaign(cases: int, strategy: Any, must: bool) -> None:
@@ -41,7 +44,7 @@ def main() -> None:
         def case(raw: bytes) -> None:
             started = time.perf_counter()
             found = outcome(raw, Path.cwd())
-            slowest[0] = max(slowest[0], time.perf_counter() - started)
+            slowest[:] = max(slowest, [time.perf_counter() - started, raw])
             counts["studies" if isinstance(found, Study) else "refused"] += 1
             assert isinstance(found, Study) or not must, found
 
@@ -55,7 +58,8 @@ def main() -> None:
     took = time.perf_counter() - started
     print(
         f"{sum(counts.values())} cases in {took:.0f} s: {counts['studies']} studies, "
-        f"{counts['refused']} refused in one sentence; the slowest took {slowest[0]:.2f} s"
+        f"{counts['refused']} refused in one sentence; the slowest took {slowest[0]:.2f} s:\n"
+        + slowest[1][:SHOWN].decode(errors="replace")
     )
 
 
