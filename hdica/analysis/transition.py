@@ -8,8 +8,7 @@ from typing import Any
 import xarray as xr
 
 from hdica.analysis.describe import TRANSITION, described
-from hdica.analysis.reading import check_swept, finished, group, required
-from hdica.errors import HdicaError
+from hdica.analysis.reading import check_numbers, finished, group, required
 
 OF = "critical value of "
 """How the long name of a critical value says whose it is."""
@@ -40,11 +39,7 @@ def transition(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     """
     x = str(required(settings, "x", "transition"))
     data = with_kind(group(tree, str(settings.get("critical") or "critical")))
-    check_swept(data, x, "analysis.transition.x")
-    if data[x].dtype.kind not in "fiu":
-        raise HdicaError(
-            f"analysis.transition.x = {x!r} is not allowed (its values must be numbers)"
-        )
+    check_numbers(data, x, "analysis.transition.x")
     overlap = "Q" if "Q" in data else "R"
     data = data.rename({overlap: "Q"})
     kept = {k: finished(data, k) for k in ("value", "Q", "error", "kind") if k in data}

@@ -31,6 +31,11 @@ def points(data: xr.Dataset, dims: Sequence[str]) -> list[Point]:
     ]
 
 
+def selected(values: xr.DataArray, point: Point) -> xr.DataArray:
+    """A variable at a point of the grid, of which it may know some coordinates only."""
+    return values.sel({k: v for k, v in point.items() if k in values.dims})
+
+
 def shown(data: xr.Dataset, dims: Sequence[str], most: int = MOST) -> list[Point]:
     """Grid points for a figure: first every value of the last axis that fits, evenly."""
     if not dims:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.report.choose import MOST, Point, shown, spread
+from hdica.report.choose import MOST, Point, selected, shown, spread
 from hdica.report.figures.convergence import color_of, deviations
 from hdica.report.panel import Line, Panel, Points
 from hdica.report.words import SYMBOLS, Text, count, measured, place, symbol, words
@@ -42,10 +42,6 @@ def compare(data: xr.Dataset) -> list[Panel]:
     ]
 
 
-def _at(data: xr.Dataset, name: str, point: Point) -> xr.DataArray:
-    return data[name].sel({k: v for k, v in point.items() if k in data[name].dims})
-
-
 def _label(point: Point, method: str, n: int = 0) -> Text:
     """The grid point, where there are several, and the method."""
     text = (place(point) + words(", ") if point else words("")) + words(method)
@@ -57,7 +53,7 @@ def _limits(data: xr.Dataset, point: Point, color: str) -> list[Item]:
         return []
     out: list[Item] = []
     for k, method in enumerate(data["limit"].values):
-        here = _at(data, "limit_mean", point).sel(limit=method)
+        here = selected(data["limit_mean"], point).sel(limit=method)
         time = here["time"].values.astype(float)
         label, dash = _label(point, str(method)), DASHES[k % 3]
         out.append(Line(time, here.values, label, color or "ink", dash, bold=True))
@@ -70,11 +66,11 @@ def _simulations(data: xr.Dataset, point: Point, color: str) -> list[Item]:
     out: list[Item] = []
     for j, method in enumerate(data["simulation"].values):
         own = {"simulation": method}
-        mean, sd = (_at(data, k, point).sel(own) for k in ("mean", "sd"))
+        mean, sd = (selected(data[k], point).sel(own) for k in ("mean", "sd"))
         time = mean["time"].values.astype(float)
         keep = np.array(spread(len(time), MARKERS))
         y, bar = mean.values[keep], data.attrs["band"] * np.nan_to_num(sd.values[keep])
-        n = int(_at(data, "dimension", point).sel(own))
+        n = int(selected(data["dimension"], point).sel(own))
         shade = color or color_of(j, data.sizes["simulation"])
         out.append(
             Points(
@@ -94,7 +90,7 @@ def _steady(data: xr.Dataset, point: Point, color: str, first: bool) -> list[Ite
     """Horizontal lines at the stable steady states with Q >= 0."""
     if "steady" not in data:
         return []
-    values = _at(data, "steady", point).values.ravel()
+    values = selected(data["steady"], point).values.ravel()
     ends = data["time"].values[[0, -1]].astype(float)
     label = words("stable steady state")
     return [

@@ -6,9 +6,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.report.choose import MOST, Point, points, shown
+from hdica.report.choose import MOST, Point, points, selected, shown
 from hdica.report.figures.convergence import color_of
-from hdica.report.figures.escape import at
 from hdica.report.panel import Line, Panel, Points
 from hdica.report.words import EMPTY, SYMBOLS, Text, count, number, place, symbol, words
 
@@ -70,16 +69,16 @@ def _items(data: xr.Dataset, cell: Point) -> list[Item]:
         lead = place(entry) + words(", ") if len(every) > 1 else EMPTY
         for k, method in enumerate(data["limit"].values if "limit_gap" in data else []):
             color = color_of(i, len(every)) if len(every) > 1 else "ink"
-            y = at(data["limit_gap"], {**cell, **entry, "limit": method})
+            y = selected(data["limit_gap"], {**cell, **entry, "limit": method})
             out.append(_line(y, lead + words(str(method)), color, DASHES[k % 3]))
     for i, entry in enumerate(every):
         lead = place(entry) + words(", ") if len(every) > 1 else EMPTY
         for k, method in enumerate(data["simulation"].values if "gap" in data else []):
             point = {**cell, **entry, "simulation": method}
-            n = int(at(data["dimension"], point))
+            n = int(selected(data["dimension"], point))
             label = lead + words(f"{method}, ") + symbol("n") + words(f" = {count(n)}")
             color = color_of(i if len(every) > 1 else k, max(len(every), 6))
-            gap, se = (at(data[name], point) for name in ("gap", "gap_se"))
+            gap, se = (selected(data[name], point) for name in ("gap", "gap_se"))
             out.append(_markers(gap, se, label, color, SYMBOLS[k % 4]))
     return [item for item in out if np.isfinite(item.y).any()]
 

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.report.choose import MOST, Point, shown
+from hdica.report.choose import MOST, Point, selected, shown
 from hdica.report.figures.convergence import color_of
 from hdica.report.panel import Heat, Line, Panel, Points
 from hdica.report.words import EMPTY, STEPS, SYMBOLS, Text, count, place, symbol, words
@@ -39,11 +39,6 @@ def escape(data: xr.Dataset) -> list[Panel]:
 def others(data: xr.Dataset) -> list[str]:
     """Swept parameters beside x."""
     return [str(d) for d in data.dims if d not in OWN and d != data.attrs["x"]]
-
-
-def at(values: xr.DataArray, point: Point) -> xr.DataArray:
-    """A variable at a point of the grid, of which it may know some coordinates only."""
-    return values.sel({k: v for k, v in point.items() if k in values.dims})
 
 
 def sizes(data: xr.Dataset) -> list[int]:
@@ -83,7 +78,7 @@ def _theory_name(data: xr.Dataset, method: str, n: int | None = None) -> Text:
 def _along(data: xr.Dataset, name: str, point: Point) -> Array:
     """A variable along x, NaN where it is infinite; constant if it does not depend on x."""
     x = data[data.attrs["x"]]
-    values = at(data[name], point).broadcast_like(x).values.astype(float)
+    values = selected(data[name], point).broadcast_like(x).values.astype(float)
     return np.where(np.isfinite(values), values, np.nan)
 
 
@@ -230,7 +225,9 @@ def _survival(data: xr.Dataset, cell: Point) -> list[Item]:
     for i, n in enumerate(every):
         for method in methods(data):
             point = {**cell, "n": n, "simulation": method}
-            y, low, high = (at(data[f"survival{k}"], point).values for k in ("", "_low", "_high"))
+            y, low, high = (
+                selected(data[f"survival{k}"], point).values for k in ("", "_low", "_high")
+            )
             keep = np.isfinite(y)
             if keep.any():
                 label = _of_n(n, method if len(methods(data)) > 1 else "")
@@ -240,10 +237,10 @@ def _survival(data: xr.Dataset, cell: Point) -> list[Item]:
         law, point = data["theory_survival"], {**cell, "limit": method}
         if finite:
             for i, n in enumerate(every):
-                y, color = at(law, {**point, "n": n}).values, color_of(i, len(every))
+                y, color = selected(law, {**point, "n": n}).values, color_of(i, len(every))
                 out.append(Line(time, y, _theory_name(data, method, n), color, "dash"))
         else:
-            y = at(law, _first_n(data, point)).values
+            y = selected(law, _first_n(data, point)).values
             out.append(Line(time, y, _theory_name(data, method), "ink"))
     out = [item for item in out if np.isfinite(item.y).any()]
     return out

@@ -11,7 +11,7 @@ import xarray as xr
 
 from hdica.analysis.branches import Branches, branches_of
 from hdica.analysis.steady import TRANSITIONS, extra_dims
-from hdica.report.choose import MOST, Point, points, shown
+from hdica.report.choose import MOST, Point, points, selected, shown
 from hdica.report.figures.convergence import color_of
 from hdica.report.panel import Line, Panel, Points, Vertical
 from hdica.report.words import EMPTY, SYMBOLS, Text, number, place, size, symbol, words
@@ -66,16 +66,12 @@ def x_range(data: xr.Dataset) -> tuple[float, float]:
     return float(values.min() - margin), float(values.max() + margin)
 
 
-def _at(values: xr.DataArray, cell: Point) -> xr.DataArray:
-    return values.sel({k: v for k, v in cell.items() if k in values.dims})
-
-
 def branches_in(data: xr.Dataset, cell: Point) -> Branches | None:
     """The branches of a cell, if the data have any."""
     if "branch_Q" not in data:
         return None
     names = ("value", "Q", "stable", "kind", "index")
-    columns = [_at(data[f"branch_{k}"], cell) for k in names]
+    columns = [selected(data[f"branch_{k}"], cell) for k in names]
     if any(c.ndim != 1 for c in columns):
         return None
     return branches_of(*(c.values for c in columns))
@@ -126,7 +122,9 @@ def _fixed(data: xr.Dataset, cell: Point, color: str, lead: Text) -> list[Item]:
     if "fixed_Q" not in data or data.attrs["x"] not in data["fixed_Q"].dims:
         return []
     order = data.attrs["x"], "fixed_point"
-    q, stable = (_at(data[f"fixed_{k}"], cell).transpose(*order).values for k in ("Q", "stable"))
+    q, stable = (
+        selected(data[f"fixed_{k}"], cell).transpose(*order).values for k in ("Q", "stable")
+    )
     x = np.repeat(data[order[0]].values.astype(float), q.shape[1])
     keep = np.isfinite(q.ravel())
     shade = "#444444" if color == "ink" else color
@@ -145,7 +143,9 @@ def _transitions(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) 
     for i, cell in enumerate(own):
         if cell in own[:i]:
             continue
-        value, kind = (_at(data[f"transition_{k}"], cell).values.ravel() for k in ("value", "kind"))
+        value, kind = (
+            selected(data[f"transition_{k}"], cell).values.ravel() for k in ("value", "kind")
+        )
         color = color_of(i, len(cells)) if cell else GREY
         known = np.flatnonzero(np.isfinite(value) & (at[0] <= value) & (value <= at[1]))
         found += [
@@ -207,7 +207,7 @@ def _joined(*parts: Text) -> Text:
 
 
 def _series(data: xr.Dataset, point: Point, label: Text, color: str, mark: str) -> list[Item]:
-    here = {k: _at(data[k], point) for k in ("overlap", "overlap_se", "count")}
+    here = {k: selected(data[k], point) for k in ("overlap", "overlap_se", "count")}
     x, order = data.attrs["x"], (data.attrs["x"], "n")
     q, se, seeds = (v.transpose(*order).values for v in here.values())
     done = np.flatnonzero((seeds > 0).any(axis=0))
@@ -220,7 +220,7 @@ def _series(data: xr.Dataset, point: Point, label: Text, color: str, mark: str) 
 
 
 def _ends(data: xr.Dataset, point: Point, label: Text, color: str) -> Points:
-    values = _at(data["limit_end"], point).values
+    values = selected(data["limit_end"], point).values
     at = data[data.attrs["x"]].values.astype(float)
     return Points(at, values, label, color, symbol="diamond", filled=np.zeros(len(at), bool))
 

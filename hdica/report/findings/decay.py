@@ -6,9 +6,8 @@ import numpy as np
 import xarray as xr
 from markupsafe import escape
 
-from hdica.report.choose import Point, points, spread
+from hdica.report.choose import Point, points, selected, spread
 from hdica.report.figures.decay import distance, entries, grid_of
-from hdica.report.figures.escape import at
 from hdica.report.findings.sentences import N, listed
 from hdica.report.words import count, number, place, symbol
 
@@ -41,13 +40,13 @@ def _values(data: xr.Dataset, point: Point, name: str) -> list[str]:
     parts = []
     for method in _simulations(data):
         here = {**point, "simulation": method}
-        value, error = (float(at(data[k], here)) for k in (name, f"{name}_se"))
-        n = count(float(at(data["dimension"], here)))
+        value, error = (float(selected(data[k], here)) for k in (name, f"{name}_se"))
+        n = count(float(selected(data["dimension"], here)))
         if np.isfinite(value):
             bar = f" ± {number(error, 1)}" if np.isfinite(error) else ""
             parts.append(f"{number(value, 4)}{bar} ({escape(method)}, {N} = {n})")
     for method in _limits(data):
-        value = float(at(data[f"limit_{name}"], {**point, "limit": method}))
+        value = float(selected(data[f"limit_{name}"], {**point, "limit": method}))
         if np.isfinite(value):
             parts.append(f"{number(value, 4)} ({escape(method)})")
     return parts
@@ -78,10 +77,10 @@ def _scaled(data: xr.Dataset, point: Point) -> str:
 
 def _apart(data: xr.Dataset, point: Point) -> list[str]:
     """Distance of a simulation to every limit in standard errors."""
-    value, error = (float(at(data[k], point)) for k in ("scaled", "scaled_se"))
+    value, error = (float(selected(data[k], point)) for k in ("scaled", "scaled_se"))
     out = []
     for method in _limits(data):
-        limit = float(at(data["limit_scaled"], {**point, "limit": method}))
+        limit = float(selected(data["limit_scaled"], {**point, "limit": method}))
         if np.isfinite(value - limit) and error > 0:
             score = number(abs(value - limit) / error, 2)
             names = f"{escape(str(point['simulation']))} and {escape(method)}"

@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 from markupsafe import escape as escaped
 
-from hdica.report.choose import Point, points, spread
-from hdica.report.figures.escape import at, methods, others, sizes, theories
+from hdica.report.choose import Point, points, selected, spread
+from hdica.report.figures.escape import methods, others, sizes, theories
 from hdica.report.findings.sentences import N, cell, counted
 from hdica.report.words import STEPS, count, number, p_value, place, plural
 
@@ -48,7 +48,7 @@ def _event(data: xr.Dataset) -> str:
 
 def _estimate(here: xr.Dataset, point: Point) -> str:
     """Mean with its interval."""
-    mean, low, high = (float(at(here[k], point)) for k in ("mean", "mean_low", "mean_high"))
+    mean, low, high = (float(selected(here[k], point)) for k in ("mean", "mean_low", "mean_high"))
     return f"{number(mean)} [{number(low)}, {number(high)}] {UNIT}"
 
 
@@ -59,7 +59,7 @@ def _fastest(data: xr.Dataset) -> list[str]:
         for other in _cells(data):
             for n in _some_n(data):
                 point = {**other, "simulation": method, "n": n}
-                mean, low = (at(data[k], point).values for k in ("mean", "mean_low"))
+                mean, low = (selected(data[k], point).values for k in ("mean", "mean_low"))
                 known = np.where(np.isfinite(mean), mean, np.nan)
                 # A mean that runs only bound may be less than the least that they tell.
                 unknown = np.isinf(mean) & (low < np.nanmin([*known, np.inf]))
@@ -78,7 +78,7 @@ def _beside(data: xr.Dataset, point: Point) -> str:
     """What every theory says there."""
     parts = []
     for method, finite in theories(data):
-        value = float(at(data["theory"], {**point, "limit": method}))
+        value = float(selected(data["theory"], {**point, "limit": method}))
         if np.isfinite(value):
             where = f"theory at that {N}" if finite else f"theory for {N} → ∞"
             parts.append(f"; {where} {number(value)}")
@@ -92,7 +92,7 @@ def _fastest_theory(data: xr.Dataset) -> list[str]:
         for other in _cells(data):
             for n in _some_n(data) if finite else [None]:
                 point = other if n is None else {**other, "n": n}
-                values = at(data["theory"], {**point, "limit": method})
+                values = selected(data["theory"], {**point, "limit": method})
                 if "n" in values.dims:
                     values = values.isel(n=0)
                 mean = np.where(np.isfinite(values), values, np.nan)
