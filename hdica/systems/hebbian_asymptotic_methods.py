@@ -29,7 +29,8 @@ from hdica.systems.steady_methods import MAX_TRANSITIONS, padded
 
 Array = NDArray[np.float64]
 _PAPER = "Rattray (2002)"
-MAX_STATES = 64
+MAX_STATES = 256
+"""As many as three projections of three equal sources have, twice over."""
 _PROBES = np.array([0.0, 1.0, 10.0, 1e3, 1e5])
 
 
@@ -70,16 +71,20 @@ def _fixed_points(
     assert mu is not None
     found = states(field, mu)
     slowest = np.array([float(eigenvalues(field, r, mu).real.max()) for r in found])
-    r = np.full((MAX_STATES, *field.shape), math.nan)
-    r[: len(found[:MAX_STATES])] = found[:MAX_STATES]
     columns = {
         "eigenvalue": slowest,
         "stable": (slowest < 0).astype(float),
         "kind": np.array([0.0 if np.any(one) else 1.0 for one in found]),
     }
-    return PointResult(
-        {"R": r, **{k: padded(v, MAX_STATES, "fixed points") for k, v in columns.items()}}
-    )
+    values = {k: padded(v, MAX_STATES, "fixed points") for k, v in columns.items()}
+    values["R"] = np.full((MAX_STATES, *field.shape), math.nan)
+    values["R"][: len(found)] = found
+    return PointResult(values)
+
+
+def _search_seconds(k: int, m: int) -> float:
+    """A search from every pattern, each with a Jacobian of K M columns."""
+    return 0.02 * float(m + 1) ** k * k * m
 
 
 _AT = ("fixed_point",)
@@ -96,7 +101,7 @@ FIXED_POINTS = Method(
     run=_fixed_points,
     coords=lambda times: {"fixed_point": np.arange(MAX_STATES)},
     refuses=steady_refusal,
-    seconds=lambda system, n, last: 0.1,
+    seconds=lambda system, n, last: _search_seconds(system.projections, len(system.sources)),
     ignores=IGNORED | {"start", "alpha"},
     equations=f"{_PAPER}, zeros of (17), Newton's method from one source or none a projection",
     kernel=KERNEL_VERSION,
