@@ -39,6 +39,9 @@ POSITIONS = np.linspace(-8.0, 8.0, 321)
 IGNORED = frozenset({"threshold"})
 """Fields that matter to escape times alone."""
 MOST_RACES = 4096
+"""Chains of one system in one call."""
+_ANY = 10**6
+"""A dimension at which to ask whether a system has escape times: any would do."""
 
 ESCAPES = (
     Output("mean", (), "mean time of the first escape of any entry", UNIT),
@@ -100,14 +103,12 @@ ESCAPE_DIFFUSION = replace(
     name="escape_diffusion",
     accuracy="approximate",
     outputs=ESCAPES,
-    refuses=refusal(lambda system: _escapes_at_all(system, _LARGE)),
+    refuses=refusal(lambda system: _escapes_at_all(system, _ANY)),
     seconds=lambda system, n, last: 0.4,
     ignores=frozenset({"alpha"}),
     equations=f"{_PAPER}, diffusion with the moments of one step of (13) at dimension n",
     finite=True,
 )
-_LARGE = 10**6
-"""A dimension at which to try whether a system has escape times: any would do."""
 
 
 def _seen(steps: int, end: int, unit: float) -> tuple[float, float]:
