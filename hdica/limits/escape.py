@@ -90,6 +90,14 @@ class Escape:
             return max(means)
         return last_escape(self.race)
 
+    def survival(self, times: Array) -> Array:
+        """Probability that no entry has escaped until times in n^3 steps."""
+        at = np.asarray(times, dtype=float)
+        hazard = np.zeros(at.shape)
+        for law in (law for row in self.laws for law in row if law):
+            hazard += law.hazard(at)
+        return np.asarray(np.exp(-hazard))
+
     @property
     def steps(self) -> float:
         """Steps of the rule in the unit of time: n^3; NaN as n tends to infinity."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.limits.hebbian import Field
-from hdica.limits.hebbian_jacobian import as_matrix, eigenvalues, part_jacobians
+from hdica.limits.hebbian_jacobian import as_matrix, part_jacobians
 
 Array = NDArray[np.float64]
 MOST_PATTERNS = 4096
@@ -109,8 +109,3 @@ def _solved(field: Field, mu: float, start: Array) -> Array | None:
     if not allowed or float(np.abs(value(solution.x)).max()) > _SOLVED:
         return None
     return np.where(np.abs(r) < 1e-9, 0.0, r) + 0.0
-
-
-def is_stable(field: Field, r: Array, mu: float) -> bool:
-    """Whether every small departure dies out."""
-    return bool(eigenvalues(field, r, mu).real.max() < 0)

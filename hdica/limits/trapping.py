@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
-from hdica.limits.expectations import average
+from hdica.limits.expectations import average, gain_at
 
 Array = NDArray[np.float64]
 _VANISHES = 1e-11
@@ -169,6 +170,7 @@ def expansion(phi: Formula, source: Source, overlap: float, terms: int) -> float
     return math.fsum(found)
 
 
+@lru_cache(maxsize=64)
 def near_zero(phi: Formula, source: Source) -> Trap:
     """P, kappa4 and <phi'''(z)> of a nonlinearity and a source.
 
@@ -209,8 +211,7 @@ def restoring(phi: Formula, source: Source) -> float:
                 f"nonlinearity: {phi.text!r} is not allowed for the sign at the optimum "
                 f"(it jumps at {kink:g}, allowed are continuous functions)"
             )
-    slope = phi.derivative
-    return average(lambda s, y: s * phi.value(s) - slope.value(s), phi, source, 1.0)
+    return gain_at(phi, source, 1.0)
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,12 @@ def shown(data: xr.Dataset, dims: Sequence[str], most: int = MOST) -> list[Point
     return [{**o, **last[i]} for o in kept for i in inner]
 
 
+def said(data: xr.Dataset, dims: Sequence[str], drawn: int) -> list[str]:
+    """What a caption says where a figure cannot show all grid points over ``dims``."""
+    total = int(np.prod([data.sizes[d] for d in dims], dtype=int))
+    return [f"{drawn} of {total} grid points, chosen evenly."] if total > MOST else []
+
+
 def grouped(chosen: Iterable[Point], inner: str | None) -> list[tuple[Point, list[Point]]]:
     """Points with the same values but for ``inner``, together."""
     out: list[tuple[Point, list[Point]]] = []

@@ -16,6 +16,7 @@ from hdica.limits.trapping import conflict
 from hdica.limits.trapping import conflict_region as region
 from hdica.systems.api import choose, dataset, described
 from hdica.systems.fields import formula
+from hdica.systems.hebbian_escape_methods import escape_result
 from hdica.systems.hebbian_fields import sources
 from hdica.systems.hebbian_trap import escape_of
 
@@ -88,7 +89,7 @@ def escape_time(
     chosen = choose(changed, kind, "escape_time", ("escape", "escape_diffusion"))
     n = None if n is None else int(n)
     found = escape_of(changed, n)
-    result = chosen.run(changed, _NONE, n, None, NOTHING)
+    result = escape_result(changed, found)
     out = dataset(chosen, _NONE, NOTHING, changed.dims(), [result], "")
     pair = ("projection", "source")
     units = {"units": "n^3 steps"}

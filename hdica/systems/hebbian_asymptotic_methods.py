@@ -15,6 +15,7 @@ from hdica.limits.hebbian_asymptotics import (
     annealed_limit,
     critical_mu0,
     eigensystem,
+    optimal_annealing,
     rates,
 )
 from hdica.systems.convert import online_of
@@ -221,16 +222,16 @@ def _asymptotics(
 ) -> PointResult:
     known = rates_of(system)
     found, shape = known.xi.size, known.shape
+    best, annealed = optimal_annealing(known), annealing(system)
     columns = np.full((4, shape[1]), math.nan)
-    columns[:, :found] = known.xi, known.power, 1 / known.xi, -known.power / (2 * known.xi**2)
-    critical, annealed = critical_mu0(known), annealing(system)
+    columns[:, :found] = known.xi, known.power, best.mu0, best.value
     decay = np.full(shape, math.nan)
-    if annealed is not None and annealed[0] > critical:
+    if annealed is not None and annealed[0] > best.critical:
         decay = annealed_limit(known, annealed[0])
     names = ("xi", "power", "mu0_optimal", "decay_optimal")
     values = dict(zip(names, columns, strict=True))
     values |= {"eigenvalue": eigensystem(known).values, "decay": decay}
-    return PointResult(values | {"mu0_critical": np.asarray(critical)})
+    return PointResult(values | {"mu0_critical": np.asarray(best.critical)})
 
 
 _SOURCE = ("source",)

@@ -14,6 +14,7 @@ from hdica.finite.hebbian_passage import Passage, passages
 from hdica.finite.record import Values
 from hdica.finite.streams import streams_of
 from hdica.ingredients.save import Save
+from hdica.limits.escape import Escape
 from hdica.limits.trapping import safe_exp
 from hdica.systems.hebbian_fields import signs
 from hdica.systems.hebbian_ica import HebbianICA, chain_refusal, rule
@@ -22,7 +23,6 @@ from hdica.systems.hebbian_trap import (
     beginning,
     constant_nu,
     escape_of,
-    escape_values,
     trap_refusal,
     traps,
 )
@@ -74,15 +74,31 @@ def _escapes_at_all(system: HebbianICA, n: int | None) -> None:
         )
 
 
+def escape_result(system: HebbianICA, found: Escape) -> PointResult:
+    """What the methods of escape times give."""
+    first = found.first
+    known = math.isfinite(first) and first > 0
+    values = {
+        "mean": np.asarray(first),
+        "mean_last": np.asarray(found.last),
+        "pair_mean": found.mean,
+        "pair_sd": found.sd,
+        "pair_median": found.median,
+        "kramers": found.kramers,
+        "exponent": found.exponent,
+        "survival": found.survival(AGES * first) if known else np.exp(-AGES),
+    }
+    if found.n is None:
+        nu = constant_nu(system, None)
+        row = [safe_exp(t.log_kramers(nu) - t.exponent(nu) / 2) for t in traps(system)]
+        values["printed"] = np.where(np.isfinite(found.mean), row, math.inf)
+    return PointResult(values)
+
+
 def _escape(
     system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    values = escape_values(escape_of(system, n))
-    if n is None:
-        nu = constant_nu(system, None)
-        row = [safe_exp(t.log_kramers(nu) - t.exponent(nu) / 2) for t in traps(system)]
-        values["printed"] = np.where(np.isfinite(values["pair_mean"]), row, math.inf)
-    return PointResult(values)
+    return escape_result(system, escape_of(system, n))
 
 
 ESCAPE = Method(

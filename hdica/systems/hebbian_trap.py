@@ -123,31 +123,3 @@ def _shared(system: Any) -> list[Source]:
     known: dict[bytes, Source] = {}
     pairs = zip(system.sources, sources(system), strict=True)
     return [known.setdefault(digest(spec), law) for spec, law in pairs]
-
-
-def survival_at(found: Escape, times: Array) -> Array:
-    """Probability that no entry has escaped until times in n^3 steps."""
-    at = np.asarray(times, dtype=float)
-    hazard = np.zeros(at.shape)
-    for row in found.laws:
-        for law in row:
-            if law is not None:
-                hazard += law.hazard(at)
-    return np.asarray(np.exp(-hazard))
-
-
-def escape_values(found: Escape) -> dict[str, Array]:
-    """What the methods of escape times give, by output name."""
-    first = found.first
-    known = np.isfinite(first) and first > 0
-    survival = survival_at(found, AGES * first) if known else np.exp(-AGES)
-    return {
-        "mean": np.asarray(first),
-        "mean_last": np.asarray(found.last),
-        "pair_mean": found.mean,
-        "pair_sd": found.sd,
-        "pair_median": found.median,
-        "kramers": found.kramers,
-        "exponent": found.exponent,
-        "survival": survival,
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.report.choose import MOST, Point, selected, shown, spread
+from hdica.report.choose import Point, said, selected, shown, spread
 from hdica.report.figures.convergence import color_of, deviations
 from hdica.report.panel import Line, Panel, Points
 from hdica.report.words import SYMBOLS, Text, count, measured, place, symbol, words
@@ -107,7 +107,5 @@ def _caption(data: xr.Dataset, drawn: int, grid: list[str]) -> str:
         parts.append("Lines: limits.")
     if "steady" in data:
         parts.append("Dotted: stable steady states.")
-    total = int(np.prod([data.sizes[d] for d in grid], dtype=int))
-    if total > MOST:
-        parts.append(f"{drawn} of {total} grid points, chosen evenly.")
+    parts += said(data, grid, drawn)
     return " ".join(parts)

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.report.choose import MOST, Point, points, selected, shown
+from hdica.report.choose import Point, points, said, selected, shown
 from hdica.report.figures.convergence import color_of
 from hdica.report.panel import Line, Panel, Points
 from hdica.report.words import EMPTY, SYMBOLS, Text, count, number, place, symbol, words
@@ -116,7 +116,5 @@ def _caption(data: xr.Dataset, drawn: int, grid: list[str]) -> str:
         parts.append("Lines: limits.")
     if "source" in data.dims:
         parts.append("Of the matrix the diagonal is shown: projection <i>i</i>, source <i>i</i>.")
-    total = int(np.prod([data.sizes[d] for d in grid], dtype=int))
-    if total > MOST:
-        parts.append(f"{drawn} of {total} grid points, chosen evenly.")
+    parts += said(data, grid, drawn)
     return " ".join(parts)

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.report.choose import MOST, Point, selected, shown
+from hdica.report.choose import Point, said, selected, shown
 from hdica.report.figures.convergence import color_of
 from hdica.report.panel import Heat, Line, Panel, Points
 from hdica.report.words import EMPTY, STEPS, SYMBOLS, Text, count, place, symbol, words
@@ -189,9 +189,7 @@ def _caption(data: xr.Dataset, marks: bool) -> str:
         parts.append("Dotted: Kramers' formula for the pair that escapes first.")
     if "printed" in data:
         parts.append("Grey: the same with the exponent as printed, half of the right one.")
-    total = int(np.prod([data.sizes[d] for d in others(data)], dtype=int))
-    if total > MOST:
-        parts.append(f"{len(shown(data, others(data)))} of {total} grid points, chosen evenly.")
+    parts += said(data, others(data), len(shown(data, others(data))))
     return " ".join(parts)
 
 

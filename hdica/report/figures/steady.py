@@ -11,7 +11,7 @@ import xarray as xr
 
 from hdica.analysis.branches import Branches, branches_of
 from hdica.analysis.steady import TRANSITIONS, extra_dims
-from hdica.report.choose import MOST, Point, points, selected, shown
+from hdica.report.choose import Point, points, said, selected, shown
 from hdica.report.figures.convergence import color_of
 from hdica.report.panel import Line, Panel, Points, Vertical
 from hdica.report.words import EMPTY, SYMBOLS, Text, number, place, size, symbol, words
@@ -252,7 +252,5 @@ def _caption(data: xr.Dataset, cells: list[Point]) -> str:
             f"Markers: mean of {size(str(data.attrs['variable'])).html} over seeds at the last "
             f"time ± 2 standard errors ({methods}, at the largest {symbol('n').html})."
         )
-    total = int(np.prod([data.sizes[d] for d in extra_dims(data)], dtype=int))
-    if total > MOST:
-        parts.append(f"{len(cells)} of {total} grid points, chosen evenly.")
+    parts += said(data, extra_dims(data), len(cells))
     return " ".join(parts)
