@@ -5,13 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.parts import (
+    Law,
+    chi2_law,
+    laplace_law,
+    normal_law,
+    quantile_law,
+    student_law,
+    uniform_law,
+)
 from hdica.ingredients.quadrature import (
     Nodes,
     density_nodes,
@@ -41,14 +50,14 @@ class Source:
     sample
         ``sample(rng, size)`` draws an array of shape (size,).
     nodes
-        Discrete measure for expectations, accurate to about 1e-13 on smooth integrands.
+        Discrete measure for expectations of functions as smooth as the law itself; its error is
+        not known. Averages that carry an error are taken over ``law``.
     moment
         ``moment(k)`` is E c^k, ``inf`` where it does not exist.
     symmetric
         Whether -c has the same law.
-    broken
-        ``broken(points)``: nodes that also resolve functions which change abruptly at the
-        given points; None for laws on a few atoms, which need none.
+    find_law
+        The law as atoms and smooth pieces.
     """
 
     label: str
@@ -56,7 +65,12 @@ class Source:
     nodes: Nodes = field(repr=False)
     moment: Callable[[int], float] = field(repr=False)
     symmetric: bool
-    broken: Callable[[tuple[float, ...]], Nodes] | None = field(default=None, repr=False)
+    find_law: Callable[[], Law] = field(repr=False)
+
+    @cached_property
+    def law(self) -> Law:
+        """The law as atoms and smooth pieces, over which quadrature refines itself."""
+        return self.find_law()
 
 
 def _by_density(
@@ -88,7 +102,9 @@ def _signs(rng: np.random.Generator, size: int) -> Array:
 
 def _rademacher() -> Source:
     nodes = Nodes(np.array([-1.0, 1.0]), np.array([0.5, 0.5]))
-    return Source("rademacher", _signs, nodes, lambda k: float(k % 2 == 0), True)
+    return Source(
+        "rademacher", _signs, nodes, lambda k: float(k % 2 == 0), True, lambda: Law(atoms=nodes)
+    )
 
 
 def _uniform() -> Source:
@@ -99,7 +115,7 @@ def _uniform() -> Source:
         uniform_nodes(-r, r, 96),
         lambda k: 0.0 if k % 2 else r**k / (k + 1),
         True,
-        _by_density(lambda x: np.full(x.shape, 0.5 / r), -r, r),
+        lambda: uniform_law(-r, r),
     )
 
 
@@ -115,7 +131,7 @@ def _laplace() -> Source:
         nodes(()),
         lambda k: 0.0 if k % 2 else math.factorial(k) * b**k,
         True,
-        nodes,
+        lambda: laplace_law(b),
     )
 
 
@@ -126,7 +142,7 @@ def _gaussian() -> Source:
         gaussian_nodes(128),
         lambda k: 0.0 if k % 2 else _double_factorial(k - 1),
         True,
-        _by_density(_normal_density(1.0), -math.inf, math.inf),
+        lambda: normal_law(1.0),
     )
 
 
@@ -146,13 +162,8 @@ def _bernoulli_gaussian(p: float) -> Source:
             return 1.0
         return 0.0 if k % 2 else p * scale**k * _double_factorial(k - 1)
 
-    spread = _by_density(_normal_density(scale), -math.inf, math.inf)
-
-    def broken(points: tuple[float, ...]) -> Nodes:
-        active = spread(points)
-        return Nodes(np.append(active.points, 0.0), np.append(p * active.weights, 1 - p))
-
-    return Source(f"bernoulli_gaussian({p:g})", sample, nodes, moment, True, broken)
+    label = f"bernoulli_gaussian({p:g})"
+    return Source(label, sample, nodes, moment, True, lambda: normal_law(scale, p))
 
 
 def _student(nu: float) -> Source:
@@ -182,7 +193,7 @@ def _student(nu: float) -> Source:
         nodes((0.0,)),
         moment,
         True,
-        nodes,
+        lambda: student_law(nu, scale),
     )
 
 
@@ -197,11 +208,8 @@ def _chi2(k: float) -> Source:
     def density(x: Array) -> Array:
         return np.asarray(np.exp((k / 2 - 1) * np.log(x) - x / 2 - log_norm))
 
-    raw = _by_density(density, 0.0, math.inf)
-
-    def broken(points: tuple[float, ...] = ()) -> Nodes:
-        nodes = raw(tuple(p / scale + shift for p in points))
-        return Nodes((nodes.points - shift) * scale, nodes.weights)
+    raw = density_nodes(density, 0.0, math.inf)
+    nodes = Nodes((raw.points - shift) * scale, raw.weights)
 
     cumulants = [2.0 ** (i - 1) * math.factorial(i - 1) * k * scale**i for i in range(1, 65)]
     cumulants[0] = 0.0
@@ -220,7 +228,7 @@ def _chi2(k: float) -> Source:
     def sample(rng: np.random.Generator, size: int) -> Array:
         return (rng.chisquare(k, size) - shift) * scale
 
-    return Source(f"chi2({k:g})", sample, broken(), moment, False, broken)
+    return Source(f"chi2({k:g})", sample, nodes, moment, False, lambda: chi2_law(k))
 
 
 def _discrete(values: list[float], weights: list[float] | None = None) -> Source:
@@ -241,26 +249,28 @@ def _discrete(values: list[float], weights: list[float] | None = None) -> Source
     z = (x - mean) / sd
     edges = np.cumsum(w)[:-1]
     symmetric = all(abs(dot(w, z**k)) < 1e-12 for k in range(1, 2 * z.size, 2))
+    nodes = Nodes(z, w)
     return Source(
         "discrete",
         lambda rng, size: z[np.searchsorted(edges, rng.random(size), side="right")],
-        Nodes(z, w),
+        nodes,
         lambda k: dot(w, z**k),
         symmetric,
+        lambda: Law(atoms=nodes),
     )
 
 
 def _scipy(name: str, **shape: float) -> Source:
     from scipy import stats  # half a second, and only this source needs it
 
-    law = getattr(stats, name, None)
-    if not isinstance(law, stats.rv_continuous):
+    family = getattr(stats, name, None)
+    if not isinstance(family, stats.rv_continuous):
         raise HdicaError(
             f"source: scipy = {name!r} is not allowed (a continuous law of scipy.stats, "
             "such as 'arcsine' or 'gamma')"
         )
     try:
-        frozen = law(**shape)
+        frozen = family(**shape)
         mean, var = (float(v) for v in frozen.stats(moments="mv"))
     except TypeError as exc:
         raise HdicaError(f"source: scipy {name!r} with {shape} is not allowed ({exc})") from None
@@ -279,17 +289,14 @@ def _scipy(name: str, **shape: float) -> Source:
             return math.inf
         return float(nodes.mean(nodes.points**k))
 
-    def broken(points: tuple[float, ...]) -> Nodes:
-        middle = (float(frozen.median()), *(p * sd + mean for p in points))
-        low, high = (float(v) for v in frozen.support())
-        cut = _by_density(frozen.pdf, low, high)(middle)
-        return Nodes((cut.points - mean) / sd, cut.weights)
+    def law() -> Law:
+        return quantile_law(frozen.ppf, frozen.isf, frozen.logcdf, frozen.logsf, mean, sd)
 
     def sample(rng: np.random.Generator, size: int) -> Array:
         return np.asarray((frozen.rvs(size=size, random_state=rng) - mean) / sd, dtype=float)
 
     symmetric = all(abs(nodes.mean(nodes.points**k)) < 1e-9 for k in (1, 3, 5))
-    return Source(f"scipy {name}", sample, nodes, moment, symmetric, broken)
+    return Source(f"scipy {name}", sample, nodes, moment, symmetric, law)
 
 
 def _check_nodes(nodes: Nodes, name: str) -> None:

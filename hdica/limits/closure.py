@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.limits.boltzmann import Moments, moments
 from hdica.limits.confinement import Confinement, confinement
-from hdica.limits.mean_field import MeanField
+from hdica.limits.halves import Halves
+from hdica.limits.mean_field import MeanField, Scaled
+from hdica.limits.packed import Function, scaled
 from hdica.limits.series import adaptive
 
 Array = NDArray[np.float64]
@@ -87,12 +89,17 @@ def step_size(field: MeanField) -> float:
 
 
 @lru_cache(maxsize=64)
-def rates_of_change(field: MeanField) -> tuple[Chebyshev, Chebyshev]:
+def rates_of_change(field: MeanField) -> tuple[Function, Function]:
     """db/dq and dg/dq at the constant step size."""
     tau = step_size(field)
-    pull, _ = adaptive(lambda q: field.pull(q, tau))
-    diffusion, _ = adaptive(lambda q: field.diffusion(q, tau))
-    return pull.deriv(), diffusion.deriv()
+    return _rise(field.pull, tau), _rise(field.diffusion, tau)
+
+
+def _rise(coefficient: Callable[[float, float], float], tau: float) -> Function:
+    halves = coefficient.function if isinstance(coefficient, Scaled) else None
+    if isinstance(coefficient, Scaled) and isinstance(halves, Halves) and not halves.over:
+        return scaled(halves.deriv(), tau**coefficient.power)
+    return adaptive(lambda q: coefficient(q, tau))[0].deriv()
 
 
 def _second(shape: Confinement, a: Array, k: Array, tilt: Array) -> Moments:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.limits.landscape import Landscape
-from hdica.limits.steady_states import accuracy
+from hdica.limits.steady_states import accuracy, open_to_averages
 
 Array = NDArray[np.float64]
 Condition = Callable[[Landscape, float, float], Array]
@@ -94,6 +94,8 @@ def solve(condition: Condition, land: Landscape, q: float, u: float, kind: str) 
             break
     if best > 1e-8 or not -1e-12 <= z[1] <= 1 + 1e-12:
         return None
-    noise = np.abs(values) + accuracy(land.field(land.parameter(z[1]))) * np.array([1.0, 30.0])
+    field = land.field(land.parameter(float(np.clip(z[1], 0.0, 1.0))))
+    open_ = accuracy(field) + float(open_to_averages(field, z[:1])[0])
+    noise = np.abs(values) + open_ * np.array([1.0, 30.0])
     error = float(np.sum(np.abs(inverse[1]) * noise)) + float(np.finfo(float).eps)
     return Point(float(z[0]), float(np.clip(z[1], 0.0, 1.0)), kind, error)

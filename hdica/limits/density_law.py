@@ -1,4 +1,4 @@
-"""Coefficients of a mean field in the form that compiled code takes: series in Q, row by row."""
+"""Coefficients of a mean field as compiled code takes them: functions of Q, row by row."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.limits.mean_field import MeanField, Scaled
+from hdica.limits.packed import packed, times
 from hdica.limits.series import adaptive
 
 Array = NDArray[np.float64]
@@ -26,18 +27,19 @@ def _interpolation(points: int) -> tuple[tuple[float, ...], Array]:
 
 
 def _rows(coefficient: Coefficient, taus: Array) -> Array:
-    """Series of b or g at each step size, shape (step sizes, terms)."""
+    """B or g at each step size as compiled code takes it, shape (step sizes, numbers)."""
     if isinstance(coefficient, Scaled):
-        return np.ascontiguousarray(taus[:, None] ** coefficient.power * coefficient.series)
+        return times(packed(coefficient.function), taus[:, None] ** coefficient.power)
     first, _ = adaptive(lambda q: float(coefficient(q, float(taus[0]))))
     points, matrix = _interpolation(max(8, 2 * first.coef.size))
     values = [[float(coefficient(q, tau)) for q in points] for tau in taus.tolist()]
     # Sums and no product of matrices, whose rounding may follow the number of BLAS threads.
-    return np.array([np.sum(matrix * np.array(row), axis=1) for row in values])
+    series = [np.sum(matrix * np.array(row), axis=1) for row in values]
+    return np.array([np.concatenate([[0.0], one]) for one in series])
 
 
 def tabulated(field: MeanField, taus: Array) -> Law:
-    """Chebyshev series in Q of b and of g, and B, at each of some step sizes.
+    """B and g as functions of Q, packed, and B, at each of some step sizes.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ def tabulated(field: MeanField, taus: Array) -> Law:
     Returns
     -------
     pull, diffusion
-        Shape (S, terms).
+        Shape (S, numbers).
     strength
         Shape (S,).
     """

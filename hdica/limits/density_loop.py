@@ -1,7 +1,7 @@
 """The compiled march of the Fokker-Planck solver: implicit stages, steps, and runs of steps.
 
 What it works on comes in tuples. ``mesh``: table, offsets and lows of the mesh, nodes and weights
-of the prior. ``law``: coefficients of b and of g as Chebyshev series in Q, and B, a row for each
+of the prior. ``law``: b and g as packed functions of Q, and B, a row for each
 step size that occurs. ``memory``: what earlier steps taught about the two stages of a step.
 ``work``: flat arrays over the cells, by the names below.
 """
@@ -12,7 +12,7 @@ import math
 
 import numba
 
-from hdica.limits.compiled import clenshaw
+from hdica.limits.compiled import value_at
 from hdica.limits.density_kernels import push, rates, resolve
 from hdica.limits.density_layout import (
     FIRST,
@@ -73,8 +73,8 @@ def learn(past, t, q, h2):  # type: ignore[no-untyped-def]
 def _first_answer(answer, pull, noise, q):  # type: ignore[no-untyped-def]
     """How Q and E[x^2] answer to Q (through b and g) and to 2h, to first order in c."""
     low, high = max(-1.0, q - 1e-4), min(1.0, q + 1e-4)
-    rise = (clenshaw(pull, high) - clenshaw(pull, low)) / (high - low)
-    wider = (clenshaw(noise, high) - clenshaw(noise, low)) / (high - low)
+    rise = (value_at(pull, high) - value_at(pull, low)) / (high - low)
+    wider = (value_at(noise, high) - value_at(noise, low)) / (high - low)
     answer[0], answer[1], answer[2], answer[3] = rise, -q, 2 * (rise * q + wider), -2.0
 
 
@@ -107,7 +107,7 @@ def implicit(row, q, h2, c, stage, mesh, law, memory, work, given):  # type: ign
     qq, qh, sq, sh = c * answer[0] - 1.0, c * answer[1], c * answer[2], c * answer[3]
     dq, dh, off, wide, met = 0.0, 0.0, 0.0, 0.0, False
     for sweep in range(_SWEEPS):
-        b, g = clenshaw(pull, q), clenshaw(noise, q)
+        b, g = value_at(pull, q), value_at(noise, q)
         rates(work[RIGHT], work[LEFT], share, table, offsets, lows, xi, b, big, h2, g, c)
         found, square = resolve(before, mass, work[RIGHT], work[LEFT], share, sums, *mesh)
         first, second = found - q, square - 1.0

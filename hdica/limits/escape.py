@@ -241,6 +241,12 @@ def escape(
     return _described(table, [traps[k] for k in which], request, race)
 
 
+def _error(laws: Sequence[EscapeLaw]) -> float:
+    """Largest relative error of the means; that of the survivals where entries compete."""
+    known = max(law.mean_error for law in laws)
+    return known if len(laws) == 1 else known + max(law.error for law in laws)
+
+
 def _described(
     table: tuple[tuple[EscapeLaw | None, ...], ...],
     traps: Sequence[Trap],
@@ -265,5 +271,5 @@ def _described(
         laws=table,
         race=race,
         n=request.n,
-        error=max(law.passage.error for row in table for law in row if law),
+        error=_error([law for row in table for law in row if law]),
     )

@@ -21,7 +21,7 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.quadrature import dot, panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.diffusion import survival
-from hdica.limits.escape_moments import one_step
+from hdica.limits.escape_moments import SHOWN, one_step
 from hdica.limits.first_passage import Diffusion, PassageTime, Start, first_passage
 from hdica.limits.series import interpolate, real_roots
 from hdica.limits.trapping import Trap, safe_exp
@@ -55,6 +55,10 @@ class Range:
         The barrier.
     rate
         Units of time in n^3 steps.
+    doubt
+        Relative error of the mean time that the averages leave open by themselves.
+    wrong
+        The same diffusion with its averages off by :data:`SHOWN` times their errors.
     """
 
     diffusion: Diffusion
@@ -62,6 +66,8 @@ class Range:
     start: Start
     summit: float
     rate: float
+    doubt: float = 0.0
+    wrong: tuple[Diffusion, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +110,17 @@ class EscapeLaw:
     def error(self) -> float:
         """Estimated error of the survival: absolute, and of its integral, relative."""
         return self._clock[1]
+
+    @cached_property
+    def mean_error(self) -> float:
+        """Relative error of the mean: of its equation, and of the averages that enter it."""
+        one = self.setting
+        moved = sum(
+            abs(first_passage(d, 0.0, one.high, one.start, scale=_scale(one)).log_mean - log)
+            for d, log in ((d, self.passage.log_mean) for d in one.wrong)
+            if math.isfinite(log)
+        )
+        return self.passage.error + one.doubt + moved / SHOWN
 
     @property
     def log_mean(self) -> float:
@@ -172,7 +189,10 @@ def limit_range(trap: Trap, nu: float, start: Begin) -> Range:
     """The escape to infinity of r = sqrt(n) R as n tends to infinity."""
     g = trap.depth(nu)
     summit = 1 / math.sqrt(2 * g)
-    return Range(scaled(g), math.inf, _begin_limit(start), summit, trap.power * nu**2)
+    off_power, off_pull = trap.errors
+    # F(g) changes with g no faster than exp(1/(8 g)) does, and a power beside it.
+    doubt = off_power + (1 + 1 / (8 * g)) * (off_power + off_pull)
+    return Range(scaled(g), math.inf, _begin_limit(start), summit, trap.power * nu**2, doubt)
 
 
 def finite_range(
@@ -186,7 +206,11 @@ def finite_range(
     held = r[diffusion.drift(r) < 0]
     summit = float(held[-1]) if held.size else high / 4096
     begin = _begin_finite(start, n)
-    return Range(diffusion, high, begin, summit, trap.power * nu**2)
+    wrong = tuple(
+        moments.wrong_by(signs).diffusion(n, nu, trap.sigma, trap.power)
+        for signs in ((1, 0), (0, 1))
+    )
+    return Range(diffusion, high, begin, summit, trap.power * nu**2, 0.0, wrong)
 
 
 def _scale(one: Range) -> float:

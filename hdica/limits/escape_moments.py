@@ -13,21 +13,23 @@ take fifty times longer than as n tends to infinity.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
-from hdica.limits.expectations import average, power_at
+from hdica.limits.expectations import smooth_parts
 from hdica.limits.first_passage import Diffusion
-from hdica.limits.series import adaptive, without_double_zero
+from hdica.limits.halves import Halves
 
 Array = NDArray[np.float64]
+SHOWN = 1e3
+"""Factor on errors of averages, so that what they do stands out from rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +38,8 @@ class OneStep:
 
     Parameters
     ----------
-    gain
-        (<phi s> - R <phi y>)/R^2, odd.
+    learning
+        <phi s> - R <phi y>, which vanishes as R^2 or faster.
     power
         <phi^2>.
     rest
@@ -47,16 +49,16 @@ class OneStep:
         <phi^2 (s - R y)^2>.
     reach
         Largest |R|.
-    error
-        Largest relative truncation error of the four.
+    errors
+        Absolute errors of the four.
     """
 
-    gain: Chebyshev
-    power: Chebyshev
-    rest: Chebyshev
-    noise: Chebyshev
+    learning: Halves
+    power: Halves
+    rest: Halves
+    noise: Halves
     reach: float
-    error: float
+    errors: tuple[float, float, float, float]
 
     def diffusion(self, n: int, nu: float, sigma: int, power: float) -> Diffusion:
         """The diffusion of r = sqrt(n) R in the time P nu^2 t/n^3, whose limit is (24)-(25).
@@ -77,7 +79,7 @@ class OneStep:
         def drift(r: Array) -> Array:
             overlap = r / root
             x = overlap / self.reach
-            learning = sigma * n * x * x * self.gain(x) / nu
+            learning = sigma * n * self.learning(x) / nu
             drag = overlap * self.power(x) + self.rest(x) / n
             return np.asarray(root * (learning - drag / 2) / power)
 
@@ -85,6 +87,23 @@ class OneStep:
             return np.asarray(self.noise(r / root / self.reach) / power)
 
         return Diffusion(drift, variance)
+
+    def wrong_by(self, signs: tuple[int, int]) -> OneStep:
+        """The same with drift and noise off by their errors, times a number that shows.
+
+        Parameters
+        ----------
+        signs
+            Of the change of the drift, and of that of the noise.
+        """
+        learn, power, rest, noise = (SHOWN * e for e in self.errors)
+        return replace(
+            self,
+            learning=_shifted(self.learning, signs[0] * learn),
+            power=_shifted(self.power, -signs[0] * power),
+            rest=_shifted(self.rest, -signs[0] * rest),
+            noise=_shifted(self.noise, signs[1] * noise),
+        )
 
 
 @lru_cache(maxsize=64)
@@ -104,28 +123,25 @@ def one_step(phi: Formula, source: Source, reach: float) -> OneStep:
     if not 0 < reach < 1:
         raise HdicaError(f"threshold: {reach} is not allowed (between 0 and 1)")
 
-    def learning(q: float) -> float:
-        return average(lambda s, y: (s - q * y) * phi.value(y), phi, source, q)
+    def sample(q: float) -> Callable[[Array, Array, Array], list[Array]]:
+        def integrand(s: Array, e: Array, y: Array) -> list[Array]:
+            value, rest = phi.value(y), s - q * y
+            square = value * value
+            size = s * s + e * e - 2
+            other = square * (q * size - 3 * q * y * y + 2 * s * y)
+            return [rest * value, square, other, square * rest * rest]
 
-    def rest(q: float) -> float:
-        width = math.sqrt(1 - q * q)
+        return integrand
 
-        def integrand(s: Array, y: Array) -> Array:
-            size = s * s + ((y - q * s) / width) ** 2 - 2
-            return np.asarray(phi.value(y) ** 2 * (q * size - 3 * q * y * y + 2 * s * y))
+    found = smooth_parts(sample, phi, source, (1, 0, 1, 0), reach=reach)
+    learning, power, rest, noise = (one.function for one in found)
+    errors = tuple(one.error for one in found)
+    return OneStep(learning.with_zero(2), power, rest, noise, reach, errors)  # type: ignore[arg-type]
 
-        return average(integrand, phi, source, q)
 
-    def noise(q: float) -> float:
-        return average(lambda s, y: (phi.value(y) * (s - q * y)) ** 2, phi, source, q)
-
-    functions = (learning, lambda q: power_at(phi, source, q), rest, noise)
-    found = [adaptive(lambda x, f=f: f(reach * x)) for f in functions]  # type: ignore[misc]
-    error = max(tail for _, tail in found)
-    if error > 1e-6:
-        raise HdicaError(
-            f"the moments of one step with nonlinearity {phi.text!r} and the source {source.label} "
-            f"do not converge (relative error {error:.1e}); allowed are smoother nonlinearities"
-        )
-    gain, power, other, spread = (series for series, _ in found)
-    return OneStep(without_double_zero(gain), power, other, spread, reach, error)
+def _shifted(function: Halves, by: float) -> Halves:
+    """The function plus a constant times its own zero."""
+    below, above = function.below.copy(), function.above.copy()
+    below[0] -= by
+    above[0] += by
+    return replace(function, below=below, above=above)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -13,114 +13,172 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.quadrature import gaussian_nodes, panel_nodes
+from hdica.ingredients.quadrature import gaussian_nodes
 from hdica.ingredients.sources import Source
-from hdica.limits.series import adaptive, trimmed
+from hdica.limits.double_average import Average, double_average
+from hdica.limits.features import features
+from hdica.limits.halves import Halves, Known, joined
+from hdica.limits.series import trimmed
 
 Array = NDArray[np.float64]
-NORMAL_ORDER = 200
-_EDGE = 9.5
-_PANELS = np.linspace(-_EDGE, _EDGE, 20)
+Integrand = Callable[[Array, Array, Array], Sequence[Array]]
+WORST = 1e-6
+"""Largest error of an average, relative to the average of absolute values, that is accepted."""
+_INFINITE = 1e-9
+_ORDER = 200
+_ZERO = 20.0
+"""Errors within which a function is taken to vanish."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Averages:
     """What the limit of a projected gradient rule needs of f and the source, for every Q.
 
     Parameters
     ----------
     gain
-        <c f(u)> - Q <f'(u)>, a Chebyshev series in Q; vanishes as Q^2 at 0.
+        <c f(u)> - Q <f'(u)>, which vanishes as Q^2 at 0: a Chebyshev series in Q where f is a
+        polynomial, else one on each half.
     power
         <f(u)^2>.
-    error
-        Relative truncation error of the two series.
+    gain_error, power_error
+        Largest absolute errors; of the gain times sqrt(1 - Q^2) where it is divided by that.
     """
 
-    gain: Chebyshev
-    power: Chebyshev
-    error: float
+    gain: Chebyshev | Halves
+    power: Chebyshev | Halves
+    gain_error: float
+    power_error: float
 
 
-def _mesh(f: Formula, source: Source, q: float, order: int) -> tuple[Array, Array, Array, Array]:
-    """c, e, u and weights, each of shape (source nodes, normal nodes)."""
-    s = math.sqrt(max(0.0, 1.0 - q * q))
-    if not f.kinks:
-        normal = gaussian_nodes(order)
-        c = np.broadcast_to(
-            source.nodes.points[:, None], (source.nodes.points.size, normal.points.size)
-        )
-        e = np.broadcast_to(normal.points, c.shape)
-        return c, e, c * q + e * s, source.nodes.weights[:, None] * normal.weights
-    nodes = source.nodes
-    if source.broken is not None and q != 0.0:
-        width = max(8 * s / abs(q), 1e-6)
-        near = {k / q + d for k in f.kinks for d in (-width, 0.0, width)}
-        nodes = source.broken(tuple(sorted(near)))
-    at_kinks = [(k - nodes.points * q) / max(s, 1e-300) for k in f.kinks]
-    rows = np.broadcast_to(_PANELS, (nodes.points.size, _PANELS.size))
-    edges = np.sort(np.column_stack([rows, *np.clip(at_kinks, -_EDGE, _EDGE)]), axis=1)
-    e, w = panel_nodes(edges, 16)
-    w = w * np.exp(-e * e / 2) / math.sqrt(2 * math.pi)
-    c = np.broadcast_to(nodes.points[:, None], e.shape)
-    return c, e, c * q + e * s, nodes.weights[:, None] * w
+def too_rough(f: Formula, source: Source, error: float) -> HdicaError:
+    """The sentence for averages that refinement does not find."""
+    return HdicaError(
+        f"the averages of nonlinearity {f.text!r} over the source {source.label} are known no "
+        f"better than to {error:.1e} after as much refinement as is allowed (at least {WORST:.0e} "
+        "is needed: choose a nonlinearity with fewer oscillations or a source with lighter tails)"
+    )
+
+
+def averaged(integrand: Integrand, f: Formula, source: Source, q: float) -> Average:
+    """< h(c, e, u) > for some functions h at overlap ``q``, each with its error.
+
+    Parameters
+    ----------
+    integrand
+        ``integrand(c, e, u)``: vectorised; may be abrupt in u where f is, and nowhere else.
+    f
+        The nonlinearity.
+    source
+        Law of c.
+    q
+        Overlap in [-1, 1].
+
+    Raises
+    ------
+    HdicaError
+        If an average is infinite: it is carried by the far tail of the source.
+    """
+    found = double_average(integrand, features(f), source.law, q)
+    if not np.all(np.isfinite(found.value)) or np.any(found.far > _INFINITE):
+        raise _infinite(f, source)
+    return found
+
+
+def _infinite(f: Formula, source: Source) -> HdicaError:
+    return HdicaError(
+        f"the limit does not exist: an average of nonlinearity {f.text!r} over the source "
+        f"{source.label} is infinite (its tails are too heavy)"
+    )
 
 
 def average(
-    integrand: Callable[[Array, Array], Array],
-    f: Formula,
-    source: Source,
-    q: float,
-    order: int = NORMAL_ORDER,
-) -> float:
-    """< integrand(c, u) > at overlap ``q``, by quadrature.
+    integrand: Callable[[Array, Array], Array], f: Formula, source: Source, q: float
+) -> tuple[float, float]:
+    """< integrand(c, u) > at overlap ``q`` and its error.
 
     Parameters
     ----------
     integrand
         Vectorised function of c and u.
-    f
-        The nonlinearity, whose kinks are respected.
-    source
-        Law of c.
-    q
-        Overlap in [-1, 1].
-    order
-        Nodes for the normal variable.
+    f, source, q
+        As in :func:`averaged`.
 
     Raises
     ------
     HdicaError
-        If the average is infinite: it is carried by the far tail of the source.
+        If the average is infinite.
     """
-    c, _, u, w = _mesh(f, source, q, order)
+    found = averaged(lambda c, e, u: (integrand(c, u),), f, source, q)
+    return float(found.value[0]), float(found.error[0])
+
+
+def polynomial_average(
+    integrand: Callable[[Array, Array], Array], f: Formula, source: Source, q: float
+) -> float:
+    """< integrand(c, u) > for a polynomial of both, which Gauss rules average to rounding.
+
+    Parameters
+    ----------
+    integrand
+        Vectorised function of c and u.
+    f, source, q
+        As in :func:`averaged`.
+
+    Raises
+    ------
+    HdicaError
+        If the average is infinite.
+    """
+    nodes, normal = source.nodes, gaussian_nodes(_ORDER)
+    c = np.broadcast_to(nodes.points[:, None], (nodes.points.size, normal.points.size))
+    u = c * q + np.broadcast_to(normal.points, c.shape) * math.sqrt(max(0.0, 1.0 - q * q))
+    weights = nodes.weights[:, None] * normal.weights
     with np.errstate(all="ignore"):
-        terms = np.where(w > 0, integrand(c, u) * w, 0.0)
-    rows = terms.sum(axis=1)
-    total = float(rows.sum())
-    mass = w.sum(axis=1)
-    far = float(np.abs(rows[mass < 1e-30]).sum())
-    if not math.isfinite(total) or far > 1e-9 * float(np.abs(rows).sum()):
-        raise HdicaError(
-            f"the limit does not exist: an average of nonlinearity {f.text!r} over the source "
-            f"{source.label} is infinite (its tails are too heavy)"
-        )
-    return total
+        rows = np.where(weights > 0, integrand(c, u) * weights, 0.0).sum(axis=1)
+    far = float(np.abs(rows[weights.sum(axis=1) < 1e-30]).sum())
+    if not math.isfinite(float(rows.sum())) or far > _INFINITE * float(np.abs(rows).sum()):
+        raise _infinite(f, source)
+    return float(rows.sum())
 
 
-def gain_at(f: Formula, source: Source, q: float, order: int = NORMAL_ORDER) -> float:
-    """<c f(u)> - Q <f'(u)> at one overlap, by quadrature."""
-    s2 = 1.0 - q * q
-    if f.kinks and s2 > 0.0:
-        # Stein's identity: <f'(u)> = <e f(u)>/s = <(u - c Q) f(u)>/s^2, jumps included.
-        return average(lambda c, u: f.value(u) * (c - q * (u - c * q) / s2), f, source, q, order)
+def _slopes(f: Formula, q: float) -> Integrand:
+    """C f(u) - Q f'(u), times s with <f'> by Stein's identity where f is steep, and f(u)^2."""
+    if features(f).steep:
+        s = math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
+
+        def steep(c: Array, e: Array, u: Array) -> tuple[Array, Array]:
+            value = f.value(u)
+            return (s * c - q * e) * value, value * value
+
+        return steep
     slope = f.derivative
-    return average(lambda c, u: c * f.value(u) - q * slope.value(u), f, source, q, order)
+
+    def plain(c: Array, e: Array, u: Array) -> tuple[Array, Array]:
+        value = f.value(u)
+        return c * value - q * slope.value(u), value * value
+
+    return plain
 
 
-def power_at(f: Formula, source: Source, q: float, order: int = NORMAL_ORDER) -> float:
-    """<f(u)^2> at one overlap, by quadrature."""
-    return average(lambda c, u: f.value(u) ** 2, f, source, q, order)
+def gain_at(f: Formula, source: Source, q: float) -> tuple[float, float]:
+    """<c f(u)> - Q <f'(u)> at one overlap, and its error.
+
+    Where f jumps or its slope is unbounded <f'> is <e f>/sqrt(1 - Q^2), jumps included, which is
+    infinite or unknown at |Q| = 1.
+    """
+    found = averaged(_slopes(f, q), f, source, q)
+    if not features(f).steep:
+        return float(found.value[0]), float(found.error[0])
+    s = math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
+    if s == 0.0:
+        return math.nan, math.inf
+    return float(found.value[0]) / s, float(found.error[0]) / s
+
+
+def power_at(f: Formula, source: Source, q: float) -> tuple[float, float]:
+    """<f(u)^2> at one overlap, and its error."""
+    return average(lambda c, u: f.value(u) ** 2, f, source, q)
 
 
 def _closed(coefficients: Array, source: Source, extra: int) -> Polynomial:
@@ -151,25 +209,72 @@ def _polynomial(f: Formula, source: Source) -> Averages:
     gain = _closed(c, source, 1) - Polynomial([0.0, 1.0]) * _closed(slope, source, 0)
     power = _closed(square, source, 0)
     series = [trimmed(p.convert(kind=Chebyshev)) for p in (gain, power)]
-    return Averages(series[0], series[1], 2e-16)
+    errors = [4e-16 * float(np.abs(s.coef).sum()) for s in series]
+    return Averages(series[0], series[1], errors[0], errors[1])
+
+
+def parities(f: Formula, source: Source, orders: Sequence[int]) -> tuple[int, ...] | None:
+    """Parities in Q of <c^k h(f)> for some k, where the source or f has a symmetry.
+
+    Parameters
+    ----------
+    orders
+        1 for an average that changes sign with c, 0 for one that does not.
+    """
+    if source.symmetric:
+        return tuple(-1 if k else 1 for k in orders)
+    return None
+
+
+def smooth_parts(
+    sample: Callable[[float], Integrand],
+    f: Formula,
+    source: Source,
+    orders: Sequence[int],
+    goal: float = 1e-13,
+    reach: float = 1.0,
+) -> list[Known]:
+    """Averages of some functions for every overlap, each as a series with its error.
+
+    Parameters
+    ----------
+    sample
+        The integrand at an overlap.
+    f, source
+        Nonlinearity and law of c.
+    orders
+        As in :func:`parities`.
+    goal
+        Wanted relative accuracy.
+    reach
+        The series are functions of Q/reach.
+
+    Raises
+    ------
+    HdicaError
+        If an average is infinite, or stays unknown to a part in a million.
+    """
+
+    def at(q: float) -> tuple[Array, Array, Array]:
+        found = averaged(sample(reach * q), f, source, reach * q)
+        return found.value, found.error, found.size
+
+    found = joined(at, parities(f, source, orders), goal)
+    for one in found:
+        if one.error > max(WORST, 100 * goal) * one.size:
+            raise too_rough(f, source, one.error / one.size)
+    return found
 
 
 def _by_quadrature(f: Formula, source: Source) -> Averages:
-    gain, first = _converged(lambda q: gain_at(f, source, q), f, source)
-    power, second = _converged(lambda q: power_at(f, source, q), f, source)
-    return Averages(gain, power, max(first, second))
-
-
-def _converged(
-    function: Callable[[float], float], f: Formula, source: Source
-) -> tuple[Chebyshev, float]:
-    series, error = adaptive(function)
-    if error > 1e-6:
-        raise HdicaError(
-            f"the averages of nonlinearity {f.text!r} over the source {source.label} do not "
-            f"converge (relative error {error:.1e}); allowed are smoother nonlinearities"
-        )
-    return series, error
+    gain, power = smooth_parts(lambda q: _slopes(f, q), f, source, (1, 0))
+    pull = gain.function
+    if max(float(np.abs(s).sum()) for s in (pull.below, pull.above)) <= _ZERO * gain.error:
+        # Nothing is learned: a gain of rounding alone would have fixed points of its own.
+        pull = Halves(np.zeros(1), np.zeros(1))
+    # E c = 0 and E c^2 = 1 make the gain vanish faster than Q.
+    pull = replace(pull.with_zero(1), over=1 if features(f).steep else 0)
+    return Averages(pull, power.function, gain.error, power.error)
 
 
 @lru_cache(maxsize=64)

@@ -9,11 +9,16 @@ from numpy.polynomial import Chebyshev
 from numpy.polynomial import chebyshev as cheb
 from numpy.typing import NDArray
 
+from hdica.limits import half_roots
+from hdica.limits.halves import Halves
 from hdica.limits.overlap import Drift
+from hdica.limits.packed import Function
 from hdica.limits.series import real_roots, without_double_zero
 
 Array = NDArray[np.float64]
 _NEAR_ZERO = 1e-6
+_ROUNDING = 4e-15
+"""Error of a drift that is known in closed form, relative to its size."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +31,13 @@ class FixedPoints:
         Overlaps.
     stable
         Whether a small departure dies out.
+    error
+        Errors of the overlaps.
     """
 
     q: Array
     stable: NDArray[np.bool_]
+    error: Array
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,16 @@ def _distinct(values: Array, gap: float = 1e-9) -> Array:
     return values[np.concatenate([[True], np.diff(values) > gap])] if values.size else values
 
 
+def _roots(drift: Drift, tau: float) -> Array:
+    """Roots of the drift other than Q = 0."""
+    learning, loss = drift.learning, drift.loss
+    if isinstance(learning, Halves) or isinstance(loss, Halves):
+        return half_roots.roots(learning, loss, tau)
+    rate = learning + tau * loss
+    quotient, _ = cheb.chebdiv(rate.coef, np.array([0.0, 1.0]))
+    return real_roots(Chebyshev(quotient))
+
+
 def find_fixed_points(drift: Drift, tau: float) -> FixedPoints:
     """Every root of the drift in [-1, 1], from the eigenvalues of its companion matrix.
 
@@ -65,12 +83,35 @@ def find_fixed_points(drift: Drift, tau: float) -> FixedPoints:
     tau
         Constant step size.
     """
-    rate = drift.learning + tau * drift.loss
-    quotient, _ = cheb.chebdiv(rate.coef, np.array([0.0, 1.0]))
-    others = real_roots(Chebyshev(quotient))
+    others = _roots(drift, tau)
     q = np.sort(np.append(others[np.abs(others) > 1e-12], 0.0))
     q = _distinct(q)
-    return FixedPoints(q, rate.deriv()(q) < 0)
+    slope = drift.learning.deriv()(q) + tau * drift.loss.deriv()(q)
+    if isinstance(drift.learning, Chebyshev) and isinstance(drift.loss, Chebyshev):
+        slope = (drift.learning + tau * drift.loss).deriv()(q)
+    return FixedPoints(q, slope < 0, _errors(drift, tau, q, slope))
+
+
+def _size(function: Function) -> float:
+    rows = (function.below, function.above) if isinstance(function, Halves) else (function.coef,)
+    return max(float(np.abs(row).sum()) for row in rows)
+
+
+def _errors(drift: Drift, tau: float, q: Array, slope: Array) -> Array:
+    """How far roots move where the drift is off by its error, also where two nearly merge."""
+    rounding = _ROUNDING * (_size(drift.learning) + tau * _size(drift.loss))
+    off = drift.learning_error + tau * drift.loss_error + rounding
+    step = 1e-4
+    ahead, behind = (
+        drift.at(np.clip(q + d, -1, 1), tau) / tau - drift.at(q, tau) / tau for d in (step, -step)
+    )
+    bend = np.abs(ahead + behind) / step**2
+    size = np.abs(slope)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # The root of off = slope e - bend e^2/2, or where there is none, of off = bend e^2/2.
+        under = np.maximum(size**2 - 2 * bend * off, 0.0)
+        moved = np.where(under > 0, 2 * off / (size + np.sqrt(under)), np.sqrt(2 * off / bend))
+    return np.where(q == 0.0, 0.0, moved + np.finfo(float).eps)
 
 
 def find_folds(drift: Drift) -> Folds:
@@ -81,13 +122,27 @@ def find_folds(drift: Drift) -> Folds:
     Folds
         Those with T > 0 away from Q = 0, largest step size first.
     """
-    b, _ = cheb.chebdiv(drift.loss.coef, np.array([0.0, 1.0]))
-    # D1 = Q^2 top and D2 = Q b, so T = -Q top/b.
-    a = cheb.chebmulx(without_double_zero(drift.learning).coef)
-    rise = cheb.chebsub(cheb.chebmul(cheb.chebder(a), b), cheb.chebmul(a, cheb.chebder(b)))
-    q = real_roots(Chebyshev(rise))
-    q = _distinct(q[(np.abs(q) > _NEAR_ZERO) & (np.abs(q) < 1 - 1e-12)])
-    tau = -cheb.chebval(q, a) / cheb.chebval(q, b)
-    kept = tau > 1e-12
+    if isinstance(drift.learning, Halves) or isinstance(drift.loss, Halves):
+        q, tau = half_roots.extrema(drift.learning, drift.loss)
+    else:
+        b, _ = cheb.chebdiv(drift.loss.coef, np.array([0.0, 1.0]))
+        # D1 = Q^2 top and D2 = Q b, so T = -Q top/b.
+        a = cheb.chebmulx(without_double_zero(drift.learning).coef)
+        rise = cheb.chebsub(cheb.chebmul(cheb.chebder(a), b), cheb.chebmul(a, cheb.chebder(b)))
+        q = real_roots(Chebyshev(rise))
+        q = _distinct(q[(np.abs(q) > _NEAR_ZERO) & (np.abs(q) < 1 - 1e-12)])
+        tau = -cheb.chebval(q, a) / cheb.chebval(q, b)
+    known = [fold_error(drift, t, x) for t, x in zip(tau.tolist(), q.tolist(), strict=True)]
+    kept = tau > np.maximum(1e-12, 4 * np.array(known))
     order = np.argsort(-tau[kept], kind="stable")
     return Folds(tau[kept][order], q[kept][order])
+
+
+def fold_error(drift: Drift, tau: float, q: float) -> float:
+    """Error of the step size T(Q) at a fold, from those of the two orders of the drift.
+
+    T does not change with Q there, so that the error of Q does not matter.
+    """
+    loss = abs(float(drift.loss(q)))
+    known = max(loss, np.finfo(float).tiny)
+    return (drift.learning_error + tau * drift.loss_error) / known + 4e-16 * tau

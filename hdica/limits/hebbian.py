@@ -12,7 +12,7 @@ It holds for every alpha in (0, 1), not only for small ones: alpha cancels.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,20 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
+from hdica.limits.expectations import averages
 from hdica.limits.hebbian_averages import COARSE, FINE, mean_function
 from hdica.limits.hebbian_moments import Numbers
+from hdica.limits.hebbian_nodes import TooManyPoints
 from hdica.limits.integrate import integrate
-from hdica.limits.overlap import CONTROL, REFINED, TOLERANCE
+from hdica.limits.overlap import CONTROL, REFINED, TOLERANCE, Drift
+from hdica.limits.overlap import solve as solve_overlap
+from hdica.limits.packed import scaled
+from hdica.limits.projected_drift import projected_drift
 
 Array = NDArray[np.float64]
 Parts = Callable[[Numbers], tuple[Numbers, Numbers]]
 _ROOM = 1e-9
+_TOLERANCES, _ROUGHER = (FINE, 1e-9, 1e-7, 1e-5, 1e-4), 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +55,9 @@ class Field:
         The same with coarser quadrature: what it changes is the error of ``parts``.
     exact
         Whether both are polynomials of R, found without quadrature; R may then be complex.
+    scalar
+        The same for one projection and one source, with known errors; None for polynomials and
+        where there are more.
     """
 
     sigma: Array
@@ -57,6 +66,7 @@ class Field:
     parts: Parts
     rough: Parts
     exact: bool
+    scalar: Drift | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -113,11 +123,36 @@ def make_field(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) 
     if not laws:
         raise HdicaError("sources = [] is not allowed (at least one)")
     exact = phi.coefficients is not None
+    if not exact and signs.size == len(laws) == 1:
+        flow = projected_drift(averages(phi, laws[0]), lambda: None)
+        flow = replace(flow, learning=scaled(flow.learning, -float(signs[0])))
+        alone = _alone(flow)
+        return Field(signs, phi, laws, alone, alone, exact, flow)
     if exact:
         fine = rough = _parts(signs, mean_function(phi, laws))
     else:
-        fine, rough = (_parts(signs, mean_function(phi, laws, tol)) for tol in (FINE, COARSE))
+        fine, rough = _approximate(signs, phi, laws)
     return Field(signs, phi, laws, fine, rough, exact)
+
+
+def _approximate(signs: Array, phi: Formula, laws: tuple[Source, ...]) -> tuple[Parts, Parts]:
+    """Both orders by two quadratures that share no node, as fine as the number of points allows."""
+    for tolerance in _TOLERANCES:
+        try:
+            fine = mean_function(phi, laws, tolerance)
+            break
+        except TooManyPoints:
+            if tolerance == _TOLERANCES[-1]:
+                raise
+    rough = mean_function(phi, laws, min(1e-3, max(COARSE, _ROUGHER * tolerance)), False)
+    return _parts(signs, fine), _parts(signs, rough)
+
+
+def _alone(flow: Drift) -> Parts:
+    def parts(r: Numbers) -> tuple[Numbers, Numbers]:
+        return flow.learning(r), flow.loss(r)
+
+    return parts
 
 
 def _parts(sigma: Array, average: Callable[[Numbers], tuple[Numbers, Numbers, Numbers]]) -> Parts:
@@ -180,6 +215,10 @@ def solve(field: Field, schedule: Schedule, r0: Array, times: Array) -> Path:
         If R0 is not allowed, or the integration fails.
     """
     start = check_overlaps(r0, field)
+    if field.scalar is not None:
+        path = solve_overlap(field.scalar, schedule, float(start[0, 0]), 0.0, times)
+        shape = (times.size, 1, 1)
+        return Path(*(v.reshape(shape) for v in (path.q, path.error, path.control)))
 
     def rough(r: Array, mu: float) -> Array:
         learning, loss = field.rough(r)

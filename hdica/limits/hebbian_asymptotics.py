@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
-from hdica.limits.expectations import average, averages
+from hdica.limits.expectations import average, averages, gain_at, power_at
+from hdica.limits.features import features
 
 Array = NDArray[np.float64]
 
@@ -55,6 +56,10 @@ def source_rate(phi: Formula, source: Source, sign: int = 1) -> tuple[float, flo
     HdicaError
         If an average is infinite or cannot be found accurately.
     """
+    if phi.coefficients is None:
+        # Jumps belong to phi': just below one the projection smooths them.
+        at = sign * (1.0 - 1e-7 if features(phi).steep else 1.0)
+        return sign * gain_at(phi, source, at)[0], power_at(phi, source, at)[0]
     series = averages(phi, source)
     return sign * float(series.gain(float(sign))), float(series.power(float(sign)))
 
@@ -79,9 +84,9 @@ def rates(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Ra
     signs = np.asarray(sigma, dtype=float)
     found = min(signs.size, len(sources))
     known = np.array([source_rate(phi, source) for source in sources[:found]])
-    level = [average(lambda c, u: phi.value(u), phi, source, 1.0) for source in sources[:found]]
+    level = [average(lambda c, u: phi.value(u), phi, one, 1.0)[0] for one in sources[:found]]
     # A projection beyond the sources is normal, whatever the source it is asked for.
-    free = average(lambda c, u: phi.value(u), phi, sources[0], 0.0)
+    free = average(lambda c, u: phi.value(u), phi, sources[0], 0.0)[0]
     turned = signs * np.array([*level, *[free] * (signs.size - found)])
     loss = np.zeros((signs.size, len(sources)))
     loss[:, :found] = -0.5 * turned[:, None] * turned[:found]

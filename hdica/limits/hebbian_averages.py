@@ -23,6 +23,8 @@ from hdica.limits.hebbian_nodes import normal_panels, normal_rule, product, sour
 Array = NDArray[np.float64]
 MeanValues = tuple[Numbers, Numbers, Numbers]
 FINE, COARSE = 1e-11, 1e-7
+MOST_PAIRS = 6_000_000
+"""Points of all sources and a normal variable together."""
 _KINKED_TERMS, _SMOOTH_TERMS = 128, 40
 
 
@@ -58,12 +60,15 @@ class _Quadrature:
         Of the sources, shapes (P, M) and (P,).
     tolerance
         Of the rules.
+    fine
+        Which of two sets of nodes, without a common one, the rules are made from.
     """
 
     phi: Formula
     points: Array
     weights: Array
     tolerance: float
+    fine: bool
 
     def means(self, r: Array) -> MeanValues:
         """<phi(y_i) s_j>, <phi(y_i) y_k>, <phi(y_i) phi(y_k)> at overlaps ``r`` (K, M)."""
@@ -97,7 +102,7 @@ class _Quadrature:
         largest = float(np.abs(off).max()) if off.size else 0.0
         most = _KINKED_TERMS
         if not self.phi.kinks:
-            rule = normal_rule(self.phi, self.tolerance)
+            rule = normal_rule(self.phi, self.tolerance, self.fine)
             most = min(_SMOOTH_TERMS, rule.points.size)
         elif self.tolerance > FINE:
             most //= 2
@@ -110,9 +115,9 @@ class _Quadrature:
     def _normals(self, inside: Array, scale: float) -> tuple[Array, Array]:
         """Points and weights of the normal variable g, cut where u + c g meets a kink."""
         if not self.phi.kinks:
-            rule = normal_rule(self.phi, self.tolerance)
+            rule = normal_rule(self.phi, self.tolerance, self.fine)
             return rule.points[None], rule.weights[None]
-        return normal_panels(self.phi.kinks, inside, scale)
+        return normal_panels(self.phi.kinks, inside, scale, 12 if self.fine else 9)
 
     def _hermite(self, inside: Array, scale: float, terms: int) -> tuple[list[Array], Array]:
         """<phi(u + c g) He_n(g)> / sqrt(n!) for n < terms, and <phi(u + c g)^2>, at every u."""
@@ -137,7 +142,7 @@ class _Quadrature:
 
 
 def mean_function(
-    phi: Formula, sources: Sequence[Source], tolerance: float = FINE
+    phi: Formula, sources: Sequence[Source], tolerance: float = FINE, fine: bool = True
 ) -> Callable[[Numbers], MeanValues]:
     """The averages as a function of R, shape (K, M); of complex R too if phi is a polynomial.
 
@@ -149,6 +154,8 @@ def mean_function(
         The M laws.
     tolerance
         Relative accuracy of quadrature rules; polynomials are exact.
+    fine
+        Which of two sets of nodes, without a common one, the rules are made from.
 
     Returns
     -------
@@ -162,11 +169,11 @@ def mean_function(
     """
     if phi.coefficients is not None:
         return find_moments(phi, sources).means
-    return quadrature(phi, sources, tolerance)
+    return quadrature(phi, sources, tolerance, fine)
 
 
 def quadrature(
-    phi: Formula, sources: Sequence[Source], tolerance: float = FINE
+    phi: Formula, sources: Sequence[Source], tolerance: float = FINE, fine: bool = True
 ) -> Callable[[Array], MeanValues]:
     """The averages by quadrature, whatever phi is; parameters as in :func:`mean_function`.
 
@@ -175,7 +182,7 @@ def quadrature(
     HdicaError
         If too many quadrature points would be needed, or <phi(s)^2> is infinite.
     """
-    rules = [source_rule(phi, source, tolerance) for source in sources]
+    rules = [source_rule(phi, source, tolerance, fine) for source in sources]
     for rule, source in zip(rules, sources, strict=True):
         with np.errstate(all="ignore"):
             terms = rule.weights * phi.value(rule.points) ** 2
@@ -186,8 +193,9 @@ def quadrature(
                 f"the limit does not exist: the average of the squared nonlinearity {phi.text!r} "
                 f"over the source {source.label} is infinite (its tails are too heavy)"
             )
-    points, weights = product(rules)
-    return _Quadrature(phi, points, weights, tolerance).means
+    normals = 120 if phi.kinks else normal_rule(phi, tolerance, fine).points.size
+    points, weights = product(rules, MOST_PAIRS, normals)
+    return _Quadrature(phi, points, weights, tolerance, fine).means
 
 
 def means(r: Array, phi: Formula, sources: Sequence[Source]) -> Means:
@@ -211,6 +219,6 @@ def means(r: Array, phi: Formula, sources: Sequence[Source]) -> Means:
     if phi.coefficients is not None:
         scale = max(float(np.abs(one).max()) for one in found)
         return Means(*found, 1e-15 * scale)
-    rough = mean_function(phi, sources, COARSE)(r)
+    rough = mean_function(phi, sources, COARSE, False)(r)
     error = max(float(np.abs(a - b).max()) for a, b in zip(found, rough, strict=True))
     return Means(*found, error + FINE)

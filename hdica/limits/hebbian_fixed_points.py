@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
@@ -17,7 +16,8 @@ from hdica.limits.hebbian import Field
 from hdica.limits.hebbian_asymptotics import source_rate
 from hdica.limits.hebbian_jacobian import as_matrix, eigenvalues, part_jacobians
 from hdica.limits.overlap import Drift
-from hdica.limits.series import trimmed
+from hdica.limits.packed import scaled
+from hdica.limits.projected_drift import projected_drift
 
 Array = NDArray[np.float64]
 _ITERATIONS = 12
@@ -71,9 +71,8 @@ def scalar_drift(sigma: float, phi: Formula, source: Source) -> Drift:
     HdicaError
         If an average is infinite or cannot be found accurately.
     """
-    mean = averages(phi, source)
-    q = Chebyshev([0.0, 1.0])
-    return Drift(trimmed(sigma * (1 - q * q) * mean.gain), trimmed(-0.5 * q * mean.power))
+    flow = projected_drift(averages(phi, source), lambda: None)
+    return replace(flow, learning=scaled(flow.learning, -sigma))
 
 
 def critical_mu(sigma: float, phi: Formula, source: Source) -> float:

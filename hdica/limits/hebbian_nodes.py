@@ -11,15 +11,24 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.quadrature import Nodes, dot, half_normal_nodes, panel_nodes
+from hdica.ingredients.parts import Law, composite_rule, normal_law
+from hdica.ingredients.quadrature import Nodes, dot, panel_nodes
 from hdica.ingredients.sources import Source
+from hdica.limits.features import features
 
 Array = NDArray[np.float64]
-ORDERS = (2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96)
+ORDERS = (2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128)
 _SHIFTS = (-1.6, -0.7, 0.0, 0.4, 1.1)
 _EDGES = np.linspace(-9.5, 9.5, 10)
 _NOISE = math.sqrt(1 - 0.9**2)
 MOST_POINTS = 200_000
+_LEAST_WEIGHT = 1e-34
+_ORDER = {True: 16, False: 11}
+"""Points a panel of what the fine and the rough rules are made from: they share no node."""
+
+
+class TooManyPoints(HdicaError):
+    """A product of rules that nobody would wait for."""
 
 
 def gauss(nodes: Nodes, order: int) -> Nodes:
@@ -67,7 +76,9 @@ def _pieces(nodes: Nodes, order: int, cuts: tuple[float, ...]) -> Nodes:
     )
 
 
-def normal_panels(kinks: tuple[float, ...], inside: Array, scale: float) -> tuple[Array, Array]:
+def normal_panels(
+    kinks: tuple[float, ...], inside: Array, scale: float, order: int = 12
+) -> tuple[Array, Array]:
     """Points g and weights of a normal variable, cut where ``inside + scale * g`` meets a kink.
 
     Returns
@@ -77,7 +88,7 @@ def normal_panels(kinks: tuple[float, ...], inside: Array, scale: float) -> tupl
     """
     cuts = [np.clip((k - inside) / max(scale, 1e-300), _EDGES[0], _EDGES[-1]) for k in kinks]
     rows = np.broadcast_to(_EDGES, (inside.size, _EDGES.size))
-    g, w = panel_nodes(np.sort(np.column_stack([rows, *cuts]), axis=1), 12)
+    g, w = panel_nodes(np.sort(np.column_stack([rows, *cuts]), axis=1), order)
     return g, w * np.exp(-g * g / 2) / math.sqrt(2 * math.pi)
 
 
@@ -137,39 +148,69 @@ def _without_tails(rule: Nodes, phi: Formula, tolerance: float) -> Nodes:
     return Nodes(x[kept], rule.weights[kept])
 
 
+def _resolved(law: Law, phi: Formula, fine: bool) -> Nodes:
+    """A law cut as finely as phi(a + s) needs it at every shift a that is tested."""
+    known = features(phi)
+    if phi.kinks:
+        steps = np.array([-4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0]) * _NOISE
+        points = np.add.outer(np.array(phi.kinks), steps).ravel()
+    else:
+        points = known.edges
+    cuts = np.unique(np.subtract.outer(points, np.array(_SHIFTS)))
+    full = composite_rule(law, cuts, _ORDER[fine])
+    kept = full.weights > _LEAST_WEIGHT
+    return Nodes(full.points[kept], full.weights[kept])
+
+
 @lru_cache(maxsize=128)
-def source_rule(phi: Formula, source: Source, tolerance: float) -> Nodes:
+def source_rule(phi: Formula, source: Source, tolerance: float, fine: bool = True) -> Nodes:
     """Nodes of a source, as few as averages of phi(a + s) to ``tolerance`` need.
 
     R_ij = 1 is the sharpest function of s_j that y_i can be; a smaller overlap is smoother. A phi
     with kinks is taken as the noise z of an overlap of 0.9 rounds it, to a lower tolerance: the
     rule is worse at larger overlaps.
+
+    Parameters
+    ----------
+    phi, source
+        Nonlinearity and law.
+    tolerance
+        Relative.
+    fine
+        Whether the rule is made from the finer of two sets of nodes that have none in common.
     """
-    return _shortest(source.nodes, phi, math.sqrt(tolerance) if phi.kinks else tolerance)
+    full = _resolved(source.law, phi, fine)
+    return _shortest(full, phi, math.sqrt(tolerance) if phi.kinks else tolerance)
 
 
 @lru_cache(maxsize=128)
-def normal_rule(phi: Formula, tolerance: float) -> Nodes:
+def normal_rule(phi: Formula, tolerance: float, fine: bool = True) -> Nodes:
     """Nodes of the normal law, as few as averages of phi(a + z) to ``tolerance`` need."""
-    half = half_normal_nodes(96)
-    full = Nodes(
-        np.concatenate([-half.points[::-1], half.points]),
-        np.concatenate([half.weights[::-1], half.weights]) / 2,
-    )
-    return _shortest(full, phi, tolerance)
+    return _shortest(_resolved(normal_law(1.0), phi, fine), phi, tolerance)
 
 
-def product(rules: Sequence[Nodes], most: int = MOST_POINTS) -> tuple[Array, Array]:
+def product(
+    rules: Sequence[Nodes], most: int = MOST_POINTS, beside: int = 1
+) -> tuple[Array, Array]:
     """Points (points, dimensions) and weights (points,) of independent variables.
+
+    Parameters
+    ----------
+    rules
+        One a variable.
+    most
+        Points that are allowed, with those of further variables.
+    beside
+        Points of further variables at each of these.
 
     Raises
     ------
-    HdicaError
-        If there would be more than ``most`` points.
+    TooManyPoints
+        If there would be more.
     """
-    count = int(np.prod([float(rule.points.size) for rule in rules]))
+    count = int(np.prod([float(rule.points.size) for rule in rules])) * beside
     if count > most:
-        raise HdicaError(
+        raise TooManyPoints(
             f"averages over {len(rules)} variables need {count} quadrature points (allowed are "
             f"{most}: choose fewer sources or projections, or a polynomial of low degree)"
         )

@@ -12,8 +12,9 @@ with b = b(Q, tau), g = g(Q, tau), B = B(tau) and the overlap Q = E[xi x]. The r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start
+from hdica.limits.halves import Halves
+from hdica.limits.packed import Function, scaled
 
 Array = NDArray[np.float64]
 
@@ -34,15 +37,18 @@ class Scaled:
     ----------
     value
         ``value(q, tau)``: the coefficient.
-    series
-        Coefficients of S as a Chebyshev series on [-1, 1].
+    function
+        S on [-1, 1].
     power
         Power of tau.
+    error
+        Largest error of S, of S times sqrt(1 - Q^2) where it is divided by that.
     """
 
     value: Callable[[float, float], float]
-    series: Array
+    function: Function
     power: int
+    error: float = 0.0
 
     def __call__(self, q: float, tau: float) -> float:
         """The coefficient at one overlap and step size."""
@@ -50,7 +56,19 @@ class Scaled:
 
     def times(self, factor: float) -> Scaled:
         """The same times a number."""
-        return Scaled(lambda q, tau: factor * self.value(q, tau), factor * self.series, self.power)
+        value, function = self.value, scaled(self.function, factor)
+        return replace(self, value=lambda q, tau: factor * value(q, tau), function=function)
+
+    def error_at(self, q: float, tau: float) -> float:
+        """Error of the coefficient at one overlap and step size."""
+        over = self.function.over if isinstance(self.function, Halves) else 0
+        width = max(math.sqrt(max((1 - q) * (1 + q), 0.0)), 1e-9)
+        return float(tau**self.power * self.error / width**over)
+
+
+def coefficient_error(coefficient: Callable[[float, float], float], q: float, tau: float) -> float:
+    """Error of b or g at one overlap and step size, as far as it is known."""
+    return coefficient.error_at(q, tau) if isinstance(coefficient, Scaled) else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.integrate import integrate
+from hdica.limits.packed import Function, packed
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-10
 REFINED = 1e-12
 CONTROL = 1.02
-Noise = tuple[Chebyshev, Chebyshev, Chebyshev]
+Noise = tuple[Function, Function, Function]
+_ERROR_STEPS = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,14 +30,18 @@ class Drift:
     ----------
     learning, loss
         D1 and D2 of dQ/dt = tau D1(Q) + tau^2 D2(Q), on [-1, 1].
+    learning_error, loss_error
+        Their largest absolute errors; 0 where they are known to rounding.
     find_noise
         Finds V2, V3, V4 of the step variance n Var = tau^2 V2 + tau^3 V3 + tau^4 V4 (central
         limit theorem about the limit), or None where it is infinite.
     """
 
-    learning: Chebyshev
-    loss: Chebyshev
+    learning: Function
+    loss: Function
     find_noise: Callable[[], Noise | None] = lambda: None
+    learning_error: float = 0.0
+    loss_error: float = 0.0
 
     @cached_property
     def noise(self) -> Noise | None:
@@ -45,6 +51,10 @@ class Drift:
     def at(self, q: Array, tau: float) -> Array:
         """dQ/dt at overlaps ``q`` for a constant step size."""
         return np.asarray(tau * self.learning(q) + tau**2 * self.loss(q))
+
+    def error(self, tau: float) -> float:
+        """Largest error of dQ/dt for a constant step size."""
+        return tau * self.learning_error + tau**2 * self.loss_error
 
 
 @dataclass(frozen=True)
@@ -56,7 +66,8 @@ class OverlapPath:
     q
         Overlap.
     error
-        Difference to a run with a hundredfold finer tolerance, plus that tolerance.
+        Difference to a run with a hundredfold finer tolerance, plus that tolerance, plus what the
+        errors of the drift have become by then.
     control
         The same limit with its drift wrong by 2 %: what a comparison must be able to reject.
     spread
@@ -73,7 +84,7 @@ def _coefficients(drift: Drift) -> tuple[Array, ...]:
     zero = Chebyshev([0.0])
     noise = drift.noise or (zero, zero, zero)
     series = (drift.learning, drift.loss, drift.learning.deriv(), drift.loss.deriv(), *noise)
-    return tuple(np.ascontiguousarray(s.coef, dtype=float) for s in series)
+    return tuple(packed(s) for s in series)
 
 
 def _integrate(
@@ -117,4 +128,24 @@ def solve(drift: Drift, schedule: Schedule, q0: float, spread0: float, times: Ar
     spread = np.sqrt(np.maximum(fine[1], 0.0))
     if drift.noise is None:
         spread = np.full(times.size, np.nan)
-    return OverlapPath(fine[0], np.abs(fine[0] - coarse[0]) + REFINED, wrong[0], spread)
+    error = np.abs(fine[0] - coarse[0]) + REFINED + _carried(drift, schedule, q0, times)
+    return OverlapPath(fine[0], error, wrong[0], spread)
+
+
+def _carried(drift: Drift, schedule: Schedule, q0: float, times: Array) -> Array:
+    """What the errors of the drift make of Q, to first order: a linear equation beside its own."""
+    from hdica.limits.compiled import error_rhs
+
+    size = max(drift.learning_error, drift.loss_error)
+    if size == 0.0:
+        return np.zeros(times.size)
+    series = (drift.learning, drift.loss, drift.learning.deriv(), drift.loss.deriv())
+    given, out = [packed(s) for s in series], np.empty(2)
+    errors = (drift.learning_error / size, drift.loss_error / size)
+
+    def rate(state: Array, tau: float) -> Array:
+        error_rhs(tau, state, *given, *errors, out)
+        return out.copy()
+
+    found = integrate(rate, schedule, np.array([q0, 0.0]), times, _ERROR_STEPS)
+    return np.asarray(size * np.abs(found[:, 1]))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from hdica.limits.closure import Closure, close, end_moment
+from hdica.limits.closure import Closure, close, end_moment, step_size
 from hdica.limits.confinement import confinement
-from hdica.limits.mean_field import MeanField
+from hdica.limits.mean_field import MeanField, coefficient_error
 from hdica.limits.stability import stability
 from hdica.limits.zeros import find_zeros
 
@@ -18,6 +19,8 @@ Array = NDArray[np.float64]
 NEAREST = 1e-5
 """Overlaps smaller than this are not told from 0."""
 _SYMMETRY = 1e-11
+_SHOWN = 1e-5
+"""Share by which a coefficient is changed to see what its error does."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,32 @@ class SteadyStates:
 def accuracy(field: MeanField) -> float:
     """Relative accuracy of averages over the densities of a field."""
     return 4e-15 if confinement(field.phi).l1 is not None else 1e-13
+
+
+def open_to_averages(field: MeanField, q: Array) -> Array:
+    """How far S(Q) may be off because b and g are, shape of ``q``; 0 where they are exact."""
+    tau = step_size(field)
+    total = np.zeros(q.size)
+    base: Array | None = None
+    for coefficient in (field.pull, field.diffusion):
+        off = np.array([coefficient_error(coefficient, float(v), tau) for v in q])
+        if not off.any():
+            continue
+        size = _SHOWN * float(np.abs([coefficient(float(v), tau) for v in q]).max())
+        changed = _plus(coefficient, size)
+        pulled = coefficient is field.pull
+        moved = replace(field, pull=changed) if pulled else replace(field, diffusion=changed)
+        base = close(field, q, slopes=False).excess if base is None else base
+        with np.errstate(invalid="ignore"):
+            answer = np.abs(close(moved, q, slopes=False).excess - base) / size
+        total += off * np.where(np.isfinite(answer), answer, 0.0)
+    return total
+
+
+def _plus(
+    coefficient: Callable[[float, float], float], by: float
+) -> Callable[[float, float], float]:
+    return lambda q, tau: coefficient(q, tau) + by
 
 
 def has_zero(field: MeanField) -> bool:
@@ -143,7 +172,7 @@ def steady_states(field: MeanField) -> SteadyStates:
     """
     q = overlaps(field)
     state = close(field, q)
-    residual = np.abs(state.excess) + accuracy(field)
+    residual = np.abs(state.excess) + accuracy(field) + open_to_averages(field, q)
     with np.errstate(divide="ignore"):
         error = np.where(q == 0.0, 0.0, residual / np.abs(state.slope))
     # Mirror images share their stability.

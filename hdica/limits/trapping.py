@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
-from hdica.limits.expectations import average, gain_at
+from hdica.limits.expectations import averaged, gain_at, power_at
 
 Array = NDArray[np.float64]
 _VANISHES = 1e-11
@@ -43,11 +43,15 @@ class Trap:
         kappa4 of the source.
     third
         <phi'''(z)>.
+    power_error, third_error
+        Absolute errors of the two averages.
     """
 
     power: float
     kurtosis: float
     third: float
+    power_error: float = 0.0
+    third_error: float = 0.0
 
     @property
     def product(self) -> float:
@@ -58,6 +62,12 @@ class Trap:
     def pull(self) -> float:
         """C = |kappa4 <phi'''(z)>|."""
         return abs(self.product)
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """Relative errors of P and C."""
+        third = self.third_error / abs(self.third) if self.third else 0.0
+        return self.power_error / self.power, third
 
     @property
     def sigma(self) -> int:
@@ -132,8 +142,12 @@ def cumulants(source: Source, order: int) -> Array:
     return kappa
 
 
-def mean_derivative(phi: Formula, source: Source, overlap: float, order: int) -> float:
-    """<phi^(order)(y)> for y = R s + sqrt(1 - R^2) z, by Stein's identity, kinks and jumps too.
+def mean_derivative(
+    phi: Formula, source: Source, overlap: float, order: int
+) -> tuple[float, float]:
+    """<phi^(order)(y)> for y = R s + sqrt(1 - R^2) z and its error, jumps of phi included.
+
+    By Stein's identity.
 
     Parameters
     ----------
@@ -145,10 +159,11 @@ def mean_derivative(phi: Formula, source: Source, overlap: float, order: int) ->
     width = math.sqrt(1 - overlap * overlap)
     hermite = HermiteE.basis(order)
 
-    def integrand(s: Array, y: Array) -> Array:
-        return np.asarray(hermite((y - overlap * s) / width) * phi.value(y))
+    def integrand(s: Array, z: Array, y: Array) -> tuple[Array]:
+        return (np.asarray(hermite(z) * phi.value(y)),)
 
-    return average(integrand, phi, source, overlap) / width**order
+    found = averaged(integrand, phi, source, overlap)
+    return float(found.value[0]) / width**order, float(found.error[0]) / width**order
 
 
 def expansion(phi: Formula, source: Source, overlap: float, terms: int) -> float:
@@ -163,7 +178,7 @@ def expansion(phi: Formula, source: Source, overlap: float, terms: int) -> float
     """
     kappa = cumulants(source, terms + 1)
     found = (
-        kappa[n + 1] * overlap**n / math.factorial(n) * mean_derivative(phi, source, overlap, n)
+        kappa[n + 1] * overlap**n / math.factorial(n) * mean_derivative(phi, source, overlap, n)[0]
         for n in range(1, terms + 1)
         if kappa[n + 1] != 0.0
     )
@@ -180,19 +195,20 @@ def near_zero(phi: Formula, source: Source) -> Trap:
         If phi vanishes, an average or moment is infinite, or R has a drift of order R^2, which
         acts on another scale than n^3 steps: that is kappa3 <phi''(z)> other than zero.
     """
-    power = average(lambda s, y: phi.value(y) ** 2, phi, source, 0.0)
+    power, power_off = power_at(phi, source, 0.0)
     if power == 0.0:
         raise HdicaError(f"nonlinearity: {phi.text!r} is not allowed (it vanishes)")
     kappa = cumulants(source, 4)
     scale = math.sqrt(power)
-    second, third = (mean_derivative(phi, source, 0.0, k) for k in (2, 3))
+    (second, _), (third, off) = (mean_derivative(phi, source, 0.0, k) for k in (2, 3))
     if abs(kappa[3] * second) > 1e-9 * scale:
         raise HdicaError(
             f"nonlinearity: {phi.text!r} with the skewed source {source.label} is not allowed "
             f"near R = 0 (kappa3 <phi''(z)> = {kappa[3] * second:.3g} must be 0, as for odd ones)"
         )
     third = 0.0 if abs(third) < _VANISHES * scale else third
-    return Trap(power, 0.0 if abs(kappa[4]) < _VANISHES else float(kappa[4]), third)
+    kurtosis = 0.0 if abs(kappa[4]) < _VANISHES else float(kappa[4])
+    return Trap(power, kurtosis, third, power_off, off)
 
 
 def restoring(phi: Formula, source: Source) -> float:
@@ -211,7 +227,7 @@ def restoring(phi: Formula, source: Source) -> float:
                 f"nonlinearity: {phi.text!r} is not allowed for the sign at the optimum "
                 f"(it jumps at {kink:g}, allowed are continuous functions)"
             )
-    return gain_at(phi, source, 1.0)
+    return gain_at(phi, source, 1.0)[0]
 
 
 @dataclass(frozen=True)

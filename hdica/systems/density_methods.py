@@ -16,7 +16,7 @@ from hdica.finite.streams import Stream
 from hdica.ingredients.functionals import parse_functional
 from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.fokker_planck import DensityPath, solve, start_refusal
-from hdica.limits.mean_field import MeanField, Scaled
+from hdica.limits.mean_field import MeanField, Scaled, coefficient_error
 from hdica.systems.density_values import is_convex, kept_values, laws, potentials
 from hdica.systems.kernel import KERNEL_VERSION
 from hdica.systems.method import CONTROL as CONTROL_TEXT
@@ -26,6 +26,8 @@ from hdica.systems.simulation_methods import KEEPS, TRAJECTORY, seeded
 Array = NDArray[np.float64]
 FieldOf = Callable[[Any], MeanField]
 CONTROL = 1.02
+_SAFETY = 4.0
+"""An error of g may matter more than one of b of the same share."""
 EXACT, COARSE = 1e-7, 1e-5
 """Error of Q at which refinement ends, of the limit and of its negative control."""
 
@@ -94,11 +96,12 @@ def pde_values(
     told = save if save.x or save.thresholds else replace(save, snapshots=())
     control = path_of(wrong_by(field, CONTROL), system, times, told, COARSE)
     wrong = laws(field, control, told)
+    q_off, r_off = carried(field, path, control, times)
     values = {
         "Q": path.q,
         "R": path.r,
-        "Q_error": path.q_error,
-        "R_error": path.r_error,
+        "Q_error": path.q_error + q_off,
+        "R_error": path.r_error + r_off,
         "Q_control": control.q,
         "R_control": control.r,
         "curvature": path.curvature,
@@ -114,6 +117,28 @@ def pde_values(
     if save.snapshots and save.x:
         values["potential"] = potentials(field, path, save, times)
     return PointResult(values, path.stopped)
+
+
+def carried(
+    field: MeanField, path: DensityPath, control: DensityPath, times: Array
+) -> tuple[Array, Array]:
+    """What errors of the averages in b and g make of Q and R, each of shape (T,).
+
+    The limit with b wrong by 2 % tells how much a wrong coefficient matters; an error of b is
+    compared with that 2 %, one of g with 2 % of g. 0 where both are known to rounding.
+    """
+    share, worst = np.zeros(times.size), 0.0
+    tops = [0.0, 0.0]
+    for k in np.flatnonzero(np.isfinite(path.q)):
+        q, tau = float(path.q[k]), float(field.schedule.value(np.array(times[k])))
+        for i, one in enumerate((field.pull, field.diffusion)):
+            off, size = coefficient_error(one, q, tau), abs(one(q, tau))
+            tops[i] = max(tops[i], size)
+            # Where b passes through zero its error is compared with what b is elsewhere.
+            worst = max(worst, off / max(size, 1e-3 * tops[i], 1e-300))
+        share[k] = _SAFETY * worst / (CONTROL - 1)
+    moved = (np.abs(control.q - path.q), np.abs(control.r - path.r))
+    return share * moved[0] + _SAFETY * worst * 1e-3, share * moved[1] + _SAFETY * worst * 1e-3
 
 
 def pde_many(

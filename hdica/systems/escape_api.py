@@ -67,7 +67,8 @@ def escape_time(
         can escape; ``pair_mean``, ``pair_sd``, ``pair_median``, ``kramers`` (Kramers' formula
         with (27) corrected) and its ``exponent`` over ``(projection, source)`` for an entry
         alone, infinite where sigma does not let it escape; ``survival(age)``: probability that
-        none has escaped until ``age`` times ``mean``; ``nu_optimal`` and ``mean_optimal`` over
+        none has escaped until ``age`` times ``mean``; ``error``: relative error of the means, that
+        of the averages over f and the sources included; ``nu_optimal`` and ``mean_optimal`` over
         ``(projection, source)``: the nu with the least mean as n -> infinity, and that mean.
 
     Raises

@@ -52,6 +52,7 @@ ESCAPES = (
     Output("kramers", PAIR, "Kramers' formula for that mean, with (27) corrected", UNIT),
     Output("exponent", PAIR, "exponent 3 P nu/(4 C) of Kramers' formula"),
     Output("survival", ("age",), "probability that no entry has escaped until age times the mean"),
+    Output("error", (), "relative error of the mean times"),
 )
 PRINTED = Output("printed", PAIR, "Kramers' formula with the exponent of (27) as printed", UNIT)
 PASSAGES = (
@@ -87,6 +88,7 @@ def escape_result(system: HebbianICA, found: Escape) -> PointResult:
         "kramers": found.kramers,
         "exponent": found.exponent,
         "survival": found.survival(AGES * first) if known else np.exp(-AGES),
+        "error": np.asarray(found.error),
     }
     if found.n is None:
         nu = constant_nu(system, None)

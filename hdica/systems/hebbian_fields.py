@@ -15,6 +15,7 @@ from hdica.ingredients.quadrature import numbers
 from hdica.ingredients.schedules import Schedule, make_schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.limits.expectations import gain_at
+from hdica.limits.features import features
 from hdica.limits.trapping import near_zero
 from hdica.systems.fields import formula
 
@@ -189,7 +190,7 @@ def check_start(system: Any) -> None:
 def stability(phi: Formula, law: Source) -> float:
     """<s phi(s) - phi'(s)>, whose sign makes the optimal fixed point stable: eq. (14)."""
     # Jumps of phi belong to phi': just below one the projection smooths them.
-    return gain_at(phi, law, 1.0 - 1e-7 if phi.kinks else 1.0)
+    return gain_at(phi, law, 1.0 - 1e-7 if features(phi).steep else 1.0)[0]
 
 
 def escape(phi: Formula, law: Source) -> float:

@@ -19,10 +19,19 @@ from hdica.errors import HdicaError, from_validation
 from hdica.finite.rule import Rule
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
-from hdica.limits.expectations import average, averages
+from hdica.limits.expectations import (
+    Averages,
+    averaged,
+    averages,
+    polynomial_average,
+    smooth_parts,
+)
+from hdica.limits.halves import Halves, Known, fitted
 from hdica.limits.mean_field import MeanField, Scaled
 from hdica.limits.overlap import Drift
-from hdica.limits.series import adaptive, interpolate, trimmed
+from hdica.limits.packed import Function, packed, scaled
+from hdica.limits.projected_drift import MORE, projected_drift
+from hdica.limits.series import interpolate, trimmed
 from hdica.systems.fields import (
     ALIASES,
     FormulaText,
@@ -39,6 +48,7 @@ from hdica.systems.fields import (
 )
 
 Array = NDArray[np.float64]
+_NOISE_GOAL = 1e-9
 
 
 class OnlineICA(BaseModel):
@@ -125,8 +135,20 @@ def limit_refusal(system: OnlineICA) -> str:
             f"the overlap alone does not close the limit for the regularizer "
             f"{system.regularizer!r} (allowed: 0 and beta*x)"
         )
+    return infinite_averages(formula(system, "nonlinearity"), source(system))
+
+
+@lru_cache(maxsize=256)
+def infinite_averages(f: Formula, law: Source) -> str:
+    """Empty if the averages of f and a source are finite, else the sentence that says so.
+
+    For all overlaps they are found when first used: whoever checks a study need not wait.
+    """
     try:
-        averages(formula(system, "nonlinearity"), source(system))
+        if f.coefficients is not None:
+            averages(f, law)
+        else:
+            averaged(lambda c, e, u: (c * f.value(u), f.value(u) ** 2), f, law, 0.7)
     except HdicaError as exc:
         return str(exc)
     return ""
@@ -160,62 +182,98 @@ def mean_field(system: OnlineICA) -> MeanField:
         If an average over the source is infinite.
     """
     mean = averages(formula(system, "nonlinearity"), source(system))
-    gain, power = (np.ascontiguousarray(s.coef, dtype=float) for s in (mean.gain, mean.power))
+    errors = _errors(mean)
+    gain, power = packed(mean.gain), packed(mean.power)
 
-    def value(coefficients: Array, q: float) -> float:
-        return _clenshaw()(coefficients, min(1.0, max(-1.0, float(q))))
+    def value(series: Array, q: float) -> float:
+        return _value_at()(series, min(1.0, max(-1.0, float(q))))
 
     return MeanField(
         prior=prior(system),
         start=start(system),
         schedule=schedule(system),
         phi=formula(system, "regularizer"),
-        pull=Scaled(lambda q, tau: -tau * value(gain, q), -gain, 1),
-        diffusion=Scaled(lambda q, tau: tau**2 * value(power, q) / 2, power / 2, 2),
+        pull=Scaled(lambda q, tau: -tau * value(gain, q), scaled(mean.gain, -1.0), 1, errors[0]),
+        diffusion=Scaled(
+            lambda q, tau: tau**2 * value(power, q) / 2, scaled(mean.power, 0.5), 2, errors[1] / 2
+        ),
         strength=lambda tau: tau,
     )
 
 
 @cache
-def _clenshaw() -> Callable[[Array, float], float]:
+def _value_at() -> Callable[[Array, float], float]:
     """Loaded when a limit is solved: who only asks whether there is one need not wait for it."""
-    from hdica.limits.compiled import clenshaw
+    from hdica.limits.compiled import value_at
 
-    function: Callable[[Array, float], float] = clenshaw
+    function: Callable[[Array, float], float] = value_at
     return function
+
+
+def _errors(mean: Averages) -> tuple[float, float]:
+    """Errors of gain and power; 0 where both are known to rounding, in closed form."""
+    if isinstance(mean.gain, Chebyshev):
+        return 0.0, 0.0
+    return mean.gain_error, mean.power_error
 
 
 @lru_cache(maxsize=64)
 def _drift(f: Formula, law: Source) -> Drift:
-    mean = averages(f, law)
-    q = Chebyshev([0.0, 1.0])
-    learning = trimmed((q * q - 1) * mean.gain)
-    loss = trimmed(-0.5 * q * mean.power)
-    return Drift(learning, loss, lambda: _noise(f, law))
+    return projected_drift(averages(f, law), lambda: _noise(f, law))
 
 
-def _noise(f: Formula, law: Source) -> tuple[Chebyshev, Chebyshev, Chebyshev] | None:
+def _noise(f: Formula, law: Source) -> tuple[Function, Function, Function] | None:
     """Variance of a step of Q times n^2: Var[tau f (c - Q u) + Q tau^2 f^2/2], by powers of tau.
 
     Second order of the expansion of (2) after normalisation; it drives the fluctuations of
     order n^-1/2 about the limit.
     """
-
-    def mean(power: int, steps: int) -> Chebyshev:
-        def at(q: float) -> float:
-            return average(lambda c, u: f.value(u) ** power * (c - q * u) ** steps, f, law, q)
-
-        if f.coefficients is not None:
-            return interpolate(at, 8 * f.coefficients.size)  # a polynomial of lower degree
-        return adaptive(at, 1e-9)[0]
-
-    q = Chebyshev([0.0, 1.0])
     try:
-        first, second, fourth = mean(1, 1), mean(2, 0), mean(4, 0)
-        v2 = mean(2, 2) - first * first
-        v3 = q * (mean(3, 1) - first * second)
+        found = _step_means(f, law)
     except HdicaError:
         return None
+    if isinstance(found[0], Known):
+        return _noise_on_halves([one.function for one in found])
+    first, second, fourth, spread, third = found
+    q = Chebyshev([0.0, 1.0])
+    v2 = spread - first * first
+    v3 = q * (third - first * second)
     v4 = 0.25 * q * q * (fourth - second * second)
     v2, v3, v4 = (trimmed(v, 1e-14) for v in (v2, v3, v4))
     return v2, v3, v4
+
+
+def _step_means(f: Formula, law: Source) -> list[Any]:
+    """<f (c - Q u)>, <f^2>, <f^4>, <f^2 (c - Q u)^2> and <f^3 (c - Q u)> for every Q."""
+
+    def sample(q: float) -> Callable[[Array, Array, Array], list[Array]]:
+        def integrand(c: Array, e: Array, u: Array) -> list[Array]:
+            value, rest = f.value(u), c - q * u
+            square, push = value * value, value * rest
+            return [push, square, square * square, push * push, square * push]
+
+        return integrand
+
+    if f.coefficients is None:
+        return smooth_parts(sample, f, law, (1, 0, 0, 0, 1), _NOISE_GOAL)
+    degree = 8 * f.coefficients.size  # that of the averages is lower
+
+    def mean(power: int, steps: int) -> Chebyshev:
+        def at(q: float) -> float:
+            return polynomial_average(
+                lambda c, u: f.value(u) ** power * (c - q * u) ** steps, f, law, q
+            )
+
+        return interpolate(at, degree)
+
+    return [mean(*powers) for powers in ((1, 1), (2, 0), (4, 0), (2, 2), (3, 1))]
+
+
+def _noise_on_halves(means: list[Halves]) -> tuple[Halves, Halves, Halves]:
+    first, second, fourth, spread, third = means
+    degree = max(one.above.size for one in means) + MORE
+    return (
+        fitted(lambda q: spread(q) - first(q) ** 2, degree),
+        fitted(lambda q: q * (third(q) - first(q) * second(q)), degree),
+        fitted(lambda q: 0.25 * q * q * (fourth(q) - second(q) ** 2), degree),
+    )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.finite.rule import chain_refusal
+from hdica.ingredients.formula import Formula
 from hdica.ingredients.save import Save
+from hdica.ingredients.sources import Source
 from hdica.limits.expectations import gain_at, power_at
-from hdica.limits.fixed_points import Folds, find_folds
+from hdica.limits.fixed_points import Folds, find_folds, fold_error
 from hdica.systems.density_methods import particles, pde
 from hdica.systems.fields import constant_tau, formula, source
 from hdica.systems.kernel import KERNEL_VERSION
@@ -31,9 +34,11 @@ def folds(system: OnlineICA) -> tuple[Folds, Array]:
     """Critical step sizes, and the error of each.
 
     Mirror images (Q and -Q at one step size, for odd f) are reported once, with Q > 0. The
-    error is the difference to T(Q) by quadrature with twice the nodes, at the same Q.
+    error is what the averages leave open, and the difference to T(Q) from averages at that very
+    Q, whose nodes are others.
     """
-    found = find_folds(drift(system))
+    flow = drift(system)
+    found = find_folds(flow)
     f, law = formula(system, "nonlinearity"), source(system)
     kept = [
         i
@@ -41,14 +46,18 @@ def folds(system: OnlineICA) -> tuple[Folds, Array]:
         if q > 0 or not np.any(np.isclose(found.q, -q, atol=1e-7) & np.isclose(found.tau, tau))
     ]
     tau, q = found.tau[kept], found.q[kept]
-    return Folds(tau, q), np.array([_fold_error(f, law, t, x) for t, x in zip(tau, q, strict=True)])
+    pairs = zip(tau.tolist(), q.tolist(), strict=True)
+    errors = [fold_error(flow, t, x) + _seen_again(f, law, t, x) for t, x in pairs]
+    return Folds(tau, q), np.array(errors)
 
 
 @lru_cache(maxsize=256)
-def _fold_error(f, law, tau: float, q: float) -> float:  # type: ignore[no-untyped-def]
-    top = -2 * (1 - q * q) * gain_at(f, law, float(q), 240)
-    again = top / (q * power_at(f, law, float(q), 240))
-    return abs(again - tau) + 4 * float(np.finfo(float).eps) * tau
+def _seen_again(f: Formula, law: Source, tau: float, q: float) -> float:
+    """Difference to T(Q) by averages at one overlap, plus their own error."""
+    (gain, gain_off), (power, power_off) = gain_at(f, law, q), power_at(f, law, q)
+    share = 2 * (1 - q * q) / (abs(q) * power)
+    again = -math.copysign(share, q) * gain
+    return abs(again - tau) + share * gain_off + tau * power_off / power
 
 
 def _closed_transitions(system: OnlineICA) -> dict[str, Array] | None:

@@ -69,7 +69,7 @@ def ode(
         accuracy="converged",
         outputs=(
             *TRAJECTORY,
-            Output("Q_error", ("time",), "error of Q, from a run with 100 times finer tolerance"),
+            Output("Q_error", ("time",), "error of Q: of the time steps and of the averages of f"),
             Output("Q_control", ("time",), f"overlap {CONTROL}"),
             Output("Q_sd", ("time",), "limit of sqrt(n) times the standard deviation of Q"),
         ),
@@ -100,6 +100,7 @@ def closed_states(
             "bulk": np.ones(found.q.size),
             "stable": found.stable.astype(float),
             "kind": np.where(np.abs(found.q) < _AT_ZERO, 1.0, 0.0),
+            "error": found.error,
         }
 
     return states

@@ -133,8 +133,8 @@ def mean_field(system: SparsePCA) -> MeanField:
         start=start(system),
         schedule=schedule(system),
         phi=formula(system, "regularizer"),
-        pull=Scaled(lambda q, tau: tau * omega * q, np.array([0.0, omega]), 1),
-        diffusion=Scaled(lambda q, tau: tau**2 * (1 + omega * q**2) / 2, spread / 2, 2),
+        pull=Scaled(lambda q, tau: tau * omega * q, Chebyshev([0.0, omega]), 1),
+        diffusion=Scaled(lambda q, tau: tau**2 * (1 + omega * q**2) / 2, Chebyshev(spread / 2), 2),
         strength=lambda tau: 1.0,
     )
 

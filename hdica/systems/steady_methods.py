@@ -107,6 +107,7 @@ _STATES = (
     Output(
         "kind", ("fixed_point",), "0 informative, 1 uninformative (Q = 0), 2 condensed (bulk < 1)"
     ),
+    Output("error", ("fixed_point",), "error of Q at the fixed point"),
 )
 
 
@@ -140,6 +141,7 @@ def fixed_points(
                 "bulk": found.bulk,
                 "stable": np.asarray(found.stable, dtype=float),
                 "kind": codes(found.kind, STATE_KINDS),
+                "error": found.error,
             }
         return PointResult(
             {k: padded(v, MAX_FIXED_POINTS, "fixed points") for k, v in columns.items()}
@@ -247,7 +249,7 @@ def branch_points(field_of: FieldOf, parameter: str, equations: str) -> Method:
         accuracy="converged",
         outputs=(
             Output("value", dims, f"{parameter} along the branch"),
-            *(Output(o.name, dims, o.long_name) for o in _STATES),
+            *(Output(o.name, dims, o.long_name) for o in _STATES if o.name != "error"),
             Output("branch", dims, "index of the branch"),
         ),
         run=run,

@@ -261,8 +261,8 @@ def test_coefficients_given_as_functions_are_tabulated(tau):
     plain = sparse_pca(tau=tau)
     series = replace(
         plain,
-        pull=Scaled(plain.pull, np.array([0.0, 1.0]), 1),
-        diffusion=Scaled(plain.diffusion, np.array([0.75, 0.0, 0.25]), 2),
+        pull=Scaled(plain.pull, Chebyshev([0.0, 1.0]), 1),
+        diffusion=Scaled(plain.diffusion, Chebyshev([0.75, 0.0, 0.25]), 2),
     )
     one, other = (solve(f, times, tolerance=1e-5) for f in (plain, series))
     assert one.q == pytest.approx(other.q, abs=1e-12)
