@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import plain
 from hdica.ingredients.quadrature import (
     Nodes,
     density_nodes,
@@ -339,7 +340,7 @@ def make_source(spec: str | dict[str, Any]) -> Source:
         if spec not in _NAMED:
             raise HdicaError(f"source: {spec!r} is not known (allowed: {ALLOWED})")
         return _named(spec)
-    return _from_mapping(spec)
+    return _from_mapping(plain(spec))
 
 
 @lru_cache(maxsize=64)

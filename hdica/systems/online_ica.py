@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from hdica.errors import HdicaError, from_validation
+from hdica.errors import HdicaError
 from hdica.finite.rule import Rule
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
@@ -23,6 +23,7 @@ from hdica.limits.expectations import average, averages
 from hdica.limits.mean_field import MeanField, Scaled
 from hdica.limits.overlap import Drift
 from hdica.limits.series import adaptive, interpolate, trimmed
+from hdica.systems.base import System
 from hdica.systems.fields import (
     ALIASES,
     FormulaText,
@@ -41,7 +42,7 @@ from hdica.systems.fields import (
 Array = NDArray[np.float64]
 
 
-class OnlineICA(BaseModel):
+class OnlineICA(System):
     """Online ICA with one feature: y = xi c/sqrt(n) + a, a normal with covariance I - xi xi'/n.
 
     The estimate follows x <- x - (tau/sqrt n) f(y.x/sqrt n) y - (tau/n) phi(x), then
@@ -72,8 +73,6 @@ class OnlineICA(BaseModel):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
     tau: StepSize = Field(description="step size tau > 0, or a schedule in t")
     source: SourceSpec = Field("uniform", description="law of the latent variable c")
     nonlinearity: FormulaText = Field("x**3", description="f of the update, a formula in x")
@@ -85,12 +84,6 @@ class OnlineICA(BaseModel):
     aliases: ClassVar[dict[str, tuple[str, ...]]] = ALIASES
     formulas: ClassVar[dict[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}
     sized_by: ClassVar[dict[str, str]] = {"feature": "prior"}
-
-    def __init__(self, **data: Any) -> None:
-        try:
-            super().__init__(**data)
-        except ValidationError as exc:
-            raise from_validation(exc, "OnlineICA", type(self).model_fields) from None
 
     @model_validator(mode="after")
     def _formulas(self) -> OnlineICA:
