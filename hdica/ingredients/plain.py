@@ -32,8 +32,8 @@ def plain(value: Any, deepest: int = DEEPEST) -> Any:
         return value if made is None else made(value)
     if deepest == 0:
         return value
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist(), deepest - 1)
+    if hasattr(value, "__array__"):  # of NumPy, and what others have made of it
+        return plain(np.asarray(value).tolist(), deepest - 1)
     if isinstance(value, Mapping):
         return {plain(key, 0): plain(one, deepest - 1) for key, one in value.items()}
     if isinstance(value, list | tuple):

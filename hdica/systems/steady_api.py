@@ -13,6 +13,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
 from hdica.limits.transition_curves import transition_curve
 from hdica.systems.api import choose, dataset, described, limit
+from hdica.systems.arguments import check_times, listed
 from hdica.systems.fields import with_parameter
 from hdica.systems.registry import MEAN_FIELDS, mean_field_of, methods_of
 from hdica.systems.steady_methods import STATE_KINDS, TRANSITION_KINDS, find_transitions
@@ -152,7 +153,7 @@ def critical_curve(
         If a parameter is not a scalar of this system, or there is no such transition at the
         first value.
     """
-    visited = np.array([float(v) for v in values])
+    visited = listed(values, "values")
     if not visited.size:
         raise HdicaError("values = [] is not allowed (at least one value)")
     field_of = mean_field_of(type(system).__name__)
@@ -205,7 +206,7 @@ def effective_potential(
         If the potential is not convex at some of the times (d_t < 0: the picture of a convex
         problem solved coordinate by coordinate does not hold then).
     """
-    times = list(times)
+    times = check_times(times).tolist()
     path = limit(system, times=times, method="pde", snapshots=times, x=x)
     convex = path["convex"].values == 1
     if not np.all(convex):
