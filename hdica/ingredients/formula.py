@@ -21,6 +21,7 @@ from sympy.polys.polyerrors import PolynomialError
 from sympy.polys.polytools import NoConvergence
 
 from hdica.errors import HdicaError
+from hdica.ingredients.singular import singular_at
 
 MAX_LENGTH = 300
 MAX_DEPTH = 40
@@ -40,6 +41,15 @@ FUNCTIONS: dict[str, Any] = {
     "erf": sp.erf,
     "sign": sp.sign,
     "abs": sp.Abs,
+}
+OTHERS: dict[type[ast.operator], str] = {
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.MatMult: "@",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitOr: "|",
+    ast.BitAnd: "&",
 }
 OPERATIONS = "named constants, + - * / **, parentheses and " + ", ".join(FUNCTIONS)
 
@@ -97,7 +107,12 @@ class _Reader:
                 if name not in FUNCTIONS:
                     raise self.refuse(f"{name!r} is not a known function")
                 return FUNCTIONS[name](self.read(argument, depth + 1, power))
-        raise self.refuse(f"{type(node).__name__} is not part of the grammar")
+        raise self.refuse(f"{self.written(node)} is not part of the grammar")
+
+    def written(self, node: ast.expr) -> str:
+        """The part of the text that a node stands for."""
+        text = ast.get_source_segment(self.text.strip(), node) or ast.unparse(node)
+        return repr(text if len(text) <= 40 else text[:37] + "...")
 
     def number(self, value: Any) -> sp.Expr:
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -138,7 +153,10 @@ class _Reader:
                 if right == 0:
                     raise self.refuse("it divides by zero")
                 return left / right
-        raise self.refuse(f"the operator {type(op).__name__} is not part of the grammar")
+            case ast.BitXor():
+                right_text = self.text.strip().replace("^", "**")
+                raise self.refuse(f"powers are written with ** and not with ^: write {right_text}")
+        raise self.refuse(f"the operator {OTHERS[type(op)]} is not part of the grammar")
 
 
 @dataclass(frozen=True)
@@ -243,7 +261,10 @@ class Formula:
 
     @cached_property
     def undefined_at(self) -> float | None:
-        """A point of [-8, 8] where the function is not a real number, or None."""
+        """A real number where the function is infinite or no number, or None."""
+        found = singular_at(self.expression, self.symbol)
+        if found is not None:
+            return found
         x = np.linspace(-8, 8, 129)
         bad = x[np.isnan(self.value(x))]
         return float(bad[0]) if bad.size else None

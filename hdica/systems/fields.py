@@ -67,8 +67,8 @@ def check_real(system: Any, name: str) -> None:
     bad = formula(system, name).undefined_at
     if bad is not None:
         raise HdicaError(
-            f"{name} = {getattr(system, name)!r} is not allowed (it is no real number "
-            f"at x = {bad:g}; allowed are functions of every real x)"
+            f"{name} = {getattr(system, name)!r} is not allowed (it is infinite or no real "
+            f"number at x = {bad:.6g}; allowed are functions that are finite at every real x)"
         )
 
 
