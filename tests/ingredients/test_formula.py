@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import constants_used, parse_formula
+from hdica.ingredients.formula import parse_formula
+from hdica.ingredients.grammar import constants_used
 
 HOSTILE = [
     "__import__('os')",
