@@ -15,6 +15,7 @@ from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
 from hdica.systems.arguments import check_n, check_seeds, check_times, formulas, increasing
 from hdica.systems.density_methods import path_of, pde_values, regular_grid
+from hdica.systems.learning_note import joined, limit_note
 from hdica.systems.method import Method, PointResult
 from hdica.systems.registry import SYSTEMS, mean_field_of, methods_of
 
@@ -291,7 +292,8 @@ def limit(
         sqrt(n) sd(Q)); from the PDE ``density(snapshot, feature, x)``,
         ``cdf(snapshot, feature, edge)``, ``potential(snapshot, feature, x)``, ``curvature(time)``
         (d_t = 2h), ``pull(time)``, ``convex(time)`` and ``residual(time)``. Attribute ``note``
-        says so where the estimate condenses instead of converging. With ``over`` every variable
+        says so where the estimate condenses instead of converging, and where nothing is learned:
+        why, and what to change. With ``over`` every variable
         has the parameters as its first dimensions, in the order given, and ``note`` is a
         variable over them: it also says why a point is NaN, from where the solver stopped or
         altogether, while the others went on.
@@ -314,7 +316,8 @@ def limit(
         return _density_limit(chosen, system, grid, snapshots, x, thresholds, functionals)
     save = saved(chosen, system, grid, snapshots, x, thresholds, functionals)
     result = chosen.run(system, grid, None, None, save)
-    return described(dataset(chosen, grid, save, system.dims(), [result], ""), system)
+    found = dataset(chosen, grid, save, system.dims(), [result], "")
+    return described(noted(found, limit_note(system, result.values, grid, chosen.name)), system)
 
 
 def limit_candidates(method: str, plain: bool) -> tuple[str, ...]:
@@ -345,8 +348,13 @@ def _density_limit(
         save = replace(save, x=tuple(regular_grid(path).tolist()))
     result = pde_values(field, system, times, save, path)
     found = dataset(method, times, save, system.dims(), [result], "")
-    note = note_of(result)
-    return described(found.assign_attrs(note=note) if note else found, system)
+    note = joined(note_of(result), limit_note(system, result.values, times, method.name))
+    return described(noted(found, note), system)
+
+
+def noted(found: xr.Dataset, note: str) -> xr.Dataset:
+    """The same with a note among its attributes, if there is anything to say."""
+    return found.assign_attrs(note=note) if note else found
 
 
 def note_of(result: PointResult) -> str:

@@ -12,11 +12,12 @@ import xarray as xr
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
 from hdica.limits.transition_curves import transition_curve
-from hdica.systems.api import choose, dataset, described, limit
+from hdica.systems.api import choose, dataset, described, limit, noted
 from hdica.systems.arguments import check_times, listed
 from hdica.systems.fields import with_parameter
+from hdica.systems.learning_note import closed_critical, states_note, transitions_note
 from hdica.systems.registry import MEAN_FIELDS, mean_field_of, methods_of
-from hdica.systems.steady_methods import STATE_KINDS, TRANSITION_KINDS, find_transitions
+from hdica.systems.steady_methods import STATE_KINDS, TRANSITION_KINDS, bounds, find_transitions
 
 _NONE = np.empty(0)
 NATURAL = ("tau", "mu", "omega")
@@ -48,7 +49,19 @@ def fixed_points(system: Any) -> xr.Dataset:
     about = {"long_name": "whether small departures die out"}
     found["stable"] = ("fixed_point", found["stable"].values.astype(bool), about)
     found["kind"] = ("fixed_point", _words(found["kind"].values, STATE_KINDS))
-    return described(found, system)
+    note = states_note(
+        system, _overlap(found), found["stable"].values, found["kind"].values == "informative"
+    )
+    return described(noted(found, note), system)
+
+
+def _overlap(found: xr.Dataset) -> Any:
+    """Q of every state, or its largest entry of R."""
+    if "Q" in found:
+        return found["Q"].values
+    states = found["R"].values
+    r = states.reshape(len(states), -1) if states.size else np.empty((0, 1))
+    return np.take_along_axis(r, np.abs(r).argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
 def _words(codes: Any, names: tuple[str, ...]) -> Any:
@@ -99,7 +112,9 @@ def critical(
         found = dataset(chosen, _NONE, NOTHING, {}, [result], "")
         found = found.isel(transition=np.isfinite(found["value"].values))
         kinds = _words(found["kind"].values, TRANSITION_KINDS)
-        return described(found.assign(kind=("transition", kinds)), system)
+        ends = None if closed_critical(system) else bounds(system, parameter, low, high)
+        note = transitions_note(system, parameter, _overlap(found), ends)
+        return described(noted(found.assign(kind=("transition", kinds)), note), system)
     if name not in MEAN_FIELDS:
         known = ", ".join(sorted(method.ignores & set(NATURAL)))
         raise HdicaError(
@@ -111,7 +126,8 @@ def critical(
     data: dict[str, Any] = {k: ("transition", np.asarray(v)) for k, v in columns.items()}
     data["kind"] = ("transition", np.array([str(k) for k in points.kind], dtype=object))
     attrs = {"parameter": parameter, "kernel_version": method.kernel}
-    return described(xr.Dataset(data, attrs=attrs), system)
+    note = transitions_note(system, parameter, points.q, bounds(system, parameter, low, high))
+    return described(noted(xr.Dataset(data, attrs=attrs), note), system)
 
 
 def critical_curve(
