@@ -67,7 +67,7 @@ def check_n(n: Any) -> int:
 
 def check_seeds(seeds: Any) -> list[int]:
     """Seeds of the trials: as many as a number says, or those listed."""
-    allowed = "how many seeds, as in seeds=8, or a list of different whole numbers >= 0"
+    allowed = "how many, as in seeds=8, or a list of whole numbers >= 0, all different"
     given = plain(seeds)
     if _is_number(given):
         return list(range(whole(given, "seeds", allowed, 1)))
