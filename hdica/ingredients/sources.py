@@ -42,7 +42,10 @@ class Source:
     sample
         ``sample(rng, size)`` draws an array of shape (size,).
     nodes
-        Discrete measure for expectations, accurate to about 1e-13 on smooth integrands.
+        Discrete measure for expectations. How accurate they are depends on the integrand: near
+        rounding for polynomials of moderate degree, less for functions that change on a scale
+        below that of the nodes. Who averages refines until the result is stable and keeps what
+        is left as its error.
     moment
         ``moment(k)`` is E c^k, ``inf`` where it does not exist.
     symmetric

@@ -286,8 +286,9 @@ def limit(
     Returns
     -------
     xarray.Dataset
-        ``Q(time)``, ``R(time)``, ``Q_error(time)`` (the solver's own error) and
-        ``Q_control(time)`` (the limit wrong by 2 %); for Hebbian ICA ``R(time, projection,
+        ``Q(time)``, ``R(time)``, ``Q_error(time)`` (an estimate of the error of Q: of the solver
+        and, by the ODE, what is left of the error of the averages of f) and ``Q_control(time)``
+        (the limit wrong by 2 %); for Hebbian ICA ``R(time, projection,
         source)``, ``R_error`` and ``R_control``. From the ODE also ``Q_sd(time)`` (limit of
         sqrt(n) sd(Q)); from the PDE ``density(snapshot, feature, x)``,
         ``cdf(snapshot, feature, edge)``, ``potential(snapshot, feature, x)``, ``curvature(time)``

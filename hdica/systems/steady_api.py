@@ -25,7 +25,11 @@ NATURAL = ("tau", "mu", "omega")
 
 
 def fixed_points(system: Any) -> xr.Dataset:
-    """All steady states of the limit, on every branch.
+    """Steady states of the limit.
+
+    Of online ICA and sparse PCA those that a search over every overlap finds, refined until it is
+    stable; states that stand nearer to each other than it resolves are one. Of Hebbian ICA those
+    that a search from many starts comes to: whether there are others is another question.
 
     Returns
     -------

@@ -119,7 +119,7 @@ def fixed_points(
     equations: str,
     closed: Callable[[Any], dict[str, Array] | None],
 ) -> Method:
-    """Method ``fixed_points``: all steady states, with their kind and stability.
+    """Method ``fixed_points``: the steady states that are found, with kind and stability.
 
     Parameters
     ----------
