@@ -8,7 +8,9 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 import hdica
+from hdica.ingredients import sources
 from hdica.sweep.spec.study import Study, study_from
+from hdica.systems import steady_methods
 from hdica.systems.hebbian_ica import HebbianICA
 from hdica.systems.online_ica import OnlineICA
 from hdica.systems.registry import METHODS
@@ -77,3 +79,17 @@ def test_links_lead_to_files() -> None:
     assert links
     for link in links:
         assert (ROOT / link).exists(), link
+
+
+def test_nothing_is_promised_of_steady_states_and_errors_that_is_not_kept() -> None:
+    """Searches find what they find, and nodes are as accurate as their integrand is smooth."""
+    texts = [README, hdica.limit.__doc__, hdica.fixed_points.__doc__, sources.Source.__doc__]
+    texts += [(ROOT / "CHANGELOG.md").read_text(), steady_methods.fixed_points.__doc__]
+    said = " ".join(" ".join(text or "" for text in texts).split()).lower()
+    for promise in ("every steady state", "all steady states", "all its steady states"):
+        assert promise not in said
+    assert "all fixed points" not in said
+    assert "(the solver's own error)" not in said
+    assert "1e-13 on smooth integrands" not in said
+    assert "what is left of the error of the averages of f" in said
+    assert "refined until" in said

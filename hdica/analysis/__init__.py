@@ -7,6 +7,7 @@ from hdica.analysis.convergence import convergence
 from hdica.analysis.densities import densities
 from hdica.analysis.distances import distances
 from hdica.analysis.flow import flow
+from hdica.analysis.learning import learning
 from hdica.analysis.phase import phase
 from hdica.analysis.potential import potential
 from hdica.analysis.slopes import slopes
@@ -22,6 +23,7 @@ __all__ = [
     "densities",
     "distances",
     "flow",
+    "learning",
     "phase",
     "potential",
     "slopes",

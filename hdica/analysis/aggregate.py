@@ -15,6 +15,7 @@ from hdica.analysis.densities import densities
 from hdica.analysis.distances import distances
 from hdica.analysis.escape import escape
 from hdica.analysis.flow import flow
+from hdica.analysis.learning import learning
 from hdica.analysis.paths import paths
 from hdica.analysis.phase import phase
 from hdica.analysis.potential import potential
@@ -55,9 +56,9 @@ def aggregate(tree: xr.DataTree) -> xr.DataTree:
     Returns
     -------
     xarray.DataTree
-        Group ``runs`` always, ``condensing`` if a method keeps the curvature, ``slopes`` if
-        points share their noise, and one group for each analysis asked for. The root carries the
-        store's attributes.
+        Group ``runs`` always, ``condensing`` if a method keeps the curvature, ``learning`` if a
+        limit learns nothing, ``slopes`` if points share their noise, and one group for each
+        analysis asked for. The root carries the store's attributes.
 
     Raises
     ------
@@ -65,7 +66,8 @@ def aggregate(tree: xr.DataTree) -> xr.DataTree:
         If the store lacks what an analysis needs.
     """
     groups = {"runs": runs(tree)}
-    for name, unasked in (("condensing", condensing), ("slopes", slopes)):
+    unasked_for = (("condensing", condensing), ("learning", learning), ("slopes", slopes))
+    for name, unasked in unasked_for:
         found = unasked(tree)
         if found is not None:
             groups[name] = found

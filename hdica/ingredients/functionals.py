@@ -10,7 +10,8 @@ import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
-from hdica.ingredients.formula import read_expression, vectorised
+from hdica.ingredients.formula import vectorised
+from hdica.ingredients.grammar import read_expression
 
 Array = NDArray[np.float64]
 VARIABLES = ("xi", "x")

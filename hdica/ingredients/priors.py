@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import plain
 from hdica.ingredients.quadrature import Nodes, dot, half_normal_nodes, numbers
 
 Array = NDArray[np.float64]
@@ -177,9 +178,10 @@ def make_prior(spec: str | dict[str, Any]) -> Prior:
     HdicaError
         If it is none of these, or a number in it is out of range.
     """
+    spec = plain(spec)
     try:
         return _remembered(json.dumps(spec, sort_keys=True))
-    except TypeError:  # numbers of NumPy, which JSON does not know
+    except TypeError:  # something else that JSON does not know, to be refused by name
         return _made(spec)
 
 

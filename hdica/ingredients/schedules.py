@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
+from hdica.ingredients.plain import plain
 from hdica.ingredients.quadrature import numbers
 
 Array = NDArray[np.float64]
@@ -84,6 +85,7 @@ def make_schedule(
     HdicaError
         If it is none of these, or the step size is not positive at every t in [0, 1e6] tried.
     """
+    spec = plain(spec)
     if isinstance(spec, int | float) and not isinstance(spec, bool):
         return _number(float(spec), name)
     if isinstance(spec, Mapping) and set(spec) == {"steps"}:

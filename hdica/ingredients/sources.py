@@ -21,6 +21,7 @@ from hdica.ingredients.parts import (
     student_law,
     uniform_law,
 )
+from hdica.ingredients.plain import plain
 from hdica.ingredients.quadrature import (
     Nodes,
     density_nodes,
@@ -346,7 +347,7 @@ def make_source(spec: str | dict[str, Any]) -> Source:
         if spec not in _NAMED:
             raise HdicaError(f"source: {spec!r} is not known (allowed: {ALLOWED})")
         return _named(spec)
-    return _from_mapping(spec)
+    return _from_mapping(plain(spec))
 
 
 @lru_cache(maxsize=64)

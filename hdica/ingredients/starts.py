@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import plain
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.quadrature import dot
 
@@ -129,6 +130,7 @@ def make_start(spec: Mapping[str, Any]) -> Start:
     HdicaError
         If it is neither, or a number in it is out of range.
     """
+    spec = plain(spec)
     if isinstance(spec, Mapping) and "overlap" in spec and set(spec) <= {"overlap", "exact"}:
         q0, exact = spec["overlap"], spec.get("exact", False)
         if not _is_number(q0) or abs(q0) > 1:

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
+from hdica.systems.arguments import check_n, check_seeds, check_times, formulas, increasing
 from hdica.systems.density_methods import path_of, pde_values, regular_grid
+from hdica.systems.learning_note import joined, limit_note
 from hdica.systems.method import Method, PointResult
-from hdica.systems.registry import mean_field_of, methods_of
+from hdica.systems.registry import SYSTEMS, mean_field_of, methods_of
 
 Array = NDArray[np.float64]
 MANY_TIMES = 50
@@ -45,11 +47,19 @@ def known_methods(system: Any, name: str, kind: str, candidates: Sequence[str]) 
     """
     methods = methods_of(type(system).__name__)
     allowed = [c for c in candidates if c in methods]
+    if not allowed:
+        raise HdicaError(_no_such_thing(system, kind, candidates))
     if name != "auto" and name not in allowed:
         raise HdicaError(
             f"{kind}: method = {name!r} is not known (allowed: auto, {', '.join(allowed)})"
         )
     return [methods[c] for c in (allowed if name == "auto" else [name])]
+
+
+def _no_such_thing(system: Any, kind: str, candidates: Sequence[str]) -> str:
+    """That a kind of result does not exist for a system, and for which systems it does."""
+    able = [one for one in SYSTEMS if any(c in methods_of(one) for c in candidates)]
+    return f"{kind}: system = {type(system).__name__} is not allowed (allowed: {', '.join(able)})"
 
 
 def choose(system: Any, name: str, kind: str, candidates: Sequence[str]) -> Method:
@@ -67,24 +77,6 @@ def choose(system: Any, name: str, kind: str, candidates: Sequence[str]) -> Meth
     raise HdicaError(reason)
 
 
-def check_times(times: Iterable[float]) -> Array:
-    """Times as an array of shape (T,), or a sentence why they are not allowed."""
-    values = np.atleast_1d(np.asarray(list(times), dtype=float))
-    good = values.size > 0 and np.all(np.isfinite(values)) and values[0] >= 0
-    if not good or np.any(np.diff(values) <= 0):
-        raise HdicaError(
-            f"times = {values.tolist()} is not allowed (at least one, finite, >= 0, increasing)"
-        )
-    return values
-
-
-def _increasing(values: Iterable[float] | None, name: str) -> tuple[float, ...]:
-    found = np.atleast_1d(np.asarray(list(() if values is None else values), dtype=float))
-    if found.size and (not np.all(np.isfinite(found)) or np.any(np.diff(found) <= 0)):
-        raise HdicaError(f"{name} = {found.tolist()} is not allowed (finite and increasing)")
-    return tuple(found.tolist())
-
-
 def saved(
     method: Method,
     system: Any,
@@ -97,7 +89,7 @@ def saved(
     """What to keep, checked against the times and the method."""
     from hdica.ingredients.functionals import parse_functional
 
-    points, theta = _increasing(x, "x"), _increasing(thresholds, "thresholds")
+    points, theta = increasing(x, "x"), increasing(thresholds, "thresholds")
     asked = snapshots is not None or points or theta or functionals
     if asked and not method.keeps:
         name = type(system).__name__
@@ -108,15 +100,16 @@ def saved(
         raise HdicaError(f"x = {list(points)} is not allowed (at least two points)")
     if theta and theta[0] < 0:
         raise HdicaError(f"thresholds = {list(theta)} is not allowed (all >= 0)")
-    kept = _increasing(snapshots, "snapshots")
+    kept = increasing(snapshots, "snapshots")
     if snapshots is None and (points or theta):
         kept = tuple(times.tolist())
     for one in kept:
         if not np.any(np.isclose(times, one, rtol=1e-12, atol=1e-12)):
             raise HdicaError(f"snapshots: {one:g} is not one of the times {times.tolist()}")
-    for text in (functionals or {}).values():
+    means = formulas(functionals)
+    for text in means.values():
         parse_functional(text, system.constants)
-    return Save(kept, points, theta, dict(functionals or {}))
+    return Save(kept, points, theta, means)
 
 
 def dataset(
@@ -166,7 +159,7 @@ def simulate(
     *,
     n: int,
     times: Iterable[float],
-    seeds: Iterable[int] = (0,),
+    seeds: int | Iterable[int] = (0,),
     method: str = "auto",
     snapshots: Iterable[float] | None = None,
     x: Iterable[float] | None = None,
@@ -185,7 +178,8 @@ def simulate(
     times
         Times t = k/n to record, increasing; step floor(t n).
     seeds
-        One independent trial each; a trial depends on the system, n and its seed alone.
+        One independent trial each; a trial depends on the system, n and its seed alone. A number
+        is how many: 8 means 0 to 7.
     method
         ``"vector"`` (all coordinates), ``"chain"`` (exact in law at a cost per step that does
         not depend on n), ``"particles"`` (McKean-Vlasov, approximate), ``"sample_pca"`` (the
@@ -223,15 +217,11 @@ def simulate(
     others = ("chain", "vector", "particles", "sample_pca", "escape_times", "diffusion")
     chosen = choose(system, method, "simulate", first if method == "auto" else others)
     chosen = _with_noise(chosen, noise)
-    if isinstance(n, bool) or int(n) != n or n < 3:
-        raise HdicaError(f"n = {n!r} is not allowed (a whole number >= 3)")
-    grid, trials = check_times(times), [int(s) for s in seeds]
-    if not trials or min(trials) < 0 or len(set(trials)) < len(trials):
-        raise HdicaError(f"seeds = {trials} is not allowed (at least one, >= 0, all different)")
+    size, grid, trials = check_n(n), check_times(times), check_seeds(seeds)
     save = saved(chosen, system, grid, snapshots, x, thresholds, functionals)
-    results = chosen.run_all([(system, seed) for seed in trials], grid, int(n), save)
+    results = chosen.run_all([(system, seed) for seed in trials], grid, size, save)
     found = dataset(chosen, grid, save, system.dims(), results, "seed")
-    return described(_with_trials(found, grid, int(n), trials, results), system)
+    return described(_with_trials(found, grid, size, trials, results), system)
 
 
 def _with_trials(
@@ -296,13 +286,15 @@ def limit(
     Returns
     -------
     xarray.Dataset
-        ``Q(time)``, ``R(time)``, ``Q_error(time)`` (the solver's own error) and
-        ``Q_control(time)`` (the limit wrong by 2 %); for Hebbian ICA ``R(time, projection,
+        ``Q(time)``, ``R(time)``, ``Q_error(time)`` (an estimate of the error of Q: of the solver
+        and, by the ODE, what is left of the error of the averages of f) and ``Q_control(time)``
+        (the limit wrong by 2 %); for Hebbian ICA ``R(time, projection,
         source)``, ``R_error`` and ``R_control``. From the ODE also ``Q_sd(time)`` (limit of
         sqrt(n) sd(Q)); from the PDE ``density(snapshot, feature, x)``,
         ``cdf(snapshot, feature, edge)``, ``potential(snapshot, feature, x)``, ``curvature(time)``
         (d_t = 2h), ``pull(time)``, ``convex(time)`` and ``residual(time)``. Attribute ``note``
-        says so where the estimate condenses instead of converging. With ``over`` every variable
+        says so where the estimate condenses instead of converging, and where nothing is learned:
+        why, and what to change. With ``over`` every variable
         has the parameters as its first dimensions, in the order given, and ``note`` is a
         variable over them: it also says why a point is NaN, from where the solver stopped or
         altogether, while the others went on.
@@ -325,7 +317,8 @@ def limit(
         return _density_limit(chosen, system, grid, snapshots, x, thresholds, functionals)
     save = saved(chosen, system, grid, snapshots, x, thresholds, functionals)
     result = chosen.run(system, grid, None, None, save)
-    return described(dataset(chosen, grid, save, system.dims(), [result], ""), system)
+    found = dataset(chosen, grid, save, system.dims(), [result], "")
+    return described(noted(found, limit_note(system, result.values, grid, chosen.name)), system)
 
 
 def limit_candidates(method: str, plain: bool) -> tuple[str, ...]:
@@ -348,7 +341,7 @@ def _density_limit(
     field_of = mean_field_of(type(system).__name__)
     if snapshots is None:
         snapshots = times if times.size <= MANY_TIMES else times[-1:]
-    kept = tuple(float(t) for t in snapshots)
+    kept = increasing(snapshots, "snapshots")
     save = saved(method, system, times, kept, x, thresholds, functionals)
     field = field_of(system)
     path = path_of(field, system, times, save)
@@ -356,8 +349,13 @@ def _density_limit(
         save = replace(save, x=tuple(regular_grid(path).tolist()))
     result = pde_values(field, system, times, save, path)
     found = dataset(method, times, save, system.dims(), [result], "")
-    note = note_of(result)
-    return described(found.assign_attrs(note=note) if note else found, system)
+    note = joined(note_of(result), limit_note(system, result.values, times, method.name))
+    return described(noted(found, note), system)
+
+
+def noted(found: xr.Dataset, note: str) -> xr.Dataset:
+    """The same with a note among its attributes, if there is anything to say."""
+    return found.assign_attrs(note=note) if note else found
 
 
 def note_of(result: PointResult) -> str:

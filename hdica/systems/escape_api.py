@@ -14,7 +14,8 @@ from hdica.ingredients.save import NOTHING
 from hdica.ingredients.sources import make_source
 from hdica.limits.trapping import conflict
 from hdica.limits.trapping import conflict_region as region
-from hdica.systems.api import choose, dataset, described
+from hdica.systems.api import choose, dataset, described, known_methods
+from hdica.systems.arguments import finite, whole
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_escape_methods import escape_result
 from hdica.systems.hebbian_fields import sources
@@ -84,11 +85,9 @@ def escape_time(
     1.62772
     """
     changed = _changed(system, start=start, threshold=threshold)
-    if n is not None and (isinstance(n, bool) or int(n) != n):
-        raise HdicaError(f"n = {n!r} is not allowed (a whole number, or None for n -> infinity)")
+    n = None if n is None else whole(n, "n", "a whole number, or None for n -> infinity")
     kind = "escape" if n is None else "escape_diffusion"
     chosen = choose(changed, kind, "escape_time", ("escape", "escape_diffusion"))
-    n = None if n is None else int(n)
     found = escape_of(changed, n)
     result = escape_result(changed, found)
     out = dataset(chosen, _NONE, NOTHING, changed.dims(), [result], "")
@@ -128,6 +127,7 @@ def escape_signs(system: Any) -> xr.Dataset:
     >>> bool(hdica.escape_signs(system)["conflict"])
     True
     """
+    known_methods(system, "auto", "escape_signs", ("escape",))
     phi = formula(system, "nonlinearity")
     found = [conflict(phi, source) for source in sources(system)]
     columns = {
@@ -182,8 +182,13 @@ def conflict_region(
     >>> round(first, 6), round(last, 6)
     (0.333333, 0.476338)
     """
+    if not callable(family):
+        raise HdicaError(
+            f"family = {family!r} is not allowed (a function from a number to a source)"
+        )
     phi = parse_formula(nonlinearity, "x", dict(constants or {}))
-    return list(region(phi, lambda value: make_source(family(value)), low, high))
+    ends = finite(low, "low"), finite(high, "high")
+    return list(region(phi, lambda value: make_source(family(value)), *ends))
 
 
 def asymptotics(system: Any) -> xr.Dataset:

@@ -67,8 +67,8 @@ def check_real(system: Any, name: str) -> None:
     bad = formula(system, name).undefined_at
     if bad is not None:
         raise HdicaError(
-            f"{name} = {getattr(system, name)!r} is not allowed (it is no real number "
-            f"at x = {bad:g}; allowed are functions of every real x)"
+            f"{name} = {getattr(system, name)!r} is not allowed (it is infinite or no real "
+            f"number at x = {bad:.6g}; allowed are functions that are finite at every real x)"
         )
 
 
@@ -141,8 +141,9 @@ def with_parameter(system: Any, key: str, value: float) -> Any:
         numbers = [k for k in cls.model_fields if _is_number(content[k])]
         prior_of = content.get("prior")
         shape = ["rho"] if isinstance(prior_of, dict) and "sparse" in prior_of else []
-        known = ", ".join([*numbers, *shape, *system.constants])
-        raise HdicaError(f"parameter = {key!r} is not known (allowed: {known})")
+        known = [*numbers, *shape, *system.constants]
+        allowed = f"allowed: {', '.join(known)}" if known else "no parameter is a plain number"
+        raise HdicaError(f"parameter = {key!r} is not known ({allowed})")
     content[top] = {**inside, rest[0]: value} if rest else value
     return cls(**content)
 

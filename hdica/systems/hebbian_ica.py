@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from hdica.errors import HdicaError, from_validation
+from hdica.errors import HdicaError
 from hdica.finite.hebbian import HebbianRule, run_chains, run_vector
 from hdica.finite.record import Values
 from hdica.finite.streams import Stream
 from hdica.ingredients.save import NOTHING, Save
+from hdica.systems.base import System
 from hdica.systems.fields import FormulaText, SourceSpec, check_real, formula
 from hdica.systems.hebbian_fields import (
     Beginning,
@@ -34,7 +35,7 @@ from hdica.systems.hebbian_fields import (
 Array = NDArray[np.float64]
 
 
-class HebbianICA(BaseModel):
+class HebbianICA(System):
     """Hebbian ICA: K projections of data x = A_s s + A_n g with M sources s and n - M normals g.
 
     The weights follow W <- W + eta x phi(y)' Sigma + alpha W (I - W'W) with y = W'x (Rattray
@@ -76,8 +77,6 @@ class HebbianICA(BaseModel):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
     sources: list[SourceSpec] = Field(["uniform"], min_length=1, description="laws of the sources")
     projections: int = Field(1, ge=1, description="number of projections K")
     nonlinearity: FormulaText = Field("x**3", description="phi of the update, a formula in x")
@@ -97,12 +96,6 @@ class HebbianICA(BaseModel):
         "other": "projections",
         "source": "sources",
     }
-
-    def __init__(self, **data: Any) -> None:
-        try:
-            super().__init__(**data)
-        except ValidationError as exc:
-            raise from_validation(exc, "HebbianICA", type(self).model_fields) from None
 
     @field_validator("alpha", mode="before")
     @classmethod

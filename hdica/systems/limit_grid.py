@@ -24,6 +24,7 @@ from hdica.systems.api import (
 )
 from hdica.systems.density_methods import pde_many
 from hdica.systems.fields import with_parameter
+from hdica.systems.learning_note import joined, limit_note
 from hdica.systems.method import Method, PointResult
 from hdica.systems.registry import mean_field_of
 
@@ -174,8 +175,14 @@ def limit_over(
     solved = iter(_run(chosen, able, times, save, threads))
     results = [_blank(chosen, times, save, own, why) if why else next(solved) for why in refusals]
     flat = dataset(chosen, times, save, own, results, "point")
-    about = {"long_name": "why values are missing, or the estimate condenses"}
-    notes = np.array([note_of(result) for result in results], dtype=object)
+    about = {"long_name": "why values are missing, the estimate condenses or nothing is learned"}
+    notes = np.array(
+        [
+            joined(note_of(result), limit_note(one, result.values, times, chosen.name))
+            for one, result in zip(systems, results, strict=True)
+        ],
+        dtype=object,
+    )
     return described(_unfolded(flat.assign(note=("point", notes, about)), axes), system)
 
 

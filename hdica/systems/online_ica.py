@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from hdica.errors import HdicaError, from_validation
+from hdica.errors import HdicaError
 from hdica.finite.rule import Rule
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
@@ -26,12 +26,13 @@ from hdica.limits.expectations import (
     polynomial_average,
     smooth_parts,
 )
-from hdica.limits.halves import Halves, Known, fitted
+from hdica.limits.halves import fitted
 from hdica.limits.mean_field import MeanField, Scaled
 from hdica.limits.overlap import Drift
 from hdica.limits.packed import Function, packed, scaled
 from hdica.limits.projected_drift import MORE, projected_drift
 from hdica.limits.series import interpolate, trimmed
+from hdica.systems.base import System
 from hdica.systems.fields import (
     ALIASES,
     FormulaText,
@@ -51,7 +52,7 @@ Array = NDArray[np.float64]
 _NOISE_GOAL = 1e-9
 
 
-class OnlineICA(BaseModel):
+class OnlineICA(System):
     """Online ICA with one feature: y = xi c/sqrt(n) + a, a normal with covariance I - xi xi'/n.
 
     The estimate follows x <- x - (tau/sqrt n) f(y.x/sqrt n) y - (tau/n) phi(x), then
@@ -82,8 +83,6 @@ class OnlineICA(BaseModel):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
     tau: StepSize = Field(description="step size tau > 0, or a schedule in t")
     source: SourceSpec = Field("uniform", description="law of the latent variable c")
     nonlinearity: FormulaText = Field("x**3", description="f of the update, a formula in x")
@@ -95,12 +94,6 @@ class OnlineICA(BaseModel):
     aliases: ClassVar[dict[str, tuple[str, ...]]] = ALIASES
     formulas: ClassVar[dict[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}
     sized_by: ClassVar[dict[str, str]] = {"feature": "prior"}
-
-    def __init__(self, **data: Any) -> None:
-        try:
-            super().__init__(**data)
-        except ValidationError as exc:
-            raise from_validation(exc, "OnlineICA", type(self).model_fields) from None
 
     @model_validator(mode="after")
     def _formulas(self) -> OnlineICA:
@@ -229,23 +222,34 @@ def _noise(f: Formula, law: Source) -> tuple[Function, Function, Function] | Non
     order n^-1/2 about the limit.
     """
     try:
-        found = _step_means(f, law)
+        if f.coefficients is None:
+            return _noise_on_halves(f, law)
+        return _noise_of_polynomial(f, law)
     except HdicaError:
         return None
-    if isinstance(found[0], Known):
-        return _noise_on_halves([one.function for one in found])
-    first, second, fourth, spread, third = found
+
+
+def _noise_of_polynomial(f: Formula, law: Source) -> tuple[Function, Function, Function]:
+    degree = 8 * (f.coefficients if f.coefficients is not None else np.empty(0)).size
+
+    def mean(power: int, steps: int) -> Chebyshev:
+        def at(q: float) -> float:
+            return polynomial_average(
+                lambda c, u: f.value(u) ** power * (c - q * u) ** steps, f, law, q
+            )
+
+        return interpolate(at, degree)  # that of the averages is lower
+
     q = Chebyshev([0.0, 1.0])
-    v2 = spread - first * first
-    v3 = q * (third - first * second)
+    first, second, fourth = mean(1, 1), mean(2, 0), mean(4, 0)
+    v2 = mean(2, 2) - first * first
+    v3 = q * (mean(3, 1) - first * second)
     v4 = 0.25 * q * q * (fourth - second * second)
     v2, v3, v4 = (trimmed(v, 1e-14) for v in (v2, v3, v4))
     return v2, v3, v4
 
 
-def _step_means(f: Formula, law: Source) -> list[Any]:
-    """<f (c - Q u)>, <f^2>, <f^4>, <f^2 (c - Q u)^2> and <f^3 (c - Q u)> for every Q."""
-
+def _noise_on_halves(f: Formula, law: Source) -> tuple[Function, Function, Function]:
     def sample(q: float) -> Callable[[Array, Array, Array], list[Array]]:
         def integrand(c: Array, e: Array, u: Array) -> list[Array]:
             value, rest = f.value(u), c - q * u
@@ -254,24 +258,9 @@ def _step_means(f: Formula, law: Source) -> list[Any]:
 
         return integrand
 
-    if f.coefficients is None:
-        return smooth_parts(sample, f, law, (1, 0, 0, 0, 1), _NOISE_GOAL)
-    degree = 8 * f.coefficients.size  # that of the averages is lower
-
-    def mean(power: int, steps: int) -> Chebyshev:
-        def at(q: float) -> float:
-            return polynomial_average(
-                lambda c, u: f.value(u) ** power * (c - q * u) ** steps, f, law, q
-            )
-
-        return interpolate(at, degree)
-
-    return [mean(*powers) for powers in ((1, 1), (2, 0), (4, 0), (2, 2), (3, 1))]
-
-
-def _noise_on_halves(means: list[Halves]) -> tuple[Halves, Halves, Halves]:
-    first, second, fourth, spread, third = means
-    degree = max(one.above.size for one in means) + MORE
+    found = smooth_parts(sample, f, law, (1, 0, 0, 0, 1), _NOISE_GOAL)
+    first, second, fourth, spread, third = (one.function for one in found)
+    degree = max(one.function.above.size for one in found) + MORE
     return (
         fitted(lambda q: spread(q) - first(q) ** 2, degree),
         fitted(lambda q: q * (third(q) - first(q) * second(q)), degree),

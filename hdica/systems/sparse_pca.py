@@ -11,13 +11,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from hdica.errors import HdicaError, from_validation
+from hdica.errors import HdicaError
 from hdica.finite.pca import PCARule, proximal_refusal
 from hdica.limits.mean_field import MeanField, Scaled
 from hdica.limits.overlap import Drift
 from hdica.limits.series import trimmed
+from hdica.systems.base import System
 from hdica.systems.fields import (
     ALIASES,
     FormulaText,
@@ -34,7 +35,7 @@ from hdica.systems.fields import (
 Array = NDArray[np.float64]
 
 
-class SparsePCA(BaseModel):
+class SparsePCA(System):
     """Online sparse PCA of the spiked covariance model y = sqrt(omega/n) c xi + a.
 
     c is standard normal and a is normal with unit covariance; the estimate follows
@@ -67,8 +68,6 @@ class SparsePCA(BaseModel):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
     tau: StepSize = Field(description="step size tau > 0, or a schedule in t")
     omega: float = Field(1.0, description="signal-to-noise ratio omega >= 0")
     regularizer: FormulaText = Field("0", description="phi of the update, a formula in x")
@@ -82,12 +81,6 @@ class SparsePCA(BaseModel):
     aliases: ClassVar[dict[str, tuple[str, ...]]] = ALIASES
     formulas: ClassVar[dict[str, str]] = {"tau": "t", "regularizer": "x"}
     sized_by: ClassVar[dict[str, str]] = {"feature": "prior"}
-
-    def __init__(self, **data: Any) -> None:
-        try:
-            super().__init__(**data)
-        except ValidationError as exc:
-            raise from_validation(exc, "SparsePCA", type(self).model_fields) from None
 
     @field_validator("omega", mode="before")
     @classmethod

@@ -12,10 +12,12 @@ import xarray as xr
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
 from hdica.limits.transition_curves import transition_curve
-from hdica.systems.api import choose, dataset, described, limit
+from hdica.systems.api import choose, dataset, described, limit, noted
+from hdica.systems.arguments import check_times, listed
 from hdica.systems.fields import with_parameter
+from hdica.systems.learning_note import closed_critical, states_note, transitions_note
 from hdica.systems.registry import MEAN_FIELDS, mean_field_of, methods_of
-from hdica.systems.steady_methods import STATE_KINDS, TRANSITION_KINDS, find_transitions
+from hdica.systems.steady_methods import STATE_KINDS, TRANSITION_KINDS, bounds, find_transitions
 
 _NONE = np.empty(0)
 NATURAL = ("tau", "mu", "omega")
@@ -23,7 +25,11 @@ NATURAL = ("tau", "mu", "omega")
 
 
 def fixed_points(system: Any) -> xr.Dataset:
-    """All steady states of the limit, on every branch.
+    """Steady states of the limit.
+
+    Of online ICA and sparse PCA those that a search over every overlap finds, refined until it is
+    stable; states that stand nearer to each other than it resolves are one. Of Hebbian ICA those
+    that a search from many starts comes to: whether there are others is another question.
 
     Returns
     -------
@@ -47,7 +53,19 @@ def fixed_points(system: Any) -> xr.Dataset:
     about = {"long_name": "whether small departures die out"}
     found["stable"] = ("fixed_point", found["stable"].values.astype(bool), about)
     found["kind"] = ("fixed_point", _words(found["kind"].values, STATE_KINDS))
-    return described(found, system)
+    note = states_note(
+        system, _overlap(found), found["stable"].values, found["kind"].values == "informative"
+    )
+    return described(noted(found, note), system)
+
+
+def _overlap(found: xr.Dataset) -> Any:
+    """Q of every state, or its largest entry of R."""
+    if "Q" in found:
+        return found["Q"].values
+    states = found["R"].values
+    r = states.reshape(len(states), -1) if states.size else np.empty((0, 1))
+    return np.take_along_axis(r, np.abs(r).argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
 def _words(codes: Any, names: tuple[str, ...]) -> Any:
@@ -98,7 +116,9 @@ def critical(
         found = dataset(chosen, _NONE, NOTHING, {}, [result], "")
         found = found.isel(transition=np.isfinite(found["value"].values))
         kinds = _words(found["kind"].values, TRANSITION_KINDS)
-        return described(found.assign(kind=("transition", kinds)), system)
+        ends = None if closed_critical(system) else bounds(system, parameter, low, high)
+        note = transitions_note(system, parameter, _overlap(found), ends)
+        return described(noted(found.assign(kind=("transition", kinds)), note), system)
     if name not in MEAN_FIELDS:
         known = ", ".join(sorted(method.ignores & set(NATURAL)))
         raise HdicaError(
@@ -110,7 +130,8 @@ def critical(
     data: dict[str, Any] = {k: ("transition", np.asarray(v)) for k, v in columns.items()}
     data["kind"] = ("transition", np.array([str(k) for k in points.kind], dtype=object))
     attrs = {"parameter": parameter, "kernel_version": method.kernel}
-    return described(xr.Dataset(data, attrs=attrs), system)
+    note = transitions_note(system, parameter, points.q, bounds(system, parameter, low, high))
+    return described(noted(xr.Dataset(data, attrs=attrs), note), system)
 
 
 def critical_curve(
@@ -152,7 +173,7 @@ def critical_curve(
         If a parameter is not a scalar of this system, or there is no such transition at the
         first value.
     """
-    visited = np.array([float(v) for v in values])
+    visited = listed(values, "values")
     if not visited.size:
         raise HdicaError("values = [] is not allowed (at least one value)")
     field_of = mean_field_of(type(system).__name__)
@@ -205,7 +226,7 @@ def effective_potential(
         If the potential is not convex at some of the times (d_t < 0: the picture of a convex
         problem solved coordinate by coordinate does not hold then).
     """
-    times = list(times)
+    times = check_times(times).tolist()
     path = limit(system, times=times, method="pde", snapshots=times, x=x)
     convex = path["convex"].values == 1
     if not np.all(convex):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field import MeanField
+from hdica.systems.arguments import finite
 from hdica.systems.fields import constant_tau, with_parameter
 from hdica.systems.kernel import KERNEL_VERSION
 from hdica.systems.method import Method, Output, PointResult, refusal
@@ -66,7 +67,10 @@ def bounds(
         If it is empty.
     """
     first, last = RANGES.get(parameter, (1e-4, 10.0))
-    found = (first if low is None else float(low), last if high is None else float(high))
+    found = (
+        first if low is None else finite(low, "low"),
+        last if high is None else finite(high, "high"),
+    )
     if not found[0] < found[1]:
         raise HdicaError(f"low = {found[0]:g} and high = {found[1]:g} are not allowed (low < high)")
     return found
@@ -116,7 +120,7 @@ def fixed_points(
     equations: str,
     closed: Callable[[Any], dict[str, Array] | None],
 ) -> Method:
-    """Method ``fixed_points``: all steady states, with their kind and stability.
+    """Method ``fixed_points``: the steady states that are found, with kind and stability.
 
     Parameters
     ----------

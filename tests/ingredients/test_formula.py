@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import constants_used, parse_formula
+from hdica.ingredients.formula import parse_formula
+from hdica.ingredients.grammar import constants_used
 
 HOSTILE = [
     "__import__('os')",
@@ -109,3 +110,36 @@ def test_polynomials_kinks_parity_and_slopes_are_recognised():
 def test_constants_are_found_without_reading_the_formula():
     assert constants_used("beta*sign(x) + pi*gamma") == {"beta", "gamma"}
     assert constants_used("((") == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "correct"),
+    [("x^3", "x**3"), (" 2*x^3 - x^2 ", "2*x**3 - x**2"), ("(x+1)^2", "(x+1)**2")],
+)
+def test_a_power_written_with_a_hat_is_shown_as_it_is_written(text, correct):
+    with pytest.raises(HdicaError) as caught:
+        parse_formula(text)
+    assert f"write {correct};" in str(caught.value)
+    assert parse_formula(correct).value(2.0) == eval(correct, {"x": 2.0})  # noqa: S307
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("x % 2", "the operator % is"),
+        ("x // 2", "the operator // is"),
+        ("x @ x", "the operator @ is"),
+        ("x << 1", "the operator << is"),
+        ("1 + (x < 2)", "'x < 2' is"),
+        ("x if x else 1", "'x if x else 1' is"),
+        ("lambda x: x", "'lambda x: x' is"),
+        ("max(x, 0)", "'max(x, 0)' is"),
+        ("x.real", "'x.real' is"),
+        ("not x", "'not x' is"),
+        ("[x]", "'[x]' is"),
+    ],
+)
+def test_what_is_refused_is_shown_as_it_is_written(text, part):
+    with pytest.raises(HdicaError) as caught:
+        parse_formula(text)
+    assert f"{part} not part of the grammar" in str(caught.value)

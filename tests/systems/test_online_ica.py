@@ -193,7 +193,7 @@ def test_square_nonlinearity_finds_an_asymmetric_source_with_the_other_sign():
         ({"tau": 0.1, "source": "unif"}, "source: 'unif' is not known"),
         ({"tau": 0.1, "start": {"overlap": 1.2}}, "overlap = 1.2 is not allowed (-1 <= Q0 <= 1)"),
         ({"tau": 0.1, "nonlinearty": "x"}, "did you mean 'nonlinearity'?"),
-        ({"tau": 0.1, "nonlinearity": "sqrt(x)"}, "no real number at x = -8"),
+        ({"tau": 0.1, "nonlinearity": "sqrt(x)"}, "no real number at x = -0.015625"),
         ({"tau": 0.1, "nonlinearity": "0"}, "nothing would be learned"),
         ({"tau": 0.1, "regularizer": "beta*x"}, "'beta' is neither"),
         ({"tau": 0.1, "prior": {"sparse": 2}}, "0 < rho <= 1"),

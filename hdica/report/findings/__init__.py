@@ -12,6 +12,7 @@ from hdica.report.findings.decay import decay
 from hdica.report.findings.escape import escape
 from hdica.report.findings.flow import flow
 from hdica.report.findings.laws import distances, support
+from hdica.report.findings.learning import learning
 from hdica.report.findings.limits import condensing, potential
 from hdica.report.findings.phase import phase
 from hdica.report.findings.runs import runs
@@ -33,6 +34,7 @@ SENTENCES: dict[str, Callable[[xr.Dataset], list[str]]] = {
     "support": support,
     "potential": potential,
     "condensing": condensing,
+    "learning": learning,
     "flow": flow,
     "runs": runs,
 }

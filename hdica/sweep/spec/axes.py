@@ -40,7 +40,7 @@ def number(value: Any, field: str) -> float:
 
 def suggestion(key: object, allowed: list[str]) -> str:
     """What to write instead of an unknown key: a close match and the list of what is allowed."""
-    listed = ", ".join(allowed)
+    listed = ", ".join(allowed) or "none"
     close = get_close_matches(str(key), allowed, n=1)
     return f"did you mean {close[0]!r}? allowed: {listed}" if close else f"allowed: {listed}"
 

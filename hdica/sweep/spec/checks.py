@@ -59,9 +59,10 @@ def check_noise(study: Study) -> None:
     """Refuse noise to share where no method has any."""
     if study.noise == "shared" and all(m.noise == "own" for m in methods_of(study).values()):
         able = [k for k, m in registry.methods_of(study.system).items() if m.shared]
+        others = f"; these have: {', '.join(able)}" if able else f", nor has any of {study.system}"
         raise HdicaError(
             f"noise = 'shared' is not allowed (none of {', '.join(study.methods)} has noise to "
-            f"share; these have: {', '.join(able)})"
+            f"share{others})"
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from hdica.errors import HdicaError, one_sentence
-from hdica.ingredients.formula import constants_used
+from hdica.ingredients.grammar import constants_used
 from hdica.sweep.spec.axes import Value, suggestion
 
 Path = tuple[str, ...]

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from hdica.errors import HdicaError, from_validation
+from hdica.ingredients.plain import plain
 from hdica.ingredients.save import NOTHING, Save
 from hdica.sweep.spec import axes as ax
 from hdica.sweep.spec import checks, kept
@@ -34,7 +35,7 @@ def _parse_parameters(given: Any) -> Any:
         return {}
     if not isinstance(given, dict) or not all(isinstance(k, str) for k in given):
         raise HdicaError("parameters must be a mapping from names to values")
-    return given
+    return plain(given)
 
 
 def _parse_methods(given: Any) -> Any:

@@ -1,0 +1,204 @@
+"""The grammar of formulas: what a user's text may hold, read into a sympy expression.
+
+A formula such as ``"x**3 - 0.1*x"`` is read by Python's tokenizer and parser into a syntax tree,
+and each node of the tree is checked and translated by hand. No user text is ever evaluated.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import sympy as sp
+
+from hdica.errors import HdicaError
+
+MAX_LENGTH = 300
+MAX_DEPTH = 40
+MAX_POWER = 32
+MAX_NUMBER = 1e12
+
+FUNCTIONS: dict[str, Any] = {
+    "exp": sp.exp,
+    "log": sp.log,
+    "sqrt": sp.sqrt,
+    "sin": sp.sin,
+    "cos": sp.cos,
+    "tanh": sp.tanh,
+    "sinh": sp.sinh,
+    "cosh": sp.cosh,
+    "atan": sp.atan,
+    "erf": sp.erf,
+    "sign": sp.sign,
+    "abs": sp.Abs,
+}
+OTHERS: dict[type[ast.operator], str] = {
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.MatMult: "@",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitOr: "|",
+    ast.BitAnd: "&",
+}
+OPERATIONS = "named constants, + - * / **, parentheses and " + ", ".join(FUNCTIONS)
+
+
+class _Reader:
+    """Translates a checked syntax tree into a sympy expression."""
+
+    def __init__(
+        self, text: str, variables: tuple[str, ...], constants: Mapping[str, float]
+    ) -> None:
+        self.text = text
+        self.symbols = {name: sp.Symbol(name, real=True) for name in variables}
+        self.constants = constants
+
+    def refuse(self, why: str) -> HdicaError:
+        shown = self.text if len(self.text) <= 60 else self.text[:57] + "..."
+        names = list(self.symbols)
+        variables = f"variables {' and '.join(names)}" if len(names) > 1 else "variable"
+        return HdicaError(
+            f"formula {shown!r}: {why}; allowed are numbers, the {variables}, {OPERATIONS}"
+        )
+
+    def read(self, node: ast.expr, depth: int, power: float) -> sp.Expr:
+        if depth > MAX_DEPTH:
+            raise self.refuse(f"it is nested deeper than {MAX_DEPTH} levels")
+        found = self.translated(node, depth, power)
+        # Numbers stay small step by step: sympy would work on exp(exp(exp(9))) for ever.
+        computed = not isinstance(node, ast.Constant) and not found.free_symbols
+        if computed and abs(self.value(found)) > MAX_NUMBER:
+            raise self.refuse(f"a number in it is larger than {MAX_NUMBER:g}")
+        return found
+
+    def value(self, number: sp.Expr) -> float:
+        try:
+            return float(number)
+        except (TypeError, OverflowError, ValueError):
+            raise self.refuse("a number in it is not finite and real") from None
+
+    def translated(self, node: ast.expr, depth: int, power: float) -> sp.Expr:
+        match node:
+            case ast.Constant():
+                return self.number(node.value)
+            case ast.Name():
+                return self.name(node.id)
+            case ast.UnaryOp(op=ast.USub()):
+                return -self.read(node.operand, depth + 1, power)
+            case ast.UnaryOp(op=ast.UAdd()):
+                return self.read(node.operand, depth + 1, power)
+            case ast.BinOp(op=ast.Pow()):
+                return self.raised(node, depth, power)
+            case ast.BinOp():
+                left = self.read(node.left, depth + 1, power)
+                return self.combined(node.op, left, self.read(node.right, depth + 1, power))
+            case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]):
+                if name not in FUNCTIONS:
+                    raise self.refuse(f"{name!r} is not a known function")
+                return FUNCTIONS[name](self.read(argument, depth + 1, power))
+        raise self.refuse(f"{self.written(node)} is not part of the grammar")
+
+    def written(self, node: ast.expr) -> str:
+        """The part of the text that a node stands for."""
+        text = ast.get_source_segment(self.text.strip(), node) or ast.unparse(node)
+        return repr(text if len(text) <= 40 else text[:37] + "...")
+
+    def number(self, value: Any) -> sp.Expr:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.refuse(f"{str(value)[:20]!r} is not a number")
+        if abs(value) > MAX_NUMBER or not math.isfinite(value):
+            raise self.refuse(f"the number {str(value)[:20]} is larger than {MAX_NUMBER:g}")
+        # Decimals as exact fractions, so that 0.5*2 simplifies and derivatives stay short.
+        return sp.Integer(value) if isinstance(value, int) else sp.Rational(repr(value))
+
+    def name(self, name: str) -> sp.Expr:
+        if name in self.symbols:
+            return self.symbols[name]
+        if name in self.constants:
+            return self.number(float(self.constants[name]))
+        if name == "pi":
+            return sp.pi
+        known = [*self.symbols, "pi", *self.constants]
+        raise self.refuse(f"{name!r} is neither a variable nor a constant (known: {known})")
+
+    def raised(self, node: ast.BinOp, depth: int, power: float) -> sp.Expr:
+        exponent = self.read(node.right, depth + 1, power)
+        if exponent.free_symbols:
+            raise self.refuse("an exponent must be a number")
+        size = abs(self.value(exponent))
+        if power * max(size, 1.0) > MAX_POWER:
+            raise self.refuse(f"powers above {MAX_POWER} in all are not accepted")
+        return self.read(node.left, depth + 1, power * max(size, 1.0)) ** exponent
+
+    def combined(self, op: ast.operator, left: sp.Expr, right: sp.Expr) -> sp.Expr:
+        match op:
+            case ast.Add():
+                return left + right
+            case ast.Sub():
+                return left - right
+            case ast.Mult():
+                return left * right
+            case ast.Div():
+                if right == 0:
+                    raise self.refuse("it divides by zero")
+                return left / right
+            case ast.BitXor():
+                right_text = self.text.strip().replace("^", "**")
+                raise self.refuse(f"powers are written with ** and not with ^: write {right_text}")
+        raise self.refuse(f"the operator {OTHERS[type(op)]} is not part of the grammar")
+
+
+def _tree(text: str) -> ast.Expression | None:
+    """Syntax tree of the text, or None if it is no expression; nothing is evaluated."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # such as "1if x": refused later, by name
+        try:
+            return ast.parse(text.strip(), mode="eval")
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            return None
+
+
+def read_expression(
+    text: str, variables: tuple[str, ...], constants: Mapping[str, float]
+) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
+    """A text of the grammar as a sympy expression, and the symbols of its variables.
+
+    Parameters
+    ----------
+    text
+        What the user wrote.
+    variables
+        Names of the variables.
+    constants
+        Numbers for the other names.
+
+    Raises
+    ------
+    HdicaError
+        If anything is outside the grammar; nothing of the text is evaluated then or ever.
+    """
+    reader = _Reader(text, variables, constants)
+    if len(text) > MAX_LENGTH:
+        raise reader.refuse(f"it has {len(text)} characters and at most {MAX_LENGTH} are read")
+    tree = _tree(text)
+    if tree is None:
+        raise reader.refuse("it is not a formula")
+    expression = reader.read(tree.body, 0, 1.0)
+    if expression.has(sp.zoo, sp.nan, sp.oo, -sp.oo) or expression.is_extended_real is False:
+        raise reader.refuse("it is not a finite real function")
+    return expression, tuple(reader.symbols.values())
+
+
+def constants_used(text: str, variable: str = "x") -> frozenset[str]:
+    """Names in a formula other than its variable, ``pi`` and the functions."""
+    if len(text) > MAX_LENGTH:
+        return frozenset()
+    tree = _tree(text)
+    if tree is None:
+        return frozenset()
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return frozenset(names - {variable, "pi", *FUNCTIONS})

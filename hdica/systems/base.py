@@ -1,0 +1,57 @@
+"""What all systems share: how they are built, copied and refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from hdica.errors import from_validation
+from hdica.ingredients.plain import plain
+
+
+class System(BaseModel):
+    """A problem: immutable, every field checked, refused in one sentence.
+
+    Raises
+    ------
+    HdicaError
+        If a parameter is not allowed; the sentence names it and what is allowed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def __init__(self, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as exc:
+            raise from_validation(exc, type(self).__name__, type(self).model_fields) from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_numpy(cls, given: Any) -> Any:
+        # Before any field is read, so that keys, JSON and equality see the same as for lists.
+        return plain(given) if isinstance(given, Mapping) else given
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """The same problem with other fields, checked as if it were built anew.
+
+        Parameters
+        ----------
+        update
+            New values by field.
+        deep
+            Whether fields that are lists or mappings are copied, too.
+
+        Raises
+        ------
+        HdicaError
+            If there is no such field or its value is not allowed.
+        """
+        if not update:
+            return super().model_copy(deep=deep)
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        changed = given | dict(update)
+        return type(self)(**(deepcopy(changed) if deep else changed))

@@ -1,0 +1,97 @@
+"""A study whose limits learn nothing says so, with the reason; one that learns says nothing."""
+
+import pytest
+
+from hdica.analysis import aggregate, learning
+from hdica.report.findings import findings
+from hdica.sweep.outcome.publish import publish
+from hdica.sweep.outcome.results import open_results
+from hdica.sweep.run.runner import run
+from hdica.sweep.spec.study import study_from
+from tests.analysis import bifurcation, toy
+
+ONLINE = {
+    "study": "one",
+    "title": "One",
+    "system": "OnlineICA",
+    "parameters": {"source": "uniform", "nonlinearity": "x**3"},
+    "grid": {"tau": [0.01, 0.02], "Q0": [0.0, 0.8]},
+    "times": [0, 1000],
+    "methods": {"ode": {}, "critical": {}, "fixed_points": {}},
+}
+HEBBIAN = {
+    "study": "two",
+    "title": "Two",
+    "system": "HebbianICA",
+    "parameters": {"sources": ["uniform"], "sigma": [-1]},
+    "grid": {"mu": [0.01, 0.02]},
+    "times": [0, 4],
+    "methods": {"ode": {}},
+}
+
+
+@pytest.fixture
+def rows(tmp_path):
+    def said(content):
+        study, out = study_from(content), tmp_path / "study.zarr"
+        assert run(study, out, progress=False).complete
+        publish(study, out)
+        tree = open_results(out)
+        data = learning(tree)
+        if data is None:
+            return {}, []
+        names = ("method", "what", "count", "points", "note")
+        found = zip(*(data[k].values.tolist() for k in names), strict=True)
+        return {m: rest for m, *rest in found}, findings(aggregate(tree))
+
+    return said
+
+
+def test_starts_without_an_overlap_are_counted(rows):
+    found, sentences = rows(ONLINE)
+    assert list(found) == ["ode"]
+    what, count, points, note = found["ode"]
+    assert (what, count, points) == ("still", 2, 4)
+    assert "the limit stays at Q = 0 for ever" in note
+    (said,) = [s for s in sentences if "learns nothing" in s]
+    assert said.startswith("ode learns nothing at 2 of 4 points: the limit stays at its start")
+    assert "start={&#39;overlap&#39;: 0.5}" in said
+
+
+def test_the_wrong_sign_is_said_of_every_method(rows):
+    wrong = {**ONLINE, "parameters": {"source": "laplace"}}
+    wrong |= {"grid": {"tau": [0.05, 0.1], "Q0": [0.7, 0.8]}, "times": [0, 4000]}
+    found, sentences = rows(wrong)
+    assert {m: v[0] for m, v in found.items()} == {
+        "ode": "lost",
+        "critical": "none",
+        "fixed_points": "none",
+    }
+    for _, count, points, note in found.values():
+        assert count == points
+        assert "no step size learns the source laplace with this sign of f" in note
+    assert sum("learns nothing at every point" in s for s in sentences) == 3
+
+
+def test_what_learns_somewhere_is_not_said_to_learn_nothing(rows):
+    found, sentences = rows({**ONLINE, "grid": {"tau": [0.02, 0.5], "Q0": [0.3, 0.8]}})
+    assert found == {}
+    assert not any("learns nothing" in s for s in sentences)
+
+
+def test_matrices_of_overlaps_too(rows):
+    found, _ = rows(HEBBIAN)
+    assert found["ode"][:3] == ["still", 2, 2]
+    assert "the limit stays at R = 0" in found["ode"][3]
+
+
+def test_stores_without_a_system_are_read_by_their_numbers():
+    for store in (toy.store(), bifurcation.store()):
+        assert learning(store) is None
+    lost = toy.store()
+    lost["ode"]["Q"].values[...] *= 1e-3
+    found = learning(lost)
+    assert found["method"].values.tolist() == ["ode"]
+    assert found["what"].values.tolist() == ["lost"]
+    assert found["note"].values.tolist() == [""]
+    assert "learns nothing at every point: the limit ends" in str(findings(aggregate(lost)))

@@ -1,0 +1,152 @@
+"""Arguments that are no lists, no numbers or nothing: one sentence each, with something in it."""
+
+import re
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+import hdica
+from hdica import HebbianICA, OnlineICA, SparsePCA
+from hdica.errors import HdicaError
+from hdica.sweep.spec.study import Study
+
+ICA = OnlineICA(tau=0.05, start={"overlap": 0.7})
+TRAP = HebbianICA(nu=1.0, sigma=[-1])
+TIMES = [0.0, 1.0]
+
+
+def simulate(**given):
+    return hdica.simulate(ICA, **({"n": 50, "times": TIMES} | given))
+
+
+@pytest.mark.parametrize("seeds", [3, np.int64(3), 3.0, range(3), np.arange(3), iter([0, 1, 2])])
+def test_a_number_of_seeds_is_that_many_seeds(seeds):
+    assert simulate(seeds=seeds).identical(simulate(seeds=[0, 1, 2]))
+
+
+def test_labelled_arrays_are_lists_of_numbers():
+    first = simulate(seeds=2)
+    again = simulate(n=first["n"], times=first["time"], seeds=first["seed"])
+    assert again.identical(first)
+
+
+@pytest.mark.parametrize("seeds", [0, -1, 1.5, [1.5], [0, 0], [], ["a"], "ab", None, True, {}])
+def test_other_seeds_are_refused(seeds):
+    with pytest.raises(HdicaError, match=r"seeds = .* is not allowed \("):
+        simulate(seeds=seeds)
+
+
+@pytest.mark.parametrize("value", [40, 40.0, np.array(40.0), np.float32(40)])
+def test_a_bare_number_is_no_list_and_the_sentence_shows_what_to_write(value):
+    calls = {
+        "times": [
+            lambda: simulate(times=value),
+            lambda: hdica.limit(ICA, times=value),
+            lambda: hdica.limit(ICA, times=value, over={"tau": [0.1]}),
+            lambda: hdica.effective_potential(ICA, times=value),
+        ],
+        "x": [lambda: hdica.limit(ICA, times=TIMES, method="pde", x=value)],
+        "thresholds": [lambda: hdica.limit(ICA, times=TIMES, method="pde", thresholds=value)],
+        "snapshots": [lambda: hdica.limit(ICA, times=TIMES, method="pde", snapshots=value)],
+        "values": [
+            lambda: hdica.critical_curve(
+                ICA.model_copy(update={"constants": {"b": 1.0}, "regularizer": "b*x"}),
+                *("tau", "b", value),
+            )
+        ],
+    }
+    for name, some in calls.items():
+        for call in some:
+            with pytest.raises(HdicaError) as caught:
+                call()
+            assert re.search(rf"^{name} = 40(\.0)? .*write {name}=\[40(\.0)?\]", str(caught.value))
+
+
+@pytest.mark.parametrize("n", [[100, 1000], np.array([100, 1000]), (100, 1000), range(100, 102)])
+def test_several_dimensions_are_refused_with_what_to_do(n):
+    with pytest.raises(HdicaError, match="^n = .* is not allowed .*one call for each"):
+        simulate(n=n)
+
+
+@pytest.mark.parametrize("n", [None, "a", 2, 2.5, float("nan"), float("inf"), 1e9j, True, [100]])
+def test_a_dimension_that_is_no_whole_number_is_refused(n):
+    with pytest.raises(HdicaError, match=r"^n = .* is not allowed \(a whole number"):
+        simulate(n=n)
+    if n not in (None, 2):
+        with pytest.raises(HdicaError, match=r"^n = .* is not allowed \(a whole number"):
+            hdica.escape_time(TRAP, n=n)
+
+
+@pytest.mark.parametrize("times", [None, "ab", ["a"], [None], [[0, 1]], True, {"a": 1}])
+def test_times_that_are_no_numbers_are_refused(times):
+    for call in (simulate, lambda times: hdica.limit(ICA, times=times)):
+        with pytest.raises(HdicaError, match=r"^times.* is not allowed \(a list of numbers\)"):
+            call(times=times)
+
+
+def study(**given):
+    content = {
+        "study": "one",
+        "title": "One",
+        "system": "OnlineICA",
+        "grid": {"tau": [0.1, 0.2]},
+        "times": [0, 1],
+        "methods": {"ode": {}},
+    }
+    return Study(**(content | given))
+
+
+EMPTY = {
+    "no method for it": lambda: hdica.escape_time(ICA),
+    "no asymptotics": lambda: hdica.asymptotics(SparsePCA(tau=0.1)),
+    "no signs": lambda: hdica.escape_signs(ICA),
+    "no parameter": lambda: hdica.critical(OnlineICA(tau="0.1"), parameter="foo"),
+    "no parameter to follow": lambda: hdica.limit(
+        OnlineICA(tau="0.1"), times=[0], over={"foo": [1.0]}
+    ),
+    "no Hebbian range": lambda: hdica.critical(HebbianICA(mu=0.1), parameter="tau"),
+    "no noise to share": lambda: study(
+        system="HebbianICA",
+        grid={"mu": [0.1, 0.2]},
+        parameters={"sigma": [-1]},
+        methods={"ode": {}},
+        noise="shared",
+    ),
+    "nothing swept": lambda: study(
+        grid={}, parameters={"tau": 0.1}, analysis={"phase": {"x": "tau", "y": "Q0"}}
+    ),
+    "no such method": lambda: study(methods={"foo": {}}),
+    "nothing to draw": lambda: hdica.conflict_region("x**3", "foo", 0.1, 1.0),
+    "no transition": lambda: hdica.critical_curve(
+        OnlineICA(tau=0.1, source="laplace", constants={"b": 1.0}, regularizer="b*x"),
+        *("tau", "b", [1.0]),
+    ),
+    "densities of none": lambda: hdica.simulate(
+        HebbianICA(mu=0.1), n=20, times=[0, 1], x=[0.0, 1.0], method="chain"
+    ),
+}
+NOTHING = re.compile(r"[,:(\[]\s*[,)\]]|[,:]\s*$|: ;|\(\)")
+"""An enumeration that stops before it has begun, or goes on after its end."""
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_no_sentence_lists_nothing(name):
+    with pytest.raises((HdicaError, ValidationError)) as caught:
+        EMPTY[name]()
+    message = str(caught.value).split("[type=")[0]
+    assert not NOTHING.search(message), message
+    assert len(message) > 20
+
+
+def test_the_pattern_finds_empty_enumerations():
+    for text in ("(allowed: auto, )", "these have: )", "(allowed: )", "known: ", "machine's ()"):
+        assert NOTHING.search(text), text
+    for text in ("(allowed: auto, ode)", "tau = [0.1] is not allowed (a: b)", "f(x), g(x): yes"):
+        assert not NOTHING.search(text), text
+
+
+@pytest.mark.parametrize("end", ["low", "high"])
+def test_ends_of_a_range_are_numbers(end):
+    with pytest.raises(HdicaError, match=f"{end} = 'a' is not allowed"):
+        hdica.critical(SparsePCA(tau=0.1), "omega", **{end: "a"})
