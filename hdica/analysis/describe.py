@@ -38,6 +38,8 @@ CONVERGENCE = {
     "control_p": "p-value of the same test against a drift wrong by 2 %",
     "control_rejected": "1 where the drift wrong by 2 % is rejected",
     "power": "chance that a drift wrong by 2 % is rejected",
+    "seeds_needed": "seeds at each n that would decide an open comparison 19 times in 20",
+    "seeds_needed_error": "standard error of the seeds that would decide",
     "n_from": "smallest n in the test",
     "n_count": "number of n in the test",
     "coefficient": "C in the finite-n term C/n",
@@ -93,7 +95,10 @@ EXPONENT = {
 
 AGREEMENT = {
     k: CONVERGENCE[k]
-    for k in ("verdict", "why", "control_p", "control_rejected", "power", "n_from", "n_count")
+    for k in (
+        *("verdict", "why", "control_p", "control_rejected", "power"),
+        *("seeds_needed", "seeds_needed_error", "n_from", "n_count"),
+    )
 } | {
     "p_value": "p-value of mean = limit + C/n over all places of the law",
     "score": "largest normal score over the places of the law",
@@ -248,6 +253,8 @@ ESCAPE = {
     "p_value": "p-value of the runs following the theory",
     "verdict": "agrees, differs or undecided",
     "why": "reason of the verdict",
+    "seeds_needed": "runs that would decide an open comparison",
+    "seeds_needed_error": "standard error of the runs that would decide",
 }
 
 PATHS = {"path": "{v} of a single run"}

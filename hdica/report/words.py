@@ -106,6 +106,13 @@ def number(value: float, digits: int = 3) -> str:
     return _superscript(text).replace("-", "−")
 
 
+def rounded(value: float, digits: int = 2) -> str:
+    """A large whole number that is known to so many digits, rounded up."""
+    unit = 10.0 ** max(np.floor(np.log10(max(value, 1.0))) - digits + 1, 0)
+    whole = float(np.ceil(value / unit - 1e-9) * unit)
+    return count(whole) if whole < 1e7 else number(whole, digits)
+
+
 def count(value: float) -> str:
     """A whole number: powers of ten from 10^5 on as such, others with grouped digits."""
     whole = round(float(value))
