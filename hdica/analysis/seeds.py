@@ -18,6 +18,9 @@ Array = NDArray[np.float64]
 POWER = 0.95
 """So many seeds decide that a difference of the size at hand is rejected with this chance."""
 
+MOST = 1e9
+"""More seeds than this are none: the difference is rounding."""
+
 ROUNDS, EAGER = 20, 5
 CLOSE = 3e-3
 """Iterations for the number of seeds, those with whole steps, and the step at which they end."""
@@ -72,6 +75,8 @@ def seeds_that_decide(
     if not (excess > 0).any():
         return math.inf, math.nan
     found, telling = _factor(test, k, excess, level, seeds)
+    if found * seeds > MOST:
+        return math.inf, math.nan
     return max(found * seeds, MIN_SEEDS), found * seeds * math.sqrt(2 / float(test.dof[telling]))
 
 

@@ -113,6 +113,14 @@ def rounded(value: float, digits: int = 2) -> str:
     return count(whole) if whole < 1e7 else number(whole, digits)
 
 
+def with_error(value: float, error: float) -> str:
+    """A number with its standard error, both to the error's second digit."""
+    if not error > 0:
+        return number(value)
+    digits = max(1 - int(np.floor(np.log10(error))), 0)
+    return f"{value:.{digits}f} ± {error:.{digits}f}".replace("-", "−")
+
+
 def count(value: float) -> str:
     """A whole number: powers of ten from 10^5 on as such, others with grouped digits."""
     whole = round(float(value))

@@ -16,10 +16,10 @@ def convergence(data: xr.Dataset) -> list[str]:
     """Sentences on verdicts, exponents and sizes."""
     return [
         *_verdicts(data),
+        *_largest(data),
         *exponents(data, "fluctuation", "fluctuation", "sd", "a", 0.5),
         *exponents(data, "bias", "bias", "|mean − limit|", "b", 1.0),
         *_prediction(data),
-        *_largest(data),
     ]
 
 
