@@ -104,7 +104,8 @@ def fate(values: xr.DataArray, threshold: float, states: States | None) -> Fate:
     on the same side of every unstable state. Where no such state exists nothing succeeds, however
     large a run still is. Where states exist that do not divide the runs, because more than this
     variable evolves, and where no state is known, it succeeds if it is above the threshold and
-    not falling (:func:`hdica.analysis.trend.falling`).
+    not falling (:func:`hdica.analysis.trend.falling`). A run within a distance of order n^-1/2 of
+    an unstable state may still cross it; as many do either way, so that even odds stay there.
 
     Parameters
     ----------
