@@ -9,6 +9,7 @@ import xarray as xr
 from hdica.analysis import aggregate
 from hdica.report import tables
 from hdica.report.findings import findings
+from hdica.report.page import render
 from tests.analysis import toy
 
 
@@ -80,3 +81,9 @@ def test_the_table_shows_them_apart_with_the_seeds(several):
         *[("differs", "–"), ("near the level", "60")],
         *[("undecided", "410"), ("undecided", "88")],
     ]
+
+
+def test_the_page_marks_them_as_open(several):
+    page = render(several, {})
+    assert '<span class="verdict undecided">? near the level</span>' in page
+    assert '<span class="verdict differs">✗ differs</span>' in page
