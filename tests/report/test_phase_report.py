@@ -86,5 +86,5 @@ def test_the_caption_names_the_critical_value_of_its_own_axis(data):
 def test_the_share_of_cells_has_an_error(data):
     part = data.copy(deep=True)
     part["agreement_share"].values[:] = 0.9
-    (said,) = [s for s in plain(sentences(part)) if "goes where the limit goes" in s]
+    (said,) = [s for s in plain(sentences(part)) if "is on the limit's side" in s]
     assert "90 ± 3 % of 76 cells" in said

@@ -39,7 +39,7 @@ def _agreement(data: xr.Dataset) -> list[str]:
     bar = f" ± {number(error, 1)}" if own else ""
     return [
         f"At {N} = {count(data['n'].values[-1])} and <i>t</i> = {number(data.attrs['time'])} the "
-        f"majority of seeds goes where the limit goes in {number(100 * share, 4)}{bar} % of "
+        f"majority of seeds is on the limit's side in {number(100 * share, 4)}{bar} % of "
         f"{count(cells)} cells{_over_seeds(data)}. Here {success(data)}."
     ]
 
