@@ -62,3 +62,20 @@ def test_a_point_of_the_store_is_the_point_of_the_api(serial: tuple[Path, xr.Dat
     error = mean.std("seed", ddof=1) / np.sqrt(mean.sizes["seed"])
     # Eleven times, so four and a half standard errors; the bias at n = 1600 is far below them.
     assert bool((abs(mean.mean("seed") - limit) < 4.5 * error).all())
+
+
+def test_nothing_succeeds_above_the_critical_step_size(
+    serial: tuple[Path, xr.DataTree],
+) -> None:
+    from hdica.analysis import phase
+    from hdica.analysis.reading import asked
+
+    _, tree = serial
+    settings = asked(tree, "phase")
+    assert settings is not None
+    at = phase(tree, settings).sel(tau=0.08, Q0=0.8)
+    assert float(at["critical_value"][0]) < 0.08
+    # Every run is still large at t = 5, and every curve falls.
+    assert (at["overlap"] > 0.7).all()
+    assert at["successes"].values.tolist() == [0, 0, 0]
+    assert at["decaying"].values.tolist() == [16, 16, 16]

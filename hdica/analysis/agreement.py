@@ -27,7 +27,8 @@ BEYOND = 20
 rare events are not normal."""
 
 COMPANIONS = ("limit", "error", "control")
-KEPT = ("verdict", "why", "p_value", "score", "control_p", "power", "n_from")
+SEEDS = ("seeds_needed", "seeds_needed_error")
+KEPT = ("verdict", "why", "p_value", "score", "control_p", "power", *SEEDS, "n_from")
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ def agreement(parts: Sequence[Part], level: float) -> xr.Dataset:
     -------
     xarray.Dataset
         ``verdict``, ``why``, ``p_value``, ``score``, ``control_p``, ``control_rejected``,
-        ``power``, ``n_from`` and ``n_count`` over the grid.
+        ``power``, ``seeds_needed``, ``seeds_needed_error``, ``n_from`` and ``n_count`` over the
+        grid.
     """
     first = parts[0]
     grid = [str(d) for d in first.values.dims if d not in ("n", "seed", first.place)]

@@ -38,6 +38,8 @@ CONVERGENCE = {
     "control_p": "p-value of the same test against a drift wrong by 2 %",
     "control_rejected": "1 where the drift wrong by 2 % is rejected",
     "power": "chance that a drift wrong by 2 % is rejected",
+    "seeds_needed": "seeds at each n that would decide an open comparison 19 times in 20",
+    "seeds_needed_error": "standard error of the seeds that would decide",
     "n_from": "smallest n in the test",
     "n_count": "number of n in the test",
     "coefficient": "C in the finite-n term C/n",
@@ -53,16 +55,18 @@ CONVERGENCE = {
 PHASE = {
     "overlap": "mean of |{v}| over seeds at the last time",
     "signed": "mean of {v} over seeds at the last time",
-    "successes": "seeds with |{v}| above the threshold at the last time",
+    "successes": "seeds that go to an informative state",
+    "decaying": "seeds with |{v}| above the threshold at the last time that do not",
+    "by_limit": "1 where the limit's steady states tell where runs go, 0 where their trend does",
     "trials": "seeds that are done",
     "diverged": "seeds that diverged",
     "probability": "share of seeds that succeed",
     "probability_low": "lower end of the 95 % Wilson interval",
     "probability_high": "upper end of the 95 % Wilson interval",
     "limit": "limit of |{v}| at the last time",
-    "limit_success": "1 where the limit ends above the threshold",
-    "agreement": "1 where the majority of seeds ends on the limit's side",
-    "agreement_share": "share of cells whose majority ends on the limit's side",
+    "limit_success": "1 where the limit goes to an informative state",
+    "agreement": "1 where the majority of seeds goes where the limit goes",
+    "agreement_share": "share of cells whose majority goes where the limit goes",
     "agreement_share_low": "lower end of its 95 % interval over seeds, which the cells share",
     "agreement_share_high": "upper end of its 95 % interval over seeds, which the cells share",
     "boundary": "smallest unstable informative fixed point",
@@ -93,7 +97,10 @@ EXPONENT = {
 
 AGREEMENT = {
     k: CONVERGENCE[k]
-    for k in ("verdict", "why", "control_p", "control_rejected", "power", "n_from", "n_count")
+    for k in (
+        *("verdict", "why", "control_p", "control_rejected", "power"),
+        *("seeds_needed", "seeds_needed_error", "n_from", "n_count"),
+    )
 } | {
     "p_value": "p-value of mean = limit + C/n over all places of the law",
     "score": "largest normal score over the places of the law",
@@ -248,6 +255,8 @@ ESCAPE = {
     "p_value": "p-value of the runs following the theory",
     "verdict": "agrees, differs or undecided",
     "why": "reason of the verdict",
+    "seeds_needed": "runs that would decide an open comparison",
+    "seeds_needed_error": "standard error of the runs that would decide",
 }
 
 PATHS = {"path": "{v} of a single run"}

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.interpolate import PchipInterpolator
 
+from hdica.analysis.seeds import POWER
 from hdica.analysis.survival import EscapeTimes, follows
-from hdica.analysis.verdict import AGREES, DIFFERS, UNDECIDED
+from hdica.analysis.verdict import AGREES, CLEAR, DIFFERS, UNDECIDED
 
 Array = NDArray[np.float64]
 Hazard = Callable[[Array], Array]
@@ -99,12 +100,18 @@ class Judged:
         ``"agrees"``, ``"differs"`` or ``"undecided"``.
     why
         One sentence.
+    seeds_needed, seeds_needed_error
+        With how many runs an open comparison would be decided, with the standard error of that
+        number: so many that five escapes are expected, or that a rate as far from theory's as the
+        one measured is rejected 19 times in 20. NaN where the verdict is not open.
     """
 
     expected: float
     p_value: float
     verdict: str
     why: str
+    seeds_needed: float = math.nan
+    seeds_needed_error: float = math.nan
 
 
 def judged(runs: EscapeTimes | None, hazard: Hazard | None, level: float) -> Judged:
@@ -126,9 +133,25 @@ def judged(runs: EscapeTimes | None, hazard: Hazard | None, level: float) -> Jud
     clock = np.minimum(hazard(runs.times), _DEEPEST)
     expected = follows(runs, lambda _: np.exp(-clock)).expected if clock.any() else 0.0
     p = count_p(runs.events, expected, runs.events == runs.times.size)
+    many = runs.times.size
     if p < level:
         faster = "faster" if runs.events > expected else "more slowly"
-        return Judged(expected, p, DIFFERS, f"runs escape {faster} than in theory")
+        if p < level / CLEAR:
+            return Judged(expected, p, DIFFERS, f"runs escape {faster} than in theory")
+        why = f"runs escape {faster} than in theory, by so little that it may be chance"
+        return Judged(expected, p, DIFFERS, why, *_settling(p, level, many))
     if expected < FEW:
-        return Judged(expected, p, UNDECIDED, "fewer than five escapes were expected")
+        needed = many * FEW / expected if expected > 0 else math.inf
+        return Judged(expected, p, UNDECIDED, "fewer than five escapes were expected", needed)
     return Judged(expected, p, AGREES, "as many runs escape as expected, within the noise")
+
+
+def _settling(p: float, level: float, many: int) -> tuple[float, float]:
+    """Runs with which a p-value this small is clear or gone, with their standard error.
+
+    The score grows as the root of the number of runs, and is itself known to 1.
+    """
+    score = float(stats.norm.isf(p / 2))
+    clear = float(stats.norm.isf(level / CLEAR / 2) + stats.norm.ppf(POWER))
+    needed = many * (clear / score) ** 2
+    return needed, needed * 2 / score

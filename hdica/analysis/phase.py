@@ -11,13 +11,15 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
+from hdica.analysis.basins import Fate, fate, states_of
 from hdica.analysis.describe import PHASE, described
 from hdica.analysis.reading import check_swept, finished, group, required
 from hdica.analysis.resample import interval, jackknife_error, resampled_shares, shares_noise
 from hdica.sweep.files.store import DIVERGED, DONE
 
 SUCCESS = 0.5
-"""Threshold on |overlap| at the last time above which a run has learned, unless set otherwise."""
+"""Threshold on |overlap| at the last time, unless set otherwise: a run above it is still large, and
+where no theory says where it goes, it has learned unless it is falling."""
 
 CONFIDENCE = 0.95
 FOLD = 0
@@ -33,24 +35,29 @@ EDGE = 0.05
 def phase(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     """Phase diagram of a study over two of its parameters.
 
+    A run succeeds if it goes to an informative state, as :func:`hdica.analysis.basins.fate` says:
+    by the basins of the limit's steady states where the store has them, else by its trend. Being
+    large at the last time is not enough.
+
     Parameters
     ----------
     tree
         A published store. Groups ``fixed_points`` and ``critical``, if present, give the
-        theoretical boundary and the critical value.
+        basins, the theoretical boundary and the critical value.
     settings
         ``simulation`` (a method), ``x`` and ``y`` (swept parameters), ``variable`` (default
         ``"Q"``), ``limit`` (a method, optional), ``success`` (threshold on the absolute value
-        at the last time, default 0.5).
+        at the last time, default 0.5: what is above it and does not succeed is still decaying).
 
     Returns
     -------
     xarray.Dataset
         Over ``x``, ``y``, further swept parameters and ``n``: overlap at the last time, success
-        counts and shares with 95 % Wilson intervals, the limit's end and whether the majority
-        of seeds agrees with it; over ``x``: the boundary, and the start with even odds. Where
-        the simulation's points share their noise, errors of what is put together from several
-        cells are taken over whole seeds, and the share of agreeing cells has an interval.
+        counts and shares with 95 % Wilson intervals, how many runs are still decaying, the
+        limit's end and whether the majority of seeds goes where it goes; over ``x``: the
+        boundary, and the start with even odds. Where the simulation's points share their noise,
+        errors of what is put together from several cells are taken over whole seeds, and the
+        share of agreeing cells has an interval.
 
     Raises
     ------
@@ -63,33 +70,39 @@ def phase(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     x, y = (str(required(settings, k, "phase")) for k in ("x", "y"))
     for axis in (x, y):
         check_swept(data, axis, "analysis.phase")
-    final = finished(data, variable).isel(time=-1).reset_coords(drop=True)
-    out = _outcomes(final, data["status"], threshold)
-    each = _Seeds(abs(final) > threshold, final.notnull()) if shares_noise(data) else None
+    limit = str(settings["limit"]) if settings.get("limit") else None
+    states = states_of(tree, variable, limit)
+    values = finished(data, variable).reset_coords(drop=True)
+    found = fate(values, threshold, states)
+    final = values.isel(time=-1, drop=True)
+    out = _outcomes(final, data["status"], found)
+    each = _Seeds(found.success, final.notnull()) if shares_noise(data) else None
     out = out.merge(_threshold(out, x, y, each))
-    if settings.get("limit"):
-        end = abs(finished(group(tree, str(settings["limit"])), variable).isel(time=-1))
-        out = out.merge(_against_limit(out, end.drop_vars("time"), threshold, each))
+    if limit:
+        curve = finished(group(tree, limit), variable).reset_coords(drop=True)
+        out = out.merge(_against_limit(out, curve, fate(curve, threshold, states), each))
     out = out.merge(_theory(tree, variable, x))
     out.attrs = {"variable": variable, "x": x, "y": y, "success": threshold}
     out.attrs["noise"] = "shared" if shares_noise(data) else "own"
     out.attrs["time"] = float(data["time"].values[-1])
     # Where a density and not the overlap alone evolves, an unstable state divides no starts.
-    out.attrs["divides"] = int(str(settings.get("limit") or "ode") == "ode")
+    out.attrs["divides"] = int(states is None or states.divides)
     own = [d for d in ("n", "transition") if d in out.dims]
     return described(out.transpose(x, y, ..., *own), variable, PHASE)
 
 
-def _outcomes(final: xr.DataArray, status: xr.DataArray, threshold: float) -> xr.Dataset:
+def _outcomes(final: xr.DataArray, status: xr.DataArray, found: Fate) -> xr.Dataset:
     """Overlap and success over seeds."""
     trials = final.notnull().sum("seed")
-    successes = (abs(final) > threshold).sum("seed")
+    successes = found.success.sum("seed")
     low, high = xr.apply_ufunc(_wilson, successes, trials, output_core_dims=[[], []])
     return xr.Dataset(
         {
             "overlap": abs(final).mean("seed"),
             "signed": final.mean("seed"),
             "successes": successes,
+            "decaying": found.decaying.sum("seed"),
+            "by_limit": found.by_limit,
             "trials": trials,
             "diverged": (status == DIVERGED).sum("seed").reset_coords(drop=True),
             "probability": (successes / trials).where(trials > 0),
@@ -186,11 +199,12 @@ def _threshold_by_seeds(
 
 
 def _against_limit(
-    out: xr.Dataset, end: xr.DataArray, threshold: float, each: _Seeds | None
+    out: xr.Dataset, curve: xr.DataArray, goes: Fate, each: _Seeds | None
 ) -> xr.Dataset:
-    """The limit's end, and whether most seeds end on its side; an even split is half right."""
+    """The limit's end, and whether most seeds go where it goes; an even split is half right."""
+    end = abs(curve.isel(time=-1, drop=True))
     known = end.notnull() & out["probability"].notnull()
-    side = (end > threshold).astype(float)
+    side = goes.success.astype(float)
     agreement = _majority(out["probability"], side).where(known)
     cells = [d for d in agreement.dims if d != "n"]
     found = {

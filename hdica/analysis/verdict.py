@@ -7,15 +7,29 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.analysis.contrast import contrast, fit_matrix, misfit
+from hdica.analysis.contrast import Contrast, contrast, fit_matrix, misfit
 from hdica.analysis.ladder import MIN_SEEDS, Ladder
+from hdica.analysis.seeds import seeds_that_decide
 
 Array = NDArray[np.float64]
 
 WINDOW_LEVEL = 0.05
 """Smaller n are dropped while the means deviate from the expansion in 1/n at this level."""
 
+CLEAR = 30.0
+"""A rejection whose p-value is not this many times below the level is said to be near it.
+
+Chance alone brings one below the level in every hundredth study with right limits, and since the
+seeds are part of a study, everybody who builds it sees the same accident. Three in a hundred of
+those accidents pass this line, while a limit that is really wrong does with a few more seeds."""
+
 AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "undecided"
+
+BLIND = "a drift wrong by 2 % would not have been rejected either"
+"""Why nothing is decided with too few seeds."""
+
+NEAR = "the distance to the limit exceeds its error bars, so little that it may be chance"
+"""The reason of a "differs" near the level, of which a report says how rare it is by chance."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +48,11 @@ class Verdict:
     control_p, control_rejected, power
         The same against the limit with a drift wrong by 2 %; power is the chance that such a
         control is rejected.
+    seeds_needed, seeds_needed_error
+        With how many seeds at each n an open comparison would be decided 19 times in 20, with
+        the standard error of that number: so many reject a drift wrong by 2 %, or, of a "differs"
+        near the level, a difference as large as the measured one clearly. Infinite where no number
+        would do; NaN where the verdict is not open, or what is missing is not seeds.
     n_from, n_count
         Smallest n used, and how many n.
     coefficient, coefficient_error
@@ -49,6 +68,8 @@ class Verdict:
     control_p: float
     control_rejected: bool
     power: float
+    seeds_needed: float
+    seeds_needed_error: float
     n_from: float
     n_count: int
     coefficient: Array
@@ -77,7 +98,8 @@ def judge(runs: Ladder, limit: Array, tolerance: Array, control: Array, level: f
     difference.
 
     The identical test against a limit whose drift is wrong by 2 % must reject, or the data could
-    not have told right from wrong and the verdict is "undecided".
+    not have told right from wrong and the verdict is "undecided". A rejection whose p-value
+    is not :data:`CLEAR` times below the level is a "differs" with the reason :data:`NEAR`.
 
     Parameters
     ----------
@@ -100,7 +122,8 @@ def judge(runs: Ladder, limit: Array, tolerance: Array, control: Array, level: f
     wrong = contrast(used, fit[0], control, tolerance) if known else None
     control_p = wrong.p_value if wrong else np.nan
     rejected = bool(wrong and control_p < level)
-    verdict, why = _decide(test.p_value < level, rejected, known, len(used))
+    verdict, why = decide(test.p_value, level, rejected if known else None, len(used))
+    needed, needed_error = _seeds(test, control - limit, level, why, float(used.counts.max()))
     c, c_error = _finite_n_term(used, limit)
     return Verdict(
         verdict=verdict,
@@ -110,6 +133,8 @@ def judge(runs: Ladder, limit: Array, tolerance: Array, control: Array, level: f
         control_p=control_p,
         control_rejected=rejected,
         power=test.power(control - limit, level) if known else np.nan,
+        seeds_needed=needed,
+        seeds_needed_error=needed_error,
         n_from=float(used.n[0]),
         n_count=len(used),
         coefficient=c,
@@ -144,17 +169,42 @@ def _finite_n_term(runs: Ladder, limit: Array) -> tuple[Array, Array]:
     return found.estimate, found.error
 
 
-def _decide(differs: bool, rejected: bool, known: bool, count: int) -> tuple[str, str]:
-    """Verdict and its sentence."""
-    if differs and count > 1:
-        return DIFFERS, "the distance to the limit exceeds its error bars"
-    if differs:
+def decide(p: float, level: float, rejected: bool | None, count: int) -> tuple[str, str]:
+    """Verdict and its sentence.
+
+    Parameters
+    ----------
+    p, level
+        p-value, and the level it is compared with.
+    rejected
+        Whether the negative control is rejected; None if there is none.
+    count
+        How many n take part.
+    """
+    if p < level and count == 1:
         return UNDECIDED, "a single n cannot tell a finite-n term from a wrong limit"
-    if not known:
+    if p < level / CLEAR:
+        return DIFFERS, "the distance to the limit exceeds its error bars"
+    if p < level:
+        return DIFFERS, NEAR
+    if rejected is None:
         return UNDECIDED, "the limit has no negative control"
     if not rejected:
-        return UNDECIDED, "a drift wrong by 2 % would not have been rejected either"
+        return UNDECIDED, BLIND
     return AGREES, "within the error bars, and a drift wrong by 2 % is rejected"
+
+
+def _seeds(
+    test: Contrast, wrong: Array, level: float, why: str, seeds: float
+) -> tuple[float, float]:
+    """Seeds that would decide, with their standard error; NaN where seeds are not what lacks."""
+    if why not in (BLIND, NEAR):
+        return np.nan, np.nan
+    known = np.isfinite(wrong).all()
+    needs = [seeds_that_decide(test, wrong, level, seeds)] if known else []
+    if why == NEAR:
+        needs.append(seeds_that_decide(test, test.estimate, level / CLEAR, seeds))
+    return max(needs)
 
 
 def nothing(limit: Array, why: str) -> Verdict:
@@ -176,6 +226,8 @@ def nothing(limit: Array, why: str) -> Verdict:
         control_p=np.nan,
         control_rejected=False,
         power=np.nan,
+        seeds_needed=np.nan,
+        seeds_needed_error=np.nan,
         n_from=np.nan,
         n_count=0,
         coefficient=empty,

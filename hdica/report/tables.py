@@ -11,12 +11,16 @@ import xarray as xr
 from hdica.report.choose import Point, points
 from hdica.report.figures.convergence import grid_of
 from hdica.report.figures.distances import law_label
-from hdica.report.words import count, number, place, probability, symbol, value_of
+from hdica.report.findings.sentences import near
+from hdica.report.words import count, number, place, probability, rounded, symbol, value_of
 
 MOST_ROWS = 300
 """Longer tables are cut on the page; the data files hold all."""
 
-VERDICT_HEAD = ("verdict", "<i>p</i>", "<i>p</i> of 2 % control", "power")
+NEAR = "near the level"
+"""Shown in place of "differs" where chance may have done it."""
+
+VERDICT_HEAD = ("verdict", "<i>p</i>", "<i>p</i> of 2 % control", "power", "seeds to decide")
 
 
 @dataclass(frozen=True)
@@ -67,10 +71,7 @@ def verdicts(data: xr.Dataset) -> Table:
     dims = ["simulation", *grid_of(data)]
     head = (
         *("method" if d == "simulation" else symbol(d).html for d in dims),
-        "verdict",
-        "<i>p</i>",
-        "<i>p</i> of 2 % control",
-        "power",
+        *VERDICT_HEAD,
         "<i>n</i> used from",
         "<i>a</i> (fluctuation)",
         "<i>b</i> (bias)",
@@ -83,10 +84,7 @@ def verdicts(data: xr.Dataset) -> Table:
         rows.append(
             (
                 *(value_of(point[d]) for d in dims),
-                str(here["verdict"].item()),
-                probability(float(here["p_value"])),
-                probability(float(here["control_p"])),
-                number(float(here["power"]), 2),
+                *_verdict(here),
                 count(float(here["n_from"])) if np.isfinite(here["n_from"]) else "–",
                 _exponent(here, "fluctuation_exponent"),
                 _exponent(here, "bias_exponent"),
@@ -94,7 +92,7 @@ def verdicts(data: xr.Dataset) -> Table:
             )
         )
     text = tuple(data[d].dtype.kind not in "fiu" for d in dims)
-    numeric = (*(not t for t in text), False, *(True,) * 7)
+    numeric = (*(not t for t in text), False, *(True,) * 8)
     return Table(head, tuple(rows), numeric, len(cells))
 
 
@@ -125,7 +123,7 @@ def distances(data: xr.Dataset) -> Table:
                 *(_exponent(here, f"{k}_exponent") for k in ("ks", "w1")),
             )
         )
-    return Table(head, tuple(rows), (False, False, *(True,) * 9), len(cells))
+    return Table(head, tuple(rows), (False, False, *(True,) * 10), len(cells))
 
 
 def support(data: xr.Dataset) -> Table:
@@ -137,15 +135,17 @@ def support(data: xr.Dataset) -> Table:
         here, rest = data.sel(point), {k: v for k, v in point.items() if k != "simulation"}
         name = f"{point['simulation']}, {place(rest).plain}"
         rows.append((name, *_verdict(here), number(float(here["area_limit"]), 4)))
-    return Table(head, tuple(rows), (False, False, True, True, True, True), len(cells))
+    return Table(head, tuple(rows), (False, False, *(True,) * 5), len(cells))
 
 
-def _verdict(here: xr.Dataset) -> tuple[str, str, str, str]:
+def _verdict(here: xr.Dataset) -> tuple[str, ...]:
+    needed = float(here["seeds_needed"])
     return (
-        str(here["verdict"].item()),
+        NEAR if near(here) else str(here["verdict"].item()),
         probability(float(here["p_value"])),
         probability(float(here["control_p"])),
         number(float(here["power"]), 2),
+        rounded(needed) if np.isfinite(needed) else ("∞" if needed > 0 else "–"),
     )
 
 

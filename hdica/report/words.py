@@ -106,6 +106,21 @@ def number(value: float, digits: int = 3) -> str:
     return _superscript(text).replace("-", "−")
 
 
+def rounded(value: float, digits: int = 2) -> str:
+    """A large whole number that is known to so many digits, rounded up."""
+    unit = 10.0 ** max(np.floor(np.log10(max(value, 1.0))) - digits + 1, 0)
+    whole = float(np.ceil(value / unit - 1e-9) * unit)
+    return count(whole) if whole < 1e7 else number(whole, digits)
+
+
+def with_error(value: float, error: float) -> str:
+    """A number with its standard error, both to the error's second digit."""
+    if not error > 0:
+        return number(value)
+    digits = max(1 - int(np.floor(np.log10(error))), 0)
+    return f"{value:.{digits}f} ± {error:.{digits}f}".replace("-", "−")
+
+
 def count(value: float) -> str:
     """A whole number: powers of ten from 10^5 on as such, others with grouped digits."""
     whole = round(float(value))

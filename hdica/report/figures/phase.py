@@ -32,6 +32,7 @@ def phase(data: xr.Dataset) -> list[Panel]:
         out += [
             _overlap(here, other, tail),
             _success(here, other, tail),
+            *_decaying(here, other, tail),
             _slices(here, other, tail),
         ]
     return out
@@ -50,16 +51,44 @@ def _overlap(here: xr.Dataset, other: Point, tail: str) -> Panel:
     return _map(here, "overlap", label, title, f"phase_overlap{tail}", caption)
 
 
+def success(data: xr.Dataset) -> str:
+    """What counts as success, in words."""
+    variable, limit = size(str(data.attrs["variable"])).html, number(data.attrs["success"])
+    by_limit = data["by_limit"].values if "by_limit" in data else np.zeros(1)
+    trend = f"is above {variable} = {limit} and not falling over the last third of the time"
+    basin = "lies in the basin of an informative state of the limit"
+    if (by_limit == 1).all():
+        return f"a run succeeds if it {basin}"
+    if (by_limit == 0).all():
+        return f"a run succeeds if it {trend}"
+    return f"a run succeeds if it {basin}, or, where that is not known, {trend}"
+
+
 def _success(here: xr.Dataset, other: Point, tail: str) -> Panel:
-    limit = number(here.attrs["success"])
-    variable = str(here.attrs["variable"])
     label = words("success probability")
+    what = success(here)
     caption = (
-        f"Share of seeds with {size(variable).html} &gt; {limit} at "
-        f"<i>t</i> = {number(here.attrs['time'])}. {_legend(here)}"
+        f"{what[0].upper()}{what[1:]} at <i>t</i> = {number(here.attrs['time'])}; shown is the "
+        f"share of such runs. {_legend(here)}"
     )
     title = _title("Success probability", other)
     return _map(here, "probability", label, title, f"phase_success{tail}", caption, "cividis")
+
+
+def _decaying(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
+    """Runs that are large and do not succeed, if there are any."""
+    if "decaying" not in here or not bool((here["decaying"] > 0).any()):
+        return []
+    share = (here["decaying"] / here["trials"]).where(here["trials"] > 0)
+    variable = size(str(here.attrs["variable"])).html
+    caption = (
+        f"Share of runs with {variable} &gt; {number(here.attrs['success'])} at <i>t</i> = "
+        f"{number(here.attrs['time'])} that do not succeed: they are on their way down. "
+        f"{_legend(here)}"
+    )
+    drawn = here.assign(decaying=share)
+    label, title = words("share still decaying"), _title("Still decaying", other)
+    return [_map(drawn, "decaying", label, title, f"phase_decaying{tail}", caption, "cividis")]
 
 
 def unstable(here: xr.Dataset) -> str:
@@ -76,8 +105,9 @@ def _legend(here: xr.Dataset) -> str:
         parts.append(f"Black line: {unstable(here)}.")
     if "threshold" in here and bool(here["threshold"].notnull().any()):
         parts.append("White dots: start with even odds in the simulation.")
-    if "critical_value" in here:
-        parts.append(f"Dashed: {symbol('tau_c').html}.")
+    at = here[here.attrs["x"]].values.astype(float)
+    if any(at[0] <= value <= at[-1] for value, _ in critical_values(here)):
+        parts.append(f"Dashed: {critical_symbol(here).html}.")
     return " ".join(parts)
 
 

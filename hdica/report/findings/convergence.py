@@ -8,7 +8,7 @@ from markupsafe import escape
 
 from hdica.report.choose import points
 from hdica.report.figures.convergence import grid_of
-from hdica.report.findings.sentences import N, cell, counted, exponents
+from hdica.report.findings.sentences import SEEDS, N, cell, counted, exponents, near, rarity, seeds
 from hdica.report.words import count, number, p_value
 
 
@@ -16,10 +16,10 @@ def convergence(data: xr.Dataset) -> list[str]:
     """Sentences on verdicts, exponents and sizes."""
     return [
         *_verdicts(data),
+        *_largest(data),
         *exponents(data, "fluctuation", "fluctuation", "sd", "a", 0.5),
         *exponents(data, "bias", "bias", "|mean − limit|", "b", 1.0),
         *_prediction(data),
-        *_largest(data),
     ]
 
 
@@ -31,16 +31,22 @@ def _verdicts(data: xr.Dataset) -> list[str]:
 
 
 def _single_verdict(data: xr.Dataset) -> str:
-    says = {"agrees": "agrees with the limit", "differs": "differs from the limit"}
-    verdict = says.get(
-        str(data["verdict"].values.item()), "can be neither told from the limit nor confirmed"
-    )
+    verdict, why = str(data["verdict"].values.item()), str(data["why"].values.item())
     p, control = float(data["p_value"].values.item()), float(data["control_p"].values.item())
-    return (
-        f"The simulation {verdict}: {data['why'].values.item()} ({escape(p_value(p))}; "
-        f"for the wrong drift {escape(p_value(control))}; level "
-        f"{number(data.attrs['level'])})."
-    )
+    level = number(data.attrs["level"])
+    says = {"agrees": "agrees with the limit", "differs": "differs from the limit"}
+    tests = f"{escape(p_value(p))}; for the wrong drift {escape(p_value(control))}; level {level}"
+    if verdict in says and not near(data.squeeze()):
+        return f"The simulation {says[verdict]}: {why} ({tests})."
+    reason = f"{why} ({tests})" if np.isfinite(p) else why
+    if near(data.squeeze()):
+        reason = (
+            f"{escape(p_value(p))} is below the level {level}, but {rarity(data, p)} (for the "
+            f"wrong drift {escape(p_value(control))})"
+        )
+    needed = seeds([tuple(float(data[k].values.item()) for k in SEEDS)])
+    tail = f"; {needed}" if needed else ""
+    return f"Whether the simulation tends to the limit is open: {reason}{tail}."
 
 
 def _prediction(data: xr.Dataset) -> list[str]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.report.choose import spread
-from hdica.report.figures.phase import critical_symbol, critical_values
-from hdica.report.findings.sentences import N, listed
-from hdica.report.words import count, number, place, symbol
+from hdica.report.figures.phase import critical_symbol, critical_values, success
+from hdica.report.findings.boundary import agreement, boundary
+from hdica.report.findings.sentences import N
+from hdica.report.words import count, number, place, plural, size
 
 
 def phase(data: xr.Dataset) -> list[str]:
     """Sentences on where learning stops."""
     side, beyond = ("up to", "") if data.attrs["x"] == "tau" else ("from", " on")
-    out = []
+    out = agreement(data)
     for value, overlap in critical_values(data):
         critical = critical_symbol(data).html
         out.append(
@@ -22,7 +22,8 @@ def phase(data: xr.Dataset) -> list[str]:
             f"where the informative fixed points meet at <i>Q</i> = {number(overlap, 4)}."
         )
     out += _agreement(data)
-    return out + (_boundary(data) if "threshold" in data else [])
+    out += boundary(data) if "threshold" in data else []
+    return out + _decaying(data)
 
 
 def _agreement(data: xr.Dataset) -> list[str]:
@@ -32,10 +33,14 @@ def _agreement(data: xr.Dataset) -> list[str]:
     cells = int(np.prod([data.sizes[d] for d in data["agreement"].dims if d != "n"]))
     if not np.isfinite(share):
         return []
+    # Cells that are all alike would scatter so; those that are sure scatter less.
+    error = 100 * np.sqrt(share * (1 - share) / max(cells, 1))
+    own = error > 0 and "agreement_share_low" not in data
+    bar = f" ± {number(error, 1)}" if own else ""
     return [
         f"At {N} = {count(data['n'].values[-1])} and <i>t</i> = {number(data.attrs['time'])} the "
-        f"majority of seeds is on the limit's side in {number(100 * share, 4)} % of "
-        f"{count(cells)} cells{_over_seeds(data)}."
+        f"majority of seeds is on the limit's side in {number(100 * share, 4)}{bar} % of "
+        f"{count(cells)} cells{_over_seeds(data)}. Here {success(data)}."
     ]
 
 
@@ -47,42 +52,20 @@ def _over_seeds(data: xr.Dataset) -> str:
     return f" (95 % interval over seeds, which the cells share: {ends[0]} … {ends[1]} %)"
 
 
-def _boundary(data: xr.Dataset) -> list[str]:
-    """Measured against theoretical start with even odds, at a few values of x."""
-    x, y = data.attrs["x"], data.attrs["y"]
-    last = data.isel({d: -1 for d in data["threshold"].dims if d != x})
-    found, error = last["threshold"].values, last["threshold_se"].values
-    theory = last["boundary"].values if "boundary" in last else np.full_like(found, np.nan)
-    keep = np.flatnonzero(np.isfinite(found))
-    if not len(keep):
+def _decaying(data: xr.Dataset) -> list[str]:
+    """Runs that are large at the last time and yet fail."""
+    if "decaying" not in data:
         return []
-    parts = []
-    for k in (int(keep[i]) for i in spread(len(keep), 3)):
-        here = f"{number(found[k])} ± {number(error[k], 1)}"
-        if y == "Q0" and np.isfinite(theory[k]):
-            what = "boundary" if data.attrs.get("divides", 1) else "unstable state"
-            here += f" ({what} {symbol('Q_u').html} = {number(theory[k])})"
-        parts.append(f"{here} at {place({x: last[x].values[k]}).html}")
+    top = data.isel(n=-1)
+    many, total = int(top["decaying"].sum()), int(top["trials"].sum())
+    if not many:
+        return []
+    x = data.attrs["x"]
+    along = top["decaying"].sum([d for d in top["decaying"].dims if d != x])
+    most = along[x].values[int(along.values.argmax())]
     return [
-        f"At {N} = {count(data['n'].values[-1])} half of the seeds succeed from "
-        f"{symbol(y).html} = {listed(parts)}.",
-        *_shift(last, x, y),
-    ]
-
-
-def _shift(last: xr.Dataset, x: str, y: str) -> list[str]:
-    """How far the start with even odds moves between neighbouring values of x, seed by seed."""
-    if "threshold_shift" not in last:
-        return []
-    shift, error = last["threshold_shift"].values, last["threshold_shift_se"].values
-    keep = np.flatnonzero(np.isfinite(error))
-    if not len(keep):
-        return []
-    parts = [
-        f"{number(shift[k], 2)} ± {number(error[k], 1)} up to {place({x: last[x].values[k]}).html}"
-        for k in (int(keep[i]) for i in spread(len(keep), 3))
-    ]
-    return [
-        f"From one {symbol(x).html} to the next this {symbol(y).html} moves, seed by seed, by "
-        f"{listed(parts)}."
+        f"{plural(many, 'run')} of {count(total)} at {N} = {count(data['n'].values[-1])} "
+        f"{'is' if many == 1 else 'are'} above {size(data.attrs['variable']).html} = "
+        f"{number(data.attrs['success'])} at <i>t</i> = {number(data.attrs['time'])} and still "
+        f"decaying, which is no success; most of them at {place({x: most}).html}."
     ]

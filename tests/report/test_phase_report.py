@@ -1,0 +1,90 @@
+"""What a report says and draws of a phase diagram."""
+
+import re
+
+import numpy as np
+import pytest
+
+from hdica.analysis import aggregate, phase
+from hdica.report.figures.phase import phase as panels
+from hdica.report.findings.phase import phase as sentences
+from tests.analysis import shared, toy
+
+TIMES = list(np.linspace(0.0, 3.0, 13))
+TAUS = [0.03, 0.05, 0.061, 0.07]
+STARTS = [round(0.05 * k, 2) for k in range(1, 20)]
+
+
+def plain(texts):
+    return [re.sub(r"<[^>]+>", "", str(s)) for s in texts]
+
+
+@pytest.fixture(scope="module")
+def data():
+    chain = toy.finite("chain", TAUS, STARTS, [400], 16, TIMES, 0.3)
+    groups = {"chain": chain, "ode": toy.ode(TAUS, STARTS, TIMES, 0.3), **toy.flow_groups(TAUS)}
+    return aggregate(toy.tree(groups, {"phase": toy.PHASE}))["phase"].to_dataset()
+
+
+def test_runs_that_are_large_and_decay_are_counted_and_drawn(data):
+    many = int(data["decaying"].sum())
+    assert many > 50
+    said = plain(sentences(data))
+    total = 16 * len(TAUS) * len(STARTS)
+    (one,) = [s for s in said if "still decaying" in s]
+    assert one.startswith(f"{many} runs of {total} at n = 400 are above |Q| = 0.5 at t = 3")
+    assert "τ = 0.061" in one
+    drawn = {p.key: p for p in panels(data)}
+    assert np.nanmax(drawn["phase_decaying"].items[0].z) == 1
+    settled = data.assign(decaying=0 * data["decaying"])
+    assert "phase_decaying" not in {p.key for p in panels(settled)}
+    assert not any("still decaying" in s for s in plain(sentences(settled)))
+
+
+def test_the_report_says_what_success_is(data):
+    caption = plain(p.caption for p in panels(data) if p.key == "phase_success")[0]
+    assert "lies in the basin of an informative state of the limit" in caption
+    bare = data.assign(by_limit=0 * data["by_limit"])
+    caption = plain(p.caption for p in panels(bare) if p.key == "phase_success")[0]
+    assert "is above |Q| = 0.5 and not falling over the last third of the time" in caption
+
+
+def test_the_measured_boundary_is_compared_with_theory_over_all_values(data):
+    said = plain(sentences(data))[0]
+    assert said.startswith(
+        "At n = 400 learning begins at the boundary Qu of theory: the difference"
+    )
+    assert re.search(r"is −?0.00\d+ ± 0.00\d+ on average \(p = [\d.]+ for all 2 values of τ", said)
+    off = data.assign(boundary=data["boundary"] + 0.05)
+    said = plain(sentences(off))[0]
+    assert said.startswith("At n = 400 learning begins off the boundary")
+    assert "−0.05" in said
+    assert "n−1/2 = 0.05" in said
+
+
+def test_where_noise_is_shared_no_plain_error_is_claimed():
+    tree = shared.store(1)
+    found = phase(tree, shared.PHASE)
+    found["boundary"] = ("tau", shared.boundary())
+    said = plain(sentences(found))
+    assert "standard errors apart" in said[0]
+    assert "on average" not in said[0]
+
+
+def test_the_caption_names_the_critical_value_of_its_own_axis(data):
+    def legend(here):
+        return plain(p.caption for p in panels(here) if p.key == "phase_overlap")[0]
+
+    assert "Dashed: τc." in legend(data)
+    other = data.rename(tau="omega").assign_attrs(data.attrs | {"x": "omega"})
+    assert "Dashed: ωc." in legend(other)
+    assert "τc" not in legend(other)
+    # A line outside the axis is not drawn and not explained.
+    assert "Dashed" not in legend(data.sel(tau=TAUS[:2]))
+
+
+def test_the_share_of_cells_has_an_error(data):
+    part = data.copy(deep=True)
+    part["agreement_share"].values[:] = 0.9
+    (said,) = [s for s in plain(sentences(part)) if "is on the limit's side" in s]
+    assert "90 ± 3 % of 76 cells" in said
