@@ -59,6 +59,16 @@ class Symmetries:
     flips: NDArray[np.bool_]
 
     @property
+    def odd(self) -> bool:
+        """Whether projections may change their signs."""
+        return bool(np.any(self.rows.signs < 0))
+
+    @property
+    def row_kinds(self) -> Ints:
+        """Projections with equal numbers may be exchanged, shape (K,)."""
+        return np.asarray(self.rows.orders.min(axis=0))
+
+    @property
     def column_count(self) -> float:
         """Number of signed permutations of the sources."""
         exchanges = [math.factorial(int(n)) for n in np.bincount(self.kinds)]
@@ -67,6 +77,15 @@ class Symmetries:
     def columns(self) -> Side:
         """All signed permutations of the sources."""
         return _side(self.kinds, self.flips)
+
+    def random_columns(self, rng: np.random.Generator) -> tuple[Ints, Array]:
+        """Order and signs of a random signed permutation of the sources."""
+        order = np.arange(self.kinds.size)
+        for one in np.unique(self.kinds):
+            own = np.flatnonzero(self.kinds == one)
+            order[own] = rng.permutation(own)
+        signs = np.where(self.flips & (rng.random(order.size) < 0.5), -1.0, 1.0)
+        return order, signs
 
     def images(self, r: Array) -> Array:
         """Every distinct image of one R, shape (images, K, M)."""
