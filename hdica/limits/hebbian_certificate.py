@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.limits.hebbian_polynomial import Polynomial, rates, rates_and_slopes
-from hdica.limits.hebbian_search import converged, polished
+from hdica.limits.hebbian_search import polished, unknown
 from hdica.limits.hebbian_symmetries import Symmetries, representatives
 
 Array = NDArray[np.float64]
@@ -222,4 +222,4 @@ def _new(poly: Polynomial, group: Symmetries, zeros: Array, c: Array) -> Array:
         return np.zeros((0, *poly.shape))
     at, good = polished(poly, c.reshape(*poly.shape, -1))
     found, _ = representatives(group, np.moveaxis(at[:, :, good], 2, 0))
-    return converged(found, zeros)
+    return unknown(found, zeros)

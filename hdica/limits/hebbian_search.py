@@ -1,8 +1,6 @@
 """Search for the fixed points of (17) by Newton's method from many starts, for polynomial phi.
 
-Starts are random at all scales from the barriers on; random but kept by a symmetry, where states
-with few images are; and half way between the images of two states that are known, where saddles
-are. Their numbers are fixed, and so is the seed: a search has the same bits everywhere.
+The numbers of starts are fixed, and so is their seed: a search has the same bits everywhere.
 """
 
 from __future__ import annotations
@@ -13,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.limits.hebbian_polynomial import Polynomial, rates_and_slopes
+from hdica.limits.hebbian_starts import mixed_starts
 from hdica.limits.hebbian_symmetries import Symmetries, representatives
 
 Array = NDArray[np.float64]
 SAME = 1e-7
 """Nearer than this, two zeros are one."""
-_ITERATIONS, _LONGEST, _CONVERGED = 60, 0.5, 1e-11
-_SEED = 20020101
-_POWER = 4
+SEED = 20020101
+MOST_ZEROS = 4096
+_ITERATIONS, _LONGEST, _CONVERGED, _EXACT = 60, 0.5, 1e-11, 1e-15
+_IDLE, _HITS = 3, 3
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Search:
     Parameters
     ----------
     zeros
-        One of each orbit, shape (N, K, M).
+        One of each orbit of the symmetries, shape (N, K, M).
     hits
         How many starts ended at each orbit, shape (N,).
     starts
@@ -43,13 +43,15 @@ class Search:
 
     @property
     def unseen(self) -> float:
-        """Share of further starts expected to end elsewhere: that of zeros hit once (I. J. Good,
-        Biometrika 40, 1953)."""
+        """Share of further starts expected to end at none of them.
+
+        That of the zeros that were hit once (I. J. Good, Biometrika 40, 1953).
+        """
         return float(np.sum(self.hits == 1)) / max(1.0, float(self.hits.sum()))
 
 
 def search(poly: Polynomial, group: Symmetries, batch: int, most: int) -> Search:
-    """Zeros of all the cube, from batches of starts until there is nothing new.
+    """Zeros of all the cube [-1, 1]^(KM), from batches of starts until there is nothing new.
 
     Parameters
     ----------
@@ -58,27 +60,23 @@ def search(poly: Polynomial, group: Symmetries, batch: int, most: int) -> Search
     group
         Its symmetries.
     batch
-        Starts at a time; the last two batches find nothing new, and every zero is hit twice.
+        Starts at a time; the last three batches find nothing new, and every zero is hit thrice.
     most
         Starts to end after in any case.
     """
-    rng = np.random.default_rng(_SEED)
+    rng = np.random.default_rng(SEED)
     zeros, hits, starts, idle = np.zeros((0, *poly.shape)), np.zeros(0), 0, 0
-    while starts < most and (idle < 2 or bool(np.any(hits < 2))):
-        begin = np.concatenate(
-            [
-                _random(rng, poly, batch - 2 * (batch // 3)),
-                _symmetric(rng, poly, group, batch // 3),
-                _between(rng, poly, group, zeros, batch // 3),
-            ]
-        )
+    while starts < most and (idle < _IDLE or bool(np.any(hits < _HITS))):
+        begin = mixed_starts(rng, group, zeros, poly.mu, batch)
         ends, good = polished(poly, np.moveaxis(begin, 0, 2))
         found, _ = representatives(group, np.moveaxis(ends[:, :, good], 2, 0))
-        more = converged(found, zeros)
+        more = unknown(found, zeros)
         idle = 0 if len(more) else idle + 1
         zeros = np.concatenate([zeros, more])
-        hits = np.concatenate([hits, np.zeros(len(more))]) + _counts(found, zeros)
+        hits = np.concatenate([hits, np.zeros(len(more))]) + counts(found, zeros)
         starts += batch
+        if len(zeros) > MOST_ZEROS:
+            break
     return Search(zeros, hits, starts)
 
 
@@ -92,9 +90,10 @@ def polished(poly: Polynomial, r: Array) -> tuple[Array, NDArray[np.bool_]]:
         size = np.sqrt(np.sum(step * step, axis=0))
         step *= np.minimum(1.0, _LONGEST / np.maximum(size, 1e-300))
         r[:, :, running] -= step.reshape(k, m, -1)
-        # One step more than where it has converged: quadratically, so to rounding.
+        # A step after this is of the order of rounding: convergence is quadratic.
         good[running] = size < _CONVERGED
-        running = running[~(size < 1e-15) & np.all(np.abs(r[:, :, running]) < 2.0, axis=(0, 1))]
+        near = np.all(np.abs(r[:, :, running]) < 2.0, axis=(0, 1))
+        running = running[near & ~(size < _EXACT)]
         if not running.size:
             break
     rows, columns = (np.sum(r * r, axis=axis).max(axis=0) for axis in (0, 1))
@@ -110,64 +109,19 @@ def _solved(slope: Array, f: Array) -> Array:
     return np.asarray(np.linalg.solve(shifted, f.T[:, :, None])[:, :, 0].T)
 
 
-def converged(found: Array, known: Array) -> Array:
+def unknown(found: Array, known: Array, apart: float = SAME) -> Array:
     """Those of ``found`` that are not known, each once, in the order in which they were found."""
-    new = _nearest(found, known) > SAME
-    fresh: list[Array] = []
-    for one in found[new]:
-        if not any(np.abs(one - other).max() < SAME for other in fresh):
-            fresh.append(one)
-    return np.array(fresh).reshape(-1, *found.shape[1:])
-
-
-def _nearest(found: Array, known: Array) -> Array:
     gap = np.full(len(found), np.inf)
     for one in known:
         gap = np.minimum(gap, np.abs(found - one).max(axis=(1, 2)))
-    return gap
+    rest, fresh = found[gap > apart], np.zeros((0, *found.shape[1:]))
+    while len(rest):
+        fresh = np.concatenate([fresh, rest[:1]])
+        rest = rest[np.abs(rest - rest[0]).max(axis=(1, 2)) > apart]
+    return fresh
 
 
-def _counts(found: Array, zeros: Array) -> Array:
+def counts(found: Array, zeros: Array) -> Array:
+    """How many of ``found`` are at each of the zeros."""
     near = [int(np.sum(np.abs(found - one).max(axis=(1, 2)) < SAME)) for one in zeros]
     return np.array(near, dtype=float)
-
-
-def _random(rng: np.random.Generator, poly: Polynomial, count: int) -> Array:
-    """Random R whose largest singular value has any scale between that of barriers and 1."""
-    r = rng.normal(size=(count, *poly.shape))
-    sizes = np.linalg.norm(r, 2, axis=(1, 2))
-    least = min(0.5, 0.5 * float(np.sqrt(poly.mu)))
-    scale = np.where(rng.random(count) < 0.5, rng.random(count), least ** rng.random(count))
-    return np.asarray(r * (scale / sizes)[:, None, None])
-
-
-def _symmetric(rng: np.random.Generator, poly: Polynomial, group: Symmetries, count: int) -> Array:
-    """Random R that a random symmetry leaves as they are."""
-    r, (k, m) = _random(rng, poly, count), poly.shape
-    rows = group.rows
-    for b in range(count):
-        g = int(rng.integers(rows.size))
-        order, sign = group.random_columns(rng)
-        total = image = r[b]
-        for _ in range(11):
-            image = (rows.signs[g][:, None] * image[rows.orders[g]])[:, order] * sign
-            total = total + image
-        # The orders of these elements divide 12, or the average is near enough to be a start.
-        r[b] = total * (np.abs(r[b]).max() / max(1e-9, float(np.abs(total).max())))
-    return r
-
-
-def _between(
-    rng: np.random.Generator, poly: Polynomial, group: Symmetries, zeros: Array, count: int
-) -> Array:
-    """Points between random images of two zeros; random ones while fewer are known."""
-    if len(zeros) < 2:
-        return _random(rng, poly, count)
-    found = np.empty((count, *poly.shape))
-    for b in range(count):
-        one, other = zeros[rng.integers(len(zeros), size=2)]
-        g = int(rng.integers(group.rows.size))
-        order, sign = group.random_columns(rng)
-        image = (group.rows.signs[g][:, None] * other[group.rows.orders[g]])[:, order] * sign
-        found[b] = one + rng.random() * (image - one)
-    return found

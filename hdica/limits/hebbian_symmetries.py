@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,14 +79,16 @@ class Symmetries:
         """All signed permutations of the sources."""
         return _side(self.kinds, self.flips)
 
-    def random_columns(self, rng: np.random.Generator) -> tuple[Ints, Array]:
-        """Order and signs of a random signed permutation of the sources."""
+    def random(self, rng: np.random.Generator) -> Callable[[Array], Array]:
+        """A random element, as a function of one R."""
+        g = int(rng.integers(self.rows.size))
+        rows, row_signs = self.rows.orders[g], self.rows.signs[g][:, None]
         order = np.arange(self.kinds.size)
         for one in np.unique(self.kinds):
             own = np.flatnonzero(self.kinds == one)
             order[own] = rng.permutation(own)
         signs = np.where(self.flips & (rng.random(order.size) < 0.5), -1.0, 1.0)
-        return order, signs
+        return lambda r: (row_signs * r[rows])[:, order] * signs
 
     def images(self, r: Array) -> Array:
         """Every distinct image of one R, shape (images, K, M)."""
