@@ -7,13 +7,14 @@ the absolute values of those of F, every point x of a box of centre c and radii 
     |F(x) - F(c) - F'(c)(x - c)| <= F^(|c| + r) - F^(|c|) - F^'(|c|) r,
 
 so that values at points tell a box without zeros: Krawczyk's operator (R. Krawczyk, Computing 4,
-1969) with Taylor's remainder in place of interval arithmetic. The proof is about the polynomial with
-the cumulants of the sources as they are in floating point.
+1969) with Taylor's remainder in place of interval arithmetic. The proof is about the polynomial
+with the cumulants of the sources as they are in floating point.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,8 @@ MOST_BOXES = 1_500_000
 _SLACK = 2e-12
 """Of F^: above the rounding of F, whose every term has seen less than a thousand operations."""
 _OUTSIDE = 1.0 + 1e-8
+_WIDER = 1e-12
+"""What rounding could cut off of a state with equal entries, or with entries that vanish."""
 _SMALL, _SMALLEST = 1e-3, 1e-8
 _BATCH = 8192
 
@@ -127,17 +130,17 @@ def _needed(group: Symmetries, shape: tuple[int, int], c: Array, r: Array) -> Fl
     row and, if projections have signs, in the first column.
     """
     k, m = shape
-    near = np.maximum(np.abs(c) - r, 0.0).reshape(k, m, -1)
-    far, top = (np.abs(c) + r).reshape(k, m, -1), (c + r).reshape(k, m, -1)
+    near = np.maximum(np.abs(c) - r - _WIDER, 0.0).reshape(k, m, -1)
+    far, top = (np.abs(c) + r).reshape(k, m, -1), (c + r + _WIDER).reshape(k, m, -1)
     rows = np.flatnonzero(group.row_kinds == 0)
     columns = np.flatnonzero(group.kinds == 0)
     square = near**2
     kept = np.maximum(square.sum(axis=0).max(axis=0), square.sum(axis=1).max(axis=0)) < _OUTSIDE
     for i in rows:
         kept &= np.all(far[0, 0] >= near[i, columns], axis=0)
-    for i, other in zip(rows[1:-1], rows[2:], strict=True):
+    for i, other in pairwise(rows[1:]):
         kept &= far[i, 0] >= near[other, 0]
-    for j, other in zip(columns[1:-1], columns[2:], strict=True):
+    for j, other in pairwise(columns[1:]):
         kept &= far[0, j] >= near[0, other]
     signed = group.flips.copy()
     if group.odd:
@@ -199,8 +202,10 @@ def _cubes(poly: Polynomial, group: Symmetries, zeros: Array) -> _Cubes:
     def contraction(sizes: Array) -> Array:
         _, most = rates_and_slopes(poly.majorant, np.abs(at) + sizes)
         spread = (most - least * (1 - _SLACK)).reshape(n, n, count)
-        rows = [np.sum(np.sum(np.abs(y)[:, None] * spread, axis=0) + g, axis=0)
-                for y, g in zip(inverse, gap, strict=True)]
+        rows = [
+            np.sum(np.sum(np.abs(y)[:, None] * spread, axis=0) + g, axis=0)
+            for y, g in zip(inverse, gap, strict=True)
+        ]
         return np.asarray(np.max(rows, axis=0))
 
     sizes = np.full(count, 2.0)

@@ -78,7 +78,7 @@ def polynomial(field: Field, mu: float) -> Polynomial:
 
 
 def _slopes(coefficients: Array) -> Array:
-    """p! times the coefficient of x^p in each derivative: that of x^(n+p), times (n + p)!."""
+    """Of each derivative, p! times the coefficient of x^p: (n + p)! times that of phi."""
     size = coefficients.size
     table = np.zeros((size, size))
     weighted = coefficients * np.array([float(math.factorial(p)) for p in range(size)])

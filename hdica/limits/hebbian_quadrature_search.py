@@ -18,12 +18,12 @@ from hdica.ingredients.quadrature import gaussian_nodes
 from hdica.limits.hebbian import Field, make_field
 from hdica.limits.hebbian_polynomial import polynomial
 from hdica.limits.hebbian_search import SEED, Search, search, unknown
-from hdica.limits.hebbian_starts import SCALES, mixed_starts, patterns
+from hdica.limits.hebbian_starts import mixed_starts, pattern_starts
 from hdica.limits.hebbian_symmetries import Symmetries, representatives, symmetries
 
 Array = NDArray[np.float64]
 _DEGREES = (3, 5, 7, 9)
-_MOST_NEAR, _MOST_PATTERNS, _RANDOM, _ROUNDS = 300, 60, 20, 3
+_MOST_NEAR, _MOST_PATTERNS, _RANDOM, _ROUNDS = 300, 40, 20, 2
 _APART = 0.02
 """Starts nearer to each other than this lead to the same place."""
 _SCAN = 200
@@ -45,8 +45,9 @@ def search_by_quadrature(field: Field, group: Symmetries, mu: float) -> Search:
     """
     rng = np.random.default_rng(SEED)
     known = _Known(field, group, mu)
-    for begin in (_near(field, group, mu), _patterns(rng, group, field.shape), _scan(field, mu)):
-        known.follow(begin)
+    known.follow(_near(field, group, mu))
+    known.follow(pattern_starts(rng, group, field.shape, _MOST_PATTERNS))
+    known.follow(_scan(field, mu))
     for _ in range(_ROUNDS):
         known.follow(mixed_starts(rng, group, known.zeros, mu, _RANDOM))
     return Search(known.zeros, np.array(known.hits), known.starts)
@@ -129,16 +130,6 @@ def _fitted(phi: Formula, degree: int) -> Formula:
     series[np.abs(series) < 1e-9 * np.abs(series).max()] = 0.0
     powers = np.polynomial.hermite_e.herme2poly(series)
     return parse_formula(" + ".join(f"({c:.15f})*x**{n}" for n, c in enumerate(powers)))
-
-
-def _patterns(rng: np.random.Generator, group: Symmetries, shape: tuple[int, int]) -> Array:
-    every, _ = representatives(group, patterns(shape, not group.odd))
-    every = unknown(every, np.zeros((0, *shape)))
-    scaled = np.concatenate([scale * every for scale in SCALES])
-    scaled = unknown(scaled, np.zeros((0, *shape)))
-    if len(scaled) > _MOST_PATTERNS:
-        scaled = scaled[rng.choice(len(scaled), _MOST_PATTERNS, replace=False)]
-    return scaled
 
 
 def _scan(field: Field, mu: float) -> Array:

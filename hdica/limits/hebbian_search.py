@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.limits.hebbian_polynomial import Polynomial, rates_and_slopes
-from hdica.limits.hebbian_starts import mixed_starts
+from hdica.limits.hebbian_starts import mixed_starts, pattern_starts
 from hdica.limits.hebbian_symmetries import Symmetries, representatives
 
 Array = NDArray[np.float64]
@@ -20,7 +20,8 @@ SAME = 1e-7
 SEED = 20020101
 MOST_ZEROS = 4096
 _ITERATIONS, _LONGEST, _CONVERGED, _EXACT = 60, 0.5, 1e-11, 1e-15
-_IDLE, _HITS = 3, 3
+_IDLE, _HITS = 4, 4
+_MOST_PATTERNS = 2000
 
 
 @dataclass(frozen=True)
@@ -60,23 +61,24 @@ def search(poly: Polynomial, group: Symmetries, batch: int, most: int) -> Search
     group
         Its symmetries.
     batch
-        Starts at a time; the last three batches find nothing new, and every zero is hit thrice.
+        Starts at a time; the last four batches find nothing new, and every zero is hit four times.
     most
         Starts to end after in any case.
     """
     rng = np.random.default_rng(SEED)
     zeros, hits, starts, idle = np.zeros((0, *poly.shape)), np.zeros(0), 0, 0
+    begin = pattern_starts(rng, group, poly.shape, _MOST_PATTERNS)
     while starts < most and (idle < _IDLE or bool(np.any(hits < _HITS))):
-        begin = mixed_starts(rng, group, zeros, poly.mu, batch)
         ends, good = polished(poly, np.moveaxis(begin, 0, 2))
         found, _ = representatives(group, np.moveaxis(ends[:, :, good], 2, 0))
         more = unknown(found, zeros)
         idle = 0 if len(more) else idle + 1
         zeros = np.concatenate([zeros, more])
         hits = np.concatenate([hits, np.zeros(len(more))]) + counts(found, zeros)
-        starts += batch
+        starts += len(begin)
         if len(zeros) > MOST_ZEROS:
             break
+        begin = mixed_starts(rng, group, zeros, poly.mu, batch)
     return Search(zeros, hits, starts)
 
 

@@ -1,8 +1,9 @@
 """Where a search for the fixed points of (17) begins.
 
-Starts are random at all scales from that of the barriers on; random but kept by a symmetry, where
-states with few images are; and between the images of two states that are known, where saddles are.
-All are arrays of shape (count, K, M).
+Starts are patterns, one source or none a projection; random at all scales from that of the barriers
+on; random but kept by a symmetry, where states with few images are; between the images of two
+states that are known, where saddles are; and rows of the one with rows of the other, as projections
+on different sources hardly know of each other. All are arrays of shape (count, K, M).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.limits.hebbian_symmetries import Symmetries
+from hdica.limits.hebbian_symmetries import Symmetries, representatives
 
 Array = NDArray[np.float64]
 MOST_PATTERNS = 4096
@@ -22,15 +23,14 @@ _ORDERS = 12
 """A multiple of the orders of signed permutations of up to three things, and of most of four."""
 
 
-def random_starts(
-    rng: np.random.Generator, shape: tuple[int, int], mu: float, count: int
-) -> Array:
-    """Random R whose largest singular value is evenly spread, or its logarithm from barriers on."""
-    r = rng.normal(size=(count, *shape))
-    sizes = np.linalg.norm(r, 2, axis=(1, 2))
+def random_starts(rng: np.random.Generator, shape: tuple[int, int], mu: float, count: int) -> Array:
+    """Random R: singular values evenly spread in (0, 1), half of them scaled down to barriers."""
+    left, _, right = np.linalg.svd(rng.normal(size=(count, *shape)), full_matrices=False)
     least = min(0.5, 0.5 * float(np.sqrt(mu)))
-    scale = np.where(rng.random(count) < 0.5, rng.random(count), least ** rng.random(count))
-    return np.asarray(r * (scale / sizes)[:, None, None])
+    values = rng.random((count, left.shape[2]))
+    small = rng.random(count) < 0.5
+    values[small] *= (least ** rng.random(count))[small, None]
+    return np.asarray(np.sum(left[:, :, :, None] * (values[:, :, None] * right)[:, None], axis=2))
 
 
 def symmetric_starts(rng: np.random.Generator, group: Symmetries, r: Array) -> Array:
@@ -46,9 +46,7 @@ def symmetric_starts(rng: np.random.Generator, group: Symmetries, r: Array) -> A
     return found
 
 
-def starts_between(
-    rng: np.random.Generator, group: Symmetries, zeros: Array, count: int
-) -> Array:
+def starts_between(rng: np.random.Generator, group: Symmetries, zeros: Array, count: int) -> Array:
     """Points on the way from one zero to a random image of another, or of the same."""
     found = np.empty((count, *zeros.shape[1:]))
     for b in range(count):
@@ -57,16 +55,39 @@ def starts_between(
     return found
 
 
+def spliced_starts(rng: np.random.Generator, group: Symmetries, zeros: Array, count: int) -> Array:
+    """Some rows of one zero, and those of a random image of another."""
+    found = np.empty((count, *zeros.shape[1:]))
+    for b in range(count):
+        one, other = zeros[rng.integers(len(zeros), size=2)]
+        mine = rng.random(len(one)) < 0.5
+        found[b] = np.where(mine[:, None], one, group.random(rng)(other))
+    return found
+
+
 def mixed_starts(
     rng: np.random.Generator, group: Symmetries, zeros: Array, mu: float, count: int
 ) -> Array:
-    """A third of each kind; random ones for those between while fewer than two are known."""
-    third = count // 3
+    """A quarter of each kind but patterns; random ones as well while no two zeros are known."""
+    part = count // 4
     begin = random_starts(rng, zeros.shape[1:], mu, count)
-    begin[:third] = symmetric_starts(rng, group, begin[:third])
+    begin[:part] = symmetric_starts(rng, group, begin[:part])
     if len(zeros) > 1:
-        begin[third : 2 * third] = starts_between(rng, group, zeros, third)
+        begin[part : 2 * part] = starts_between(rng, group, zeros, part)
+        begin[2 * part : 3 * part] = spliced_starts(rng, group, zeros, part)
     return begin
+
+
+def pattern_starts(
+    rng: np.random.Generator, group: Symmetries, shape: tuple[int, int], most: int
+) -> Array:
+    """Patterns from their own places down to where barriers are, no two of them images."""
+    every, _ = representatives(group, patterns(shape, not group.odd))
+    _, first = np.unique(np.round(every, 6).reshape(len(every), -1), axis=0, return_index=True)
+    scaled = np.concatenate([scale * every[np.sort(first)] for scale in SCALES])
+    if len(scaled) <= most:
+        return scaled
+    return scaled[np.sort(rng.choice(len(scaled), most, replace=False))]
 
 
 def patterns(shape: tuple[int, int], signed: bool) -> Array:
