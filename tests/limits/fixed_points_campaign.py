@@ -74,7 +74,7 @@ def missing(system, starts, seed=1):
     return found[gap > SAME], len(set(nearest[gap <= SAME].tolist())), listed
 
 
-def main(starts=10_000, first=0, last=len(SYSTEMS)):
+def main(starts=10_000, first=0, last=30):
     lost = 0
     for number in range(int(first), int(last)):
         begin = time.perf_counter()
