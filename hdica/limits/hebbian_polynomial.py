@@ -101,163 +101,197 @@ def _cumulants(moments: Array) -> Array:
 
 def rates(poly: Polynomial, r: Array) -> Array:
     """(17) over mu at a batch of R, shapes (K, M, B)."""
-    terms = _Terms(poly, r)
-    return np.asarray(poly.sigma[:, None, None] * terms.gain + poly.drag * terms.pull())
+    return _terms(poly, r).rates
 
 
 def rates_and_slopes(poly: Polynomial, r: Array) -> tuple[Array, Array]:
     """The same and its derivative: d(F_ij)/dR_kl at ``[i, j, k, l]``, shape (K, M, K, M, B)."""
-    terms, sigma = _Terms(poly, r), poly.sigma[:, None, None]
-    k, m = poly.shape
-    gain, inner = terms.gain_slopes(), terms.push_slopes()
+    t, (k, m) = _terms(poly, r), poly.shape
+    gain = _gain_slopes(t)
+    push = _push_slopes(t, gain)
     out = np.zeros((k, m, k, m, r.shape[2]))
     for i in range(k):
         out[i, :, i] += poly.sigma[i] * gain[i]
         for j in range(m):
             for other in range(k):
-                out[i, j, other, j] += poly.drag * terms.push[i, other]
+                out[i, j, other, j] += poly.drag * t.push[i, other]
                 # R_i is in every H_io of its own row, R_other in H_io alone.
-                out[i, j, i] += poly.drag * inner[i, other] * r[other, j]
+                out[i, j, i] += poly.drag * push[i, other] * r[other, j]
                 if other != i:
-                    out[i, j, other] += poly.drag * inner[other, i] * r[other, j]
-    return np.asarray(sigma * terms.gain + poly.drag * terms.pull()), out
+                    out[i, j, other] += poly.drag * push[other, i] * r[other, j]
+    return t.rates, out
 
 
+@dataclass(frozen=True, eq=False)
 class _Terms:
-    """A, H and what their derivatives need, at a batch of R."""
+    """What (17) and its derivative need at a batch of R.
 
-    def __init__(self, poly: Polynomial, r: Array) -> None:
-        self.poly, self.r = poly, r
-        size = poly.squares.shape[0]
-        factorial = np.array([float(math.factorial(p)) for p in range(size)])
-        self.powers = np.ones((size, *r.shape))
-        for p in range(1, size):
-            self.powers[p] = self.powers[p - 1] * r
-        self.powers /= factorial[:, None, None, None]
-        self.moments = self._moments()
-        degree = poly.slopes.shape[0]
-        self.slopes = _combine(poly.slopes, self.moments[:degree])
-        self.gain = np.zeros(r.shape)
-        for n in range(2, degree):
-            one = poly.cumulants[n + 1] if n + 1 < size else np.zeros(r.shape[1])
-            self.gain += one[:, None] * self.powers[n] * self.slopes[n][:, None]
-        self.pairs = self._pairs()
-        self.push = self._push()
+    Parameters
+    ----------
+    poly, r
+        Right-hand side and R, shape (K, M, B).
+    powers
+        R^p / p! for p = 0 ... 2d, shape (2d + 1, K, M, B).
+    moments
+        E y_i^p / p!, shape (2d + 1, K, B).
+    slopes
+        <phi^(n)(y_i)>, shape (d + 1, K, B).
+    pairs
+        <phi^(a)(y_i) phi^(b)(y_k)> by (i, k) with i < k, shape (d + 1, d + 1, B).
+    gain, push
+        A and H, shapes (K, M, B) and (K, K, B).
+    """
 
-    def _moments(self) -> Array:
-        """E y_i^p / p!, shape (2d + 1, K, B): of the series exp(u^2/2 + cumulants)."""
-        size, k, batch = self.poly.squares.shape[0], self.r.shape[0], self.r.shape[2]
-        weights = np.zeros((size, k, batch))
-        for n in range(3, size):
-            weights[n] = n * np.sum(self.poly.cumulants[n][:, None] * self.powers[n], axis=1)
-        found = np.zeros((size, k, batch))
-        found[0] = 1.0
-        for p in range(2, size):
-            total = found[p - 2].copy()
-            for n in range(3, p + 1):
-                total += weights[n] * found[p - n]
-            found[p] = total / p
-        return found
+    poly: Polynomial
+    r: Array
+    powers: Array
+    moments: Array
+    slopes: Array
+    pairs: dict[tuple[int, int], Array]
+    gain: Array
+    push: Array
 
-    def _pairs(self) -> dict[tuple[int, int], Array]:
-        """<phi^(a)(y_i) phi^(b)(y_k)> for i < k, shape (d + 1, d + 1, B)."""
-        found = {}
-        for k in range(self.r.shape[0]):
-            for i in range(k):
-                joint = self._joint(i, k)
-                half = _combine(self.poly.slopes, joint)
-                found[i, k] = _combine(self.poly.slopes, half.swapaxes(0, 1)).swapaxes(0, 1)
-        return found
+    @property
+    def rates(self) -> Array:
+        """Sigma A - H R."""
+        pull = np.sum(self.push[:, :, None] * self.r[None], axis=1)
+        return np.asarray(self.poly.sigma[:, None, None] * self.gain + self.poly.drag * pull)
 
-    def _joint(self, i: int, k: int) -> Array:
-        """E y_i^p y_k^q / (p! q!) for p, q <= d."""
-        size = self.poly.slopes.shape[0]
-        found = np.zeros((size, size, self.r.shape[2]))
-        found[0] = self.moments[:size, k]
-        weights = {}
-        for a in range(1, size):
-            for b in range(size):
-                if a + b > 2 and np.any(self.poly.cumulants[a + b]):
-                    kappa = self.poly.cumulants[a + b][:, None]
-                    both = kappa * self.powers[a, i] * self.powers[b, k]
-                    weights[a, b] = a * np.sum(both, axis=0)
-        for p in range(1, size):
-            for q in range(size):
-                total = found[p - 2, q].copy() if p > 1 else np.zeros(self.r.shape[2])
-                for (a, b), weight in weights.items():
-                    if a <= p and b <= q:
-                        total += weight * found[p - a, q - b]
-                found[p, q] = total / p
-        return found
 
-    def _push(self) -> Array:
-        """H, shape (K, K, B)."""
-        k, sigma = self.r.shape[0], self.poly.sigma
-        squared = _combine(self.poly.squares[:1], self.moments)[0]
-        out = np.zeros((k, k, self.r.shape[2]))
+def _terms(poly: Polynomial, r: Array) -> _Terms:
+    size, degree = poly.squares.shape[0], poly.slopes.shape[0]
+    powers = np.ones((size, *r.shape))
+    for p in range(1, size):
+        powers[p] = powers[p - 1] * r / p
+    moments = _moments(poly, powers)
+    slopes = _combine(poly.slopes, moments[:degree])
+    gain = np.zeros(r.shape)
+    for n in range(2, min(degree, size - 1)):
+        gain += poly.cumulants[n + 1][:, None] * powers[n] * slopes[n][:, None]
+    pairs = _pairs(poly, powers, moments)
+    push = _push(poly, r, gain, moments, pairs)
+    return _Terms(poly, r, powers, moments, slopes, pairs, gain, push)
+
+
+def _moments(poly: Polynomial, powers: Array) -> Array:
+    """E y_i^p / p!: the series exp(u^2/2 + sum of cumulants), from its logarithmic derivative."""
+    size, k, _, batch = powers.shape
+    weights = np.zeros((size, k, batch))
+    for n in range(3, size):
+        weights[n] = n * np.sum(poly.cumulants[n][:, None] * powers[n], axis=1)
+    found = np.zeros((size, k, batch))
+    found[0] = 1.0
+    for p in range(2, size):
+        total = found[p - 2].copy()
+        for n in range(3, p + 1):
+            total += weights[n] * found[p - n]
+        found[p] = total / p
+    return found
+
+
+def _pairs(poly: Polynomial, powers: Array, moments: Array) -> dict[tuple[int, int], Array]:
+    found = {}
+    for k in range(powers.shape[1]):
         for i in range(k):
-            for other in range(i + 1):
-                one = sigma[i] * np.sum(self.gain[i] * self.r[other], axis=0)
-                two = sigma[other] * np.sum(self.gain[other] * self.r[i], axis=0)
-                noise = squared[i] if i == other else self.pairs[other, i][0, 0]
-                loss = self.poly.mu * sigma[i] * sigma[other] * noise
-                out[i, other] = out[other, i] = (one + two + loss) / 2
-        return out
+            half = _combine(poly.slopes, _joint(poly, powers, moments, i, k))
+            found[i, k] = _combine(poly.slopes, half.swapaxes(0, 1)).swapaxes(0, 1)
+    return found
 
-    def pull(self) -> Array:
-        """H R."""
-        return np.asarray(np.sum(self.push[:, :, None] * self.r[None], axis=1))
 
-    def gain_slopes(self) -> Array:
-        """dA_ij/dR_il at ``[i, j, l]``: A_ij depends on no other row of R."""
-        size, degree = self.poly.squares.shape[0], self.poly.slopes.shape[0]
-        k, m, batch = self.r.shape
-        out = np.zeros((k, m, m, batch))
-        for n in range(2, min(degree, size - 1)):
-            kappa = self.poly.cumulants[n + 1][:, None]
-            own = kappa * self.powers[n - 1] * self.slopes[n][:, None]
-            for j in range(m):
-                out[:, j, j] += own[:, j]
-            inner = np.zeros((k, m, batch))
-            for p in range(3, degree - n):
-                one = self.poly.cumulants[p][:, None] * self.powers[p - 1]
-                inner += one * self.slopes[n + p][:, None]
-            if degree - n > 3:
-                out += (kappa * self.powers[n])[:, :, None] * inner[:, None]
-        return out
+def _joint(poly: Polynomial, powers: Array, moments: Array, i: int, k: int) -> Array:
+    """E y_i^p y_k^q / (p! q!) for p, q <= d, from the derivative of the series in the first."""
+    size, batch = poly.slopes.shape[0], powers.shape[3]
+    found = np.zeros((size, size, batch))
+    found[0] = moments[:size, k]
+    weights = {}
+    for a, b in _orders(poly):
+        both = poly.cumulants[a + b][:, None] * powers[a, i] * powers[b, k]
+        weights[a, b] = a * np.sum(both, axis=0)
+    for p in range(1, size):
+        for q in range(size):
+            total = found[p - 2, q].copy() if p > 1 else np.zeros(batch)
+            for (a, b), weight in weights.items():
+                if a <= p and b <= q:
+                    total += weight * found[p - a, q - b]
+            found[p, q] = total / p
+    return found
 
-    def push_slopes(self) -> Array:
-        """dH_io/dR_il at ``[i, o, l]``, with R_o held for o != i; shape (K, K, M, B)."""
-        k, m, batch = self.r.shape
-        sigma, gain = self.poly.sigma, self.gain_slopes()
-        out = np.zeros((k, k, m, batch))
-        for i in range(k):
-            for other in range(k):
-                inner = np.sum(gain[i] * self.r[other][:, None], axis=0)
-                noise = self._square_slope(i) if i == other else self._pair_slope(i, other)
-                both = sigma[i] * inner + sigma[other] * self.gain[other]
-                if i == other:
-                    both = 2 * both
-                out[i, other] = (both + self.poly.mu * sigma[i] * sigma[other] * noise) / 2
-        return out
 
-    def _square_slope(self, i: int) -> Array:
-        slopes = _combine(self.poly.squares, self.moments[:, i])
-        total = np.zeros(self.r.shape[1:])
-        for p in range(3, slopes.shape[0]):
-            total += self.poly.cumulants[p][:, None] * self.powers[p - 1, i] * slopes[p]
-        return total
+def _orders(poly: Polynomial) -> list[tuple[int, int]]:
+    """Orders a > 0 and b of the joint cumulants that are not zero for all sources."""
+    size = poly.slopes.shape[0]
+    every = ((a, b) for a in range(1, size) for b in range(size) if a + b > 2)
+    return [(a, b) for a, b in every if np.any(poly.cumulants[a + b])]
 
-    def _pair_slope(self, i: int, other: int) -> Array:
-        pair = self.pairs[min(i, other), max(i, other)]
-        pair = pair if i < other else pair.swapaxes(0, 1)
-        total = np.zeros(self.r.shape[1:])
-        for a in range(1, pair.shape[0]):
-            for b in range(pair.shape[0]):
-                if a + b > 2 and np.any(self.poly.cumulants[a + b]):
-                    kappa = self.poly.cumulants[a + b][:, None]
-                    total += kappa * self.powers[a - 1, i] * self.powers[b, other] * pair[a, b]
-        return total
+
+def _push(
+    poly: Polynomial, r: Array, gain: Array, moments: Array, pairs: dict[tuple[int, int], Array]
+) -> Array:
+    k, sigma = r.shape[0], poly.sigma
+    squared = _combine(poly.squares[:1], moments)[0]
+    out = np.zeros((k, k, r.shape[2]))
+    for i in range(k):
+        for other in range(i + 1):
+            one = sigma[i] * np.sum(gain[i] * r[other], axis=0)
+            two = sigma[other] * np.sum(gain[other] * r[i], axis=0)
+            noise = squared[i] if i == other else pairs[other, i][0, 0]
+            loss = poly.mu * sigma[i] * sigma[other] * noise
+            out[i, other] = out[other, i] = (one + two + loss) / 2
+    return out
+
+
+def _gain_slopes(t: _Terms) -> Array:
+    """dA_ij/dR_il at ``[i, j, l]``: A_ij depends on no other row of R."""
+    size, degree, cumulants = t.powers.shape[0], t.slopes.shape[0], t.poly.cumulants[:, :, None]
+    k, m, batch = t.r.shape
+    out = np.zeros((k, m, m, batch))
+    for n in range(2, min(degree, size - 1)):
+        own = cumulants[n + 1] * t.powers[n - 1] * t.slopes[n][:, None]
+        for j in range(m):
+            out[:, j, j] += own[:, j]
+        inner = np.zeros((k, m, batch))
+        for p in range(3, degree - n):
+            inner += cumulants[p] * t.powers[p - 1] * t.slopes[n + p][:, None]
+        if degree - n > 3:
+            out += (cumulants[n + 1] * t.powers[n])[:, :, None] * inner[:, None]
+    return out
+
+
+def _push_slopes(t: _Terms, gain_slopes: Array) -> Array:
+    """dH_io/dR_il at ``[i, o, l]``, with R_o held for o != i; shape (K, K, M, B)."""
+    k, m, batch = t.r.shape
+    sigma, orders = t.poly.sigma, _orders(t.poly)
+    out = np.zeros((k, k, m, batch))
+    for i in range(k):
+        for other in range(k):
+            inner = np.sum(gain_slopes[i] * t.r[other][:, None], axis=0)
+            both = sigma[i] * inner + sigma[other] * t.gain[other]
+            if i == other:
+                both, noise = 2 * both, _square_slope(t, i)
+            else:
+                noise = _pair_slope(t, i, other, orders)
+            out[i, other] = (both + t.poly.mu * sigma[i] * sigma[other] * noise) / 2
+    return out
+
+
+def _square_slope(t: _Terms, i: int) -> Array:
+    """d<phi(y_i)^2>/dR_il, shape (M, B)."""
+    slopes = _combine(t.poly.squares, t.moments[:, i])
+    total = np.zeros(t.r.shape[1:])
+    for p in range(3, slopes.shape[0]):
+        total += t.poly.cumulants[p][:, None] * t.powers[p - 1, i] * slopes[p]
+    return total
+
+
+def _pair_slope(t: _Terms, i: int, other: int, orders: list[tuple[int, int]]) -> Array:
+    """d<phi(y_i) phi(y_o)>/dR_il, shape (M, B)."""
+    pair = t.pairs[min(i, other), max(i, other)]
+    pair = pair if i < other else pair.swapaxes(0, 1)
+    total = np.zeros(t.r.shape[1:])
+    for a, b in orders:
+        kappa = t.poly.cumulants[a + b][:, None]
+        total += kappa * t.powers[a - 1, i] * t.powers[b, other] * pair[a, b]
+    return total
 
 
 def _combine(table: Array, values: Array) -> Array:
