@@ -26,7 +26,7 @@ from hdica.limits.hebbian_symmetries import Symmetries, representatives
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 MOST_BOXES = 1_500_000
-"""Some half a minute."""
+"""Of six overlaps: about a quarter of a minute."""
 _SLACK = 2e-12
 """Of F^: above the rounding of F, whose every term has seen less than a thousand operations."""
 _OUTSIDE = 1.0 + 1e-8
@@ -96,7 +96,7 @@ def certify(
         c, r = centres[:, -_BATCH:], radii[:, -_BATCH:]
         centres, radii = centres[:, :-_BATCH], radii[:, :-_BATCH]
         boxes += c.shape[1]
-        kept = _needed(group, poly.shape, c, r)
+        kept = needed(group, poly.shape, c, r)
         kept[kept] = ~cubes.hold(c[:, kept], r[:, kept])
         c, r = _pruned(poly, c[:, kept], r[:, kept])
         more = _new(poly, group, zeros, c[:, r.max(axis=0, initial=0.0) < _SMALL])
@@ -122,8 +122,8 @@ def _halved(c: Array, r: Array) -> tuple[Array, Array]:
     return np.hstack([low, high]), np.hstack([half, half])
 
 
-def _needed(group: Symmetries, shape: tuple[int, int], c: Array, r: Array) -> Flags:
-    """Boxes with an allowed R that stands for its orbit.
+def needed(group: Symmetries, shape: tuple[int, int], c: Array, r: Array) -> Flags:
+    """Boxes, of centres and radii of shape (KM, B), with an allowed R that stands for its orbit.
 
     Of every orbit there is an R with |R_00| largest among the entries that may be exchanged with
     it, the others of its row and its column in order, and signs that are positive in the first
@@ -216,7 +216,7 @@ def _cubes(poly: Polynomial, group: Symmetries, zeros: Array) -> _Cubes:
     centres = [group.images(zero).reshape(-1, n) for zero in zeros]
     every = np.concatenate(centres)
     own = np.repeat(sizes, [len(one) for one in centres])
-    kept = _needed(group, poly.shape, every.T, np.tile(own, (n, 1))) & (own > 0)
+    kept = needed(group, poly.shape, every.T, np.tile(own, (n, 1))) & (own > 0)
     order = np.flatnonzero(kept)[np.argsort(-own[kept], kind="stable")]
     return _Cubes(every[order], own[order])
 

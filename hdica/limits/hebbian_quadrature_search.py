@@ -7,7 +7,7 @@ new is polished with the finer one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.quadrature import gaussian_nodes
-from hdica.limits.hebbian import Field, make_field
+from hdica.limits.hebbian import Field, Parts, make_field
 from hdica.limits.hebbian_polynomial import polynomial
 from hdica.limits.hebbian_search import SEED, Search, search, unknown
 from hdica.limits.hebbian_starts import mixed_starts, pattern_starts
@@ -43,67 +43,78 @@ def search_by_quadrature(field: Field, group: Symmetries, mu: float) -> Search:
     mu
         Constant learning rate > 0.
     """
-    rng = np.random.default_rng(SEED)
-    known = _Known(field, group, mu)
-    known.follow(_near(field, group, mu))
-    known.follow(pattern_starts(rng, group, field.shape, _MOST_PATTERNS))
-    known.follow(_scan(field, mu))
+    rng, shape = np.random.default_rng(SEED), field.shape
+    found = _Found(np.zeros((0, *shape)), np.zeros((0, *shape)), np.zeros(0), 0)
+    for begin in (
+        _near(field, group, mu),
+        pattern_starts(rng, group, shape, _MOST_PATTERNS),
+        _scan(field, mu),
+    ):
+        found = _followed(field, group, mu, found, begin)
     for _ in range(_ROUNDS):
-        known.follow(mixed_starts(rng, group, known.zeros, mu, _RANDOM))
-    return Search(known.zeros, np.array(known.hits), known.starts)
+        begin = mixed_starts(rng, group, found.zeros, mu, _RANDOM)
+        found = _followed(field, group, mu, found, begin)
+    return Search(found.zeros, found.hits, found.starts)
 
 
-class _Known:
-    """Zeros found so far: with the coarser quadrature, and polished."""
+@dataclass(frozen=True)
+class _Found:
+    """Zeros found so far: with the coarser quadrature, polished, and how often of how many starts.
 
-    def __init__(self, field: Field, group: Symmetries, mu: float) -> None:
-        self.field, self.group, self.mu = field, group, mu
-        self.rough, self.zeros = (np.zeros((0, *field.shape)) for _ in range(2))
-        self.hits: list[float] = []
-        self.starts = 0
+    Parameters
+    ----------
+    rough, zeros
+        Shape (N, K, M).
+    hits
+        Shape (N,).
+    starts
+        Number of starts.
+    """
 
-    def follow(self, begin: Array) -> None:
-        """Where the starts lead, counted."""
-        self.starts += len(begin)
-        for start in begin:
-            r = _solved(self._rough_value, start.ravel(), _ROUGH, 1e-6)
-            if r is None:
-                continue
-            one, _ = representatives(self.group, r.reshape(1, *self.field.shape))
-            gap = np.abs(self.rough - one).max(axis=(1, 2), initial=0.0)
-            if len(gap) and float(gap.min()) < _NEAR:
-                self.hits[int(np.argmin(gap))] += 1.0
-            else:
-                self._add(one)
+    rough: Array
+    zeros: Array
+    hits: Array
+    starts: int
 
-    def _add(self, rough: Array) -> None:
-        r = _solved(self._value, rough.ravel(), _SOLVED, 1e-14)
+
+def _followed(field: Field, group: Symmetries, mu: float, found: _Found, begin: Array) -> _Found:
+    """What is known after the given starts."""
+    found = replace(found, starts=found.starts + len(begin), hits=found.hits.copy())
+    for start in begin:
+        rough = _solved(field.rough, mu, start, _ROUGH, 1e-6)
+        if rough is None:
+            continue
+        one, _ = representatives(group, rough[None])
+        gap = np.abs(found.rough - one).max(axis=(1, 2), initial=0.0)
+        if len(gap) and float(gap.min()) < _NEAR:
+            found.hits[int(np.argmin(gap))] += 1.0
+            continue
+        r = _solved(field.parts, mu, one[0], _SOLVED, 1e-14)
         if r is None:
-            return
-        one, _ = representatives(self.group, r.reshape(1, *self.field.shape))
-        if len(unknown(one, self.zeros)):
-            self.rough = np.concatenate([self.rough, rough])
-            self.zeros = np.concatenate([self.zeros, one])
-            self.hits.append(1.0)
-
-    def _rough_value(self, x: Array) -> Array:
-        learning, loss = self.field.rough(x.reshape(self.field.shape))
-        return np.asarray((learning + self.mu * loss).ravel())
-
-    def _value(self, x: Array) -> Array:
-        return np.asarray((self.field.at(x.reshape(self.field.shape), self.mu) / self.mu).ravel())
+            continue
+        new, _ = representatives(group, r[None])
+        if len(unknown(new, found.zeros)):
+            found = _Found(
+                np.concatenate([found.rough, one]),
+                np.concatenate([found.zeros, new]),
+                np.append(found.hits, 1.0),
+                found.starts,
+            )
+    return found
 
 
-def _solved(
-    value: Callable[[Array], Array], start: Array, tolerance: float, step: float
-) -> Array | None:
-    """The zero that Powell's hybrid method finds from a start; None if none."""
+def _solved(parts: Parts, mu: float, start: Array, tolerance: float, step: float) -> Array | None:
+    """The zero of L + mu D that Powell's hybrid method finds from a start; None if none."""
     from scipy.optimize import root
 
+    def value(x: Array) -> Array:
+        learning, loss = parts(x.reshape(start.shape))
+        return np.asarray((learning + mu * loss).ravel())
+
     most = start.size + _MOST_STEPS
-    found = root(value, start, method="hybr", tol=step, options={"maxfev": most})
+    found = root(value, start.ravel(), method="hybr", tol=step, options={"maxfev": most})
     small = float(np.abs(found.fun).max()) < tolerance and float(np.abs(found.x).max()) < 1.1
-    return np.asarray(found.x) if small else None
+    return np.asarray(found.x.reshape(start.shape)) if small else None
 
 
 def _near(field: Field, group: Symmetries, mu: float) -> Array:

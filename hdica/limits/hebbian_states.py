@@ -102,8 +102,9 @@ def _of_polynomial(poly: Polynomial, group: Symmetries) -> tuple[Search, bool]:
     _check_isolated(poly, found.zeros)
     if size > MOST_CERTIFIED:
         return found, False
-    # A box takes longer the higher the degree, and the work is to stay the same.
-    most = int(MOST_BOXES * min(1.0, (4 / poly.slopes.shape[0]) ** 2))
+    # A box takes longer the higher the degree; the fewer the overlaps, the fewer it takes.
+    share = min(1.0, (4 / poly.slopes.shape[0]) ** 2) * (size / MOST_CERTIFIED) ** 2
+    most = int(MOST_BOXES * share)
     proof = certify(poly, group, found.zeros, most)
     hits = np.concatenate([found.hits, np.zeros(len(proof.zeros) - len(found.zeros))])
     return Search(proof.zeros, hits, found.starts), proof.complete

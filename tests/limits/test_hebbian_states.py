@@ -10,7 +10,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
 from hdica.limits.hebbian import make_field
-from hdica.limits.hebbian_certificate import certify
+from hdica.limits.hebbian_certificate import certify, needed
 from hdica.limits.hebbian_jacobian import jacobian
 from hdica.limits.hebbian_polynomial import polynomial, rates, rates_and_slopes
 from hdica.limits.hebbian_search import search
@@ -99,6 +99,23 @@ def test_the_certificate_finds_what_is_kept_from_it():
     assert gap.shape == (17, 17)
     assert gap.min(axis=0).max() < 1e-12
     assert not certify(poly, group, known, most=100).complete
+
+
+@pytest.mark.parametrize("sources", [["uniform"] * 3, [{"chi2": 3}] * 2, ["uniform", {"chi2": 3}]])
+@pytest.mark.parametrize("sigma", [[-1], [1, -1], [1, 1], [1, 1, 1]], ids=str)
+@pytest.mark.parametrize("phi", ["x**3", "x**2", "x**3 + x**2"])
+def test_every_orbit_has_an_image_that_the_proof_looks_at(phi, sigma, sources):
+    one = field(phi, sigma, sources)
+    group, rng = symmetries(one), np.random.default_rng(5)
+    for kind in range(12):
+        r = rng.normal(size=one.shape)
+        # With zeros and equal entries as well, where an image is at the rim of what is looked at.
+        r = [r, np.round(r), np.sign(np.round(r)), r * (rng.random(r.shape) < 0.6)][kind % 4]
+        r /= max(1.0, float(np.linalg.norm(r, 2)))
+        every = group.images(r).reshape(-1, r.size).T
+        assert np.any(needed(group, one.shape, every, np.zeros_like(every)))
+    far = np.full((r.size, 1), 1.01)
+    assert not needed(group, one.shape, far, np.full_like(far, 1e-3)).any()
 
 
 def test_at_a_fold_nothing_is_certified():
