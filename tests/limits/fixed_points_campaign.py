@@ -2,7 +2,7 @@
 
 ``python -m tests.limits.fixed_points_campaign [STARTS] [FIRST [LAST]]`` prints a line a system and
 ends with status 1 if anything was found that is not listed; 10^4 starts are the default, and take
-about half an hour on one core.
+some ten minutes on one core.
 """
 
 import sys
