@@ -68,13 +68,13 @@ def spliced_starts(rng: np.random.Generator, group: Symmetries, zeros: Array, co
 def mixed_starts(
     rng: np.random.Generator, group: Symmetries, zeros: Array, mu: float, count: int
 ) -> Array:
-    """A quarter of each kind but patterns; random ones as well while no two zeros are known."""
-    part = count // 4
+    """All kinds but patterns, four in eight spliced; random ones while no two zeros are known."""
+    part = count // 8
     begin = random_starts(rng, zeros.shape[1:], mu, count)
     begin[:part] = symmetric_starts(rng, group, begin[:part])
     if len(zeros) > 1:
-        begin[part : 2 * part] = starts_between(rng, group, zeros, part)
-        begin[2 * part : 3 * part] = spliced_starts(rng, group, zeros, part)
+        begin[part : 3 * part] = starts_between(rng, group, zeros, 2 * part)
+        begin[3 * part : 7 * part] = spliced_starts(rng, group, zeros, 4 * part)
     return begin
 
 

@@ -23,7 +23,7 @@ from hdica.limits.hebbian_symmetries import Symmetries, representatives, symmetr
 Array = NDArray[np.float64]
 MOST_CERTIFIED = 6
 """Overlaps K M up to which a certificate is tried; every two more take some fifty times as long."""
-MOST_STARTS = 30_000
+MOST_STARTS = 45_000
 _ROOM, _SINGULAR, _MOST_SINGULAR = 1e-9, 1e-9, 16
 
 
