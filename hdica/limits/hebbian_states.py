@@ -1,51 +1,63 @@
-"""Fixed points of (17) for several projections and sources, optimal and symmetric ones.
+"""Fixed points of (17) for any numbers of projections and sources: all that can be found.
 
-Rattray 2002, section 4.3: where projections begin alike towards a source they may stay so until
-noise parts them. Newton's method begins at every way to give each projection a source or none,
-projections on the same source sharing it evenly.
+Where phi is a polynomial and there are few overlaps the list is proved complete; else it is what a
+search found, which says how often it hit each state and what share of further starts would end
+elsewhere.
 """
 
 from __future__ import annotations
 
-import itertools
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.errors import HdicaError
 from hdica.limits.hebbian import Field
-from hdica.limits.hebbian_jacobian import as_matrix, part_jacobians
+from hdica.limits.hebbian_certificate import MOST_BOXES, certify
+from hdica.limits.hebbian_polynomial import Polynomial, polynomial, rates_and_slopes
+from hdica.limits.hebbian_quadrature_search import search_by_quadrature
+from hdica.limits.hebbian_search import Search, search
+from hdica.limits.hebbian_symmetries import Symmetries, representatives, symmetries
 
 Array = NDArray[np.float64]
-MOST_PATTERNS = 4096
-_SCALES = (0.97, 0.8, 0.6, 0.4, 0.2)
-"""Of a pattern: from its own place down to where barriers are."""
-_SAME, _SOLVED = 1e-7, 1e-11
+MOST_CERTIFIED = 6
+"""Overlaps K M up to which a certificate is tried; every two more take some fifty times as long."""
+MOST_STARTS = 45_000
+_ROOM, _SINGULAR, _MOST_SINGULAR = 1e-9, 1e-9, 16
 
 
-def patterns(shape: tuple[int, int]) -> list[Array]:
-    """Starts of the search: R with one source or none a projection, shape (K, M).
+@dataclass(frozen=True)
+class States:
+    """Fixed points, one of each orbit of the symmetries, by decreasing sum of squares.
 
-    Signs are all positive: for odd phi every other choice is a mirror image. Where there are more
-    than 4096 ways, those with a source for all or none of the projections remain.
+    Parameters
+    ----------
+    r
+        R, shape (N, K, M), with I - R R' positive semidefinite; of the images under changes of
+        sign and exchanges that map states to states, the one nearest to a large positive R_00.
+    multiplicity
+        How many images each has, itself included, shape (N,).
+    hits
+        How many starts of the search ended at it or an image, shape (N,).
+    certified
+        Whether it is proved that there is no other.
+    starts
+        Number of starts of the search.
+    unseen
+        Share of further starts expected to end elsewhere; 0 if certified.
     """
-    k, m = shape
-    every: list[tuple[int, ...]] = (
-        list(itertools.product(range(-1, m), repeat=k))
-        if (m + 1) ** k <= MOST_PATTERNS
-        else [(-1,) * k, tuple(i if i < m else -1 for i in range(k))]
-    )
-    found = []
-    for chosen in every:
-        r = np.zeros(shape)
-        for source in set(chosen) - {-1}:
-            rows = [i for i, one in enumerate(chosen) if one == source]
-            r[rows, source] = 1 / np.sqrt(len(rows))
-        found.append(r)
-    return found
+
+    r: Array
+    multiplicity: Array
+    hits: Array
+    certified: bool
+    starts: int
+    unseen: float
 
 
-def states(field: Field, mu: float) -> list[Array]:
-    """Fixed points found from all patterns, each once, by decreasing sum of squares.
+def states(field: Field, mu: float) -> States:
+    """Fixed points of (17): all of them with proof where that is possible, else as found.
 
     Parameters
     ----------
@@ -54,58 +66,57 @@ def states(field: Field, mu: float) -> list[Array]:
     mu
         Constant learning rate > 0.
 
-    Returns
-    -------
-    list of ndarray
-        R, shape (K, M), with I - R R' positive semidefinite; of mirror images, which exist for odd
-        phi, the one whose rows begin with a positive entry. There may be others: no method finds
-        all of a general field.
+    Raises
+    ------
+    HdicaError
+        If fixed points are not isolated.
     """
-    mirrored = _mirrored(field)
-    found: list[Array] = []
-    for start in patterns(field.shape):
-        for scale in _SCALES:
-            r = _solved(field, mu, scale * start)
-            if r is None:
-                continue
-            r = _upright(r) if mirrored else r
-            if not any(np.abs(r - other).max() < _SAME for other in found):
-                found.append(r)
-    return sorted(found, key=lambda r: -round(float(np.sum(r * r)), 9))
+    group = symmetries(field)
+    if field.exact:
+        found, certified = _of_polynomial(polynomial(field, mu), group)
+    else:
+        found, certified = search_by_quadrature(field, group, mu), False
+    largest = np.linalg.norm(found.zeros, 2, axis=(1, 2))
+    allowed = np.flatnonzero(largest <= 1 + _ROOM)
+    r, multiplicity = representatives(group, found.zeros[allowed])
+    r = np.where(np.abs(r) < 1e-9, 0.0, r) + 0.0
+    order = sorted(range(len(r)), key=lambda i: _rank(r[i]))
+    unseen = 0.0 if certified else found.unseen
+    hits = found.hits[allowed]
+    return States(r[order], multiplicity[order], hits[order], certified, found.starts, unseen)
 
 
-def _mirrored(field: Field) -> bool:
-    """Whether the mirror image of a projection moves as its mirror image: phi is odd."""
-    r = np.zeros(field.shape)
-    r[np.diag_indices(min(field.shape))] = 0.6
-    r[0] += 0.1
-    turned = r.copy()
-    turned[0] *= -1
-    parts, images = (np.array(field.parts(one)) for one in (r, turned))
-    images[:, 0] *= -1
-    return bool(np.abs(parts - images).max() < 1e-9 * np.abs(parts).max())
+def _rank(r: Array) -> tuple[float, ...]:
+    return (-round(float(np.sum(r * r)), 9), *np.round(-r.ravel(), 6).tolist())
 
 
-def _upright(r: Array) -> Array:
-    first = r[np.arange(len(r)), np.argmax(np.abs(r) > _SAME, axis=1)]
-    return r * np.where(first < 0, -1.0, 1.0)[:, None] + 0.0
+def most_starts(size: int) -> int:
+    """Starts after which a search of ``size`` overlaps ends: fewer where each takes longer."""
+    return int(MOST_STARTS * min(1.0, (9 / size) ** 2))
 
 
-def _solved(field: Field, mu: float, start: Array) -> Array | None:
-    """The fixed point that Newton's method, damped, finds from a start; None if none."""
-    from scipy.optimize import root
+def _of_polynomial(poly: Polynomial, group: Symmetries) -> tuple[Search, bool]:
+    """What was found, and whether that is all."""
+    size = poly.shape[0] * poly.shape[1]
+    found = search(poly, group, 100 * min(size, 9), most_starts(size))
+    _check_isolated(poly, found.zeros)
+    if size > MOST_CERTIFIED:
+        return found, False
+    # A box takes longer the higher the degree; the fewer the overlaps, the fewer it takes.
+    share = min(1.0, (4 / poly.slopes.shape[0]) ** 2) * (size / MOST_CERTIFIED) ** 2
+    most = int(MOST_BOXES * share)
+    proof = certify(poly, group, found.zeros, most)
+    hits = np.concatenate([found.hits, np.zeros(len(proof.zeros) - len(found.zeros))])
+    return Search(proof.zeros, hits, found.starts), proof.complete
 
-    def value(x: Array) -> Array:
-        learning, loss = field.parts(x.reshape(field.shape))
-        return np.asarray((learning + mu * loss).ravel())
 
-    def slope(x: Array) -> Array:
-        learning, loss = (as_matrix(p) for p in part_jacobians(field, x.reshape(field.shape)))
-        return np.asarray(learning + mu * loss)
-
-    solution = root(value, start.ravel(), jac=slope, method="hybr", tol=1e-14)
-    r = np.asarray(solution.x.reshape(field.shape))
-    allowed = float(np.linalg.svd(r, compute_uv=False)[0]) <= 1 + 1e-9
-    if not allowed or float(np.abs(value(solution.x)).max()) > _SOLVED:
-        return None
-    return np.where(np.abs(r) < 1e-9, 0.0, r) + 0.0
+def _check_isolated(poly: Polynomial, zeros: Array) -> None:
+    size = poly.shape[0] * poly.shape[1]
+    _, slope = rates_and_slopes(poly, np.moveaxis(zeros, 0, 2))
+    values = np.linalg.svd(np.moveaxis(slope.reshape(size, size, -1), 2, 0), compute_uv=False)
+    flat = int(np.sum(values[:, -1] < _SINGULAR * np.maximum(values[:, 0], 1e-300)))
+    if flat > _MOST_SINGULAR:
+        raise HdicaError(
+            f"the fixed points are not isolated: {flat} of those found have a singular Jacobian, "
+            "so that they fill a curve or more"
+        )

@@ -30,8 +30,8 @@ from hdica.systems.steady_methods import MAX_TRANSITIONS, padded
 
 Array = NDArray[np.float64]
 _PAPER = "Rattray (2002)"
-MAX_STATES = 256
-"""As many as three projections of three equal sources have, twice over."""
+MAX_STATES = 2048
+"""Four projections of four equal sources have more than a thousand, images not counted."""
 _PROBES = np.array([0.0, 1.0, 10.0, 1e3, 1e5])
 
 
@@ -71,21 +71,29 @@ def _fixed_points(
     field, mu = field_of(system), mu_of(system).constant
     assert mu is not None
     found = states(field, mu)
-    slowest = np.array([float(eigenvalues(field, r, mu).real.max()) for r in found])
+    slowest = np.array([float(eigenvalues(field, r, mu).real.max()) for r in found.r])
     columns = {
         "eigenvalue": slowest,
         "stable": (slowest < 0).astype(float),
-        "kind": np.array([0.0 if np.any(one) else 1.0 for one in found]),
+        "kind": np.array([0.0 if np.any(one) else 1.0 for one in found.r]),
+        "multiplicity": found.multiplicity,
+        "hits": found.hits,
     }
     values = {k: padded(v, MAX_STATES, "fixed points") for k, v in columns.items()}
     values["R"] = np.full((MAX_STATES, *field.shape), math.nan)
-    values["R"][: len(found)] = found
+    values["R"][: len(found.r)] = found.r
+    values["certified"] = np.asarray(float(found.certified))
+    values["starts"] = np.asarray(float(found.starts))
+    values["unseen"] = np.asarray(found.unseen)
     return PointResult(values)
 
 
-def _search_seconds(k: int, m: int) -> float:
-    """A search from every pattern, each with a Jacobian of K M columns."""
-    return 0.02 * float(m + 1) ** k * k * m
+def _search_seconds(system: HebbianICA) -> float:
+    """Measured with cubic polynomials and tanh, whose averages need quadrature."""
+    size = float(system.projections * len(system.sources))
+    if formula(system, "nonlinearity").coefficients is None:
+        return 0.8 * size**2.2
+    return 0.1 * size**2.2
 
 
 _AT = ("fixed_point",)
@@ -98,13 +106,18 @@ FIXED_POINTS = Method(
         Output("eigenvalue", _AT, "largest real part of the Jacobian's eigenvalues"),
         Output("stable", _AT, "1 if stable, 0 if unstable"),
         Output("kind", _AT, "0 informative, 1 uninformative (R = 0)"),
+        Output("multiplicity", _AT, "number of images under changes of sign and exchanges"),
+        Output("hits", _AT, "starts of the search that ended at it or an image of it"),
+        Output("certified", (), "1 if it is proved that there is no other fixed point, else 0"),
+        Output("starts", (), "number of starts of the search"),
+        Output("unseen", (), "share of further starts expected to end at a state not listed"),
     ),
     run=_fixed_points,
     coords=lambda times: {"fixed_point": np.arange(MAX_STATES)},
     refuses=steady_refusal,
-    seconds=lambda system, n, last: _search_seconds(system.projections, len(system.sources)),
+    seconds=lambda system, n, last: _search_seconds(system),
     ignores=IGNORED | {"start", "alpha"},
-    equations=f"{_PAPER}, zeros of (17), Newton's method from one source or none a projection",
+    equations=f"{_PAPER}, zeros of (17), Newton's method from many starts and branch and prune",
     kernel=KERNEL_VERSION,
 )
 

@@ -28,8 +28,8 @@ def fixed_points(system: Any) -> xr.Dataset:
     """Steady states of the limit.
 
     Of online ICA and sparse PCA those that a search over every overlap finds, refined until it is
-    stable; states that stand nearer to each other than it resolves are one. Of Hebbian ICA those
-    that a search from many starts comes to: whether there are others is another question.
+    stable; states that stand nearer to each other than it resolves are one. Of Hebbian ICA the
+    list is proved complete, or what a search found: the result says which.
 
     Returns
     -------
@@ -37,14 +37,25 @@ def fixed_points(system: Any) -> xr.Dataset:
         Over ``fixed_point``, by increasing overlap: ``Q``, ``R``, ``h`` (half the curvature of
         the effective potential), ``bulk`` (E[x^2] of all but o(n) entries), ``stable`` (bool)
         and ``kind``: ``"informative"``, ``"uninformative"`` (Q = 0) or ``"condensed"`` (a share
-        1 - bulk of |x|^2 sits on o(n) entries). For Hebbian ICA, by decreasing size:
-        ``R(fixed_point, projection, source)``, ``eigenvalue`` (largest real part of those of the
-        Jacobian), ``stable`` and ``kind``; see :func:`hdica.limits.hebbian_states.states`.
+        1 - bulk of |x|^2 sits on o(n) entries), and ``error`` of Q, that of the averages over f
+        and the source included.
+
+        For Hebbian ICA, by decreasing size: ``R(fixed_point, projection, source)``,
+        ``eigenvalue`` (largest real part of those of the Jacobian), ``stable`` and ``kind``. Of
+        states that are images of each other under changes of sign (of projections if the
+        nonlinearity is odd, of sources if they are symmetric) and exchanges (of projections of
+        equal sigma, of equal sources) one is listed, and ``multiplicity`` says how many there
+        are. ``certified`` is 1 where it is proved that no other state exists: for polynomial
+        nonlinearities and at most six overlaps K M, unless the proof takes too long. Else the
+        list is what a search of ``starts`` starts found: ``hits`` says how many of them ended at
+        each state, and ``unseen`` estimates from those that were hit once what share of further
+        starts would end elsewhere. See :func:`hdica.limits.hebbian_states.states`.
 
     Raises
     ------
     HdicaError
-        If the step size is not constant or the limit does not exist.
+        If the step size is not constant, the limit does not exist, or there are more states than
+        a result holds or a continuum of them.
     """
     chosen = choose(system, "auto", "fixed_points", ("fixed_points",))
     result = chosen.run(system, _NONE, None, None, NOTHING)

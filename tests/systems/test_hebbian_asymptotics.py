@@ -5,6 +5,7 @@ import pytest
 
 import hdica
 from hdica.errors import HdicaError
+from hdica.systems import hebbian_asymptotic_methods
 from hdica.systems.hebbian_asymptotic_methods import annealing
 
 
@@ -30,16 +31,66 @@ def test_symmetric_states_are_saddles_of_two_projections():
     found = hdica.fixed_points(pair)
     r, stable = found["R"].values, found["stable"].values
     alike = np.isclose(r[:, 0], r[:, 1], atol=1e-9).all(axis=1) & (np.abs(r).max(axis=(1, 2)) > 0)
-    assert alike.sum() == 4
+    # Both on one source, at its barrier and above: either source, and signs.
+    assert found["multiplicity"].values[alike].tolist() == [8, 8]
     assert not stable[alike].any()
-    permuted = [one for one in r[stable] if (np.abs(one) > 0.9).sum() == 2]
-    assert len(permuted) == 2
+    # Each projection on a source of its own: two orders, and signs.
+    assert found["multiplicity"].values[(np.abs(r) > 0.9).sum(axis=(1, 2)) == 2].tolist() == [8]
+    assert int(found["certified"]) == 1
+    assert found["hits"].values.sum() <= float(found["starts"])
     # A run that begins exactly at a saddle's symmetry keeps it in the limit.
     start = r[alike][0] * 0.9
     path = hdica.limit(
         pair.model_copy(update={"start": {"overlap": start.tolist()}}), times=[0, 300]
     )
     assert path["R"].values[1][0] == pytest.approx(path["R"].values[1][1], abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("source", "phi", "sign", "mu"),
+    [
+        ({"chi2": 2}, "x**2", -1, 0.05),
+        ({"chi2": 2}, "x**2", 1, 0.05),
+        ({"chi2": 3}, "x**2", 1, 0.1),
+        ({"chi2": 5}, "x**2", -1, 0.2),
+        ({"chi2": 3}, "x**2 + 0.1*x**4", -1, 0.005),
+        ({"chi2": 4}, "x**3 + 0.5*x**2", 1, 0.02),
+        ("laplace", "x**3 + x**2", 1, 0.02),
+    ],
+    ids=str,
+)
+def test_states_are_those_of_online_ica_where_phi_is_not_odd(source, phi, sign, mu):
+    """All roots of the drift of one overlap, which are known without a search."""
+    own = heb(sources=[source], nonlinearity=phi, sigma=[sign], mu=mu)
+    other = hdica.fixed_points(hdica.convert(own, to=hdica.OnlineICA))
+    found = hdica.fixed_points(own)
+    r, q = found["R"].values.ravel(), other["Q"].values
+    if source == "laplace":
+        # R and -R are images of each other there.
+        r, q = np.unique(np.abs(r)), np.unique(np.round(np.abs(q), 12))
+    order, by = np.argsort(r), np.argsort(q)
+    assert r[order] == pytest.approx(q[by], abs=1e-9)
+    assert len(r) > 1
+    if source != "laplace":
+        assert found["stable"].values[order].tolist() == other["stable"].values[by].tolist()
+    assert int(found["certified"]) == 1
+
+
+def test_a_skewed_source_is_found_with_the_sign_of_its_skewness():
+    """The stable state at R < 0, where the limit and chains end."""
+    found = hdica.fixed_points(heb(sources=[{"chi2": 2}], nonlinearity="x**2", mu=0.05))
+    assert found["R"].values.ravel() == pytest.approx([-0.94695, -0.03755, 0.0], abs=5e-6)
+    assert found["stable"].values.tolist() == [True, False, True]
+    start = {"overlap": -0.2}
+    run = heb(sources=[{"chi2": 2}], nonlinearity="x**2", mu=0.05, start=start)
+    end = hdica.limit(run, times=[0, 400])["R"].values[-1, 0, 0]
+    assert end == pytest.approx(found["R"].values[0, 0, 0], abs=1e-6)
+
+
+def test_more_states_than_a_store_holds_are_refused_in_one_sentence(monkeypatch):
+    monkeypatch.setattr(hebbian_asymptotic_methods, "MAX_STATES", 2)
+    with pytest.raises(HdicaError, match="3 fixed points were found, more than the 2 a store"):
+        hdica.fixed_points(heb())
 
 
 @pytest.mark.parametrize(

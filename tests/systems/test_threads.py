@@ -38,6 +38,11 @@ for found in (
     for name in sorted(found.data_vars):
         if found[name].dtype != object:
             digest.update(np.ascontiguousarray(found[name].values).tobytes())
+pair = {"sources": ["uniform", {"chi2": 3}], "projections": 2, "sigma": [-1, 1], "mu": 0.02}
+for f in ("x**3", "x**2"):
+    found = hdica.fixed_points(hdica.HebbianICA(nonlinearity=f, **pair))
+    for name in ("R", "eigenvalue", "hits"):
+        digest.update(np.ascontiguousarray(found[name].values).tobytes())
 print(digest.hexdigest())
 """
 
