@@ -177,7 +177,8 @@ def chi2_law(k: float) -> Law:
         return np.asarray(np.exp(k / 2 * (t - np.expm1(t))))
 
     def place(c: Array) -> Array:
-        return np.log1p(np.maximum(c / scale, -1.0))
+        with np.errstate(divide="ignore"):  # the edge itself, at -inf
+            return np.log1p(np.maximum(c / scale, -1.0))
 
     # Left of the peak the mass falls as exp(k t/2), right of it faster than any power of y.
     step = min(1.0, math.sqrt(2 / k))

@@ -39,7 +39,7 @@ class OneStep:
     Parameters
     ----------
     learning
-        <phi s> - R <phi y>, which vanishes as R^2 or faster.
+        <phi s> - R <phi y>, which vanishes as R^3.
     power
         <phi^2>.
     rest
@@ -136,7 +136,8 @@ def one_step(phi: Formula, source: Source, reach: float) -> OneStep:
     found = smooth_parts(sample, phi, source, (1, 0, 1, 0), reach=reach)
     learning, power, rest, noise = (one.function for one in found)
     errors = tuple(one.error for one in found)
-    return OneStep(learning.with_zero(2), power, rest, noise, reach, errors)  # type: ignore[arg-type]
+    # It begins with kappa4 <phi'''(z)> R^3/6, where R = 0 traps on the scale of n^3 steps.
+    return OneStep(learning.with_zero(3), power, rest, noise, reach, errors)  # type: ignore[arg-type]
 
 
 def _shifted(function: Halves, by: float) -> Halves:

@@ -45,16 +45,16 @@ NAMED = ["uniform", "laplace", SKEWED]
 def drift_17(r, mu, phi, source, sigma):
     """dR/dt of (17) for one projection and one source, by quadrature."""
     law = make_source(source)
-    phi_s = average(lambda s, y: s * phi.value(y), phi, law, r)
-    phi_y = average(lambda s, y: y * phi.value(y), phi, law, r)
-    power = average(lambda s, y: phi.value(y) ** 2, phi, law, r)
+    phi_s = average(lambda s, y: s * phi.value(y), phi, law, r)[0]
+    phi_y = average(lambda s, y: y * phi.value(y), phi, law, r)[0]
+    power = average(lambda s, y: phi.value(y) ** 2, phi, law, r)[0]
     return mu * sigma * (phi_s - r * phi_y) - mu**2 * power * r / 2
 
 
 def normal_averages(phi):
     """<phi(z)^2>, and the mean of the third derivative as <(z^3 - 3 z) phi(z)>."""
-    third = average(lambda s, z: (z**3 - 3 * z) * phi.value(z), phi, UNIFORM, 0.0)
-    return average(lambda s, z: phi.value(z) ** 2, phi, UNIFORM, 0.0), third
+    third = average(lambda s, z: (z**3 - 3 * z) * phi.value(z), phi, UNIFORM, 0.0)[0]
+    return average(lambda s, z: phi.value(z) ** 2, phi, UNIFORM, 0.0)[0], third
 
 
 def escape_steps(source, n, nu, count, most=10**9):

@@ -48,9 +48,9 @@ def moments_of(f, source, q):
     formula, law = parse_formula(f), make_source(source)
     slope = formula.derivative.value
     return (
-        average(lambda c, u: c * formula.value(u), formula, law, q),
-        average(lambda c, u: slope(u), formula, law, q),
-        average(lambda c, u: formula.value(u) ** 2, formula, law, q),
+        average(lambda c, u: c * formula.value(u), formula, law, q)[0],
+        average(lambda c, u: slope(u), formula, law, q)[0],
+        average(lambda c, u: formula.value(u) ** 2, formula, law, q)[0],
     )
 
 

@@ -118,7 +118,7 @@ def test_moments_of_one_step_against_simulation(phi, source):
     square = phi.value(y) ** 2
     moments = one_step(phi, source, 0.8)
     series = (
-        (moments.gain(q / 0.8) * (q / 0.8) ** 2, phi.value(y) * (s - q * y)),
+        (moments.learning(q / 0.8), phi.value(y) * (s - q * y)),
         (moments.noise(q / 0.8), square * (s - q * y) ** 2),
         (
             moments.rest(q / 0.8) + n * q * moments.power(q / 0.8),

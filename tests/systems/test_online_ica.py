@@ -49,7 +49,7 @@ def test_critical_step_size(source, f, tau_c, q_c):
     [("laplace", "tanh(x)"), ("rademacher", "-tanh(x)"), ("rademacher", "x**3 - 3*x")],
 )
 def test_critical_step_size_of_any_nonlinearity_against_a_refined_search(source, f):
-    """tau_c is the maximum of T(Q) by bounded search on quadrature with finer nodes."""
+    """tau_c is the maximum of T(Q) by bounded search on averages at one overlap each."""
     from scipy.optimize import minimize_scalar
 
     from hdica.ingredients.formula import parse_formula
@@ -59,9 +59,7 @@ def test_critical_step_size_of_any_nonlinearity_against_a_refined_search(source,
     formula, law = parse_formula(f), make_source(source)
 
     def negative(q):
-        return (
-            2 * (1 - q * q) * gain_at(formula, law, q, 300) / (q * power_at(formula, law, q, 300))
-        )
+        return 2 * (1 - q * q) * gain_at(formula, law, q)[0] / (q * power_at(formula, law, q)[0])
 
     best = minimize_scalar(negative, bounds=(0.05, 0.99), method="bounded", options={"xatol": 1e-9})
     found = hdica.critical(ica(f, source), "tau")
