@@ -9,6 +9,7 @@ import numpy as np
 from scipy.integrate import quad
 
 ROOT3 = math.sqrt(3)
+EXACT = {"epsabs": 1e-14, "epsrel": 1e-12, "limit": 400}
 DENSITY = {
     "uniform": (lambda c: 0.5 / ROOT3, -ROOT3, ROOT3, ()),
     "laplace": (lambda c: math.exp(-math.sqrt(2) * abs(c)) / math.sqrt(2), -28.0, 28.0, (0.0,)),
@@ -37,7 +38,14 @@ def smoothed(f, jumps, v, s, weight=lambda e: 1.0):
     """<weight(e) f(v + s e)> over a standard normal e, cut at the jumps of f."""
     cuts = sorted({-12.0, 12.0, *(e for e in ((k - v) / s for k in jumps) if -12 < e < 12)})
     return sum(
-        quad(lambda e: normal(e) * weight(e) * f(v + s * e), a, b, epsabs=1e-14, epsrel=1e-12, limit=400)[0]
+        quad(
+            lambda e: normal(e) * weight(e) * f(v + s * e),
+            a,
+            b,
+            epsabs=1e-14,
+            epsrel=1e-12,
+            limit=400,
+        )[0]
         for a, b in pairwise(cuts)
     )
 
@@ -53,13 +61,12 @@ def over_source(source, values, cuts):
 
         places = [math.sqrt(1 + c * math.sqrt(2)) for c in cuts if 1 + c * math.sqrt(2) > 0]
         edges = sorted({0.0, 9.0, *(t for t in places if t < 9)})
-        return sum(quad(inside, a, b, epsabs=1e-13, epsrel=1e-12, limit=400)[0] for a, b in pairwise(edges))
+        return sum(quad(inside, a, b, **EXACT)[0] for a, b in pairwise(edges))
     density, low, high, corners, atoms = _density(source)
     edges = sorted({low, high, *(c for c in (*corners, *cuts) if low < c < high)})
     total = sum(mass * values(c) for c, mass in atoms)
     return total + sum(
-        quad(lambda c: density(c) * values(c), a, b, epsabs=1e-13, epsrel=1e-12, limit=400)[0]
-        for a, b in pairwise(edges)
+        quad(lambda c: density(c) * values(c), a, b, **EXACT)[0] for a, b in pairwise(edges)
     )
 
 
