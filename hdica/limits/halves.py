@@ -31,12 +31,6 @@ def overlap_of(x: ArrayLike) -> Array:
     return np.asarray(np.sin(np.pi / 4 * (np.asarray(x, dtype=float) + 1)))
 
 
-def position_of(q: ArrayLike) -> Array:
-    """The position x of a half at overlap Q."""
-    size = np.minimum(np.abs(np.asarray(q, dtype=float)), 1.0)
-    return np.asarray(4 / np.pi * np.arcsin(size) - 1)
-
-
 def _width(q: Array) -> Array:
     return np.sqrt(np.maximum((1 - q) * (1 + q), 0.0))
 
@@ -99,10 +93,6 @@ class Halves:
             for row in (self.below, self.above)
         )
         return replace(self, below=below, above=above, zero=self.zero + order)
-
-    def half(self, sign: int) -> Array:
-        """Coefficients of the half with Q of this sign."""
-        return self.above if sign > 0 else self.below
 
 
 def lobatto(degree: int) -> Array:

@@ -7,6 +7,7 @@ decay at xi_j / 2, a case missing in (36).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from hdica.limits.expectations import average, averages, gain_at, power_at
 from hdica.limits.features import features
 
 Array = NDArray[np.float64]
+_BELOW = 1e-7
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,14 @@ class Rates:
         D(R*) of dR/dt = mu L + mu^2 D, shape (K, M): -<phi^2>/2 on the diagonal. Off it the
         product of two <phi>, which is zero, and not in the paper, if phi is odd and the sources
         symmetric.
+    error
+        The larger of the relative errors of xi and of <phi^2>, shape (m,).
     """
 
     xi: Array
     power: Array
     loss: Array
+    error: Array
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -48,8 +53,15 @@ class Rates:
         return self.loss.shape[0], self.loss.shape[1]
 
 
-def source_rate(phi: Formula, source: Source, sign: int = 1) -> tuple[float, float]:
+def source_rate(phi: Formula, source: Source, sign: int = 1) -> tuple[float, float, float]:
     """<y phi(y) - phi'(y)> and <phi(y)^2> for y = s, or y = -s if ``sign`` is -1.
+
+    Returns
+    -------
+    gain, power
+        The two averages.
+    error
+        The larger of their relative errors.
 
     Raises
     ------
@@ -57,11 +69,17 @@ def source_rate(phi: Formula, source: Source, sign: int = 1) -> tuple[float, flo
         If an average is infinite or cannot be found accurately.
     """
     if phi.coefficients is None:
-        # Jumps belong to phi': just below one the projection smooths them.
-        at = sign * (1.0 - 1e-7 if features(phi).steep else 1.0)
-        return sign * gain_at(phi, source, at)[0], power_at(phi, source, at)[0]
+        # Jumps belong to phi': just below one the projection smooths them, and a corner of the
+        # law of s at a jump is smoothed by as much as sqrt(1 - R^2).
+        steep = features(phi).steep
+        at = sign * (1.0 - _BELOW if steep else 1.0)
+        (gain, off), (power, other) = gain_at(phi, source, at), power_at(phi, source, at)
+        error = max(off / max(abs(gain), 1e-300), other / power)
+        return sign * gain, power, error + (math.sqrt(2 * _BELOW) if steep else 0.0)
     series = averages(phi, source)
-    return sign * float(series.gain(float(sign))), float(series.power(float(sign)))
+    gain, power = sign * float(series.gain(float(sign))), float(series.power(float(sign)))
+    error = max(series.gain_error / max(abs(gain), 1e-300), series.power_error / power)
+    return gain, power, error
 
 
 def rates(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Rates:
@@ -91,7 +109,7 @@ def rates(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Ra
     loss = np.zeros((signs.size, len(sources)))
     loss[:, :found] = -0.5 * turned[:, None] * turned[:found]
     loss[range(found), range(found)] = -0.5 * known[:, 1]
-    return Rates(signs[:found] * known[:, 0], known[:, 1], loss)
+    return Rates(signs[:found] * known[:, 0], known[:, 1], loss, known[:, 2])
 
 
 def _padded(known: Rates) -> Array:

@@ -150,7 +150,7 @@ def _first_order(field: Field, target: Array) -> Array:
     slope = np.zeros(target.shape)
     for i, j in np.argwhere(target):
         sign = int(target[i, j])
-        gain, power = source_rate(field.phi, field.sources[j], sign)
+        gain, power, _ = source_rate(field.phi, field.sources[j], sign)
         xi = float(field.sigma[i]) * gain
         if not xi > 0:
             raise HdicaError(

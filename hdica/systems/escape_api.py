@@ -198,9 +198,10 @@ def asymptotics(system: Any) -> xr.Dataset:
     -------
     xarray.Dataset
         ``xi(source)`` and ``power(source)`` = <phi(s)^2> of the min(K, M) sources found (NaN for
-        others); ``eigenvalue(projection, source)`` of the Jacobian over mu, (36) with the rows
-        i > M of K > M corrected; for step sizes mu0/t ``mu0_critical``, ``mu0_optimal(source)``
-        and ``decay_optimal(source)``, the limit of t (R_ii - 1) with it; and
+        others), with ``error(source)``, the larger of their relative errors;
+        ``eigenvalue(projection, source)`` of the Jacobian over mu, (36) with the rows i > M of
+        K > M corrected; for step sizes mu0/t ``mu0_critical``, ``mu0_optimal(source)`` and
+        ``decay_optimal(source)``, the limit of t (R_ii - 1) with it; and
         ``decay(projection, source)``, the limit (21) with the mu0 of this system if its mu is
         mu0/(t + t0), else NaN.
 

@@ -236,12 +236,12 @@ def _asymptotics(
     known = rates_of(system)
     found, shape = known.xi.size, known.shape
     best, annealed = optimal_annealing(known), annealing(system)
-    columns = np.full((4, shape[1]), math.nan)
-    columns[:, :found] = known.xi, known.power, best.mu0, best.value
+    columns = np.full((5, shape[1]), math.nan)
+    columns[:, :found] = known.xi, known.power, best.mu0, best.value, known.error
     decay = np.full(shape, math.nan)
     if annealed is not None and annealed[0] > best.critical:
         decay = annealed_limit(known, annealed[0])
-    names = ("xi", "power", "mu0_optimal", "decay_optimal")
+    names = ("xi", "power", "mu0_optimal", "decay_optimal", "error")
     values = dict(zip(names, columns, strict=True))
     values |= {"eigenvalue": eigensystem(known).values, "decay": decay}
     return PointResult(values | {"mu0_critical": np.asarray(best.critical)})
@@ -260,6 +260,7 @@ ASYMPTOTICS = Method(
         Output("mu0_optimal", _SOURCE, "mu0 with the fastest decay of R_ii - 1, 1/xi_i"),
         Output("decay_optimal", _SOURCE, "limit of t (R_ii - 1) with it"),
         Output("decay", PAIR, "limit of t (R - R*) with the mu0 of this system, (21)"),
+        Output("error", _SOURCE, "larger of the relative errors of xi and of <phi(s)^2>"),
     ),
     run=_asymptotics,
     coords=lambda times: {},
