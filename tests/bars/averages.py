@@ -96,7 +96,7 @@ def kernel(law: LawOf, q: float, weigh: Callable) -> Kernel:
     return at
 
 
-def _outer_edges(f: Function, law: LawOf, q: float, s: float) -> Array:
+def outer_edges(f: Function, law: LawOf, q: float, s: float) -> Array:
     middles = [*law.points, *(p.origin for p in law.pieces)]
     found = [q * m + s * _AROUND for m in middles]
     for piece in law.pieces:
@@ -168,7 +168,7 @@ def learning_and_power(f: Function, law: LawOf, q: float) -> tuple[Array, Array]
     def least(sizes: Array) -> Array:
         return np.array([s * math.sqrt(sizes[1]), 0.0])
 
-    total, error, scale = integrate(values, _outer_edges(f, law, q, s), least)
+    total, error, scale = integrate(values, outer_edges(f, law, q, s), least)
     return total, error + 4e-16 * np.maximum(scale, least(scale))
 
 
@@ -181,3 +181,19 @@ def normal_average(function: Kernel, f: Function) -> tuple[Array, Array]:
         lambda z: function(z) * (_NORM * np.exp(-z * z / 2)), edges
     )
     return total, error + 4e-16 * scale
+
+
+def law_averages(law: LawOf, functions: Callable[[Array], list[Array]]) -> Array:
+    """Averages over the source itself of functions as smooth as polynomials."""
+    total = 0.0
+    if law.points.size:
+        total = np.array([np.sum(law.weights * row) for row in functions(law.points)])
+    for piece in law.pieces:
+        edges = piece.edges
+        first, (x0, w0), (x, w) = edges[1], _jacobi(piece.alpha), _gauss(2 * INNER)
+        half = np.diff(edges[1:])[:, None] / 2
+        d = np.concatenate([first * x0, (edges[1:-1, None] + half * (x + 1)).ravel()])
+        rest = (half * w).ravel() * d[INNER:] ** (piece.alpha - 1)
+        weight = np.concatenate([first**piece.alpha * w0, rest]) * piece.smooth(d)
+        total = total + np.array([np.sum(weight * r) for r in functions(piece.origin + piece.side * d)])
+    return np.asarray(total)
