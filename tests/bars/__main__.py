@@ -19,6 +19,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", choices=KINDS)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
     asked = parser.parse_args()
     started, found = time.perf_counter(), []
     for kind in [asked.kind] if asked.kind else KINDS:
@@ -27,6 +28,8 @@ def main() -> None:
             found.append(one)
             for line in failures([one]):
                 print(line, flush=True)
+            if time.perf_counter() - started > asked.seconds:
+                break
     print(table_of(found))
     print(f"{len(found)} cases in {time.perf_counter() - started:.0f} s")
     sys.exit(0 if good(found) else 1)

@@ -22,7 +22,7 @@ from tests.bars.laws import LawOf, Piece
 
 Array = NDArray[np.float64]
 Kernel = Callable[[Array], Array]
-ORDER, INNER = 20, 24
+ORDER, INNER = 20, 16
 _REACH = 9.5
 _WINDOW = np.linspace(-_REACH, _REACH, 9)
 _AROUND = np.array([-10.0, -6.0, -3.0, -1.0, 0.0, 1.0, 3.0, 6.0, 10.0])
@@ -140,7 +140,7 @@ def integrate(
         off = np.abs(left[0] + right[0] - whole)
         known = scale + np.sum(left[1] + right[1], axis=1)
         share = (off / np.maximum(np.maximum(known, least(known)), 1e-300)[:, None]).max(axis=0)
-        rough = (share > 3e-17) & ((share > 1e-14) | (share < before / 4))
+        rough = (share > 2e-16) & ((share > 1e-14) | (share < before / 4))
         rough &= generation < _GENERATIONS - 1
         done = ~rough
         total = total + np.sum((left[0] + right[0])[:, done], axis=1)

@@ -59,7 +59,7 @@ def random_step(rng: np.random.Generator, size: float, end: float, kind: str) ->
     first, second = _number(end / 5), _number(end / 2)
     spec = {"steps": {"times": [first, second], "values": [a, _number(2 * a), c]}}
     values = spec["steps"]["values"]
-    return StepSize(spec, lambda t: values[(t >= first) + (t >= second)], (first, second))
+    return StepSize(spec, lambda t: values[int(t >= first) + int(t >= second)], (first, second))
 
 
 def random_pair(rng: np.random.Generator, odd: bool = False) -> tuple[Function, LawOf]:
