@@ -130,7 +130,7 @@ def integrate(
         return rows.sum(axis=2), np.abs(rows).sum(axis=2)
 
     low, high = edges[:-1], edges[1:]
-    whole, size = sums(low, high)
+    whole, _ = sums(low, high)
     total, error, scale = (np.zeros(len(whole)) for _ in range(3))
     before = np.full(low.size, np.inf)
     for generation in range(_GENERATIONS):
@@ -177,9 +177,7 @@ def normal_average(function: Kernel, f: Function) -> tuple[Array, Array]:
     hints = f.width * np.array([-10.0, -3.0, -1.0, 1.0, 3.0, 10.0])
     edges = np.unique(np.concatenate([np.arange(-13.0, 14.0), hints, f.kinks]))
     edges = edges[np.abs(edges) <= 13]
-    total, error, scale = integrate(
-        lambda z: function(z) * (_NORM * np.exp(-z * z / 2)), edges
-    )
+    total, error, scale = integrate(lambda z: function(z) * (_NORM * np.exp(-z * z / 2)), edges)
     return total, error + 4e-16 * scale
 
 
@@ -195,5 +193,7 @@ def law_averages(law: LawOf, functions: Callable[[Array], list[Array]]) -> Array
         d = np.concatenate([first * x0, (edges[1:-1, None] + half * (x + 1)).ravel()])
         rest = (half * w).ravel() * d[INNER:] ** (piece.alpha - 1)
         weight = np.concatenate([first**piece.alpha * w0, rest]) * piece.smooth(d)
-        total = total + np.array([np.sum(weight * r) for r in functions(piece.origin + piece.side * d)])
+        total = total + np.array(
+            [np.sum(weight * r) for r in functions(piece.origin + piece.side * d)]
+        )
     return np.asarray(total)

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from hdica.errors import HdicaError
-from tests.bars.cases import Case, escape_case, limit_case, random_pair
-from tests.bars.functions import Function
+from tests.bars.cases import Case, escape_case, limit_case, random_pair, several_case
+from tests.bars.functions import Function, opposite
 from tests.bars.laws import LawOf
 from tests.bars.passages import finite_time, one_step_table, scaled_time
 from tests.bars.paths import StepSize, overlap_table, reference_path
+from tests.bars.several import reference_overlaps
 from tests.bars.states import Found, folds, roots, step_size_at
 from tests.bars.tables import Table
 
-KINDS = ("limit", "critical", "fixed_points", "escape")
+KINDS = ("limit", "critical", "fixed_points", "escape", "hebbian")
 _LIMITS = (("ode", "number"), ("ode", "formula"), ("ode", "steps"), ("hebbian", "formula"),
            ("ode", "number"), ("hebbian", "steps"))  # fmt: skip
 _MATCHED = 1e-4
@@ -57,11 +58,19 @@ class Outcome:
 
 def compared(kind: str, case: Case, found, bars, true, known) -> Outcome:
     """The worst of some numbers; what the reference does not know is not held against hdica."""
-    error, bars, known = (np.atleast_1d(np.asarray(v, dtype=float)) for v in (np.abs(np.asarray(found) - true), bars, known))
+    off = np.abs(np.asarray(found, dtype=float) - true)
+    error, bars, known = np.atleast_1d(*np.broadcast_arrays(off, bars, known))
     over = np.where(np.isfinite(error), np.maximum(error - known, 0.0), np.inf)
     ratio = over / np.maximum(bars, 1e-300)
     worst = int(np.argmax(ratio))
-    return Outcome(kind, case.line(), float(ratio[worst]), float(bars[worst]), float(error[worst]), float(known[worst]))
+    return Outcome(
+        kind,
+        case.line(),
+        float(ratio[worst]),
+        float(bars[worst]),
+        float(error[worst]),
+        float(known[worst]),
+    )
 
 
 def limit_outcome(case: Case, table: Table, step: StepSize, q0: float, times) -> Outcome:
@@ -89,7 +98,9 @@ def states_outcome(kind: str, case: Case, values, bars, overlaps, true: list[Fou
         left.remove(best)
         pairs.append((value, bar, best.value, best.error))
     if left:
-        return Outcome(kind, case.line(), wrong=f"missing {left[0].value:.6g} at Q = {left[0].q:.6g}")
+        return Outcome(
+            kind, case.line(), wrong=f"missing {left[0].value:.6g} at Q = {left[0].q:.6g}"
+        )
     return compared(kind, case, *np.array(pairs).T) if pairs else Outcome(kind, case.line())
 
 
@@ -113,7 +124,9 @@ def fixed_points_outcome(case: Case, table: Table) -> Outcome:
     true = roots(table, case.fields["tau"])
     one = states_outcome("fixed_points", case, q[away], found["error"].values[away], q[away], true)
     stable = sorted(zip(q[away], found["stable"].values[away], strict=True))
-    if not one.wrong and [s for _, s in stable] != [t.stable for t in sorted(true, key=lambda t: t.q)]:
+    if not one.wrong and [s for _, s in stable] != [
+        t.stable for t in sorted(true, key=lambda t: t.q)
+    ]:
         return Outcome("fixed_points", case.line(), wrong="stability differs")
     return one
 
@@ -150,17 +163,27 @@ def _limits(rng: np.random.Generator, cases: int) -> Iterator[Outcome]:
             done += 1
 
 
+def _learning_pair(rng: np.random.Generator) -> tuple[Function, LawOf, Table, float]:
+    """A pair with the sign of f that learns at some overlaps, and its largest step size there."""
+    f, law = random_pair(rng)
+    table = overlap_table(f, law)
+    sizes = [step_size_at(table, q) for q in np.linspace(-0.95, 0.95, 20)]
+    if max(sizes) > -min(sizes):
+        return f, law, table, max(sizes)
+    f = opposite(f)
+    return f, law, overlap_table(f, law), -min(sizes)
+
+
 def _states(kind: str, rng: np.random.Generator, cases: int) -> Iterator[Outcome]:
     for k in range(cases):
         if kind == "critical" or k % _SHARED == 0:
-            f, law = random_pair(rng)
-            table, fields = overlap_table(f, law), {"source": law.spec, "nonlinearity": f.text}
+            f, law, table, most = _learning_pair(rng)
+            fields = {"source": law.spec, "nonlinearity": f.text}
         if kind == "critical":
             case = Case("critical", "OnlineICA", {"tau": 0.1, **fields}, {"parameter": "tau"})
             yield critical_outcome(case, table)
             continue
         # Below the largest step size with which anything is found, and a little above it.
-        most = max(step_size_at(table, q) for q in np.linspace(-0.95, 0.95, 20))
         share = math.exp(rng.uniform(math.log(0.05), math.log(1.2)))
         tau = float(f"{max(most, 1e-3) * share:.4g}")
         yield fixed_points_outcome(Case("fixed_points", "OnlineICA", {"tau": tau, **fields}), table)
@@ -175,17 +198,40 @@ def _escapes(rng: np.random.Generator, cases: int) -> Iterator[Outcome]:
         yield escape_outcome(rng, f, law, int(rng.choice([50, 100, 200])) if k % 6 == 5 else None)
 
 
+def _several(rng: np.random.Generator, cases: int) -> Iterator[Outcome]:
+    """Hebbian ICA with more than one source or projection."""
+    for _ in range(cases):
+        case, f, step = several_case(rng)
+        try:
+            found = case.run()
+        except HdicaError as refusal:
+            yield Outcome("limit, Hebbian ICA, K or M > 1", case.line(), refused=str(refusal))
+            continue
+        fields, times = case.fields, np.array(case.options["times"])
+        r0 = np.array(fields["start"]["overlap"])
+        true = reference_overlaps(f, fields["sources"], fields["sigma"], step, r0, times)
+        yield compared(
+            "limit, Hebbian ICA, K or M > 1",
+            case,
+            found["R"].values.ravel(),
+            found["R_error"].values.ravel(),
+            *(v.ravel() for v in true),
+        )
+
+
 def outcomes(kind: str, cases: int, seed: int) -> Iterator[Outcome]:
     """The outcomes of one kind, one after another."""
     rng = np.random.default_rng([seed, KINDS.index(kind)])
-    if kind == "limit":
-        return _limits(rng, cases)
+    if kind in ("limit", "hebbian"):
+        return (_limits if kind == "limit" else _several)(rng, cases)
     return _escapes(rng, cases) if kind == "escape" else _states(kind, rng, cases)
 
 
 def table_of(found: list[Outcome]) -> str:
     """A row for every kind."""
-    rows = ["kind                   cases  refused  within  worst/bar  median bar  coarse reference"]
+    rows = [
+        "kind                   cases  refused  within  worst/bar  median bar  coarse reference"
+    ]
     for kind in dict.fromkeys(one.kind for one in found):
         own = [one for one in found if one.kind == kind]
         done = [one for one in own if not one.refused]
@@ -205,7 +251,8 @@ def table_of(found: list[Outcome]) -> str:
 def failures(found: list[Outcome]) -> list[str]:
     """The cases beyond their bars, each as a line that repeats it."""
     return [
-        f"{one.line}  # error {one.error:.2e}, bar {one.bar:.2e}, reference to {one.known:.0e} {one.wrong}"
+        f"{one.line}  # error {one.error:.2e}, bar {one.bar:.2e}, "
+        f"reference to {one.known:.0e} {one.wrong}"
         for one in found
         if not one.refused and not one.held
     ]

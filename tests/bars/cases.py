@@ -1,4 +1,4 @@
-"""Random cases: what hdica is asked, how it reads as one line of Python, and the pairs behind it."""
+"""Random cases: what hdica is asked, how it reads as one line, and the pairs behind it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 
 import hdica
 from tests.bars.averages import normal_average
-from tests.bars.functions import Function, random_function
+from tests.bars.functions import Function, random_function, random_smooth
 from tests.bars.laws import LawOf, random_law
 from tests.bars.passages import near_zero
 from tests.bars.paths import StepSize
+from tests.bars.several import RULES
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +82,24 @@ def limit_case(
             "sources": [law.spec], "nonlinearity": f.text, "sigma": [int(rng.choice([-1, 1]))],
             "mu": step.spec, "start": {"overlap": q0},
         }  # fmt: skip
-        return Case("limit", "HebbianICA", fields, {"times": times, "method": "ode"}), step, q0, np.array(times)
+        return (
+            Case("limit", "HebbianICA", fields, {"times": times, "method": "ode"}),
+            step,
+            q0,
+            np.array(times),
+        )
     fields = {
         "tau": step.spec, "source": law.spec, "nonlinearity": f.text,
         "start": {"overlap": q0, "exact": True},
     }  # fmt: skip
     if method == "pde":
         fields["prior"] = "dense" if rng.random() < 0.5 else {"sparse": 0.3}
-    return Case("limit", "OnlineICA", fields, {"times": times, "method": method}), step, q0, np.array(times)
+    return (
+        Case("limit", "OnlineICA", fields, {"times": times, "method": method}),
+        step,
+        q0,
+        np.array(times),
+    )
 
 
 def escape_case(
@@ -103,3 +114,24 @@ def escape_case(
     }  # fmt: skip
     options = {} if n is None else {"n": n}
     return Case("escape_time", "HebbianICA", fields, options), nu, power, product, error
+
+
+def several_case(rng: np.random.Generator) -> tuple[Case, Function, StepSize]:
+    """A limit of Hebbian ICA with two sources and one or two projections."""
+    f, projections = random_smooth(rng), int(rng.integers(1, 3))
+    relative = math.exp(rng.uniform(math.log(0.02), math.log(0.3)))
+    end = math.exp(rng.uniform(math.log(2.0), math.log(10.0))) / relative
+    kind = ("number", "formula", "steps")[rng.integers(3)]
+    step = random_step(rng, relative / typical(f), end, kind)
+    rotation = np.linalg.qr(rng.standard_normal((2, 2)))[0]
+    r0 = np.round(0.8 * rotation[:projections] * rng.uniform(0.3, 1.0, (projections, 1)), 4)
+    fields = {
+        "sources": [RULES[i] for i in rng.integers(len(RULES), size=2)],
+        "projections": projections,
+        "nonlinearity": f.text,
+        "sigma": [int(v) for v in rng.choice([-1, 1], projections)],
+        "mu": step.spec,
+        "start": {"overlap": r0.tolist()},
+    }
+    times = [_number(end * share) for share in (0.3, 1.0)]
+    return Case("limit", "HebbianICA", fields, {"times": times, "method": "ode"}), f, step

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ class Function:
     value: Callable[[Array], Array]
     kinks: tuple[float, ...] = ()
     width: float = 1.0
-    polynomial: bool = False
+    odd: bool = True
 
 
 def _number(rng: np.random.Generator, low: float = 0.3, high: float = 10.0) -> float:
@@ -46,7 +46,7 @@ def _erf(a: float, b: float) -> Function:
 
 def _cubic(a: float, b: float) -> Function:
     text = f"(x**3 - {a}*x + {b}*x**2)"
-    return Function(text, lambda x: x**3 - a * x + b * x**2, polynomial=True)
+    return Function(text, lambda x: x**3 - a * x + b * x**2, odd=False)
 
 
 def _hump(a: float, b: float) -> Function:
@@ -58,7 +58,7 @@ def _sine(a: float, b: float) -> Function:
 
 
 def _sign(a: float, b: float) -> Function:
-    return Function(f"sign(x - {b})", lambda x: np.sign(x - b), (b,))
+    return Function(f"sign(x - {b})", lambda x: np.sign(x - b), (b,), odd=False)
 
 
 def _square(a: float, b: float) -> Function:
@@ -77,7 +77,7 @@ def _redescending(a: float, b: float) -> Function:
 def _soft(a: float, b: float) -> Function:
     text = f"(sqrt(1 + {a}*(x - {b})**2) - x)"
     return Function(
-        text, lambda x: np.sqrt(1 + a * (x - b) ** 2) - x, width=min(a**-0.5, b)
+        text, lambda x: np.sqrt(1 + a * (x - b) ** 2) - x, width=min(a**-0.5, b), odd=False
     )
 
 
@@ -111,5 +111,18 @@ def random_function(rng: np.random.Generator, odd: bool = False) -> Function:
     factor = _number(rng) * (1 if rng.random() < 0.5 else -1)
     value = one.value
     return Function(
-        f"{factor}*{one.text}", lambda x: factor * value(x), one.kinks, one.width, one.polynomial
+        f"{factor}*{one.text}", lambda x: factor * value(x), one.kinks, one.width, one.odd
     )
+
+
+def random_smooth(rng: np.random.Generator) -> Function:
+    """A polynomial, or a function that is smooth on the scale of a normal law."""
+    if rng.random() < 0.5:
+        return _cubic(_number(rng, 0.3, 3.0), _number(rng, 0.3, 1.0))
+    return _tanh(_number(rng, 0.3, 0.9), 1.0)
+
+
+def opposite(f: Function) -> Function:
+    """-f."""
+    text = f.text[1:] if f.text.startswith("-") else "-" + f.text
+    return replace(f, text=text, value=lambda x: -f.value(x))

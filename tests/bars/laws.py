@@ -1,4 +1,4 @@
-"""Sources written down anew: atoms, and densities d**(alpha - 1) r(d) in distances d from a point."""
+"""Sources written anew: atoms, and densities d**(alpha - 1) r(d), d the distance from a point."""
 
 from __future__ import annotations
 

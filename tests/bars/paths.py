@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,8 @@ class StepSize:
 
 def overlap_table(f: Function, law: LawOf) -> Table:
     """<(c - Q u) f(u)> and <f(u)**2> at every overlap."""
-    parities = (-1, 1) if law.symmetric else None
+    # With -e for e and an odd f, or -c for c, both go over into those of -Q.
+    parities = (-1, 1) if law.symmetric or f.odd else None
     return Table(lambda q: learning_and_power(f, law, q), parities)
 
 
@@ -44,7 +46,7 @@ def solve(
     """States at the times, one run of DOP853 from each time and jump to the next."""
     marks = np.unique([0.0, *times, *(b for b in breaks if b < times[-1])])
     found, now = {}, np.asarray(start, dtype=float)
-    for low, high in zip(marks[:-1], marks[1:], strict=True):
+    for low, high in pairwise(marks):
         # The rate is that of the open interval at its ends too.
         inside = lambda t, low=low, high=high: min(max(t, low), high - 1e-13 * high)  # noqa: E731
         done = solve_ivp(

@@ -1,4 +1,4 @@
-"""Functions of the overlap, each overlap costly: Chebyshev pieces in arcsin Q, found when needed."""
+"""Functions of the overlap that are costly to find: Chebyshev pieces in arcsin Q, when needed."""
 
 from __future__ import annotations
 
