@@ -57,7 +57,7 @@ def _of(tree: xr.DataTree, name: str) -> list[tuple[str, str, int, int, str]]:
         still, end = size.max("time") <= ZERO, size.isel(time=-1)
         lost = bool((end <= LOST).all()) and float(data["time"][-1]) > 0
         kinds = {"still": still, "lost": end.notnull() if lost else still & False}
-    elif {"value", "fixed_point"} & {*data, *data.dims} and "branch_point" not in data.dims:
+    elif {"value", "stable"} & set(data.data_vars) and "branch_point" not in data.dims:
         found = _known(data)
         nothing = ~found if not bool(found.any()) else found & False
         kinds = {"none": nothing}
@@ -73,7 +73,7 @@ def _of(tree: xr.DataTree, name: str) -> list[tuple[str, str, int, int, str]]:
 
 def _known(data: xr.Dataset) -> xr.DataArray:
     """Whether a point has a transition, or a stable state that is informative."""
-    if "fixed_point" not in data.dims:
+    if "stable" not in data:
         return finished(data, "value").notnull().any("transition")
     stable = finished(data, "stable") > 0
     return (stable & (data["kind"] == 0) if "kind" in data else stable).any("fixed_point")

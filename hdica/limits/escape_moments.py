@@ -28,8 +28,10 @@ from hdica.limits.first_passage import Diffusion
 from hdica.limits.halves import Halves
 
 Array = NDArray[np.float64]
+Function = Callable[[Array], Array]
 SHOWN = 1e3
 """Factor on errors of averages, so that what they do stands out from rounding."""
+_ENDS = np.array([-1.0, -1e-12, 0.0, 1.0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ class OneStep:
         Absolute errors of the four.
     """
 
-    learning: Halves
+    learning: Function
     power: Halves
     rest: Halves
     noise: Halves
@@ -99,7 +101,7 @@ class OneStep:
         learn, power, rest, noise = (SHOWN * e for e in self.errors)
         return replace(
             self,
-            learning=_shifted(self.learning, signs[0] * learn),
+            learning=_tilted(self.learning, signs[0] * learn),
             power=_shifted(self.power, -signs[0] * power),
             rest=_shifted(self.rest, -signs[0] * rest),
             noise=_shifted(self.noise, signs[1] * noise),
@@ -135,9 +137,17 @@ def one_step(phi: Formula, source: Source, reach: float) -> OneStep:
 
     found = smooth_parts(sample, phi, source, (1, 0, 1, 0), reach=reach)
     learning, power, rest, noise = (one.function for one in found)
-    errors = tuple(one.error for one in found)
     # It begins with kappa4 <phi'''(z)> R^3/6, where R = 0 traps on the scale of n^3 steps.
-    return OneStep(learning.with_zero(3), power, rest, noise, reach, errors)  # type: ignore[arg-type]
+    known = learning.with_zero(3)
+    # Taking out the zero takes a parabola with it, which is largest where it ends.
+    lost = float(np.abs(known(_ENDS) - learning(_ENDS)).max())
+    errors = (found[0].error + 2 * lost, *(one.error for one in found[1:]))
+    return OneStep(known, power, rest, noise, reach, errors)  # type: ignore[arg-type]
+
+
+def _tilted(function: Function, by: float) -> Function:
+    """The function plus a number times |R|/reach: how errors fall where a zero is known."""
+    return lambda x: np.asarray(function(x) + by * np.abs(x))
 
 
 def _shifted(function: Halves, by: float) -> Halves:

@@ -272,9 +272,10 @@ def _by_quadrature(f: Formula, source: Source) -> Averages:
     if max(float(np.abs(s).sum()) for s in (pull.below, pull.above)) <= _ZERO * gain.error:
         # Nothing is learned: a gain of rounding alone would have fixed points of its own.
         pull = Halves(np.zeros(1), np.zeros(1))
-    # E c = 0 and E c^2 = 1 make the gain vanish faster than Q.
+    # E c = 0 and E c^2 = 1 make the gain vanish faster than Q; what is there is an error.
+    lost = float(np.abs(pull(np.array([-1e-300, 0.0]))).max())
     pull = replace(pull.with_zero(1), over=1 if features(f).steep else 0)
-    return Averages(pull, power.function, gain.error, power.error)
+    return Averages(pull, power.function, gain.error + lost, power.error)
 
 
 @lru_cache(maxsize=64)
