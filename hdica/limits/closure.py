@@ -159,7 +159,8 @@ def multiplier(shape: Confinement, weights: Array, k: Array, tilt: Array) -> tup
             step = mean * (mean - 1) / spread
         new = _inside(a[active] + step, a[active], low[active], high[active])
         # The last step is taken: near the root its error is the square of its size.
-        settled = np.abs(new - a[active]) <= 1e-9 * (np.abs(new) + 1 / np.sqrt(spread))
+        scale = np.abs(new) + 1 / np.maximum(np.sqrt(spread), spread)
+        settled = np.abs(new - a[active]) <= 1e-9 * scale
         a[active] = new
         active = active[~settled]
     return a, at_end
