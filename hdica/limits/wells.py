@@ -19,9 +19,10 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 DEPTH = 46.0
 """The density is followed down to exp(-46) = 1e-20 of its maximum."""
-_NEAREST, _FARTHEST, _HELD = 8.0, 2.0**45, 2.0**39
-"""Where the search begins and ends, and where it ends if nothing but Psi confines."""
-_SPLIT, _HALVINGS, _RUNGS = 4, 48, 13
+_REACHES = (8.0, 2.0**6, 2.0**12, 2.0**24, 2.0**39, 2.0**52)
+_HELD, _FARTHEST = _REACHES[-2:]
+"""Where the search ends if nothing but Psi confines, and where it ends at all."""
+_SPLIT, _SECANTS, _RUNGS = 4, 12, 13
 _STEEP = 0.5
 """Rise of V between two points beside a well from which it needs panels of its own."""
 
@@ -58,6 +59,11 @@ def _points(shape: Confinement, reach: float) -> tuple[Array, Array, Array]:
     return x, shape.potential(x), _finite(shape.psi(x))
 
 
+def _weight(x: Array) -> Array:
+    """What a fourth moment adds to the depth of V far out: mass of 1e-30 at 1e15 is E x^2 = 1."""
+    return np.asarray(4 * np.log(np.maximum(np.abs(x) / _REACHES[0], 1.0)))
+
+
 def _finite(values: Array) -> Array:
     return np.nan_to_num(values, nan=0.0, posinf=1e200, neginf=-1e200)
 
@@ -65,7 +71,7 @@ def _finite(values: Array) -> Array:
 @lru_cache(maxsize=64)
 def _outward(shape: Confinement, reach: float) -> Array:
     """Least psi and least psi/x beyond a reach, on either side, counted outwards; shape (2, 2)."""
-    x = np.geomspace(reach, 2 * _FARTHEST, 400)
+    x = np.geomspace(reach, 2 * _FARTHEST, 500)
     found = np.stack([-_finite(shape.psi(-x)), _finite(shape.psi(x))])
     return np.stack([found.min(axis=1), (found / x).min(axis=1)])
 
@@ -100,8 +106,8 @@ def region(shape: Confinement, a: Array, k: Array, tilt: Array) -> Region:
     low, high = np.empty(a.size), np.empty(a.size)
     held, many = np.zeros((2, a.size), dtype=bool)
     rungs: list[tuple[NDArray[np.int64], Array]] = []
-    open_, reach = np.arange(a.size), _NEAREST
-    while open_.size:
+    open_ = np.arange(a.size)
+    for reach in _REACHES:
         x, energy, force = _points(shape, reach)
         row = (a[open_], k[open_], tilt[open_])
         square, strength, pull = (v[:, None] for v in row)
@@ -111,12 +117,16 @@ def region(shape: Confinement, a: Array, k: Array, tilt: Array) -> Region:
         clear = np.all(ends + _least_beyond(shape, *row, reach) > DEPTH, axis=1)
         last = reach >= np.where(row[0] > 0, _FARTHEST, _HELD)
         done = clear | last
+        if not done.any():
+            continue
         here = open_[done]
         held[here] = (clear | fallen)[done]
         slope = 2 * square[done] * x + strength[done] * force - pull[done]
         low[here], high[here], many[here], found = _hull(shape, row, done, (x, v[done], slope))
         rungs.append((here, found))
-        open_, reach = open_[~done], 4 * reach
+        open_ = open_[~done]
+        if not open_.size:
+            break
     return Region(low, high, held, _collected(rungs, low), many)
 
 
@@ -131,26 +141,31 @@ def _collected(parts: list[tuple[NDArray[np.int64], Array]], low: Array) -> Arra
 def _hull(
     shape: Confinement, row: tuple[Array, ...], rows: Mask, known: tuple[Array, Array, Array]
 ) -> tuple[Array, Array, Mask, Array]:
-    """Ends of the region of some rows, which have several wells, and points beside narrow wells, NaN where there are none."""
+    """Ends of the regions of some rows, which have several wells, and their rungs or NaN."""
     x, v, slope = known
     wells = (slope[:, :-1] < 0) & (slope[:, 1:] >= 0)
-    first, last = _ends(v - v.min(axis=1)[:, None] < DEPTH)
+    far = _weight(x)
+    first, last = _ends(v - v.min(axis=1)[:, None] - far < DEPTH)
     low, high = x[first], x[last]
+    # Between two points V lies above its tangents there, if it is convex around the well.
+    gap = np.diff(x)
+    floor = np.maximum(v[:, :-1] + slope[:, :-1] * gap, v[:, 1:] - slope[:, 1:] * gap)
+    wells &= floor - v.min(axis=1)[:, None] - np.maximum(far[:-1], far[1:]) < DEPTH
     several = wells.sum(axis=1) > 1
     many = np.flatnonzero(several)
     if not many.size:
         return low, high, several, np.empty((low.size, 0))
     a, k, tilt = (value[rows][many] for value in row)
     at, left = np.nonzero(wells[many])
-    bottom = _bisected(shape, a[at], k[at], tilt[at], x[left], x[left + 1])
+    bottom = _bottom(shape, a[at], k[at], tilt[at], x[left], x[left + 1])
     depth = a[at] * bottom**2 + k[at] * shape.potential(bottom) - tilt[at] * bottom
     least = np.full(many.size, np.inf)
     np.minimum.at(least, at, depth)
-    above = v[many] - least[:, None] > DEPTH
+    above = v[many] - least[:, None] - far > DEPTH
     index = np.arange(x.size)
     before = np.maximum.accumulate(np.where(above, index, 0), axis=1)
     behind = np.minimum.accumulate(np.where(above, index, x.size - 1)[:, ::-1], axis=1)[:, ::-1]
-    deep = depth - least[at] < DEPTH
+    deep = depth - least[at] - _weight(bottom) < DEPTH
     at, left, bottom, depth = at[deep], left[deep], bottom[deep], depth[deep]
     start, end = x[before[at, left]], x[behind[at, left + 1]]
     low[many], high[many] = np.inf, -np.inf
@@ -158,7 +173,12 @@ def _hull(
     np.maximum.at(high, many[at], end)
     beside = np.maximum(v[many[at], left], v[many[at], left + 1]) - depth
     narrow = beside > _STEEP
-    return low, high, several, _ladders(many[at][narrow], bottom[narrow], start[narrow], end[narrow], v)
+    return (
+        low,
+        high,
+        several,
+        _ladders(many[at][narrow], bottom[narrow], start[narrow], end[narrow], v),
+    )
 
 
 def _ends(inside: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -169,15 +189,26 @@ def _ends(inside: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return first, last
 
 
-def _bisected(
-    shape: Confinement, a: Array, k: Array, tilt: Array, low: Array, high: Array
-) -> Array:
-    """Where V' changes sign between two points."""
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        rising = 2 * a * middle + k * _finite(shape.psi(middle)) - tilt >= 0
+def _bottom(shape: Confinement, a: Array, k: Array, tilt: Array, low: Array, high: Array) -> Array:
+    """Where V' changes sign between two points, by false position with halved weights."""
+
+    def slope(x: Array) -> Array:
+        return 2 * a * x + k * _finite(shape.psi(x)) - tilt
+
+    below, above = slope(low), slope(high)
+    middle = low
+    for _ in range(_SECANTS):
+        with np.errstate(all="ignore"):
+            share = np.where(above > below, -below / (above - below), 0.5)
+        middle = low + np.clip(share, 0.0, 1.0) * (high - low)
+        value = slope(middle)
+        rising = value >= 0
+        below, above = (
+            np.where(rising, below / 2, value),
+            np.where(rising, value, above / 2),
+        )
         low, high = np.where(rising, low, middle), np.where(rising, middle, high)
-    return (low + high) / 2
+    return middle
 
 
 def _ladders(at: NDArray[np.int64], bottom: Array, start: Array, end: Array, v: Array) -> Array:
