@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hdica.limits.confinement import Confinement
 from hdica.limits.panels import nodes, potential
+from hdica.limits.work import spend
 
 Array = NDArray[np.float64]
 
@@ -81,6 +82,7 @@ def _closed(l1: float, a: Array, k: Array, tilt: Array) -> Moments:
 
 def _by_quadrature(shape: Confinement, a: Array, k: Array, tilt: Array) -> Moments:
     x, w, held = nodes(shape, a, k, tilt)
+    spend(x.size)
     energy = shape.potential(x)
     v = a[:, None] * x * x + k[:, None] * energy - tilt[:, None] * x
     least = v.min(axis=1)

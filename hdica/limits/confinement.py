@@ -73,6 +73,10 @@ class Confinement:
             return np.asarray(self.l1 * np.abs(x))
         return _table(self, _power_of_two(x))[0](np.asarray(x, dtype=float))
 
+    def resolved(self, reach: float) -> Array:
+        """Ends of panels of [-reach, reach], a power of two, on which psi is a short polynomial."""
+        return np.append(_table(self, reach)[1], reach)
+
     def breaks(self, low: float, high: float) -> Array:
         """Points of (low, high) between which phi is smooth on their own scale; increasing."""
         if self.l1 is not None:

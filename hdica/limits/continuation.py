@@ -13,6 +13,7 @@ from hdica.limits.curves import Curve, at_zero, curves, distinct
 from hdica.limits.landscape import Family, Landscape, landscape
 from hdica.limits.stability import linearise
 from hdica.limits.steady_states import kinds
+from hdica.limits.work import bounded
 
 Array = NDArray[np.float64]
 _SAMPLES = 9
@@ -34,7 +35,8 @@ class Transitions:
     kind
         ``"fold"`` (two states merge), ``"transcritical"`` (a branch crosses Q = 0),
         ``"pitchfork"`` (two mirror images meet at Q = 0) or ``"junction"`` (a state begins to
-        condense). Where two states merge at a junction, with a corner, both are reported.
+        condense). Where two states merge at a junction, with a corner, both are
+        reported, in two rows with the same value and overlap.
     error
         Error of ``value``.
     """
@@ -67,6 +69,7 @@ class Branch:
     stable: NDArray[np.bool_]
 
 
+@bounded("the transitions")
 def transitions(family: Family, low: float, high: float) -> Transitions:
     """Every transition of the steady states for parameter values in [low, high].
 
@@ -99,6 +102,7 @@ def transitions(family: Family, low: float, high: float) -> Transitions:
     )
 
 
+@bounded("the branches")
 def branches(family: Family, low: float, high: float) -> tuple[Branch, ...]:
     """Every branch of steady states for parameter values in [low, high].
 

@@ -7,11 +7,10 @@ from numpy.typing import NDArray
 
 from hdica.ingredients.quadrature import panel_nodes
 from hdica.limits.confinement import Confinement
+from hdica.limits.wells import DEPTH, region
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-_DEPTH = 46.0
-"""The density is followed down to exp(-46) = 1e-20 of its maximum."""
 _FARTHEST = 2.0**40
 _SAMPLES = 97
 PANELS = 24
@@ -25,13 +24,13 @@ def potential(shape: Confinement, a: Array, k: Array, tilt: Array, x: Array) -> 
 
 
 def _outermost(shape: Confinement, a: Array, k: Array, tilt: Array) -> tuple[Array, Mask]:
-    """A reach beyond which the density has vanished, and whether there is one."""
+    """A reach beyond which a density with one well has vanished, and whether there is one."""
     reach = np.full(a.shape, 8.0)
     while True:
         sides = reach[:, None] * np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
         v = potential(shape, a, k, tilt, sides)
         # The fall must hold for x^2 times the density, and with a margin for a deeper minimum.
-        fallen = v[:, [0, -1]] - 3 * np.log(reach)[:, None] - v.min(axis=1)[:, None] > _DEPTH
+        fallen = v[:, [0, -1]] - 3 * np.log(reach)[:, None] - v.min(axis=1)[:, None] > DEPTH
         rising = (v[:, 0] > v[:, 1]) & (v[:, -1] > v[:, -2])
         held = np.all(fallen, axis=1) & rising
         growing = ~held & (reach < _FARTHEST)
@@ -57,12 +56,35 @@ def windows(shape: Confinement, a: Array, k: Array, tilt: Array) -> tuple[Array,
     held
         Whether the density is normalisable with a second moment, shape (rows,).
     """
-    reach, held = _outermost(shape, a, k, tilt)
-    low, high = -reach, reach
+    return _windows(shape, a, k, tilt)[:3]
+
+
+def _windows(
+    shape: Confinement, a: Array, k: Array, tilt: Array
+) -> tuple[Array, Array, Mask, Array]:
+    """The same, and points that crowd towards narrow wells, shape (rows, points)."""
+    if shape.l1 is not None:
+        # Convex: one well, which uniform samples find.
+        reach, held = _outermost(shape, a, k, tilt)
+        low, high = _shrunk(shape, (a, k, tilt), -reach, reach, held)
+        return low, high, held, np.empty((a.size, 0))
+    found = region(shape, a, k, tilt)
+    low, high, one = found.low.copy(), found.high.copy(), ~found.many
+    if one.any():
+        row = (a[one], k[one], tilt[one])
+        low[one], high[one] = _shrunk(shape, row, low[one], high[one], found.held[one])
+    return low, high, found.held, found.rungs
+
+
+def _shrunk(
+    shape: Confinement, row: tuple[Array, ...], low: Array, high: Array, held: Mask
+) -> tuple[Array, Array]:
+    """Intervals of densities with one well, made as narrow as these are."""
+    a, k, tilt = row
     for _ in range(40):
         x = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, _SAMPLES)
         v = potential(shape, a, k, tilt, x)
-        inside = v - v.min(axis=1)[:, None] < _DEPTH
+        inside = v - v.min(axis=1)[:, None] < DEPTH
         first = np.maximum(inside.argmax(axis=1) - 1, 0)
         last = np.minimum(_SAMPLES - inside[:, ::-1].argmax(axis=1), _SAMPLES - 1)
         rows = np.arange(a.size)
@@ -70,7 +92,7 @@ def windows(shape: Confinement, a: Array, k: Array, tilt: Array) -> tuple[Array,
         low, high = x[rows, first], x[rows, last]
         if not np.any(shrunk & held):
             break
-    return low, high, held
+    return low, high
 
 
 def edges(
@@ -81,11 +103,11 @@ def edges(
     Panels share the variation of log-density, of distance and of its logarithm; every point
     where phi is not a short polynomial is an edge.
     """
-    low, high, held = windows(shape, a, k, tilt)
+    low, high, held, rungs = _windows(shape, a, k, tilt)
     t = np.linspace(0, 1, 4 * _SAMPLES)
     x = low[:, None] + (high - low)[:, None] * t
     v = potential(shape, a, k, tilt, x)
-    v = np.minimum(v - v.min(axis=1)[:, None], _DEPTH)
+    v = np.minimum(v - v.min(axis=1)[:, None], DEPTH)
     width = (high - low)[:, None] / panels
     measure = np.abs(np.diff(v)) / 8 + np.diff(np.arcsinh(x / width)) + panels / 2 * np.diff(t)
     total = np.concatenate([np.zeros((a.size, 1)), np.cumsum(measure, axis=1)], axis=1)
@@ -96,7 +118,7 @@ def edges(
         return found, held
     inner = shape.breaks(float(low[held].min()), float(high[held].max()))
     fixed = np.clip(inner, low[:, None], high[:, None])
-    return np.sort(np.concatenate([found, fixed], axis=1), axis=1), held
+    return np.sort(np.concatenate([found, fixed, rungs], axis=1), axis=1), held
 
 
 def nodes(shape: Confinement, a: Array, k: Array, tilt: Array) -> tuple[Array, Array, Mask]:

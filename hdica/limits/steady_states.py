@@ -13,6 +13,7 @@ from hdica.limits.closure import Closure, close, end_moment, step_size
 from hdica.limits.confinement import confinement
 from hdica.limits.mean_field import MeanField, coefficient_error
 from hdica.limits.stability import stability
+from hdica.limits.work import bounded
 from hdica.limits.zeros import find_zeros
 
 Array = NDArray[np.float64]
@@ -152,6 +153,7 @@ def kinds(state: Closure) -> NDArray[np.str_]:
     return np.asarray(np.where(state.condensed, "condensed", plain), dtype=np.str_)
 
 
+@bounded("the steady states")
 def steady_states(field: MeanField) -> SteadyStates:
     """Every steady state, its kind and its stability.
 
@@ -168,7 +170,8 @@ def steady_states(field: MeanField) -> SteadyStates:
     Raises
     ------
     HdicaError
-        If the step size is not constant or the regularizer has no steady state.
+        If the step size is not constant, the regularizer has no steady state, or the search takes
+        more work than is allowed.
     """
     q = overlaps(field)
     state = close(field, q)

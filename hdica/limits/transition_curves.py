@@ -12,6 +12,7 @@ from hdica.errors import HdicaError
 from hdica.limits.conditions import Condition, Point, crossing, fold, junction, onset, solve
 from hdica.limits.landscape import Landscape
 from hdica.limits.mean_field import MeanField
+from hdica.limits.work import bounded
 
 Array = NDArray[np.float64]
 Family2 = Callable[[float, float], MeanField]
@@ -104,6 +105,7 @@ def _advanced(search: Search, before: float, at: Array, second: float, depth: in
     return None if half is None else _advanced(search, middle, half, second, depth - 1)
 
 
+@bounded("the critical values")
 def transition_curve(
     family: Family2, values: Array, start: tuple[float, float], kind: str = "fold"
 ) -> TransitionCurve:
