@@ -126,9 +126,9 @@ def test_a_normal_source_is_the_null_control(text):
 
 
 def test_averages_that_refinement_does_not_find_are_refused(monkeypatch):
-    monkeypatch.setattr("hdica.limits.double_average.MOST_POINTS", 20_000)
+    monkeypatch.setattr("hdica.limits.double_average.MOST_POINTS", 1)
     with pytest.raises(HdicaError, match="known no better than"):
-        averages(parse_formula("sin(40*x)"), make_source({"student": 2.2}))
+        averages(parse_formula("sin(9*x)"), make_source({"student": 2.2}))
 
 
 def test_hebbian_averages_refine_too_and_convert_keeps_its_promise():
