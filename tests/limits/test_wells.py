@@ -81,7 +81,7 @@ def test_transitions_of_a_regularizer_that_levels_off():
 def test_a_search_ends_with_a_sentence_where_it_takes_too_much(
     monkeypatch, call, what, regularizer
 ):
-    monkeypatch.setattr(work, "MOST", 200_000)
+    monkeypatch.setattr(work, "MOST", 20_000)
     with pytest.raises(HdicaError, match=f"^{what} were not found within the work .* narrower"):
         call(LEVELLING.model_copy(update={"regularizer": regularizer, "tau": 0.02}))
 
