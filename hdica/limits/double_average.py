@@ -52,12 +52,15 @@ class Average:
     far
         Share of the size that the farthest tails carry: if it is not tiny, the average is
         infinite.
+    points
+        Points at which the integrand was evaluated.
     """
 
     value: Array
     error: Array
     size: Array
     far: Array
+    points: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +145,7 @@ class _Tally:
         self.error: Array | float = 0.0
         self.size: Array | float = 0.0
         self.far: Array | float = 0.0
+        self.points = 0
 
     def add(self, value: Array, error: Array, size: Array, mass: Array) -> None:
         self.value = self.value + np.sum(value, axis=1)
@@ -164,6 +168,7 @@ def _over_part(setting: _Setting, part: Part, cuts: Array, tally: _Tally) -> Non
         value, size, mass, points = setting.panels(part, low, high, FINE)
         other, _, _, more = setting.panels(part, low, high, COARSE)
         spent += int(points + more)
+        tally.points += int(points + more)
         error = np.abs(value - other)
         known = tally.size + np.sum(size, axis=1)
         with np.errstate(all="ignore"):
@@ -215,4 +220,5 @@ def double_average(integrand: Integrand, features: Features, law: Law, q: float)
     size = np.asarray(tally.size)
     with np.errstate(all="ignore"):
         far = np.where(size > 0, np.asarray(tally.far) / size, 0.0)
-    return Average(np.asarray(tally.value), np.asarray(tally.error) + _ROUNDING * size, size, far)
+    error = np.asarray(tally.error) + _ROUNDING * size
+    return Average(np.asarray(tally.value), error, size, far, tally.points)

@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 Integrand = Callable[[Array, Array, Array], Sequence[Array]]
 WORST = 1e-6
 """Largest error of an average, relative to the average of absolute values, that is accepted."""
+MOST_POINTS = 150_000_000
+"""Points of all overlaps together from which their number is doubled no more."""
 _INFINITE = 1e-9
 _ORDER = 200
 _ZERO = 20.0
@@ -254,12 +256,16 @@ def smooth_parts(
     HdicaError
         If an average is infinite, or stays unknown to a part in a million.
     """
+    spent = 0
 
     def at(q: float) -> tuple[Array, Array, Array]:
+        nonlocal spent
         found = averaged(sample(reach * q), f, source, reach * q)
+        spent += found.points
         return found.value, found.error, found.size
 
-    found = joined(at, parities(f, source, orders), goal)
+    known = parities(f, source, orders)
+    found = joined(at, known, goal, enough=lambda: spent > MOST_POINTS)
     for one in found:
         if one.error > max(WORST, 100 * goal) * one.size:
             raise too_rough(f, source, one.error / one.size)

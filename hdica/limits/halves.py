@@ -135,7 +135,17 @@ class Sampling:
     size: Array
 
 
-def sampled(function: Sampled, sign: int, goal: float = _GOAL, most: int = MOST) -> Sampling:
+def _endless() -> bool:
+    return False
+
+
+def sampled(
+    function: Sampled,
+    sign: int,
+    goal: float = _GOAL,
+    most: int = MOST,
+    enough: Callable[[], bool] = _endless,
+) -> Sampling:
     """Series of some functions on one half, their degree doubled until their tails are small.
 
     Parameters
@@ -148,6 +158,8 @@ def sampled(function: Sampled, sign: int, goal: float = _GOAL, most: int = MOST)
         Wanted size of the last coefficients, relative to the largest size of the function.
     most
         Degree at which doubling ends.
+    enough
+        Whether so much work was done that doubling ends at once.
 
     Returns
     -------
@@ -171,7 +183,7 @@ def sampled(function: Sampled, sign: int, goal: float = _GOAL, most: int = MOST)
         noise = errors.max(axis=1)
         last = np.abs(series[:, -max(3, degree // 8) :])
         done = last.max(axis=1) <= np.maximum(goal * size, noise / 4)
-        if done.all() or degree >= most:
+        if done.all() or degree >= most or enough():
             break
         degree *= 2
     level = np.maximum(1e-17 * size, 1e-300)
@@ -211,7 +223,11 @@ class Known:
 
 
 def joined(
-    function: Sampled, parities: tuple[int, ...] | None, goal: float = _GOAL, most: int = MOST
+    function: Sampled,
+    parities: tuple[int, ...] | None,
+    goal: float = _GOAL,
+    most: int = MOST,
+    enough: Callable[[], bool] = _endless,
 ) -> list[Known]:
     """Some functions on [-1, 1].
 
@@ -221,12 +237,12 @@ def joined(
         Values, errors and sizes at one overlap.
     parities
         1 or -1 for each function that is even or odd in Q; None if some are neither.
-    goal, most
+    goal, most, enough
         As in :func:`sampled`.
     """
-    above = sampled(function, 1, goal, most)
+    above = sampled(function, 1, goal, most, enough)
     if parities is None:
-        below = sampled(function, -1, goal, most)
+        below = sampled(function, -1, goal, most, enough)
     else:
         series = [sign * row for sign, row in zip(parities, above.series, strict=True)]
         below = Sampling(series, above.error, above.size)

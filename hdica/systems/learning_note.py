@@ -352,6 +352,29 @@ def transitions_note(
     return joined(lead, *dict.fromkeys(unlearnable(rule) for rule in rules if step))
 
 
+def corner_note(value: Array, overlap: Array, kind: Any) -> str:
+    """That a fold and a junction at the same value and overlap are one point; empty if none are.
+
+    Parameters
+    ----------
+    value, overlap
+        Critical value and Q at each transition.
+    kind
+        ``"fold"``, ``"junction"`` or another word at each.
+    """
+    kinds = np.array([str(one) for one in kind], dtype=np.str_)
+    found = []
+    for i in np.flatnonzero(kinds == "fold"):
+        same = (value == value[i]) & (overlap == overlap[i]) & (kinds == "junction")
+        found += [f"{value[i]:.6g}"] if same.any() else []
+    if not found:
+        return ""
+    return (
+        f"the fold and the junction at {', '.join(found)} are one point: two states merge there "
+        "with a corner, because one of them begins to condense"
+    )
+
+
 def closed_critical(system: Any) -> bool:
     """Whether critical finds every transition in the step size, and not those of a range."""
     rule = rule_of(system)

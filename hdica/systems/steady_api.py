@@ -15,7 +15,13 @@ from hdica.limits.transition_curves import transition_curve
 from hdica.systems.api import choose, dataset, described, limit, noted
 from hdica.systems.arguments import check_times, listed
 from hdica.systems.fields import with_parameter
-from hdica.systems.learning_note import closed_critical, states_note, transitions_note
+from hdica.systems.learning_note import (
+    closed_critical,
+    corner_note,
+    joined,
+    states_note,
+    transitions_note,
+)
 from hdica.systems.registry import MEAN_FIELDS, mean_field_of, methods_of
 from hdica.systems.steady_methods import STATE_KINDS, TRANSITION_KINDS, bounds, find_transitions
 
@@ -110,7 +116,9 @@ def critical(
         there, ``error`` of the value. Kinds are ``"fold"`` (two states merge and vanish),
         ``"transcritical"`` (an informative branch meets Q = 0 and exchanges stability with it;
         with Q -> -Q symmetry a pitchfork in Q) and ``"junction"`` (a branch becomes condensed).
-        Mirror images Q and -Q are given once, with Q > 0.
+        Mirror images Q and -Q are given once, with Q > 0. Where two states merge with a corner,
+        because one of them begins to condense there, the same value and Q stand twice, as a fold
+        and as a junction: that is one point, and ``note`` says so.
 
     Raises
     ------
@@ -129,6 +137,7 @@ def critical(
         kinds = _words(found["kind"].values, TRANSITION_KINDS)
         ends = None if closed_critical(system) else bounds(system, parameter, low, high)
         note = transitions_note(system, parameter, _overlap(found), ends)
+        note = joined(note, corner_note(found["value"].values, found["Q"].values, kinds))
         return described(noted(found.assign(kind=("transition", kinds)), note), system)
     if name not in MEAN_FIELDS:
         known = ", ".join(sorted(method.ignores & set(NATURAL)))
@@ -142,6 +151,7 @@ def critical(
     data["kind"] = ("transition", np.array([str(k) for k in points.kind], dtype=object))
     attrs = {"parameter": parameter, "kernel_version": method.kernel}
     note = transitions_note(system, parameter, points.q, bounds(system, parameter, low, high))
+    note = joined(note, corner_note(points.value, points.q, points.kind))
     return described(noted(xr.Dataset(data, attrs=attrs), note), system)
 
 

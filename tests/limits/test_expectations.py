@@ -8,6 +8,7 @@ import pytest
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
+from hdica.limits import expectations
 from hdica.limits.compiled import clenshaw
 from hdica.limits.expectations import averages, gain_at, power_at
 from hdica.limits.series import adaptive, interpolate, real_roots
@@ -103,3 +104,15 @@ def test_series_are_evaluated_and_rooted():
         assert value == pytest.approx(math.exp(x) * math.sin(5 * x), abs=1e-13)
     assert real_roots(series) == pytest.approx([-math.pi / 5, 0, math.pi / 5], abs=1e-13)
     assert real_roots(interpolate(lambda x: x * x + 0.1, 4)).size == 0
+
+
+def test_the_work_of_all_overlaps_together_is_bounded(monkeypatch):
+
+    f, source = parse_formula("tanh(5*x)"), make_source("laplace")
+    whole = expectations.averages(f, source)
+    expectations.averages.cache_clear()
+    monkeypatch.setattr(expectations, "MOST_POINTS", 1)
+    with pytest.raises(HdicaError, match="known no better than"):
+        expectations.averages(f, source)
+    monkeypatch.undo()
+    assert np.isfinite(whole.gain_error)

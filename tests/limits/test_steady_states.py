@@ -80,7 +80,7 @@ def test_closed_form_and_quadrature_agree_over_wide_ranges():
         size = np.sqrt(closed.powers[2]) ** np.arange(len(one))[:, None, None, None]
         error = np.abs(one[:, finite] - two[:, finite]) / (np.abs(one) + size)[:, finite]
         # A density that sits at x = 1e10 has an exponent of 1e12 that is itself rounded.
-        assert error.max() < 1e-10
+        assert error.max() < 2e-10
         assert np.median(error) < 1e-13
     assert closed.log_z[finite] == pytest.approx(numeric.log_z[finite], rel=1e-12)
 
