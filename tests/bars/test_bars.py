@@ -85,9 +85,11 @@ def test_a_scaled_time_of_a_low_barrier():
 @pytest.mark.parametrize(
     ("kind", "cases", "seed"),
     [
-        ("limit", 4, 3),
-        ("critical", 1, 3),
-        ("fixed_points", 3, 3),
+        ("limit", 3, 36),
+        ("limit", 3, 53),
+        ("critical", 1, 56),
+        ("critical", 1, 4),
+        ("fixed_points", 3, 21),
         ("escape", 2, 3),
         ("hebbian", 2, 3),
     ],
