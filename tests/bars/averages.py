@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 
+import mpmath
 import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
@@ -38,8 +39,16 @@ def _gauss(order: int) -> tuple[Array, Array]:
 @lru_cache(maxsize=64)
 def _jacobi(alpha: float) -> tuple[Array, Array]:
     """Nodes and weights on [0, 1] for the weight x**(alpha - 1)."""
-    x, w = roots_jacobi(INNER, 0.0, alpha - 1)
-    return (x + 1) / 2, w / 2**alpha
+    # SciPy's weights are off by 1e-14 where alpha is small: its nodes are a beginning.
+    order, power = INNER, alpha - 1
+    found = []
+    with mpmath.workdps(30):
+        for guess in roots_jacobi(order, 0.0, power)[0]:
+            x = mpmath.findroot(lambda t: mpmath.jacobi(order, 0, power, t), mpmath.mpf(guess))
+            slope = (order + power + 1) / 2 * mpmath.jacobi(order - 1, 1, power + 1, x)
+            found.append(((1 + x) / 2, 1 / ((1 - x) * (1 + x) * slope**2)))
+        # Both divided by two and by 2**alpha, the integral of the weight over [-1, 1] is 1/alpha.
+        return np.array(found, dtype=float).T
 
 
 def _inner_panels(piece: Piece, u: Array, q: float, s: float) -> tuple[Array, Array, Array]:

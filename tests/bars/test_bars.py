@@ -8,11 +8,21 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from tests.bars.averages import learning_and_power
+from tests.bars.averages import law_averages, learning_and_power
 from tests.bars.campaign import Outcome, compared, good, outcomes, table_of
 from tests.bars.cases import Case
 from tests.bars.functions import Function
-from tests.bars.laws import LawOf, arcsine, bernoulli_gaussian, chi2, laplace, rademacher, uniform
+from tests.bars.laws import (
+    LawOf,
+    arcsine,
+    bernoulli_gaussian,
+    beta,
+    chi2,
+    laplace,
+    rademacher,
+    student,
+    uniform,
+)
 from tests.bars.passages import scaled_time
 from tests.bars.paths import StepSize, overlap_table, reference_path
 
@@ -46,6 +56,12 @@ def test_averages_of_a_jump(q):
     closed = (1 - q * q) * (math.erf(q / s / math.sqrt(2)) - 2 * q * at_zero)
     assert learning == pytest.approx(closed, abs=2e-16)
     assert power == pytest.approx(1.0, rel=1e-15)
+
+
+@pytest.mark.parametrize("law", [uniform(), student(4.9), chi2(0.8), beta(0.46, 1.93)])
+def test_laws_are_standardised_to_rounding(law):
+    found = law_averages(law, lambda c: [np.ones_like(c), c, c * c])
+    np.testing.assert_allclose(found, [1, 0, 1], atol=1e-15)
 
 
 @pytest.mark.parametrize("law", [arcsine(), chi2(1.3), bernoulli_gaussian(0.2)])
@@ -85,9 +101,11 @@ def test_a_scaled_time_of_a_low_barrier():
 @pytest.mark.parametrize(
     ("kind", "cases", "seed"),
     [
-        ("limit", 4, 3),
-        ("critical", 1, 3),
-        ("fixed_points", 3, 3),
+        ("limit", 3, 36),
+        ("limit", 3, 53),
+        ("critical", 1, 56),
+        ("critical", 1, 4),
+        ("fixed_points", 3, 21),
         ("escape", 2, 3),
         ("hebbian", 2, 3),
     ],
