@@ -19,6 +19,7 @@ from hdica.limits.double_average import Average, double_average
 from hdica.limits.features import features
 from hdica.limits.halves import Halves, Known, joined
 from hdica.limits.series import trimmed
+from hdica.progress import tell
 
 Array = NDArray[np.float64]
 Integrand = Callable[[Array, Array, Array], Sequence[Array]]
@@ -262,6 +263,7 @@ def smooth_parts(
         nonlocal spent
         found = averaged(sample(reach * q), f, source, reach * q)
         spent += found.points
+        tell(lambda: f"averages of {f.text} over {source.label}: {spent:,} points")
         return found.value, found.error, found.size
 
     known = parities(f, source, orders)

@@ -24,6 +24,7 @@ from hdica.limits.density_record import Record
 from hdica.limits.density_scales import Lengths, lengths
 from hdica.limits.mean_field import MeanField
 from hdica.limits.romberg import observed_order, romberg
+from hdica.progress import tell
 
 Array = NDArray[np.float64]
 __all__ = ["DensityPath", "Functional", "solve", "start_refusal"]
@@ -163,6 +164,7 @@ def _levels(
             if float(np.max(error)) <= tolerance or not affordable:
                 break
         records.append(record())
+        tell(lambda: f"density: refinement {len(records)} of at most {_MOST_LEVELS}")
         follow(problem, plan, 2 ** (len(records) - 1), records[-1])
     return plan, records
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from hdica.limits.hebbian_polynomial import Polynomial, rates, rates_and_slopes
 from hdica.limits.hebbian_search import polished, unknown
 from hdica.limits.hebbian_symmetries import Symmetries, representatives
+from hdica.progress import tell
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -96,6 +97,9 @@ def certify(
         c, r = centres[:, -_BATCH:], radii[:, -_BATCH:]
         centres, radii = centres[:, :-_BATCH], radii[:, :-_BATCH]
         boxes += c.shape[1]
+        tell(
+            lambda b=boxes: f"proof that no fixed point is missing: {b:,} of at most {most:,} boxes"
+        )
         kept = needed(group, poly.shape, c, r)
         kept[kept] = ~cubes.hold(c[:, kept], r[:, kept])
         c, r = _pruned(poly, c[:, kept], r[:, kept])

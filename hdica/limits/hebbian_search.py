@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hdica.limits.hebbian_polynomial import Polynomial, rates_and_slopes
 from hdica.limits.hebbian_starts import mixed_starts, pattern_starts
 from hdica.limits.hebbian_symmetries import Symmetries, representatives
+from hdica.progress import tell
 
 Array = NDArray[np.float64]
 SAME = 1e-7
@@ -69,6 +70,7 @@ def search(poly: Polynomial, group: Symmetries, batch: int, most: int) -> Search
     zeros, hits, starts, idle = np.zeros((0, *poly.shape)), np.zeros(0), 0, 0
     begin = pattern_starts(rng, group, poly.shape, _MOST_PATTERNS)
     while starts < most and (idle < _IDLE or bool(np.any(hits < _HITS))):
+        tell(lambda s=starts: f"fixed points: {s:,} of at most {most:,} starts")
         ends, good = polished(poly, np.moveaxis(begin, 0, 2))
         found, _ = representatives(group, np.moveaxis(ends[:, :, good], 2, 0))
         more = unknown(found, zeros)

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from hdica.errors import HdicaError
+from hdica.progress import tell
 
 MOST = 800_000_000
 """Points at which one call may evaluate Boltzmann densities: about a minute on a slow core."""
@@ -59,6 +60,7 @@ def spend(points: int, each: int = EACH) -> None:
         return
     account.points += points + each
     account.evaluations += 1
+    tell(lambda: f"{account.what}: {account.evaluations:,} evaluations")
     if account.points > MOST:
         raise HdicaError(
             f"{account.what} were not found within the work that is allowed "

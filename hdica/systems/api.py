@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
+from hdica.progress import shown
 from hdica.systems.arguments import check_n, check_seeds, check_times, formulas, increasing
 from hdica.systems.density_methods import path_of, pde_values, regular_grid
 from hdica.systems.learning_note import joined, limit_note
@@ -243,6 +244,7 @@ def _with_trials(
     )
 
 
+@shown
 def limit(
     system: Any,
     *,

@@ -14,6 +14,7 @@ from hdica.ingredients.save import NOTHING
 from hdica.ingredients.sources import make_source
 from hdica.limits.trapping import conflict
 from hdica.limits.trapping import conflict_region as region
+from hdica.progress import shown
 from hdica.systems.api import choose, dataset, described, known_methods
 from hdica.systems.arguments import finite, whole
 from hdica.systems.fields import formula
@@ -31,6 +32,7 @@ def _changed(system: Any, **given: Any) -> Any:
     return type(system)(**fields) if content else system
 
 
+@shown
 def escape_time(
     system: Any,
     n: int | None = None,
@@ -142,6 +144,7 @@ def escape_signs(system: Any) -> xr.Dataset:
     return described(xr.Dataset(data, {"source": list(system.dims()["source"])}), system)
 
 
+@shown
 def conflict_region(
     nonlinearity: str,
     family: Callable[[float], Any],
@@ -191,6 +194,7 @@ def conflict_region(
     return list(region(phi, lambda value: make_source(family(value)), *ends))
 
 
+@shown
 def asymptotics(system: Any) -> xr.Dataset:
     """Hebbian ICA near its optimal state R* = I, Rattray 2002, section 4.1 and appendix B.
 

@@ -12,6 +12,7 @@ import xarray as xr
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
 from hdica.limits.transition_curves import transition_curve
+from hdica.progress import shown
 from hdica.systems.api import choose, dataset, described, limit, noted
 from hdica.systems.arguments import check_times, listed
 from hdica.systems.fields import with_parameter
@@ -30,6 +31,7 @@ NATURAL = ("tau", "mu", "omega")
 """Parameters of which the methods called critical give the transitions."""
 
 
+@shown
 def fixed_points(system: Any) -> xr.Dataset:
     """Steady states of the limit.
 
@@ -89,6 +91,7 @@ def _words(codes: Any, names: tuple[str, ...]) -> Any:
     return np.array([names[int(code)] for code in codes], dtype=object)
 
 
+@shown
 def critical(
     system: Any,
     parameter: str | None = None,
@@ -155,6 +158,7 @@ def critical(
     return described(noted(xr.Dataset(data, attrs=attrs), note), system)
 
 
+@shown
 def critical_curve(
     system: Any,
     parameter: str,
