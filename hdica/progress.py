@@ -47,17 +47,17 @@ class _Line:
 _LINE: ContextVar[_Line | None] = ContextVar("hdica_progress", default=None)
 
 
-def tell(what: Callable[[], str]) -> None:
+def tell(what: str | Callable[[], str]) -> None:
     """Say what is being done, if somebody listens.
 
     Parameters
     ----------
     what
-        Gives the sentence; called only then.
+        The sentence, or what gives it, called only then.
     """
     line = _LINE.get()
     if line is not None:
-        line.say(what())
+        line.say(what if isinstance(what, str) else what())
 
 
 def shown(function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -97,9 +97,7 @@ def certify(
         c, r = centres[:, -_BATCH:], radii[:, -_BATCH:]
         centres, radii = centres[:, :-_BATCH], radii[:, :-_BATCH]
         boxes += c.shape[1]
-        tell(
-            lambda b=boxes: f"proof that no fixed point is missing: {b:,} of at most {most:,} boxes"
-        )
+        tell(f"proof that no fixed point is missing: {boxes:,} of at most {most:,} boxes")
         kept = needed(group, poly.shape, c, r)
         kept[kept] = ~cubes.hold(c[:, kept], r[:, kept])
         c, r = _pruned(poly, c[:, kept], r[:, kept])

@@ -70,7 +70,7 @@ def search(poly: Polynomial, group: Symmetries, batch: int, most: int) -> Search
     zeros, hits, starts, idle = np.zeros((0, *poly.shape)), np.zeros(0), 0, 0
     begin = pattern_starts(rng, group, poly.shape, _MOST_PATTERNS)
     while starts < most and (idle < _IDLE or bool(np.any(hits < _HITS))):
-        tell(lambda s=starts: f"fixed points: {s:,} of at most {most:,} starts")
+        tell(f"fixed points: {starts:,} of at most {most:,} starts")
         ends, good = polished(poly, np.moveaxis(begin, 0, 2))
         found, _ = representatives(group, np.moveaxis(ends[:, :, good], 2, 0))
         more = unknown(found, zeros)
