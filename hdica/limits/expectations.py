@@ -216,8 +216,8 @@ def _polynomial(f: Formula, source: Source) -> Averages:
     return Averages(series[0], series[1], errors[0], errors[1])
 
 
-def parities(f: Formula, source: Source, orders: Sequence[int]) -> tuple[int, ...] | None:
-    """Parities in Q of <c^k h(f)> for some k, where the source or f has a symmetry.
+def parities(source: Source, orders: Sequence[int]) -> tuple[int, ...] | None:
+    """Parities in Q of <c^k h(u)> for some k if the source is symmetric, else None.
 
     Parameters
     ----------
@@ -266,8 +266,7 @@ def smooth_parts(
         tell(lambda: f"averages of {f.text} over {source.label}: {spent:,} points")
         return found.value, found.error, found.size
 
-    known = parities(f, source, orders)
-    found = joined(at, known, goal, enough=lambda: spent > MOST_POINTS)
+    found = joined(at, parities(source, orders), goal, enough=lambda: spent > MOST_POINTS)
     for one in found:
         if one.error > max(WORST, 100 * goal) * one.size:
             raise too_rough(f, source, one.error / one.size)

@@ -34,7 +34,7 @@ _LEVELS, _MOST_LEVELS = 3, 6
 _STEP_ERROR, _EDGE = 2e-6, 1e-15
 _FINE, _COARSEST = 1e-7, 3.0
 """Tolerance that asks for the widths above, and the largest factor on them."""
-_NEAR, _NEXT = 1.3, 2
+_NEAR, _NEXT = 2.0, 2
 """An error is the largest within this factor in time, and of so many steps on each side."""
 _EVEN = 5.0
 

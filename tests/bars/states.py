@@ -11,6 +11,8 @@ from scipy.optimize import brentq, minimize_scalar
 from tests.bars.tables import Table
 
 _SCAN = np.sin(np.linspace(0.004, math.pi / 2 - 1e-5, 700))
+_NEAR_ONE = np.concatenate([_SCAN, 1 - np.geomspace(4e-11, 4e-15, 9)])
+"""A source is nearly found where f nearly vanishes at its values."""
 _KNOWN = 1e3
 """How often its error the learning must be where an extremum counts."""
 
@@ -68,11 +70,11 @@ def roots(table: Table, tau: float) -> list[Found]:
 
     found = []
     for side in (1, -1):
-        over = np.array([excess(side * q) for q in _SCAN])
+        over = np.array([excess(side * q) for q in _NEAR_ONE])
         for k in np.flatnonzero(over[:-1] * over[1:] < 0):
-            low, high = sorted((side * _SCAN[k], side * _SCAN[k + 1]))
+            low, high = sorted((side * _NEAR_ONE[k], side * _NEAR_ONE[k + 1]))
             q = float(brentq(excess, low, high, xtol=1e-15, rtol=8.9e-16))
-            step = 1e-6 * (1 - abs(q)) + 1e-9
+            step = min(1e-6 * (1 - abs(q)) + 1e-9, 0.3 * (1 - abs(q)))
             slope = (excess(q + step) - excess(q - step)) / (2 * step)
             off = (tau * _known(table, q)) / abs(slope) + 2e-16
             # dQ/dt has the sign of Q (T - tau).
