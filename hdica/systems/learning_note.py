@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
-from hdica.limits.fixed_points import find_fixed_points
+from hdica.limits.fixed_points import FixedPoints, find_fixed_points
 from hdica.limits.overlap import Drift
 from hdica.limits.trapping import cumulants, mean_derivative
 from hdica.systems import online_ica, sparse_pca
@@ -179,27 +179,28 @@ def _too_large(rule: Rule, tau: float) -> str:
     )
 
 
-def _nowhere(rule: Rule) -> str:
-    """Why no start on the side of this one learns, where the overlap closes the limit."""
-    found = unlearnable(rule)
-    tau = schedule(rule.online).constant
+def _nowhere(rule: Rule) -> tuple[str, FixedPoints | None]:
+    """Why no start on the side of this one learns, and the states at a constant step size."""
+    found, tau = unlearnable(rule), schedule(rule.online).constant
     if found or tau is None:
-        return found
+        return found, None
     points = find_fixed_points(rule.drift, tau)
     stable = points.q[points.stable & (np.abs(points.q) > ZERO)]
     if not stable.size:
-        return _too_large(rule, tau)
-    return "" if np.any(_side(rule) * stable > 0) else _mirrored(rule)
+        return _too_large(rule, tau), points
+    return "" if np.any(_side(rule) * stable > 0) else _mirrored(rule), points
 
 
-def _fallen(rule: Rule) -> str:
+def _fallen(rule: Rule, last: float) -> str:
     """Why the overlap of a closed limit falls to 0 from a start other than 0, if it does."""
-    found = _nowhere(rule)
     tau = schedule(rule.online).constant
-    if found or tau is None:
-        return found
     q0 = start(rule.online).overlap(prior(rule.online))
-    points = find_fixed_points(rule.drift, tau)
+    # One overlap at one step size moves one way for ever.
+    if tau is not None and q0 * last > 0 and abs(last) > abs(q0):
+        return ""
+    found, points = _nowhere(rule)
+    if found or points is None:
+        return found
     barrier = points.q[~points.stable & (_side(rule) * points.q > ZERO)]
     edge = float(barrier[np.argmin(np.abs(barrier))]) if barrier.size else 0.0
     if abs(q0) >= abs(edge):
@@ -267,7 +268,7 @@ def limit_note(system: Any, values: dict[str, Array], times: Array, method: str)
     if isinstance(system, SparsePCA):
         return _weak(system)
     rule = rule_of(system)
-    return _fallen(rule) if rule and rule.closed else ""
+    return _fallen(rule, float(path.ravel()[-1])) if rule and rule.closed else ""
 
 
 def _weak(system: SparsePCA) -> str:
@@ -303,7 +304,7 @@ def states_note(system: Any, overlap: Array, stable: Mask, informative: Mask) ->
     good = overlap[stable & informative]
     rule = rule_of(system)
     if rule is not None and rule.closed:
-        return _nowhere(rule)
+        return _nowhere(rule)[0]
     if good.size:
         return _mirrored(rule) if rule and _other_side(rule, good) else ""
     weak = _weak(system) if isinstance(system, SparsePCA) else ""

@@ -12,7 +12,7 @@ from hdica.finite.rule import chain_refusal
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
-from hdica.limits.expectations import gain_at, power_at
+from hdica.limits.expectations import averages, gain_at, power_at
 from hdica.limits.fixed_points import Folds, find_folds, fold_error
 from hdica.systems.density_methods import particles, pde
 from hdica.systems.fields import constant_tau, formula, source
@@ -53,7 +53,15 @@ def folds(system: OnlineICA) -> tuple[Folds, Array]:
 
 @lru_cache(maxsize=256)
 def _seen_again(f: Formula, law: Source, tau: float, q: float) -> float:
-    """Difference to T(Q) by averages at one overlap, plus their own error."""
+    """Difference to T(Q) by averages at one overlap, plus their own error.
+
+    For polynomials, whose averages are in closed form, their rounding alone.
+    """
+    if f.coefficients is not None:
+        known = averages(f, law)
+        power = float(known.power(q))
+        share = 2 * (1 - q * q) / (abs(q) * power)
+        return share * known.gain_error + tau * known.power_error / power
     (gain, gain_off), (power, power_off) = gain_at(f, law, q), power_at(f, law, q)
     share = 2 * (1 - q * q) / (abs(q) * power)
     again = -math.copysign(share, q) * gain

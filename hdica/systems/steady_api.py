@@ -140,7 +140,7 @@ def critical(
         kinds = _words(found["kind"].values, TRANSITION_KINDS)
         ends = None if closed_critical(system) else bounds(system, parameter, low, high)
         note = transitions_note(system, parameter, _overlap(found), ends)
-        note = joined(note, corner_note(found["value"].values, found["Q"].values, kinds))
+        note = joined(note, corner_note(found["value"].values, _overlap(found), kinds))
         return described(noted(found.assign(kind=("transition", kinds)), note), system)
     if name not in MEAN_FIELDS:
         known = ", ".join(sorted(method.ignores & set(NATURAL)))
