@@ -90,11 +90,6 @@ def _double_factorial(k: int) -> float:
     return math.prod(range(k, 0, -2)) if k > 0 else 1.0
 
 
-def _normal_density(scale: float) -> Callable[[Array], Array]:
-    norm = 1 / (scale * math.sqrt(2 * math.pi))
-    return lambda x: norm * np.exp(-0.5 * (x / scale) ** 2)
-
-
 def _signs(rng: np.random.Generator, size: int) -> Array:
     """Numbers 1 and -1 from single bits."""
     bits = np.unpackbits(np.frombuffer(rng.bytes(-(-size // 8)), dtype=np.uint8))

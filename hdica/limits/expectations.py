@@ -146,7 +146,7 @@ def polynomial_average(
 
 
 def _slopes(f: Formula, q: float) -> Integrand:
-    """C f(u) - Q f'(u), times s with <f'> by Stein's identity where f is steep, and f(u)^2."""
+    """The integrands c f(u) - Q f'(u) and f(u)^2; where f is steep, (s c - Q e) f(u), by Stein."""
     if features(f).steep:
         s = math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
 

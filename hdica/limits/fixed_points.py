@@ -86,9 +86,10 @@ def find_fixed_points(drift: Drift, tau: float) -> FixedPoints:
     others = _roots(drift, tau)
     q = np.sort(np.append(others[np.abs(others) > 1e-12], 0.0))
     q = _distinct(q)
-    slope = drift.learning.deriv()(q) + tau * drift.loss.deriv()(q)
     if isinstance(drift.learning, Chebyshev) and isinstance(drift.loss, Chebyshev):
         slope = (drift.learning + tau * drift.loss).deriv()(q)
+    else:
+        slope = drift.learning.deriv()(q) + tau * drift.loss.deriv()(q)
     return FixedPoints(q, slope < 0, _errors(drift, tau, q, slope))
 
 
@@ -102,9 +103,8 @@ def _errors(drift: Drift, tau: float, q: Array, slope: Array) -> Array:
     rounding = _ROUNDING * (_size(drift.learning) + tau * _size(drift.loss))
     off = drift.learning_error + tau * drift.loss_error + rounding
     step = 1e-4
-    ahead, behind = (
-        drift.at(np.clip(q + d, -1, 1), tau) / tau - drift.at(q, tau) / tau for d in (step, -step)
-    )
+    here = drift.at(q, tau) / tau
+    ahead, behind = (drift.at(np.clip(q + d, -1, 1), tau) / tau - here for d in (step, -step))
     bend = np.abs(ahead + behind) / step**2
     size = np.abs(slope)
     with np.errstate(divide="ignore", invalid="ignore"):

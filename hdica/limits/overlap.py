@@ -52,10 +52,6 @@ class Drift:
         """dQ/dt at overlaps ``q`` for a constant step size."""
         return np.asarray(tau * self.learning(q) + tau**2 * self.loss(q))
 
-    def error(self, tau: float) -> float:
-        """Largest error of dQ/dt for a constant step size."""
-        return tau * self.learning_error + tau**2 * self.loss_error
-
 
 @dataclass(frozen=True)
 class OverlapPath:
