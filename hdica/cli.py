@@ -16,6 +16,7 @@ from hdica.cli_cluster import cluster_app, settings_of
 from hdica.errors import HdicaError, Incomplete, printable
 
 if TYPE_CHECKING:
+    from hdica.sweep.run.runner import RunSummary
     from hdica.sweep.spec.study import Study
 
 USAGE, INCOMPLETE, DAMAGED, INTERRUPTED = 2, 1, 3, 130
@@ -148,6 +149,7 @@ def run(
 
     It may be killed at any moment: the next call goes on.
     """
+    from hdica.sweep.outcome.torn import going_on
     from hdica.sweep.run.runner import run as run_study
 
     part = _shard(shard)
@@ -157,12 +159,16 @@ def run(
         config, {**places, "workers": workers, "insecure": insecure, "memory": memory}
     )
     progress = False if quiet else None
-    summary = run_study(
-        loaded, target, shard=part, cluster=settings, progress=progress, retry_failed=retry_failed
-    )
-    failed = summary.counts["failed"]
-    if part == (0, 1):
-        failed = _publish(loaded, target, quiet)
+
+    def attempt() -> tuple[RunSummary, int]:
+        done = run_study(
+            loaded, target, shard=part, cluster=settings, progress=progress,
+            retry_failed=retry_failed,
+        )  # fmt: skip
+        failed = _publish(loaded, target, quiet) if part == (0, 1) else done.counts["failed"]
+        return done, failed
+
+    summary, failed = going_on(target, attempt, _note)
     if summary.lost:
         raise Incomplete(
             f"{summary.pending} points are pending; a rerun computes them ({summary.lost[0]})"
@@ -195,8 +201,10 @@ def _publish(study: Study, out: Path, quiet: bool = False) -> int:
 @app.command(epilog="Example: hdica publish config/studies/tiny.yaml (after runs with --shard)")
 def publish(study: StudyFile, out: Out = None) -> None:
     """Publish what is computed, computing nothing."""
+    from hdica.sweep.outcome.torn import going_on
+
     loaded, target = _load(study, out)
-    _publish(loaded, target)
+    going_on(target, lambda: _publish(loaded, target), _note)
 
 
 @app.command(epilog="Example: hdica status results/tiny.zarr")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
 
 SLURM = "tests/cluster/"
+# Nothing here outlives the power, but for what tests/power runs on purpose.
+os.environ.setdefault("HDICA_SYNC", "off")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from hdica.cli import call
+from hdica.sweep.files.frames import frame_size, packed, unpacked
 from hdica.sweep.files.guarded import array_of
 from hdica.sweep.files.manifest import file_digest, store_files
 from hdica.sweep.files.paths import DamageError, manifest_path, work_path
@@ -37,8 +38,13 @@ def rewrite(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
     file.write_text(json.dumps(document, indent=2))
 
 
+def _unbound(document: dict[str, Any]) -> None:
+    for name in ("digest", "segment", "planned"):
+        document["attributes"].pop(name, None)
+
+
 def _array(document: dict[str, Any]) -> None:
-    document["attributes"].pop("digest", None)
+    _unbound(document)
     document["codecs"] = [codec for codec in document["codecs"] if codec["name"] != "crc32c"]
 
 
@@ -61,13 +67,35 @@ def _plain(document: dict[str, Any]) -> None:
         document.pop(name, None)
 
 
+def without_record(raw: bytes, crc: bool = True) -> bytes:
+    """The file of a block's statuses from before there were commit records."""
+    return packed(unpacked(raw, frame_size(raw)), crc=crc)
+
+
+def aged_by_one(out: Path) -> None:
+    """Make of results what schema 2 was: a working store without commit records."""
+    for segment in work_path(out).glob("*-*"):
+        for file in (segment / "status" / "c").iterdir():
+            file.write_bytes(without_record(file.read_bytes()))
+        for file, change in ((segment / "key/zarr.json", _unbound), (segment / "zarr.json", _two)):
+            document = json.loads(file.read_text())
+            change(document)
+            file.write_text(sealed(document))
+
+
+def _two(document: dict[str, Any]) -> None:
+    document["attributes"]["schema_version"] = 2
+
+
 def aged(out: Path) -> None:
     """Make of results what schema 1 was: no digests, no CRC32C, attributes that came later."""
     for file in sorted(out.parent.rglob("*")):
         if not file.is_file():
             continue
         name = file.relative_to(out.parent).as_posix()
-        if array_of(name):
+        if array_of(name).endswith("/status") and file.is_relative_to(work_path(out)):
+            file.write_bytes(without_record(file.read_bytes(), crc=False))
+        elif array_of(name):
             file.write_bytes(file.read_bytes()[:-4])
         elif file == out / "zarr.json":
             rewrite(file, _root)
@@ -126,6 +154,10 @@ def test_an_upgrade_changes_no_number_and_computes_nothing(
 ) -> None:
     before = values(out)
     chunks = {p: p.read_bytes() for p in out.parent.rglob("*") if p.is_file() and array_of(str(p))}
+    # Those that have a commit record then.
+    chunks = {
+        p: raw for p, raw in chunks.items() if "toy.work" not in str(p) or "status" not in str(p)
+    }
     assert call(["upgrade", str(out)]) == 0
     assert capsys.readouterr().out == "7 upgrades\n"
     assert call(["upgrade", str(out)]) == 0
@@ -139,6 +171,25 @@ def test_an_upgrade_changes_no_number_and_computes_nothing(
     assert {p: p.read_bytes() for p in chunks} == chunks
     publish(study, out)
     assert values(out) == before
+
+
+def test_a_store_without_commit_records_is_bound(out: Path, calls: Path) -> None:
+    study = flips.made(out)
+    before = values(out)
+    files = {
+        p: p.read_bytes() for p in work_path(out).rglob("*") if p.is_file() and array_of(str(p))
+    }
+    calls.write_text("")
+    aged_by_one(out)
+    with pytest.raises(SchemaError, match="has schema 2, of an earlier version of hdica"):
+        verify(out)
+    assert len(upgrade(out)) == len(list(work_path(out).glob("*-*")))
+    assert verify(out).code == 0
+    assert run(study, out, progress=False).computed == 0
+    assert calls.read_text() == ""
+    publish(study, out)
+    assert values(out) == before
+    assert {p for p in files if p.read_bytes() != files[p]} == set()
 
 
 def test_an_upgraded_store_grows_and_is_repaired(study: Study, out: Path) -> None:
@@ -257,7 +308,7 @@ def test_a_newer_version_is_named_and_refused(
     with pytest.raises(SchemaError) as caught:
         read(study, out)
     said = str(caught.value)
-    assert said.startswith(f"{file} has schema 3, written by hdica 9.9, and this is hdica 0.1.0")
+    assert said.startswith(f"{file} has schema 4, written by hdica 9.9, and this is hdica 0.1.0")
     assert said.endswith("(install a newer hdica)")
 
 

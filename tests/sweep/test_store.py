@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hdica.sweep.files import store
+from hdica.sweep.files import blocks, planned, store
 from hdica.sweep.files.paths import DamageError
 from hdica.sweep.outcome.dense import read_block
 from hdica.sweep.run.block import compute_block
@@ -44,8 +45,9 @@ def test_parameters_are_readable(walk: Path) -> None:
 def test_only_whole_chunks_are_written(walk: Path) -> None:
     working = store.open_segment(walk)
     for block, rows in ((0, 4), (8, 5)):
+        values = {"Q": np.zeros((rows, 3)), "cpu_seconds": np.zeros(rows)}
         with pytest.raises(AssertionError, match="is not one chunk"):
-            store.write_array(working, "cpu_seconds", block, np.zeros(rows))
+            blocks.write(working, block, values, [""] * rows, np.ones(rows, dtype=np.uint8))
 
 
 def test_growing_starts_a_fresh_block_and_leaves_old_results_alone(walk: Path, out: Path) -> None:
@@ -69,12 +71,12 @@ def test_points_are_placed_piece_by_piece_as_at_once(
     places: int, block: int, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small, larger = [0.1, 0.2, 0.3], [0.1, 0.15, 0.2, 0.25, 0.3, 0.35]
-    monkeypatch.setattr(store, "PLANNED", 1)
+    monkeypatch.setattr(planned, "PLANNED", 1)
     for where in (out, out.with_name("pieces.zarr")):
         for tau in (small, larger):
             grid = {"tau": tau, "Q0": [0.25, 0.5]}
             prepare(study_from(toy.study(grid=grid)), where, block=block)
-        monkeypatch.setattr(store, "PLACES", places)
+        monkeypatch.setattr(planned, "PLACES", places)
     whole, pieces = (digests(where.with_suffix(".work")) for where in (out, where))
     assert list(whole.values()) == list(pieces.values())
     working = store.open_segment(next(where.with_suffix(".work").glob("walk-n10-*")))
@@ -82,10 +84,10 @@ def test_points_are_placed_piece_by_piece_as_at_once(
 
 
 def test_pieces_are_whole_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "PLACES", 10)
-    assert list(store._pieces(7, 25, 4)) == [(7, 8), (8, 16), (16, 24), (24, 25)]
-    assert list(store._pieces(0, 8, 20)) == [(0, 8)]
-    assert list(store._pieces(5, 5, 4)) == []
+    monkeypatch.setattr(planned, "PLACES", 10)
+    assert list(planned._pieces(7, 25, 4)) == [(7, 8), (8, 16), (16, 24), (24, 25)]
+    assert list(planned._pieces(0, 8, 20)) == [(0, 8)]
+    assert list(planned._pieces(5, 5, 4)) == []
 
 
 def test_planning_twice_changes_nothing(walk: Path, out: Path) -> None:
@@ -116,15 +118,29 @@ def test_an_append_that_is_cut_short_leaves_unused_places(
 
 def test_status_is_the_commit_record(walk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order = []
-    real = store.write_array
+    real = blocks.put
 
-    def watched(working: store.Working, name: str, block: int, values: np.ndarray) -> None:
-        order.append(name)
-        real(working, name, block, values)
+    def watched(working: store.Working, files: list[tuple[Path, bytes]]) -> None:
+        order.append([path.relative_to(walk).parts[0] for path, _ in files])
+        real(working, files)
 
-    monkeypatch.setattr(store, "write_array", watched)
+    monkeypatch.setattr(blocks, "put", watched)
     compute_block(walk, 2)
-    assert order == ["Q", "cpu_seconds", "status"]
+    assert order == [["Q", "cpu_seconds"], ["status"]]
+
+
+def test_the_files_of_blocks_are_those_that_zarr_writes(walk: Path, tmp_path: Path) -> None:
+    compute_block(walk, 2)
+    working = store.open_segment(walk)
+    plain = store.zarr.open_group(walk, mode="r")
+    for name in ("Q", "cpu_seconds", "status"):
+        assert np.array_equal(plain[name][10:15], working.read(name, slice(10, 15)))
+    copy = store.zarr.open_group(shutil.copytree(walk, tmp_path / "copy"), mode="r+")
+    for name in ("Q", "cpu_seconds"):
+        before = (tmp_path / "copy" / working.chunk(name, 2).relative_to(walk)).read_bytes()
+        copy[name][10:15] = plain[name][10:15]
+        after = (tmp_path / "copy" / working.chunk(name, 2).relative_to(walk)).read_bytes()
+        assert before == after
 
 
 def test_a_chunk_of_nothing_but_nan_is_a_file(out: Path) -> None:

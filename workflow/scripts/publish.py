@@ -1,8 +1,12 @@
 """Publish a study: its working store as labelled arrays, and the manifest that closes it."""
 
+import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hdica.sweep.outcome.publish import publish
+from hdica.sweep.outcome.torn import going_on
+from hdica.sweep.run.runner import run
 from hdica.sweep.spec.study import load_study
 from joblog import logged
 
@@ -14,7 +18,10 @@ if TYPE_CHECKING:
 
 def main(study_file: str, store: str) -> None:
     """Write the published store and its manifest, each replaced whole."""
-    publish(load_study(study_file), store)
+    study = load_study(study_file)
+    # The shards' records say that nothing is pending: what is found torn is computed here.
+    again = partial(run, study, store)
+    going_on(store, partial(publish, study, store), partial(print, file=sys.stderr), again)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """Compute the pending points of one shard of a study."""
 
+import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hdica.errors import HdicaError
 from hdica.sweep.files.sealed import write_sealed
+from hdica.sweep.outcome.torn import going_on
 from hdica.sweep.run.runner import run
 from hdica.sweep.spec.study import load_study
 from joblog import logged
@@ -46,7 +49,8 @@ def main(
         If points could not be computed; what was computed stays.
     """
     study = load_study(study_file)
-    done = run(study, store, workers=threads, shard=shard, cluster=cluster)
+    attempt = partial(run, study, store, workers=threads, shard=shard, cluster=cluster)
+    done = going_on(store, attempt, partial(print, file=sys.stderr))
     if not done.complete:
         lost = "; ".join(done.lost)
         raise HdicaError(f"{done.pending} points of {study.study} are still pending: {lost}")

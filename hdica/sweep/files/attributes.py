@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from hdica.sweep.files.sealed import SchemaError
+from hdica.sweep.files.sealed import SCHEMA_VERSION, SchemaError
 
 
 def _identifier(name: str) -> str:
@@ -52,9 +52,10 @@ def checked(attributes: dict[str, Any], path: Path) -> dict[str, Any]:
     ValueError
         If one is missing or impossible.
     """
-    if attributes.get("schema_version") == 1:
+    schema = attributes.get("schema_version")
+    if isinstance(schema, int) and schema < SCHEMA_VERSION:
         results = path.parent.with_suffix(".zarr")
         raise SchemaError(
-            f"{path} has schema 1, of an earlier version of hdica (hdica upgrade {results})"
+            f"{path} has schema {schema}, of an earlier version of hdica (hdica upgrade {results})"
         )
     return Attributes.model_validate(attributes).model_dump()

@@ -2,10 +2,14 @@
 
 The frame says how many bytes it decodes to, and its checksum covers those bytes; a few bits of the
 frame itself mean nothing to a decoder. CRC32C covers every bit of the file.
+
+A note may stand behind the frame, in what the format calls a skippable frame: every decoder passes
+it by.
 """
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from numcodecs.checksum32 import CRC32C
@@ -17,7 +21,12 @@ CHECKSUM_BYTES = 4
 MOST_TEXT = 2**28
 """Most bytes of a chunk of texts, whose size only the chunk itself knows."""
 
-_ZSTD, _CRC32C = Zstd(), CRC32C(location="end")
+LEVEL = 3
+"""How hard zstd tries."""
+NOTE = b"\x50\x2a\x4d\x18"
+"""First bytes of a skippable frame."""
+
+_ZSTD, _CRC32C = Zstd(level=LEVEL, checksum=True), CRC32C(location="end")
 
 
 class FrameError(ValueError):
@@ -30,7 +39,7 @@ def codec() -> list[ZstdCodec | Crc32cCodec]:
     The default codec lets three of four bit flips through; zstd's checksum alone still decodes
     a file in which one of its unused bits has changed.
     """
-    return [ZstdCodec(level=3, checksum=True), Crc32cCodec()]
+    return [ZstdCodec(level=LEVEL, checksum=True), Crc32cCodec()]
 
 
 def frame_size(raw: bytes) -> int:
@@ -90,3 +99,54 @@ def check_size(raw: bytes, size: int | None) -> None:
     if claimed > MOST_TEXT if size is None else claimed != size:
         most = f"at most {MOST_TEXT}" if size is None else f"{size}"
         raise FrameError(f"it would decode to {claimed} bytes and not to {most}")
+
+
+def packed(content: bytes, note: bytes = b"", crc: bool = True) -> bytes:
+    """The file of a chunk as :func:`codec` writes it, bit for bit if there is no note.
+
+    Parameters
+    ----------
+    content
+        Bytes of the values.
+    note
+        What stands behind the frame; its length is repeated at its end, where it is looked for.
+    crc
+        Whether the file ends with CRC32C.
+    """
+    raw = bytes(_ZSTD.encode(content))
+    if note:
+        size = struct.pack("<I", len(note))
+        raw += NOTE + struct.pack("<I", len(note) + len(size)) + note + size
+    return bytes(_CRC32C.encode(raw)) if crc else raw
+
+
+def note_in(raw: bytes) -> bytes:
+    """The note in the file of a chunk, which ends with CRC32C; empty if there is none."""
+    end = len(raw) - CHECKSUM_BYTES
+    if end < 12:
+        return b""
+    size = int.from_bytes(raw[end - 4 : end], "little")
+    start = end - 4 - size
+    head = NOTE + struct.pack("<I", size + 4)
+    return raw[start : end - 4] if start >= 8 and raw[start - 8 : start] == head else b""
+
+
+def is_torn(raw: bytes) -> bool:
+    """Whether the file of a chunk lacks its end, as a power loss leaves it.
+
+    It is empty, ends in zeros where there is a checksum, or before its frame does.
+    """
+    if not raw.rstrip(b"\0") or raw.endswith(bytes(CHECKSUM_BYTES)):
+        return True
+    if raw[:4] != MAGIC or len(raw) < 6:
+        return MAGIC.startswith(raw[:4])
+    descriptor = raw[4]
+    width = (0, 1, 2, 4)[descriptor & 3] + (1 if descriptor & 0x20 and not descriptor >> 6 else 0)
+    place = 5 + (not descriptor & 0x20) + width + (0, 2, 4, 8)[descriptor >> 6]
+    while place + 3 <= len(raw):
+        header = int.from_bytes(raw[place : place + 3], "little")
+        # A block of kind 1 is one byte, however often it is repeated.
+        place += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)
+        if header & 1:
+            return place + 2 * CHECKSUM_BYTES > len(raw)
+    return True

@@ -16,8 +16,9 @@ from zarr.abc.store import ByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
+from hdica.sweep.files.disk import make_folder
 from hdica.sweep.files.frames import FrameError, check_size, unpacked
-from hdica.sweep.files.paths import DamageError, inside, parts_of, read_regular
+from hdica.sweep.files.paths import DamageError, inside, parts_of, read_regular, write_whole
 from hdica.sweep.files.sealed import parsed, unsealed
 
 METADATA = "zarr.json"
@@ -160,6 +161,11 @@ def members(document: dict[str, Any], path: Path) -> dict[str, dict[str, Any]]:
     return nodes
 
 
+def _put(path: Path, content: bytes) -> None:
+    make_folder(path.parent)
+    write_whole(path, content)
+
+
 class GuardedStore(LocalStore):
     """A Zarr store in a folder.
 
@@ -234,9 +240,10 @@ class GuardedStore(LocalStore):
         return (prototype or default_buffer_prototype()).buffer.from_bytes(raw)
 
     async def set(self, key: str, value: Buffer) -> None:
-        """Write a file, whole or not at all."""
-        inside(self.root, key)
-        await super().set(key, value)
+        """Write a file, whole or not at all; it is on the disk then."""
+        self._check_writable()
+        path = inside(self.root, key)
+        await asyncio.to_thread(_put, path, value.to_bytes())
 
     async def set_if_not_exists(self, key: str, value: Buffer) -> None:
         """Write a file that is not there yet."""

@@ -12,6 +12,7 @@ import stat
 from pathlib import Path, PurePosixPath
 
 from hdica.errors import HdicaError
+from hdica.sweep.files.disk import write_all
 
 MOST_BYTES = 2**30
 """Largest file of a store: its chunks are a thousand times smaller."""
@@ -19,6 +20,13 @@ MOST_BYTES = 2**30
 
 class DamageError(HdicaError):
     """Stored data that is missing or does not decode; the sentence names file and points."""
+
+
+class TornError(DamageError):
+    """Stored data that a power loss or a full disk cut short: empty, missing or without its end.
+
+    Nothing of it was changed by anybody, so that the next run makes its points pending by itself.
+    """
 
 
 def results_path(out: str | Path) -> Path:
@@ -140,7 +148,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Write a whole file or nothing: a temporary sibling, then a rename.
+    """Write a whole file or nothing; when this returns, it is on the disk under its name.
 
     Parameters
     ----------
@@ -151,17 +159,7 @@ def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
     mode
         Permissions, from the beginning and less those that the user masks.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    partial.unlink(missing_ok=True)
-    try:
-        # O_EXCL never writes through a link.
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    write_all([(path, content)], mode)
 
 
 def discard(path: Path) -> None:

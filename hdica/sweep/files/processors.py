@@ -11,9 +11,9 @@ import hashlib
 import platform
 from functools import cache
 from pathlib import Path
-from uuid import uuid4
 
-from hdica.sweep.files.paths import DamageError, inside, no_link, read_regular
+from hdica.sweep.files.disk import sync_folder
+from hdica.sweep.files.paths import DamageError, inside, no_link, read_regular, write_text
 
 FOLDER = "processors"
 
@@ -32,12 +32,10 @@ def note(work: Path) -> None:
     """Note that this processor computes for a working store, once a process."""
     name = this_processor()
     path = inside(work, f"{FOLDER}/{hashlib.sha256(name.encode()).hexdigest()[:16]}")
-    if not path.exists():
+    if not is_noted(path):
         path.parent.mkdir(exist_ok=True)
-        # Workers of several machines may do this at once, with the same process number.
-        partial = path.with_name(f"{path.name}.{uuid4().hex}.partial")
-        partial.write_text(name + "\n", encoding="utf-8")
-        partial.replace(path)
+        sync_folder(work)
+        write_text(path, name + "\n")
 
 
 def notes(work: Path) -> list[Path]:

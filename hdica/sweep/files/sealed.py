@@ -13,10 +13,11 @@ from typing import Any
 
 import hdica
 from hdica.errors import HdicaError
-from hdica.sweep.files.paths import DamageError, read_regular, write_text
+from hdica.sweep.files.paths import DamageError, TornError, read_regular, write_text
 
-SCHEMA_VERSION = 2
-"""Layout of the stores: 2 has digests in its metadata and CRC32C behind every chunk."""
+SCHEMA_VERSION = 3
+"""Layout of the stores: 2 has digests in metadata and CRC32C behind every chunk; 3 binds every
+chunk of a working store to its place."""
 DIGEST = "digest"
 VERSION = "schema_version"
 
@@ -66,11 +67,14 @@ def parsed(raw: bytes, path: Path) -> dict[str, Any]:
     Raises
     ------
     DamageError
-        If it is none, or nested too deeply.
+        If it is none, or nested too deeply; a :class:`~hdica.sweep.files.paths.TornError` if its
+        end is missing.
     """
     try:
         document = json.loads(raw)
     except (ValueError, RecursionError) as exc:
+        if not raw.rstrip(b"\0 \n").endswith(b"}") or raw.endswith(b"\0"):
+            raise TornError(f"{path} is damaged (not valid JSON: it is cut short)") from exc
         raise DamageError(f"{path} is damaged (not valid JSON)") from exc
     if not isinstance(document, dict):
         raise DamageError(f"{path} is damaged (not a JSON object)")

@@ -14,7 +14,7 @@ import zarr
 from numpy.typing import NDArray
 
 from hdica.sweep.files import store
-from hdica.sweep.files.paths import DamageError
+from hdica.sweep.files.paths import TornError
 from hdica.sweep.run.plan import Placed
 from hdica.systems.method import Method, Output
 
@@ -147,7 +147,7 @@ def check_block(working: store.Working, name: str, block: int) -> None:
     path = working.chunk(name, block)
     if not path.exists():
         points = store.describe(working, block)
-        raise DamageError(f"{path} is missing though its status is done ({points})")
+        raise TornError(f"{path} is missing though its status is done ({points})")
 
 
 def read_block(working: store.Working, name: str, block: int) -> NDArray[Any]:

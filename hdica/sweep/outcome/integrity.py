@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.sweep.files import store
+from hdica.sweep.files import blocks, store
 from hdica.sweep.files.guarded import METADATA, array_of
 from hdica.sweep.files.manifest import file_digest, pending_in, read_manifest
 from hdica.sweep.files.paths import (
     DamageError,
+    TornError,
     inside,
     require_store,
     results_path,
@@ -25,7 +26,6 @@ from hdica.sweep.files.paths import (
 from hdica.sweep.files.processors import is_noted, notes
 from hdica.sweep.files.sealed import read_sealed
 from hdica.sweep.outcome import published
-from hdica.sweep.outcome.dense import runs
 from hdica.sweep.outcome.results import published_store
 from hdica.sweep.outcome.status import working_status
 from hdica.sweep.run.plan import STUDY, planned_study
@@ -49,6 +49,8 @@ class Damage:
         Block of that array; a chunk of the planner's arrays counts as its first block.
     stray
         Name, below ``path``, of what does not belong there.
+    torn
+        Whether it is cut short and nothing else, so that the next run mends it unasked.
     """
 
     sentence: str
@@ -56,6 +58,7 @@ class Damage:
     array: str = ""
     block: int = -1
     stray: str = ""
+    torn: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,23 +103,6 @@ class Verdict:
         }
 
 
-def _reads(working: store.Working, name: str, first: int, last: int) -> bool:
-    try:
-        working.read(name, slice(working.span(first).start, working.span(last).stop))
-    except DamageError:
-        return False
-    return True
-
-
-def _unreadable(working: store.Working, name: str, blocks: NDArray[np.int64]) -> list[int]:
-    """Which of some blocks do not decode; long runs are read at once and looked into if need be."""
-    found: list[int] = []
-    for first, last in runs(blocks, max(1, store.SPAN // working.block_bytes(name))):
-        if not _reads(working, name, first, last):
-            found += [b for b in range(first, last + 1) if not _reads(working, name, b, b)]
-    return found
-
-
 def segment_damage(path: Path) -> Iterator[Damage]:
     """Everything wrong in one segment of a working store.
 
@@ -130,30 +116,47 @@ def segment_damage(path: Path) -> Iterator[Damage]:
         for name in working.names:
             working.array(name)
     except DamageError as exc:
-        yield Damage(str(exc), path)
+        yield Damage(str(exc), path, torn=isinstance(exc, TornError))
         return
     yield from _strays(working)
     for name in store.PLANNER_ARRAYS:
         yield from _planner_damage(working, name)
-    everything = np.arange(working.blocks)
-    bad = {*_unreadable(working, "status", everything)}
-    for block in sorted(bad):
-        yield _damage(working, "status", block, f"is damaged, {store.WRONG}")
-    bad |= {*_unreadable(working, "key", everything)}
-    claimed, ended_badly = _claimed(working, bad)
-    for name in working.committed:
-        there = np.array([working.chunk(name, int(b)).exists() for b in claimed], dtype=bool)
-        for block in claimed[~there].tolist():
-            yield _damage(working, name, block, "is missing though its status is done")
-        for block in _unreadable(working, name, claimed[there]):
-            yield _damage(working, name, block, f"is damaged, {store.WRONG}")
-    for block in _unreadable(working, "reason", claimed):
-        yield _damage(working, "reason", block, f"is damaged, {store.WRONG}")
-    for block in ended_badly.tolist():
-        if not working.chunk("reason", block).exists():
-            yield _damage(
-                working, "reason", block, "is missing though its points diverged or failed"
-            )
+    for block in range(working.blocks):
+        yield from _block_damage(working, block)
+
+
+def _block_damage(working: store.Working, block: int) -> Iterator[Damage]:
+    """Everything wrong in one block."""
+    name = "status"
+    try:
+        found = blocks.committed(working, block)
+        if found is None:
+            return
+        used = _used(working, block)
+        if used is None or not (used & (found.status != store.PENDING)).any():
+            return
+        blocks.check_points(working, block, found.commit)
+    except DamageError as exc:
+        yield _damage(working, name, block, exc)
+        return
+    for name in (*working.committed, "reason"):
+        try:
+            values = blocks.chunk(working, name, block)
+        except DamageError as exc:
+            yield _damage(working, name, block, exc)
+            continue
+        if values is None and (used & (found.status >= store.DIVERGED)).any():
+            file, points = working.chunk(name, block), store.describe(working, block)
+            text = f"{file} is missing though its points diverged or failed ({points})"
+            yield Damage(text, working.path, name, block)
+
+
+def _used(working: store.Working, block: int) -> NDArray[np.bool_] | None:
+    """Which places of a block hold points; None where the keys cannot be read, which is told."""
+    try:
+        return np.asarray(working.read("key", working.span(block)).any(axis=1))
+    except DamageError:
+        return None
 
 
 def _strays(working: store.Working) -> Iterator[Damage]:
@@ -175,28 +178,11 @@ def _planner_damage(working: store.Working, name: str) -> Iterator[Damage]:
         try:
             working.read(name, slice(working.span(first).start, working.span(last).stop))
         except DamageError as exc:
-            yield Damage(str(exc), working.path, name, first)
+            yield _damage(working, name, first, exc)
 
 
-def _claimed(working: store.Working, but: set[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Blocks that hold points which are not pending, and those of them which did not go well.
-
-    Those that cannot be read are left out.
-    """
-    claims: list[int] = []
-    ended_badly: list[int] = []
-    for first, last in runs(np.array([b for b in range(working.blocks) if b not in but]), 256):
-        span = slice(working.span(first).start, working.span(last).stop)
-        used, status = working.read("key", span).any(axis=1), working.read("status", span)
-        for found, least in ((claims, store.DONE), (ended_badly, store.DIVERGED)):
-            some = (used & (status >= least)).reshape(-1, working.block).any(axis=1)
-            found += [first + int(place) for place in np.flatnonzero(some)]
-    return np.array(claims, dtype=np.int64), np.array(ended_badly, dtype=np.int64)
-
-
-def _damage(working: store.Working, name: str, block: int, what: str) -> Damage:
-    points = store.describe(working, block)
-    return Damage(f"{working.chunk(name, block)} {what} ({points})", working.path, name, block)
+def _damage(working: store.Working, name: str, block: int, exc: DamageError) -> Damage:
+    return Damage(str(exc), working.path, name, block, torn=isinstance(exc, TornError))
 
 
 def segments_in(out: str | Path) -> list[Path]:
@@ -304,7 +290,9 @@ def _lost_commits(out: str | Path, manifest: dict[str, Any]) -> Iterator[Damage]
         except DamageError:
             continue  # found already, or given up
         for block in lost:
-            yield _damage(working, "status", block, "is missing though it was published")
+            file, points = working.chunk("status", block), store.describe(working, block)
+            text = f"{file} is missing though it was published ({points})"
+            yield Damage(text, working.path, "status", block)
 
 
 def _incomplete(out: str | Path, manifest: dict[str, Any] | None) -> Iterator[str]:

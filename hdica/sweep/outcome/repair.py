@@ -7,10 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hdica.errors import HdicaError
-from hdica.sweep.files import store
+from hdica.sweep.files import blocks, planned, store
 from hdica.sweep.files.guarded import METADATA
 from hdica.sweep.files.manifest import read_manifest, write_manifest
 from hdica.sweep.files.paths import (
@@ -31,31 +29,34 @@ from hdica.sweep.run.plan import STUDY, locked
 from hdica.sweep.spec.study import study_from
 
 
+def _clear_status(working: store.Working, block: int) -> None:
+    # The old file first, in case a link stands there: nothing is written through it.
+    _discard_chunk(working, "status", block)
+    blocks.set_status(working, block, None)
+
+
 def _discard_chunk(working: store.Working, name: str, number: int) -> None:
     chunk = working.chunk(name, number).relative_to(working.path)
     discard_inside(working.path, chunk.as_posix())
 
 
-def _clear_status(working: store.Working, block: int) -> None:
-    # The old file first, in case a link stands there: nothing is written through it.
-    _discard_chunk(working, "status", block)
-    store.write_array(working, "status", block, np.zeros(working.block, dtype=np.uint8))
-
-
 def _forget_places(working: store.Working, damage: Damage) -> None:
     """Give up the places of one chunk of the planner's arrays; the next plan places them anew."""
-    chunk = working.array("key").chunks[0]
-    start = damage.block * working.block
-    span = slice(start, min(start + chunk, working.size))
-    for block in range(span.start // working.block, span.stop // working.block):
+    number = damage.block * working.block // working.array("key").chunks[0]
+    given_up = planned.blocks_of(working, number)
+    # Statuses first: from here on nothing is claimed of the places that go.
+    for block in given_up:
+        _discard_chunk(working, "status", block)
+    for name in store.PLANNER_ARRAYS:
+        _discard_chunk(working, name, number)
+    planned.forget(working, number)
+    working = store.open_segment(working.path)
+    for block in given_up:
         _clear_status(working, block)
-    for name in ("parameters", "seed", "key"):
-        array = working.array(name)
-        _discard_chunk(working, name, start // chunk)
-        array[span] = array.fill_value
 
 
-def _repair_working(damage: Damage) -> str:
+def repair_working(damage: Damage) -> str:
+    """Make the points of something damaged in a working store pending; what was done, in words."""
     if not damage.array:
         segment = damage.path.is_dir()
         discard(damage.path)
@@ -164,7 +165,7 @@ def repair(path: str | Path) -> list[str]:
             if damage.path == work / STUDY:
                 done.append(_repair_study(path, damage))
             elif damage.path.is_relative_to(work):
-                done.append(f"{damage.sentence}: {_repair_working(damage)}")
+                done.append(f"{damage.sentence}: {repair_working(damage)}")
             elif damage not in public:
                 done.append(f"{damage.sentence}: it is withdrawn")
         if done:

@@ -1,7 +1,8 @@
 """Bring stores that an earlier version wrote to the present layout, in place.
 
 Schema 2 differs from schema 1 in what its metadata say: digests of themselves, and attributes that
-came later. Chunks stay as they are, so no number is touched. Each document is replaced whole and
+came later. Schema 3 has commit records behind the statuses of a working store, and digests of what
+was planned. Values stay as they are, so no number is touched. Each document is replaced whole and
 those that say which schema it is come last, so that an upgrade which was cut short is gone on with.
 """
 
@@ -36,6 +37,7 @@ from hdica.sweep.files.sealed import (
     sealed_text,
     unsealed,
 )
+from hdica.sweep.outcome import binding
 from hdica.sweep.outcome.integrity import segments_in
 from hdica.sweep.run.plan import STUDY, locked
 from hdica.systems import registry
@@ -62,7 +64,7 @@ def _segment(path: Path) -> bool:
     """Upgrade a segment; False if it is of this version already."""
     group = _document(path / METADATA)
     attributes = group["attributes"]
-    if attributes[VERSION] != 1:
+    if attributes[VERSION] == SCHEMA_VERSION:
         return False
     arrays = sorted(p.name for p in path.iterdir() if p.is_dir())
     for name in arrays:
@@ -70,14 +72,16 @@ def _segment(path: Path) -> bool:
         raw = read_regular(file)
         if raw is not None:
             write_text(file, sealed(parsed(raw, file)))
-    # The group last: until then it says that it is of schema 1.
     came_later = {
         "hdica_version": "0.1.0 or earlier",
-        "id": uuid.uuid4().hex,
+        # The same one if this is done again: records that were bound already name it.
+        "id": uuid.uuid5(uuid.NAMESPACE_OID, f"{path.name} {attributes}").hex,
         "noise": _noise(attributes),
         "save": {},
     }
     now = {**came_later, **attributes, VERSION: SCHEMA_VERSION}
+    binding.bind(path, now)
+    # The group last: until then it says that it is of an earlier schema.
     write_text(path / METADATA, sealed({**group, "attributes": now}))
     return True
 

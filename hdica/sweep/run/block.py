@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, Incomplete, Unwritable
 from hdica.ingredients.save import Save
-from hdica.sweep.files import processors, store
+from hdica.sweep.files import blocks, processors, store
 from hdica.sweep.files.writing import NO_ROOM, in_words, written
 from hdica.sweep.spec.kept import from_plain
 from hdica.systems import registry
@@ -230,7 +230,8 @@ def compute_block(path: Path, block: int) -> BlockSummary:
         for place in places:
             _one(work, place, data)
     with written(path):
-        store.write_block(working, block, data.values, data.cpu_seconds, data.reasons, data.status)
+        chunks = {**data.values, "cpu_seconds": data.cpu_seconds}
+        blocks.write(working, block, chunks, data.reasons, data.status)
     if data.hindrance is not None:
         raise _hindered(data.hindrance)
     ended = data.status[todo]

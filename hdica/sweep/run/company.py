@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from hdica.sweep.files.disk import make_folder
 from hdica.sweep.files.paths import work_path
 from hdica.sweep.run.plan import locked
 
@@ -43,7 +44,7 @@ def taking_part(out: str | Path) -> Iterator[bool]:
         Path of the published store.
     """
     work = work_path(out)
-    work.mkdir(parents=True, exist_ok=True)
+    make_folder(work)
     with _opened(work / MARK) as mark:
         alone = _first(mark)
         if alone:

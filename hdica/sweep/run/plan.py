@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.sweep.files import store
 from hdica.sweep.files.chunks import every_place
+from hdica.sweep.files.disk import make_folder
 from hdica.sweep.files.paths import (
     DamageError,
     discard,
@@ -284,7 +285,7 @@ def locked(out: str | Path) -> Iterator[Path]:
         If another process holds it for :data:`LOCK_SECONDS`.
     """
     work = work_path(out)
-    work.mkdir(parents=True, exist_ok=True)
+    make_folder(work)
     # The system drops the lock with the process that holds it, however it ends.
     lock = FileLock(no_link(work / ".lock"))
     try:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, Incomplete, Stopped, Unwritable
-from hdica.sweep.files import store
+from hdica.sweep.files import blocks, store
 from hdica.sweep.files.paths import work_path
 from hdica.sweep.files.writing import written
 from hdica.sweep.run.block import BlockSummary, compute_block
@@ -105,9 +105,7 @@ def reset_failed(placed: list[Placed]) -> int:
         working = store.open_segment(one.path)
         failed = one.rows[one.statuses() == store.FAILED]
         for block in np.unique(failed // working.block).tolist():
-            status = working.read("status", working.span(block)).copy()
-            status[status == store.FAILED] = store.PENDING
-            store.write_array(working, "status", block, status)
+            blocks.set_status(working, block, {store.FAILED: store.PENDING})
         count += failed.size
     return count
 
@@ -192,10 +190,14 @@ def _run(
             begun = _here(todo, settings, summary, shown)
             if begun < len(todo):
                 _distributed(todo[begun:], settings, summary, shown)
-    except (Incomplete, Stopped) as exc:
-        exc.args = (f"{exc}; {_left(name, placed, shard)}",)
+        summary.pending = sum(t.points for t in tasks(placed, shard)) if summary.lost else 0
+    except (Incomplete, Stopped, store.DamageError) as exc:
+        if gone := next((one.path for one in placed if not one.path.is_dir()), None):
+            text = f"{gone} was removed while the run went on; a rerun computes it anew"
+            raise Incomplete(text) from exc
+        if not isinstance(exc, store.DamageError):
+            exc.args = (f"{exc}; {_left(name, placed, shard)}",)
         raise
-    summary.pending = sum(t.points for t in tasks(placed, shard)) if summary.lost else 0
     return summary
 
 

@@ -201,9 +201,9 @@ def test_a_segment_of_2_to_the_40_points_is_refused_before_it_takes_memory(
         relabel(path / name / "zarr.json", lambda d: d.update(shape=[BIG, *d["shape"][1:]]))
     tracemalloc.start()
     try:
-        with pytest.raises(DamageError, match=r"key/c/1/0 is missing"):
+        with pytest.raises(DamageError, match=r"does not name the chunks of"):
             open_segment(path).keys()
-        with pytest.raises(DamageError, match=r"key/c/1/0 is missing"):
+        with pytest.raises(DamageError, match=r"does not name the chunks of"):
             status(out)
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:

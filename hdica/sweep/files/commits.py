@@ -1,0 +1,142 @@
+"""Commit records: which chunks a block of a working store consists of, and of which points.
+
+A chunk's own checksum says that it is whole and not where it belongs. The record of a block names
+its segment, its number, its points and the digest of every one of its chunks. It stands in the file
+of the block's ``status``, behind the values, so that one rename commits both; to whoever reads the
+store without this package it is no part of the data. A chunk that was exchanged, put back from
+before or made by somebody else is none that its record names.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from hdica.sweep.files.paths import DamageError, no_link
+
+LOCKS = ".locks"
+"""Folder of a working store: its files are locked while blocks are written."""
+STRIPES = 64
+"""Files in it; a block has one of them, by its number."""
+FOREIGN = "its commit record is of another place"
+UNNAMED = "it is not the chunk that its commit record names"
+
+
+def sha256(content: bytes) -> str:
+    """Digest of some bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a record says of a chunk's file.
+
+    Parameters
+    ----------
+    size
+        Bytes.
+    digest
+        sha256.
+    """
+
+    size: int
+    digest: str
+
+    @classmethod
+    def of(cls, raw: bytes) -> Mark:
+        """The mark of a file with this content."""
+        return cls(len(raw), sha256(raw))
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The commit record of a block.
+
+    Parameters
+    ----------
+    segment
+        Identity of the segment.
+    block
+        Number of the block.
+    points
+        Digest of the keys of its places.
+    status
+        Digest of the statuses that were committed with it.
+    chunks
+        Marks of the files of every array. Two, while a block that was committed before is being
+        written anew: the file before and the one after.
+    """
+
+    segment: str
+    block: int
+    points: str
+    status: str
+    chunks: dict[str, tuple[Mark, ...]]
+
+    def names(self, name: str, raw: bytes) -> bool:
+        """Whether a file is the chunk of this array."""
+        return Mark.of(raw) in self.chunks.get(name, ())
+
+    def is_short(self, name: str, raw: bytes) -> bool:
+        """Whether a file has fewer bytes than the chunk of this array."""
+        return any(len(raw) < mark.size for mark in self.chunks.get(name, ()))
+
+    @property
+    def text(self) -> bytes:
+        """The record as it is stored."""
+        return json.dumps(asdict(self), separators=(",", ":"), sort_keys=True).encode()
+
+
+def commit_from(text: bytes, path: Path) -> Commit:
+    """The record that a note is.
+
+    Raises
+    ------
+    DamageError
+        If it is none.
+    """
+    try:
+        found = json.loads(text)
+        chunks = {
+            str(name): tuple(Mark(int(one["size"]), str(one["digest"])) for one in marks)
+            for name, marks in found["chunks"].items()
+        }
+        segment, block = str(found["segment"]), int(found["block"])
+        return Commit(segment, block, str(found["points"]), str(found["status"]), chunks)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+        raise DamageError(f"{path} is damaged, it has no commit record") from exc
+
+
+@contextmanager
+def writing(segment: Path, block: int) -> Iterator[None]:
+    """Keep everybody else from writing a block meanwhile, also on other machines.
+
+    Two runs of one store may have computed the same block: processor times differ, so that of two
+    sets of files only one fits its record. Where a file system has no locks, they would be mixed
+    if they came within the same few milliseconds; ``hdica repair`` makes such a block pending.
+
+    Parameters
+    ----------
+    segment
+        Directory of the segment.
+    block
+        Number of the block.
+    """
+    folder = no_link(segment.parent / LOCKS)
+    folder.mkdir(exist_ok=True)
+    stripe = zlib.crc32(f"{segment.name}/{block}".encode()) % STRIPES
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(folder / f"{stripe:02d}", flags, 0o666)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

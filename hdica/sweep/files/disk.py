@@ -1,0 +1,113 @@
+"""What stays on the disk when the power fails: files, and the folders that name them.
+
+A file is on the disk after ``fsync`` of the file, and its name after ``fsync`` of its folder. Until
+then a power loss may leave it empty, full of zeros, cut short, under its old name or nowhere.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+SWITCH = "HDICA_SYNC"
+"""Variable of the environment: ``off`` on a scratch disk whose files need not outlive the power."""
+OFF = frozenset({"0", "no", "off", "false"})
+
+
+def syncing() -> bool:
+    """Whether files are to reach the disk before they are relied upon."""
+    return os.environ.get(SWITCH, "").strip().lower() not in OFF
+
+
+def sync(descriptor: int) -> None:
+    """Wait until what an open file or folder holds is on the disk."""
+    if syncing():
+        os.fsync(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk; some file systems cannot be asked."""
+    if not syncing():
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as exc:
+        if exc.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def sync_tree(root: Path) -> None:
+    """Wait until everything below a folder is on the disk, the folder's own name excepted."""
+    if not syncing():
+        return
+    for folder, _, names in os.walk(root, topdown=False):
+        for name in names:
+            descriptor = os.open(Path(folder, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        sync_folder(Path(folder))
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it where they are missing; their names reach the disk.
+
+    The one that is there may be of a process that was killed before its name was on the disk: the
+    folder above it is asked in any case.
+    """
+    missing = [folder]
+    while not missing[-1].parent.is_dir():
+        missing.append(missing[-1].parent)
+    for one in reversed(missing):
+        one.mkdir(exist_ok=True)
+        sync_folder(one.parent)
+
+
+def write_partial(path: Path, content: bytes, mode: int = 0o666) -> Path:
+    """Write a temporary sibling of a file, with everything on the disk but its name; where it is.
+
+    Its name ends in ``.partial`` and nobody else's does like it, on whichever machine.
+    """
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
+    # O_EXCL never writes through a link.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(partial, flags, mode), "wb") as file:
+            file.write(content)
+            file.flush()
+            sync(file.fileno())
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    return partial
+
+
+def write_all(files: Iterable[tuple[Path, bytes]], mode: int = 0o666) -> None:
+    """Write files, each whole or not at all; at the end all of them are on the disk.
+
+    Parameters
+    ----------
+    files
+        Each file with what it shall hold; its folder is there.
+    mode
+        Permissions, from the beginning and less those that the user masks.
+    """
+    partials: list[tuple[Path, Path]] = []
+    try:
+        for path, content in files:
+            partials.append((write_partial(path, content, mode), path))
+        for partial, path in partials:
+            partial.replace(path)
+    except BaseException:
+        for partial, _ in partials:
+            partial.unlink(missing_ok=True)
+        raise
+    for folder in dict.fromkeys(path.parent for _, path in partials):
+        sync_folder(folder)
