@@ -148,5 +148,12 @@ def is_torn(raw: bytes) -> bool:
         # A block of kind 1 is one byte, however often it is repeated.
         place += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)
         if header & 1:
-            return place + 2 * CHECKSUM_BYTES > len(raw)
+            return _ends_early(raw, place + CHECKSUM_BYTES)
     return True
+
+
+def _ends_early(raw: bytes, end: int) -> bool:
+    """Whether a file whose frame ends there lacks a part of its note or of its CRC32C."""
+    if raw[end : end + 4] == NOTE:
+        end += 8 + int.from_bytes(raw[end + 4 : end + 8], "little")
+    return end + CHECKSUM_BYTES > len(raw)

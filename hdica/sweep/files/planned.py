@@ -192,6 +192,22 @@ def _chunk(working: Working, name: str, number: int) -> NDArray[Any]:
     return values
 
 
+def check_whole(working: Working) -> None:
+    """Refuse chunks that were cut short; nothing is decoded, and most runs read few of them.
+
+    Raises
+    ------
+    TornError
+        Naming file and points.
+    """
+    for name in ARRAYS:
+        for number in range(-(-working.size // working.array(name).chunks[0])):
+            file = working.chunk(name, number)
+            if not file.exists() or _torn(file):
+                points = described(working, _span(working, number))
+                raise TornError(f"{file} is cut short ({points})")
+
+
 def _torn(file: Path) -> bool:
     try:
         return is_torn(read_regular(file) or b"")

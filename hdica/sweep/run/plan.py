@@ -27,6 +27,7 @@ from hdica.sweep.files.paths import (
     work_path,
     write_text,
 )
+from hdica.sweep.files.planned import check_whole
 from hdica.sweep.files.sealed import read_sealed, sealed_text
 from hdica.sweep.spec.keys import Keys, find_rows
 from hdica.sweep.spec.segment import Segment, segments_of
@@ -349,6 +350,8 @@ def _in_order(placed: Placed) -> NDArray[np.int64]:
 
 def _place_all(placed: Placed, keys: Keys, workers: int, block: int | None) -> Placed:
     segment, missing = placed.segment, _in_order(placed)
+    if placed.path.exists():
+        check_whole(store.open_segment(placed.path))
     if not missing.size:
         return placed
     if not placed.path.exists():
