@@ -198,7 +198,7 @@ def _wrong(
         why = UNNAMED
     except FrameError as exc:
         why = str(exc)
-    torn = commit.is_short(name, raw) or not raw.rstrip(b"\0") or is_torn(raw)
+    torn = commit.is_short(name, raw) or is_torn(raw, working.layout(name).crc)
     return _damage(working, block, f"{file} is damaged, {why}", torn)
 
 

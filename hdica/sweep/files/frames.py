@@ -131,10 +131,17 @@ def note_in(raw: bytes) -> bytes:
     return raw[start : end - 4] if start >= 8 and raw[start - 8 : start] == head else b""
 
 
-def is_torn(raw: bytes) -> bool:
+def is_torn(raw: bytes, crc: bool = True) -> bool:
     """Whether the file of a chunk lacks its end, as a power loss leaves it.
 
     It is empty, ends in zeros where there is a checksum, or before its frame does.
+
+    Parameters
+    ----------
+    raw
+        Content of the file.
+    crc
+        Whether the file ends with CRC32C.
     """
     if not raw.rstrip(b"\0") or raw.endswith(bytes(CHECKSUM_BYTES)):
         return True
@@ -148,12 +155,12 @@ def is_torn(raw: bytes) -> bool:
         # A block of kind 1 is one byte, however often it is repeated.
         place += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)
         if header & 1:
-            return _ends_early(raw, place + CHECKSUM_BYTES)
+            return _ends_early(raw, place + CHECKSUM_BYTES, crc)
     return True
 
 
-def _ends_early(raw: bytes, end: int) -> bool:
+def _ends_early(raw: bytes, end: int, crc: bool) -> bool:
     """Whether a file whose frame ends there lacks a part of its note or of its CRC32C."""
     if raw[end : end + 4] == NOTE:
         end += 8 + int.from_bytes(raw[end + 4 : end + 8], "little")
-    return end + CHECKSUM_BYTES > len(raw)
+    return end + CHECKSUM_BYTES * crc > len(raw)
