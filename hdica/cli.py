@@ -280,12 +280,15 @@ def query(
 
     A table averages over seeds; csv, json and netcdf hold every seed. --sel seed=0: shows all.
     """
+    from hdica.sweep.files.folder import check_file
     from hdica.sweep.outcome import query as questions
     from hdica.sweep.outcome.export import export
     from hdica.sweep.outcome.results import open_results
 
     if to not in ("csv", "json", "netcdf", "-"):
         raise HdicaError(f"--to {to!r} is not allowed (csv, json, netcdf or -)")
+    if out is not None:
+        check_file(out)
     tree = open_results(results)
     selection = questions.parse_selection(sel or [])
     chosen = questions.choose_method(tree, list(selection), method)
