@@ -337,9 +337,10 @@ def call(arguments: list[str]) -> int:
         0 fine, 1 incomplete, 2 wrong usage or input, 3 damaged; 128 and the signal's number if a
         signal ended it.
     """
+    from hdica.sweep.run.holder import acting, command_line
     from hdica.sweep.run.signals import heeding
 
-    with heeding() as told:
+    with heeding() as told, acting(command_line(arguments)):
         code = _call(arguments)
     if told:
         # Whichever release of typer has swallowed it.
