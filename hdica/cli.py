@@ -288,12 +288,15 @@ def query(
 
     A table averages over seeds; csv, json and netcdf hold every seed. --sel seed=0: shows all.
     """
+    from hdica.sweep.files.folder import check_file
     from hdica.sweep.outcome import query as questions
     from hdica.sweep.outcome.export import export
     from hdica.sweep.outcome.results import open_results
 
     if to not in ("csv", "json", "netcdf", "-"):
         raise HdicaError(f"--to {to!r} is not allowed (csv, json, netcdf or -)")
+    if out is not None:
+        check_file(out)
     tree = open_results(results)
     selection = questions.parse_selection(sel or [])
     chosen = questions.choose_method(tree, list(selection), method)
@@ -342,9 +345,10 @@ def call(arguments: list[str]) -> int:
         0 fine, 1 incomplete, 2 wrong usage or input, 3 damaged; 128 and the signal's number if a
         signal ended it.
     """
+    from hdica.sweep.run.holder import acting, command_line
     from hdica.sweep.run.signals import heeding
 
-    with heeding() as told:
+    with heeding() as told, acting(command_line(arguments)):
         code = _call(arguments)
     if told:
         # Whichever release of typer has swallowed it.

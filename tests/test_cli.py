@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 
 from hdica.cli import app, call
-from hdica.sweep.files.paths import work_path
+from hdica.sweep.files.paths import discard, work_path
 from hdica.sweep.run.runner import RunSummary
 from tests.sweep import toy
 
@@ -251,6 +251,32 @@ def test_query_writes_netcdf(results: str, tmp_path: Path) -> None:
         assert found.Q.dims == ("Q0", "n", "seed", "time")
         assert found.Q.values.tobytes() == expected.values.tobytes()
         assert found.attrs["study"] == "toy"
+
+
+@pytest.mark.parametrize("to", ["csv", "json", "netcdf", "-"])
+def test_an_answer_replaces_a_file_and_nothing_else(
+    results: str, to: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "precious").write_text("mine")
+    file = tmp_path / "out" / "q"
+    arguments = ["query", results, "--sel", "tau=0.3", "--to", to, "--out"]
+    for plant, said in (
+        (lambda: file.symlink_to(tmp_path / "precious"), "is a link, which is not followed"),
+        (lambda: file.mkdir(), "is a folder"),
+        (lambda: os.mkfifo(file), "is no regular file, and is not replaced"),
+    ):
+        plant()
+        assert call([*arguments, str(file)]) == 2
+        assert f"{file} {said}" in refused(capsys)
+        discard(file)
+    assert call([*arguments, str(tmp_path / "absent" / "q")]) == 2
+    assert f"{tmp_path / 'absent'} does not exist" in refused(capsys)
+    file.write_text("old")
+    assert call([*arguments, str(file)]) == 0
+    assert file.read_bytes() != b"old"
+    assert list(file.parent.iterdir()) == [file]
+    assert (tmp_path / "precious").read_text() == "mine"
 
 
 def test_a_table_averages_over_seeds(results: str, capsys: pytest.CaptureFixture[str]) -> None:

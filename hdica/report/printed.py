@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import re
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -44,33 +44,43 @@ STYLE: dict[str, Any] = {
 ROW = 8.5
 """Points of a row of labels above the axes."""
 
+TITLE = "hdica figure "
+"""What the title of a figure's files begins with; its key follows."""
+
 MARKS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
 DASHES = {"solid": "-", "dash": (0, (4, 2)), "dot": ":"}
 
 
-def save(panel: Panel, folder: Path) -> list[Path]:
-    """Write a panel as ``<key>.svg`` and ``<key>.pdf``.
+def files(panel: Panel) -> dict[str, bytes]:
+    """A panel as ``<key>.svg`` and ``<key>.pdf``.
 
     Parameters
     ----------
     panel
         What to draw.
-    folder
-        An existing folder.
 
     Returns
     -------
-    list of Path
-        The two files. Equal panels give equal bytes: no date, and a fixed salt for identifiers.
+    dict of bytes
+        Content of the two files by name. Equal panels give equal bytes: no date, and a fixed salt
+        for identifiers. Their title says which figure they are; see :func:`is_figure`.
     """
-    svg, pdf = folder / f"{panel.key}.svg", folder / f"{panel.key}.pdf"
+    title = f"{TITLE}{panel.key}"
+    svg, pdf = io.BytesIO(), io.BytesIO()
     with rc_context(cast(Any, STYLE)):
         drawn = draw(panel)
         drawn.draw_without_rendering()
         drawn.set_layout_engine("none")  # laid out once, the same for both files
-        drawn.savefig(svg, metadata={"Date": None})
-        drawn.savefig(pdf, metadata={"CreationDate": None})
-    return [svg, pdf]
+        drawn.savefig(svg, format="svg", metadata={"Date": None, "Title": title})
+        drawn.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Title": title})
+    return {f"{panel.key}.svg": svg.getvalue(), f"{panel.key}.pdf": pdf.getvalue()}
+
+
+def is_figure(name: str, content: bytes) -> bool:
+    """Whether a file is a figure that :func:`files` made, under the name that it had then."""
+    key = re.sub(r"\.(svg|pdf)$", "", name)
+    found = re.search(re.escape(TITLE.encode()) + rb"(\w+)[<)]", content)
+    return key != name and found is not None and found[1] == key.encode()
 
 
 def draw(panel: Panel) -> Figure:

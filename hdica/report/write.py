@@ -9,12 +9,16 @@ import xarray as xr
 from hdica.analysis import aggregate
 from hdica.report.figures import panels
 from hdica.report.page import render
-from hdica.report.printed import save
+from hdica.report.place import check, place
+from hdica.report.printed import files
 from hdica.sweep.outcome.results import open_results
 
 
 def write(results: Path, out: Path) -> list[Path]:
     """Write the report of a study.
+
+    Every file is replaced whole, the page last; whatever ends this, the files of before are there
+    or the new ones. A page never stands beside the figures of another study.
 
     Parameters
     ----------
@@ -32,20 +36,24 @@ def write(results: Path, out: Path) -> list[Path]:
     Raises
     ------
     HdicaError
-        If the store is not there or lacks what the study's analysis needs.
+        If the store is not there or lacks what the study's analysis needs, or if a link or
+        something else stands where a folder or a file goes.
+    Unwritable
+        If the files cannot be written; what was there before still is.
     """
     with open_results(results) as tree:
+        check(Path(out))
         found = aggregate(tree)
     return write_aggregate(found, Path(out))
 
 
 def write_aggregate(found: xr.DataTree, out: Path) -> list[Path]:
     """Write the report of an aggregate that is at hand; see :func:`write`."""
-    folder = out / "figures"
-    folder.mkdir(parents=True, exist_ok=True)
     sections = panels(found)
-    page, data = out / "report.html", out / "aggregate.nc"
-    page.write_text(render(found, sections), encoding="utf-8", newline="\n")
-    found.to_netcdf(data, engine="h5netcdf")
-    printed = [path for drawn in sections.values() for p in drawn for path in save(p, folder)]
-    return [page, data, *printed]
+    page = render(found, sections).encode()
+    # In memory: HDF5 would lock the file, and say of a full disk what it was doing when it failed.
+    data = bytes(found.to_netcdf(engine="h5netcdf"))
+    drawn: dict[str, bytes] = {}
+    for panel in (panel for section in sections.values() for panel in section):
+        drawn.update(files(panel))
+    return place(out, page, data, drawn)

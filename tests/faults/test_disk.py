@@ -14,6 +14,8 @@ import pytest
 
 from hdica import open_results
 from hdica.errors import Incomplete, Unwritable
+from hdica.report.place import DATA, PAGE, check, place
+from hdica.sweep.files.folder import check_file, write_file
 from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.status import status
@@ -112,6 +114,31 @@ def test_a_folder_that_may_not_be_written_is_one_sentence(disk: Disk, bench: Ben
     disk.set("ro")
     # What is whole and published can be read all the same.
     bench.whole()
+
+
+def test_a_full_disk_leaves_the_report_and_the_answer_of_before(disk: Disk) -> None:
+    out, answer = disk.folder / "toy", disk.folder / "q.csv"
+    figures = {"bias.svg": bytes(40_000), "flow.svg": bytes(40_000)}
+    place(out, bytes(40_000), bytes(40_000), figures)
+    write_file(answer, bytes(40_000))
+    full = f"size={disk.used + 20_000}"
+    disk.set(full)
+    room = r" cannot be written: no space left on device"
+    with pytest.raises(Unwritable, match=room + "; what was there before is kept"):
+        place(out, bytes(9_000), bytes(9_000), {"bias.svg": bytes(9_000), "flow.svg": b""})
+    with pytest.raises(Unwritable, match=r"q\.csv" + room):
+        write_file(answer, bytes(30_000))
+    disk.set("ro", full)
+    with pytest.raises(Unwritable, match=r"toy cannot be written: read-only file system"):
+        check(out)
+    with pytest.raises(Unwritable, match=r"q\.csv cannot be written: read-only file system"):
+        check_file(answer)
+    files = [path for path in disk.folder.rglob("*") if path.is_file()]
+    assert sorted(p.name for p in files) == sorted([PAGE, DATA, "bias.svg", "flow.svg", "q.csv"])
+    assert {path.stat().st_size for path in files} == {40_000}
+    disk.set("rw", "size=20m")
+    place(out, b"page", b"data", {})
+    assert (out / PAGE).read_bytes() == b"page"
 
 
 @pytest.mark.parametrize(

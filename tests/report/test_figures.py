@@ -6,7 +6,7 @@ from hdica.report.figures import panels
 from hdica.report.figures.phase import unstable
 from hdica.report.interactive import figure
 from hdica.report.panel import Heat, Line, Points, Vertical
-from hdica.report.printed import save
+from hdica.report.printed import files, is_figure
 from hdica.report.words import count, number, place, symbol, words
 from tests.analysis import toy
 
@@ -64,13 +64,21 @@ def test_slices_have_wilson_bars(drawn, aggregated):
     assert mark.high == pytest.approx(here["probability_high"].values)
 
 
-def test_printed_figures_are_the_same_bytes_twice(drawn, tmp_path):
+def test_printed_figures_are_the_same_bytes_twice(drawn):
     for key in ("trajectories_1", "phase_overlap"):
-        first = [p.read_bytes() for p in save(drawn[key], tmp_path)]
-        second = [p.read_bytes() for p in save(drawn[key], tmp_path)]
-        assert first == second
-        assert b"<svg" in first[0]
-        assert first[1].startswith(b"%PDF")
+        first = files(drawn[key])
+        assert files(drawn[key]) == first
+        assert b"<svg" in first[f"{key}.svg"]
+        assert first[f"{key}.pdf"].startswith(b"%PDF")
+
+
+def test_a_printed_figure_says_which_one_it_is(drawn):
+    for name, content in files(drawn["phase_overlap"]).items():
+        assert is_figure(name, content)
+        assert not is_figure(f"my_{name}", content)
+        assert not is_figure(name.replace("overlap", "over"), content)
+        assert not is_figure("phase_overlap.txt", content)
+        assert not is_figure(name, b"something else")
 
 
 def test_all_twins_are_written(written, drawn):

@@ -1,18 +1,22 @@
+import os
 from pathlib import Path
 
 import pytest
 import xarray as xr
 
 from hdica.analysis import aggregate
+from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.report import write
 from hdica.report.figures import panels
 from hdica.report.page import render
 from hdica.report.printed import draw
+from hdica.report.write import write_aggregate
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.runner import run
 from hdica.sweep.spec.study import Study
 from tests.analysis import toy
+from tests.faults.crash import forked
 
 STUDY = {
     "study": "small",
@@ -32,10 +36,16 @@ STUDY = {
 }
 
 
-def test_a_published_store_becomes_a_report(tmp_path):
-    study, store = Study.model_validate(STUDY), tmp_path / "small.zarr"
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """The study, computed and published."""
+    study, store = Study.model_validate(STUDY), tmp_path_factory.mktemp("small") / "small.zarr"
     run(study, store, workers=1)
     publish(study, store)
+    return store
+
+
+def test_a_published_store_becomes_a_report(store, tmp_path):
     files = write(store, tmp_path / "report")
     assert files[0] == tmp_path / "report" / "report.html"
     assert all(f.stat().st_size > 0 for f in files)
@@ -44,6 +54,38 @@ def test_a_published_store_becomes_a_report(tmp_path):
     with xr.open_datatree(tmp_path / "report" / "aggregate.nc", engine="h5netcdf") as tree:
         assert set(tree.children) == {"runs", "convergence", "phase", "flow"}
         assert int(tree["runs"]["done"].sum()) == 2 * 2 * 2 * 6 + 4 + 2 + 2 + 1
+
+
+def test_two_reports_at_once_both_succeed(aggregated, tmp_path):
+    parts = {name: aggregated[name].to_dataset() for name in ("runs", "flow")}
+    found = xr.DataTree.from_dict(parts)
+    found.attrs = aggregated.attrs
+    out, alone = tmp_path / "report", tmp_path / "alone"
+
+    def writing():
+        for _ in range(2):
+            write_aggregate(found, out)
+        return 0
+
+    child = os.fork()
+    if not child:
+        os._exit(forked(writing))
+    assert writing() == 0
+    assert os.waitpid(child, 0)[1] == 0
+    files = [path.relative_to(alone) for path in write_aggregate(found, alone)]
+    assert sorted(files) == sorted(p.relative_to(out) for p in out.rglob("*") if p.is_file())
+    for file in files:
+        assert (out / file).read_bytes() == (alone / file).read_bytes()
+
+
+def test_a_file_where_the_report_goes_is_one_sentence(store, tmp_path, capsys):
+    out = tmp_path / "report"
+    out.write_text("mine")
+    assert call(["report", str(store), "--out", str(out)]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert f"{out} is no folder (move it away, or take another name)" in said.err
+    assert out.read_text() == "mine"
 
 
 def test_the_same_store_gives_the_same_page(written, aggregated):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.torn import going_on
+from hdica.sweep.run.holder import acting
 from hdica.sweep.run.runner import run
 from hdica.sweep.spec.study import load_study
 from joblog import logged
@@ -25,5 +26,5 @@ def main(study_file: str, store: str) -> None:
 
 
 if __name__ == "__main__":
-    with logged(snakemake.log[0]):
+    with logged(snakemake.log[0]), acting(f"Snakemake's rule {snakemake.rule}"):
         main(snakemake.params.study, snakemake.params.store)

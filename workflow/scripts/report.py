@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     snakemake: Snakemake
 
 
-def main(store: str, page: str, figures: str) -> None:
+def main(store: str, page: str) -> None:
     """Write page, figures and aggregate beside each other.
 
     Parameters
@@ -21,13 +21,10 @@ def main(store: str, page: str, figures: str) -> None:
         Path of the published store.
     page
         The page to write; its folder takes the rest.
-    figures
-        Folder of the figures, made even for a study without any.
     """
-    Path(figures).mkdir(parents=True, exist_ok=True)
     write(Path(store), Path(page).parent)
 
 
 if __name__ == "__main__":
     with logged(snakemake.log[0]):
-        main(snakemake.params.store, snakemake.output.page, snakemake.output.figures)
+        main(snakemake.params.store, snakemake.output.page)

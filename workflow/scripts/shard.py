@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hdica.errors import HdicaError
 from hdica.sweep.files.sealed import write_sealed
 from hdica.sweep.outcome.torn import going_on
+from hdica.sweep.run.holder import acting
 from hdica.sweep.run.runner import run
 from hdica.sweep.spec.study import load_study
 from joblog import logged
@@ -66,7 +67,7 @@ def main(
 
 
 if __name__ == "__main__":
-    with logged(snakemake.log[0]):
+    with logged(snakemake.log[0]), acting(f"Snakemake's rule {snakemake.rule}"):
         main(
             snakemake.params.study,
             snakemake.params.store,

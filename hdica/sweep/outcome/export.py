@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hdica.errors import HdicaError, printable
+from hdica.sweep.files.folder import write_file
 from hdica.sweep.outcome.query import table
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ def export(data: xr.Dataset, to: str, out: Path | None, order: list[str], title:
     Raises
     ------
     HdicaError
-        If netcdf is asked for on a terminal.
+        If netcdf is asked for on a terminal, or no file can stand where it is to go.
+    Unwritable
+        If it cannot be written; what was there before still is.
     """
     if to == "netcdf":
         _netcdf(data, out)
@@ -51,7 +54,7 @@ def export(data: xr.Dataset, to: str, out: Path | None, order: list[str], title:
     if out is None:
         sys.stdout.write(printable(text, " \n\t") if sys.stdout.isatty() else text)
     else:
-        out.write_text(text, encoding="utf-8")
+        write_file(out, text.encode())
 
 
 def _csv(frame: pd.DataFrame) -> str:
@@ -83,12 +86,14 @@ def _netcdf(data: xr.Dataset, out: Path | None) -> None:
         else json.dumps(value)
         for key, value in data.attrs.items()
     }  # fmt: skip
-    if out is not None:
-        data.to_netcdf(out, engine="h5netcdf")
-        return
-    if sys.stdout.isatty():
+    if out is None and sys.stdout.isatty():
         raise HdicaError("--to netcdf is not for a terminal (give --out FILE.nc or redirect)")
-    sys.stdout.buffer.write(bytes(data.to_netcdf(engine="h5netcdf")))
+    # In memory: where the disk is full, HDF5 ends with what it was doing, not with why.
+    content = bytes(data.to_netcdf(engine="h5netcdf"))
+    if out is None:
+        sys.stdout.buffer.write(content)
+    else:
+        write_file(out, content)
 
 
 def _rich(frame: pd.DataFrame, title: str) -> None:

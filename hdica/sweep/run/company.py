@@ -5,13 +5,14 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from hdica.sweep.files.disk import make_folder
 from hdica.sweep.files.paths import work_path
-from hdica.sweep.run.plan import locked
+from hdica.sweep.run import plan
+from hdica.sweep.run.holder import wait_for
 
 MARK = ".running"
 """File of a working store that each of its runs holds locked, together with the others."""
@@ -28,6 +29,17 @@ def _first(mark: BinaryIO) -> bool:
         fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
+    return True
+
+
+def _joined(mark: BinaryIO) -> bool:
+    """Whether the mark is held together with others, or cannot be held at all."""
+    try:
+        fcntl.flock(mark, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
     return True
 
 
@@ -48,11 +60,11 @@ def taking_part(out: str | Path) -> Iterator[bool]:
     with _opened(work / MARK) as mark:
         alone = _first(mark)
         if alone:
-            with locked(out):
+            with plan.locked(out):
                 sweep_up(work)
-        with suppress(OSError):
-            # From here on others may join.
-            fcntl.flock(mark, fcntl.LOCK_SH)
+        # From here on others may join. Those wait for the first, which holds the store's lock until
+        # all is removed, or waits for it.
+        wait_for(lambda: _joined(mark), work, plan.LOCK_SECONDS)
         yield alone
 
 

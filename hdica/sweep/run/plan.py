@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from hdica.sweep.files.paths import (
 )
 from hdica.sweep.files.planned import check_whole
 from hdica.sweep.files.sealed import read_sealed, sealed_text
+from hdica.sweep.run.holder import noted, wait_for
 from hdica.sweep.spec.keys import Keys, find_rows
 from hdica.sweep.spec.segment import Segment, segments_of
 from hdica.sweep.spec.study import Study, kept_in, study_from
@@ -280,6 +281,8 @@ def plan(study: Study, out: str | Path, workers: int = 1) -> Plan:
 def locked(out: str | Path) -> Iterator[Path]:
     """Hold the working store's lock: one process plans, publishes or repairs at a time.
 
+    Waiting for it is told on standard error, with who holds it.
+
     Raises
     ------
     HdicaError
@@ -289,15 +292,16 @@ def locked(out: str | Path) -> Iterator[Path]:
     make_folder(work)
     # The system drops the lock with the process that holds it, however it ends.
     lock = FileLock(no_link(work / ".lock"))
+
+    def taken() -> bool:
+        with suppress(Timeout):
+            lock.acquire(timeout=0)
+        return lock.is_locked
+
+    wait_for(taken, work, LOCK_SECONDS)
     try:
-        lock.acquire(timeout=LOCK_SECONDS)
-    except Timeout as exc:
-        raise HdicaError(
-            f"{work} has been held for {LOCK_SECONDS:.0f} s by another process that plans, "
-            "publishes or repairs it (wait for that process, or end it if it hangs)"
-        ) from exc
-    try:
-        yield work
+        with noted(work):
+            yield work
     finally:
         lock.release()
 

@@ -1,0 +1,104 @@
+"""Where the files of a report go, and how they take their places together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from hdica.report.printed import is_figure
+from hdica.sweep.files.folder import Folder, made, stands
+from hdica.sweep.files.writing import written
+
+PAGE, DATA, FIGURES = "report.html", "aggregate.nc", "figures"
+HEAD = 2**12
+"""Bytes at the beginning of a page among which it names its study."""
+MOST = 2**26
+"""Bytes of a figure, beyond which it is none of ours."""
+
+
+def check(out: Path) -> None:
+    """Refuse a folder that cannot take a report, before the work for it. Nothing is made.
+
+    Raises
+    ------
+    HdicaError
+        If a link or something else stands where a folder or a file goes.
+    Unwritable
+        If the folder cannot be written.
+    """
+    if not stands(out):
+        return
+    with written(out), made(out) as top:
+        top.check(PAGE)
+        top.check(DATA)
+        top.try_out()
+        if stands(out / FIGURES):
+            with top.below(FIGURES) as below:
+                below.try_out()
+
+
+def place(out: Path, page: bytes, data: bytes, drawn: Mapping[str, bytes]) -> list[Path]:
+    """Put a report in its folder, when all its files are on disk; the page comes last.
+
+    The folder itself is not exchanged for a new one: a web server or a shell may stand in it, it
+    may be where a disk is mounted, and it may hold files of somebody else.
+
+    Parameters
+    ----------
+    out
+        The folder, made if needed.
+    page, data
+        Content of ``report.html`` and ``aggregate.nc``.
+    drawn
+        Content of the figures, by name. Those of an earlier report go.
+
+    Returns
+    -------
+    list of Path
+        The files written, the page first.
+
+    Raises
+    ------
+    HdicaError
+        If a link or something else stands where a folder or a file goes.
+    Unwritable
+        If they cannot be written; what was there before still is.
+    """
+    with (
+        written(out, "; what was there before is kept"),
+        made(out) as top,
+        top.below(FIGURES) as below,
+        ExitStack() as new,
+    ):
+        top.sweep_up()
+        below.sweep_up()
+        front = new.enter_context(top.beside(PAGE, page))
+        numbers = new.enter_context(top.beside(DATA, data))
+        figures = {k: new.enter_context(below.beside(k, v)) for k, v in drawn.items()}
+        with top.alone():
+            if _study(top.read(PAGE, HEAD)) != _study(page):
+                # Rather none for a moment than one beside the figures of another study.
+                top.remove(PAGE)
+            for name, partial in figures.items():
+                below.place(partial, name)
+            _remove_others(below, drawn)
+            below.sync()
+            top.place(numbers, DATA)
+            top.place(front, PAGE)
+            top.sync()
+    return [out / PAGE, out / DATA, *(out / FIGURES / name for name in drawn)]
+
+
+def _remove_others(figures: Folder, drawn: Mapping[str, bytes]) -> None:
+    """Remove the figures of an earlier report; files that are not ours stay."""
+    for name in figures.names():
+        if name not in drawn and is_figure(name, figures.read(name, MOST)):
+            figures.remove(name)
+
+
+def _study(page: bytes) -> bytes | None:
+    """The study whose report a page is, None if it does not say so."""
+    found = re.search(rb'<meta name="study" content="([^"]*)">', page[:HEAD])
+    return found[1] if found else None
