@@ -12,6 +12,7 @@ def _moved(recorder: Recorder, call: Call, old: str | None, new: str | None) -> 
         return
     if old is None or new is None:
         raise Unsupported(f"{call.name} into the folder or out of it ({old}, {new})")
+    recorder.there(old)
     recorder.do(Move(*recorder.parent(old), *recorder.parent(new)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 ROOT = 0
@@ -99,3 +99,8 @@ class Recording:
 
     operations: tuple[Operation, ...]
     marks: tuple[Mark, ...]
+
+    def unsynced(self) -> Recording:
+        """The same, as if nothing had ever been made to last."""
+        found = (replace(one, since=0) if isinstance(one, Sync) else one for one in self.operations)
+        return Recording(tuple(found), self.marks)

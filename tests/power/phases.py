@@ -88,7 +88,25 @@ def keeping(seeds: int, block: int = 4) -> tuple[Phase, ...]:
     )
 
 
+def failing(seeds: int, block: int = 2) -> tuple[Phase, ...]:
+    """In one process, one method: a run, and one of a grown grid where points fail."""
+    walk = {"walk": {"n": [10], "seeds": seeds}}
+    return (
+        Phase("first", study([0.1, 0.17], seeds, block, methods=walk)),
+        Phase("grown", study([0.1, 0.17, 0.3], seeds, block, methods=walk), unlucky=True),
+    )
+
+
+def pair(seeds: int, block: int = 2) -> tuple[Phase, ...]:
+    """In two workers, one method: a run."""
+    walk = {"walk": {"n": [10], "seeds": seeds}}
+    return (Phase("first", study([0.1, 0.3, 0.2], seeds, block, methods=walk), dict(LOCAL)),)
+
+
 SCENARIOS = {"alone": alone, "together": together, "keeping": keeping}
+"""Of the campaign."""
+SMALL = {"failing": failing, "pair": pair}
+"""Of the test suite, whose time is short."""
 
 
 def written(phases: tuple[Phase, ...]) -> str:

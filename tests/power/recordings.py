@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -13,13 +14,15 @@ from tests.faults.nursery import ROOT
 from tests.power import marks
 from tests.power.driver import PHASES
 from tests.power.operations import Recording
-from tests.power.phases import SCENARIOS, Phase, read, written
+from tests.power.phases import SCENARIOS, SMALL, Phase, read, written
 from tests.power.record import operations_in
 from tests.power.trace import strace, trace_lines
 
 DISK, FILES, TRACE = "disk", "files", "trace.txt"
 MARKS, PLACE = "marks.txt", "place.json"
 """Files of a recording: what was said, and where it was made."""
+LONGEST = 600
+"""Seconds that a recording may take."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,36 @@ class Session:
         return f"{self.name} {len(self.recording.operations)} ({parts})"
 
 
-def recorded(scenario: str, seeds: int, folder: Path) -> Session:
-    """Record one scenario.
+@dataclass(frozen=True)
+class Started:
+    """A recording that goes on.
+
+    Parameters
+    ----------
+    name
+        Of the session.
+    phases
+        The commands.
+    folder
+        Where its files lie.
+    process
+        What is recorded.
+    """
+
+    name: str
+    phases: tuple[Phase, ...]
+    folder: Path
+    process: subprocess.Popen[bytes]
+
+    def ended(self) -> Session:
+        """Wait for its end, and read it."""
+        code = self.process.wait(LONGEST)
+        assert code == 0, f"{self.name}: the recorded run ended with {code}"
+        return replayed(self.folder, self.name)
+
+
+def begin(scenario: str, seeds: int, folder: Path) -> Started:
+    """Begin to record one scenario.
 
     Parameters
     ----------
@@ -63,7 +94,7 @@ def recorded(scenario: str, seeds: int, folder: Path) -> Session:
     files = folder / FILES
     files.mkdir(parents=True)
     (folder / DISK).mkdir()
-    phases = SCENARIOS[scenario](seeds)
+    phases = {**SCENARIOS, **SMALL}[scenario](seeds)
     (files / PHASES).write_text(written(phases))
     (files / PLACE).write_text(json.dumps(str(folder.resolve())))
     environment = {
@@ -72,11 +103,11 @@ def recorded(scenario: str, seeds: int, folder: Path) -> Session:
         "DASK_DISTRIBUTED__WORKER__PRELOAD": '["tests.power.preload"]',
         "DASK_TEMPORARY_DIRECTORY": str(folder / "scratch"),
         marks.FILE: str(files / MARKS),
+        "HDICA_SYNC": "on",
     }
     command = [sys.executable, "-m", "tests.power.driver", str(folder / DISK), str(files)]
-    code = strace(command, folder / TRACE, ROOT, environment)
-    assert code == 0, f"{scenario}: the recorded run ended with {code}"
-    return replayed(folder, f"{scenario}-{seeds}")
+    process = strace(command, folder / TRACE, ROOT, environment)
+    return Started(f"{scenario}-{seeds}", phases, folder, process)
 
 
 def replayed(folder: Path, name: str) -> Session:

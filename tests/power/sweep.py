@@ -7,28 +7,32 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import InitVar, asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 
 from tests.power.check import Bench, Wrong, checked, committed, publication
 from tests.power.disk import Image
-from tests.power.owed import Promises
+from tests.power.owed import Owed, Promises
 from tests.power.phases import RESULTS
 from tests.power.place import put
 from tests.power.recordings import Session
-from tests.power.variants import Crash, crashes, digest
+from tests.power.variants import Crash, digest, left
 
 TOLD = 250
 """States after which a process says how far it is."""
 
 
+WORK = str(Path(RESULTS).with_suffix(".work"))
+"""Name of the working store."""
+
+
 def halves(image: Image) -> tuple[Image, Image]:
     """The working store, and everything else."""
-    work = Path(RESULTS).with_suffix(".work").name
-    first = {path: image[path] for path in image if path.partition("/")[0] == work}
-    return first, {path: image[path] for path in image if path not in first}
+    work = {path: image[path] for path in image if path.partition("/")[0] == WORK}
+    return work, {path: image[path] for path in image if path not in work}
 
 
 @dataclass
@@ -40,11 +44,11 @@ class State:
     crashes
         Which ones; after the last of them the most is owed.
     wrong
-        All that was found wrong.
+        All that was found wrong; None if nobody has looked.
     """
 
     crashes: list[Crash] = field(default_factory=list)
-    wrong: list[Wrong] = field(default_factory=list)
+    wrong: list[Wrong] | None = None
 
     @property
     def last(self) -> Crash:
@@ -52,6 +56,7 @@ class State:
 
 
 Found = tuple[Crash, list[Wrong]]
+Question = Callable[[Bench, Owed, Path], Iterator[Wrong]]
 
 
 @dataclass
@@ -66,27 +71,27 @@ class Sweep:
         What its commands should make.
     seed
         Decides what is left to chance.
-    draws
-        How often that is drawn for each moment.
+    crashes
+        Which power losses, by their moments.
     """
 
     session: Session
     bench: Bench
     seed: int
-    draws: int = 1
+    crashes: InitVar[Iterable[Crash]]
     promises: Promises = field(init=False)
     states: list[State] = field(init=False)
     works: list[State] = field(init=False)
     rests: list[State] = field(init=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, crashes: Iterable[Crash]) -> None:
         self.promises = Promises(self.session.recording, self.session.phases)
         states: dict[tuple[object, ...], State] = {}
         works: dict[tuple[object, ...], State] = {}
         rests: dict[tuple[object, ...], State] = {}
-        for crash, image in self.images():
+        for crash, image in self.left(crashes):
             owed = self.promises.at(crash.moment)
-            work, rest = map(digest, halves(image))
+            work, rest = digest(image, WORK)
             states.setdefault((work, rest, owed.phase), State()).crashes.append(crash)
             if owed.points:
                 works.setdefault((work, owed.phase), State()).crashes.append(crash)
@@ -97,41 +102,38 @@ class Sweep:
             list, (d.values() for d in (states, works, rests))
         )
 
-    def images(self) -> Iterator[tuple[Crash, Image]]:
-        """What every power loss leaves."""
-        return crashes(self.session.recording.operations, self.seed, self.draws)
+    def left(self, crashes: Iterable[Crash]) -> Iterator[tuple[Crash, Image]]:
+        """What some power losses leave."""
+        return left(self.session.recording.operations, crashes, self.seed)
+
+    def last(self, states: list[State]) -> Iterator[tuple[Crash, Image, Owed]]:
+        """The last power loss of each state, what it leaves and what is owed then."""
+        for crash, image in self.left(sorted(state.last for state in states)):
+            yield crash, image, self.promises.at(crash.moment)
 
     def check(self, chosen: list[State], folder: Path, jobs: int, before: bool = True) -> None:
         """Check some states before the next run and after it, each in a fork of its own."""
+        self._spread(chosen, folder, jobs, partial(self._checks, before))
 
-        def work(mine: list[State], place: Path) -> Iterator[Found]:
-            wanted = {state.last for state in mine}
-            for crash, image in self.images():
-                if crash in wanted:
-                    owed = self.promises.at(crash.moment)
-                    yield crash, checked(self.bench, owed, image, place / "case", before)
+    def _checks(self, before: bool, mine: list[State], folder: Path) -> Iterator[Found]:
+        for crash, image, owed in self.last(mine):
+            yield crash, checked(self.bench, owed, image, folder / "case", before)
 
-        self._spread(chosen, folder, jobs, work)
+    def look(self, folder: Path, jobs: int) -> list[State]:
+        """Look at all committed points and publications, without a next run; what was looked at."""
+        self._spread(self.works, folder, jobs, partial(self._looks, 0, committed))
+        self._spread(self.rests, folder, jobs, partial(self._looks, 1, publication))
+        return self.works + self.rests
 
-    def look(self, folder: Path, jobs: int) -> None:
-        """Look at all committed points and publications, without a next run."""
-        for half, states, question in (
-            (0, self.works, committed),
-            (1, self.rests, publication),
-        ):
-
-            def work(
-                mine: list[State], place: Path, half=half, question=question
-            ) -> Iterator[Found]:
-                wanted, before = {state.last for state in mine}, None
-                for crash, image in self.images():
-                    if crash in wanted:
-                        part = halves(image)[half]
-                        put(part, place / "disk", before)
-                        before, owed = part, self.promises.at(crash.moment)
-                        yield crash, list(question(self.bench, owed, place / "disk" / RESULTS))
-
-            self._spread(states, folder, jobs, work)
+    def _looks(
+        self, half: int, question: Question, mine: list[State], folder: Path
+    ) -> Iterator[Found]:
+        disk, before = folder / "disk", None
+        for crash, image, owed in self.last(mine):
+            part = halves(image)[half]
+            put(part, disk, before)
+            before = part
+            yield crash, list(question(self.bench, owed, disk / RESULTS))
 
     def _spread(
         self,
@@ -169,16 +171,24 @@ class Sweep:
                     print(text, file=sys.stderr, flush=True)
         return 0
 
+    def chosen(self, count: int | None, moment: int | None) -> list[State]:
+        """States to check: all, some, or those of one moment."""
+        if moment is not None:
+            return [s for s in self.states if any(c.moment == moment for c in s.crashes)]
+        return self.states if count is None else self.sample(count)
+
     def sample(self, count: int) -> list[State]:
-        """Some states: of every variant, before and after whatever was said."""
+        """Some states: of every variant around whatever was said, then any."""
         turns, stream = set(self.promises.turns), Random(self.seed)
         found: dict[str, list[State]] = {}
         for state in self.states:
-            if state.last.moment in turns:
-                found.setdefault(state.last.variant, []).append(state)
-        share = -(-count // max(1, len(found)))
-        chosen = []
+            near = [crash.variant for crash in state.crashes if crash.moment in turns]
+            if near:
+                found.setdefault(near[0], []).append(state)
+        chosen: list[State] = []
         for variant in sorted(found):
             some = found[variant]
-            chosen += stream.sample(some, min(share, len(some)))
+            chosen += stream.sample(some, min(-(-count // len(found)), len(some)))
+        others = [state for state in self.states if all(state is not one for one in chosen)]
+        chosen += stream.sample(others, min(max(0, count - len(chosen)), len(others)))
         return chosen[:count]

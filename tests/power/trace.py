@@ -6,6 +6,7 @@ without looking into quotes.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -89,8 +90,18 @@ class Call:
         return int(re.split(r"[ <]", self.result, maxsplit=1)[0], 0)
 
 
-def strace(command: list[str], told: Path, folder: Path, environment: dict[str, str]) -> int:
-    """Run a command with all its processes under ``strace``; its exit status.
+def why_not() -> str:
+    """Why commands cannot be traced here, empty if they can."""
+    if STRACE is None:
+        return "needs strace: install the Debian package strace"
+    done = subprocess.run([STRACE, "-o", os.devnull, "true"], capture_output=True, text=True)
+    return f"strace may not trace here: {done.stderr.strip()}" if done.returncode else ""
+
+
+def strace(
+    command: list[str], told: Path, folder: Path, environment: dict[str, str]
+) -> subprocess.Popen[bytes]:
+    """Start a command with all its processes under ``strace``.
 
     Parameters
     ----------
@@ -103,10 +114,10 @@ def strace(command: list[str], told: Path, folder: Path, environment: dict[str, 
     environment
         Its environment.
     """
-    assert STRACE is not None, "strace is missing: install the Debian package strace"
+    assert STRACE is not None, why_not()
     options = ["-f", "-y", "-xx", "-s", str(LONGEST), "--seccomp-bpf", "-e", "signal=none"]
     traced = [STRACE, *options, "-e", f"trace={','.join(CALLS)}", "-o", str(told), "--"]
-    return subprocess.run([*traced, *command], cwd=folder, env=environment).returncode
+    return subprocess.Popen([*traced, *command], cwd=folder, env=environment)
 
 
 def trace_lines(told: Path) -> list[str]:

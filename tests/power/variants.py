@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -104,27 +104,20 @@ def by_chance(disk: Disk, stream: Random) -> Image:
 
 def all_but_one(disk: Disk, stream: Random) -> Image:
     """Everything, but for one change of a folder or the content of one file."""
-    reached = {disk.root.number: disk.root}
-    for node in reached_from(disk.root):
-        reached[node.number] = node
-    files = [node for node in reached.values() if node.dirty]
-    changes = [change for node in reached.values() for change in node.waiting]
-    if not files and not changes:
-        return image(disk.root, seen, whole)
-    pick = stream.randrange(2) if files and changes else int(not files)
-    lost = stream.choice(changes) if pick else None
-    file, state = None if pick else stream.choice(files), stream.choice((kept, empty, zeros, part))
-
-    def names(node: Node) -> dict[str, Node]:
-        if lost not in node.waiting:
-            return node.entries
-        found = dict(node.names)
-        for change in node.waiting:
+    reached = [disk.root, *reached_from(disk.root)]
+    files = [node for node in reached if node.dirty]
+    changes = [(node, change) for node in reached for change in node.waiting]
+    if changes and (not files or stream.random() < 0.5):
+        folder, lost = stream.choice(changes)
+        found = dict(folder.names)
+        for change in folder.waiting:
             if change is not lost:
                 change.apply(found)
-        return found
-
-    return image(disk.root, names, lambda node: state(node) if node is file else node.content)
+        return image(disk.root, lambda node: found if node is folder else node.entries, whole)
+    if not files:
+        return image(disk.root, seen, whole)
+    file, state = stream.choice(files), stream.choice((kept, empty, zeros, part))
+    return image(disk.root, seen, lambda node: state(node) if node is file else node.content)
 
 
 def reached_from(folder: Node) -> Iterator[Node]:
@@ -135,7 +128,7 @@ def reached_from(folder: Node) -> Iterator[Node]:
         yield from reached_from(node)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Crash:
     """A power loss.
 
@@ -154,28 +147,49 @@ class Crash:
     draw: int = 0
 
 
-def crashes(
-    operations: tuple[Operation, ...], seed: int, draws: int = 1
-) -> Iterator[tuple[Crash, Image]]:
-    """What every power loss would leave: before the first operation, and after each of them.
+def every(operations: int, draws: int = 1) -> Iterator[Crash]:
+    """Every power loss: before the first of some operations, and after each of them.
 
     Parameters
     ----------
     operations
-        All of them.
-    seed
-        Decides what is left to chance.
+        How many there are.
     draws
         How many there are of each variant that is left to chance.
     """
-    disk = Disk()
-    for moment in range(len(operations) + 1):
-        if moment:
-            disk.apply(operations[moment - 1])
+    for moment in range(operations + 1):
         for variant in VARIANTS:
             for draw in range(draws if variant in BY_CHANCE else 1):
-                crash = Crash(moment, variant, draw)
-                yield crash, after(disk, variant, f"{seed}/{moment}/{variant}/{draw}")
+                yield Crash(moment, variant, draw)
+
+
+def in_turn(operations: int) -> Iterator[Crash]:
+    """Of every moment the variants A, B and D, and of the others one after the other."""
+    for moment in range(operations + 1):
+        for variant in ("A", "B", "D", ("C0", "C1", "E", "F")[moment % 4]):
+            yield Crash(moment, variant)
+
+
+def left(
+    operations: tuple[Operation, ...], crashes: Iterable[Crash], seed: int
+) -> Iterator[tuple[Crash, Image]]:
+    """What some power losses would leave.
+
+    Parameters
+    ----------
+    operations
+        All operations.
+    crashes
+        The power losses, by their moments.
+    seed
+        Decides what is left to chance.
+    """
+    disk = Disk()
+    for crash in crashes:
+        for operation in operations[disk.moment : crash.moment]:
+            disk.apply(operation)
+        drawn = f"{seed}/{crash.moment}/{crash.variant}/{crash.draw}"
+        yield crash, after(disk, crash.variant, drawn)
 
 
 def summary(found: Image) -> dict[str, str]:
@@ -191,7 +205,23 @@ def _short(content: bytes | str | None) -> str:
     return f"{len(content)} {hashlib.blake2b(content, digest_size=8).hexdigest()}"
 
 
-def digest(found: Image) -> str:
-    """Of everything that a disk holds."""
-    text = json.dumps(sorted(summary(found).items()))
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+def digest(found: Image, below: str = "") -> tuple[int, int]:
+    """Of what a disk holds in one of its uppermost folders, and of everything else.
+
+    A sum over files, so that it does not matter in which order they are found.
+    """
+    inside = rest = 0
+    start = below + "/"
+    for item in found.items():
+        number = _NUMBERS.get(item)
+        if number is None:
+            raw = json.dumps([item[0], _short(item[1])]).encode()
+            number = _NUMBERS[item] = int.from_bytes(hashlib.blake2b(raw, digest_size=16).digest())
+        if item[0].startswith(start) or item[0] == below:
+            inside += number
+        else:
+            rest += number
+    return inside % 2**128, rest % 2**128
+
+
+_NUMBERS: dict[tuple[str, bytes | str | None], int] = {}
