@@ -72,8 +72,9 @@ def alone(seeds: int, block: int = 4) -> tuple[Phase, ...]:
 
 def together(seeds: int, block: int = 4) -> tuple[Phase, ...]:
     """In two workers: a run, and one of a grown grid with one more method."""
+    walk = {"walk": {"n": [10], "seeds": seeds}}
     return (
-        Phase("first", study([0.1, 0.3], seeds, block), dict(LOCAL)),
+        Phase("first", study([0.1, 0.3], seeds, block, methods=walk), dict(LOCAL)),
         Phase("grown", study([0.1, 0.17, 0.3], seeds, block), dict(LOCAL)),
     )
 
