@@ -37,6 +37,9 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", metavar="RESULTS.zarr", help="Default: results/<study>.zarr."),
 ]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Put it in the place of another study's results.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes.")]
 
@@ -142,13 +145,14 @@ def run(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Compute failed points again.")
     ] = False,
+    replace: Replace = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Compute what is pending and publish it.
 
     It may be killed at any moment: the next call goes on.
     """
-    from hdica.sweep.run.runner import run as run_study
+    from hdica.sweep.outcome.finished import run_or_finished
 
     part = _shard(shard)
     loaded, target = _load(study, out)
@@ -157,12 +161,10 @@ def run(
         config, {**places, "workers": workers, "insecure": insecure, "memory": memory}
     )
     progress = False if quiet else None
-    summary = run_study(
-        loaded, target, shard=part, cluster=settings, progress=progress, retry_failed=retry_failed
-    )
+    summary = run_or_finished(loaded, target, part, settings, progress, retry_failed, replace)
     failed = summary.counts["failed"]
     if part == (0, 1):
-        failed = _publish(loaded, target, quiet)
+        failed = _publish(loaded, target, replace, quiet)
     if summary.lost:
         raise Incomplete(
             f"{summary.pending} points are pending; a rerun computes them ({summary.lost[0]})"
@@ -174,18 +176,15 @@ def run(
         )
 
 
-def _publish(study: Study, out: Path, quiet: bool = False) -> int:
+def _publish(study: Study, out: Path, replace: bool, quiet: bool = False) -> int:
     """Publish if there is anything new; returns how many points failed."""
-    from hdica.sweep.files.manifest import read_manifest
-    from hdica.sweep.outcome.publish import is_current
-    from hdica.sweep.outcome.publish import publish as publish_study
+    from hdica.sweep.outcome.publish import publish_new
 
-    current = is_current(study, out)
-    manifest = (read_manifest(out) if current else None) or publish_study(study, out)
+    manifest, is_new = publish_new(study, out, replace)
     counts = manifest["counts"].values()
     if not quiet:
         points = sum(sum(c.values()) for c in counts)
-        _note(f"{out} {'is up to date' if current else 'is published'}: {points} points")
+        _note(f"{out} {'is published' if is_new else 'is up to date'}: {points} points")
         diverged = sum(c["diverged"] for c in counts)
         if diverged:
             _note(f"{diverged} points diverged; when and why is in the variable 'reason'")
@@ -193,10 +192,10 @@ def _publish(study: Study, out: Path, quiet: bool = False) -> int:
 
 
 @app.command(epilog="Example: hdica publish config/studies/tiny.yaml (after runs with --shard)")
-def publish(study: StudyFile, out: Out = None) -> None:
+def publish(study: StudyFile, out: Out = None, replace: Replace = False) -> None:
     """Publish what is computed, computing nothing."""
     loaded, target = _load(study, out)
-    _publish(loaded, target)
+    _publish(loaded, target, replace)
 
 
 @app.command(epilog="Example: hdica status results/tiny.zarr")
@@ -282,26 +281,14 @@ def query(
     """
     from hdica.sweep.outcome import query as questions
     from hdica.sweep.outcome.export import export
-    from hdica.sweep.outcome.results import open_results
 
     if to not in ("csv", "json", "netcdf", "-"):
         raise HdicaError(f"--to {to!r} is not allowed (csv, json, netcdf or -)")
-    tree = open_results(results)
-    selection = questions.parse_selection(sel or [])
-    chosen = questions.choose_method(tree, list(selection), method)
-    over = list(mean or [])
-    if to == "-" and not over and "seed" not in selection and "seed" in tree[chosen].dims:
-        over = ["seed"]
-    found = questions.query(tree, selection, chosen, var or (), over, nearest)
-    order = questions.dim_order(tree, chosen)
-    title = f"{chosen}, mean over {', '.join(over)}" if over else chosen
-    export(found, to, out, order, title)
-    unfinished = questions.unfinished(tree, selection, chosen, nearest)
-    if unfinished:
-        _note(f"of these points {unfinished} (they have no value, or none at the end)")
-    others = [m for m in questions.methods(tree) if m != chosen]
-    if to == "-" and method is None and others:
-        _note(f"other methods: {', '.join(others)} (choose with --method)")
+    asked = questions.parse_selection(sel or [])
+    found = questions.answer(results, asked, method, var or (), mean or (), nearest, to == "-")
+    export(found.data, to, out, found.order, found.title)
+    for note in found.notes:
+        _note(note)
 
 
 @app.command(epilog="Example: hdica report results/tiny.zarr --out results/tiny")
@@ -313,10 +300,8 @@ def report(
 ) -> None:
     """Write report.html, figures and aggregated data."""
     from hdica.report import write
-    from hdica.sweep.outcome.results import existing
 
-    root = existing(results)
-    for path in write(root, out or root.with_suffix("")):
+    for path in write(results, out or results.with_suffix("")):
         _say(str(path))
 
 

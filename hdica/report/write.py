@@ -10,6 +10,7 @@ from hdica.analysis import aggregate
 from hdica.report.figures import panels
 from hdica.report.page import render
 from hdica.report.printed import save
+from hdica.sweep.outcome.looks import settled
 from hdica.sweep.outcome.results import open_results
 
 
@@ -34,9 +35,12 @@ def write(results: Path, out: Path) -> list[Path]:
     HdicaError
         If the store is not there or lacks what the study's analysis needs.
     """
-    with open_results(results) as tree:
-        found = aggregate(tree)
-    return write_aggregate(found, Path(out))
+
+    def read() -> xr.DataTree:
+        with open_results(results) as tree:
+            return aggregate(tree)
+
+    return write_aggregate(settled(results, read), Path(out))
 
 
 def write_aggregate(found: xr.DataTree, out: Path) -> list[Path]:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def main(study_file: str, store: str) -> None:
     """Write the published store and its manifest, each replaced whole."""
-    publish(load_study(study_file), store)
+    # The path is the study's own, and outputs follow their inputs: a new grid replaces the old.
+    publish(load_study(study_file), store, replace=True)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,8 @@ def main(
         If points could not be computed; what was computed stays.
     """
     study = load_study(study_file)
-    done = run(study, store, workers=threads, shard=shard, cluster=cluster)
+    # The path is the study's own, and outputs follow their inputs: a new grid replaces the old.
+    done = run(study, store, workers=threads, shard=shard, cluster=cluster, replace=True)
     if not done.complete:
         lost = "; ".join(done.lost)
         raise HdicaError(f"{done.pending} points of {study.study} are still pending: {lost}")
