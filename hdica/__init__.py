@@ -15,7 +15,7 @@ from hdica.compile_cache import drop_stale as _drop_stale
 
 if TYPE_CHECKING:
     from hdica.errors import HdicaError
-    from hdica.sweep.outcome.results import open_results
+    from hdica.sweep.outcome.results import open_results, version_path
     from hdica.systems.api import limit, simulate
     from hdica.systems.convert import convert
     from hdica.systems.escape_api import (
@@ -53,6 +53,7 @@ __all__ = [
     "limit",
     "open_results",
     "simulate",
+    "version_path",
 ]
 
 _drop_stale()
@@ -75,6 +76,7 @@ _HOME = {
     "limit": "hdica.systems.api",
     "open_results": "hdica.sweep.outcome.results",
     "simulate": "hdica.systems.api",
+    "version_path": "hdica.sweep.outcome.results",
 }
 
 

@@ -38,6 +38,9 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", metavar="RESULTS.zarr", help="Default: results/<study>.zarr."),
 ]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Put it in the place of another study's results.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes.")]
 
@@ -143,14 +146,15 @@ def run(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Compute failed points again.")
     ] = False,
+    replace: Replace = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Compute what is pending and publish it.
 
     It may be killed at any moment: the next call goes on.
     """
+    from hdica.sweep.outcome.finished import run_or_finished
     from hdica.sweep.outcome.torn import going_on
-    from hdica.sweep.run.runner import run as run_study
 
     part = _shard(shard)
     loaded, target = _load(study, out)
@@ -161,12 +165,10 @@ def run(
     progress = False if quiet else None
 
     def attempt() -> tuple[RunSummary, int]:
-        done = run_study(
-            loaded, target, shard=part, cluster=settings, progress=progress,
-            retry_failed=retry_failed,
-        )  # fmt: skip
-        failed = _publish(loaded, target, quiet) if part == (0, 1) else done.counts["failed"]
-        return done, failed
+        done = run_or_finished(loaded, target, part, settings, progress, retry_failed, replace)
+        if part != (0, 1):
+            return done, done.counts["failed"]
+        return done, _publish(loaded, target, replace, quiet)
 
     summary, failed = going_on(target, attempt, _note)
     if summary.lost:
@@ -180,18 +182,15 @@ def run(
         )
 
 
-def _publish(study: Study, out: Path, quiet: bool = False) -> int:
+def _publish(study: Study, out: Path, replace: bool, quiet: bool = False) -> int:
     """Publish if there is anything new; returns how many points failed."""
-    from hdica.sweep.files.manifest import read_manifest
-    from hdica.sweep.outcome.publish import is_current
-    from hdica.sweep.outcome.publish import publish as publish_study
+    from hdica.sweep.outcome.publish import publish_new
 
-    current = is_current(study, out)
-    manifest = (read_manifest(out) if current else None) or publish_study(study, out)
+    manifest, is_new = publish_new(study, out, replace)
     counts = manifest["counts"].values()
     if not quiet:
         points = sum(sum(c.values()) for c in counts)
-        _note(f"{out} {'is up to date' if current else 'is published'}: {points} points")
+        _note(f"{out} {'is published' if is_new else 'is up to date'}: {points} points")
         diverged = sum(c["diverged"] for c in counts)
         if diverged:
             _note(f"{diverged} points diverged; when and why is in the variable 'reason'")
@@ -199,12 +198,12 @@ def _publish(study: Study, out: Path, quiet: bool = False) -> int:
 
 
 @app.command(epilog="Example: hdica publish config/studies/tiny.yaml (after runs with --shard)")
-def publish(study: StudyFile, out: Out = None) -> None:
+def publish(study: StudyFile, out: Out = None, replace: Replace = False) -> None:
     """Publish what is computed, computing nothing."""
     from hdica.sweep.outcome.torn import going_on
 
     loaded, target = _load(study, out)
-    going_on(target, lambda: _publish(loaded, target), _note)
+    going_on(target, lambda: _publish(loaded, target, replace), _note)
 
 
 @app.command(epilog="Example: hdica status results/tiny.zarr")
@@ -291,28 +290,16 @@ def query(
     from hdica.sweep.files.folder import check_file
     from hdica.sweep.outcome import query as questions
     from hdica.sweep.outcome.export import export
-    from hdica.sweep.outcome.results import open_results
 
     if to not in ("csv", "json", "netcdf", "-"):
         raise HdicaError(f"--to {to!r} is not allowed (csv, json, netcdf or -)")
     if out is not None:
         check_file(out)
-    tree = open_results(results)
-    selection = questions.parse_selection(sel or [])
-    chosen = questions.choose_method(tree, list(selection), method)
-    over = list(mean or [])
-    if to == "-" and not over and "seed" not in selection and "seed" in tree[chosen].dims:
-        over = ["seed"]
-    found = questions.query(tree, selection, chosen, var or (), over, nearest)
-    order = questions.dim_order(tree, chosen)
-    title = f"{chosen}, mean over {', '.join(over)}" if over else chosen
-    export(found, to, out, order, title)
-    unfinished = questions.unfinished(tree, selection, chosen, nearest)
-    if unfinished:
-        _note(f"of these points {unfinished} (they have no value, or none at the end)")
-    others = [m for m in questions.methods(tree) if m != chosen]
-    if to == "-" and method is None and others:
-        _note(f"other methods: {', '.join(others)} (choose with --method)")
+    asked = questions.parse_selection(sel or [])
+    found = questions.answer(results, asked, method, var or (), mean or (), nearest, to == "-")
+    export(found.data, to, out, found.order, found.title)
+    for note in found.notes:
+        _note(note)
 
 
 @app.command(epilog="Example: hdica report results/tiny.zarr --out results/tiny")
@@ -324,10 +311,8 @@ def report(
 ) -> None:
     """Write report.html, figures and aggregated data."""
     from hdica.report import write
-    from hdica.sweep.outcome.results import existing
 
-    root = existing(results)
-    for path in write(root, out or root.with_suffix("")):
+    for path in write(results, out or results.with_suffix("")):
         _say(str(path))
 
 

@@ -11,6 +11,7 @@ from hdica.report.figures import panels
 from hdica.report.page import render
 from hdica.report.place import check, place
 from hdica.report.printed import files
+from hdica.sweep.outcome.looks import settled
 from hdica.sweep.outcome.results import open_results
 
 
@@ -41,10 +42,13 @@ def write(results: Path, out: Path) -> list[Path]:
     Unwritable
         If the files cannot be written; what was there before still is.
     """
-    with open_results(results) as tree:
-        check(Path(out))
-        found = aggregate(tree)
-    return write_aggregate(found, Path(out))
+
+    def read() -> xr.DataTree:
+        with open_results(results) as tree:
+            check(Path(out))
+            return aggregate(tree)
+
+    return write_aggregate(settled(results, read), Path(out))
 
 
 def write_aggregate(found: xr.DataTree, out: Path) -> list[Path]:

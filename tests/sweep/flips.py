@@ -19,12 +19,14 @@ from typing import Any
 import numpy as np
 
 from hdica.errors import HdicaError
+from hdica.sweep.files.bound import DIGESTS
 from hdica.sweep.files.guarded import array_of
 from hdica.sweep.files.paths import manifest_path, work_path
 from hdica.sweep.files.sealed import write_sealed
 from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.publish import publish, sources
 from hdica.sweep.outcome.status import status
+from hdica.sweep.outcome.versions import FOLDER
 from hdica.sweep.run.runner import run
 from hdica.sweep.spec.study import Study, study_from
 from tests.sweep import toy
@@ -62,6 +64,8 @@ def kind(out: Path, file: Path) -> str:
     if array_of(name):
         array = array_of(name).split("/")[-1]
         return f"{where} chunk of {array}"
+    if name == DIGESTS:
+        return "published digests"
     if name.endswith("zarr.json"):
         depth = name.count("/")
         return f"{where} {('root', 'group', 'array')[depth]} metadata"
@@ -69,10 +73,11 @@ def kind(out: Path, file: Path) -> str:
 
 
 def files(out: Path) -> dict[str, list[Path]]:
-    """Every file of the results, by kind."""
+    """Every file of the results, by kind; those of versions are links to them."""
     found: dict[str, list[Path]] = defaultdict(list)
     for file in sorted(out.parent.rglob("*")):
         ours = file.is_file() and not file.name.startswith(".") and file.stat().st_size
+        ours = ours and not file.is_relative_to(out.with_suffix(FOLDER))
         if ours and file.suffix not in (".yaml", ".txt"):
             found[kind(out, file)].append(file)
     return dict(sorted(found.items()))

@@ -55,7 +55,8 @@ def _group(document: dict[str, Any]) -> None:
 
 
 def _root(document: dict[str, Any]) -> None:
-    document["attributes"].pop("digest")
+    for name in ("digest", "digests"):
+        document["attributes"].pop(name)
     document["attributes"]["schema_version"] = 1
     for node in document["consolidated_metadata"]["metadata"].values():
         if node["node_type"] == "array":
@@ -63,7 +64,7 @@ def _root(document: dict[str, Any]) -> None:
 
 
 def _plain(document: dict[str, Any]) -> None:
-    for name in ("digest", "schema_version", "hdica_version", "segments"):
+    for name in ("digest", "schema_version", "hdica_version", "segments", "version", "before"):
         document.pop(name, None)
 
 
@@ -89,6 +90,8 @@ def _two(document: dict[str, Any]) -> None:
 
 def aged(out: Path) -> None:
     """Make of results what schema 1 was: no digests, no CRC32C, attributes that came later."""
+    shutil.rmtree(out.with_suffix(".versions"), ignore_errors=True)
+    (out / "digests.json").unlink(missing_ok=True)
     for file in sorted(out.parent.rglob("*")):
         if not file.is_file():
             continue

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 def main(study_file: str, store: str) -> None:
     """Write the published store and its manifest, each replaced whole."""
     study = load_study(study_file)
-    # The shards' records say that nothing is pending: what is found torn is computed here.
-    again = partial(run, study, store)
-    going_on(store, partial(publish, study, store), partial(print, file=sys.stderr), again)
+    # The shards' records say that nothing is pending: what is found torn is computed here. The path
+    # is the study's own, and outputs follow their inputs: a new grid replaces the old.
+    again = partial(run, study, store, replace=True)
+    attempt = partial(publish, study, store, replace=True)
+    going_on(store, attempt, partial(print, file=sys.stderr), again)
 
 
 if __name__ == "__main__":

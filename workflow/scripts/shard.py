@@ -50,7 +50,10 @@ def main(
         If points could not be computed; what was computed stays.
     """
     study = load_study(study_file)
-    attempt = partial(run, study, store, workers=threads, shard=shard, cluster=cluster)
+    # The path is the study's own, and outputs follow their inputs: a new grid replaces the old.
+    attempt = partial(
+        run, study, store, workers=threads, shard=shard, cluster=cluster, replace=True
+    )
     done = going_on(store, attempt, partial(print, file=sys.stderr))
     if not done.complete:
         lost = "; ".join(done.lost)

@@ -6,6 +6,7 @@ then a power loss may leave it empty, full of zeros, cut short, under its old na
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import uuid
@@ -54,6 +55,26 @@ def sync_tree(root: Path) -> None:
             finally:
                 os.close(descriptor)
         sync_folder(Path(folder))
+
+
+def sync_names(root: Path) -> None:
+    """The same for the folders alone, where the files are links to some that are on the disk."""
+    if not syncing():
+        return
+    for folder, _, _ in os.walk(root, topdown=False):
+        sync_folder(Path(folder))
+    sync_folder(root.parent)
+    sync_folder(root.parent.parent)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two folders take each other's name at once; False where the system cannot."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    here = -100  # relative to the working directory, as in <fcntl.h>
+    return not rename(here, os.fsencode(one), here, os.fsencode(other), 2)
 
 
 def make_folder(folder: Path) -> None:

@@ -15,7 +15,6 @@ from hdica.sweep.files.paths import (
     manifest_path,
     parts_of,
     read_regular,
-    results_path,
     walk,
 )
 from hdica.sweep.files.sealed import read_sealed, write_sealed
@@ -47,6 +46,12 @@ class Manifest(BaseModel):
     segments: dict[Annotated[str, AfterValidator(_own)], tuple[str, int]] = Field(
         default_factory=dict, description="identity and places of every segment it was made from"
     )
+    version: str = Field(
+        default="", pattern="^([0-9a-f]{16})?$", description="names the store's whole content"
+    )
+    before: str = Field(
+        default="", pattern="^([0-9a-f]{16})?$", description="version that it took the place of"
+    )
 
 
 def digest(content: bytes) -> str:
@@ -75,7 +80,7 @@ def store_files(store: Path) -> list[str]:
     return walk(store)[0]
 
 
-def write_manifest(out: str | Path, about: dict[str, Any]) -> dict[str, Any]:
+def write_manifest(out: str | Path, about: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
     """Write the manifest of a published store.
 
     Parameters
@@ -83,15 +88,15 @@ def write_manifest(out: str | Path, about: dict[str, Any]) -> dict[str, Any]:
     out
         Path of the published store.
     about
-        study, study_hash, full_hash, kernel_version, counts and segments.
+        study, study_hash, full_hash, kernel_version, counts, segments, version and before.
+    files
+        Digest of every file.
 
     Returns
     -------
     dict
         What was written.
     """
-    root = results_path(out)
-    files = {name: file_digest(root / name) for name in store_files(root)}
     manifest = {**about, "hdica_version": hdica.__version__, "files": files}
     write_sealed(manifest_path(out), manifest)
     return manifest

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from hdica.sweep.files import blocks, store
 from hdica.sweep.files.guarded import METADATA, array_of
-from hdica.sweep.files.manifest import file_digest, pending_in, read_manifest
+from hdica.sweep.files.manifest import pending_in, read_manifest
 from hdica.sweep.files.paths import (
     DamageError,
     TornError,
-    inside,
     require_store,
     results_path,
     shard_records,
@@ -25,40 +24,13 @@ from hdica.sweep.files.paths import (
 )
 from hdica.sweep.files.processors import is_noted, notes
 from hdica.sweep.files.sealed import read_sealed
-from hdica.sweep.outcome import published
-from hdica.sweep.outcome.results import published_store
+from hdica.sweep.outcome.damage import Damage, published_damage, versions_damage
+from hdica.sweep.outcome.looks import settled
 from hdica.sweep.outcome.status import working_status
+from hdica.sweep.outcome.versions import strangers_in, versions_path
 from hdica.sweep.run.plan import STUDY, planned_study
 
 WHOLE, INCOMPLETE, DAMAGED = 0, 1, 3
-
-
-@dataclass(frozen=True)
-class Damage:
-    """One thing that is wrong.
-
-    Parameters
-    ----------
-    sentence
-        What, in which file, and which points are concerned.
-    path
-        Segment or file.
-    array
-        Array of the segment, empty if its metadata is unreadable.
-    block
-        Block of that array; a chunk of the planner's arrays counts as its first block.
-    stray
-        Name, below ``path``, of what does not belong there.
-    torn
-        Whether it is cut short and nothing else, so that the next run mends it unasked.
-    """
-
-    sentence: str
-    path: Path
-    array: str = ""
-    block: int = -1
-    stray: str = ""
-    torn: bool = False
 
 
 @dataclass(frozen=True)
@@ -225,52 +197,6 @@ def record_damage(out: str | Path) -> list[Damage]:
     return found
 
 
-def published_damage(out: str | Path, manifest: dict[str, Any] | None) -> list[Damage]:
-    """Published files that are missing, do not belong there or differ from the manifest.
-
-    Without a manifest and a working store to publish again from, those that differ from the
-    checksums in them.
-    """
-    root = results_path(out)
-    if not root.is_dir():
-        missing = f"{root} is missing though it was published (all points)"
-        return [Damage(missing, root / METADATA)] if manifest else []
-    if manifest is None:
-        return [] if segments_in(out) else _by_checksums(root)
-    found = []
-    for name, expected in manifest["files"].items():
-        file = root / name
-        try:
-            right = file_digest(inside(root, name)) == expected
-            what = "" if right else f"{file} is damaged, {store.WRONG}"
-        except FileNotFoundError:
-            what = f"{file} is missing"
-        except (DamageError, OSError) as exc:
-            what = str(exc)
-        if what:
-            found.append(Damage(f"{what} ({published.describe(root, name)})", file))
-    files, strange = walk(root)
-    strays = [*strange, *(name for name in files if name not in manifest["files"])]
-    for name in strays:
-        if name not in manifest["files"]:
-            found.append(Damage(f"{root / name} does not belong to {root}", root, stray=name))
-    return found
-
-
-def _by_checksums(root: Path) -> list[Damage]:
-    try:
-        opened = published_store(root)
-    except DamageError as exc:
-        return [Damage(str(exc), root / METADATA)]
-    found = []
-    for name in walk(root)[0]:
-        try:
-            opened.load(name)
-        except DamageError as exc:
-            found.append(Damage(str(exc), root / name))
-    return found
-
-
 def _lost_commits(out: str | Path, manifest: dict[str, Any]) -> Iterator[Damage]:
     """Blocks that were done when the store was published, and whose status is missing now.
 
@@ -297,6 +223,8 @@ def _lost_commits(out: str | Path, manifest: dict[str, Any]) -> Iterator[Damage]
 
 def _incomplete(out: str | Path, manifest: dict[str, Any] | None) -> Iterator[str]:
     root, work, study = results_path(out), work_path(out), planned_study(out)
+    for path in strangers_in(out):
+        yield f"{path} does not belong to {versions_path(out)} and is left alone (move it away)"
     if study is None and segments_in(out):
         yield f"{work / STUDY} is missing (hdica run STUDY writes it again)"
     if manifest is None:
@@ -314,12 +242,15 @@ def _incomplete(out: str | Path, manifest: dict[str, Any] | None) -> Iterator[st
 
 def all_damage(out: str | Path, manifest: dict[str, Any] | None) -> list[Damage]:
     """Everything wrong in both stores and in the records beside them."""
-    found = working_damage(out) + record_damage(out) + published_damage(out, manifest)
+    found = working_damage(out) + record_damage(out)
+    found += published_damage(out, manifest, bool(segments_in(out))) + versions_damage(out)
     return found if manifest is None else [*found, *_lost_commits(out, manifest)]
 
 
 def verify(path: str | Path) -> Verdict:
     """Compare every published file with its digest, and every point with its data.
+
+    What is found while the study is being published is looked at again.
 
     Parameters
     ----------
@@ -338,6 +269,10 @@ def verify(path: str | Path) -> Verdict:
     SchemaError
         If another version of this package wrote them.
     """
+    return settled(path, lambda: _verdict(path), lambda verdict: verdict.code == WHOLE)
+
+
+def _verdict(path: str | Path) -> Verdict:
     require_store(path)
     damaged: list[str] = []
     manifest: dict[str, Any] | None = None

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -19,29 +16,22 @@ import hdica
 from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
 from hdica.sweep.files import provenance, store
+from hdica.sweep.files.bound import bind
 from hdica.sweep.files.guarded import METADATA
-from hdica.sweep.files.manifest import pending_in, read_manifest, store_files, write_manifest
-from hdica.sweep.files.paths import (
-    DamageError,
-    discard,
-    manifest_path,
-    read_regular,
-    results_path,
-    walk,
-    work_path,
-    write_text,
-)
+from hdica.sweep.files.manifest import digest, pending_in, read_manifest, store_files
+from hdica.sweep.files.paths import DamageError, read_regular, results_path, walk, work_path
 from hdica.sweep.files.processors import noted
-from hdica.sweep.files.sealed import parsed, sealed
+from hdica.sweep.files.sealed import parsed
 from hdica.sweep.files.writing import written
+from hdica.sweep.outcome.commit import beside, commit, complete
 from hdica.sweep.outcome.dense import Source, write_variable
+from hdica.sweep.outcome.versions import OURS, checked_path
+from hdica.sweep.run.another import refuse_another
 from hdica.sweep.run.plan import locked, place
 from hdica.sweep.spec.study import Study
 from hdica.systems import registry
 
 TIME_UNITS = "samples per dimension (k/n)"
-OURS = re.compile(r"(\w+/){0,2}zarr\.json|\w+/\w+/c(/\d+)*")
-"""Names of the files that a published store has."""
 
 DIMS = {
     "time": {"long_name": "time", "units": TIME_UNITS},
@@ -180,31 +170,65 @@ def _root_attrs(study: Study) -> dict[str, Any]:
     }
 
 
-def consolidate(path: Path) -> None:
-    """Write consolidated metadata of a finished store, with a digest of their own."""
+def consolidate(path: Path) -> dict[str, str]:
+    """Write consolidated metadata of a finished store, and digests of all its files into it."""
     with warnings.catch_warnings():
         # zarr says so at each call; readers that do not know it read the groups one by one.
         warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
         zarr.consolidate_metadata(path, zarr_format=3)
-    write_text(path / METADATA, sealed(json.loads((path / METADATA).read_bytes())))
+    return bind(path)
 
 
 def is_current(study: Study, out: str | Path) -> bool:
     """Whether the published store is whole and is this very study's: nothing to publish."""
     try:
         manifest = read_manifest(out)
+        if not manifest or manifest.get("full_hash") != study.full_hash() or pending_in(manifest):
+            return False
+        root, files = results_path(out), manifest["files"]
+        if not root.is_dir() or store_files(root) != sorted(files):
+            return False
+        # A power loss may have left files empty.
+        if not all((root / name).stat().st_size for name in files) or _tried_again(study, out):
+            return False
+        # The root's metadata name everything else that is in the store.
+        return digest(read_regular(root / METADATA) or b"") == files[METADATA]
     except DamageError:
         return False
-    if not manifest or manifest.get("full_hash") != study.full_hash() or pending_in(manifest):
+
+
+def _tried_again(study: Study, out: str | Path) -> bool:
+    """Whether points that were published as failed have been computed again since."""
+    manifest = read_manifest(out) or {"counts": {}}
+    failed = sum(counts.get("failed", 0) for counts in manifest["counts"].values())
+    if not failed or not work_path(out).is_dir():
         return False
-    root = results_path(out)
-    return root.is_dir() and store_files(root) == sorted(manifest["files"])
+    placed = place(study, out)
+    return failed != sum(int((one.statuses() == store.FAILED).sum()) for one in placed)
 
 
-def publish(study: Study, out: str | Path) -> dict[str, Any]:
+def publish_new(
+    study: Study, out: str | Path, replace: bool = False
+) -> tuple[dict[str, Any], bool]:
+    """Publish a study if there is anything new; its manifest, and whether there was.
+
+    Parameters
+    ----------
+    study, out, replace
+        As for :func:`publish`.
+    """
+    manifest = read_manifest(out) if is_current(study, out) else None
+    if manifest is None:
+        return publish(study, out, replace), True
+    complete(out, manifest)
+    return manifest, False
+
+
+def publish(study: Study, out: str | Path, replace: bool = False) -> dict[str, Any]:
     """Write the published store from the working store, and the manifest last.
 
-    The store is written to a temporary sibling and swapped in by a rename. Points that are
+    The store is written to a temporary sibling and swapped in by a rename; a version of it that
+    never changes is kept beside it, for who reads while it is published anew. Points that are
     pending stay NaN with status 0.
 
     Parameters
@@ -213,6 +237,8 @@ def publish(study: Study, out: str | Path) -> dict[str, Any]:
         A validated study.
     out
         Path of the published store, ``*.zarr``.
+    replace
+        Whether the results of another study may be there, which go.
 
     Returns
     -------
@@ -224,22 +250,23 @@ def publish(study: Study, out: str | Path) -> dict[str, Any]:
     DamageError
         If a point is done and its data is missing or does not decode.
     HdicaError
-        If something else lies where the store goes.
+        If something else lies where the store goes, or the results of another study.
     Unwritable
         If a file cannot be written; until the last moment the store published before is there.
     """
     target = results_path(out)
+    checked_path(target)
     then = "; what was computed is kept, and a rerun publishes it"
-    with written(target, then), locked(out), _beside(target) as partial:
+    with written(target, then), locked(out), beside(target) as partial:
         _check_target(target)
+        if not replace:
+            refuse_another(study, out)
         root = zarr.open_group(partial, mode="w", zarr_format=3)
         computed_on = "; ".join(noted(work_path(out)))
         root.update_attributes({**_root_attrs(study), "processors": computed_on})
         found = sources(study, out)
         counts = {s.method.name: _write_group(root, s, study) for s in found}
-        consolidate(partial)
-        manifest_path(out).unlink(missing_ok=True)
-        _swap(partial, target)
+        files = consolidate(partial)
         about = {
             "study": study.study,
             "study_hash": study.content_hash(),
@@ -248,18 +275,7 @@ def publish(study: Study, out: str | Path) -> dict[str, Any]:
             "counts": counts,
             "segments": _segments(found),
         }
-        return write_manifest(out, about)
-
-
-@contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """Where a store is written before it takes its place; what is not finished is removed."""
-    partial = target.with_name(f".{target.name}.partial")
-    discard(partial)
-    try:
-        yield partial
-    finally:
-        discard(partial)
+        return commit(partial, out, about, files)
 
 
 def _segments(found: list[Source]) -> dict[str, list[Any]]:
@@ -292,12 +308,3 @@ def _is_another(raw: bytes, target: Path) -> bool:
         return bool(parsed(raw, target / METADATA))
     except DamageError:
         return False
-
-
-def _swap(partial: Path, target: Path) -> None:
-    old = target.with_name(f".{target.name}.old")
-    discard(old)
-    if target.exists():
-        target.replace(old)
-    partial.replace(target)
-    discard(old)

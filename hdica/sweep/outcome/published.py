@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,42 +14,74 @@ import zarr
 from hdica.sweep.files import store
 from hdica.sweep.files.frames import FrameError, unpacked
 from hdica.sweep.files.guarded import METADATA, Chunks, GuardedStore, array_of, chunks_of
-from hdica.sweep.files.manifest import digest, read_manifest
-from hdica.sweep.files.paths import DamageError, discard_inside, inside, manifest_path, read_regular
-from hdica.sweep.files.sealed import DIGEST, VERSION, parsed, unsealed
+from hdica.sweep.files.manifest import digest, file_digest
+from hdica.sweep.files.paths import DamageError, discard_inside, inside, read_regular
+from hdica.sweep.files.sealed import parsed, unsealed
+from hdica.sweep.outcome.versions import hold, is_version
 
 NUMBER = re.compile(r"[0-9]+")
 
 
 class PublishedStore(GuardedStore):
-    """A published store whose files are compared with their checksums whenever one is read.
+    """A published store whose files are compared with their digests whenever one is read.
 
     Parameters
     ----------
     root
-        The store.
+        The store, or a version of it: that is not removed as long as this object lives.
     digests
-        Digest of every file, from the manifest; without them the checksums inside the chunks are
-        compared, and the root's metadata, which hold all others, have a digest of their own.
+        Digest of every file; None for an older store that does not have them, and no manifest.
+        Then the checksums inside the chunks are compared, and the root's metadata, which hold all
+        others, have a digest of their own.
     read_only
         Whether it refuses to be written.
+    newest
+        The published store of which ``root`` is a version: its files have to be the same as long
+        as it has not been published anew.
     """
 
     def __init__(
-        self, root: Path | str, digests: dict[str, str] | None = None, *, read_only: bool = True
+        self,
+        root: Path | str,
+        digests: dict[str, str] | None = None,
+        *,
+        read_only: bool = True,
+        newest: Path | None = None,
     ) -> None:
         super().__init__(root, read_only=read_only, nested=False)
-        self.digests = digests
+        self.digests, self.newest = digests, newest
+        self._read_at: tuple[int, int] | None = None
+        self._held = hold(self.root) if is_version(self.root) else None
 
     def with_read_only(self, read_only: bool = False) -> Self:
         """The same store, writable or not."""
-        return type(self)(self.root, self.digests, read_only=read_only)
+        return type(self)(self.root, self.digests, read_only=read_only, newest=self.newest)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A worker may have been started in another folder.
+        newest = None if self.newest is None else self.newest.absolute()
+        return {**self.__dict__, "_held": None, "root": self.root.absolute(), "newest": newest}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._held = hold(self.root) if is_version(self.root) else None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was a version, and is there no more."""
+        return is_version(self.root) and not self.root.is_dir()
 
     def load(self, key: str) -> bytes | None:
         """Content of a file; a chunk that is missing is damage, since Zarr would read NaN."""
         raw = super().load(key)
+        if self.digests is None:
+            self._compare_time(key)
         if raw is None and array_of(key) in self.arrays:
+            if self.is_gone or self._is_another():
+                raise _republished(self.root)
             raise DamageError(f"{self.root / key} is missing{self._points(key)}")
+        if raw is not None and self.newest is not None:
+            self.compare_newest(key)
         return raw
 
     def check(self, key: str, path: Path, raw: bytes) -> None:
@@ -63,32 +97,95 @@ class PublishedStore(GuardedStore):
                 raise DamageError(f"{path} is damaged, {exc}{self._points(key)}") from exc
 
     def _compare(self, key: str, path: Path, raw: bytes) -> None:
-        found, expected = digest(raw), (self.digests or {}).get(key)
-        if found == expected:
+        expected = (self.digests or {}).get(key)
+        if digest(raw) == expected:
             return
-        if key == METADATA and self._upgrading(raw):
-            return
-        now = read_manifest(self.root) if manifest_path(self.root).exists() else None
-        if now is not None and now["files"].get(key) == found:
-            raise DamageError(f"{self.root} was published anew since it was opened (open it again)")
+        if self._is_another():
+            raise _republished(self.root)
+        shown = self._named(key, path)
         if expected is None:
-            raise DamageError(f"{path} does not belong to {self.root} (its manifest lacks it)")
-        raise DamageError(f"{path} is damaged, {store.WRONG}{self._points(key)}")
+            root = shown.parents[key.count("/")]
+            raise DamageError(f"{shown} does not belong to {root} (its digests lack it)")
+        raise DamageError(f"{shown} is damaged, {store.WRONG}{self._points(key)}")
 
-    def _upgrading(self, raw: bytes) -> bool:
-        """Whether an upgrade was cut short after the root's metadata and before the manifest."""
-        manifest = manifest_path(self.root)
+    def _compare_time(self, key: str) -> None:
+        """Refuse a file of a store without digests that was published anew since its root was read.
+
+        Who asks for the root's metadata again asks anew.
+        """
+        with suppress(OSError):
+            about = os.lstat(self.root / METADATA)
+            now = (about.st_ino, about.st_mtime_ns)
+            if key == METADATA:
+                self._read_at = now
+            elif self._read_at not in (None, now):
+                raise _republished(self.root)
+
+    def _is_another(self) -> bool:
+        """Whether another store lies here than the one that was opened."""
+        return not is_version(self.root) and _differs(self.root, self.digests)
+
+    def _named(self, key: str, path: Path) -> Path:
+        """The file as its user knows it: that of the newest store, if it is the same."""
+        if self.newest is not None:
+            with suppress(OSError):
+                if os.path.samestat(os.lstat(self.newest / key), os.lstat(path)):
+                    return self.newest / key
+        return path
+
+    def compare_newest(self, key: str) -> None:
+        """Refuse a file of the newest store that is not as it was published.
+
+        Who reads it with other tools would read it as data. What is a link to the same file has
+        been compared already, and what was published anew is no more of this version.
+
+        Raises
+        ------
+        DamageError
+            Naming the file.
+        """
+        if self.newest is None:
+            return
+        file = self.newest / key
         try:
-            about = unsealed(raw, self.root / METADATA).get("attributes") or {}
-            return DIGEST in about and VERSION not in parsed(
-                read_regular(manifest) or b"", manifest
-            )
-        except DamageError:
-            return False
+            if os.path.samestat(os.lstat(inside(self.newest, key)), os.lstat(self.root / key)):
+                return
+            right = file_digest(file) == (self.digests or {}).get(key)
+            why = "" if right else f"{file} is damaged, {store.WRONG}"
+        except FileNotFoundError:
+            why = f"{file} is missing"
+        except (DamageError, OSError) as exc:
+            why = str(exc)
+        if not why:
+            return
+        if _differs(self.newest, self.digests):
+            self.newest = None
+            return
+        raise DamageError(f"{why}{self._points(key)}")
 
     def _points(self, key: str) -> str:
         points = describe(Path(self.root), key)
         return f" ({points})" if points else ""
+
+
+class Republished(DamageError):
+    """A store that is not there any more as it was opened; nothing of it is damaged."""
+
+
+def _republished(root: Path) -> Republished:
+    return Republished(f"{root} was published anew since it was opened (open it again)")
+
+
+def _differs(root: Path, digests: dict[str, str] | None) -> bool:
+    """Whether the metadata at a store's root are whole, and others than those known of it."""
+    path = root / METADATA
+    try:
+        raw = read_regular(path)
+        if raw is None or digests is None or digest(raw) == digests.get(METADATA):
+            return raw is None and not root.exists()
+        return bool(unsealed(raw, path, old=True))
+    except (DamageError, OSError):
+        return False
 
 
 def _chunk(name: str) -> tuple[str, str, tuple[int, ...]] | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -300,3 +302,66 @@ def query(
     data = select(data, selection, nearest)[names].load()
     data.attrs = {**tree.attrs, **tree[chosen].attrs}
     return average(data, mean, names) if mean else data
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Answer of a question that was asked of results on disk.
+
+    Parameters
+    ----------
+    data
+        The selected variables, loaded.
+    order
+        Dimensions in the order of the study.
+    title
+        What was asked.
+    notes
+        What there is to know beside it, a sentence each.
+    """
+
+    data: xr.Dataset
+    order: list[str]
+    title: str
+    notes: list[str]
+
+
+def answer(
+    results: str | Path,
+    selection: dict[str, str],
+    method: str | None = None,
+    variables: Sequence[str] = (),
+    mean: Sequence[str] = (),
+    nearest: bool = False,
+    tabled: bool = False,
+) -> Answer:
+    """Ask results on disk; while they are published anew, the old ones or the new ones.
+
+    Parameters
+    ----------
+    results
+        A published store.
+    selection, method, variables, mean, nearest
+        As for :func:`query`.
+    tabled
+        Whether a table is wanted, which averages over seeds unless one of them is asked for.
+    """
+    from hdica.sweep.outcome.looks import settled
+    from hdica.sweep.outcome.results import open_results
+
+    def ask() -> Answer:
+        tree = open_results(results)
+        chosen, over = choose_method(tree, list(selection), method), list(mean)
+        if tabled and not over and "seed" not in selection and "seed" in tree[chosen].dims:
+            over = ["seed"]
+        found = query(tree, selection, chosen, variables, over, nearest)
+        title = f"{chosen}, mean over {', '.join(over)}" if over else chosen
+        notes, left = [], unfinished(tree, selection, chosen, nearest)
+        if left:
+            notes.append(f"of these points {left} (they have no value, or none at the end)")
+        others = [m for m in methods(tree) if m != chosen]
+        if tabled and method is None and others:
+            notes.append(f"other methods: {', '.join(others)} (choose with --method)")
+        return Answer(found, dim_order(tree, chosen), title, notes)
+
+    return settled(results, ask)

@@ -9,8 +9,9 @@ from typing import Any
 
 from hdica.errors import HdicaError
 from hdica.sweep.files import blocks, planned, store
+from hdica.sweep.files.bound import bind
 from hdica.sweep.files.guarded import METADATA
-from hdica.sweep.files.manifest import read_manifest, write_manifest
+from hdica.sweep.files.manifest import read_manifest
 from hdica.sweep.files.paths import (
     DamageError,
     discard,
@@ -23,8 +24,11 @@ from hdica.sweep.files.paths import (
 )
 from hdica.sweep.files.sealed import parsed, write_sealed
 from hdica.sweep.outcome import published
-from hdica.sweep.outcome.integrity import Damage, all_damage
+from hdica.sweep.outcome.commit import beside, commit, finish
+from hdica.sweep.outcome.damage import Damage, of_version, version_damage
+from hdica.sweep.outcome.integrity import all_damage
 from hdica.sweep.outcome.published import PublishedStore
+from hdica.sweep.outcome.versions import checked_path, cloned, remove, versions_in
 from hdica.sweep.run.plan import STUDY, locked
 from hdica.sweep.spec.study import study_from
 
@@ -88,20 +92,40 @@ def _put_aside(out: str | Path, damage: Damage) -> str:
 
 
 def _repair_published(out: str | Path, damages: list[Damage]) -> str:
-    """Take back published points, or the whole publication where that is not possible."""
-    root, path = results_path(out), manifest_path(out)
-    manifest = _readable_manifest(out)
+    """Take back published points, or the whole publication where that is not possible.
+
+    What somebody reads is never written: a copy by links takes the place of the store.
+    """
+    root, manifest = results_path(out), _readable_manifest(out)
     names = [damage.path.relative_to(root).as_posix() for damage in damages]
-    path.unlink(missing_ok=True)
     for name in names:
         if (root / name).is_symlink():
             discard_inside(root, name)
     if manifest is None or not all(published.can_forget(root, name) for name in names):
+        manifest_path(out).unlink(missing_ok=True)
         return "the next run publishes again"
-    published.forget(root, names)
-    about = {key: value for key, value in manifest.items() if key != "files"}
-    write_manifest(out, {**about, "counts": published.status_counts(root)})
+    with beside(root) as partial:
+        cloned(root, partial)
+        published.forget(partial, names)
+        about = {key: value for key, value in manifest.items() if key != "files"}
+        about["counts"] = published.status_counts(partial)
+        commit(partial, out, about, bind(partial))
     return "its points are pending"
+
+
+def _repair_versions(out: str | Path) -> list[str]:
+    """Remove versions that are damaged; the newest is made again from the store, which is whole."""
+    done = []
+    for folder in versions_in(out):
+        found = version_damage(folder)
+        if not found:
+            continue
+        # Who reads it is refused from here on: whatever was read of it is to be read again.
+        what = "it is removed" if remove(folder, although_read=True) else "it is left alone"
+        done.append(f"{found[0].sentence}: {what}")
+    if done:
+        finish(out)
+    return done
 
 
 def _readable_manifest(out: str | Path) -> dict[str, Any] | None:
@@ -150,6 +174,7 @@ def repair(path: str | Path) -> list[str]:
         If another version of this package wrote them.
     """
     require_store(path)
+    checked_path(path)
     with locked(path) as work:
         found = all_damage(path, _readable_manifest(path))
         done = _repair_manifest(path)
@@ -161,7 +186,11 @@ def repair(path: str | Path) -> list[str]:
         if public:
             what = _repair_published(path, public)
             done += [f"{damage.sentence}: {what}" for damage in public]
+        if public or any(map(of_version, rest)):
+            done += _repair_versions(path)
         for damage in rest:
+            if of_version(damage):
+                continue
             if damage.path == work / STUDY:
                 done.append(_repair_study(path, damage))
             elif damage.path.is_relative_to(work):

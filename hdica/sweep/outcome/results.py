@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +12,21 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from hdica.errors import HdicaError, one_sentence
+from hdica.sweep.files.bound import BOUND, bound_digests, version_of
 from hdica.sweep.files.guarded import METADATA
-from hdica.sweep.files.manifest import read_manifest
-from hdica.sweep.files.paths import DamageError, manifest_path, no_link, work_path
-from hdica.sweep.files.sealed import DIGEST
+from hdica.sweep.files.manifest import digest, read_manifest
+from hdica.sweep.files.paths import (
+    DamageError,
+    inside,
+    manifest_path,
+    no_link,
+    read_regular,
+    work_path,
+)
+from hdica.sweep.files.sealed import DIGEST, unsealed
+from hdica.sweep.outcome.looks import settled
 from hdica.sweep.outcome.published import PublishedStore
+from hdica.sweep.outcome.versions import is_version, version_folder
 from hdica.sweep.spec.settings import Analysis
 
 if TYPE_CHECKING:
@@ -44,6 +56,18 @@ def check_chunks(published: PublishedStore) -> None:
             key = "/".join([name, "c", *map(str, index)])
             if not (published.root / key).exists():
                 published.load(key)
+            _check_newest(published, key)
+
+
+def _check_newest(published: PublishedStore, key: str) -> None:
+    """Refuse a store whose newest publication lacks a file that its version has."""
+    if published.newest is not None:
+        try:
+            there = stat.S_ISREG(os.lstat(published.newest / key).st_mode)
+        except OSError:
+            there = False
+        if not there:
+            published.compare_newest(key)
 
 
 def existing(path: str | Path) -> Path:
@@ -69,22 +93,72 @@ def existing(path: str | Path) -> Path:
 def published_store(root: Path) -> PublishedStore:
     """A published store to read from, its root's metadata checked.
 
+    It is the version that never changes, where there is one.
+
     Raises
     ------
     DamageError
         If its manifest or the root's metadata were changed.
     """
     manifest = read_manifest(root) if root.suffix == ".zarr" else None
-    published = PublishedStore(root, None if manifest is None else manifest["files"])
-    if published.load(METADATA) is None:
+    raw = read_regular(inside(root, METADATA))
+    if raw is None:
         raise DamageError(f"{root / METADATA} is missing (all points)")
+    if manifest is not None and digest(raw) != manifest["files"].get(METADATA):
+        unsealed(raw, root / METADATA, old=True)
+        raise DamageError(f"{root / METADATA} is not what its manifest says (all points)")
+    files = bound_digests(root) if manifest is None else manifest["files"]
+    folder = None if files is None else version_folder(root, version_of(files))
+    if folder is None:
+        published = PublishedStore(root, files)
+    else:
+        published = PublishedStore(folder, files, newest=root)
+    if published.load(METADATA) is None:
+        raise DamageError(f"{published.root / METADATA} is missing (all points)")
     if not published.arrays:
         raise DamageError(f"{root / METADATA} is damaged (no consolidated metadata)")
     return published
 
 
+def version_path(results: str | Path) -> Path:
+    """Folder of the version of a published store that is the newest now, for other tools.
+
+    ``results/<study>.zarr`` is another store as soon as its study is published anew: what is read
+    lazily before and after does not belong together. The folder of a version never changes. It is
+    kept until its study has been published anew twice, and longer as long as a tree of
+    :func:`open_results` reads it.
+
+    Parameters
+    ----------
+    results
+        ``results/<study>.zarr``.
+
+    Returns
+    -------
+    pathlib.Path
+        ``results/<study>.versions/<version>.zarr``.
+
+    Raises
+    ------
+    HdicaError
+        If there is no such store, or no folder of its version.
+    DamageError
+        If its manifest or its metadata were changed.
+    """
+    found = settled(results, lambda: published_store(existing(results)).root)
+    if is_version(found):
+        return found
+    raise HdicaError(
+        f"{found} has no folder of its version (hdica publish makes one where the file system has "
+        "hard links)"
+    )
+
+
 def open_results(path: str | Path) -> xr.DataTree:
-    """Open a published store, lazily; every file is compared with its checksum when it is read.
+    """Open a published store, lazily; every file is compared with its digest when it is read.
+
+    The tree keeps its values under its labels when the study is published anew, where the file
+    system has hard links; elsewhere it refuses to read on.
 
     Parameters
     ----------
@@ -104,9 +178,12 @@ def open_results(path: str | Path) -> xr.DataTree:
         If metadata were changed or a chunk is missing, naming file and points; so does the first
         use of data that were changed.
     """
+    return settled(path, lambda: _opened(existing(path)))
+
+
+def _opened(root: Path) -> xr.DataTree:
     import xarray as xr
 
-    root = existing(path)
     published = published_store(root)
     check_chunks(published)
     try:
@@ -122,7 +199,9 @@ def open_results(path: str | Path) -> xr.DataTree:
         raise
     except (ValueError, KeyError, OSError, TypeError, AttributeError, AssertionError) as exc:
         raise DamageError(f"{root} is damaged (its metadata cannot be read)") from exc
-    tree.attrs.pop(DIGEST, None)
+    for name in (DIGEST, BOUND):
+        tree.attrs.pop(name, None)
+    tree.encoding["source"] = str(published.root)
     _check_study(root, tree.attrs)
     return tree
 

@@ -13,6 +13,7 @@ from hdica.sweep.files import store
 from hdica.sweep.files.chunks import every_place
 from hdica.sweep.files.paths import work_path
 from hdica.sweep.outcome.dense import check_block
+from hdica.sweep.outcome.looks import settled
 from hdica.sweep.run.plan import Placed, place, planned_study
 
 if TYPE_CHECKING:
@@ -133,6 +134,10 @@ def status(path: str | Path) -> Status:
     HdicaError
         If there is neither a published nor a working store.
     """
+    return settled(path, lambda: _status(path))
+
+
+def _status(path: str | Path) -> Status:
     found = working_status(path) if work_path(path).is_dir() else None
     if found is not None:
         return found

@@ -12,8 +12,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-import hdica
 from hdica.errors import HdicaError
+from hdica.sweep.files.bound import BOUND, bind
 from hdica.sweep.files.guarded import METADATA
 from hdica.sweep.files.manifest import digest, read_manifest
 from hdica.sweep.files.paths import (
@@ -38,7 +38,9 @@ from hdica.sweep.files.sealed import (
     unsealed,
 )
 from hdica.sweep.outcome import binding
+from hdica.sweep.outcome.commit import beside, commit
 from hdica.sweep.outcome.integrity import segments_in
+from hdica.sweep.outcome.versions import checked_path, cloned
 from hdica.sweep.run.plan import STUDY, locked
 from hdica.systems import registry
 
@@ -87,27 +89,41 @@ def _segment(path: Path) -> bool:
 
 
 def _published(out: str | Path) -> bool:
-    """Upgrade a published store and its manifest; False if both are of this version already."""
+    """Upgrade a published store and its manifest; False if both are of this version already.
+
+    What somebody reads is never written: a copy by links takes the place of the store.
+    """
     root, file = results_path(out), manifest_path(out)
     if not root.is_dir():
         return False
     document = _document(root / METADATA)
     attributes = document.get("attributes") or {}
     manifest = read_manifest(out)
-    old = manifest is not None and VERSION not in parsed(read_regular(file) or b"{}", file)
-    if DIGEST in attributes and not old:
+    now = {"hdica_version": "0.1.0 or earlier", **attributes, VERSION: SCHEMA_VERSION}
+    text = sealed({**document, "attributes": now})
+    if manifest is None:
+        # Nobody knows the digests of its files: they come with the next publication.
+        if DIGEST in attributes:
+            return False
+        write_text(root / METADATA, text)
+        return True
+    old = VERSION not in parsed(_raw(file), file)
+    if {DIGEST, BOUND} <= {*attributes} and not old:
         return False
-    if DIGEST not in attributes:
-        raw = read_regular(root / METADATA) or b""
-        if manifest is not None and manifest["files"].get(METADATA) != digest(raw):
-            raise DamageError(f"{root / METADATA} is damaged, its checksum is wrong (all points)")
-        now = {"hdica_version": "0.1.0 or earlier", **attributes, VERSION: SCHEMA_VERSION}
-        write_text(root / METADATA, sealed({**document, "attributes": now}))
-    if manifest is not None:
-        files = {**manifest["files"], METADATA: digest(read_regular(root / METADATA) or b"")}
-        content = {**manifest, "hdica_version": hdica.__version__, "files": files}
-        write_text(file, sealed_text(content))
+    # An upgrade by an earlier version may have been cut short before it came to the manifest.
+    begun = old and DIGEST in attributes
+    if not begun and manifest["files"].get(METADATA) != digest(_raw(root / METADATA)):
+        raise DamageError(f"{root / METADATA} is damaged, its checksum is wrong (all points)")
+    with beside(root) as partial:
+        cloned(root, partial)
+        write_text(partial / METADATA, text)
+        about = {key: value for key, value in manifest.items() if key != "files"}
+        commit(partial, out, about, bind(partial, manifest["files"]))
     return True
+
+
+def _raw(path: Path) -> bytes:
+    return read_regular(path) or b""
 
 
 def _plain(path: Path) -> bool:
@@ -145,6 +161,7 @@ def upgrade(path: str | Path) -> list[str]:
         If a newer version wrote them.
     """
     require_store(path)
+    checked_path(path)
     with locked(path):
         parts = [(segment, _segment) for segment in segments_in(path)]
         parts += [(file, _plain) for file in (work_path(path) / STUDY, *shard_records(path))]

@@ -29,6 +29,7 @@ from hdica.sweep.files.paths import (
 )
 from hdica.sweep.files.planned import check_whole
 from hdica.sweep.files.sealed import read_sealed, sealed_text
+from hdica.sweep.run.another import STUDY, refuse_another
 from hdica.sweep.run.holder import noted, wait_for
 from hdica.sweep.spec.keys import Keys, find_rows
 from hdica.sweep.spec.segment import Segment, segments_of
@@ -45,8 +46,8 @@ SHARING = 32
 """Least points a block that share one draw of the noise, if there are as many cells."""
 MOST_BYTES = 16 * 2**20
 """Results in a block: a worker holds a block in memory, and a reader at least one."""
-STUDY = "study.json"
-"""Record of the study that was planned last, in a working store."""
+LOCK = ".lock"
+"""File of a working store that is locked by who plans, publishes or repairs."""
 LOCK_SECONDS = 900.0
 """Longest wait for another process that plans, publishes or repairs the same store."""
 
@@ -291,7 +292,7 @@ def locked(out: str | Path) -> Iterator[Path]:
     work = work_path(out)
     make_folder(work)
     # The system drops the lock with the process that holds it, however it ends.
-    lock = FileLock(no_link(work / ".lock"))
+    lock = FileLock(no_link(work / LOCK))
 
     def taken() -> bool:
         with suppress(Timeout):
@@ -307,7 +308,11 @@ def locked(out: str | Path) -> Iterator[Path]:
 
 
 def prepare(
-    study: Study, out: str | Path, workers: int = 1, block: int | None = None
+    study: Study,
+    out: str | Path,
+    workers: int = 1,
+    block: int | None = None,
+    replace: bool = False,
 ) -> list[Placed]:
     """Give every point of a study a place in the working store.
 
@@ -324,11 +329,16 @@ def prepare(
         Processes that will compute it, for the size of a new segment's blocks.
     block
         Points a block of a new segment; chosen from the cost model if None.
+    replace
+        Whether the results of another study may be there; they are refused otherwise.
     """
     results_path(out)
     # Before the lock, because it takes long: shards that start together then wait for little.
     segments = [(segment, segment.keys()) for segment in segments_of(study)]
     with locked(out) as work:
+        if not replace:
+            # Again: two studies may have begun at once, and the first that comes here has the path.
+            refuse_another(study, out)
         unfinished = f".{manifest_path(out).name}.*.partial"
         for partial in (*work.glob(".*.partial"), *work.parent.glob(unfinished)):
             discard(partial)

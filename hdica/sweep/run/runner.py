@@ -20,6 +20,7 @@ from hdica.errors import HdicaError, Incomplete, Stopped, Unwritable
 from hdica.sweep.files import blocks, store
 from hdica.sweep.files.paths import work_path
 from hdica.sweep.files.writing import written
+from hdica.sweep.run.another import refuse_another
 from hdica.sweep.run.block import BlockSummary, compute_block
 from hdica.sweep.run.company import taking_part
 from hdica.sweep.run.plan import Placed, locked, prepare
@@ -119,6 +120,7 @@ def run(
     progress: bool | None = None,
     retry_failed: bool = False,
     block: int | None = None,
+    replace: bool = False,
 ) -> RunSummary:
     """Compute the pending points of a study, or of one shard of it. Nothing is published.
 
@@ -144,6 +146,8 @@ def run(
         Compute failed points again.
     block
         Points a block of a new segment; chosen from the cost model if None.
+    replace
+        Whether the results of another study may be there: what is published is replaced then.
 
     Returns
     -------
@@ -153,18 +157,21 @@ def run(
     Raises
     ------
     HdicaError
-        If the cluster cannot be reached, a setting is wrong or the working store is damaged.
+        If the cluster cannot be reached, a setting is wrong, the working store is damaged, or the
+        results of another study are there.
     Incomplete
         If it gave up: nothing can be written, or no block ends any more.
     Stopped
         If SIGTERM or SIGINT said so, and nobody else handles it.
     """
     _check_shard(shard)
+    if not replace:
+        refuse_another(study, out)
     settings = ready(cluster_settings(cluster, workers))
     with heeding(), ExitStack() as part:
         with written(work_path(out)):
             alone = part.enter_context(taking_part(out))
-            placed = prepare(study, out, settings.workers, block)
+            placed = prepare(study, out, settings.workers, block, replace)
             if retry_failed:
                 with locked(out):
                     reset_failed(placed)

@@ -18,6 +18,7 @@ from zarr.codecs import BytesCodec
 
 from hdica.errors import HdicaError
 from hdica.sweep.files import planned
+from hdica.sweep.files.bound import bind
 from hdica.sweep.files.frames import codec
 from hdica.sweep.files.guarded import GuardedStore
 from hdica.sweep.files.paths import (
@@ -141,6 +142,7 @@ def test_a_chunk_that_decodes_to_a_hundred_megabytes_is_refused_before_it_does(
     assert len(bomb) < 10_000
     if where == "published":
         (out / "line/Q/c/0/0/0").write_bytes(bomb)
+        bind(out)
         manifest_path(out).unlink()
     else:
         (walk_of(study, out) / "Q/c/0/0").write_bytes(bomb)

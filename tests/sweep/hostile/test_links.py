@@ -25,7 +25,7 @@ from hdica.sweep.files.sealed import write_sealed
 from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.repair import repair
-from hdica.sweep.outcome.results import open_results
+from hdica.sweep.outcome.results import open_results, version_path
 from hdica.sweep.outcome.status import status
 from hdica.sweep.run.runner import run
 from hdica.sweep.spec.study import Study
@@ -79,6 +79,10 @@ LINKS: list[tuple[str, Callable[[Study, Path], Path]]] = [
     ("a published array", lambda s, o: o / "line/twice"),
     ("a published group", lambda s, o: o / "steady"),
     ("the root's metadata", lambda s, o: o / "zarr.json"),
+    ("digests", lambda s, o: o / "digests.json"),
+    ("a chunk of a version", lambda s, o: version_path(o) / "walk/Q/c/0/0/0/0/0"),
+    ("a group of a version", lambda s, o: version_path(o) / "steady"),
+    ("the root's metadata of a version", lambda s, o: version_path(o) / "zarr.json"),
 ]
 
 
@@ -107,7 +111,7 @@ def test_links_are_named_and_never_followed(
     assert values(out) == before
 
 
-@pytest.mark.parametrize("suffix", [".zarr", ".work", ".manifest.json", ".shards"])
+@pytest.mark.parametrize("suffix", [".zarr", ".work", ".manifest.json", ".shards", ".versions"])
 def test_a_link_in_place_of_a_store_is_refused(
     study: Study, out: Path, outside: Path, suffix: str
 ) -> None:
@@ -118,7 +122,7 @@ def test_a_link_in_place_of_a_store_is_refused(
     commands: list[Callable[[], object]] = [
         lambda: verify(out), lambda: repair(out), lambda: publish(study, out),
     ]  # fmt: skip
-    if suffix != ".shards":
+    if suffix not in (".shards", ".versions"):
         commands.append(lambda: run(study, out, progress=False))
     for command in commands[: 2 if suffix == ".shards" else 4]:
         with pytest.raises(HdicaError, match="is a link, which is not followed"):

@@ -1,0 +1,150 @@
+"""The last step of every publication: a finished store takes its place, and the manifest closes it.
+
+In the order that makes a kill at any moment harmless. The version comes first, for readers that
+want it to stay; the manifest goes, the store is swapped in by one rename where the system can, and
+the new manifest, which is at hand by then, is written last. Each is on the disk before the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from hdica.sweep.files.bound import version_in, version_of
+from hdica.sweep.files.disk import exchange, sync_folder, sync_names, sync_tree
+from hdica.sweep.files.manifest import read_manifest, write_manifest
+from hdica.sweep.files.paths import DamageError, discard, manifest_path, results_path
+from hdica.sweep.outcome.versions import (
+    leftovers_in,
+    make_version,
+    remove_old,
+    version_folder,
+)
+from hdica.sweep.run.plan import locked
+
+
+@contextmanager
+def beside(target: Path) -> Iterator[Path]:
+    """Where a store is written before it takes its place; what is not finished is removed.
+
+    Parameters
+    ----------
+    target
+        The published store.
+    """
+    partial = _partial(target)
+    discard(partial)
+    try:
+        yield partial
+    finally:
+        discard(partial)
+
+
+def commit(
+    partial: Path, out: str | Path, about: dict[str, Any], files: dict[str, str]
+) -> dict[str, Any]:
+    """Make a finished store the published one. The caller holds the lock.
+
+    Parameters
+    ----------
+    partial
+        The store, with its digests in it.
+    out
+        Path of the published store.
+    about
+        What its manifest says beside versions and digests.
+    files
+        Digest of every file.
+
+    Returns
+    -------
+    dict
+        The manifest.
+    """
+    target = results_path(out)
+    version, before = version_of(files), version_in(target)
+    if before == version:
+        before = _before(out)
+    sync_tree(partial)
+    made = make_version(partial, out, version, files)
+    if made is not None:
+        sync_names(made)
+    manifest_path(out).unlink(missing_ok=True)
+    discard(_old(target))
+    if target.exists() and exchange(partial, target):
+        partial.replace(_old(target))
+    else:
+        if target.exists():
+            target.replace(_old(target))
+        partial.replace(target)
+    sync_folder(target.parent)
+    versions = {"version": version, "before": before}
+    manifest = write_manifest(out, {**about, **versions}, files)
+    _tidy(out, manifest)
+    return manifest
+
+
+def _before(out: str | Path) -> str:
+    """The version before the one that is published."""
+    try:
+        return str((read_manifest(out) or {}).get("before", ""))
+    except DamageError:
+        return ""
+
+
+def _partial(target: Path) -> Path:
+    return target.with_name(f".{target.name}.partial")
+
+
+def _old(target: Path) -> Path:
+    return target.with_name(f".{target.name}.old")
+
+
+def is_moving(out: str | Path) -> bool:
+    """Whether a store is taking the place of another; also after a kill in the middle of that."""
+    target = results_path(out)
+    return _partial(target).exists() or _old(target).exists()
+
+
+def _tidy(out: str | Path, manifest: dict[str, Any]) -> None:
+    """Remove what this publication took the place of, and what killed ones have left."""
+    # It is published: what cannot be removed now, as where NFS has it open, the next run removes.
+    with suppress(OSError):
+        discard(_old(results_path(out)))
+        remove_old(out, {manifest.get("version", ""), manifest.get("before", "")})
+
+
+def _is_tidy(out: str | Path, manifest: dict[str, Any]) -> bool:
+    version = manifest.get("version", "")
+    left = is_moving(out) or bool(leftovers_in(out))
+    return not left and (not version or version_folder(out, version) is not None)
+
+
+def complete(out: str | Path, manifest: dict[str, Any]) -> None:
+    """Do what is left of a publication: of one that was killed, or was copied without its version.
+
+    Nothing where nothing can be written: whatever is read is there.
+
+    Parameters
+    ----------
+    out
+        Path of the published store.
+    manifest
+        Its manifest.
+    """
+    if not _is_tidy(out, manifest):
+        with suppress(OSError), locked(out):
+            finish(out)
+
+
+def finish(out: str | Path) -> None:
+    """The same for who holds the lock."""
+    manifest, target = read_manifest(out), results_path(out)
+    if manifest is None:
+        return
+    if manifest.get("version"):
+        make_version(target, out, manifest["version"], manifest["files"])
+    discard(_partial(target))
+    _tidy(out, manifest)

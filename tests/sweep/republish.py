@@ -1,0 +1,186 @@
+"""Publish two grids of a study in turns while everything that reads results reads them.
+
+``python -m tests.sweep.republish --seconds 20`` prints how often each reader was asked, and exits
+with 1 if one of them called a store damaged, mixed two publications or raised anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import hdica
+from hdica.report import write
+from hdica.sweep.outcome.integrity import verify
+from hdica.sweep.outcome.publish import publish
+from hdica.sweep.outcome.query import answer
+from hdica.sweep.outcome.results import open_results
+from hdica.sweep.outcome.status import status
+from hdica.sweep.run.runner import run
+from hdica.sweep.spec.study import study_from
+from tests.sweep import toy
+
+ROOT = Path(__file__).parents[2]
+GRIDS = ([0.2, 0.3, 0.4], [0.1, 0.2, 0.3])
+"""Of one size, so that a chunk of one decodes as a chunk of the other. The last one is planned."""
+OLD = "was published before the study or its code was changed"
+"""What is true while the other grid is published."""
+
+
+def content(taus: list[float]) -> dict[str, Any]:
+    grid = {"tau": taus, "Q0": [0.25, 0.5]}
+    return toy.study(
+        grid=grid, parameters={}, methods={"line": {}, "walk": {"n": [10], "seeds": 2}}
+    )
+
+
+def computed(out: Path) -> None:
+    """Both grids, computed and published once."""
+    for taus in GRIDS:
+        run(study_from(content(taus)), out, progress=False)
+        publish(study_from(content(taus)), out)
+
+
+def in_turns(out: Path, links: bool) -> None:
+    """Publish until this process is killed; print a line for each publication."""
+    toy.register()
+    if not links:
+        from tests.sweep.test_versions import only_within_a_folder
+
+        os.link = only_within_a_folder(os.link)
+    studies = [study_from(content(taus)) for taus in GRIDS]
+    while True:
+        for study in studies:
+            publish(study, out)
+            print("published", flush=True)
+
+
+@contextmanager
+def publishing(out: Path, links: bool = True) -> Iterator[Callable[[], int]]:
+    """Another process that publishes in turns; how often it has, once it has ended."""
+    code = "import sys; from tests.sweep import republish as r; from pathlib import Path; "
+    code += "r.in_turns(Path(sys.argv[1]), sys.argv[2] == 'True')"
+    said = out.parent.parent / "published.txt"
+    with (
+        said.open("w") as stream,
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(out), str(links)], stdout=stream, cwd=ROOT
+        ) as process,
+    ):
+        try:
+            while not said.stat().st_size:
+                assert process.poll() is None
+                time.sleep(0.01)
+            yield lambda: said.read_text().count("published")
+            assert process.poll() is None, "nobody published any more"
+        finally:
+            process.kill()
+
+
+def right(taus: list[float]) -> np.ndarray:
+    starts, times = np.array([0.25, 0.5]), np.array([0, 0.5, 2])
+    return starts[None, :, None] + np.array(taus)[:, None, None] * times
+
+
+def _labelled(tau: Any, values: Any) -> None:
+    taus = np.asarray(tau).tolist()
+    assert taus in [*GRIDS], taus
+    assert np.array_equal(values, right(taus)), f"values of another grid under tau = {taus}"
+
+
+class Readers:
+    """Everything that reads results; each gives the old ones or the new ones, or what is wrong."""
+
+    def __init__(self, out: Path) -> None:
+        self.out, self.asked, self.wrong = out, Counter[str](), list[str]()
+        self.lazy: Any = None
+
+    def verify(self) -> None:
+        found = verify(self.out)
+        assert not found.damaged, found.damaged
+        assert not [text for text in found.incomplete if OLD not in text], found.incomplete
+
+    def open_results(self) -> None:
+        line = open_results(self.out)["line"]
+        _labelled(line.tau, line.Q.load())
+
+    def a_tree_that_is_kept(self) -> None:
+        """Opened before some publications, read after them."""
+        if self.lazy is not None:
+            _labelled(self.lazy.tau, self.lazy.Q.load())
+        self.lazy = open_results(self.out)["line"]
+
+    def query(self) -> None:
+        found = answer(self.out, {}, "line", ["Q"]).data
+        _labelled(found.tau, found.Q)
+
+    def status(self) -> None:
+        assert status(self.out).total("pending") == 0
+
+    def version_path(self) -> None:
+        assert hdica.version_path(self.out).suffix == ".zarr"
+
+    def report(self) -> None:
+        page = write(self.out, self.out.parent / "page")[0]
+        assert "<html" in page.read_text()
+
+    def ask(self, name: str) -> None:
+        """Ask one of them, and keep what was wrong."""
+        self.asked[name] += 1
+        try:
+            getattr(self, name)()
+        except Exception:
+            self.wrong.append(f"{name}: {traceback.format_exc()}")
+
+
+ALL = ("verify", "open_results", "a_tree_that_is_kept", "query", "status", "version_path")
+
+
+def looked(out: Path, seconds: float, links: bool, report: bool) -> tuple[Readers, int]:
+    """Ask all readers in turns, at least twice; the readers, and how often was published."""
+    # Without links there are no versions, and a tree that is read later refuses.
+    names = ALL if links else ("verify", "query", "status")
+    readers = Readers(out)
+    with publishing(out, links) as count:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end or readers.asked["verify"] < 2:
+            for name in names:
+                readers.ask(name)
+        if report:
+            readers.ask("report")
+        return readers, count()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    asked = parser.parse_args()
+    toy.register()
+    wrong: list[str] = []
+    for links in (True, False):
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "results" / "toy.zarr"
+            computed(out)
+            readers, published = looked(out, asked.seconds, links, True)
+        told = json.dumps({"links": links, "published": published, **readers.asked})
+        print(f"{told}: {len(readers.wrong)} wrong", flush=True)
+        wrong += readers.wrong
+    print("\n".join(wrong[:5]), file=sys.stderr)
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
