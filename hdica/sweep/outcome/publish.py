@@ -193,7 +193,7 @@ def is_current(study: Study, out: str | Path) -> bool:
             return False
         # The root's metadata name everything else that is in the store.
         return digest(read_regular(root / METADATA) or b"") == files[METADATA]
-    except DamageError:
+    except (DamageError, OSError):
         return False
 
 
