@@ -111,7 +111,7 @@ def test_a_finished_study_of_another_user_is_whole(out: Path, yaml: str, tmp_pat
             folder.chmod(0o755)
     commands = [
         f"verify {out}", f"run {yaml} --out {out}", f"publish {yaml} --out {out}",
-        f"status {out}", f"query {out} --to csv --out /dev/null",
+        f"status {out}", f"query {out} --to csv",
     ]  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-c", OTHER_USER, *commands],

@@ -217,7 +217,7 @@ def test_the_next_run_makes_a_version_that_is_missing_and_removes_what_a_kill_le
         shutil.copytree(out, out.with_name(name))
     assert call(["run", str(yaml), "--out", str(out), "--quiet"]) == 0
     assert hdica.version_path(out) == folder
-    left = [p for p in out.parent.rglob(".*") if p.name not in (".lock", ".running")]
+    left = [p for p in out.parent.rglob(".*") if p.name not in (".lock", ".locks", ".running")]
     assert not left
 
 
