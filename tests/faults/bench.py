@@ -265,7 +265,7 @@ class Bench:
         verdict = verify(self.out)
         assert verdict.code == 0, (verdict.damaged, verdict.incomplete)
         assert values(self.out) == undisturbed(self.study)
-        left = list(self.out.parent.rglob("*.partial"))
+        left = [p for name in ("*.partial", "*.old") for p in self.out.parent.rglob(name)]
         assert not left, left
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -19,11 +18,11 @@ from hdica.sweep.files.sealed import write_sealed
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.results import open_results
 from hdica.sweep.run import plan
+from hdica.sweep.run.another import refuse_another
 from hdica.sweep.run.runner import run
 from hdica.sweep.spec.study import Study, study_from
 from hdica.systems import registry
 from tests.sweep import toy
-from tests.sweep.conftest import values
 
 GRID = {"tau": [0.1, 0.2, 0.3], "Q0": [0.25, 0.5]}
 
@@ -75,35 +74,57 @@ ANOTHER = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("changes", SAME)
-def test_a_study_that_goes_on_is_the_same(out: Path, changes: dict[str, Any]) -> None:
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A published study, which no test changes."""
+    toy.register()
+    out = tmp_path_factory.mktemp("another") / "results" / "toy.zarr"
     published(out)
-    other = published(out, **changes)
-    assert json.loads(open_results(out).attrs["study_yaml"]) == other.model_dump(mode="json")
+    return out
+
+
+@pytest.mark.parametrize("changes", SAME)
+def test_a_study_that_goes_on_is_the_same(there: Path, changes: dict[str, Any]) -> None:
+    refuse_another(made(**changes), there)
+
+
+def test_a_grid_that_moves_on_goes_on(out: Path) -> None:
+    for taus in ([0.1, 0.2], [0.2, 0.3], [0.3]):
+        published(out, grid={"tau": taus})
+        assert open_results(out)["line"].tau.values.tolist() == taus
 
 
 @pytest.mark.parametrize(("changes", "sentence"), ANOTHER)
-def test_another_study_is_refused_before_any_work_unless_it_is_to_replace(
-    out: Path, tmp_path: Path, calls: Path, changes: dict[str, Any], sentence: str,
+def test_another_study_is_refused_before_any_work(
+    there: Path, tmp_path: Path, calls: Path, changes: dict[str, Any], sentence: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    published(out)
-    before, done = values(out), calls.read_text()
-    planned = (work_path(out) / "study.json").read_bytes()
-    arguments = [file(tmp_path, made(**changes)), "--out", str(out)]
+    before = {p: p.stat().st_mtime_ns for p in there.parent.rglob("*") if p.name != ".lock"}
+    arguments = [file(tmp_path, made(**changes)), "--out", str(there)]
     for command in ("run", "publish"):
         assert call([command, *arguments]) == 2
         said = capsys.readouterr().err
-        assert said.startswith(f"hdica: {out} belongs to another study: ")
+        assert said.startswith(f"hdica: {there} belongs to another study: ")
         assert sentence in said
         assert "--replace" in said
         assert said.count("\n") == 1
-    assert calls.read_text() == done
-    assert (work_path(out) / "study.json").read_bytes() == planned
-    assert values(out) == before
+    assert calls.read_text() == ""
+    after = {p: p.stat().st_mtime_ns for p in there.parent.rglob("*") if p.name != ".lock"}
+    assert after == before
+
+
+def test_another_study_that_is_to_replace_does(out: Path, tmp_path: Path) -> None:
+    published(out)
+    arguments = [file(tmp_path, made(study="other", grid={"tau": [0.9]})), "--out", str(out)]
+    assert call(["run", *arguments, "--quiet"]) == 2
+    assert open_results(out).attrs["study"] == "toy"
     assert call(["run", *arguments, "--quiet", "--replace"]) == 0
-    assert open_results(out).attrs["study"] == changes.get("study", "toy")
+    assert open_results(out).attrs["study"] == "other"
     assert call(["run", *arguments, "--quiet"]) == 0
+    back = [file(tmp_path, made()), "--out", str(out)]
+    assert call(["publish", *back]) == 2
+    assert call(["publish", *back, "--replace"]) == 0
+    assert open_results(out).attrs["study"] == "toy"
 
 
 def test_another_system_is_another_study(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:

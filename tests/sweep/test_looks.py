@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,14 +18,23 @@ from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.query import answer
 from hdica.sweep.outcome.results import open_results, version_path
 from hdica.sweep.run.plan import locked
-from tests.sweep import republish
+from tests.sweep import republish, toy
 
 pytestmark = pytest.mark.faults
 
 
-@pytest.fixture
-def results(out: Path) -> Path:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    toy.register()
+    out = tmp_path_factory.mktemp("looks") / "results" / "toy.zarr"
     republish.computed(out)
+    return out.parent
+
+
+@pytest.fixture
+def results(template: Path, out: Path) -> Path:
+    """A fresh copy of a study of which two grids were published."""
+    shutil.copytree(template, out.parent)
     return out
 
 

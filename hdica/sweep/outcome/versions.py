@@ -183,9 +183,12 @@ def cloned(root: Path, target: Path) -> None:
 
 def _linked(root: Path, target: Path, else_copy: bool) -> None:
     target.mkdir()
+    made = {target}
     for name in walk(root)[0]:
         file = target / name
-        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.parent not in made:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            made.add(file.parent)
         try:
             os.link(root / name, file, follow_symlinks=False)
         except OSError as exc:
