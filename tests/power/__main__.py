@@ -59,9 +59,9 @@ def campaign(asked: argparse.Namespace, folder: Path) -> int:
     prepared(found[0].phases[0], folder / "first")
     sweeps = []
     for number, session in enumerate(found):
-        sweep = swept(
-            session, folder / f"reference-{number}", asked.seed, partial(every, draws=asked.draws)
-        )
+        variants = tuple(asked.variant or VARIANTS)
+        crashes = partial(every, draws=asked.draws, variants=variants)
+        sweep = swept(session, folder / f"reference-{number}", asked.seed, crashes)
         chosen = sweep.chosen(asked.states, asked.moment)
         tell(f"{session.name}: {len(chosen)} of {len(sweep.states)} states are checked")
         sweep.check(chosen, folder / f"jobs-{number}", asked.jobs)
