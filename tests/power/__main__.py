@@ -21,7 +21,7 @@ from tests.power.recordings import Session, begin, kept
 from tests.power.suite import prepared, suite, swept
 from tests.power.tables import kinds, table
 from tests.power.trace import why_not
-from tests.power.variants import every
+from tests.power.variants import VARIANTS, every
 
 SEED = 20261121
 SIZES = range(6, 100, 2)
@@ -59,9 +59,9 @@ def campaign(asked: argparse.Namespace, folder: Path) -> int:
     prepared(found[0].phases[0], folder / "first")
     sweeps = []
     for number, session in enumerate(found):
-        sweep = swept(
-            session, folder / f"reference-{number}", asked.seed, partial(every, draws=asked.draws)
-        )
+        variants = tuple(asked.variant or VARIANTS)
+        crashes = partial(every, draws=asked.draws, variants=variants)
+        sweep = swept(session, folder / f"reference-{number}", asked.seed, crashes)
         chosen = sweep.chosen(asked.states, asked.moment)
         tell(f"{session.name}: {len(chosen)} of {len(sweep.states)} states are checked")
         sweep.check(chosen, folder / f"jobs-{number}", asked.jobs)
@@ -84,6 +84,7 @@ def main() -> int:
     parser.add_argument(
         "--only", action="append", choices=tuple(SCENARIOS), help="this scenario (repeatable)"
     )
+    parser.add_argument("--variant", action="append", choices=VARIANTS, help="(repeatable)")
     parser.add_argument("--draws", type=int, default=1, help="of each variant left to chance")
     parser.add_argument("--states", type=int, help="check so many of each recording only")
     parser.add_argument("--moment", type=int, help="check what is left at this one only")

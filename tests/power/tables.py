@@ -32,6 +32,8 @@ def table(sweeps: list[Sweep]) -> str:
             found["checked"] += losses * (state.wrong is not None)
             for what in {one.what for one in state.wrong or ()}:
                 found[what] += losses
+        if not found["losses"]:
+            continue
         total.update(found)
         lines.append((variant, *_cells(found)))
     total["disks"] = sum(len(sweep.states) for sweep in sweeps)

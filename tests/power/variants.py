@@ -147,7 +147,7 @@ class Crash:
     draw: int = 0
 
 
-def every(operations: int, draws: int = 1) -> Iterator[Crash]:
+def every(operations: int, draws: int = 1, variants: tuple[str, ...] = VARIANTS) -> Iterator[Crash]:
     """Every power loss: before the first of some operations, and after each of them.
 
     Parameters
@@ -156,9 +156,11 @@ def every(operations: int, draws: int = 1) -> Iterator[Crash]:
         How many there are.
     draws
         How many there are of each variant that is left to chance.
+    variants
+        Which variants.
     """
     for moment in range(operations + 1):
-        for variant in VARIANTS:
+        for variant in variants:
             for draw in range(draws if variant in BY_CHANCE else 1):
                 yield Crash(moment, variant, draw)
 
