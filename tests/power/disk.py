@@ -18,6 +18,7 @@ from tests.power.operations import (
     Move,
     Operation,
     Remove,
+    Swap,
     Sync,
     Write,
 )
@@ -38,18 +39,23 @@ class Change:
         Name that goes, if any.
     name, node
         Name that comes or is taken over, if any, and what it leads to.
+    also
+        One more such name, that changes in the same step.
     """
 
     moment: int
     gone: str = ""
     name: str = ""
     node: Node | None = None
+    also: tuple[str, Node] | None = None
 
     def apply(self, entries: dict[str, Node]) -> None:
         if self.gone:
             entries.pop(self.gone, None)
         if self.node is not None:
             entries[self.name] = self.node
+        if self.also is not None:
+            entries[self.also[0]] = self.also[1]
 
 
 @dataclass(eq=False)
@@ -130,6 +136,10 @@ class Disk:
                 nodes[parent].change(Change(now, name=name, node=nodes[number]))
             case Move():
                 self._move(operation)
+            case Swap(parent, name, other):
+                entries = nodes[parent].entries
+                one, two = entries[name], entries[other]
+                nodes[parent].change(Change(now, name=name, node=two, also=(other, one)))
             case Remove(parent, name):
                 nodes[parent].change(Change(now, gone=name))
             case Sync(number, since):

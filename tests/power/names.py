@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.power.operations import Link, Move, Remove
+from tests.power.operations import Link, Move, Remove, Swap
 from tests.power.recorder import Handler, Recorder
 from tests.power.trace import Call, Unsupported, text_of
 
@@ -23,9 +23,25 @@ def rename(recorder: Recorder, call: Call, before: int) -> None:
 
 def renameat(recorder: Recorder, call: Call, before: int) -> None:
     folder, old, other, new, *flags = call.arguments
+    if flags and flags[0] == "RENAME_EXCHANGE":
+        _swapped(recorder, call, recorder.at(call, old, folder), recorder.at(call, new, other))
+        return
     if flags and flags[0] not in ("0", "RENAME_NOREPLACE"):
         raise Unsupported(f"{call.name} with {flags[0]}")
     _moved(recorder, call, recorder.at(call, old, folder), recorder.at(call, new, other))
+
+
+def _swapped(recorder: Recorder, call: Call, one: str | None, other: str | None) -> None:
+    if one is None and other is None:
+        return
+    if one is None or other is None:
+        raise Unsupported(f"{call.name} of something outside of the folder ({one}, {other})")
+    recorder.there(one)
+    recorder.there(other)
+    (parent, name), (to, to_name) = recorder.parent(one), recorder.parent(other)
+    if parent != to:
+        raise Unsupported(f"RENAME_EXCHANGE between two folders ({one}, {other})")
+    recorder.do(Swap(parent, name, to_name))
 
 
 def _linked(recorder: Recorder, call: Call, old: str | None, new: str | None) -> None:

@@ -59,6 +59,15 @@ class Move:
 
 
 @dataclass(frozen=True)
+class Swap:
+    """Two names in one folder take each other's place, at once."""
+
+    parent: int
+    name: str
+    other: str
+
+
+@dataclass(frozen=True)
 class Remove:
     """A name of a file goes, or an empty folder."""
 
@@ -82,7 +91,7 @@ class Sync:
     since: int
 
 
-Operation = Make | Write | Cut | Link | Move | Remove | Sync
+Operation = Make | Write | Cut | Link | Move | Swap | Remove | Sync
 
 
 @dataclass(frozen=True)

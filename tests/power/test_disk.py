@@ -18,6 +18,7 @@ from tests.power.operations import (
     Operation,
     Recording,
     Remove,
+    Swap,
     Sync,
     Write,
 )
@@ -68,6 +69,29 @@ def everywhere(operations: tuple[Operation, ...], start: int = 0) -> list[tuple[
         for moment, variant in product(moments, VARIANTS)
         for image in outcomes(operations, moment, variant)
     ]
+
+
+def test_an_exchange_of_two_names_is_one_step() -> None:
+    operations = (
+        *BEFORE,
+        Make(2, "file", ROOT, ".new"),
+        Write(2, 0, NEW),
+        Sync(2, 6),
+        Sync(ROOT, 7),
+        Swap(ROOT, ".new", "data"),
+        Remove(ROOT, ".new"),
+        Sync(ROOT, 10),
+    )
+    for moment, image in everywhere(operations, 8):
+        if moment < len(operations):
+            assert image in (
+                {"data": OLD, ".new": NEW},
+                {"data": NEW, ".new": OLD},
+                {"data": NEW},
+                {"data": OLD},
+            )
+        else:
+            assert image == {"data": NEW}
 
 
 def test_a_good_writer_loses_nothing_at_any_moment() -> None:
