@@ -52,6 +52,13 @@ def contents(folder: Path) -> None:
     (folder / "gone").unlink()
 
 
+def exchange(one: Path, other: Path) -> None:
+    """Let two names be exchanged."""
+    swap = 2
+    done = ctypes.CDLL(None).renameat2(-100, os.fsencode(one), -100, os.fsencode(other), swap)
+    assert done == 0
+
+
 def names(folder: Path) -> None:
     """Every way to name."""
     (folder / "deep" / "er").mkdir(parents=True)
@@ -65,6 +72,9 @@ def names(folder: Path) -> None:
     shutil.rmtree(folder / "deep")
     (folder / "empty").mkdir()
     (folder / "empty").rmdir()
+    exchange(folder / "er", folder / "even")
+    exchange(folder / "even", folder / "er")
+    exchange(folder / "copy", folder / "a")
     here = os.open(folder, os.O_RDONLY)
     os.mkdir("by number", dir_fd=here)
     os.rename("even", "by number/even", src_dir_fd=here, dst_dir_fd=here)
