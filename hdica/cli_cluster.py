@@ -47,6 +47,13 @@ def certs(
         typer.echo(line)
 
 
+PRIVATE = (
+    "private=$(mktemp -d) && trap 'rm -rf \"$private\"' EXIT",
+    'export DASK_TEMPORARY_DIRECTORY="${private:?}"',
+)
+"""Shell lines that give Dask a folder that only this user can enter."""
+
+
 def start_lines(folder: Path) -> list[str]:
     """How to start a scheduler and workers with the certificates in a folder, and to use them.
 
@@ -63,8 +70,10 @@ def start_lines(folder: Path) -> list[str]:
     tls = " ".join(f"--tls-{option} {shlex.quote(str(base / f))}" for option, f in files.items())
     common = f"--protocol tls {tls} --scheduler-file scheduler.json"
     return [
-        "# Start it, in a folder that all machines see; a worker has one thread:",
+        "# Start it on each machine, in a folder that all see. Nobody else may write to what Dask "
+        "loads modules from; a worker has one thread:",
         *exports({}),
+        *PRIVATE,
         f"dask scheduler {common} --dashboard-address 127.0.0.1:8787",
         f"dask worker {common} --nworkers 4 --nthreads 1 --memory-limit 0 --no-dashboard "
         "--dashboard-address 127.0.0.1:0",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -42,14 +43,22 @@ def test_every_mode_is_shown() -> None:
     assert "`mode: serial`" in PAGE
 
 
+SHELL_ALONE = ("private()", "private=", "trap ")
+"""Lines in which there is no command of ours, and more quoting than is understood here."""
+BEFORE = ("srun", "exec", "bash", "-c", "private  $@ ", "private")
+"""What may stand before a command."""
+
+
 def commands(text: str) -> list[list[str]]:
     """Commands of a shell text, variables and redirections left out."""
     joined = text.replace("\\\n", " ")
     found = []
     for line in joined.splitlines():
+        if line.startswith(SHELL_ALONE):
+            continue
         for part in re.split(r"--wrap|\$\(|;|&|\)", line.split("#")[0]):
             words = shlex.split(part.replace('"', " "))
-            while words and ("=" in words[0] or words[0] in ("srun", "exec")):
+            while words and ("=" in words[0] or words[0] in BEFORE):
                 words.pop(0)
             if words:
                 found.append(words)
@@ -76,7 +85,7 @@ def known_options(words: list[str]) -> set[str]:
     }
 
 
-SHELL = [*blocks("sh"), *blocks("bash"), "\n".join(start_lines(Path("certs"))[:4])]
+SHELL = [*blocks("sh"), *blocks("bash"), "\n".join(start_lines(Path("certs"))[:7])]
 
 
 @pytest.mark.parametrize("text", SHELL)
@@ -105,6 +114,29 @@ def test_the_job_pins_threads_and_shows_its_pages_to_nobody() -> None:
     started = [line for line in script.replace("\\\n", " ").splitlines() if " dask " in f" {line}"]
     assert len(started) == 2
     assert all("$tls" in line and "--dashboard-address 127.0.0.1:" in line for line in started)
+
+
+def test_what_dask_keeps_is_in_a_new_folder_on_each_node(tmp_path: Path) -> None:
+    """The lines of the job and of ``hdica cluster certs``, run where others can write."""
+    (script,) = blocks("bash")
+    made = "private() {" + script.split("private() {")[1].split("\ntrap")[0]
+    told = 'stat -c "%a %n" "$DASK_TEMPORARY_DIRECTORY"'
+    nested = f"""bash -c 'private "$@"' bash bash -c '{told}'"""
+    printed = "\n".join(line for line in start_lines(Path("certs"))[:7] if "dask " not in line)
+    for text in (f"{made}\nprivate bash -c '{told}'\n{nested}", f"{printed}\n{told}\n{told}"):
+        shell = {"input": f"set -e\n{text}", "capture_output": True, "text": True}
+        done = subprocess.run(["bash"], env={**os.environ, "TMPDIR": str(tmp_path)}, **shell)
+        assert (done.returncode, done.stderr) == (0, "")
+        seen = [line.split() for line in done.stdout.splitlines()]
+        assert [mode for mode, _ in seen] == ["700", "700"]
+        assert all(Path(path).parent == tmp_path for _, path in seen)
+        assert not list(tmp_path.iterdir())
+        # Without a folder of its own nothing is started.
+        done = subprocess.run(["bash"], env={**os.environ, "TMPDIR": "/absent"}, **shell)
+        assert done.returncode != 0
+        assert done.stdout == ""
+    started = [line for line in script.splitlines() if " dask " in f" {line}"]
+    assert all("private" in line for line in started)
 
 
 def test_links_lead_to_files() -> None:

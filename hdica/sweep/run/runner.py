@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, Incomplete, Stopped, Unwritable
+from hdica.private import remove_ended_scratch
 from hdica.sweep.files import store
 from hdica.sweep.files.paths import work_path
 from hdica.sweep.files.writing import written
@@ -163,6 +164,7 @@ def run(
     """
     _check_shard(shard)
     settings = ready(cluster_settings(cluster, workers))
+    remove_ended_scratch()
     with heeding(), ExitStack() as part:
         with written(work_path(out)):
             alone = part.enter_context(taking_part(out))
