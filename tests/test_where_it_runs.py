@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -16,6 +15,7 @@ from ruamel.yaml import YAML
 
 from hdica.cli_cluster import start_lines
 from hdica.sweep.workers.cluster import cluster_settings
+from hdica.sweep.workers.slurm import NODE
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/where-it-runs.md").read_text()
@@ -43,22 +43,16 @@ def test_every_mode_is_shown() -> None:
     assert "`mode: serial`" in PAGE
 
 
-SHELL_ALONE = ("private()", "private=", "trap ")
-"""Lines in which there is no command of ours, and more quoting than is understood here."""
-BEFORE = ("srun", "exec", "bash", "-c", "private  $@ ", "private")
-"""What may stand before a command."""
-
-
 def commands(text: str) -> list[list[str]]:
     """Commands of a shell text, variables and redirections left out."""
-    joined = text.replace("\\\n", " ")
+    joined = re.sub(rf"\$dask |python -P -m {NODE} ", "dask ", text.replace("\\\n", " "))
     found = []
     for line in joined.splitlines():
-        if line.startswith(SHELL_ALONE):
+        if line.startswith("trap "):
             continue
         for part in re.split(r"--wrap|\$\(|;|&|\)", line.split("#")[0]):
             words = shlex.split(part.replace('"', " "))
-            while words and ("=" in words[0] or words[0] in BEFORE):
+            while words and ("=" in words[0] or words[0] in ("srun", "exec")):
                 words.pop(0)
             if words:
                 found.append(words)
@@ -85,7 +79,7 @@ def known_options(words: list[str]) -> set[str]:
     }
 
 
-SHELL = [*blocks("sh"), *blocks("bash"), "\n".join(start_lines(Path("certs"))[:7])]
+SHELL = [*blocks("sh"), *blocks("bash"), "\n".join(start_lines(Path("certs"))[:5])]
 
 
 @pytest.mark.parametrize("text", SHELL)
@@ -111,32 +105,20 @@ def test_the_job_pins_threads_and_shows_its_pages_to_nobody() -> None:
     (script,) = blocks("bash")
     for name in THREAD_VARIABLES:
         assert f"{name}=1" in script
-    started = [line for line in script.replace("\\\n", " ").splitlines() if " dask " in f" {line}"]
+    started = [line for line in script.replace("\\\n", " ").splitlines() if "$dask " in line]
     assert len(started) == 2
     assert all("$tls" in line and "--dashboard-address 127.0.0.1:" in line for line in started)
 
 
-def test_what_dask_keeps_is_in_a_new_folder_on_each_node(tmp_path: Path) -> None:
-    """The lines of the job and of ``hdica cluster certs``, run where others can write."""
+def test_what_dask_keeps_is_where_nobody_else_can_write() -> None:
     (script,) = blocks("bash")
-    made = "private() {" + script.split("private() {")[1].split("\ntrap")[0]
-    told = 'stat -c "%a %n" "$DASK_TEMPORARY_DIRECTORY"'
-    nested = f"""bash -c 'private "$@"' bash bash -c '{told}'"""
-    printed = "\n".join(line for line in start_lines(Path("certs"))[:7] if "dask " not in line)
-    for text in (f"{made}\nprivate bash -c '{told}'\n{nested}", f"{printed}\n{told}\n{told}"):
-        shell = {"input": f"set -e\n{text}", "capture_output": True, "text": True}
-        done = subprocess.run(["bash"], env={**os.environ, "TMPDIR": str(tmp_path)}, **shell)
-        assert (done.returncode, done.stderr) == (0, "")
-        seen = [line.split() for line in done.stdout.splitlines()]
-        assert [mode for mode, _ in seen] == ["700", "700"]
-        assert all(Path(path).parent == tmp_path for _, path in seen)
-        assert not list(tmp_path.iterdir())
-        # Without a folder of its own nothing is started.
-        done = subprocess.run(["bash"], env={**os.environ, "TMPDIR": "/absent"}, **shell)
-        assert done.returncode != 0
-        assert done.stdout == ""
-    started = [line for line in script.splitlines() if " dask " in f" {line}"]
-    assert all("private" in line for line in started)
+    assert f'dask="python -m {NODE}"' in script
+    assert "export PYTHONSAFEPATH=1" in script
+    printed = start_lines(Path("certs"))
+    assert len([line for line in printed if line.startswith(f"python -P -m {NODE} ")]) == 2
+    # Nowhere is it started in any other way.
+    started = re.findall(r"^.*\bdask (?:scheduler|worker) .*$", "\n".join([script, *printed]), re.M)
+    assert all("$dask " in line or line.startswith("#") for line in started)
 
 
 def test_links_lead_to_files() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from hdica.private import LOCK
+from hdica.sweep.workers.slurm import NODE
 from hdica.sweep.workers.tls import make_certificates
 from tests.faults.bench import wait_for
 from tests.hostile_users.conftest import Stranger
@@ -33,6 +34,12 @@ LOCAL = {"mode": "local", "workers": 2}
 NAMES = ("typer", "pandas", "xarray", "sympy", "signal", "multiprocessing", "selectors", "hdica")
 
 
+def watched(stranger: Stranger, seen: Path) -> dict[str, str]:
+    """The environment of processes that tell where they look for modules."""
+    place = {"TMPDIR": str(stranger.common), "WATCH_FILE": str(seen)}
+    return {**os.environ, **place, "PYTHONPATH": str(Path(__file__).parent / "watch")}
+
+
 def run(
     stranger: Stranger, folder: Path, cluster: dict[str, Any], **variables: str
 ) -> list[list[str]]:
@@ -40,12 +47,10 @@ def run(
     study, config, seen = (folder / name for name in ("small.yaml", "config.yaml", "seen"))
     study.write_text(json.dumps(STUDY))
     config.write_text(json.dumps({"cluster": cluster}))
-    place = {"TMPDIR": str(stranger.common), "WATCH_FILE": str(seen)}
-    watch = {"PYTHONPATH": str(Path(__file__).parent / "watch")}
     done = subprocess.run(
         [HDICA, "run", str(study), "--out", str(folder / "small.zarr"), "--config", str(config)],
         cwd=stranger.common,
-        env={**os.environ, **place, **watch, **variables},
+        env={**watched(stranger, seen), **variables},
         capture_output=True,
         text=True,
         timeout=280,
@@ -79,6 +84,46 @@ def test_a_planted_link_is_not_followed_with_certificates_either(
     make_certificates(tmp_path / "certs")
     seen = run(stranger, tmp_path, {**LOCAL, "tls": str(tmp_path / "certs")})
     harmless(stranger, seen, before, "forkserver")
+
+
+def test_a_scheduler_and_workers_of_ones_own_run_nothing_of_it(
+    stranger: Stranger, tmp_path: Path
+) -> None:
+    """Started as ``hdica cluster certs`` says, and ended by SIGTERM to the scheduler."""
+    from distributed import Client
+
+    stranger.plants(stranger.common / "dask-scratch-space", *NAMES)
+    stranger.plants(stranger.common, *NAMES)
+    before = sorted(os.listdir(stranger.common))
+    file, seen = tmp_path / "scheduler.json", tmp_path / "seen"
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-P", "-m", NODE, *words, "--scheduler-file", str(file)],
+            cwd=stranger.common,
+            env=watched(stranger, seen),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for words in (
+            ("scheduler", "--host", "127.0.0.1", "--no-dashboard", "--port", "0"),
+            ("worker", "--nworkers", "2", "--nthreads", "1", "--no-dashboard"),
+        )
+    ]
+    try:
+        wait_for(file.exists, "the scheduler")
+        with Client(scheduler_file=str(file)) as client:
+            client.wait_for_workers(2, timeout=60)
+            assert client.submit(sum, [1, 2]).result(timeout=60) == 3
+        started[0].terminate()
+        assert [one.wait(60) for one in started] == [0, 0]
+    finally:
+        for one in started:
+            one.kill()
+            one.wait()
+    lines = [line.split("\t") for line in seen.read_text().splitlines()]
+    assert {role for role, _, _ in lines} >= {"node", "worker", "tracker"}
+    assert [line for line in lines if line[2]] == []
+    assert (stranger.ran, sorted(os.listdir(stranger.common))) == ([], before)
 
 
 def test_jobs_of_slurm_run_nothing_of_it_either(stranger: Stranger, tmp_path: Path) -> None:

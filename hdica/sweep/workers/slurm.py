@@ -33,8 +33,8 @@ OURS = ("-J", "--job-name", "-a", "--array", "-n", "--ntasks", "-N", "--nodes")
 """Directives that a run needs for itself."""
 RESERVED = 0.1
 """Part of the walltime that is kept for ending what runs: half a minute to a quarter of an hour."""
-COMMAND = "hdica.sweep.workers.node"
-"""What a job runs: Dask's workers, in a folder that nobody else can write to."""
+NODE = "hdica.sweep.workers.node"
+"""Module that runs Dask's scheduler or workers in a folder that nobody else can write to."""
 OURS_ALONE = {"jobqueue.slurm.local-directory": None}
 """Without the folder of a site's configuration, which others may be able to write to."""
 WORKER = "hdica.sweep.workers.draining.DrainingWorker"
@@ -215,7 +215,7 @@ def with_script_in(folder: Path, job: Any) -> Any:
     reads it.
     """
 
-    class Job(job):  # type: ignore[misc]
+    class Job(job):
         @contextmanager
         def job_file(self) -> Iterator[str]:
             file = folder / f"{self.name}.sh"
@@ -253,7 +253,7 @@ def job_options(settings: SlurmSettings, folder: Path, name: str) -> dict[str, A
         "job_script_prologue": [*settings.prologue, *exports({**CALM, **UNPAUSED, **APART})],
         "log_directory": str(folder),
         "python": shlex.quote(sys.executable),
-        "worker_command": COMMAND,
+        "worker_command": f"{NODE} worker",
         "worker_extra_args": [
             *("--nworkers", str(settings.workers_each)),
             *("--lifetime", f"{begin:g}s", "--lifetime-stagger", f"{stagger:g}s"),
