@@ -97,8 +97,10 @@ def _against(package: Path) -> str:
     why = next(filter(None, (_against_folder(path, owner) for path in here)), "")
     if why or here == caches:
         return why
-    elsewhere = _user_caches() / "numba"
-    return _against_tree(elsewhere) if _can_write(elsewhere) else f"{elsewhere} cannot be made"
+    home = _user_caches()
+    if home is None or not _can_write(home / "numba"):
+        return f"there is no folder for them in {home or 'a home'} and none beside the sources"
+    return _against_tree(home / "numba")
 
 
 def _can_write(folder: Path) -> bool:
@@ -137,11 +139,11 @@ def _against_folder(folder: Path, owner: int = ROOT) -> str:
     return f"the umask lets others write to files in {folder}" if loose else ""
 
 
-def _user_caches() -> Path:
-    """Where this user's caches lie, as numba has it."""
-    if sys.platform == "darwin":
-        return Path("~/Library/Caches").expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+def _user_caches() -> Path | None:
+    """Where this user's caches lie, as numba has it; None for a user without a home."""
+    usual = "~/Library/Caches" if sys.platform == "darwin" else "~/.cache"
+    found = Path(os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or usual))
+    return found if found.is_absolute() else None
 
 
 def _own(package: Path) -> Path:
@@ -150,8 +152,8 @@ def _own(package: Path) -> Path:
     Among the user's caches, if others cannot exchange what is there; else for this process.
     """
     name = f"compiled-{hashlib.sha256(os.fsencode(package)).hexdigest()[:16]}"
-    folder = _user_caches() / "hdica" / name
-    with suppress(OSError, RuntimeError):
+    folder = (_user_caches() or Path(os.devnull)) / "hdica" / name
+    with suppress(OSError):
         make_folders(folder, 0o700)
         if not _entered(folder) and not doubt(folder) and os.access(folder, os.W_OK):
             drop(folder / NOTE, stamp_of(package), [p for p in folder.iterdir() if p.is_dir()])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hdica import cache_folders
+from hdica import cache_folders, private
 from hdica.cache_folders import close_caches, settle
 from hdica.compile_cache import COMPILED
 from tests.hostile_users.conftest import NOBODY, Stranger
@@ -157,6 +157,18 @@ def test_a_folder_of_another_user_is_left_to_him(stranger: Stranger, copy: Path)
         assert chosen is not None
         assert chosen.parent == copy.parent / "hdica"
         assert os.environ["NUMBA_CACHE_DIR"] == str(chosen)
+
+
+def test_without_a_home_they_are_kept_as_long_as_the_process_lives(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
+    monkeypatch.setattr(cache_folders, "_can_write", lambda folder: False)
+    monkeypatch.delitem(sys.modules, "numba.core.config", raising=False)
+    with pytest.warns(UserWarning, match="there is no folder for them in a home"):
+        assert settle.__wrapped__(copy) == private.scratch()
+    assert not Path("not").exists()
 
 
 def test_an_installation_of_root_is_good_for_everybody(stranger: Stranger, copy: Path) -> None:
