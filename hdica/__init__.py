@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from hdica.cache_folders import close_caches as _close_caches
 from hdica.compile_cache import drop_stale as _drop_stale
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ __all__ = [
     "version_path",
 ]
 
+_close_caches()
 _drop_stale()
 
 # Names are imported when first used: the command line must not pay for numba to say --help.

@@ -55,18 +55,20 @@ def start_lines(folder: Path) -> list[str]:
     folder
         With ca.pem, cert.pem and key.pem.
     """
-    from hdica.sweep.workers.slurm import exports
+    from hdica.sweep.workers.slurm import NODE, exports
     from hdica.sweep.workers.tls import CA, CERTIFICATE, KEY
 
     base = folder.expanduser().absolute()
     files = {"ca-file": CA, "cert": CERTIFICATE, "key": KEY}
     tls = " ".join(f"--tls-{option} {shlex.quote(str(base / f))}" for option, f in files.items())
     common = f"--protocol tls {tls} --scheduler-file scheduler.json"
+    dask = f"python -P -m {NODE}"
     return [
-        "# Start it, in a folder that all machines see; a worker has one thread:",
+        "# Start it, in a folder that all machines see, as dask scheduler and dask worker but with "
+        "files that nobody else can reach; a worker has one thread:",
         *exports({}),
-        f"dask scheduler {common} --dashboard-address 127.0.0.1:8787",
-        f"dask worker {common} --nworkers 4 --nthreads 1 --memory-limit 0 --no-dashboard "
+        f"{dask} scheduler {common} --dashboard-address 127.0.0.1:8787",
+        f"{dask} worker {common} --nworkers 4 --nthreads 1 --memory-limit 0 --no-dashboard "
         "--dashboard-address 127.0.0.1:0",
         "# Use it, in config/config.yaml or in the file of hdica run --config:",
         "cluster:",

@@ -13,6 +13,7 @@ import pytest
 from hdica.cli import call
 from hdica.cli_cluster import settings_of
 from hdica.errors import HdicaError
+from hdica.sweep.workers.slurm import NODE
 
 ROOT = Path(__file__).parents[1]
 TINY = ROOT / "config/studies/tiny.yaml"
@@ -36,8 +37,8 @@ def test_certs_writes_three_files_and_says_how_to_use_them(
         "ca.pem", "cert.pem", "key.pem",
     ]  # fmt: skip
     assert "PRIVATE" not in out
-    lines = [shlex.split(line) for line in out.splitlines() if line.startswith("dask ")]
-    assert [line[1] for line in lines] == ["scheduler", "worker"]
+    lines = [shlex.split(line) for line in out.splitlines() if line.startswith("python -P -m ")]
+    assert [line[3:5] for line in lines] == [[NODE, "scheduler"], [NODE, "worker"]]
     for line in lines:
         assert line[line.index("--tls-key") + 1] == str(tmp_path / "my certs/key.pem")
     from ruamel.yaml import YAML

@@ -15,6 +15,7 @@ from ruamel.yaml import YAML
 
 from hdica.cli_cluster import start_lines
 from hdica.sweep.workers.cluster import cluster_settings
+from hdica.sweep.workers.slurm import NODE
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/where-it-runs.md").read_text()
@@ -44,9 +45,11 @@ def test_every_mode_is_shown() -> None:
 
 def commands(text: str) -> list[list[str]]:
     """Commands of a shell text, variables and redirections left out."""
-    joined = text.replace("\\\n", " ")
+    joined = re.sub(rf"\$dask |python -P -m {NODE} ", "dask ", text.replace("\\\n", " "))
     found = []
     for line in joined.splitlines():
+        if line.startswith("trap "):
+            continue
         for part in re.split(r"--wrap|\$\(|;|&|\)", line.split("#")[0]):
             words = shlex.split(part.replace('"', " "))
             while words and ("=" in words[0] or words[0] in ("srun", "exec")):
@@ -76,7 +79,7 @@ def known_options(words: list[str]) -> set[str]:
     }
 
 
-SHELL = [*blocks("sh"), *blocks("bash"), "\n".join(start_lines(Path("certs"))[:4])]
+SHELL = [*blocks("sh"), *blocks("bash"), "\n".join(start_lines(Path("certs"))[:5])]
 
 
 @pytest.mark.parametrize("text", SHELL)
@@ -102,9 +105,20 @@ def test_the_job_pins_threads_and_shows_its_pages_to_nobody() -> None:
     (script,) = blocks("bash")
     for name in THREAD_VARIABLES:
         assert f"{name}=1" in script
-    started = [line for line in script.replace("\\\n", " ").splitlines() if " dask " in f" {line}"]
+    started = [line for line in script.replace("\\\n", " ").splitlines() if "$dask " in line]
     assert len(started) == 2
     assert all("$tls" in line and "--dashboard-address 127.0.0.1:" in line for line in started)
+
+
+def test_what_dask_keeps_is_where_nobody_else_can_write() -> None:
+    (script,) = blocks("bash")
+    assert f'dask="python -m {NODE}"' in script
+    assert "export PYTHONSAFEPATH=1" in script
+    printed = start_lines(Path("certs"))
+    assert len([line for line in printed if line.startswith(f"python -P -m {NODE} ")]) == 2
+    # Nowhere is it started in any other way.
+    started = re.findall(r"^.*\bdask (?:scheduler|worker) .*$", "\n".join([script, *printed]), re.M)
+    assert all("$dask " in line or line.startswith("#") for line in started)
 
 
 def test_links_lead_to_files() -> None:

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -109,6 +110,7 @@ def become(asked: dict[str, Any]) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(asked["environment"])
+    tempfile.tempdir = None  # or its place would be that of the nursery
     dask.config.refresh()
     trouble.register()
     return call(["run", *asked["arguments"]])

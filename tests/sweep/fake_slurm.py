@@ -17,6 +17,7 @@ if [ -e "$FAKE_SLURM/refused" ]; then
   exit 1
 fi
 if [ "$1" = --test-only ]; then cp "$2" "$FAKE_SLURM/tested"; exit 0; fi
+echo "$1" > "$FAKE_SLURM/given"
 id=100
 until mkdir "$FAKE_SLURM/jobs/$id" 2>/dev/null; do id=$((id + 1)); done
 job=$FAKE_SLURM/jobs/$id

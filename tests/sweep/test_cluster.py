@@ -132,6 +132,11 @@ def test_workers_have_one_thread_their_libraries_and_the_environment_of_now(
                 assert list(client.run(loaded).values()) == [sorted(local.PRELOADED)] * 2
 
 
+def looked_in() -> list[str]:
+    """Where a worker looks for modules."""
+    return sys.path
+
+
 def listening(process: psutil.Process) -> set[str]:
     """Addresses that a process listens on."""
     found = process.net_connections(kind="inet")
@@ -139,12 +144,18 @@ def listening(process: psutil.Process) -> set[str]:
 
 
 def test_a_local_cluster_listens_on_loopback_alone() -> None:
+    import dask
+    import distributed  # noqa: F401  (its defaults must be there)
+
     here = psutil.Process()
-    before = listening(here)
+    before, before_it = listening(here), (list(sys.path), dask.config.get("temporary-directory"))
     with connect(cluster_settings({"mode": "local", "workers": 2})) as client:
         workers = [psutil.Process(pid) for pid in client.run(os.getpid).values()]
         found = {"driver": listening(here) - before}
         found |= {f"worker {worker.pid}": listening(worker) for worker in workers}
+        # Nothing is ever loaded from where Dask keeps its files.
+        assert "dask-scratch-space" not in str(client.run(looked_in))
+    assert (sys.path, dask.config.get("temporary-directory")) == before_it
     # The driver's: scheduler, its web pages and the nannies. A worker's: itself and its web pages.
     assert {place: len(sockets) for place, sockets in found.items()} == {
         "driver": 4,
@@ -168,7 +179,7 @@ def test_a_stopped_process_of_another_run_hinders_nobody(tmp_path: Path) -> None
         connect(cluster_settings({"mode": "local", "workers": 1})) as client,
     ):
         assert client.submit(sum, [1, 2]).result(timeout=30) == 3
-        assert any(scratch.glob("worker-*"))
+        assert [path.name for path in scratch.iterdir()] == ["global.lock"]
 
 
 def memory_settings() -> list[Any]:

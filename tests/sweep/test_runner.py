@@ -248,11 +248,11 @@ def test_no_scheduler_is_one_sentence(study: Study, out: Path) -> None:
 def test_the_environment_of_workers_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     import os
 
-    from hdica.sweep.workers.local import THREAD_VARIABLES, one_thread
+    from hdica.sweep.workers.local import THREAD_VARIABLES, for_children
 
     monkeypatch.setenv("OMP_NUM_THREADS", "8")
     monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
-    with one_thread():
+    with for_children():
         assert {os.environ[name] for name in THREAD_VARIABLES} == {"1"}
     assert os.environ["OMP_NUM_THREADS"] == "8"
     assert "NUMBA_NUM_THREADS" not in os.environ

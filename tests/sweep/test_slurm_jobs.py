@@ -126,7 +126,7 @@ def test_a_job_says_what_was_asked_for(tmp_path: Path) -> None:
         assert line in lines
     # Whatever the site's lines set, threads are pinned after it and before the workers.
     pinned = [number for number, line in enumerate(lines) if "OMP_NUM_THREADS=" in line]
-    (started,) = (number for number, line in enumerate(lines) if "dask_worker" in line)
+    (started,) = (number for number, line in enumerate(lines) if "hdica.sweep.workers.node" in line)
     assert lines[pinned[-1]] == (
         "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 "
         "NUMEXPR_NUM_THREADS=1 NUMBA_NUM_THREADS=1"

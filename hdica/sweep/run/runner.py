@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, Incomplete, Stopped, Unwritable
+from hdica.private import remove_ended_scratch
 from hdica.sweep.files import blocks, store
 from hdica.sweep.files.paths import work_path
 from hdica.sweep.files.writing import written
@@ -168,6 +169,7 @@ def run(
     if not replace:
         refuse_another(study, out)
     settings = ready(cluster_settings(cluster, workers))
+    remove_ended_scratch()
     with heeding(), ExitStack() as part:
         with written(work_path(out)):
             alone = part.enter_context(taking_part(out))

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from hdica.errors import HdicaError, from_validation
+from hdica.private import scratch
 from hdica.sweep.spec.axes import check_keys
 from hdica.sweep.spec.size import check_size, in_bytes
 from hdica.sweep.workers.address import Address, check_certificates, check_exposure, parse_address
@@ -177,7 +178,8 @@ def ready(settings: ClusterSettings) -> ClusterSettings:
     Raises
     ------
     HdicaError
-        If a library, a program or a certificate is missing, or no scheduler answers.
+        If a library, a program, a certificate or a place for temporary files is missing, or no
+        scheduler answers.
     """
     workers = settings.workers
     if settings.kind == "scheduler":
@@ -194,6 +196,7 @@ def ready(settings: ClusterSettings) -> ClusterSettings:
         workers = settings.slurm.workers
     elif settings.kind == "local":
         _security(settings)
+        scratch()
     return settings.model_copy(update={"workers": workers})
 
 

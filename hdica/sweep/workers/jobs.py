@@ -15,12 +15,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from hdica.errors import HdicaError
+from hdica.private import private_folder, scratch
+from hdica.sweep.workers.folder import own_folder
 from hdica.sweep.workers.local import APART, CALM, LOOPBACK
-from hdica.sweep.workers.slurm import SlurmSettings, check_path, job_options, shared_folder
+from hdica.sweep.workers.slurm import (
+    OURS_ALONE,
+    SlurmSettings,
+    check_path,
+    job_options,
+    shared_folder,
+    with_script_in,
+)
 
 if TYPE_CHECKING:
     from hdica.sweep.workers.cluster import ClusterSettings
@@ -63,7 +71,7 @@ def check_slurm(settings: ClusterSettings) -> None:
     with _certificates(settings, folder):
         options = job_options(settings.slurm, folder, "hdica-check")
         job = library.SLURMJob("tcp://127.0.0.1:1", name="check", config_name="slurm", **options)
-        _ask_slurm(job.job_script(), folder)
+        _ask_slurm(job.job_script())
 
 
 def jobqueue() -> Any:
@@ -96,16 +104,15 @@ def _check_interface(name: str) -> None:
         )
 
 
-def _ask_slurm(script: str, folder: Path) -> None:
+def _ask_slurm(script: str) -> None:
     """Whether Slurm would take a job, without submitting it."""
-    with TemporaryDirectory(prefix="check-", dir=folder) as made:
-        file = Path(made) / "job.sh"
-        file.write_text(script, encoding="utf-8")
-        command = ["sbatch", "--test-only", str(file)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=SLURM_ANSWER)
-        except subprocess.TimeoutExpired as exc:
-            raise HdicaError(f"Slurm does not answer within {SLURM_ANSWER:g} s (sbatch)") from exc
+    file = scratch() / "check.sh"
+    file.write_text(script, encoding="utf-8")
+    command = ["sbatch", "--test-only", str(file)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SLURM_ANSWER)
+    except subprocess.TimeoutExpired as exc:
+        raise HdicaError(f"Slurm does not answer within {SLURM_ANSWER:g} s (sbatch)") from exc
     if done.returncode and AWAY not in done.stderr:
         raise HdicaError(f"Slurm refuses the jobs of cluster.slurm ({_said(done.stderr)})")
 
@@ -129,10 +136,10 @@ def _certificates(settings: ClusterSettings, folder: Path) -> Iterator[Any]:
     elif settings.insecure:
         yield None
     else:
-        # The folder is for its owner alone, and gone with the run.
-        with TemporaryDirectory(prefix="tls-", dir=folder) as made:
-            make_certificates(Path(made))
-            yield security(made)
+        # The folder is for its owner alone, and gone with the run or at the start of the next.
+        with private_folder(folder, "tls-") as made:
+            make_certificates(made)
+            yield security(str(made))
 
 
 @dataclass
@@ -296,8 +303,10 @@ class Jobs:
 
 def _cluster(settings: SlurmSettings, folder: Path, name: str, security: Any) -> Any:
     """A scheduler in this process, without any job yet."""
-    return jobqueue().SLURMCluster(
+    library = jobqueue()
+    return library.SLURMCluster(
         **job_options(settings, folder, name),
+        job_cls=with_script_in(scratch(), library.SLURMJob),
         config_name="slurm",
         interface=settings.interface or None,
         protocol="tls://" if security else "tcp://",
@@ -326,12 +335,14 @@ def slurm_client(settings: ClusterSettings, blocks: int | None = None) -> Iterat
         If Slurm takes no job, or no worker comes in time.
     """
     import dask
-    import distributed  # its defaults must be there before ours come and go
+    import distributed
 
+    jobqueue()  # the defaults of all three must be there before ours come and go
     slurm = settings.slurm
     folder, name = shared_folder(slurm), f"hdica-{uuid.uuid4().hex[:8]}"
     with (
-        dask.config.set({**CALM, **APART}),
+        dask.config.set({**CALM, **APART, **OURS_ALONE}),
+        own_folder(scratch()),
         _certificates(settings, folder) as security,
         _started(slurm, folder, name, security) as cluster,
     ):

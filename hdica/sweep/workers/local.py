@@ -10,6 +10,10 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from hdica.cache_folders import settle
+from hdica.private import scratch
+from hdica.sweep.workers.folder import keep_sockets, own_folder
+
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -17,6 +21,8 @@ THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
+SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+"""Without it Python looks for the modules of a new process in the current folder first."""
 FORKS = sys.platform == "linux"
 """Whether processes that have loaded numerical libraries may be forked."""
 PRELOADED = (
@@ -50,14 +56,15 @@ LOOPBACK = "127.0.0.1"
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Let child processes use one thread each.
+def for_children() -> Iterator[None]:
+    """Let child processes use one thread each, and load nothing from the current folder.
 
     The parent's environment is the only place that works: a worker's own settings come after
     its numerical libraries are loaded, and an inherited value wins over them.
     """
-    before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    ours = {**dict.fromkeys(THREAD_VARIABLES, "1"), **SAFE_PATH}
+    before = {name: os.environ.get(name) for name in ours}
+    os.environ.update(ours)
     try:
         yield
     finally:
@@ -74,12 +81,19 @@ def start_loading() -> float:
 
     Nobody waits for it. It is a fresh process of one thread that ends with this one, so that a
     later cluster starts in a fraction of a second.
+
+    Raises
+    ------
+    HdicaError
+        If there is no place for temporary files.
     """
     if FORKS:
         from multiprocessing import forkserver
 
+        settle()  # or each process would do it anew
+        keep_sockets(scratch())
         forkserver.set_forkserver_preload(list(PRELOADED))
-        with one_thread():
+        with for_children():
             forkserver.ensure_running()
     return time.monotonic()
 
@@ -97,7 +111,7 @@ def _configured() -> Iterator[None]:
     import distributed  # noqa: F401  (its defaults must be there before ours come and go)
 
     method = {"distributed.worker.multiprocessing-method": "forkserver"} if FORKS else {}
-    with dask.config.set({**CALM, **UNPAUSED, **APART, **method}):
+    with dask.config.set({**CALM, **UNPAUSED, **APART, **method}), own_folder(scratch()):
         yield
 
 
@@ -120,7 +134,7 @@ def local_client(workers: int, memory: int = 0, security: Any = None) -> Iterato
     from distributed import Client, LocalCluster
 
     with (
-        one_thread(),
+        for_children(),
         _configured(),
         LocalCluster(
             n_workers=workers,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,15 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from hdica.errors import HdicaError
 from hdica.sweep.spec.axes import check_keys
 from hdica.sweep.spec.size import check_size
-from hdica.sweep.workers.local import APART, CALM, LOOPBACK, THREAD_VARIABLES, UNPAUSED
+from hdica.sweep.workers.local import (
+    APART,
+    CALM,
+    LOOPBACK,
+    SAFE_PATH,
+    THREAD_VARIABLES,
+    UNPAUSED,
+)
+from hdica.trust import make_folders
 
 WORD = r"^[\w.,:@%+/=-]*$"
 """What may stand in a line of a job script unquoted; no blank and no end of line."""
@@ -23,6 +33,10 @@ OURS = ("-J", "--job-name", "-a", "--array", "-n", "--ntasks", "-N", "--nodes")
 """Directives that a run needs for itself."""
 RESERVED = 0.1
 """Part of the walltime that is kept for ending what runs: half a minute to a quarter of an hour."""
+NODE = "hdica.sweep.workers.node"
+"""Module that runs Dask's scheduler or workers in a folder that nobody else can write to."""
+OURS_ALONE = {"jobqueue.slurm.local-directory": None}
+"""Without the folder of a site's configuration, which others may be able to write to."""
 WORKER = "hdica.sweep.workers.draining.DrainingWorker"
 
 
@@ -165,26 +179,50 @@ def shared_folder(settings: SlurmSettings) -> Path:
     Raises
     ------
     HdicaError
-        If its path cannot stand in a job script, or it cannot be made.
+        If its path cannot stand in a job script, it cannot be made, or all users can write to it.
     """
     folder = Path(settings.shared_folder).expanduser().resolve()
     check_path(str(folder), "slurm.shared_folder")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folders(folder, 0o775)
+        about = folder.stat()
     except OSError as exc:
         text = f"slurm.shared_folder = {str(folder)!r} cannot be made ({exc.strerror})"
         raise HdicaError(text) from exc
+    if about.st_mode & stat.S_IWOTH and not about.st_mode & stat.S_ISVTX:
+        raise HdicaError(
+            f"slurm.shared_folder = {str(folder)!r} is not allowed (all users can write to it, and "
+            f"exchange the certificates in it: chmod o-w {folder})"
+        )
     return folder
 
 
 def exports(settings: Mapping[str, Any]) -> list[str]:
-    """Shell lines that pin threads and pass Dask's settings on to a job."""
+    """Shell lines that pin threads, load nothing from the current folder, pass settings to Dask."""
     pinned = " ".join(f"{name}=1" for name in THREAD_VARIABLES)
-    lines = [f"export {pinned}"]
+    safe = " ".join(f"{name}={value}" for name, value in SAFE_PATH.items())
+    lines = [f"export {pinned}", f"export {safe}"]
     for name, value in settings.items():
         variable = name.upper().replace(".", "__").replace("-", "_")
         lines.append(f"export DASK_{variable}={shlex.quote(str(value))}")
     return lines
+
+
+def with_script_in(folder: Path, job: Any) -> Any:
+    """dask-jobqueue's class of a job, with its script in a folder that only this user can enter.
+
+    It would lie among all temporary files, under a name that somebody else may take before Slurm
+    reads it.
+    """
+
+    class Job(job):
+        @contextmanager
+        def job_file(self) -> Iterator[str]:
+            file = folder / f"{self.name}.sh"
+            file.write_text(self.job_script(), encoding="utf-8")
+            yield str(file)
+
+    return Job
 
 
 def job_options(settings: SlurmSettings, folder: Path, name: str) -> dict[str, Any]:
@@ -215,7 +253,9 @@ def job_options(settings: SlurmSettings, folder: Path, name: str) -> dict[str, A
         "job_script_prologue": [*settings.prologue, *exports({**CALM, **UNPAUSED, **APART})],
         "log_directory": str(folder),
         "python": shlex.quote(sys.executable),
+        "worker_command": f"{NODE} worker",
         "worker_extra_args": [
+            *("--nworkers", str(settings.workers_each)),
             *("--lifetime", f"{begin:g}s", "--lifetime-stagger", f"{stagger:g}s"),
             *("--worker-class", WORKER),
             *("--no-dashboard", "--dashboard-address", f"{LOOPBACK}:0"),

@@ -14,6 +14,7 @@ from typing import Any
 
 from hdica.errors import HdicaError
 from hdica.sweep.files.paths import write_whole
+from hdica.trust import make_folders, writable
 
 CA, CERTIFICATE, KEY = "ca.pem", "cert.pem", "key.pem"
 DAYS, MOST_DAYS = 365, 3650
@@ -71,7 +72,8 @@ def make_certificates(
     Raises
     ------
     HdicaError
-        If a file is there already, or a name or number of days is not allowed.
+        If a file is there already, others can write to the folder, or a name or number of days is
+        not allowed.
     """
     if not 1 <= days <= MOST_DAYS:
         raise HdicaError(f"days = {days} is not allowed (1 to {MOST_DAYS})")
@@ -81,7 +83,12 @@ def make_certificates(
         raise HdicaError(f"{there[0]} exists (choose another folder, or --replace it)")
     ends = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
     ca, certificate, key = _signed(listed, ends)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folders(folder, 0o700)
+    if writable(folder.stat()):
+        raise HdicaError(
+            f"others can write to {folder}, and exchange the certificates in it (chmod go-w "
+            f"{folder}, or choose another folder)"
+        )
     write_whole(folder / KEY, key, 0o600)
     write_whole(folder / CERTIFICATE, certificate, 0o644)
     write_whole(folder / CA, ca, 0o644)
@@ -191,6 +198,10 @@ def security(folder: str, key: str = "") -> Any:
         raise HdicaError(f"tls: {secret} is encrypted (a key without a pass phrase is needed)")
     if secret.stat().st_mode & 0o077:
         warnings.warn(f"{secret} can be read by others (chmod 600 {secret})", stacklevel=2)
+    for path in {base, *paths}:
+        if writable(path.stat()):
+            text = f"others can write to {path}, and whoever does runs commands as you"
+            warnings.warn(f"{text} (chmod go-w {path})", stacklevel=2)
     ca, certificate, secret_text = (str(path) for path in paths)
     roles = ("client", "scheduler", "worker")
     found = Security(

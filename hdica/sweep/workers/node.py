@@ -1,0 +1,33 @@
+"""``python -P -m hdica.sweep.workers.node``: Dask's scheduler or workers, in a private folder.
+
+It takes ``scheduler`` or ``worker`` and the arguments that ``dask`` takes for it. What killed ones
+of the same user have left on the machine is removed.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from hdica.private import scratch
+from hdica.sweep.workers.folder import keep_sockets, own_folder
+from hdica.sweep.workers.local import for_children
+
+KINDS = ("scheduler", "worker")
+
+
+def main() -> None:
+    """Run the scheduler or the workers until they end."""
+    from distributed.cli import dask_scheduler, dask_worker
+
+    kind, *arguments = sys.argv[1:] or [""]
+    if kind not in KINDS:
+        sys.exit(f"hdica: {kind!r} is not allowed ({' or '.join(KINDS)}, and the options of dask)")
+    command = {"scheduler": dask_scheduler, "worker": dask_worker}[kind].main
+    folder = scratch()
+    keep_sockets(folder)
+    with for_children(), own_folder(folder):
+        command(arguments, prog_name=f"dask {kind}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Whether other users of the machine could put something in the place of a file or a folder.
+
+What lies there may be code: modules that are imported, compiled functions that are loaded. Whoever
+can put it there, or under its name, runs commands as the user.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection
+from pathlib import Path
+
+ROOT = 0
+MOST_LINKS = 40
+"""Links on the way to a file, as many as Linux follows."""
+
+
+def doubt(path: Path, owners: Collection[int] = (), holds: bool = False) -> str:
+    """Why others could change what lies at a path; empty if they cannot.
+
+    Every folder and every link on the way counts: whoever can rename one can put another there.
+
+    Parameters
+    ----------
+    path
+        A file or a folder that exists.
+    owners
+        Users who are trusted besides root and the one who runs this.
+    holds
+        Whether it is enough that others cannot touch what the user makes in the folder, as in
+        ``/tmp``.
+
+    Raises
+    ------
+    OSError
+        If it does not exist, or cannot be looked at.
+    """
+    trusted = {ROOT, os.getuid(), *owners}
+    here, rest, links = Path("/"), _parts(path.absolute()), 0
+    while True:
+        about = os.lstat(here)
+        if about.st_uid not in trusted:
+            return f"{here} belongs to user {about.st_uid}"
+        if stat.S_ISLNK(about.st_mode):
+            links += 1
+            if links > MOST_LINKS:
+                return f"{path} leads through too many links"
+            target = here.parent / os.readlink(here)
+            here, rest = Path("/"), [*_parts(target), *rest]
+            continue
+        last = not rest
+        sticky = stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX
+        if writable(about) and (not sticky or (last and not holds)):
+            return f"others can write to {here}"
+        if last:
+            return ""
+        here = here.parent if (name := rest.pop(0)) == ".." else here / name
+
+
+def _parts(path: Path) -> list[str]:
+    """Names on the way from the root to a path."""
+    return list(path.parts[1:])
+
+
+def writable(about: os.stat_result) -> bool:
+    """Whether others than the owner and root may write to what is described."""
+    mode = about.st_mode
+    return bool(mode & stat.S_IWOTH or (mode & stat.S_IWGRP and not _alone_in(about.st_gid)))
+
+
+def _alone_in(group: int) -> bool:
+    """Whether a group is the user's own: it has the user's name and no other member.
+
+    Some systems give one to each user, and let it write what the user makes.
+    """
+    import grp
+    import pwd
+
+    try:
+        user, found = pwd.getpwuid(os.getuid()), grp.getgrgid(group)
+    except KeyError:
+        return False
+    own = group != ROOT and found.gr_name == user.pw_name and user.pw_gid == group
+    return own and set(found.gr_mem) <= {user.pw_name}
+
+
+def open_umask() -> bool:
+    """Whether others may write to what this process makes with the usual permissions."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return not mask & stat.S_IWOTH or not (mask & stat.S_IWGRP or _alone_in(os.getgid()))
+
+
+def make_folders(path: Path, mode: int = 0o755) -> None:
+    """Make a folder and those above it, into which by default nobody else can write.
+
+    Those that exist stay as they are.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    mode
+        Its permissions, less those that the umask takes; all may enter those above it.
+    """
+    if not path.parent.exists():
+        make_folders(path.parent, mode | 0o055)
+    try:
+        path.mkdir(mode=mode)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
