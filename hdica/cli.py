@@ -139,6 +139,10 @@ def run(
     memory: Annotated[
         str, typer.Option(metavar="SIZE", help="Restart a local worker beyond it, as 2GiB.")
     ] = "",
+    budget: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Processor time any point may take; default: 300."),
+    ] = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Compute failed points again.")
     ] = False,
@@ -154,11 +158,18 @@ def run(
     loaded, target = _load(study, out)
     places = {"address": address, "scheduler_file": scheduler_file, "tls": tls}
     settings = settings_of(
-        config, {**places, "workers": workers, "insecure": insecure, "memory": memory}
+        config,
+        {**places, "workers": workers, "insecure": insecure, "memory": memory, "budget": budget},
     )
     progress = False if quiet else None
     summary = run_study(
-        loaded, target, shard=part, cluster=settings, progress=progress, retry_failed=retry_failed
+        loaded,
+        target,
+        shard=part,
+        cluster=settings,
+        progress=progress,
+        retry_failed=retry_failed,
+        own=True,
     )
     failed = summary.counts["failed"]
     if part == (0, 1):

@@ -46,7 +46,7 @@ def main(
         If points could not be computed; what was computed stays.
     """
     study = load_study(study_file)
-    done = run(study, store, workers=threads, shard=shard, cluster=cluster)
+    done = run(study, store, workers=threads, shard=shard, cluster=cluster, own=True)
     if not done.complete:
         lost = "; ".join(done.lost)
         raise HdicaError(f"{done.pending} points of {study.study} are still pending: {lost}")

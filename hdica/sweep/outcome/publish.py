@@ -198,7 +198,20 @@ def is_current(study: Study, out: str | Path) -> bool:
     if not manifest or manifest.get("full_hash") != study.full_hash() or pending_in(manifest):
         return False
     root = results_path(out)
-    return root.is_dir() and store_files(root) == sorted(manifest["files"])
+    if not root.is_dir() or store_files(root) != sorted(manifest["files"]):
+        return False
+    return not _tried_again(study, out, manifest)
+
+
+def _tried_again(study: Study, out: str | Path, manifest: dict[str, Any]) -> bool:
+    """Whether points that the published store counts as failed have another result by now."""
+    failed = sum(counts.get("failed", 0) for counts in manifest["counts"].values())
+    if not failed or not work_path(out).is_dir():
+        return False
+    now = [store.status_counts(one.statuses()) for one in place(study, out)]
+    if any(counts["pending"] for counts in now):
+        return False
+    return sum(counts["failed"] for counts in now) != failed
 
 
 def publish(study: Study, out: str | Path) -> dict[str, Any]:
