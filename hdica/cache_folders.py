@@ -19,6 +19,8 @@ from hdica.trust import ROOT, doubt, make_folders, open_umask, writable
 
 PLACE = "NUMBA_CACHE_DIR"
 """Variable that says where numba keeps compiled functions, if not beside their sources."""
+BY_UMASK = "the umask lets others write to files in"
+"""Begin of a reason that is the user's own doing, and is said only once."""
 
 
 def close_caches(package: Path = PACKAGE) -> int:
@@ -61,7 +63,8 @@ def _empty(folder: Path) -> None:
 def settle(package: Path = PACKAGE) -> Path | None:
     """See to it that numba loads nothing that others could have put there.
 
-    Where they could, compiled functions are kept in a folder of this user's alone, which is said.
+    Where they could, compiled functions are kept in a folder of this user's alone, which is said;
+    if only for the umask, the first time.
 
     Parameters
     ----------
@@ -76,8 +79,9 @@ def settle(package: Path = PACKAGE) -> Path | None:
     why = _against(package)
     if not why:
         return None
-    chosen = _own(package)
-    warnings.warn(f"{why}: compiled functions are kept in {chosen}", stacklevel=2)
+    chosen, known = _own(package)
+    if not known or not why.startswith(BY_UMASK):
+        warnings.warn(f"{why}: compiled functions are kept in {chosen}", stacklevel=2)
     # For the processes that this one starts, and for a numba that has been loaded already.
     os.environ[PLACE] = str(chosen)
     if (config := sys.modules.get("numba.core.config")) is not None:
@@ -136,7 +140,7 @@ def _against_folder(folder: Path, owner: int = ROOT) -> str:
         loose = _entered(folder) and open_umask()
     except OSError as exc:
         return f"{exc.filename or folder} cannot be trusted ({exc.strerror})"
-    return f"the umask lets others write to files in {folder}" if loose else ""
+    return f"{BY_UMASK} {folder}" if loose else ""
 
 
 def _user_caches() -> Path | None:
@@ -146,18 +150,19 @@ def _user_caches() -> Path | None:
     return found if found.is_absolute() else None
 
 
-def _own(package: Path) -> Path:
-    """A folder for compiled functions that only this user can enter.
+def _own(package: Path) -> tuple[Path, bool]:
+    """A folder for compiled functions that only this user can enter, and whether there was one.
 
     Among the user's caches, if others cannot exchange what is there; else for this process.
     """
     name = f"compiled-{hashlib.sha256(os.fsencode(package)).hexdigest()[:16]}"
     folder = (_user_caches() or Path(os.devnull)) / "hdica" / name
     with suppress(OSError):
+        known = folder.exists()
         make_folders(folder, 0o700)
         if not _entered(folder) and not doubt(folder) and os.access(folder, os.W_OK):
             drop(folder / NOTE, stamp_of(package), [p for p in folder.iterdir() if p.is_dir()])
-            return folder
+            return folder, known
     from hdica.private import scratch
 
-    return scratch()
+    return scratch(), False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = 0
@@ -87,9 +88,19 @@ def _alone_in(group: int) -> bool:
 
 def open_umask() -> bool:
     """Whether others may write to what this process makes with the usual permissions."""
+    mask = _umask()
+    return not mask & stat.S_IWOTH or not (mask & stat.S_IWGRP or _alone_in(os.getgid()))
+
+
+def _umask() -> int:
+    """The umask, where the system tells it without a change that other threads would notice."""
+    with suppress(OSError):
+        told = Path("/proc/self/status").read_bytes().partition(b"\nUmask:")[2]
+        if told:
+            return int(told.split(maxsplit=1)[0], 8)
     mask = os.umask(0o077)
     os.umask(mask)
-    return not mask & stat.S_IWOTH or not (mask & stat.S_IWGRP or _alone_in(os.getgid()))
+    return mask
 
 
 def make_folders(path: Path, mode: int = 0o755) -> None:

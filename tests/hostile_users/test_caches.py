@@ -133,6 +133,7 @@ def test_compiled_code_beside_the_sources_that_others_left_is_not_run(
 def test_an_open_umask_opens_no_folder_of_compiled_code(copy: Path, tmp_path: Path) -> None:
     said = compiled(copy, tmp_path, umask=0)
     assert "the umask lets others write to files in" in said
+    assert compiled(copy, tmp_path, umask=0) == ""
     assert open_to_others(copy) == []
     assert open_to_others(tmp_path / "hdica") == []
     assert len(list((tmp_path / "hdica").rglob("*.nb[ic]"))) == 2
@@ -149,20 +150,20 @@ def test_a_folder_of_another_user_is_left_to_him(stranger: Stranger, copy: Path)
     close_caches(copy)
     assert stat.S_IMODE(theirs.stat().st_mode) == 0o777
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(copy.parent))
-        patch.delenv("NUMBA_CACHE_DIR", raising=False)
+        patch.setenv("XDG_CACHE_HOME", str(copy.parent / "caches"))
+        patch.setenv("NUMBA_CACHE_DIR", "")  # and so it is restored
         patch.delitem(sys.modules, "numba.core.config", raising=False)
         with pytest.warns(UserWarning, match=f"finite/__pycache__ belongs to user {NOBODY}"):
             chosen = settle.__wrapped__(copy)
         assert chosen is not None
-        assert chosen.parent == copy.parent / "hdica"
+        assert chosen.parent == copy.parent / "caches/hdica"
         assert os.environ["NUMBA_CACHE_DIR"] == str(chosen)
 
 
 def test_without_a_home_they_are_kept_as_long_as_the_process_lives(
     copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")  # and so it is restored
     monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
     monkeypatch.setattr(cache_folders, "_can_write", lambda folder: False)
     monkeypatch.delitem(sys.modules, "numba.core.config", raising=False)
