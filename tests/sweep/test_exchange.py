@@ -119,14 +119,15 @@ ATTACKS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("alone", [False, True], ids=["with its manifest", "copied alone"])
+@pytest.mark.parametrize("left", ["all", "no manifest", "nothing but the store"])
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_no_chunk_passes_in_the_place_of_another(
-    study: Study, out: Path, attack: Attack, alone: bool, capsys: pytest.CaptureFixture[str]
+    study: Study, out: Path, attack: Attack, left: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = values(out)
+    before, alone = values(out), left != "all"
     if alone:
         manifest_path(out).unlink()
+    if left == "nothing but the store":
         shutil.rmtree(work_path(out))
         shutil.rmtree(out.with_suffix(".versions"))
     attack(out, out.parent / "older")
@@ -143,8 +144,9 @@ def test_no_chunk_passes_in_the_place_of_another(
     assert call(["report", str(out), "--out", str(out.parent / "page")]) == 3
     assert not (out.parent / "page").exists()
     capsys.readouterr()
-    if not alone:
+    if left != "nothing but the store":
         repair(out)
+        assert verify(out).code == 1
         publish(study, out)
         assert verify(out).code == 0
         assert values(out) == before

@@ -86,6 +86,24 @@ def commit(
     return manifest
 
 
+def withdraw(out: str | Path, aside: bool) -> None:
+    """Take a publication back, so that the next run publishes. The caller holds the lock.
+
+    Parameters
+    ----------
+    out
+        Path of the published store.
+    aside
+        Whether the store goes too: until the next publication it lies aside, where nobody reads
+        what is damaged in it.
+    """
+    manifest_path(out).unlink(missing_ok=True)
+    target = results_path(out)
+    if aside and target.is_dir():
+        discard(_old(target))
+        target.replace(_old(target))
+
+
 def _before(out: str | Path) -> str:
     """The version before the one that is published."""
     try:

@@ -15,7 +15,8 @@ from hdica.sweep.files.guarded import METADATA
 from hdica.sweep.files.manifest import file_digest
 from hdica.sweep.files.paths import DamageError, inside, results_path, walk
 from hdica.sweep.outcome import published
-from hdica.sweep.outcome.results import published_store
+from hdica.sweep.outcome.published import PublishedStore
+from hdica.sweep.outcome.results import learned
 from hdica.sweep.outcome.versions import hold, is_version, versions_in
 
 
@@ -57,10 +58,10 @@ def published_damage(
     out
         Path of the published store.
     manifest
-        Its manifest. Without one they are compared with the digests in the store itself, or with
-        the checksums of an older one.
+        Its manifest. Without one they are compared with the digests in the store itself.
     again
-        Whether a store without a manifest is published again anyway, from a working store.
+        Whether a store without a manifest is published again anyway, from a working store: then
+        an older one, which has checksums alone, is not looked at.
     """
     root = results_path(out)
     if not root.is_dir():
@@ -68,7 +69,7 @@ def published_damage(
         return [Damage(missing, root / METADATA)] if manifest else []
     if manifest is not None:
         return [*_by_digests(root, manifest["files"])]
-    return [] if again else _by_itself(root)
+    return _by_itself(root, again)
 
 
 def _by_digests(root: Path, files: dict[str, str], like: Path | None = None) -> Iterator[Damage]:
@@ -100,11 +101,13 @@ def _is_same(one: Path, other: Path) -> bool:
     return False
 
 
-def _by_itself(root: Path) -> list[Damage]:
+def _by_itself(root: Path, again: bool) -> list[Damage]:
     """What a store without a manifest says of its own files."""
     try:
         files = bound_digests(root)
-        opened = published_store(root)
+        if files is None and again:
+            return []
+        opened = learned(PublishedStore(root, files))
     except DamageError as exc:
         return [Damage(str(exc), root / METADATA)]
     if files is not None:

@@ -8,6 +8,7 @@ that keeps publications out, if one can be had.
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -22,9 +23,9 @@ from hdica.sweep.outcome.commit import is_moving
 from hdica.sweep.run.plan import LOCK
 
 WAIT = 20.0
-"""Longest time that is looked again, in seconds."""
+"""How many seconds after the first look another one may begin."""
 TURN, PAUSE = 1.0, 0.002
-"""Longest wait for a publication to end before each further look, and between two tries."""
+"""Least time to wait for a publication to end before a further look, and between two tries."""
 
 Found = TypeVar("Found")
 State = tuple[tuple[int, ...] | None, ...]
@@ -55,8 +56,9 @@ def settled(
     """
     if Path(path).suffix != ".zarr":
         return look()
-    deadline, turn = time.monotonic() + WAIT, 0.0
-    while time.monotonic() < deadline or not turn:
+    turn, deadline = 0.0, math.inf
+    while True:
+        began = time.monotonic()
         with _quiet(path, turn) as undisturbed:
             before = _state(path)
             try:
@@ -67,8 +69,11 @@ def settled(
             else:
                 if is_fine(found) or undisturbed or not _may_have_moved(path, before):
                     return found
-        turn = TURN
-    raise HdicaError(f"{path} is still being published (ask once more when that has ended)")
+        ended = time.monotonic()
+        if ended > deadline:
+            raise HdicaError(f"{path} is still being published (ask once more when that has ended)")
+        # Who looks for long may wait for long, rather than look in vain again.
+        turn, deadline = max(TURN, ended - began), min(deadline, ended + WAIT)
 
 
 def _may_have_moved(path: str | Path, before: State) -> bool:

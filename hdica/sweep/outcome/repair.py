@@ -24,9 +24,9 @@ from hdica.sweep.files.paths import (
 )
 from hdica.sweep.files.sealed import parsed, write_sealed
 from hdica.sweep.outcome import published
-from hdica.sweep.outcome.commit import beside, commit, finish
+from hdica.sweep.outcome.commit import beside, commit, finish, withdraw
 from hdica.sweep.outcome.damage import Damage, of_version, version_damage
-from hdica.sweep.outcome.integrity import all_damage
+from hdica.sweep.outcome.integrity import all_damage, segments_in
 from hdica.sweep.outcome.published import PublishedStore
 from hdica.sweep.outcome.versions import checked_path, cloned, remove, versions_in
 from hdica.sweep.run.plan import STUDY, locked
@@ -102,7 +102,7 @@ def _repair_published(out: str | Path, damages: list[Damage]) -> str:
         if (root / name).is_symlink():
             discard_inside(root, name)
     if manifest is None or not all(published.can_forget(root, name) for name in names):
-        manifest_path(out).unlink(missing_ok=True)
+        withdraw(out, aside=bool(segments_in(out)))
         return "the next run publishes again"
     with beside(root) as partial:
         cloned(root, partial)
@@ -183,20 +183,18 @@ def repair(path: str | Path) -> list[str]:
         rest = [damage for damage in found if not damage.stray]
         root = results_path(path)
         public = [damage for damage in rest if damage.path.is_relative_to(root)]
+        for damage in rest:
+            if damage.path == work / STUDY:
+                done.append(_repair_study(path, damage))
+            elif damage.path.is_relative_to(work):
+                done.append(f"{damage.sentence}: {repair_working(damage)}")
+            elif damage not in public and of_version(damage) is None:
+                done.append(f"{damage.sentence}: it is withdrawn")
         if public:
             what = _repair_published(path, public)
             done += [f"{damage.sentence}: {what}" for damage in public]
         if public or any(map(of_version, rest)):
             done += _repair_versions(path)
-        for damage in rest:
-            if of_version(damage):
-                continue
-            if damage.path == work / STUDY:
-                done.append(_repair_study(path, damage))
-            elif damage.path.is_relative_to(work):
-                done.append(f"{damage.sentence}: {repair_working(damage)}")
-            elif damage not in public:
-                done.append(f"{damage.sentence}: it is withdrawn")
         if done:
             # A workflow that kept them would believe the pending points finished.
             for record in shard_records(path):

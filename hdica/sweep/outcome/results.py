@@ -110,13 +110,22 @@ def published_store(root: Path) -> PublishedStore:
     files = bound_digests(root) if manifest is None else manifest["files"]
     folder = None if files is None else version_folder(root, version_of(files))
     if folder is None:
-        published = PublishedStore(root, files)
-    else:
-        published = PublishedStore(folder, files, newest=root)
+        return learned(PublishedStore(root, files))
+    return learned(PublishedStore(folder, files, newest=root))
+
+
+def learned(published: PublishedStore) -> PublishedStore:
+    """The same store, which knows its arrays from its root's metadata.
+
+    Raises
+    ------
+    DamageError
+        If these are missing, were changed or describe what is never written.
+    """
     if published.load(METADATA) is None:
         raise DamageError(f"{published.root / METADATA} is missing (all points)")
     if not published.arrays:
-        raise DamageError(f"{root / METADATA} is damaged (no consolidated metadata)")
+        raise DamageError(f"{published.root / METADATA} is damaged (no consolidated metadata)")
     return published
 
 
