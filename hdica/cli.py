@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -107,7 +108,8 @@ def plan(study: StudyFile, out: Out = None, workers: Workers = 1, as_json: Json 
 
 def _shard(text: str) -> tuple[int, int]:
     index, _, count = text.partition("/")
-    if not (index.isdigit() and count.isdigit() and int(index) < int(count)):
+    short = all(re.fullmatch("[0-9]{1,9}", part) for part in (index, count))
+    if not (short and int(index) < int(count)):
         raise HdicaError(f"--shard {text!r} is not allowed (i/m with 0 <= i < m, for example 0/4)")
     return int(index), int(count)
 
@@ -290,8 +292,8 @@ def query(
     selection = questions.parse_selection(sel or [])
     chosen = questions.choose_method(tree, list(selection), method)
     over = list(mean or [])
-    if to == "-" and not over and "seed" not in selection and "seed" in tree[chosen].dims:
-        over = ["seed"]
+    if to == "-" and not over and "seed" not in selection:
+        over = questions.averaged_in_a_table(tree[chosen].to_dataset(), var or ())
     found = questions.query(tree, selection, chosen, var or (), over, nearest)
     order = questions.dim_order(tree, chosen)
     title = f"{chosen}, mean over {', '.join(over)}" if over else chosen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,8 @@ def existing(path: str | Path) -> Path:
     HdicaError
         If there is none; a run that goes on is mentioned.
     """
+    if not isinstance(path, str | os.PathLike) or "\0" in str(path):
+        raise HdicaError(f"path = {path!r} is not allowed (a path such as results/first.zarr)")
     root = no_link(Path(path))
     if root.is_dir() and (root / METADATA).exists():
         return root

@@ -13,6 +13,7 @@ from hdica.sweep.spec.segment import segments_of
 from hdica.sweep.spec.settings import Analyses, Analysis, Named
 from hdica.systems import registry
 from hdica.systems.method import Method
+from hdica.systems.points import check_functionals, check_size, check_steps, taken_names
 
 if TYPE_CHECKING:
     from hdica.sweep.spec.study import Study
@@ -21,8 +22,6 @@ MAX_CHECKED = 2000
 """Values of one axis that are tried before anything runs; a longer axis is thinned."""
 MAX_ASKED = 200
 """Values of one axis for which the methods say whether they apply, which may take them long."""
-RESERVED = frozenset({"n", "seed", "time", "step", "point", "status", "cpu_seconds", "reason"})
-"""Names that every dataset may use."""
 
 
 def methods_of(study: Study) -> dict[str, Method]:
@@ -47,12 +46,8 @@ def check_methods(study: Study) -> None:
             if given and not needed:
                 none = " and ".join(f"no {k}" for k, v in needs.items() if not v)
                 raise HdicaError(f"methods.{name}.{key} is not allowed ({name} has {none})")
-        largest = settings.n[-1] * study.times[-1] if settings.n else 0
-        if largest > 2**53:
-            raise HdicaError(
-                f"methods.{name}.n = {settings.n_values[-1]} is not allowed with times up to "
-                f"{study.times[-1]:g} (n * time <= 2**53)"
-            )
+        if settings.n:
+            check_steps(settings.n[-1], study.times[-1], f"methods.{name}.n")
 
 
 def check_noise(study: Study) -> None:
@@ -99,16 +94,10 @@ def _refusals(study: Study, system: Any) -> None:
 def _check_names(study: Study, axes: tuple[gr.Axis, ...]) -> None:
     """Refuse a functional or a swept parameter that would be mistaken for something else."""
     save = study.save_spec()
-    taken = set(RESERVED)
-    for method in methods_of(study).values():
-        for output in method.outputs_of(replace(save, functionals={})):
-            taken |= {output.name, *output.dims}
-    for name in save.functionals:
-        if name in taken:
-            raise HdicaError(
-                f"save.functionals.{name} is not allowed (datasets use the name {name!r})"
-            )
-    taken |= set(save.functionals)
+    plain = replace(save, functionals={})
+    outputs = [one for method in methods_of(study).values() for one in method.outputs_of(plain)]
+    check_functionals(save.functionals, outputs, "save.functionals")
+    taken = {*taken_names(outputs), *save.functionals}
     for axis in axes:
         if axis.dim in taken:
             raise HdicaError(f"grid.{axis.key} is not allowed (datasets use the name {axis.dim!r})")
@@ -133,12 +122,8 @@ def check_save(study: Study) -> None:
             )
     _check_functionals(study)
     for segment in segments_of(study):
-        size = segment.bytes_per_point
-        if segment.save.anything and size > kept.MAX_BYTES:
-            raise HdicaError(
-                f"save keeps {size / 1e6:.0f} MB a point of {segment.method.name} (at most "
-                f"{kept.MAX_BYTES / 1e6:.0f} MB are allowed: fewer snapshots, x or thresholds)"
-            )
+        if segment.save.anything:
+            check_size(segment.bytes_per_point, segment.method.name)
 
 
 def _check_functionals(study: Study) -> None:
