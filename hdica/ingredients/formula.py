@@ -130,6 +130,8 @@ class Formula:
     @cached_property
     def is_zero(self) -> bool:
         """Whether it vanishes everywhere."""
+        if not self.expression.has(sp.Add):
+            return bool(self.expression == 0)
         # Expanding takes long, and few functions need it.
         return not _differs(self.expression, self.symbol) and bool(sp.expand(self.expression) == 0)
 

@@ -28,8 +28,8 @@ WORST = 1e-6
 MOST_POINTS = 150_000_000
 """Points of all overlaps together from which their number is doubled no more."""
 _INFINITE = 1e-9
-_GLANCE = 200_000
-"""Points that show whether an average is finite."""
+_GLANCE = 0
+"""Points after which panels are halved no more: once over the tails shows what is infinite."""
 _ORDER = 200
 _ZERO = 20.0
 """Errors within which a function is taken to vanish."""

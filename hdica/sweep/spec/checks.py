@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 MAX_CHECKED = 2000
 """Values of one axis that are tried before anything runs; a longer axis is thinned."""
-MAX_ASKED = 200
+MAX_READ = 100
+"""The same of an axis that enters formulas, which take long to read."""
+MAX_ASKED = 100
 """Values of one axis for which the methods say whether they apply, which may take them long."""
 
 
@@ -71,8 +73,9 @@ def check_systems(study: Study) -> None:
     first = [(axis.path, axis.values[0]) for axis in axes]
     _refusals(study, gr.build(system, gr.nested([*base, *first]), axes))
     for position, axis in enumerate(axes):
-        asked = _some(axis, MAX_ASKED)
-        for value in _some(axis, MAX_CHECKED):
+        asked, read = _some(axis, MAX_ASKED), {"constants", *getattr(system, "formulas", {})}
+        formula = axis.path[0] in read and (axis.path[0] == "constants" or _has_words(axis))
+        for value in asked | _some(axis, MAX_READ if formula else MAX_CHECKED):
             chosen = [*first[:position], (axis.path, value), *first[position + 1 :]]
             built = gr.build(system, gr.nested([*base, *chosen]), blame=f"grid.{axis.key}")
             if value in asked:
@@ -82,6 +85,10 @@ def check_systems(study: Study) -> None:
 def _some(axis: gr.Axis, most: int) -> set[ax.Value]:
     """Values of an axis, spread evenly over it if there are many; the last among them."""
     return {*axis.values[1 :: -(-axis.size // most)], axis.values[-1]}
+
+
+def _has_words(axis: gr.Axis) -> bool:
+    return any(isinstance(value, str) for value in axis.values)
 
 
 def _refusals(study: Study, system: Any) -> None:
