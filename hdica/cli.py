@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -111,7 +112,8 @@ def plan(study: StudyFile, out: Out = None, workers: Workers = 1, as_json: Json 
 
 def _shard(text: str) -> tuple[int, int]:
     index, _, count = text.partition("/")
-    if not (index.isdigit() and count.isdigit() and int(index) < int(count)):
+    short = all(re.fullmatch("[0-9]{1,9}", part) for part in (index, count))
+    if not (short and int(index) < int(count)):
         raise HdicaError(f"--shard {text!r} is not allowed (i/m with 0 <= i < m, for example 0/4)")
     return int(index), int(count)
 

@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
-from sympy.polys.polyerrors import PolynomialError
-from sympy.polys.polytools import NoConvergence
 
 from hdica.errors import HdicaError
 from hdica.ingredients.grammar import MAX_POWER, read_expression
+from hdica.ingredients.roots import real_zeros
 from hdica.ingredients.singular import singular_at
+
+_TRIED = (sp.Rational(1, 3), sp.Rational(-7, 5), sp.Rational(19, 7))
+_PLAIN = 1e-20
+"""A value of this size, found to twenty digits, is not 0."""
 
 
 @dataclass(frozen=True)
@@ -105,23 +108,19 @@ class Formula:
                     f"formula {self.text!r}: the kinks of {atom} cannot be located; "
                     "allowed inside sign and abs are polynomials"
                 )
-            points |= {float(r) for r in self._roots(sp.Poly(inside, self.symbol)) if r.is_real}
+            try:
+                points |= {*real_zeros(inside, self.symbol)}
+            except HdicaError as exc:
+                raise HdicaError(f"formula {self.text!r}: {exc} (inside {atom})") from None
         return tuple(sorted(points))
-
-    def _roots(self, polynomial: sp.Poly) -> list[sp.Expr]:
-        try:
-            return list(polynomial.nroots(n=15))
-        except NoConvergence:
-            pass  # as happens at repeated roots
-        try:
-            return list(polynomial.sqf_part().nroots(n=15))
-        except (NoConvergence, PolynomialError) as exc:
-            raise HdicaError(f"formula {self.text!r}: its kinks cannot be located") from exc
 
     @cached_property
     def undefined_at(self) -> float | None:
         """A real number where the function is infinite or no number, or None."""
-        found = singular_at(self.expression, self.symbol)
+        try:
+            found = singular_at(self.expression, self.symbol)
+        except HdicaError as exc:
+            raise HdicaError(f"formula {self.text!r}: {exc}") from None
         if found is not None:
             return found
         x = np.linspace(-8, 8, 129)
@@ -131,18 +130,24 @@ class Formula:
     @cached_property
     def is_zero(self) -> bool:
         """Whether it vanishes everywhere."""
-        return bool(sp.expand(self.expression) == 0)
+        if not self.expression.has(sp.Add):
+            return bool(self.expression == 0)
+        # Expanding takes long, and few functions need it.
+        return not _differs(self.expression, self.symbol) and bool(sp.expand(self.expression) == 0)
 
     @cached_property
     def is_odd(self) -> bool:
         """Whether f(-x) = -f(x) holds identically."""
-        mirrored = self.expression.subs(self.symbol, -self.symbol)
-        return bool(sp.simplify(mirrored + self.expression) == 0)
+        both = self.expression.subs(self.symbol, -self.symbol) + self.expression
+        return both == 0 or (not _differs(both, self.symbol) and bool(sp.simplify(both) == 0))
 
     @cached_property
     def elastic_net(self) -> tuple[float, float] | None:
         """(a, b) if the function is a*sign(x) + b*x, the slope of a|x| + b x^2/2, else None."""
         x, jump = self.symbol, sp.sign(self.symbol)
+        one, two, three = (self.expression.subs(x, k) for k in (1, 2, 3))
+        if _differs(one - 2 * two + three, x):
+            return None
         expanded = sp.expand(self.expression)
         a, b = expanded.coeff(jump), expanded.coeff(x)
         if not (a.is_number and b.is_number) or sp.expand(expanded - a * jump - b * x) != 0:
@@ -156,6 +161,12 @@ class Formula:
         if c is None or c.size > 2 or c[0] != 0.0:
             return None
         return float(c[1]) if c.size == 2 else 0.0
+
+
+def _differs(expression: sp.Expr, symbol: sp.Symbol) -> bool:
+    """Whether a function is plainly not 0 at one of some numbers; if not, it may still be."""
+    values = (expression.subs(symbol, at).evalf(20, maxn=100) for at in _TRIED)
+    return any(value.is_finite and bool(abs(value) > _PLAIN) for value in values)
 
 
 def _without_deltas(expression: sp.Expr) -> sp.Expr:

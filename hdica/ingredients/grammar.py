@@ -19,6 +19,8 @@ from hdica.errors import HdicaError
 MAX_LENGTH = 300
 MAX_DEPTH = 40
 MAX_POWER = 32
+MAX_DEGREE = 2 * MAX_POWER
+"""Of a polynomial that is a product: its powers are bounded one by one."""
 MAX_NUMBER = 1e12
 
 FUNCTIONS: dict[str, Any] = {
@@ -152,6 +154,20 @@ class _Reader:
         raise self.refuse(f"the operator {OTHERS[type(op)]} is not part of the grammar")
 
 
+def _degree(expression: sp.Expr) -> int:
+    """At most the degree of a polynomial, known without multiplying it out; 0 of all else."""
+    match expression:
+        case sp.Symbol():
+            return 1
+        case sp.Add():
+            return max(map(_degree, expression.args))
+        case sp.Mul():
+            return sum(map(_degree, expression.args))
+        case sp.Pow(exp=sp.Integer() as power) if power > 0:
+            return _degree(expression.base) * int(power)
+    return 0
+
+
 def _tree(text: str) -> ast.Expression | None:
     """Syntax tree of the text, or None if it is no expression; nothing is evaluated."""
     with warnings.catch_warnings():
@@ -190,6 +206,8 @@ def read_expression(
     expression = reader.read(tree.body, 0, 1.0)
     if expression.has(sp.zoo, sp.nan, sp.oo, -sp.oo) or expression.is_extended_real is False:
         raise reader.refuse("it is not a finite real function")
+    if max(map(_degree, sp.preorder_traversal(expression))) > MAX_DEGREE:
+        raise reader.refuse(f"products of a degree above {MAX_DEGREE} are not accepted")
     return expression, tuple(reader.symbols.values())
 
 

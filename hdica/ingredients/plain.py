@@ -27,6 +27,8 @@ def plain(value: Any, deepest: int = DEEPEST) -> Any:
     Any
         Arrays and tuples as lists, NumPy's numbers as Python's; all else as it is.
     """
+    if isinstance(value, np.ma.MaskedArray):  # what is masked is no number: None
+        return plain(value.tolist(), deepest)
     if isinstance(value, np.generic):
         made = next((make for kind, make in _NUMBERS if isinstance(value, kind)), None)
         return value if made is None else made(value)

@@ -12,6 +12,8 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
+from hdica.ingredients.roots import is_exact, real_zeros
+
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 _FAR = np.geomspace(8.0, 1e3, 225)[1:]
@@ -65,10 +67,10 @@ def _zeros(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
         return [0.0] if expression == 0 else []
     if expression.is_nonzero or isinstance(expression, sp.exp | sp.cosh):
         return []
-    if expression.is_polynomial(symbol):
-        return _roots(expression, symbol)
     if isinstance(expression, sp.Mul):
         return _joined(_zeros(part, symbol) for part in expression.args)
+    if expression.is_polynomial(symbol):
+        return _roots(expression, symbol)
     if isinstance(expression, _SPLIT) or (
         isinstance(expression, sp.Pow) and expression.exp.is_positive
     ):
@@ -81,16 +83,12 @@ def _joined(lists: Iterable[list[float]]) -> list[float]:
 
 
 def _roots(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
-    """Real roots of a polynomial, each once."""
-    polynomial = sp.Poly(expression, symbol)
-    rounded = polynomial.domain not in (sp.ZZ, sp.QQ)  # as with pi among its coefficients
-    if rounded:
-        near = [sp.Rational(float(c)) for c in polynomial.all_coeffs()]
-        polynomial = sp.Poly(near, symbol)
-    # Exact isolation sees multiple roots, too, which rounding takes away or parts.
-    intervals = polynomial.intervals(eps=sp.Rational(1, 10**16))
-    found = [float((a + b) / 2) for (a, b), _ in intervals]
-    return found + (_scanned(expression, symbol) if rounded else [])
+    """Real roots of a polynomial: exactly, since rounding takes multiple roots away or parts them.
+
+    With pi among its coefficients they are rounded all the same.
+    """
+    rounded = not is_exact(sp.Poly(expression, symbol))
+    return real_zeros(expression, symbol) + (_scanned(expression, symbol) if rounded else [])
 
 
 def _function(expression: sp.Expr, symbol: sp.Symbol) -> Function:

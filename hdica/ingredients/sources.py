@@ -342,7 +342,10 @@ def make_source(spec: str | dict[str, Any]) -> Source:
         if spec not in _NAMED:
             raise HdicaError(f"source: {spec!r} is not known (allowed: {ALLOWED})")
         return _named(spec)
-    return _from_mapping(plain(spec))
+    given = plain(spec)
+    if not isinstance(given, dict):
+        raise HdicaError(f"source: {given!r} is not known (allowed: {ALLOWED})")
+    return _from_mapping(given)
 
 
 @lru_cache(maxsize=64)

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.priors import Prior
+from hdica.ingredients.starts import Start
 from hdica.limits.density_grid import Mesh
 from hdica.limits.density_law import Law, tabulated
 from hdica.limits.mean_field import MeanField
@@ -85,13 +87,13 @@ class Places:
     flipped: NDArray[np.bool_]
 
 
-def start_refusal(field: MeanField) -> str:
+def start_refusal(start: Start, prior: Prior) -> str:
     """Empty if cells can resolve the start, else the sentence that says why not."""
-    _, var = field.start.conditional(field.prior.nodes.points)
+    _, var = start.conditional(prior.nodes.points)
     if var >= NARROWEST:
         return ""
     return (
-        f"start {field.start.label} gives x the variance {var:.3g} at a given xi, which the "
+        f"start {start.label} gives x the variance {var:.3g} at a given xi, which the "
         f"method 'pde' cannot resolve (allowed: at least {NARROWEST:g}; the method "
         "'particles' takes any)"
     )
@@ -114,7 +116,7 @@ def posed(field: MeanField, factor: float = 1.0) -> tuple[Problem, Places]:
     HdicaError
         If the start has no density given xi, or one too narrow for cells.
     """
-    refusal = start_refusal(field)
+    refusal = start_refusal(field.start, field.prior)
     if refusal:
         raise HdicaError(refusal)
     points, weights = field.prior.nodes.points, field.prior.nodes.weights

@@ -26,7 +26,7 @@ FINE, COARSE = 16, 12
 TOLERANCE = 1e-12
 """Disagreement of a panel, relative to the mean size of the integrand, that is left alone."""
 MOST_POINTS = 6_000_000
-"""Points at one overlap, of both rules, beyond which panels are halved no more."""
+"""Points at one overlap beyond which panels are halved no more, unless the caller says fewer."""
 _NORMAL = np.array([-14.0, -10.0, -8.0, -6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 14.0])
 _EXPLOSIVE = np.array([-38.0, -32.0, -26.0, -20.0, *_NORMAL, 20.0, 26.0, 32.0, 38.0])
 _WINDOWS = np.array([-8.0, -2.0, 0.0, 2.0, 8.0])
@@ -71,6 +71,7 @@ class _Setting:
     features: Features
     q: float
     s: float
+    most: int
     blurred: bool = False
 
     def _edges(self, c: Array) -> Array:
@@ -176,7 +177,7 @@ def _over_part(setting: _Setting, part: Part, cuts: Array, tally: _Tally) -> Non
         rough = share > TOLERANCE
         # What halving does not make smaller is rounding; what is far out decides nothing.
         rough &= (share > _NOISE) | (share < before / 4)
-        if generation == _GENERATIONS - 1 or spent > MOST_POINTS or not np.isfinite(share).all():
+        if generation == _GENERATIONS - 1 or spent > setting.most or not np.isfinite(share).all():
             rough[:] = False
         tally.add(*(v[..., ~rough] for v in (value, error, size, mass)))
         if not rough.any():
@@ -197,7 +198,10 @@ def _over_atoms(setting: _Setting, law: Law, tally: _Tally) -> None:
     tally.add(value * mass, np.abs(value - other) * mass, size * mass, mass)
 
 
-def double_average(integrand: Integrand, features: Features, law: Law, q: float) -> Average:
+@np.errstate(all="ignore")  # of what overflows, the caller is told by values that are no numbers
+def double_average(
+    integrand: Integrand, features: Features, law: Law, q: float, most: int = MOST_POINTS
+) -> Average:
     """< h(c, e, u) > for some functions h at one overlap, each with its error.
 
     Parameters
@@ -210,9 +214,11 @@ def double_average(integrand: Integrand, features: Features, law: Law, q: float)
         Of c.
     q
         Overlap in [-1, 1].
+    most
+        Points, of both rules, beyond which panels are halved no more.
     """
     s = math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
-    setting, tally = _Setting(integrand, features, q, s), _Tally()
+    setting, tally = _Setting(integrand, features, q, s, most), _Tally()
     _over_atoms(setting, law, tally)
     cuts = _cuts(features, q, s)
     for part in law.parts:

@@ -16,7 +16,7 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.quadrature import gaussian_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.double_average import Average, double_average
-from hdica.limits.features import features
+from hdica.limits.features import features, outline
 from hdica.limits.halves import Halves, Known, joined
 from hdica.limits.series import trimmed
 from hdica.progress import tell
@@ -28,6 +28,8 @@ WORST = 1e-6
 MOST_POINTS = 150_000_000
 """Points of all overlaps together from which their number is doubled no more."""
 _INFINITE = 1e-9
+_GLANCE = 0
+"""Points after which panels are halved no more: once over the tails shows what is infinite."""
 _ORDER = 200
 _ZERO = 20.0
 """Errors within which a function is taken to vanish."""
@@ -83,9 +85,32 @@ def averaged(integrand: Integrand, f: Formula, source: Source, q: float) -> Aver
         If an average is infinite: it is carried by the far tail of the source.
     """
     found = double_average(integrand, features(f), source.law, q)
-    if not np.all(np.isfinite(found.value)) or np.any(found.far > _INFINITE):
+    if _is_infinite(found):
         raise _infinite(f, source)
     return found
+
+
+def _is_infinite(found: Average) -> bool:
+    return not np.all(np.isfinite(found.value)) or bool(np.any(found.far > _INFINITE))
+
+
+@lru_cache(maxsize=256)
+def check_finite(f: Formula, source: Source) -> None:
+    """Refuse averages that are infinite, at a small part of the cost of finding any.
+
+    The tails that carry them are seen by few points, and are heaviest at Q = 0 or abs(Q) = 1.
+
+    Raises
+    ------
+    HdicaError
+        If there are such.
+    """
+    if f.coefficients is not None:
+        averages(f, source)
+        return
+    for q in (0.7, 0.0, 1.0) if source.symmetric else (0.7, -0.7, 0.0, 1.0, -1.0):
+        if _is_infinite(double_average(_slopes(f, q), outline(f), source.law, q, _GLANCE)):
+            raise _infinite(f, source)
 
 
 def _infinite(f: Formula, source: Source) -> HdicaError:
@@ -147,7 +172,7 @@ def polynomial_average(
 
 def _slopes(f: Formula, q: float) -> Integrand:
     """The integrands c f(u) - Q f'(u) and f(u)^2; where f is steep, (s c - Q e) f(u), by Stein."""
-    if features(f).steep:
+    if outline(f).steep:
         s = math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
 
         def steep(c: Array, e: Array, u: Array) -> tuple[Array, Array]:
@@ -164,6 +189,7 @@ def _slopes(f: Formula, q: float) -> Integrand:
     return plain
 
 
+@lru_cache(maxsize=256)
 def gain_at(f: Formula, source: Source, q: float) -> tuple[float, float]:
     """<c f(u)> - Q <f'(u)> at one overlap, and its error.
 
@@ -179,6 +205,7 @@ def gain_at(f: Formula, source: Source, q: float) -> tuple[float, float]:
     return float(found.value[0]) / s, float(found.error[0]) / s
 
 
+@lru_cache(maxsize=256)
 def power_at(f: Formula, source: Source, q: float) -> tuple[float, float]:
     """<f(u)^2> at one overlap, and its error."""
     return average(lambda c, u: f.value(u) ** 2, f, source, q)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -59,18 +59,23 @@ def _is_steep(f: Formula, kink: float) -> bool:
 
 
 @lru_cache(maxsize=128)
-def features(f: Formula) -> Features:
-    """Kinks of a nonlinearity and edges between which it is smooth."""
+def outline(f: Formula) -> Features:
+    """Kinks of a nonlinearity, and edges that do not resolve it between them."""
     steep = any(_is_steep(f, kink) for kink in f.kinks)
     powers = 2.0 ** np.arange(1, _REACH + 1)
     first = np.unique(np.concatenate([-powers, [0.0], powers, f.kinks]))
-    slope = f.derivative
-
-    def functions(x: Array) -> Array:
-        return np.stack([f.value(x)] if steep else [f.value(x), slope.value(x)])
-
-    inside = first[np.abs(first) <= powers[-1]]
     with np.errstate(all="ignore"):
         far = np.abs(f.value(np.array([-40.0, 40.0])))
     explosive = bool(np.any(~(far < _GROWTH)))
-    return Features(resolving_edges(functions, inside), f.kinks, steep, explosive)
+    return Features(first[np.abs(first) <= powers[-1]], f.kinks, steep, explosive)
+
+
+@lru_cache(maxsize=128)
+def features(f: Formula) -> Features:
+    """Kinks of a nonlinearity and edges between which it is smooth."""
+    rough, slope = outline(f), f.derivative
+
+    def functions(x: Array) -> Array:
+        return np.stack([f.value(x)] if rough.steep else [f.value(x), slope.value(x)])
+
+    return replace(rough, edges=resolving_edges(functions, rough.edges))

@@ -14,11 +14,21 @@ from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
 from hdica.progress import shown
-from hdica.systems.arguments import check_n, check_seeds, check_times, formulas, increasing
+from hdica.systems.arguments import formulas, increasing, whole
 from hdica.systems.density_methods import path_of, pde_values, regular_grid
 from hdica.systems.learning_note import joined, limit_note
 from hdica.systems.method import Method, PointResult
-from hdica.systems.registry import SYSTEMS, mean_field_of, methods_of
+from hdica.systems.points import (
+    check_functionals,
+    check_memory,
+    check_n,
+    check_points,
+    check_seeds,
+    check_size,
+    check_steps,
+    check_times,
+)
+from hdica.systems.registry import SYSTEMS, mean_field_of, methods_of, name_of
 
 Array = NDArray[np.float64]
 MANY_TIMES = 50
@@ -46,11 +56,11 @@ def known_methods(system: Any, name: str, kind: str, candidates: Sequence[str]) 
     HdicaError
         If the method is not known.
     """
-    methods = methods_of(type(system).__name__)
+    methods = methods_of(name_of(system))
     allowed = [c for c in candidates if c in methods]
     if not allowed:
         raise HdicaError(_no_such_thing(system, kind, candidates))
-    if name != "auto" and name not in allowed:
+    if not isinstance(name, str) or name not in ("auto", *allowed):
         raise HdicaError(
             f"{kind}: method = {name!r} is not known (allowed: auto, {', '.join(allowed)})"
         )
@@ -90,27 +100,29 @@ def saved(
     """What to keep, checked against the times and the method."""
     from hdica.ingredients.functionals import parse_functional
 
-    points, theta = increasing(x, "x"), increasing(thresholds, "thresholds")
+    points = increasing(x, "x", "point", positive=False)
+    theta = increasing(thresholds, "thresholds", "threshold")
     asked = snapshots is not None or points or theta or functionals
     if asked and not method.keeps:
         name = type(system).__name__
         able = [repr(m.name) for m in methods_of(name).values() if m.keeps]
         use = f"use method {' or '.join(able)}" if able else f"no method of {name} does"
         raise HdicaError(f"method {method.name!r} keeps no densities ({use})")
-    if len(points) == 1:
-        raise HdicaError(f"x = {list(points)} is not allowed (at least two points)")
-    if theta and theta[0] < 0:
-        raise HdicaError(f"thresholds = {list(theta)} is not allowed (all >= 0)")
-    kept = increasing(snapshots, "snapshots")
+    check_points(points)
+    kept = increasing(snapshots, "snapshots", "time")
     if snapshots is None and (points or theta):
         kept = tuple(times.tolist())
     for one in kept:
         if not np.any(np.isclose(times, one, rtol=1e-12, atol=1e-12)):
             raise HdicaError(f"snapshots: {one:g} is not one of the times {times.tolist()}")
-    means = formulas(functionals)
+    means, save = formulas(functionals), Save(kept, points, theta)
+    check_functionals(means, method.outputs_of(save), "functionals")
     for text in means.values():
         parse_functional(text, system.constants)
-    return Save(kept, points, theta, means)
+    save = replace(save, functionals=means)
+    if save.anything:
+        check_size(method.bytes_of(times, save, system.dims()), method.name)
+    return save
 
 
 def dataset(
@@ -147,9 +159,9 @@ def described(found: xr.Dataset, system: Any) -> xr.Dataset:
 
 def _with_noise(method: Method, noise: str) -> Method:
     """The method with noise of each trial's own, or shared by trials of equal n and seed."""
-    if noise == "own":
+    if isinstance(noise, str) and noise == "own":
         return method
-    if noise != "shared" or method.shared is None:
+    if not isinstance(noise, str) or noise != "shared" or method.shared is None:
         allowed = "'own' or 'shared'" if method.shared else f"'own' for method {method.name!r}"
         raise HdicaError(f"noise = {noise!r} is not allowed ({allowed})")
     return method.shared
@@ -219,8 +231,15 @@ def simulate(
     chosen = choose(system, method, "simulate", first if method == "auto" else others)
     chosen = _with_noise(chosen, noise)
     size, grid, trials = check_n(n), check_times(times), check_seeds(seeds)
+    check_steps(size, float(grid[-1]))
     save = saved(chosen, system, grid, snapshots, x, thresholds, functionals)
-    results = chosen.run_all([(system, seed) for seed in trials], grid, size, save)
+    all_of_them = len(trials) * chosen.bytes_of(grid, save, system.dims())
+    check_memory(all_of_them, f"seeds = {len(trials)}", "fewer seeds or times")
+    check_memory(8.0 * chosen.held(size), f"n = {size}", f"a smaller n for method {chosen.name!r}")
+    try:
+        results = chosen.run_all([(system, seed) for seed in trials], grid, size, save)
+    except MemoryError as exc:
+        raise HdicaError(f"n = {size} needs more memory than there is ({chosen.name})") from exc
     found = dataset(chosen, grid, save, system.dims(), results, "seed")
     return described(_with_trials(found, grid, size, trials, results), system)
 
@@ -307,6 +326,7 @@ def limit(
         If the limit does not exist or no method covers this system (with ``over``: none of the
         combinations), or an argument is not allowed.
     """
+    whole(threads, "threads", "a whole number >= 1", 1)
     if over is not None:
         from hdica.systems.limit_grid import Asked, limit_over
 
@@ -343,11 +363,10 @@ def _density_limit(
     field_of = mean_field_of(type(system).__name__)
     if snapshots is None:
         snapshots = times if times.size <= MANY_TIMES else times[-1:]
-    kept = increasing(snapshots, "snapshots")
-    save = saved(method, system, times, kept, x, thresholds, functionals)
+    save = saved(method, system, times, snapshots, x, thresholds, functionals)
     field = field_of(system)
     path = path_of(field, system, times, save)
-    if x is None and kept:
+    if x is None:
         save = replace(save, x=tuple(regular_grid(path).tolist()))
     result = pde_values(field, system, times, save, path)
     found = dataset(method, times, save, system.dims(), [result], "")

@@ -1,9 +1,11 @@
-"""Arguments of the functions that compute: each as it is used, or refused in one sentence."""
+"""Arguments of what computes: numbers, lists and texts, each as it is used, or refused."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,21 +15,41 @@ from hdica.errors import HdicaError
 from hdica.ingredients.plain import plain
 
 Array = NDArray[np.float64]
-MOST = 1e300
+LARGEST = 1e300
 """Larger numbers are not told from infinity: a whole one need not even be a float."""
+MOST_WHOLE = 2**53
+"""Up to here every whole number is a float: of dimensions, seeds, steps and times."""
+MAX_VALUES = 100_000
+"""Most values of a list that is an axis of results: the size of a point refuses far fewer."""
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+"""What a functional may be called."""
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _shown(value: Any) -> str:
-    text = repr(plain(value))
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and (isinstance(value, int) or math.isfinite(value))
+
+
+def _read(value: Any, name: str) -> Any:
+    """The value without NumPy's types; reading it may run code that is not ours."""
+    try:
+        return plain(value)
+    except Exception as exc:
+        kind = type(value).__name__
+        raise HdicaError(f"{name}: a {kind} is not allowed (it cannot be read: {exc})") from exc
+
+
+def shown(value: Any) -> str:
+    """A value for a sentence, not too long."""
+    text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def whole(value: Any, name: str, allowed: str, least: float = -math.inf) -> int:
-    """A whole number.
+    """A whole number, at most 2**53.
 
     Parameters
     ----------
@@ -43,92 +65,167 @@ def whole(value: Any, name: str, allowed: str, least: float = -math.inf) -> int:
     HdicaError
         If it is anything else.
     """
-    found = plain(value)
-    if not _is_number(found) or not math.isfinite(found) or int(found) != found or found < least:
-        raise HdicaError(f"{name} = {_shown(value)} is not allowed ({allowed})")
+    found = _read(value, name)
+    if not _is_finite(found) or int(found) != found or found < least:
+        raise HdicaError(f"{name} = {shown(found)} is not allowed ({allowed})")
+    if found > MOST_WHOLE:
+        raise HdicaError(f"{name} = {shown(found)} is not allowed (a whole number <= 2**53)")
     return int(found)
 
 
 def finite(value: Any, name: str) -> float:
     """A finite number, or a sentence why it is not allowed."""
-    found = plain(value)
-    if not _is_number(found) or not abs(found) < MOST:
-        raise HdicaError(f"{name} = {_shown(value)} is not allowed (a finite number)")
+    found = _read(value, name)
+    if not _is_number(found) or not abs(found) < LARGEST:
+        raise HdicaError(f"{name} = {shown(found)} is not allowed (a finite number)")
     return float(found)
 
 
-def check_n(n: Any) -> int:
-    """The dimension of a simulation, or a sentence why it is not allowed."""
-    allowed = "a whole number >= 3"
-    if isinstance(n, list | tuple | range | np.ndarray) and np.size(n) != 1:
-        allowed += "; several dimensions: one call for each, or a study"
-    return whole(n, "n", allowed, 3)
+def check_range(low: float, high: float) -> None:
+    """Refuse a range that is empty."""
+    if not low < high:
+        raise HdicaError(f"low = {low:g} and high = {high:g} are not allowed (low < high)")
 
 
-def check_seeds(seeds: Any) -> list[int]:
-    """Seeds of the trials: as many as a number says, or those listed."""
-    allowed = "how many, as in seeds=8, or a list of whole numbers >= 0, all different"
-    given = plain(seeds)
-    if _is_number(given):
-        return list(range(whole(given, "seeds", allowed, 1)))
-    if isinstance(given, bool | str | Mapping) or not isinstance(given, Iterable):
-        raise HdicaError(f"seeds = {_shown(seeds)} is not allowed ({allowed})")
-    found = [whole(one, "one of seeds", "a whole number >= 0", 0) for one in given]
-    if not found or len(set(found)) < len(found):
-        raise HdicaError(f"seeds = {_shown(found)} is not allowed ({allowed})")
-    return found
+def text(value: Any, name: str, allowed: str) -> str:
+    """A text, or a sentence why it is not allowed."""
+    if not isinstance(value, str):
+        raise HdicaError(f"{name} = {shown(value)} is not allowed ({allowed})")
+    return value
 
 
-def listed(values: Any, name: str) -> Array:
-    """A list of numbers as an array of shape (numbers,).
+def check_length(length: float, name: str, most: int) -> None:
+    """Refuse a list that is too long."""
+    if length > most:
+        raise HdicaError(f"{name} has {length} values (at most {most} are allowed)")
+
+
+def _length(values: Any) -> float:
+    """How long a list is, as far as it says so without being read."""
+    try:
+        return max(len(values), getattr(values, "size", 0))
+    except OverflowError:  # of range(10**20)
+        return math.inf
+    except TypeError:
+        return 0
+
+
+def entries(values: Any, name: str, allowed: str, most: int) -> list[Any]:
+    """What a list holds, read no further than it may be long.
 
     Raises
     ------
     HdicaError
-        If it is a bare number, or anything in it is no number.
+        If it is no list, or longer.
     """
-    given = plain(values)
-    if _is_number(given):
-        raise HdicaError(f"{name} = {given!r} is not allowed (a list: write {name}=[{given!r}])")
-    if isinstance(given, bool | str | Mapping) or not isinstance(given, Iterable):
-        raise HdicaError(f"{name} = {_shown(values)} is not allowed (a list of numbers)")
-    found = [plain(one) for one in given]
-    bad = [one for one in found if not _is_number(one)]
-    if bad:
-        raise HdicaError(f"{name}: {_shown(bad[0])} is not allowed (a list of numbers)")
+    check_length(_length(values), name, most)
+    given = _read(values, name)
+    no_list = isinstance(given, bool | str | bytes | bytearray | memoryview | Mapping)
+    if no_list or not isinstance(given, Iterable):
+        raise HdicaError(f"{name} = {shown(given)} is not allowed ({allowed})")
     try:
-        return np.array([float(one) for one in found])
-    except OverflowError:
-        raise HdicaError(f"{name} = {_shown(found)} is not allowed (finite numbers)") from None
+        found = list(itertools.islice(given, most + 1))
+    except Exception as exc:  # code that is not ours
+        raise HdicaError(f"{name} is not allowed (reading it failed: {exc})") from exc
+    if len(found) > most:
+        raise HdicaError(f"{name} has more than {most} values (at most so many are allowed)")
+    return found if isinstance(given, list | range) else [_read(one, name) for one in found]
 
 
-def check_times(times: Any) -> Array:
-    """Times as an array of shape (T,), or a sentence why they are not allowed."""
-    values = listed(times, "times")
-    good = values.size > 0 and np.all(np.isfinite(values)) and values[0] >= 0
-    if not good or np.any(np.diff(values) <= 0):
-        raise HdicaError(
-            f"times = {_shown(values)} is not allowed (at least one, finite, >= 0, increasing)"
-        )
-    return values
+def scalar(value: Any, name: str) -> int | float | None:
+    """A bare number, None for anything else."""
+    found = None if _length(value) else _read(value, name)
+    return found if _is_number(found) else None
 
 
-def increasing(values: Any, name: str) -> tuple[float, ...]:
+def listed(values: Any, name: str, most: int = MAX_VALUES) -> Array:
+    """A list of finite numbers as an array of shape (numbers,).
+
+    Raises
+    ------
+    HdicaError
+        If it is a bare number, too long, or anything in it is no number.
+    """
+    given = scalar(values, name)
+    if given is not None:
+        raise HdicaError(f"{name} = {given!r} is not allowed (a list: write {name}=[{given!r}])")
+    found = entries(values, name, "a list of numbers", most)
+    for one in found:
+        if not _is_number(one):
+            raise HdicaError(f"{name}: {shown(one)} is not allowed (a list of numbers)")
+        if not abs(one) < LARGEST:
+            raise HdicaError(f"{name}: {shown(one)} is not allowed (finite numbers)")
+    return np.array(found, dtype=float)
+
+
+def check_increasing(
+    values: Sequence[float], name: str, what: str, most: int = MAX_VALUES, positive: bool = True
+) -> None:
+    """Refuse numbers along an axis of a result that do not increase.
+
+    Parameters
+    ----------
+    values
+        Finite numbers.
+    name
+        Of the argument or field.
+    what
+        What one of the numbers is, for the sentence: ``"time"``.
+    most
+        Most numbers that are allowed.
+    positive
+        Whether numbers below 0 are refused.
+
+    Raises
+    ------
+    HdicaError
+        If there are none or too many, or one is below 0 or not after the one before.
+    """
+    if not len(values):
+        raise HdicaError(f"{name} is an empty list (at least one {what} is needed)")
+    check_length(len(values), name, most)
+    if positive and values[0] < 0:
+        raise HdicaError(f"{name} = {values[0]:g} is not allowed (a {what} is >= 0)")
+    for before, after in itertools.pairwise(values):
+        if after <= before:
+            raise HdicaError(f"{name}: {after:g} comes after {before:g} ({what}s must increase)")
+
+
+def increasing(values: Any, name: str, what: str, positive: bool = True) -> tuple[float, ...]:
     """Increasing numbers, none if nothing is given, or a sentence why they are not allowed."""
-    found = np.empty(0) if values is None else listed(values, name)
-    if found.size and (not np.all(np.isfinite(found)) or np.any(np.diff(found) <= 0)):
-        raise HdicaError(f"{name} = {_shown(found)} is not allowed (finite and increasing)")
-    return tuple(found.tolist())
+    if values is None:
+        return ()
+    found = listed(values, name).tolist()
+    check_increasing(found, name, what, positive=positive)
+    return tuple(found)
 
 
 def formulas(given: Any) -> dict[str, str]:
     """Formulas by name, none if nothing is given, or a sentence why they are not allowed."""
     if given is None:
         return {}
-    names = isinstance(given, Mapping) and all(isinstance(name, str) for name in given)
-    if not names or not all(isinstance(text, str) for text in given.values()):
+    if not isinstance(given, Mapping):
         raise HdicaError(
-            f"functionals = {_shown(given)} is not allowed (names with formulas in x and xi, such "
+            f"functionals = {shown(given)} is not allowed (names with formulas in x and xi, such "
             "as {'error': '(x - xi)**2'})"
         )
+    for name, formula in given.items():
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise HdicaError(
+                f"functionals: name {name!r} is not allowed (a letter, then letters, digits and _; "
+                "at most 64)"
+            )
+        if not isinstance(formula, str):
+            raise HdicaError(
+                f"functionals.{name} = {shown(formula)} is not allowed (a formula in x and xi)"
+            )
     return dict(given)
+
+
+def check_constants(given: Any) -> dict[str, float]:
+    """Numbers by name, none if nothing is given, or a sentence why they are not allowed."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise HdicaError(f"constants = {shown(given)} is not allowed (names with numbers)")
+    return {name: finite(value, f"constants: {name}") for name, value in given.items()}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hdica.errors import HdicaError
+from hdica.systems.base import System
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_fields import signs, start_overlap, unit
 from hdica.systems.hebbian_ica import HebbianICA
@@ -108,11 +109,11 @@ def convert(system: Any, to: type[Any]) -> Any:
     >>> bool(abs(heb_end - ica_end) < 1e-9)
     True
     """
-    if type(system) is to:
+    if type(system) is to and isinstance(system, System):
         return system
-    found = _KNOWN.get((type(system), to))
+    found = _KNOWN.get((type(system), to)) if isinstance(to, type) else None
     if found is None:
         known = ", ".join(f"{a.__name__} to {b.__name__}" for a, b in _KNOWN)
-        name = getattr(to, "__name__", repr(to))
+        name = to.__name__ if isinstance(to, type) else repr(to)
         raise HdicaError(f"to = {name} is not known for {type(system).__name__} (allowed: {known})")
     return found(system)

@@ -18,9 +18,10 @@ from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.fokker_planck import DensityPath, solve, start_refusal
 from hdica.limits.mean_field import MeanField, Scaled, coefficient_error
 from hdica.systems.density_values import is_convex, kept_values, laws, potentials
+from hdica.systems.fields import prior, start
 from hdica.systems.kernel import KERNEL_VERSION
 from hdica.systems.method import CONTROL as CONTROL_TEXT
-from hdica.systems.method import Method, Output, PointResult
+from hdica.systems.method import Method, Output, PointResult, Refuses, always
 from hdica.systems.simulation_methods import KEEPS, TRAJECTORY, seeded
 
 Array = NDArray[np.float64]
@@ -42,15 +43,6 @@ _PATH = (
     Output("convex", ("time",), "1 where the effective potential is convex"),
     Output("residual", ("time",), "largest departure of mass and of E[x^2] from 1"),
 )
-
-
-def refusal(field_of: FieldOf, system: Any) -> str:
-    """Empty if the limit has a density, else the sentence that says why not."""
-    try:
-        field = field_of(system)
-    except HdicaError as exc:
-        return str(exc)
-    return start_refusal(field)
 
 
 def path_of(
@@ -143,7 +135,7 @@ def carried(
 
 def pde_many(
     field_of: FieldOf, systems: Sequence[Any], times: Array, save: Save = NOTHING, threads: int = 1
-) -> list[PointResult]:
+) -> list[PointResult | HdicaError]:
     """Method ``pde`` for many points: each has the bits that it has alone.
 
     Parameters
@@ -159,14 +151,17 @@ def pde_many(
     threads
         Points solved at once; the compiled march lets go of Python's lock.
 
-    Raises
-    ------
-    HdicaError
-        If one of them has no density: ask :func:`refusal` before.
+    Returns
+    -------
+    list
+        The error in the place of a point that has no density: the others do not suffer for it.
     """
 
-    def one(system: Any) -> PointResult:
-        return pde_values(field_of(system), system, times, save)
+    def one(system: Any) -> PointResult | HdicaError:
+        try:
+            return pde_values(field_of(system), system, times, save)
+        except HdicaError as exc:
+            return exc
 
     if threads == 1 or len(systems) < 2:
         return [one(system) for system in systems]
@@ -182,7 +177,7 @@ def _convexity(field: MeanField, path: DensityPath, times: Array) -> Array:
     return out
 
 
-def pde(field_of: FieldOf, equations: str) -> Method:
+def pde(field_of: FieldOf, equations: str, without_limit: Refuses = always) -> Method:
     """Method ``pde``: the density of the estimate as n -> infinity."""
     return Method(
         name="pde",
@@ -191,7 +186,7 @@ def pde(field_of: FieldOf, equations: str) -> Method:
         outputs=_PATH,
         run=lambda system, times, n, seed, save: pde_values(field_of(system), system, times, save),
         coords=lambda times: {"time": times},
-        refuses=lambda system: refusal(field_of, system),
+        refuses=lambda one: without_limit(one) or start_refusal(start(one), prior(one)),
         seconds=lambda system, n, last: 0.06 + 0.001 * last,
         equations=equations
         + "; Scharfetter-Gummel fluxes and SDIRK2, E[x^2] = 1 by a Lagrange multiplier, refined",
@@ -235,7 +230,7 @@ def _keeper(
     return see
 
 
-def particles(field_of: FieldOf, equations: str) -> Method:
+def particles(field_of: FieldOf, equations: str, without_limit: Refuses = always) -> Method:
     """Method ``particles``: n particles that see each other through Q and R alone."""
 
     def runner(
@@ -249,13 +244,6 @@ def particles(field_of: FieldOf, equations: str) -> Method:
         values, diverged = run(field, times, n, stream, observe=see)
         return {**kept, **values}, diverged
 
-    def refuses(system: Any) -> str:
-        try:
-            field_of(system)
-        except HdicaError as exc:
-            return str(exc)
-        return ""
-
     return Method(
         name="particles",
         stochastic=True,
@@ -263,9 +251,10 @@ def particles(field_of: FieldOf, equations: str) -> Method:
         outputs=TRAJECTORY,
         run=seeded("particles", runner),
         coords=lambda times: {"time": times},
-        refuses=refuses,
+        refuses=without_limit,
         seconds=lambda system, n, last: 1e-3 + 1e-6 * (n or 1) * (1 + last),
         equations=equations,
         kernel=KERNEL_VERSION,
         keeps=KEEPS,
+        held=lambda n: 2 * n,
     )

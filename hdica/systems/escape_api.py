@@ -16,7 +16,7 @@ from hdica.limits.trapping import conflict
 from hdica.limits.trapping import conflict_region as region
 from hdica.progress import shown
 from hdica.systems.api import choose, dataset, described, known_methods
-from hdica.systems.arguments import finite, whole
+from hdica.systems.arguments import check_constants, check_range, finite, text, whole
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_escape_methods import escape_result
 from hdica.systems.hebbian_fields import sources
@@ -86,6 +86,7 @@ def escape_time(
     >>> float(hdica.escape_time(trap, start="zero")["mean"].round(5))
     1.62772
     """
+    known_methods(system, "auto", "escape_time", ("escape",))
     changed = _changed(system, start=start, threshold=threshold)
     n = None if n is None else whole(n, "n", "a whole number, or None for n -> infinity")
     kind = "escape" if n is None else "escape_diffusion"
@@ -187,11 +188,14 @@ def conflict_region(
     """
     if not callable(family):
         raise HdicaError(
-            f"family = {family!r} is not allowed (a function from a number to a source)"
+            f"family: a {type(family).__name__} is not allowed (a function from a number to a "
+            "source)"
         )
-    phi = parse_formula(nonlinearity, "x", dict(constants or {}))
-    ends = finite(low, "low"), finite(high, "high")
-    return list(region(phi, lambda value: make_source(family(value)), *ends))
+    wanted = text(nonlinearity, "nonlinearity", "a formula in x")
+    phi = parse_formula(wanted, "x", check_constants(constants))
+    first, last = finite(low, "low"), finite(high, "high")
+    check_range(first, last)
+    return list(region(phi, lambda value: make_source(family(value)), first, last))
 
 
 @shown

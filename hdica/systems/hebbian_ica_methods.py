@@ -100,6 +100,7 @@ VECTOR = Method(
     ignores=IGNORED,
     equations=f"{_PAPER}, eq. (13) with Sigma on the right, all n coordinates",
     kernel=KERNEL_VERSION,
+    held=lambda n: 2 * n,
 )
 CHAIN = Method(
     name="chain",

@@ -22,15 +22,18 @@ from hdica.systems.api import (
     note_of,
     saved,
 )
+from hdica.systems.arguments import LARGEST, MAX_VALUES, check_length, entries
 from hdica.systems.density_methods import pde_many
 from hdica.systems.fields import with_parameter
 from hdica.systems.learning_note import joined, limit_note
 from hdica.systems.method import Method, PointResult
+from hdica.systems.points import MAX_SEEDS, taken_names
 from hdica.systems.registry import mean_field_of
 
 Array = NDArray[np.float64]
 Axes = dict[str, tuple[float, ...]]
 Own = dict[str, tuple[float, ...]]
+_NUMBERS = "at least one number, all finite and different"
 _TAKEN = frozenset({"time", "snapshot", "feature", "x", "edge", "threshold", "point", "note"})
 
 
@@ -57,22 +60,20 @@ def _axes(over: Mapping[str, Iterable[float]]) -> Axes:
         raise HdicaError(f"over = {over!r} is not allowed (at least one parameter with its values)")
     found: Axes = {}
     for name, values in over.items():
-        if name in _TAKEN:
+        if not isinstance(name, str) or name in _TAKEN:
             raise HdicaError(f"over: {name!r} is not allowed (it names a dimension of the limit)")
-        listed = list(values) if isinstance(values, Iterable) else [values]
-        plain = [v.item() if isinstance(v, np.generic) else v for v in listed]
-        if not plain or not all(map(_is_number, plain)) or len(set(plain)) < len(plain):
-            raise HdicaError(
-                f"over: {name} = {plain} is not allowed (at least one number, all finite and "
-                "different)"
-            )
-        found[name] = tuple(float(v) for v in plain)
+        one = not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0
+        given = entries([values] if one else values, f"over: {name}", _NUMBERS, MAX_VALUES)
+        if not given or not all(map(_is_number, given)) or len(set(given)) < len(given):
+            raise HdicaError(f"over: {name} = {given} is not allowed ({_NUMBERS})")
+        found[name] = tuple(map(float, given))
+    check_length(math.prod(map(len, found.values())), "over", MAX_SEEDS)
     return found
 
 
 def _is_number(value: Any) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and math.isfinite(value)
+    return number and abs(value) < LARGEST
 
 
 def _systems(system: Any, axes: Axes) -> list[Any]:
@@ -130,10 +131,17 @@ def _own(systems: Sequence[Any], axes: Axes) -> Own:
 
 def _run(
     method: Method, systems: Sequence[Any], times: Array, save: Save, threads: int
-) -> list[PointResult]:
+) -> list[PointResult | HdicaError]:
+    """Every point, the error in the place of one that cannot be computed."""
     if method.name == "pde":
         return pde_many(mean_field_of(type(systems[0]).__name__), systems, times, save, threads)
-    return [method.run(one, times, None, None, save) for one in systems]
+    found: list[PointResult | HdicaError] = []
+    for one in systems:
+        try:
+            found.append(method.run(one, times, None, None, save))
+        except HdicaError as exc:
+            found.append(exc)
+    return found
 
 
 def _blank(method: Method, times: Array, save: Save, own: Own, why: str) -> PointResult:
@@ -164,16 +172,25 @@ def limit_over(
     method, asked, threads
         As in :func:`hdica.limit`.
     """
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise HdicaError(f"threads = {threads!r} is not allowed (a whole number >= 1)")
     axes = _axes(over)
     systems = _systems(system, axes)
     chosen, refusals = _chosen(systems, method, asked.plain)
     save = _kept(chosen, system, times, asked)
+    taken = taken_names(chosen.outputs_of(save))
+    for name in axes:
+        if name in taken:
+            raise HdicaError(f"over: {name!r} is not allowed (it names a variable of the limit)")
     own = _own(systems, axes) if save.x else system.dims()
     able = [one for one, why in zip(systems, refusals, strict=True) if not why]
-    solved = iter(_run(chosen, able, times, save, threads))
-    results = [_blank(chosen, times, save, own, why) if why else next(solved) for why in refusals]
+    solved = _run(chosen, able, times, save, threads)
+    if not any(isinstance(one, PointResult) for one in solved):
+        raise solved[0]  # type: ignore[misc]
+    left = iter(solved)
+    each = [HdicaError(why) if why else next(left) for why in refusals]
+    results = [
+        one if isinstance(one, PointResult) else _blank(chosen, times, save, own, str(one))
+        for one in each
+    ]
     flat = dataset(chosen, times, save, own, results, "point")
     about = {"long_name": "why values are missing, the estimate condenses or nothing is learned"}
     notes = np.array(

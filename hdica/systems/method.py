@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,7 +52,16 @@ class PointResult:
     diverged: str = ""
 
 
-def refusal(function: Callable[[Any], object]) -> Callable[[Any], str]:
+Refuses = Callable[[Any], str]
+"""Empty if something applies to a system, else the sentence that says why not."""
+
+
+def always(system: Any) -> str:
+    """Empty: it applies to every system."""
+    return ""
+
+
+def refusal(function: Callable[[Any], object]) -> Refuses:
     """A method's ``refuses``: the sentence with which a function refuses a system, if it does."""
 
     def refuses(system: Any) -> str:
@@ -88,7 +98,8 @@ class Method:
     coords
         ``coords(times) -> {dim: values}`` for every dimension named by ``outputs``.
     refuses
-        Empty if the method applies to this system, else the sentence that says why not.
+        Empty if the method applies to this system, else the sentence that says why not; whoever
+        checks a study waits for it, so it solves nothing.
     seconds
         ``seconds(system, n, last_time)``: the cost model of one point on one core.
     ignores
@@ -111,6 +122,8 @@ class Method:
         ``"own"`` or ``"shared"``.
     finite
         Whether a point needs a dimension ``n``; None if exactly stochastic methods do.
+    held
+        ``held(n)``: how many numbers a point has in memory at least while it is computed.
     """
 
     name: str
@@ -119,7 +132,7 @@ class Method:
     outputs: tuple[Output, ...]
     run: Callable[[Any, Array, int | None, int | None, Save], PointResult]
     coords: Callable[[Array], dict[str, NDArray[Any]]]
-    refuses: Callable[[Any], str]
+    refuses: Refuses
     seconds: Callable[[Any, int | None, float], float]
     ignores: frozenset[str] = field(default_factory=frozenset)
     equations: str = ""
@@ -129,6 +142,7 @@ class Method:
     shared: Method | None = None
     noise: str = "own"
     finite: bool | None = None
+    held: Callable[[int], int] = lambda n: 0
 
     @property
     def takes_n(self) -> bool:
@@ -169,6 +183,11 @@ class Method:
                 found |= {"x": np.asarray(save.x, dtype=float), "edge": save.edges}
         named = {dim for output in self.outputs_of(save) for dim in output.dims}
         return {dim: values for dim, values in found.items() if dim in named}
+
+    def bytes_of(self, times: Array, save: Save, own: Mapping[str, Sequence[float]]) -> int:
+        """Bytes of the results of one point; parameters as of :meth:`coords_of`."""
+        sizes = {dim: len(values) for dim, values in self.coords_of(times, save, own).items()}
+        return 8 * sum(math.prod(sizes[d] for d in o.dims) for o in self.outputs_of(save))
 
 
 _BY_X = ("snapshot", "feature", "x")

@@ -21,8 +21,8 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
 from hdica.limits.expectations import (
     Averages,
-    averaged,
     averages,
+    check_finite,
     polynomial_average,
     smooth_parts,
 )
@@ -128,7 +128,7 @@ def limit_refusal(system: OnlineICA) -> str:
             f"the overlap alone does not close the limit for the regularizer "
             f"{system.regularizer!r} (allowed: 0 and beta*x)"
         )
-    return infinite_averages(formula(system, "nonlinearity"), source(system))
+    return without_limit(system)
 
 
 @lru_cache(maxsize=256)
@@ -138,13 +138,15 @@ def infinite_averages(f: Formula, law: Source) -> str:
     For all overlaps they are found when first used: whoever checks a study need not wait.
     """
     try:
-        if f.coefficients is not None:
-            averages(f, law)
-        else:
-            averaged(lambda c, e, u: (c * f.value(u), f.value(u) ** 2), f, law, 0.7)
+        check_finite(f, law)
     except HdicaError as exc:
         return str(exc)
     return ""
+
+
+def without_limit(system: OnlineICA) -> str:
+    """Empty if the limit exists for any phi, else the sentence that says why not."""
+    return infinite_averages(formula(system, "nonlinearity"), source(system))
 
 
 def drift(system: OnlineICA) -> Drift:

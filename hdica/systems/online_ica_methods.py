@@ -18,7 +18,14 @@ from hdica.systems.density_methods import particles, pde
 from hdica.systems.fields import constant_tau, formula, source
 from hdica.systems.kernel import KERNEL_VERSION
 from hdica.systems.method import Method, Output, PointResult
-from hdica.systems.online_ica import OnlineICA, drift, limit_refusal, mean_field, rule
+from hdica.systems.online_ica import (
+    OnlineICA,
+    drift,
+    limit_refusal,
+    mean_field,
+    rule,
+    without_limit,
+)
 from hdica.systems.overlap_methods import closed_states, ode
 from hdica.systems.simulation_methods import chain, vector
 from hdica.systems.steady_methods import branch_points, critical, fixed_points, steady_refusal
@@ -77,7 +84,7 @@ def _closed_transitions(system: OnlineICA) -> dict[str, Array] | None:
 
 
 def _drift_refusal(system: OnlineICA) -> str:
-    return limit_refusal(system) or steady_refusal(mean_field, system)
+    return limit_refusal(system) or steady_refusal(without_limit, system)
 
 
 def _flow_grid(times: Array) -> dict[str, Array]:
@@ -121,11 +128,13 @@ METHODS = {
             f"{_PAPER}, dQ/dt = (Q^2 - 1) G(Q) - Q Lambda(Q)/2 below (11), with the sign of "
             "G corrected; Dormand-Prince 8(5,3), tolerance 1e-12",
         ),
-        pde(mean_field, f"{_PAPER}, eq. (6)-(11) with the sign of G corrected"),
-        particles(mean_field, f"{_PAPER}, eq. (15) and its SDE, self-consistent"),
-        fixed_points(mean_field, _STEADY, closed_states(drift, mean_field)),
-        branch_points(mean_field, "tau", f"{_STEADY}, continued in tau"),
-        critical(mean_field, "tau", f"{_STEADY}, continued in tau", _closed_transitions),
+        pde(mean_field, f"{_PAPER}, eq. (6)-(11) with the sign of G corrected", without_limit),
+        particles(mean_field, f"{_PAPER}, eq. (15) and its SDE, self-consistent", without_limit),
+        fixed_points(mean_field, _STEADY, closed_states(drift, mean_field), without_limit),
+        branch_points(mean_field, "tau", f"{_STEADY}, continued in tau", without_limit),
+        critical(
+            mean_field, "tau", f"{_STEADY}, continued in tau", _closed_transitions, without_limit
+        ),
         DRIFT,
     )
 }

@@ -52,6 +52,20 @@ def system_class(name: str) -> Any:
     return SYSTEMS[name]
 
 
+def name_of(system: Any) -> str:
+    """The name of the class of a system.
+
+    Raises
+    ------
+    HdicaError
+        If it is no system.
+    """
+    name = type(system).__name__
+    if not isinstance(system, SYSTEMS.get(name, ())):
+        raise HdicaError(f"system: a {name} is not allowed (allowed: {', '.join(SYSTEMS)})")
+    return name
+
+
 def methods_of(name: str, noise: str = "own") -> dict[str, Method]:
     """The methods of a system, by name.
 

@@ -142,6 +142,7 @@ def vector(rule_of: Callable[[Any], VectorRule], equations: str) -> Method:
         equations=f"{equations}, all n coordinates",
         kernel=KERNEL_VERSION,
         keeps=KEEPS,
+        held=lambda n: 2 * n,
     )
     return replace(own, shared=_with_shared_noise(own, _shared_vector(rule_of), 0.4))
 

@@ -54,6 +54,7 @@ SAMPLE_PCA = Method(
     ignores=_BATCH,
     equations="leading eigenvector of the sample covariance of the first t n samples",
     kernel=KERNEL_VERSION,
+    held=lambda n: 2 * n * n,
 )
 SAMPLE_PCA_LIMIT = Method(
     name="sample_pca_limit",

@@ -14,7 +14,7 @@ from hdica.ingredients.save import NOTHING
 from hdica.limits.transition_curves import transition_curve
 from hdica.progress import shown
 from hdica.systems.api import choose, dataset, described, limit, noted
-from hdica.systems.arguments import check_times, listed
+from hdica.systems.arguments import listed, text
 from hdica.systems.fields import with_parameter
 from hdica.systems.learning_note import (
     closed_critical,
@@ -23,7 +23,8 @@ from hdica.systems.learning_note import (
     states_note,
     transitions_note,
 )
-from hdica.systems.registry import MEAN_FIELDS, mean_field_of, methods_of
+from hdica.systems.points import check_times
+from hdica.systems.registry import MEAN_FIELDS, mean_field_of, methods_of, name_of
 from hdica.systems.steady_methods import STATE_KINDS, TRANSITION_KINDS, bounds, find_transitions
 
 _NONE = np.empty(0)
@@ -128,9 +129,11 @@ def critical(
     HdicaError
         If the parameter is not a scalar of this system.
     """
-    name = type(system).__name__
+    name = name_of(system)
     method = methods_of(name)["critical"]
-    parameter = parameter or ("mu" if "mu" in type(system).model_fields else "tau")
+    if parameter is None:
+        parameter = "mu" if "mu" in type(system).model_fields else "tau"
+    text(parameter, "parameter", "the name of a scalar parameter")
     natural = parameter in method.ignores & set(NATURAL) and low is None and high is None
     if natural:
         chosen = choose(system, "auto", "critical", ("critical",))
@@ -198,10 +201,15 @@ def critical_curve(
         If a parameter is not a scalar of this system, or there is no such transition at the
         first value.
     """
+    field_of = mean_field_of(name_of(system))
+    text(parameter, "parameter", "the name of a scalar parameter")
+    text(along, "along", "the name of a scalar parameter")
+    if not isinstance(kind, str) or kind not in TRANSITION_KINDS:
+        known = ", ".join(TRANSITION_KINDS)
+        raise HdicaError(f"kind = {kind!r} is not allowed (allowed: {known})")
     visited = listed(values, "values")
     if not visited.size:
         raise HdicaError("values = [] is not allowed (at least one value)")
-    field_of = mean_field_of(type(system).__name__)
     first = with_parameter(system, along, float(visited[0]))
     found = find_transitions(field_of, first, parameter, low, high)
     own = np.flatnonzero(found.kind == kind)
@@ -252,6 +260,7 @@ def effective_potential(
         problem solved coordinate by coordinate does not hold then).
     """
     times = check_times(times).tolist()
+    mean_field_of(name_of(system))
     path = limit(system, times=times, method="pde", snapshots=times, x=x)
     convex = path["convex"].values == 1
     if not np.all(convex):

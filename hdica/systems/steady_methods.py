@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field import MeanField
-from hdica.systems.arguments import finite
+from hdica.systems.arguments import check_range, finite
 from hdica.systems.fields import constant_tau, with_parameter
 from hdica.systems.kernel import KERNEL_VERSION
-from hdica.systems.method import Method, Output, PointResult, refusal
+from hdica.systems.method import Method, Output, PointResult, Refuses, always, refusal
 
 # The solvers are imported where they are called: their libraries take longer to load than many a
 # sweep without steady states takes to run.
@@ -71,8 +71,7 @@ def bounds(
         first if low is None else finite(low, "low"),
         last if high is None else finite(high, "high"),
     )
-    if not found[0] < found[1]:
-        raise HdicaError(f"low = {found[0]:g} and high = {found[1]:g} are not allowed (low < high)")
+    check_range(*found)
     return found
 
 
@@ -97,9 +96,9 @@ def find_transitions(
     return replace(found, kind=kind)
 
 
-def steady_refusal(field_of: FieldOf, system: Any) -> str:
+def steady_refusal(without_limit: Refuses, system: Any) -> str:
     """Empty if steady states exist, else the sentence that says why not."""
-    return refusal(lambda one: (constant_tau(one), field_of(one)))(system)
+    return refusal(constant_tau)(system) or without_limit(system)
 
 
 _STATES = (
@@ -119,6 +118,7 @@ def fixed_points(
     field_of: FieldOf,
     equations: str,
     closed: Callable[[Any], dict[str, Array] | None],
+    without_limit: Refuses = always,
 ) -> Method:
     """Method ``fixed_points``: the steady states that are found, with kind and stability.
 
@@ -130,6 +130,8 @@ def fixed_points(
         What is solved.
     closed
         The same columns where the overlap alone closes the limit, else None.
+    without_limit
+        Empty if a system has a limit, else why not.
     """
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
@@ -158,7 +160,7 @@ def fixed_points(
         outputs=_STATES,
         run=run,
         coords=lambda times: {"fixed_point": np.arange(MAX_FIXED_POINTS)},
-        refuses=lambda system: steady_refusal(field_of, system),
+        refuses=lambda system: steady_refusal(without_limit, system),
         seconds=lambda system, n, last: 0.05,
         ignores=frozenset({"start"}),
         equations=equations,
@@ -171,6 +173,7 @@ def critical(
     parameter: str,
     equations: str,
     closed: Callable[[Any], dict[str, Array] | None] = lambda system: None,
+    without_limit: Refuses = always,
 ) -> Method:
     """Method ``critical``: transitions in the system's natural parameter."""
 
@@ -200,7 +203,7 @@ def critical(
         ),
         run=run,
         coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
-        refuses=lambda system: _varied_refusal(field_of, system, parameter),
+        refuses=lambda system: _varied_refusal(without_limit, system, parameter),
         seconds=lambda system, n, last: 2.0,
         ignores=frozenset({parameter, "start"}),
         equations=equations,
@@ -208,15 +211,17 @@ def critical(
     )
 
 
-def _varied_refusal(field_of: FieldOf, system: Any, parameter: str) -> str:
+def _varied_refusal(without_limit: Refuses, system: Any, parameter: str) -> str:
     """The refusal of the system with a plain number for the parameter that varies."""
     try:
-        return steady_refusal(field_of, with_parameter(system, parameter, 1.0))
+        return steady_refusal(without_limit, with_parameter(system, parameter, 1.0))
     except HdicaError as exc:
         return str(exc)
 
 
-def branch_points(field_of: FieldOf, parameter: str, equations: str) -> Method:
+def branch_points(
+    field_of: FieldOf, parameter: str, equations: str, without_limit: Refuses = always
+) -> Method:
     """Method ``branches``: curves of steady states over the system's natural parameter."""
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
@@ -258,7 +263,7 @@ def branch_points(field_of: FieldOf, parameter: str, equations: str) -> Method:
         ),
         run=run,
         coords=lambda times: {"branch_point": np.arange(MAX_BRANCH_POINTS)},
-        refuses=lambda system: _varied_refusal(field_of, system, parameter),
+        refuses=lambda system: _varied_refusal(without_limit, system, parameter),
         seconds=lambda system, n, last: 5.0,
         ignores=frozenset({parameter, "start"}),
         equations=equations,

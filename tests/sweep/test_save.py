@@ -14,6 +14,7 @@ from hdica.sweep.spec import kept
 from hdica.sweep.spec.keys import point_key
 from hdica.sweep.spec.segment import segments_of
 from hdica.sweep.spec.study import Study, study_from
+from hdica.systems import points
 from tests.sweep import toy
 from tests.sweep.keeping import SAVE, saved, without
 
@@ -30,7 +31,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (without("snapshots"), {}, "save: x needs snapshots (times at which it is kept)"),
     (without("snapshots", "x"), {}, "save: thresholds needs snapshots"),
     (without("x", "thresholds"), {}, "save: snapshots need x or thresholds"),
-    ({"functionals": ["x"]}, {}, "save.functionals must be a mapping from names to formulas"),
+    ({"functionals": ["x"]}, {}, "save.functionals = ['x'] is not allowed (names with formulas"),
     ({"functionals": {"2x": "x"}}, {}, "save.functionals: name '2x' is not allowed"),
     ({"functionals": {"m": 2}}, {}, "save.functionals.m = 2 is not allowed (a formula in x and"),
     ({"functionals": {"m": "x + y"}}, {}, "save.functionals.m: formula 'x + y': 'y' is neither"),
@@ -78,7 +79,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
 def test_a_wrong_save_is_refused_in_one_sentence(
     save: Any, changes: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "MAX_BYTES", 5_000_000)
+    monkeypatch.setattr(points, "MAX_BYTES", 5_000_000)
     with pytest.raises(HdicaError) as caught:
         saved(save, **changes)
     assert message in str(caught.value)

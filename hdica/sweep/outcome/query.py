@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.sweep.spec.axes import shown, suggestion
+from hdica.sweep.spec.axes import canonical, shown, suggestion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 SHOWN = 16
 """Values of a coordinate that a message lists."""
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def parse_selection(given: Sequence[str]) -> dict[str, str]:
@@ -80,30 +84,57 @@ def _listed(values: np.ndarray) -> str:
 
 
 def _number(text: str, dim: str) -> float:
-    try:
-        return float(text)
-    except ValueError as exc:
-        raise HdicaError(f"--sel {dim}={text} is not allowed (a number is needed)") from exc
+    """A number as it is written everywhere: float() would also read nan, 1_0 and other digits."""
+    if not NUMBER.fullmatch(text):
+        finite = "" if text.lower().lstrip("+-") not in ("nan", "inf", "infinity") else "finite "
+        raise HdicaError(f"--sel {dim}={text} is not allowed (a {finite}number is needed)")
+    found = float(text)
+    if not math.isfinite(found):
+        raise HdicaError(f"--sel {dim}={text} is not allowed (a finite number is needed)")
+    return found
+
+
+def _equal(values: np.ndarray, wanted: float) -> np.ndarray:
+    """Which values are a number: exactly if they are whole, else in the digits that are shown."""
+    if values.dtype.kind in "iu":
+        return np.asarray(values == wanted)
+    found = np.abs(values - wanted) <= 1e-11 * abs(wanted)
+    for place in np.flatnonzero(found):
+        found[place] = canonical(values[place]) == canonical(wanted)
+    return np.asarray(found)
+
+
+def _between(values: np.ndarray, text: str, dim: str) -> list[int]:
+    """Where the values of a range ``a:b`` lie, both ends included, open where one is left out."""
+    low, high = (part.strip() for part in text.split(":", 1))
+    inside = np.ones(values.shape, dtype=bool)
+    if low:
+        first = _number(low, dim)
+        inside &= (values >= first) | _equal(values, first)
+    if high:
+        last = _number(high, dim)
+        inside &= (values <= last) | _equal(values, last)
+    if low and high and first > last:
+        raise HdicaError(f"--sel {dim}={text} is not allowed (low:high, the smaller number first)")
+    if not inside.any():
+        raise HdicaError(f"no {dim} lies in {text} (values: {_listed(values)})")
+    return [*np.flatnonzero(inside).tolist()]
 
 
 def _positions(values: np.ndarray, text: str, dim: str, nearest: bool) -> list[int]:
-    """Where one part of a selection lies: a value, or a range ``a:b`` with both ends."""
+    """Where one part of a selection lies: a value, or a range."""
     if values.dtype.kind not in "fiu":
         found = np.flatnonzero(values.astype(str) == text)
         if not found.size:
             raise HdicaError(f"{dim}={text} is not there (values: {_listed(values)})")
         return [int(found[0])]
     if ":" in text:
-        low, high = text.split(":", 1)
-        first = _number(low, dim) if low else -np.inf
-        last = _number(high, dim) if high else np.inf
-        inside = np.flatnonzero((values >= first) & (values <= last))
-        if not inside.size:
-            raise HdicaError(f"no {dim} lies in {text} (values: {_listed(values)})")
-        return [*inside.tolist()]
+        return _between(values, text, dim)
     wanted = _number(text, dim)
     place = int(np.argmin(np.abs(values - wanted)))
-    if not nearest and abs(values[place] - wanted) > 1e-9 * max(1e-300, abs(wanted)):
+    # A whole number above 2**53 is no float: its neighbour would be taken for it.
+    whole = values.dtype.kind in "iu" and Decimal(text) != int(values[place])
+    if not nearest and (whole or not _equal(values, wanted)[place]):
         raise HdicaError(
             f"{dim}={text} is not there (values: {_listed(values)}; --nearest takes the closest)"
         )
@@ -134,9 +165,10 @@ def select(data: xr.Dataset, selection: dict[str, str], nearest: bool = False) -
             known = [str(d) for d in data.dims]
             raise HdicaError(f"--sel {dim} is not a dimension ({suggestion(dim, known)})")
         values = data[dim].to_numpy()
-        places: list[int] = []
-        for part in text.split(","):
-            places += _positions(values, part.strip(), dim, nearest)
+        parts = [part.strip() for part in text.split(",")]
+        if not all(parts):
+            raise HdicaError(f"--sel {dim}={text} is not allowed (a value before and after each ,)")
+        places = [place for part in parts for place in _positions(values, part, dim, nearest)]
         single = "," not in text and ":" not in text
         data = data.isel({dim: places[0] if single else _indexer(places)})
     return data
@@ -174,6 +206,17 @@ def outputs(data: xr.Dataset, names: Sequence[str] = (), dims: Sequence[str] = (
     return [name for name in fit if data[name].dims == data[fit[0]].dims]
 
 
+def has_mean(values: xr.DataArray) -> bool:
+    """Whether values are amounts: a mean of texts or of codes, such as status, says nothing."""
+    return values.dtype.kind in "fiu" and "flag_values" not in values.attrs
+
+
+def averaged_in_a_table(data: xr.Dataset, variables: Sequence[str]) -> list[str]:
+    """What a table averages over unless it is told: seeds, where what it shows has a mean."""
+    shown = [data[name] for name in variables if name in data]
+    return ["seed"] if "seed" in data.dims and all(map(has_mean, shown)) else []
+
+
 def average(data: xr.Dataset, dims: Sequence[str], names: Sequence[str]) -> xr.Dataset:
     """Mean over some dimensions, with the standard error and the count behind each variable.
 
@@ -182,16 +225,23 @@ def average(data: xr.Dataset, dims: Sequence[str], names: Sequence[str]) -> xr.D
     Raises
     ------
     HdicaError
-        If a dimension is not there.
+        If a dimension is not there or given twice, or a variable has no mean.
     """
-    for dim in dims:
+    for place, dim in enumerate(dims):
+        if dim in dims[:place]:
+            raise HdicaError(f"--mean {dim} is given twice (each dimension only once)")
         if dim not in data.dims:
             known = [str(d) for d in data.dims]
-            raise HdicaError(f"--mean {dim} is not a dimension ({suggestion(dim, known)})")
+            one = f"--mean {dim} is not allowed (--sel takes a single {dim})"
+            none = f"--mean {dim} is not a dimension ({suggestion(dim, known)})"
+            raise HdicaError(one if dim in data.coords else none)
+    for name in names:
+        if not has_mean(data[name]) and set(dims) & set(data[name].dims):
+            raise HdicaError(f"--mean {dims[0]} is not allowed with --var {name} (it has no mean)")
     reduced: dict[str, Any] = {}
     for name in names:
         over = [dim for dim in dims if dim in data[name].dims]
-        if not over or data[name].dtype.kind not in "fiu":
+        if not over:
             reduced[name] = data[name]
             continue
         values = data[name].astype(float)
@@ -352,8 +402,8 @@ def answer(
     def ask() -> Answer:
         tree = open_results(results)
         chosen, over = choose_method(tree, list(selection), method), list(mean)
-        if tabled and not over and "seed" not in selection and "seed" in tree[chosen].dims:
-            over = ["seed"]
+        if tabled and not over and "seed" not in selection:
+            over = averaged_in_a_table(tree[chosen].to_dataset(), variables)
         found = query(tree, selection, chosen, variables, over, nearest)
         title = f"{chosen}, mean over {', '.join(over)}" if over else chosen
         notes, left = [], unfinished(tree, selection, chosen, nearest)

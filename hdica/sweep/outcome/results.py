@@ -78,6 +78,8 @@ def existing(path: str | Path) -> Path:
     HdicaError
         If there is none; a run that goes on is mentioned.
     """
+    if not isinstance(path, str | os.PathLike) or "\0" in str(path):
+        raise HdicaError(f"path = {path!r} is not allowed (a path such as results/first.zarr)")
     root = no_link(Path(path))
     if root.is_dir() and (root / METADATA).exists():
         return root

@@ -13,16 +13,17 @@ from hdica.sweep.spec.segment import segments_of
 from hdica.sweep.spec.settings import Analyses, Analysis, Named
 from hdica.systems import registry
 from hdica.systems.method import Method
+from hdica.systems.points import check_functionals, check_size, check_steps, taken_names
 
 if TYPE_CHECKING:
     from hdica.sweep.spec.study import Study
 
 MAX_CHECKED = 2000
 """Values of one axis that are tried before anything runs; a longer axis is thinned."""
-MAX_ASKED = 200
+MAX_READ = 100
+"""The same of an axis that enters formulas, which take long to read."""
+MAX_ASKED = 100
 """Values of one axis for which the methods say whether they apply, which may take them long."""
-RESERVED = frozenset({"n", "seed", "time", "step", "point", "status", "cpu_seconds", "reason"})
-"""Names that every dataset may use."""
 
 
 def methods_of(study: Study) -> dict[str, Method]:
@@ -47,12 +48,8 @@ def check_methods(study: Study) -> None:
             if given and not needed:
                 none = " and ".join(f"no {k}" for k, v in needs.items() if not v)
                 raise HdicaError(f"methods.{name}.{key} is not allowed ({name} has {none})")
-        largest = settings.n[-1] * study.times[-1] if settings.n else 0
-        if largest > 2**53:
-            raise HdicaError(
-                f"methods.{name}.n = {settings.n_values[-1]} is not allowed with times up to "
-                f"{study.times[-1]:g} (n * time <= 2**53)"
-            )
+        if settings.n:
+            check_steps(settings.n[-1], study.times[-1], f"methods.{name}.n")
 
 
 def check_noise(study: Study) -> None:
@@ -76,8 +73,9 @@ def check_systems(study: Study) -> None:
     first = [(axis.path, axis.values[0]) for axis in axes]
     _refusals(study, gr.build(system, gr.nested([*base, *first]), axes))
     for position, axis in enumerate(axes):
-        asked = _some(axis, MAX_ASKED)
-        for value in _some(axis, MAX_CHECKED):
+        asked, read = _some(axis, MAX_ASKED), {"constants", *getattr(system, "formulas", {})}
+        formula = axis.path[0] in read and (axis.path[0] == "constants" or _has_words(axis))
+        for value in asked | _some(axis, MAX_READ if formula else MAX_CHECKED):
             chosen = [*first[:position], (axis.path, value), *first[position + 1 :]]
             built = gr.build(system, gr.nested([*base, *chosen]), blame=f"grid.{axis.key}")
             if value in asked:
@@ -87,6 +85,10 @@ def check_systems(study: Study) -> None:
 def _some(axis: gr.Axis, most: int) -> set[ax.Value]:
     """Values of an axis, spread evenly over it if there are many; the last among them."""
     return {*axis.values[1 :: -(-axis.size // most)], axis.values[-1]}
+
+
+def _has_words(axis: gr.Axis) -> bool:
+    return any(isinstance(value, str) for value in axis.values)
 
 
 def _refusals(study: Study, system: Any) -> None:
@@ -99,16 +101,10 @@ def _refusals(study: Study, system: Any) -> None:
 def _check_names(study: Study, axes: tuple[gr.Axis, ...]) -> None:
     """Refuse a functional or a swept parameter that would be mistaken for something else."""
     save = study.save_spec()
-    taken = set(RESERVED)
-    for method in methods_of(study).values():
-        for output in method.outputs_of(replace(save, functionals={})):
-            taken |= {output.name, *output.dims}
-    for name in save.functionals:
-        if name in taken:
-            raise HdicaError(
-                f"save.functionals.{name} is not allowed (datasets use the name {name!r})"
-            )
-    taken |= set(save.functionals)
+    plain = replace(save, functionals={})
+    outputs = [one for method in methods_of(study).values() for one in method.outputs_of(plain)]
+    check_functionals(save.functionals, outputs, "save.functionals")
+    taken = {*taken_names(outputs), *save.functionals}
     for axis in axes:
         if axis.dim in taken:
             raise HdicaError(f"grid.{axis.key} is not allowed (datasets use the name {axis.dim!r})")
@@ -133,12 +129,8 @@ def check_save(study: Study) -> None:
             )
     _check_functionals(study)
     for segment in segments_of(study):
-        size = segment.bytes_per_point
-        if segment.save.anything and size > kept.MAX_BYTES:
-            raise HdicaError(
-                f"save keeps {size / 1e6:.0f} MB a point of {segment.method.name} (at most "
-                f"{kept.MAX_BYTES / 1e6:.0f} MB are allowed: fewer snapshots, x or thresholds)"
-            )
+        if segment.save.anything:
+            check_size(segment.bytes_per_point, segment.method.name)
 
 
 def _check_functionals(study: Study) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -13,48 +12,32 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING, Save
 from hdica.sweep.spec.axes import check_keys
 from hdica.sweep.spec.keys import canonical_json
-from hdica.sweep.spec.points import parse_increasing
+from hdica.sweep.spec.points import parse_numbers
+from hdica.systems.arguments import MAX_VALUES, check_increasing, formulas
 from hdica.systems.method import Method
-
-MAX_VALUES = 100_000
-"""Most values of ``snapshots``, ``x`` or ``thresholds``: the size of a point refuses far fewer."""
-MAX_BYTES = 64 * 2**20
-"""Most bytes of a point's results, uncompressed: a point lies whole in one chunk."""
+from hdica.systems.points import check_points
 
 
 def _snapshots(given: Any) -> Any:
-    return None if given is None else parse_increasing(given, "snapshots", "time", MAX_VALUES)
+    return None if given is None else _increasing(given, "snapshots", "time")
 
 
 def _x(given: Any) -> Any:
     if given is None:
         return None
-    found = parse_increasing(given, "x", "point", MAX_VALUES, positive=False)
-    if len(found) < 2:
-        raise HdicaError(f"x = {list(found)} is not allowed (at least two points are needed)")
+    found = _increasing(given, "x", "point", positive=False)
+    check_points(found)
     return found
 
 
 def _thresholds(given: Any) -> Any:
-    return None if given is None else parse_increasing(given, "thresholds", "threshold", MAX_VALUES)
+    return None if given is None else _increasing(given, "thresholds", "threshold")
 
 
-def _functionals(given: Any) -> Any:
-    if given is None:
-        return {}
-    if not isinstance(given, dict):
-        raise HdicaError("functionals must be a mapping from names to formulas in x and xi")
-    for name, formula in given.items():
-        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,63}", name):
-            raise HdicaError(
-                f"functionals: name {name!r} is not allowed (a letter, then letters, digits and _; "
-                "at most 64)"
-            )
-        if not isinstance(formula, str):
-            raise HdicaError(
-                f"functionals.{name} = {formula!r} is not allowed (a formula in x and xi)"
-            )
-    return given
+def _increasing(given: Any, field: str, what: str, positive: bool = True) -> tuple[float, ...]:
+    found = parse_numbers(given, field, MAX_VALUES)
+    check_increasing(found, field, what, MAX_VALUES, positive)
+    return found
 
 
 _Numbers = tuple[float, ...] | None
@@ -74,7 +57,7 @@ class Saved(BaseModel):
     thresholds: Annotated[_Numbers, BeforeValidator(_thresholds)] = Field(
         default=None, description="thresholds on abs(x) for support recovery"
     )
-    functionals: Annotated[dict[str, str], BeforeValidator(_functionals)] = Field(
+    functionals: Annotated[dict[str, str], BeforeValidator(formulas)] = Field(
         default_factory=dict, description="name and formula in x and xi of means kept at all times"
     )
 

@@ -10,42 +10,32 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from hdica.errors import HdicaError
 from hdica.sweep.spec.axes import check_keys, number, parse_axis, size
-
-MAX_TIMES = 100_000
-"""Most output times of a study: the whole time axis of a block is one chunk."""
-
-
-def _whole(value: Any, field: str, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise HdicaError(f"{field} = {value!r} is not allowed (a whole number >= {least})")
-    if value > 2**53:
-        raise HdicaError(f"{field} = {value!r} is not allowed (a whole number <= 2**53)")
-    return int(value)
-
-
-def _whole_list(given: Any, field: str, least: int) -> tuple[int, ...]:
-    if not isinstance(given, list | tuple | range):
-        given = [given]
-    if not given:
-        raise HdicaError(f"{field} is an empty list (at least one whole number is needed)")
-    values: set[int] = set()
-    for entry in given:
-        value = _whole(entry, field, least)
-        if value in values:
-            raise HdicaError(f"{field}: value {value} appears twice (each value only once)")
-        values.add(value)
-    return tuple(sorted(values))
+from hdica.systems.arguments import check_length
+from hdica.systems.points import MAX_TIMES, check_n, check_seeds, check_time_axis, seed_count
 
 
 def _parse_n(given: Any) -> tuple[int, ...]:
-    return _whole_list(given, "n", 3)
+    one = not isinstance(given, list | tuple | range | np.ndarray)
+    values = [check_n(n) for n in ([given] if one else given)]
+    return _distinct(values, "n")
 
 
 def _parse_seeds(given: Any) -> int | tuple[int, ...]:
-    if isinstance(given, list | tuple | range):
-        values = _whole_list(given, "seeds", 0)
-        return len(values) if values == tuple(range(len(values))) else values
-    return _whole(given, "seeds", 1)
+    count = seed_count(given)
+    if count is not None:
+        return count
+    values = _distinct(check_seeds(given), "seeds")
+    return len(values) if values == tuple(range(len(values))) else values
+
+
+def _distinct(values: list[int], field: str) -> tuple[int, ...]:
+    if not values:
+        raise HdicaError(f"{field} is an empty list (at least one whole number is needed)")
+    found = sorted(values)
+    for before, after in itertools.pairwise(found):
+        if before == after:
+            raise HdicaError(f"{field}: value {after} appears twice (each value only once)")
+    return tuple(found)
 
 
 class MethodSettings(BaseModel):
@@ -86,10 +76,8 @@ class MethodSettings(BaseModel):
         return tuple(range(self.seeds)) if isinstance(self.seeds, int) else self.seeds
 
 
-def parse_increasing(
-    given: Any, field: str, what: str, most: int, positive: bool = True
-) -> tuple[float, ...]:
-    """Canonical numbers along an axis of every result: increasing.
+def parse_numbers(given: Any, field: str, most: int) -> tuple[float, ...]:
+    """Canonical numbers along an axis of every result, as a user writes them.
 
     Parameters
     ----------
@@ -97,29 +85,20 @@ def parse_increasing(
         A list, or ``{start, stop, num, spacing}``.
     field
         Name of the field.
-    what
-        What one of the numbers is, for the sentence: ``"time"``.
     most
         Most numbers that are allowed; a longer range is refused without expanding it.
-    positive
-        Whether numbers below 0 are refused.
 
     Raises
     ------
     HdicaError
-        If a number is negative or not after the one before, or there are too many.
+        If there are too many, or one is no finite number.
     """
+    if isinstance(given, list | tuple):
+        check_length(len(given), field, most)
     axis = parse_axis(given, field)
-    if size(axis) > most:
-        raise HdicaError(f"{field} has {size(axis)} values (at most {most} are allowed)")
+    check_length(size(axis), field, most)
     values = axis if isinstance(axis, tuple) else axis.values()
-    found = tuple(number(v, field) for v in values)
-    if positive and found[0] < 0:
-        raise HdicaError(f"{field} = {found[0]:g} is not allowed (a {what} is >= 0)")
-    for before, after in itertools.pairwise(found):
-        if after <= before:
-            raise HdicaError(f"{field}: {after:g} comes after {before:g} ({what}s must increase)")
-    return found
+    return tuple(number(v, field) for v in values)
 
 
 def parse_times(given: Any) -> tuple[float, ...]:
@@ -130,7 +109,9 @@ def parse_times(given: Any) -> tuple[float, ...]:
     HdicaError
         If a time is negative or not after the one before.
     """
-    return parse_increasing(given, "times", "time", MAX_TIMES)
+    found = parse_numbers(given, "times", MAX_TIMES)
+    check_time_axis(found)
+    return found
 
 
 Times = Annotated[tuple[float, ...], BeforeValidator(parse_times)]

@@ -28,6 +28,8 @@ from hdica.sweep.spec.plain_yaml import read_yaml
 from hdica.sweep.spec.points import MethodSettings, Times
 from hdica.sweep.spec.settings import Analysis
 from hdica.systems import registry
+from hdica.systems.arguments import check_length
+from hdica.systems.points import MAX_SEEDS
 
 
 def _parse_parameters(given: Any) -> Any:
@@ -44,8 +46,6 @@ def _parse_methods(given: Any) -> Any:
     return given
 
 
-MOST_VALUES = 10_000_000
-"""Most values of an axis and most seeds, however many points are allowed: they are in memory."""
 SPACES = "\n\t\u00a0\u2002\u2003\u2009\u202f"
 """What a text may hold beside what is printed."""
 
@@ -195,8 +195,7 @@ def _check_size(study: Study) -> None:
             f"the grid has {count} points (max_points = {study.max_points} are allowed)"
         )
     for where, size in (sizes | seeds).items():
-        if size > MOST_VALUES:
-            raise HdicaError(f"{where} has {size} values (at most {MOST_VALUES} are allowed)")
+        check_length(size, where, MAX_SEEDS)
 
 
 def study_from(content: Any) -> Study:

@@ -1,0 +1,159 @@
+"""What points may be asked for, in Python or by a study: n, seeds, times, and what is kept.
+
+Both are checked by the same functions, so that neither takes what the other refuses.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.systems.arguments import (
+    MOST_WHOLE,
+    check_increasing,
+    check_length,
+    entries,
+    listed,
+    scalar,
+    shown,
+    whole,
+)
+from hdica.systems.method import Output
+
+Array = NDArray[np.float64]
+MAX_TIMES = 100_000
+"""Most output times: the whole time axis of a block is one chunk."""
+MAX_SEEDS = 10_000_000
+"""Most seeds, and most values of an axis of a study: they are in memory."""
+MAX_BYTES = 64 * 2**20
+"""Most bytes of a point's results, uncompressed: a point lies whole in one chunk."""
+RESERVED = frozenset(
+    {"n", "seed", "time", "step", "point", "status", "cpu_seconds", "reason", "note"}
+)
+"""Names that every dataset may use."""
+_SEEDS = "how many, as in seeds=8, or a list of whole numbers >= 0, all different"
+
+
+def check_n(n: Any) -> int:
+    """The dimension of a simulation, or a sentence why it is not allowed."""
+    allowed = "a whole number >= 3"
+    if isinstance(n, list | tuple | range | np.ndarray) and np.size(n) != 1:
+        allowed += "; several dimensions: one call for each, or a study"
+    return whole(n, "n", allowed, 3)
+
+
+def check_steps(n: int, last: float, name: str = "n") -> None:
+    """Refuse more steps than are counted.
+
+    Parameters
+    ----------
+    n
+        Dimension.
+    last
+        The last time, in steps over n.
+    name
+        Of the dimension.
+    """
+    if n * last > MOST_WHOLE:
+        raise HdicaError(
+            f"{name} = {n} is not allowed with times up to {last:g} (n * time <= 2**53)"
+        )
+
+
+def check_memory(needed: float, what: str, fewer: str) -> None:
+    """Refuse what this machine cannot hold, before anything is computed.
+
+    Parameters
+    ----------
+    needed
+        Bytes.
+    what, fewer
+        What needs them, and what to change, for the sentence.
+    """
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > there:
+        raise HdicaError(
+            f"{what} is not allowed (it needs {needed / 1e9:.3g} GB of memory, and there are "
+            f"{there / 1e9:.3g}: {fewer})"
+        )
+
+
+def seed_count(seeds: Any) -> int | None:
+    """How many seeds a number stands for, None if seeds are listed."""
+    given = scalar(seeds, "seeds")
+    if given is None:
+        return None
+    return whole(given, "seeds", _SEEDS, 1)
+
+
+def check_seeds(seeds: Any) -> list[int]:
+    """Seeds of the trials: as many as a number says, or those listed."""
+    count = seed_count(seeds)
+    if count is not None:
+        check_length(count, "seeds", MAX_SEEDS)
+        return list(range(count))
+    found = [
+        whole(one, "seeds", "a whole number >= 0", 0)
+        for one in entries(seeds, "seeds", _SEEDS, MAX_SEEDS)
+    ]
+    if not found or len(set(found)) < len(found):
+        raise HdicaError(f"seeds = {shown(found)} is not allowed ({_SEEDS})")
+    return found
+
+
+def check_time_axis(values: Sequence[float]) -> None:
+    """Refuse numbers that are no output times."""
+    check_increasing(values, "times", "time", MAX_TIMES)
+    if values[-1] > MOST_WHOLE:
+        raise HdicaError(f"times = {values[-1]:g} is not allowed (a time is <= 2**53)")
+
+
+def check_times(times: Any) -> Array:
+    """Times as an array of shape (T,), or a sentence why they are not allowed."""
+    values = listed(times, "times", MAX_TIMES)
+    check_time_axis(values.tolist())
+    return values
+
+
+def check_points(x: Sequence[float]) -> None:
+    """Refuse points of densities of which there is one alone: a bin has two neighbours."""
+    if len(x) == 1:
+        raise HdicaError(f"x = {list(x)} is not allowed (at least two points are needed)")
+
+
+def check_size(size: int, method: str) -> None:
+    """Refuse to keep more of a point than a chunk may hold."""
+    if size > MAX_BYTES:
+        raise HdicaError(
+            f"save keeps {size / 1e6:.0f} MB a point of {method} (at most {MAX_BYTES / 1e6:.0f} MB "
+            "are allowed: fewer snapshots, x or thresholds)"
+        )
+
+
+def taken_names(outputs: Iterable[Output]) -> frozenset[str]:
+    """Names that a dataset of some variables uses."""
+    return RESERVED | {name for output in outputs for name in (output.name, *output.dims)}
+
+
+def check_functionals(names: Iterable[str], outputs: Iterable[Output], where: str) -> None:
+    """Refuse functionals that would be mistaken for something else.
+
+    Parameters
+    ----------
+    names
+        Of the functionals.
+    outputs
+        Variables of the dataset without them.
+    where
+        What they belong to, for the sentence: ``"functionals"``.
+    """
+    known = list(names)
+    own = {f"{name}_{kind}" for name in known for kind in ("error", "control")}
+    for name in known:
+        if name in own | taken_names(outputs):
+            raise HdicaError(f"{where}.{name} is not allowed (datasets use the name {name!r})")
