@@ -48,8 +48,8 @@ def told_of_blocks() -> None:
     compute = module.compute_block
 
     @functools.wraps(compute)
-    def compute_block(path: Path, block: int) -> Any:
-        summary = compute(path, block)
+    def compute_block(path: Path, block: int, *arguments: Any, **settings: Any) -> Any:
+        summary = compute(path, block, *arguments, **settings)
         say(committed=committed(path, block), segment=path.name)
         return summary
 

@@ -39,6 +39,8 @@ def swept(
 ) -> Sweep:
     """Power losses of a session, not yet looked at."""
     references = tuple(reference(phase, folder / phase.name) for phase in session.phases)
+    ended = [mark.said["code"] for mark in session.recording.marks if "ended" in mark.said]
+    assert ended == [one.code for one in references], f"the recorded runs ended with {ended}"
     which = crashes(len(session.recording.operations))
     return Sweep(session, Bench(session.phases, references), seed, which)
 
