@@ -268,6 +268,8 @@ def test_a_note_goes_where_nothing_stands_and_everybody_can_read_it(
             )
         ),
     ],
+    # Of its own process each: names of tests must be the same in all that share them.
+    ids=range(19),
 )  # fmt: skip
 def test_what_is_no_note_names_nobody(work: Path, text: bytes) -> None:
     (work / NOTE).write_bytes(text)
