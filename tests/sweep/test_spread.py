@@ -14,7 +14,6 @@ import pytest
 from hdica.errors import HdicaError, Incomplete
 from hdica.sweep.run import spread as module
 from hdica.sweep.run.spread import NO_SCHEDULER, Patience, Task, spread
-from hdica.sweep.workers.care import Care
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +33,7 @@ def blocks(count: int) -> list[Task]:
     return [Task(Path("segment"), block, 1, 1.0) for block in range(count)]
 
 
-def fail_at_five(path: Path, block: int, care: Care) -> None:
+def fail_at_five(path: Path, block: int) -> None:
     if block == 5:
         raise ZeroDivisionError("five")
 
@@ -106,7 +105,7 @@ def test_a_future_without_result_or_reason_means_a_lost_scheduler() -> None:
 RELEASED = threading.Event()
 
 
-def wait_at_five(path: Path, block: int, care: Care) -> None:
+def wait_at_five(path: Path, block: int) -> None:
     if block == 5:
         RELEASED.wait(20)
 
