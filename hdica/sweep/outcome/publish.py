@@ -256,10 +256,13 @@ def publish(study: Study, out: str | Path, replace: bool = False) -> dict[str, A
     """
     target = results_path(out)
     checked_path(target)
+    if not replace:
+        refuse_another(study, out)
     then = "; what was computed is kept, and a rerun publishes it"
     with written(target, then), locked(out), beside(target) as partial:
         _check_target(target)
         if not replace:
+            # Once more: another study may have been published while this one waited.
             refuse_another(study, out)
         root = zarr.open_group(partial, mode="w", zarr_format=3)
         computed_on = "; ".join(noted(work_path(out)))
