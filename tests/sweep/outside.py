@@ -46,14 +46,14 @@ def stop(processes: Sequence[psutil.Process]) -> None:
 
 @contextmanager
 def running(folder: Path, lines: Sequence[str]) -> Iterator[list[psutil.Process]]:
-    """Run lines ``dask ...`` in a folder; what they say goes to ``said-0``, ``said-1``, ..."""
+    """Run lines ``dask ...``, ``python ...`` in a folder; what they say goes to ``said-0``, ..."""
     processes = []
     try:
         for number, line in enumerate(lines):
             first, *rest = shlex.split(line)
-            assert first == "dask"
+            assert first in ("dask", "python")
             with (folder / f"said-{number}").open("wb") as said:
-                command = [sys.executable, "-m", "dask", *rest]
+                command = [sys.executable, *(["-m", "dask"] if first == "dask" else []), *rest]
                 where = {"cwd": folder, "env": toy_environment()}
                 processes.append(
                     psutil.Popen(command, stdout=said, stderr=subprocess.STDOUT, **where)

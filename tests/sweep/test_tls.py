@@ -162,7 +162,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
     folder = tmp_path_factory.mktemp("outside")
     make_certificates(folder / "certs")
     scheduler_line, worker_line = (
-        line for line in start_lines(folder / "certs") if line.startswith("dask ")
+        line for line in start_lines(folder / "certs") if line.startswith("python ")
     )
     scheduler_line += " --host 127.0.0.1 --port 0"
     scheduler_line = scheduler_line.replace("127.0.0.1:8787", "127.0.0.1:0")
@@ -271,7 +271,7 @@ def test_an_expired_certificate_is_refused_and_named(
         (tmp_path / name).write_bytes(content)
     (tmp_path / "key.pem").chmod(0o600)
     lines = start_lines(tmp_path)
-    line = next(line for line in lines if line.startswith("dask scheduler"))
+    line = next(line for line in lines if " scheduler --" in line)
     line = line.replace("127.0.0.1:8787", "127.0.0.1:0") + " --host 127.0.0.1 --port 0"
     with running(tmp_path, [line]):
         wait_until((tmp_path / "scheduler.json").exists, "the scheduler's file")
