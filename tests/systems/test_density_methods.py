@@ -143,7 +143,7 @@ def test_critical_step_size_followed_over_the_strength_of_the_regularizer():
     known = [0.059379986335, 0.060349989092, 0.061491469103, 0.063505420769, 0.066753152477]
     assert line["value"].values == pytest.approx([*known, 0.057102311497], abs=1e-10)
     assert line.attrs["kind"] == "fold"
-    with pytest.raises(hdica.HdicaError, match="kind = 'junction' is not found at beta = 0.1"):
-        hdica.critical_curve(system, "tau", "beta", [0.1], kind="junction")
+    with pytest.raises(hdica.HdicaError, match="kind = 'transcritical' is not found at beta = 0.1"):
+        hdica.critical_curve(system, "tau", "beta", [0.1], kind="transcritical")
     with pytest.raises(hdica.HdicaError, match="kind = 'swing' is not allowed"):
         hdica.critical_curve(system, "tau", "beta", [0.1], kind="swing")
