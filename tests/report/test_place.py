@@ -357,7 +357,10 @@ def test_a_report_is_for_the_same_people_as_before(out: Path) -> None:
     assert (out.with_name("fresh") / PAGE).stat().st_mode & 0o777 == 0o640
 
 
-def test_files_are_on_disk_before_they_take_their_places(tmp_path: Path, asked: list[str]) -> None:
+def test_files_are_on_disk_before_they_take_their_places(
+    tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HDICA_SYNC", "on")
     put(tmp_path, OLD)
     # The figures, then aggregate and page.
     places = ["rename", "rename", "folder"] * 2
