@@ -47,7 +47,7 @@ def test_a_file_that_stands_for_a_thousand_million_values_is_refused(
 ) -> None:
     raw = laughs(30, 10, merge).encode()
     assert len(raw) < 3000
-    assert "it stands for more than" in str(outcome(raw, folder))
+    assert "more than" in str(outcome(raw, folder))
 
 
 @pytest.mark.parametrize("kind", ["list", "mapping", "block"])
