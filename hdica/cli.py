@@ -145,6 +145,10 @@ def run(
     memory: Annotated[
         str, typer.Option(metavar="SIZE", help="Restart a local worker beyond it, as 2GiB.")
     ] = "",
+    budget: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Processor time any point may take; default: 300."),
+    ] = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Compute failed points again.")
     ] = False,
@@ -162,7 +166,8 @@ def run(
     loaded, target = _load(study, out)
     places = {"address": address, "scheduler_file": scheduler_file, "tls": tls}
     settings = settings_of(
-        config, {**places, "workers": workers, "insecure": insecure, "memory": memory}
+        config,
+        {**places, "workers": workers, "insecure": insecure, "memory": memory, "budget": budget},
     )
     progress = False if quiet else None
 

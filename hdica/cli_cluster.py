@@ -95,7 +95,8 @@ def settings_of(config: Path | None, given: dict[str, Any]) -> ClusterSettings:
     from hdica.sweep.spec.study import read_yaml
     from hdica.sweep.workers.cluster import cluster_settings, in_full
 
-    given = {key: value for key, value in given.items() if value}
+    # What is empty is not given, but 0 is: it is refused where it is not allowed.
+    given = {k: v for k, v in given.items() if v or type(v) in (int, float)}
     content = {} if config is None else read_yaml(config)
     if not isinstance(content, dict):
         raise HdicaError(f"{config} is not a configuration (a mapping with the section cluster)")

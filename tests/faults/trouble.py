@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import math
 import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tests.sweep import toy
 
@@ -35,6 +38,37 @@ def eat() -> None:
     time.sleep(3600)
 
 
+def loop() -> None:
+    while True:
+        pass
+
+
+def integrate() -> None:
+    """A solver in Fortran that calls back for ever."""
+    from scipy.integrate import odeint
+
+    def rate(y: Any, t: float) -> Any:
+        return -1e7 * (y - math.cos(1e9 * t))
+
+    odeint(rate, [0.0], [0.0, 1e9], mxstep=10**9)
+
+
+def spin() -> None:
+    from tests.faults import kernels
+
+    kernels.spin(np.zeros(2))
+
+
+def clutch() -> None:
+    from tests.faults import kernels
+
+    kernels.clutch(np.zeros(2))
+
+
+def crash() -> None:
+    ctypes.string_at(0)
+
+
 def starve() -> None:
     raise MemoryError("Unable to allocate 3 TiB")
 
@@ -49,6 +83,11 @@ def lose() -> None:
 
 KINDS: dict[str, Callable[[], None]] = {
     "hang": hang,
+    "loop": loop,
+    "integrate": integrate,
+    "spin": spin,
+    "clutch": clutch,
+    "crash": crash,
     "eat": eat,
     "starve": starve,
     "fill": fill,
@@ -71,7 +110,18 @@ def troubled(run: Callable[..., Any]) -> Callable[..., Any]:
     return compute
 
 
+def flock(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Points of one step size and more, computed together."""
+
+    def compute(trials: Any, times: Any, n: int | None, save: Any) -> list[Any]:
+        return [run(system, times, n, seed, save) for system, seed in trials]
+
+    return compute
+
+
 def register() -> None:
     toy.register()
     methods = toy.registry.METHODS["Toy"]
-    methods["walk"] = replace(methods["walk"], run=troubled(methods["walk"].run))
+    run = troubled(methods["walk"].run)
+    methods["walk"] = replace(methods["walk"], run=run)
+    methods["herd"] = replace(methods["walk"], name="herd", together=flock(run))

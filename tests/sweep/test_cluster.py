@@ -18,6 +18,7 @@ from hdica.sweep.run.runner import RunSummary, run
 from hdica.sweep.run.spread import Task
 from hdica.sweep.spec.study import study_from
 from hdica.sweep.workers import local
+from hdica.sweep.workers.care import Care
 from hdica.sweep.workers.cluster import cluster_settings, connect
 from hdica.sweep.workers.local import THREAD_VARIABLES
 from tests.sweep import toy
@@ -29,14 +30,13 @@ def here(monkeypatch: pytest.MonkeyPatch, how: dict[str, Any], taken: float = 0.
     """How many of 20 blocks are computed here that the model says take 0.1 s each."""
     clock = [0.0]
 
-    def compute(path: Path, block: int) -> BlockSummary:
+    def compute(path: Path, block: int, care: Care) -> BlockSummary:
         clock[0] += taken
         return BlockSummary(10, {"done": 10}, taken)
 
-    monkeypatch.setattr(runner, "compute_block", compute)
     monkeypatch.setattr(runner.time, "perf_counter", lambda: clock[0])
     summary = RunSummary()
-    begun = runner._here(TODO, cluster_settings(how), summary, Silent())
+    begun = runner._here(TODO, cluster_settings(how), summary, Silent(), compute)
     assert summary.computed == 10 * begun
     return begun
 

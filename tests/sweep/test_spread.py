@@ -14,6 +14,7 @@ import pytest
 from hdica.errors import HdicaError, Incomplete
 from hdica.sweep.run import spread as module
 from hdica.sweep.run.spread import NO_SCHEDULER, Patience, Task, spread
+from hdica.sweep.workers.care import Care
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def blocks(count: int) -> list[Task]:
     return [Task(Path("segment"), block, 1, 1.0) for block in range(count)]
 
 
-def fail_at_five(path: Path, block: int) -> None:
+def fail_at_five(path: Path, block: int, care: Care) -> None:
     if block == 5:
         raise ZeroDivisionError("five")
 
@@ -105,7 +106,7 @@ def test_a_future_without_result_or_reason_means_a_lost_scheduler() -> None:
 RELEASED = threading.Event()
 
 
-def wait_at_five(path: Path, block: int) -> None:
+def wait_at_five(path: Path, block: int, care: Care) -> None:
     if block == 5:
         RELEASED.wait(20)
 

@@ -52,7 +52,7 @@ def main(
     study = load_study(study_file)
     # The path is the study's own, and outputs follow their inputs: a new grid replaces the old.
     attempt = partial(
-        run, study, store, workers=threads, shard=shard, cluster=cluster, replace=True
+        run, study, store, workers=threads, shard=shard, cluster=cluster, replace=True, own=True
     )
     done = going_on(store, attempt, partial(print, file=sys.stderr))
     if not done.complete:

@@ -67,6 +67,7 @@ def run_or_finished(
             progress=progress,
             retry_failed=retry_failed,
             replace=replace,
+            own=True,
         )
     except Unwritable:
         if is_finished(study, out, retry_failed):

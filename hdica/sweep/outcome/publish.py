@@ -198,13 +198,15 @@ def is_current(study: Study, out: str | Path) -> bool:
 
 
 def _tried_again(study: Study, out: str | Path) -> bool:
-    """Whether points that were published as failed have been computed again since."""
+    """Whether points that were published as failed have another result by now."""
     manifest = read_manifest(out) or {"counts": {}}
     failed = sum(counts.get("failed", 0) for counts in manifest["counts"].values())
     if not failed or not work_path(out).is_dir():
         return False
-    placed = place(study, out)
-    return failed != sum(int((one.statuses() == store.FAILED).sum()) for one in placed)
+    now = [store.status_counts(one.statuses()) for one in place(study, out)]
+    if any(counts["pending"] for counts in now):
+        return False
+    return sum(counts["failed"] for counts in now) != failed
 
 
 def publish_new(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from hdica.errors import HdicaError, Incomplete, Unwritable
 from hdica.ingredients.save import Save
 from hdica.sweep.files import blocks, processors, store
 from hdica.sweep.files.writing import NO_ROOM, in_words, written
+from hdica.sweep.run.pulse import Pulse
 from hdica.sweep.spec.kept import from_plain
+from hdica.sweep.workers.care import USUAL, Care
 from hdica.systems import registry
 from hdica.systems.method import Method, PointResult, Trial
 
@@ -38,6 +40,38 @@ class BlockSummary:
     points: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     cpu_seconds: float = 0.0
+
+
+class Again(HdicaError):
+    """A block is to be computed once more; what was computed before is stored.
+
+    Parameters
+    ----------
+    message
+        Why, a sentence.
+    summary
+        What has been computed and stored.
+    singly
+        Whether points are to be computed one by one, to find the one that is in the way.
+    without
+        A point to be left pending and why, if there is one.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        summary: BlockSummary | None = None,
+        singly: bool = False,
+        without: tuple[tuple[int, str], ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.summary = summary or BlockSummary()
+        self.singly, self.without = singly, without
+
+    def next(self, care: Care) -> Care:
+        """How the block is computed then."""
+        singly, without = care.singly or self.singly, care.without + self.without
+        return replace(care, singly=singly, without=without)
 
 
 @lru_cache(maxsize=256)
@@ -88,6 +122,12 @@ class _Block:
             array[place] = value
         self.status[place] = store.DIVERGED if result.diverged else store.DONE
         self.reasons[place] = result.diverged
+
+    def copy(self) -> _Block:
+        """The same, for a thread that may still be at the original."""
+        values = {name: array.copy() for name, array in self.values.items()}
+        kept = self.cpu_seconds.copy(), list(self.reasons), self.status.copy()
+        return _Block(values, *kept, self.hindrance)
 
     def fail(self, place: int, reason: str) -> None:
         self._clear(place, store.FAILED)
@@ -144,6 +184,11 @@ class _Work:
         system = _system(self.system, str(self.contents[place]))
         return system, int(self.seeds[place]) if self.method.stochastic else None
 
+    def seconds(self, places: tuple[int, ...]) -> float:
+        """What the cost model says of some points."""
+        systems = [_system(self.system, str(self.contents[place])) for place in places]
+        return sum(self.method.seconds(one, self.n, float(self.times[-1])) for one in systems)
+
     def results(self, places: list[int]) -> list[PointResult]:
         """Results of some points."""
         trials = [self.trial(place) for place in places]
@@ -181,6 +226,8 @@ def _all_at_once(work: _Work, places: list[int], data: _Block) -> bool:
 
 def _hindered(exc: Exception) -> Incomplete:
     """What to say of points that this machine could not compute."""
+    if isinstance(exc, Incomplete):
+        return exc
     if isinstance(exc, OSError) and exc.errno in NO_ROOM:
         return Unwritable(f"{exc.filename or 'a file'} cannot be written: {in_words(exc)}")
     if isinstance(exc, MemoryError):
@@ -188,10 +235,40 @@ def _hindered(exc: Exception) -> Incomplete:
     return Incomplete(_failure(exc))
 
 
-def compute_block(path: Path, block: int) -> BlockSummary:
-    """Compute the pending points of one block and commit it.
+@dataclass(frozen=True)
+class Begun:
+    """A block that is being computed: what a watcher needs to store what there is of it.
 
-    An exception inside a point is recorded as that point's failure; the block goes on.
+    Parameters
+    ----------
+    working, block
+        Segment, and index of the block in it.
+    todo
+        Places that were pending.
+    work, data
+        What is computed, and what has been.
+    """
+
+    working: store.Working
+    block: int
+    todo: NDArray[np.int64]
+    work: _Work
+    data: _Block
+
+    def commit(self) -> BlockSummary:
+        """Store what there is; what another run has computed meanwhile is kept."""
+        with written(self.working.path):
+            data = self.data
+            chunks = {**data.values, "cpu_seconds": data.cpu_seconds}
+            blocks.write(self.working, self.block, chunks, data.reasons, data.status)
+        ended = self.data.status[self.todo]
+        counts = {store.STATUS_NAMES[s]: int((ended == s).sum()) for s in range(1, 4)}
+        cpu = float(self.data.cpu_seconds[self.todo][ended != store.PENDING].sum())
+        return BlockSummary(int((ended != store.PENDING).sum()), counts, cpu)
+
+
+def begin_block(path: Path, block: int) -> Begun:
+    """Read the points of a block, and what is known of them already.
 
     Parameters
     ----------
@@ -199,13 +276,6 @@ def compute_block(path: Path, block: int) -> BlockSummary:
         Directory of the segment.
     block
         Index of the block.
-
-    Raises
-    ------
-    Incomplete
-        If points are still pending because this machine lacked memory or files for them.
-    Unwritable
-        If the block could not be written; then all of it is still pending.
     """
     working = store.open_cached(path)
     method = method_of(working)
@@ -217,23 +287,63 @@ def compute_block(path: Path, block: int) -> BlockSummary:
     done_before = used & (status != store.PENDING)
     data = _resumed(working, block, status) if done_before.any() else _empty(working)
     todo = np.flatnonzero(used & (data.status == store.PENDING))
-    if not todo.size:
-        return BlockSummary()
     times = np.asarray(working.attrs["times"], dtype=np.float64)
     n, name = working.attrs["n"], working.attrs["system"]
     save = from_plain(working.attrs.get("save", {}))
+    return Begun(working, block, todo, _Work(method, name, contents, seeds, times, n, save), data)
+
+
+def compute_block(
+    path: Path, block: int, care: Care = USUAL, pulse: Pulse | None = None
+) -> BlockSummary:
+    """Compute the pending points of one block and commit it.
+
+    An exception inside a point is recorded as that point's failure; the block goes on.
+
+    Parameters
+    ----------
+    path
+        Directory of the segment.
+    block
+        Index of the block.
+    care
+        What to mind.
+    pulse
+        Told of every point that is begun.
+
+    Raises
+    ------
+    Incomplete
+        If points are still pending because this machine lacked memory or files for them.
+    Unwritable
+        If the block could not be written; then all of it is still pending.
+    """
+    pulse = pulse or Pulse()
+    begun = begin_block(path, block)
+    if not begun.todo.size:
+        return BlockSummary()
     with written(path.parent):
         processors.note(path.parent)
-    work = _Work(method, name, contents, seeds, times, n, save)
-    places = todo.tolist()
-    if method.together is None or not _all_at_once(work, places, data):
-        for place in places:
-            _one(work, place, data)
-    with written(path):
-        chunks = {**data.values, "cpu_seconds": data.cpu_seconds}
-        blocks.write(working, block, chunks, data.reasons, data.status)
-    if data.hindrance is not None:
-        raise _hindered(data.hindrance)
-    ended = data.status[todo]
-    counts = {store.STATUS_NAMES[s]: int((ended == s).sum()) for s in range(1, 4)}
-    return BlockSummary(int(todo.size), counts, float(data.cpu_seconds[todo].sum()))
+    pulse.begun = begun
+    _compute(begun, care, pulse)
+    pulse.rest()
+    summary = begun.commit()
+    if begun.data.hindrance is not None:
+        raise _hindered(begun.data.hindrance)
+    return summary
+
+
+def _compute(begun: Begun, care: Care, pulse: Pulse) -> None:
+    """Compute all points, together where that is cheaper and none of them stands in the way."""
+    work, data, places = begun.work, begun.data, begun.todo.tolist()
+    if work.method.together is not None and not (care.singly or care.without):
+        pulse.begin(tuple(places))
+        if _all_at_once(work, places, data):
+            return
+    without = dict(care.without)
+    for place in places:
+        if place in without:
+            data.leave(place, Incomplete(without[place]))
+            continue
+        pulse.begin((place,))
+        _one(work, place, data)

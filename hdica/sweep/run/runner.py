@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,15 @@ from hdica.sweep.files import blocks, store
 from hdica.sweep.files.paths import work_path
 from hdica.sweep.files.writing import written
 from hdica.sweep.run.another import refuse_another
-from hdica.sweep.run.block import BlockSummary, compute_block
+from hdica.sweep.run.block import Again, BlockSummary
 from hdica.sweep.run.company import taking_part
+from hdica.sweep.run.hand import Compute, in_place
 from hdica.sweep.run.plan import Placed, locked, prepare
 from hdica.sweep.run.progress import Progress, report
 from hdica.sweep.run.signals import aside, heeding, unbroken
 from hdica.sweep.run.spread import LOOK, NO_SCHEDULER, Patience, Task, spread
 from hdica.sweep.spec.study import Study
+from hdica.sweep.workers.care import USUAL, Care
 from hdica.sweep.workers.cluster import ClusterSettings, cluster_settings, connect, ready
 from hdica.sweep.workers.local import WARM_START, start_loading, start_seconds
 
@@ -78,7 +80,7 @@ def _check_shard(shard: tuple[int, int]) -> None:
         raise HdicaError(f"shard = {index}/{count} is not allowed (i/m with 0 <= i < m)")
 
 
-def tasks(placed: list[Placed], shard: tuple[int, int] = (0, 1)) -> list[Task]:
+def tasks(placed: list[Placed], shard: tuple[int, int] = (0, 1), care: Care = USUAL) -> list[Task]:
     """Blocks of a shard that hold pending points of the study, most expensive first.
 
     Blocks are numbered over all segments, so that a shard means the same blocks in every
@@ -95,7 +97,7 @@ def tasks(placed: list[Placed], shard: tuple[int, int] = (0, 1)) -> list[Task]:
         path = one.path.absolute()
         for block, size in zip(blocks.tolist(), points.tolist(), strict=True):
             if (number + block) % count == index:
-                found.append(Task(path, block, size, size * cost))
+                found.append(Task(path, block, size, size * cost, care))
         number += working.blocks
     return sorted(found, key=lambda task: -task.seconds)
 
@@ -122,6 +124,7 @@ def run(
     retry_failed: bool = False,
     block: int | None = None,
     replace: bool = False,
+    own: bool = False,
 ) -> RunSummary:
     """Compute the pending points of a study, or of one shard of it. Nothing is published.
 
@@ -149,6 +152,10 @@ def run(
         Points a block of a new segment; chosen from the cost model if None.
     replace
         Whether the results of another study may be there: what is published is replaced then.
+    own
+        Whether this process has nothing else to do, as that of ``hdica run``. Then blocks that
+        are computed here are computed in a fork of it, which may be killed whatever they do;
+        otherwise in a thread, so that what is compiled for one run is there for the next.
 
     Returns
     -------
@@ -177,11 +184,11 @@ def run(
             if retry_failed:
                 with locked(out):
                     reset_failed(placed)
-        todo = tasks(placed, shard)
+        todo = tasks(placed, shard, Care(settings.budget))
         if not alone and shard == (0, 1):
             # The other run begins at the other end: what it finishes is not computed here.
             todo.reverse()
-        return _run(study.study, todo, settings, progress, placed, shard)
+        return _run(study.study, todo, settings, progress, placed, shard, own)
 
 
 def _run(
@@ -191,12 +198,14 @@ def _run(
     progress: bool | None,
     placed: list[Placed],
     shard: tuple[int, int],
+    own: bool,
 ) -> RunSummary:
     points, seconds = sum(t.points for t in todo), sum(t.seconds for t in todo)
     summary = RunSummary()
     try:
         with report(name, points, seconds, progress) as shown:
-            begun = _here(todo, settings, summary, shown)
+            with in_place(own) as compute:
+                begun = _here(todo, settings, summary, shown, compute)
             if begun < len(todo):
                 _distributed(todo[begun:], settings, summary, shown)
         summary.pending = sum(t.points for t in tasks(placed, shard)) if summary.lost else 0
@@ -218,7 +227,13 @@ def _left(name: str, placed: list[Placed], shard: tuple[int, int]) -> str:
     return "what was committed is kept"
 
 
-def _here(todo: list[Task], settings: ClusterSettings, summary: RunSummary, shown: Progress) -> int:
+def _here(
+    todo: list[Task],
+    settings: ClusterSettings,
+    summary: RunSummary,
+    shown: Progress,
+    compute: Compute,
+) -> int:
     """Compute blocks in this process as long as no cluster is worth it; returns how many.
 
     What is left is judged by the cost model, corrected by what the blocks so far have taken.
@@ -236,7 +251,7 @@ def _here(todo: list[Task], settings: ClusterSettings, summary: RunSummary, show
             start_loading()
         started = time.perf_counter()
         try:
-            summary.add(aside(compute_block, task.path, task.block))
+            _one_here(task, compute, summary, shown)
             shown.advance(task.points, task.seconds)
         except Unwritable:
             raise
@@ -249,6 +264,18 @@ def _here(todo: list[Task], settings: ClusterSettings, summary: RunSummary, show
         if number:
             modelled, taken = modelled + task.seconds, taken + time.perf_counter() - started
     return len(todo)
+
+
+def _one_here(task: Task, compute: Compute, summary: RunSummary, shown: Progress) -> None:
+    """Compute one block, again for every point that stands in the way of the others."""
+    while True:
+        try:
+            summary.add(compute(task.path, task.block, task.care))
+            return
+        except Again as why:
+            shown.note(str(why))
+            summary.add(why.summary)
+            task = task.again(why)
 
 
 def _distributed(
@@ -280,16 +307,34 @@ def _on_cluster(
     with ExitStack() as cluster:
         client = _connected(cluster, settings, len(todo))
         cluster.enter_context(_ended_at_once(client))
-        for task, failure in spread(client, todo, patience=patience):
-            if failure is None:
-                shown.advance(task.points, task.seconds)
-                continue
-            if isinstance(failure, Unwritable):
-                # Each of the others would end like this too.
-                raise failure
-            summary.lost.append(_lost(task, _why(failure, client)))
-            if len(summary.lost) >= MOST_LOST or client.status != "running":
-                return
+        killed = _spread(client, todo, patience, summary, shown)
+        if killed and client.status == "running":
+            shown.note(f"{len(killed)} blocks have ended their workers, and are computed apart")
+            _spread(client, killed, patience, summary, shown)
+
+
+def _spread(
+    client: Any, todo: list[Task], patience: Patience, summary: RunSummary, shown: Progress
+) -> list[Task]:
+    """Compute blocks on a cluster; returns those that are to be tried apart from its workers.
+
+    These have ended worker after worker: one of their points has, or they waited beside it.
+    """
+    killed: list[Task] = []
+    for task, failure in spread(client, todo, patience=patience):
+        if failure is None:
+            shown.advance(task.points, task.seconds)
+            continue
+        if isinstance(failure, Unwritable):
+            # Each of the others would end like this too.
+            raise failure
+        if _is_killed(failure) and not task.care.apart and not _by_memory(client):
+            killed.append(replace(task, care=replace(task.care, apart=True)))
+            continue
+        summary.lost.append(_lost(task, _why(failure, client)))
+        if len(summary.lost) >= MOST_LOST or client.status != "running":
+            return []
+    return killed
 
 
 def _connected(cluster: ExitStack, settings: ClusterSettings, blocks: int) -> Any:
@@ -327,12 +372,16 @@ def _ended_at_once(client: Any) -> Iterator[None]:
         raise
 
 
+def _is_killed(failure: Exception) -> bool:
+    return type(failure).__name__ == "KilledWorker"
+
+
 def _why(failure: Exception, client: Any) -> str:
     """Why a block has no result, in a few words."""
     kind = type(failure).__name__
     if kind in ("CancelledError", "CommClosedError", "FutureCancelledError"):
         return NO_SCHEDULER
-    if kind == "KilledWorker":
+    if _is_killed(failure):
         return f"its workers were killed again and again{_by_memory(client)}"
     text = " ".join(str(failure).split())
     return text if isinstance(failure, HdicaError) else f"{kind}: {text[:200]}"

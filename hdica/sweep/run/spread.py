@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hdica.errors import HdicaError, Incomplete
-from hdica.sweep.run.block import compute_block
+from hdica.sweep.run.block import Again
+from hdica.sweep.run.hand import compute as compute_block
 from hdica.sweep.run.signals import aside
+from hdica.sweep.workers.care import USUAL, Care
 
 WINDOW = 4
 """Blocks in flight a worker."""
@@ -40,12 +42,19 @@ class Task:
         Pending points.
     seconds
         What the cost model says of them.
+    care
+        What to mind.
     """
 
     path: Path
     block: int
     points: int
     seconds: float
+    care: Care = USUAL
+
+    def again(self, why: Again) -> Task:
+        """The same once more, without the point that stood in the way."""
+        return replace(self, care=why.next(self.care))
 
 
 @dataclass(frozen=True)
@@ -74,7 +83,7 @@ class Patience:
 def spread(
     client: Any,
     todo: list[Task],
-    compute: Callable[[Path, int], Any] = compute_block,
+    compute: Callable[[Path, int, Care], Any] = compute_block,
     patience: Patience | None = None,
 ) -> Iterator[tuple[Task, Exception | None]]:
     """Keep every worker busy through a sliding window of blocks; yield them as they end.
@@ -86,7 +95,8 @@ def spread(
     todo
         Blocks, in the order in which they are to start.
     compute
-        What a worker does with path and index of a block.
+        What a worker does with path and index of a block and what to mind. Where it raises
+        :class:`~hdica.sweep.run.block.Again`, the block is the next that is sent.
     patience
         How long to wait while no block ends; for ever if None.
 
@@ -102,12 +112,13 @@ def spread(
     """
     from distributed import as_completed
 
-    waiting = iter(todo)
+    patience = patience or Patience()
+    waiting = deque(todo)
     running: dict[Any, Task] = {}
 
     def submit(count: int) -> list[Any]:
-        some = list(islice(waiting, count))
-        where = [task.path for task in some], [task.block for task in some]
+        some = [waiting.popleft() for _ in range(min(count, len(waiting)))]
+        where = [[getattr(task, name) for task in some] for name in ("path", "block", "care")]
         futures: list[Any] = client.map(compute, *where, pure=False) if some else []
         running.update(zip(futures, some, strict=True))
         return futures
@@ -116,12 +127,16 @@ def spread(
     ended = as_completed(submit(width))
     # In batches, because each message to the scheduler costs the driver a millisecond.
     while running:
-        batch = _wait(client, ended, running, patience or Patience())
+        batch = _wait(client, ended, running, patience)
         if time.monotonic() - looked > LOOK:
             looked, width = time.monotonic(), _width(client, WINDOW)
-        ended.update(submit(max(0, width - len(running) + len(batch))))
-        for future in batch:
-            yield running.pop(future), _failure(future)
+        told = [(running.pop(future), _failure(future)) for future in batch]
+        for task, why in told:
+            if isinstance(why, Again):
+                patience.note(str(why))
+                waiting.appendleft(task.again(why))
+        ended.update(submit(max(0, width - len(running))))
+        yield from (one for one in told if not isinstance(one[1], Again))
 
 
 def _wait(client: Any, ended: Any, running: dict[Any, Task], patience: Patience) -> list[Any]:

@@ -15,6 +15,7 @@ from hdica.private import scratch
 from hdica.sweep.spec.axes import check_keys
 from hdica.sweep.spec.size import check_size, in_bytes
 from hdica.sweep.workers.address import Address, check_certificates, check_exposure, parse_address
+from hdica.sweep.workers.care import BUDGET
 from hdica.sweep.workers.local import local_client
 from hdica.sweep.workers.slurm import SlurmSettings
 
@@ -45,6 +46,12 @@ class ClusterSettings(BaseModel):
         gt=0,
         allow_inf_nan=False,
         description="seconds without any block that ends, after which a run gives up",
+    )
+    budget: float = Field(
+        default=BUDGET,
+        gt=0,
+        allow_inf_nan=False,
+        description="seconds of a processor that any point may take, or else it fails",
     )
     address: str = Field(default="", description="of a running scheduler: tls://host:port")
     scheduler_file: str = Field(default="", description="file that a running scheduler wrote")

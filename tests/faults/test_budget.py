@@ -1,0 +1,96 @@
+"""Points that take for ever or end their process: they fail, and their neighbours are stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hdica.sweep.outcome.results import open_results
+from hdica.sweep.outcome.status import status
+from hdica.sweep.run.runner import run
+from hdica.sweep.spec.study import study_from
+from tests.faults import trouble
+from tests.faults.bench import LOCAL, SERIAL, Bench, content
+from tests.faults.cluster import Cluster
+
+pytestmark = [pytest.mark.faults, pytest.mark.slow]
+
+ONE = {"grid": {"tau": [0.1, 0.3, 0.2], "Q0": [0.5]}, "methods": {"walk": {"n": [10], "seeds": 1}}}
+"""Three points in one block; the one in the middle has its trouble."""
+BUDGET = {"budget": 0.5}
+OVER = "over its budget: 0.5 s of processor time were not enough, and the plan says 1e-05 s"
+NO_RESPITE = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+
+
+def troubled(bench: Bench, kind: str, cluster: dict[str, Any], why: str, **changes: Any) -> None:
+    """One point of a block fails for its trouble, the others are stored, and it can be retried."""
+    bench.study = content(0.0, **{**ONE, **changes})
+    bench.trouble.write_text(kind)
+    run = bench.start({**cluster, **BUDGET})
+    assert run.ended() == 1, run.text
+    assert bench.met()
+    assert "1 points failed; their reasons are in the variable" in run.sentence
+    run.gone()
+    found = status(bench.out)
+    counts = [found.total(word) for word in ("done", "failed", "pending")]
+    assert counts == [2, 1, 0]
+    (method,) = bench.study["methods"]
+    bad = open_results(bench.out)[method].sel(tau=0.3)
+    assert str(bad.reason.item()).startswith(why), bad.reason.item()
+    assert bad.Q.isnull().all()
+
+
+@pytest.mark.parametrize("kind", ["loop", "integrate", "spin", "clutch", "hang"])
+def test_a_point_over_its_budget_fails_alone_in_the_run_itself(bench: Bench, kind: str) -> None:
+    troubled(bench, kind, SERIAL, OVER)
+
+
+@pytest.mark.parametrize("kind", ["loop", "integrate", "spin", "clutch", "hang"])
+def test_a_point_over_its_budget_fails_alone_in_a_worker(bench: Bench, kind: str) -> None:
+    bench.variables |= NO_RESPITE
+    troubled(bench, kind, {**LOCAL, "workers": 1}, OVER)
+
+
+def test_what_failed_for_its_budget_is_tried_again_on_request(bench: Bench) -> None:
+    troubled(bench, "loop", SERIAL, OVER)
+    bench.trouble.unlink()
+    before = len(bench.calls)
+    assert bench.start(SERIAL).ended() == 1
+    assert len(bench.calls) == before
+    assert bench.start(SERIAL, "--retry-failed").ended() == 0
+    assert len(bench.calls) == before + 1
+    bench.whole()
+
+
+def test_a_point_over_its_budget_fails_alone_in_workers_elsewhere(bench: Bench) -> None:
+    with Cluster(bench, 1) as cluster:
+        troubled(bench, "spin", cluster.settings, OVER)
+
+
+@pytest.mark.parametrize("where", [SERIAL, {**LOCAL, "workers": 1}], ids=["itself", "worker"])
+def test_a_point_that_ends_its_process_fails_alone(bench: Bench, where: dict[str, Any]) -> None:
+    bench.variables |= NO_RESPITE
+    troubled(bench, "crash", where, "it has ended the process that computed it (SIGSEGV)")
+
+
+@pytest.mark.parametrize("kind", ["loop", "spin", "clutch", "crash"])
+def test_a_point_is_found_among_those_that_are_computed_together(bench: Bench, kind: str) -> None:
+    why = "it has ended the process" if kind == "crash" else OVER
+    troubled(bench, kind, SERIAL, why, methods={"herd": {"n": [10], "seeds": 1}})
+
+
+@pytest.mark.parametrize("kind", ["loop", "spin"])
+def test_a_session_goes_on_without_the_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    file, out = tmp_path / "trouble.txt", tmp_path / "toy.zarr"
+    file.write_text(kind)
+    monkeypatch.setenv(trouble.VARIABLE, str(file))
+    study = study_from(content(0.0, **ONE))
+    summary = run(study, out, progress=False, cluster={**SERIAL, **BUDGET})
+    assert summary.counts == {"done": 2, "diverged": 0, "failed": 1}
+    assert (summary.computed, summary.complete) == (3, True)
+    file.unlink()
+    assert run(study, out, progress=False, retry_failed=True).counts["done"] == 1
