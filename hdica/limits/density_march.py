@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.errors import HdicaError
 from hdica.limits.density_grid import Lattice, Windows, union
 from hdica.limits.density_law import Law, tabulated
 from hdica.limits.density_layout import BROKE, DONE, DT, GAMMA, MARK, ROOM, WINDOWS, T
@@ -171,10 +172,17 @@ def _walk(piece: Piece, state: State, record: Record, care: Care) -> Iterator[Ru
         windows = np.zeros((4, state.windows.low.size), dtype=np.int64)
         windows[:2] = state.windows.low, state.windows.high
         limits, integrands = (care.step_error, care.edge, BUDGET), record.integrands(state.mesh)
-        reason, taken = walk(
-            piece.marks, halts, factor, *limits, state.cells, _law_ahead(piece, state),
-            state.memory, state.clock, state.work, windows, integrands, ends, found,
-        )  # fmt: skip
+        try:
+            reason, taken = walk(
+                piece.marks, halts, factor, *limits, state.cells, _law_ahead(piece, state),
+                state.memory, state.clock, state.work, windows, integrands, ends, found,
+            )  # fmt: skip
+        except ZeroDivisionError:
+            raise HdicaError(
+                f"the density could not be followed beyond t = {state.clock[T]:.6g}: its rates are "
+                "too large or too small for numbers of 16 digits (choose a more moderate step "
+                "size, signal, prior or regularizer)"
+            ) from None
         record.see(state, ends[:taken], piece.tau(ends[:taken]), found[:taken])
         run.append(ends[:taken].copy())
         if reason != ROOM:
