@@ -66,16 +66,16 @@ def within(seconds: float | None, what: str, compute: Callable[[], Result]) -> R
         raise
     if ended or (call.end(GRACE) and call.raised is None):
         return call.result()
-    last = said()
+    last, usual = said(), " (the default)" if seconds == USUAL else ""
     raise OutOfTime(
-        f"{what} took longer than timeout = {seconds:g} s{f' ({last})' if last else ''}: give a "
-        "larger timeout, or None for no limit, or parameters that are less extreme"
+        f"{what} took longer than timeout = {seconds:g} s{usual}{f', at {last}' if last else ''}: "
+        "give a larger timeout, or None for no limit, or parameters that are less extreme"
     )
 
 
 def named(function: str, system: Any) -> str:
     """A call, for a person: what is computed of which system."""
-    given = getattr(type(system), "model_fields", {})
+    given = sorted(getattr(system, "model_fields_set", ()))
     fields = ", ".join(f"{name}={getattr(system, name)!r}" for name in given)
     text = f"{type(system).__name__}({fields})" if given else repr(system)
     return f"hdica.{function} of {text if len(text) <= 200 else text[:197] + '...'}"
