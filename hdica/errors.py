@@ -40,6 +40,10 @@ class HdicaError(ValueError):
         super().__init__(printable(message))
 
 
+class OutOfTime(HdicaError):
+    """A call that has taken longer than its ``timeout`` allows."""
+
+
 class Incomplete(HdicaError):
     """Something is missing that a rerun can bring."""
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 
@@ -83,7 +84,10 @@ class Beside(Generic[Result]):
 
     def end(self, seconds: float) -> bool:
         """Raise :class:`Late` in it until it ends; whether it has after some seconds."""
-        deadline = time.monotonic() + seconds
+        with _unsaid():
+            return self._told_to_end(time.monotonic() + seconds)
+
+    def _told_to_end(self, deadline: float) -> bool:
         while not self._ended.is_set():
             left = deadline - time.monotonic()
             if left <= 0:
@@ -112,6 +116,23 @@ class Beside(Generic[Result]):
             raise self._raised
         value: Result = self._value
         return value
+
+
+@contextmanager
+def _unsaid() -> Iterator[None]:
+    """Say nothing of :class:`Late` where Python itself drops it, as in the end of an object."""
+    before = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if unraisable.exc_type is not Late:
+            before(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        if sys.unraisablehook is hook:
+            sys.unraisablehook = before
 
 
 def _raise_in(thread: threading.Thread, what: type[BaseException] | None) -> None:

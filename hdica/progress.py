@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -45,6 +46,7 @@ class _Line:
 
 
 _LINE: ContextVar[_Line | None] = ContextVar("hdica_progress", default=None)
+_LAST: ContextVar[list[str | Callable[[], str]] | None] = ContextVar("hdica_last", default=None)
 
 
 def tell(what: str | Callable[[], str]) -> None:
@@ -55,9 +57,27 @@ def tell(what: str | Callable[[], str]) -> None:
     what
         The sentence, or what gives it, called only then.
     """
+    last = _LAST.get()
+    if last is not None:
+        last[:] = [what]
     line = _LINE.get()
     if line is not None:
         line.say(what if isinstance(what, str) else what())
+
+
+@contextmanager
+def remembered() -> Iterator[Callable[[], str]]:
+    """Remember what is told in the body; what was told last, empty if nothing was."""
+    last: list[str | Callable[[], str]] = []
+    token = _LAST.set(last)
+
+    def said() -> str:
+        return "".join(what if isinstance(what, str) else what() for what in last)
+
+    try:
+        yield said
+    finally:
+        _LAST.reset(token)
 
 
 def shown(function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.errors import HdicaError
 from hdica.limits.density_grid import Lattice, Windows, union
 from hdica.limits.density_law import Law, tabulated
 from hdica.limits.density_layout import BROKE, DONE, DT, GAMMA, MARK, ROOM, WINDOWS, T
@@ -147,6 +149,19 @@ def _why(state: State) -> str:
     return f"the density was not followed beyond t = {t:.6g}, because it needs {cost}"
 
 
+@contextmanager
+def _in_range(state: State) -> Iterator[None]:
+    """Say in a sentence that numbers have left the range in which they can be told apart."""
+    try:
+        yield
+    except ZeroDivisionError:
+        raise HdicaError(
+            f"the density could not be followed beyond t = {state.clock[T]:.6g}: its rates are "
+            "too large or too small for numbers of 16 digits (choose a more moderate step size, "
+            "signal, prior or regularizer)"
+        ) from None
+
+
 def _law_ahead(piece: Piece, state: State) -> Law:
     """The law of all times, or of both stages of the very next step where tau varies."""
     from hdica.limits.density_walk import ahead
@@ -171,10 +186,11 @@ def _walk(piece: Piece, state: State, record: Record, care: Care) -> Iterator[Ru
         windows = np.zeros((4, state.windows.low.size), dtype=np.int64)
         windows[:2] = state.windows.low, state.windows.high
         limits, integrands = (care.step_error, care.edge, BUDGET), record.integrands(state.mesh)
-        reason, taken = walk(
-            piece.marks, halts, factor, *limits, state.cells, _law_ahead(piece, state),
-            state.memory, state.clock, state.work, windows, integrands, ends, found,
-        )  # fmt: skip
+        with _in_range(state):
+            reason, taken = walk(
+                piece.marks, halts, factor, *limits, state.cells, _law_ahead(piece, state),
+                state.memory, state.clock, state.work, windows, integrands, ends, found,
+            )  # fmt: skip
         record.see(state, ends[:taken], piece.tau(ends[:taken]), found[:taken])
         run.append(ends[:taken].copy())
         if reason != ROOM:
@@ -227,7 +243,8 @@ def advance(
     starts = np.concatenate([[state.clock[T]], ends[:-1]])
     law, rows = piece.problem.law(piece.tau(np.stack([starts + GAMMA * (ends - starts), ends], 1)))
     arrays = (state.cells, law, state.memory, state.clock, state.work, integrands, found)
-    return int(march(ends, rows, every, piece.problem.factor, *arrays))
+    with _in_range(state):
+        return int(march(ends, rows, every, piece.problem.factor, *arrays))
 
 
 def follow(problem: Problem, plan: Plan, refine: int, record: Record) -> None:

@@ -26,7 +26,7 @@ from hdica.limits.hebbian_averages import COARSE, FINE, mean_function
 from hdica.limits.hebbian_moments import Numbers
 from hdica.limits.hebbian_nodes import TooManyPoints
 from hdica.limits.integrate import integrate
-from hdica.limits.overlap import CONTROL, REFINED, TOLERANCE, Drift
+from hdica.limits.overlap import CONTROL, REFINED, Drift, coarser
 from hdica.limits.overlap import solve as solve_overlap
 from hdica.limits.packed import scaled
 from hdica.limits.projected_drift import projected_drift
@@ -224,7 +224,8 @@ def solve(field: Field, schedule: Schedule, r0: Array, times: Array) -> Path:
         learning, loss = field.rough(r)
         return np.asarray(mu * learning + mu**2 * loss)
 
-    fine = integrate(field.at, schedule, start, times, REFINED)
-    coarse = integrate(rough, schedule, start, times, TOLERANCE)
-    wrong = integrate(lambda r, mu: CONTROL * rough(r, mu), schedule, start, times, TOLERANCE)
-    return Path(fine, np.abs(fine - coarse) + REFINED, wrong)
+    fine, close = integrate(field.at, schedule, start, times, REFINED)
+    step = coarser(close)
+    coarse, _ = integrate(rough, schedule, start, times, step)
+    wrong, _ = integrate(lambda r, mu: CONTROL * rough(r, mu), schedule, start, times, step)
+    return Path(fine, np.abs(fine - coarse) + close, wrong)

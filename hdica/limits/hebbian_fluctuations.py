@@ -166,12 +166,15 @@ def solve_fluctuations(
     size = start.size
     first = np.zeros((size, size)) if covariance0 is None else as_matrix(covariance0)
     state = np.concatenate([start[None].reshape(1, size), first])
+    steps = _EXACT if field.exact else _GENERAL
     fine, coarse = (
-        integrate(_rate(field, start.shape, rule), schedule, state, times, step)[:, 1:]
-        for step, rule in (_EXACT if field.exact else _GENERAL)
+        integrate(_rate(field, start.shape, rule), schedule, state, times, step)
+        for step, rule in steps
     )
+    states, error = fine.states[:, 1:], np.abs(fine.states - coarse.states)[:, 1:]
+    close = _EXACT[0][0] if fine.tolerance == steps[0][0] else fine.tolerance
     shape = (times.size, *start.shape, *start.shape)
-    return Fluctuations(fine.reshape(shape), np.abs(fine - coarse).reshape(shape) + _EXACT[0][0])
+    return Fluctuations(states.reshape(shape), error.reshape(shape) + close)
 
 
 def _rate(

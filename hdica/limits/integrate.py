@@ -1,9 +1,19 @@
-"""Differential equations with a step size that may jump, by Dormand and Prince's method."""
+"""Differential equations with a step size that may jump, by Dormand and Prince's method.
+
+Its steps cannot be longer than what the fastest rate allows, even where nothing moves any more:
+with a huge step size that is for ever. Where it would take more evaluations than are allowed, which
+are counted and so depend on no machine, the equation is stiff, and LSODA solves it instead. Where
+large rates that nearly cancel leave a noise of rounding, it follows no closer than that.
+"""
 
 from __future__ import annotations
 
+import math
+import threading
+import warnings
 from collections.abc import Callable
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +22,65 @@ from hdica.errors import HdicaError
 from hdica.ingredients.schedules import Schedule
 
 Array = NDArray[np.float64]
+Flow = Callable[[float, Array], Array]
+MOST = 10_000_000
+"""Evaluations of the rate between two jumps that the explicit method is allowed: two minutes."""
+LOOKS = 50_000
+"""Evaluations after which their number to the end is foretold, from the pace of the last ones."""
+MOST_STIFF = 50_000
+"""Evaluations that LSODA is allowed; it needs a thousand where rounding lets it take its steps."""
+LOOSER, LOOSEST = 100.0, 1e-6
+"""By how much its tolerance grows where it needs more, and how far."""
+TRUST = 4
+"""How many times that number must be too large where the step size varies, and the pace with it."""
+_ONE_AT_A_TIME = threading.Lock()
+"""SciPy's LSODA refuses to solve two problems in turns."""
+
+
+class Integrated(NamedTuple):
+    """States at the asked times, and the largest tolerance with which they were found."""
+
+    states: Array
+    tolerance: float
+
+
+class _Slow(Exception):
+    """More evaluations are needed than are allowed; how far they came."""
+
+    def __init__(self, reached: float) -> None:
+        super().__init__()
+        self.reached = reached
+
+
+class _Counted:
+    """A rate whose evaluations are counted.
+
+    Parameters
+    ----------
+    flow
+        The rate.
+    most
+        Evaluations that are allowed.
+    low, high
+        From where to where they lead.
+    trust
+        How many times too many have to be foretold before they are too many.
+    """
+
+    def __init__(self, flow: Flow, most: int, low: float, high: float, trust: float) -> None:
+        self.flow, self.most, self.high, self.trust = flow, most, high, trust
+        self.made, self.seen = 0, low
+
+    def __call__(self, t: float, y: Array) -> Array:
+        self.made += 1
+        if self.made % LOOKS == 0 and self._too_many(t):
+            raise _Slow(t)
+        return self.flow(t, y)
+
+    def _too_many(self, t: float) -> bool:
+        came, self.seen = max(t - self.seen, 1e-300), t
+        left = LOOKS * max(0.0, self.high - t) / came
+        return self.made >= self.most or self.made + left > self.trust * self.most
 
 
 def integrate(
@@ -20,7 +89,7 @@ def integrate(
     state: Array,
     times: Array,
     tolerance: float,
-) -> Array:
+) -> Integrated:
     """States at ``times``, shape (T, *state.shape), by Dormand and Prince's method of order 8.
 
     Parameters
@@ -34,40 +103,76 @@ def integrate(
     times
         Shape (T,), increasing.
     tolerance
-        Relative and absolute, a step.
+        Relative and absolute, a step; what is returned says if it had to be larger.
 
     Raises
     ------
     HdicaError
-        If the steps become too small.
+        If the steps become too small, or too many are needed.
     """
-    shape, now = state.shape, state.ravel()
+    shape, now, used = state.shape, state.ravel(), tolerance
     result = np.empty((times.size, now.size))
     result[times <= 0.0] = now
     end = float(times[-1])
     edges = [0.0, *(t for t in schedule.breaks if 0 < t < end), end]
+    trust = TRUST if schedule.constant is None else 1
     for low, high in pairwise(edges):
         if high <= low:
             continue
         flow = _vector_rate(rate, schedule, shape, low, high)
         inside = (times > low) & (times <= high)
-        result[inside], now = _advance(flow, now, low, high, times[inside], tolerance)
-    return result.reshape(times.size, *shape)
+        span = (low, high, times[inside])
+        try:
+            result[inside], now = _solved("DOP853", flow, now, *span, tolerance, MOST, trust)
+        except _Slow:
+            result[inside], now, found = _stiff(flow, now, *span, tolerance)
+            used = max(used, found)
+    return Integrated(result.reshape(times.size, *shape), used)
 
 
-def _advance(
-    flow: Callable[[float, Array], Array],
+def _stiff(
+    flow: Flow, now: Array, low: float, high: float, times: Array, tolerance: float
+) -> tuple[Array, Array, float]:
+    """The same by a method whose steps the fastest rate does not bound, and its tolerance."""
+    with _ONE_AT_A_TIME, warnings.catch_warnings():
+        # What it warns of is said below, as a sentence.
+        warnings.simplefilter("ignore", UserWarning)
+        while True:
+            span = (low, high, times, tolerance)
+            try:
+                return *_solved("LSODA", flow, now, *span, MOST_STIFF, math.inf), tolerance
+            except _Slow as exc:
+                tolerance *= LOOSER
+                if tolerance > 1.5 * LOOSEST:
+                    raise _lost(high, exc.reached) from None
+
+
+def _lost(high: float, reached: float) -> HdicaError:
+    return HdicaError(
+        f"the limit could not be followed to t = {high:.6g}: its rates are so large that rounding "
+        f"hides where it goes, and {MOST_STIFF:,} evaluations by an implicit method led to t = "
+        f"{reached:.3g} (choose a smaller step size, a weaker signal or a source with lighter "
+        "tails)"
+    )
+
+
+def _solved(
+    method: str,
+    flow: Flow,
     now: Array,
     low: float,
     high: float,
     times: Array,
     tolerance: float,
+    most: int,
+    trust: float,
 ) -> tuple[Array, Array]:
     """States at ``times`` between two jumps of mu, shape (T, states), and at the second jump."""
     from scipy.integrate import solve_ivp
 
+    counted, close = _Counted(flow, most, low, high, trust), tolerance
     solved = solve_ivp(
-        flow, (low, high), now, method="DOP853", rtol=tolerance, atol=tolerance, dense_output=True
+        counted, (low, high), now, method=method, rtol=close, atol=close, dense_output=True
     )
     if not solved.success:
         raise HdicaError(f"the limit could not be integrated beyond t = {solved.t[-1]:.6g}")

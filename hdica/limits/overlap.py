@@ -91,8 +91,8 @@ def _integrate(
     times: Array,
     tolerance: float,
     factor: float = 1.0,
-) -> Array:
-    """Q and n Var(Q) at ``times``, shape (2, T)."""
+) -> tuple[Array, float]:
+    """Q and n Var(Q) at ``times``, shape (2, T), and the tolerance they were found with."""
     from hdica.limits.compiled import overlap_rhs
 
     coefficients, out = _coefficients(drift), np.empty(2)
@@ -101,7 +101,8 @@ def _integrate(
         overlap_rhs(tau, state, factor, *coefficients, out)
         return out.copy()
 
-    return integrate(rate, schedule, np.array([q0, spread0]), times, tolerance).T
+    found = integrate(rate, schedule, np.array([q0, spread0]), times, tolerance)
+    return found.states.T, found.tolerance
 
 
 def solve(drift: Drift, schedule: Schedule, q0: float, spread0: float, times: Array) -> OverlapPath:
@@ -118,14 +119,21 @@ def solve(drift: Drift, schedule: Schedule, q0: float, spread0: float, times: Ar
     times
         Shape (T,), increasing, in samples per dimension.
     """
-    fine = _integrate(drift, schedule, q0, spread0, times, REFINED)
-    coarse = _integrate(drift, schedule, q0, spread0, times, TOLERANCE)
-    wrong = _integrate(drift, schedule, q0, spread0, times, TOLERANCE, CONTROL)
+    begin = (drift, schedule, q0, spread0, times)
+    fine, close = _integrate(*begin, REFINED)
+    rough = coarser(close)
+    coarse, _ = _integrate(*begin, rough)
+    wrong, _ = _integrate(*begin, rough, CONTROL)
     spread = np.sqrt(np.maximum(fine[1], 0.0))
     if drift.noise is None:
         spread = np.full(times.size, np.nan)
-    error = np.abs(fine[0] - coarse[0]) + REFINED + _carried(drift, schedule, q0, times)
+    error = np.abs(fine[0] - coarse[0]) + close + _carried(drift, schedule, q0, times)
     return OverlapPath(fine[0], error, wrong[0], spread)
+
+
+def coarser(close: float) -> float:
+    """The tolerance of the run with which one of tolerance ``close`` is compared."""
+    return TOLERANCE if close == REFINED else close * TOLERANCE / REFINED
 
 
 def _carried(drift: Drift, schedule: Schedule, q0: float, times: Array) -> Array:
@@ -144,4 +152,4 @@ def _carried(drift: Drift, schedule: Schedule, q0: float, times: Array) -> Array
         return out.copy()
 
     found = integrate(rate, schedule, np.array([q0, 0.0]), times, _ERROR_STEPS)
-    return np.asarray(size * np.abs(found[:, 1]))
+    return np.asarray(size * np.abs(found.states[:, 1]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -29,10 +29,13 @@ from hdica.systems.points import (
     check_times,
 )
 from hdica.systems.registry import SYSTEMS, mean_field_of, methods_of, name_of
+from hdica.timeout import USUAL, named, within
 
 Array = NDArray[np.float64]
 MANY_TIMES = 50
 """More output times than this, and only the last density is kept unless snapshots are asked for."""
+MOST_PLANNED = 100.0
+"""How many times longer than the cost model says a simulation may take."""
 _ABOUT: dict[str, dict[str, str]] = {
     "time": {"long_name": "time t = k/n", "units": "samples per dimension"},
     "snapshot": {"long_name": "time of the snapshot", "units": "samples per dimension"},
@@ -179,6 +182,7 @@ def simulate(
     thresholds: Iterable[float] | None = None,
     functionals: Mapping[str, str] | None = None,
     noise: str = "own",
+    timeout: float | Literal["plan"] | None = "plan",
 ) -> xr.Dataset:
     """Run a rule at finite dimension.
 
@@ -211,6 +215,10 @@ def simulate(
     noise
         ``"shared"``: trials of equal n and seed see the same noise, whatever the system's
         parameters, so that differences between systems are less noisy. Each keeps its law.
+    timeout
+        Seconds that all trials together may take before :class:`~hdica.errors.OutOfTime` is
+        raised, None for no limit; by default a hundred times what the cost model says of them,
+        and two minutes at least.
 
     Returns
     -------
@@ -236,8 +244,13 @@ def simulate(
     all_of_them = len(trials) * chosen.bytes_of(grid, save, system.dims())
     check_memory(all_of_them, f"seeds = {len(trials)}", "fewer seeds or times")
     check_memory(8.0 * chosen.held(size), f"n = {size}", f"a smaller n for method {chosen.name!r}")
+    planned = len(trials) * chosen.seconds(system, size, float(grid[-1]))
     try:
-        results = chosen.run_all([(system, seed) for seed in trials], grid, size, save)
+        results = within(
+            max(USUAL, MOST_PLANNED * planned) if timeout == "plan" else timeout,
+            f"{named('simulate', system)} with n = {size}",
+            lambda: chosen.run_all([(system, seed) for seed in trials], grid, size, save),
+        )
     except MemoryError as exc:
         raise HdicaError(f"n = {size} needs more memory than there is ({chosen.name})") from exc
     found = dataset(chosen, grid, save, system.dims(), results, "seed")
@@ -275,6 +288,7 @@ def limit(
     x: Iterable[float] | None = None,
     thresholds: Iterable[float] | None = None,
     functionals: Mapping[str, str] | None = None,
+    timeout: float | None = USUAL,
 ) -> xr.Dataset:
     """The limit n -> infinity, at one point or over a whole grid of parameters.
 
@@ -303,6 +317,10 @@ def limit(
         densities are kept only if points are given, which all combinations then share.
     thresholds, functionals
         As in :func:`simulate`.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit. With ``over`` each combination may take as many, and one that takes longer is NaN,
+        with a ``note`` that says so.
 
     Returns
     -------
@@ -322,6 +340,8 @@ def limit(
 
     Raises
     ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If the limit does not exist or no method covers this system (with ``over``: none of the
         combinations), or an argument is not allowed.
@@ -331,10 +351,25 @@ def limit(
         from hdica.systems.limit_grid import Asked, limit_over
 
         asked = Asked(snapshots, x, thresholds, functionals)
-        return limit_over(system, over, check_times(times), method, asked, threads)
+        return limit_over(system, over, check_times(times), method, asked, threads, timeout)
+    what = (snapshots, x, thresholds, functionals)
+    return within(
+        timeout, named("limit", system), lambda: _limit(system, check_times(times), method, *what)
+    )
+
+
+def _limit(
+    system: Any,
+    grid: Array,
+    method: str,
+    snapshots: Iterable[float] | None,
+    x: Iterable[float] | None,
+    thresholds: Iterable[float] | None,
+    functionals: Mapping[str, str] | None,
+) -> xr.Dataset:
+    """The limit at one point."""
     plain = snapshots is None and x is None and thresholds is None and functionals is None
     chosen = choose(system, method, "limit", limit_candidates(method, plain))
-    grid = check_times(times)
     if chosen.name == "pde":
         return _density_limit(chosen, system, grid, snapshots, x, thresholds, functionals)
     save = saved(chosen, system, grid, snapshots, x, thresholds, functionals)

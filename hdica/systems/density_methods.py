@@ -133,8 +133,16 @@ def carried(
     return share * moved[0] + _SAFETY * worst * 1e-3, share * moved[1] + _SAFETY * worst * 1e-3
 
 
+Guard = Callable[[Any, Callable[[], PointResult]], PointResult]
+
+
 def pde_many(
-    field_of: FieldOf, systems: Sequence[Any], times: Array, save: Save = NOTHING, threads: int = 1
+    field_of: FieldOf,
+    systems: Sequence[Any],
+    times: Array,
+    save: Save = NOTHING,
+    threads: int = 1,
+    guard: Guard = lambda system, compute: compute(),
 ) -> list[PointResult | HdicaError]:
     """Method ``pde`` for many points: each has the bits that it has alone.
 
@@ -150,6 +158,8 @@ def pde_many(
         What to keep, the same for all.
     threads
         Points solved at once; the compiled march lets go of Python's lock.
+    guard
+        ``guard(system, compute)``: what ``compute()`` gives for a point, or an error.
 
     Returns
     -------
@@ -159,7 +169,7 @@ def pde_many(
 
     def one(system: Any) -> PointResult | HdicaError:
         try:
-            return pde_values(field_of(system), system, times, save)
+            return guard(system, lambda: pde_values(field_of(system), system, times, save))
         except HdicaError as exc:
             return exc
 

@@ -21,6 +21,7 @@ from hdica.systems.fields import formula
 from hdica.systems.hebbian_escape_methods import escape_result
 from hdica.systems.hebbian_fields import sources
 from hdica.systems.hebbian_trap import escape_of
+from hdica.timeout import USUAL, limited
 
 _NONE = np.empty(0)
 
@@ -33,12 +34,14 @@ def _changed(system: Any, **given: Any) -> Any:
 
 
 @shown
+@limited
 def escape_time(
     system: Any,
     n: int | None = None,
     *,
     start: Any = None,
     threshold: float | None = None,
+    timeout: float | None = USUAL,
 ) -> xr.Dataset:
     """How long Hebbian ICA is trapped near R = 0, Rattray 2002, section 4.2.
 
@@ -62,6 +65,9 @@ def escape_time(
     threshold
         In place of the system's (0.8): size of R_ij at which source j is found; it does not
         matter as n -> infinity.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
 
     Returns
     -------
@@ -76,6 +82,8 @@ def escape_time(
 
     Raises
     ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If no entry escapes, an average does not exist or an argument is not allowed.
 
@@ -104,8 +112,18 @@ def escape_time(
     return described(out, changed)
 
 
-def escape_signs(system: Any) -> xr.Dataset:
+@shown
+@limited
+def escape_signs(system: Any, *, timeout: float | None = USUAL) -> xr.Dataset:
     """Which sigma is right when: the condition (14) against that of (23).
+
+    Parameters
+    ----------
+    system
+        The problem.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
 
     Returns
     -------
@@ -118,6 +136,8 @@ def escape_signs(system: Any) -> xr.Dataset:
 
     Raises
     ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If an average does not exist.
 
@@ -146,12 +166,15 @@ def escape_signs(system: Any) -> xr.Dataset:
 
 
 @shown
+@limited
 def conflict_region(
     nonlinearity: str,
     family: Callable[[float], Any],
     low: float,
     high: float,
     constants: Mapping[str, float] | None = None,
+    *,
+    timeout: float | None = USUAL,
 ) -> list[tuple[float, float]]:
     """Where in a family of sources no sigma both leaves R = 0 and keeps the optimal state.
 
@@ -165,6 +188,9 @@ def conflict_region(
         Range of the parameter.
     constants
         Named numbers in the formula.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
 
     Returns
     -------
@@ -173,6 +199,8 @@ def conflict_region(
 
     Raises
     ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If a law is not allowed, or an average does not exist.
 
@@ -199,8 +227,17 @@ def conflict_region(
 
 
 @shown
-def asymptotics(system: Any) -> xr.Dataset:
+@limited
+def asymptotics(system: Any, *, timeout: float | None = USUAL) -> xr.Dataset:
     """Hebbian ICA near its optimal state R* = I, Rattray 2002, section 4.1 and appendix B.
+
+    Parameters
+    ----------
+    system
+        The problem.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
 
     Returns
     -------
@@ -215,6 +252,8 @@ def asymptotics(system: Any) -> xr.Dataset:
 
     Raises
     ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If R* = I is not stable or an average does not exist.
     """

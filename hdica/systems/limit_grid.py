@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, OutOfTime
 from hdica.ingredients.save import Save
 from hdica.systems.api import (
     MANY_TIMES,
@@ -23,12 +25,13 @@ from hdica.systems.api import (
     saved,
 )
 from hdica.systems.arguments import LARGEST, MAX_VALUES, check_length, entries
-from hdica.systems.density_methods import pde_many
+from hdica.systems.density_methods import Guard, pde_many
 from hdica.systems.fields import with_parameter
 from hdica.systems.learning_note import joined, limit_note
 from hdica.systems.method import Method, PointResult
 from hdica.systems.points import MAX_SEEDS, taken_names
 from hdica.systems.registry import mean_field_of
+from hdica.timeout import check_timeout, named, within
 
 Array = NDArray[np.float64]
 Axes = dict[str, tuple[float, ...]]
@@ -84,8 +87,13 @@ def _systems(system: Any, axes: Axes) -> list[Any]:
     return found
 
 
-def _chosen(systems: Sequence[Any], method: str, plain: bool) -> tuple[Method, list[str]]:
+def _chosen(
+    systems: Sequence[Any], method: str, plain: bool, timeout: float | None
+) -> tuple[Method, list[str], list[str]]:
     """The first method that applies everywhere, else the last, with the refusals of all points.
+
+    Also why a point is left out that takes too long to ask: which method is used must not depend
+    on a clock.
 
     Raises
     ------
@@ -93,12 +101,32 @@ def _chosen(systems: Sequence[Any], method: str, plain: bool) -> tuple[Method, l
         If it applies nowhere.
     """
     for candidate in known_methods(systems[0], method, "limit", limit_candidates(method, plain)):
-        refusals = [candidate.refuses(one) for one in systems]
+        refusals, late = _refusals(candidate, systems, timeout)
         if not any(refusals):
             break
     if all(refusals):
         raise HdicaError(refusals[0])
-    return candidate, refusals
+    return candidate, refusals, late
+
+
+def _refusals(
+    method: Method, systems: Sequence[Any], timeout: float | None
+) -> tuple[list[str], list[str]]:
+    """Why a method does not apply to some systems, and that this takes too long to find out."""
+
+    def asked(some: Sequence[Any]) -> list[str]:
+        what = named("limit", some[0])
+        return within(timeout, what, lambda: [method.refuses(one) for one in some])
+
+    with suppress(OutOfTime):  # mostly they take no time at all
+        return asked(systems), [""] * len(systems)
+    refusals, late = [""] * len(systems), [""] * len(systems)
+    for k, one in enumerate(systems):
+        try:
+            (refusals[k],) = asked([one])
+        except OutOfTime as exc:
+            late[k] = str(exc)
+    return refusals, late
 
 
 def _kept(method: Method, system: Any, times: Array, asked: Asked) -> Save:
@@ -130,15 +158,16 @@ def _own(systems: Sequence[Any], axes: Axes) -> Own:
 
 
 def _run(
-    method: Method, systems: Sequence[Any], times: Array, save: Save, threads: int
+    method: Method, systems: Sequence[Any], times: Array, save: Save, threads: int, guard: Guard
 ) -> list[PointResult | HdicaError]:
     """Every point, the error in the place of one that cannot be computed."""
     if method.name == "pde":
-        return pde_many(mean_field_of(type(systems[0]).__name__), systems, times, save, threads)
+        field_of = mean_field_of(type(systems[0]).__name__)
+        return pde_many(field_of, systems, times, save, threads, guard)
     found: list[PointResult | HdicaError] = []
     for one in systems:
         try:
-            found.append(method.run(one, times, None, None, save))
+            found.append(guard(one, partial(method.run, one, times, None, None, save)))
         except HdicaError as exc:
             found.append(exc)
     return found
@@ -151,6 +180,50 @@ def _blank(method: Method, times: Array, save: Save, own: Own, why: str) -> Poin
     return PointResult({o.name: np.full([sizes[d] for d in o.dims], np.nan) for o in outputs}, why)
 
 
+@dataclass
+class _Points:
+    """Points of which each has its own time, and the note that a reader of it needs.
+
+    Parameters
+    ----------
+    method, times
+        What is solved.
+    timeout
+        Seconds for each.
+    """
+
+    method: Method
+    times: Array
+    timeout: float | None
+    notes: dict[int, str] = field(default_factory=dict)
+
+    def guard(self, system: Any, compute: Callable[[], PointResult]) -> PointResult:
+        """The result of a point, and its note for later.
+
+        Raises
+        ------
+        HdicaError
+            If it has no result, or none in time.
+        """
+        found: list[PointResult] = []
+
+        def solve() -> str:
+            found.append(compute())
+            return limit_note(system, found[0].values, self.times, self.method.name)
+
+        try:
+            self.notes[id(system)] = within(self.timeout, named("limit", system), solve)
+        except HdicaError as exc:
+            if not found:
+                raise
+            self.notes[id(system)] = str(exc)
+        return found[0]
+
+    def note(self, system: Any, result: PointResult) -> str:
+        """What a reader of a point's numbers must know."""
+        return joined(note_of(result), self.notes.get(id(system), ""))
+
+
 def limit_over(
     system: Any,
     over: Mapping[str, Iterable[float]],
@@ -158,6 +231,7 @@ def limit_over(
     method: str,
     asked: Asked,
     threads: int,
+    timeout: float | None = None,
 ) -> xr.Dataset:
     """The limit at every combination of parameters: :func:`hdica.limit` with ``over``.
 
@@ -169,24 +243,29 @@ def limit_over(
         Parameters and their values.
     times
         Times t, increasing, shape (T,).
-    method, asked, threads
+    method, asked, threads, timeout
         As in :func:`hdica.limit`.
     """
     axes = _axes(over)
     systems = _systems(system, axes)
-    chosen, refusals = _chosen(systems, method, asked.plain)
+    timeout = check_timeout(timeout)
+    chosen, refusals, late = _chosen(systems, method, asked.plain, timeout)
     save = _kept(chosen, system, times, asked)
     taken = taken_names(chosen.outputs_of(save))
     for name in axes:
         if name in taken:
             raise HdicaError(f"over: {name!r} is not allowed (it names a variable of the limit)")
     own = _own(systems, axes) if save.x else system.dims()
-    able = [one for one, why in zip(systems, refusals, strict=True) if not why]
-    solved = _run(chosen, able, times, save, threads)
-    if not any(isinstance(one, PointResult) for one in solved):
-        raise solved[0]  # type: ignore[misc]
+    able = [one for one, *why in zip(systems, refusals, late, strict=True) if not any(why)]
+    points = _Points(chosen, times, timeout)
+    solved = _run(chosen, able, times, save, threads, points.guard) if able else []
     left = iter(solved)
-    each = [HdicaError(why) if why else next(left) for why in refusals]
+    each = [
+        HdicaError(why) if why else OutOfTime(slow) if slow else next(left)
+        for why, slow in zip(refusals, late, strict=True)
+    ]
+    if not any(isinstance(one, PointResult) for one in each):
+        raise next(one for one in (*solved, *each) if isinstance(one, HdicaError))
     results = [
         one if isinstance(one, PointResult) else _blank(chosen, times, save, own, str(one))
         for one in each
@@ -194,11 +273,7 @@ def limit_over(
     flat = dataset(chosen, times, save, own, results, "point")
     about = {"long_name": "why values are missing, the estimate condenses or nothing is learned"}
     notes = np.array(
-        [
-            joined(note_of(result), limit_note(one, result.values, times, chosen.name))
-            for one, result in zip(systems, results, strict=True)
-        ],
-        dtype=object,
+        [points.note(*pair) for pair in zip(systems, results, strict=True)], dtype=object
     )
     return described(_unfolded(flat.assign(note=("point", notes, about)), axes), system)
 

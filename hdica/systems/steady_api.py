@@ -26,6 +26,7 @@ from hdica.systems.learning_note import (
 from hdica.systems.points import check_times
 from hdica.systems.registry import MEAN_FIELDS, mean_field_of, methods_of, name_of
 from hdica.systems.steady_methods import STATE_KINDS, TRANSITION_KINDS, bounds, find_transitions
+from hdica.timeout import USUAL, limited
 
 _NONE = np.empty(0)
 NATURAL = ("tau", "mu", "omega")
@@ -33,12 +34,21 @@ NATURAL = ("tau", "mu", "omega")
 
 
 @shown
-def fixed_points(system: Any) -> xr.Dataset:
+@limited
+def fixed_points(system: Any, *, timeout: float | None = USUAL) -> xr.Dataset:
     """Steady states of the limit.
 
     Of online ICA and sparse PCA those that a search over every overlap finds, refined until it is
     stable; states that stand nearer to each other than it resolves are one. Of Hebbian ICA the
     list is proved complete, or what a search found: the result says which.
+
+    Parameters
+    ----------
+    system
+        The problem.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
 
     Returns
     -------
@@ -62,6 +72,8 @@ def fixed_points(system: Any) -> xr.Dataset:
 
     Raises
     ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If the step size is not constant, the limit does not exist, or there are more states than
         a result holds or a continuum of them.
@@ -93,12 +105,14 @@ def _words(codes: Any, names: tuple[str, ...]) -> Any:
 
 
 @shown
+@limited
 def critical(
     system: Any,
     parameter: str | None = None,
     *,
     low: float | None = None,
     high: float | None = None,
+    timeout: float | None = USUAL,
 ) -> xr.Dataset:
     """Transitions of the steady states as one parameter varies.
 
@@ -112,6 +126,9 @@ def critical(
         transitions here: of projection i with source i).
     low, high
         Range of the parameter; by default some decades.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
 
     Returns
     -------
@@ -126,6 +143,8 @@ def critical(
 
     Raises
     ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If the parameter is not a scalar of this system.
     """
@@ -162,6 +181,7 @@ def critical(
 
 
 @shown
+@limited
 def critical_curve(
     system: Any,
     parameter: str,
@@ -171,6 +191,7 @@ def critical_curve(
     kind: str = "fold",
     low: float | None = None,
     high: float | None = None,
+    timeout: float | None = USUAL,
 ) -> xr.Dataset:
     """One transition as a second parameter varies: a line in the plane of two parameters.
 
@@ -189,6 +210,9 @@ def critical_curve(
         value, that with the largest overlap is followed.
     low, high
         Range of ``parameter`` searched at the first value, as in :func:`critical`.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
 
     Returns
     -------
@@ -197,6 +221,8 @@ def critical_curve(
 
     Raises
     ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If a parameter is not a scalar of this system, or there is no such transition at the
         first value.
@@ -233,7 +259,11 @@ def critical_curve(
 
 
 def effective_potential(
-    system: Any, *, times: Iterable[float], x: Iterable[float] | None = None
+    system: Any,
+    *,
+    times: Iterable[float],
+    x: Iterable[float] | None = None,
+    timeout: float | None = USUAL,
 ) -> xr.Dataset:
     """The potential E_t(x, xi) in which each entry of the estimate moves by itself.
 
@@ -247,6 +277,9 @@ def effective_potential(
         Times t, increasing.
     x
         Points; by default where the density matters.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
 
     Returns
     -------
@@ -261,7 +294,7 @@ def effective_potential(
     """
     times = check_times(times).tolist()
     mean_field_of(name_of(system))
-    path = limit(system, times=times, method="pde", snapshots=times, x=x)
+    path = limit(system, times=times, method="pde", snapshots=times, x=x, timeout=timeout)
     convex = path["convex"].values == 1
     if not np.all(convex):
         listed = ", ".join(f"{t:g}" for t in path["time"].values[~convex])

@@ -26,6 +26,7 @@ LOADED = (
     "hdica.cli",
     "hdica.sweep.outcome.publish",
     "hdica.sweep.run.runner",
+    "tests.faults.kernels",
     "tests.sweep.toy",
 )
 

@@ -89,7 +89,10 @@ def test_a_session_goes_on_without_the_point(
     file.write_text(kind)
     monkeypatch.setenv(trouble.VARIABLE, str(file))
     study = study_from(content(0.0, **ONE))
-    summary = run(study, out, progress=False, cluster={**SERIAL, **BUDGET})
+    try:
+        summary = run(study, out, progress=False, cluster={**SERIAL, **BUDGET})
+    finally:
+        trouble.release()
     assert summary.counts == {"done": 2, "diverged": 0, "failed": 1}
     assert (summary.computed, summary.complete) == (3, True)
     file.unlink()

@@ -53,16 +53,27 @@ def integrate() -> None:
     odeint(rate, [0.0], [0.0, 1e9], mxstep=10**9)
 
 
+SPINNING: list[Any] = []
+"""What kernels of this process are spinning on; a first number other than 0 lets them return."""
+
+
 def spin() -> None:
     from tests.faults import kernels
 
-    kernels.spin(np.zeros(2))
+    SPINNING.append(np.zeros(3))
+    kernels.spin(SPINNING[-1])
 
 
 def clutch() -> None:
     from tests.faults import kernels
 
-    kernels.clutch(np.zeros(2))
+    kernels.clutch(np.zeros(3))
+
+
+def release() -> None:
+    """Let the kernels of this process return."""
+    while SPINNING:
+        SPINNING.pop()[0] = 1.0
 
 
 def crash() -> None:

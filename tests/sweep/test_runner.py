@@ -11,6 +11,7 @@ from hdica.sweep.files import store
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.results import open_results
 from hdica.sweep.run import runner
+from hdica.sweep.run.block import compute_block
 from hdica.sweep.run.plan import block_points, place, plan
 from hdica.sweep.run.runner import run
 from hdica.sweep.spec.study import Study, study_from
@@ -160,7 +161,7 @@ def test_a_worker_with_other_code_computes_nothing(study: Study, out: Path) -> N
     placed = runner.prepare(study, out)
     toy.register(kernel="8")
     with pytest.raises(HdicaError, match="this process runs kernel 8 of Toy.walk"):
-        runner.compute_block(placed[0].path, 0)
+        compute_block(placed[0].path, 0)
 
 
 def test_a_plan_says_what_a_run_does_and_writes_nothing(study: Study, out: Path) -> None:

@@ -195,21 +195,23 @@ class _Work:
         return self.method.run_all(trials, self.times, self.n, self.save)
 
 
-def _one(work: _Work, place: int, data: _Block) -> None:
+def _one(work: _Work, place: int, data: _Block, pulse: Pulse) -> None:
     """Compute one point; an exception is its failure, but for want of memory or of files."""
     started = time.process_time()
     try:
         data.record(place, work.results([place])[0])
     except (MemoryError, OSError) as exc:
         # That is this machine's failure and not the point's: elsewhere or later it has its result.
+        pulse.heed(exc)
         data.leave(place, exc)
         return
     except Exception as exc:
+        pulse.heed(exc)
         data.fail(place, _failure(exc))
     data.cpu_seconds[place] = time.process_time() - started
 
 
-def _all_at_once(work: _Work, places: list[int], data: _Block) -> bool:
+def _all_at_once(work: _Work, places: list[int], data: _Block, pulse: Pulse) -> bool:
     """Compute points together; each gets its share of the time. False if any of them raised.
 
     Then nobody knows which, and they are computed one by one.
@@ -218,7 +220,8 @@ def _all_at_once(work: _Work, places: list[int], data: _Block) -> bool:
     try:
         for place, result in zip(places, work.results(places), strict=True):
             data.record(place, result)
-    except Exception:
+    except Exception as exc:
+        pulse.heed(exc)
         return False
     data.cpu_seconds[places] = (time.process_time() - started) / len(places)
     return True
@@ -338,7 +341,7 @@ def _compute(begun: Begun, care: Care, pulse: Pulse) -> None:
     work, data, places = begun.work, begun.data, begun.todo.tolist()
     if work.method.together is not None and not (care.singly or care.without):
         pulse.begin(tuple(places))
-        if _all_at_once(work, places, data):
+        if _all_at_once(work, places, data, pulse):
             return
     without = dict(care.without)
     for place in places:
@@ -346,4 +349,4 @@ def _compute(begun: Begun, care: Care, pulse: Pulse) -> None:
             data.leave(place, Incomplete(without[place]))
             continue
         pulse.begin((place,))
-        _one(work, place, data)
+        _one(work, place, data, pulse)

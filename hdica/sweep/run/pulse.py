@@ -6,6 +6,8 @@ import struct
 import time
 from typing import TYPE_CHECKING
 
+from hdica.interrupt import Late
+
 if TYPE_CHECKING:
     from hdica.sweep.run.block import Begun
 
@@ -29,6 +31,8 @@ class Pulse:
         self.begun: Begun | None = None
         self.places: tuple[int, ...] = ()
         self.turn, self.since = 0, 0.0
+        self.ending = False
+        """Whether the thread is being ended: what it raises then says nothing of a point."""
         self._show(NOWHERE)
 
     def begin(self, places: tuple[int, ...]) -> None:
@@ -42,6 +46,15 @@ class Pulse:
         self.places = ()
         self.turn += 1
         self._show(NOWHERE)
+
+    def heed(self, exc: Exception) -> None:
+        """Let a thread that is being ended end, whatever its code has made of being told so.
+
+        Code that catches all exceptions, or may not raise some (a generator, StopIteration), turns
+        :class:`~hdica.interrupt.Late` into another one.
+        """
+        if self.ending:
+            raise Late from exc
 
     def _show(self, place: int) -> None:
         if self.shared is not None:

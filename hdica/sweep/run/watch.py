@@ -140,6 +140,7 @@ def attempt(
                 return call.result()
             if look.late():
                 break
+        pulse.ending = True
         if not call.end(look.grace):
             _LEFT_BEHIND.append(call)
     if not isinstance(call.raised, Late):

@@ -1,0 +1,220 @@
+"""Calls that take longer than they may, whatever they are at and in whichever thread."""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hdica
+from hdica.errors import HdicaError, OutOfTime
+from hdica.interrupt import Beside, Late
+from hdica.timeout import USUAL, within
+from tests.faults import trouble
+
+LONGEST = 20.0
+"""Seconds that anything here may take on a busy machine; without a limit it would be far more."""
+FAR_OUT = {"tau": 0.05, "source": {"chi2": 1e-9}, "nonlinearity": "tanh(x)"}
+"""Averages that are refined for half a minute before they are given up."""
+LIMITED = (
+    "asymptotics",
+    "conflict_region",
+    "critical",
+    "critical_curve",
+    "effective_potential",
+    "escape_signs",
+    "escape_time",
+    "fixed_points",
+    "limit",
+)
+
+
+def elsewhere(function: Callable[[], Any]) -> Any:
+    """What a function gives or raises in a thread of the caller's own."""
+    call = Beside(function)
+    assert call.wait(LONGEST)
+    return call.result()
+
+
+def here(function: Callable[[], Any]) -> Any:
+    return function()
+
+
+def late(call: Callable[[], Any]) -> str:
+    """What is said of a call that takes too long, within a short time."""
+    began = time.monotonic()
+    with pytest.raises(OutOfTime) as raised:
+        call()
+    assert time.monotonic() - began < LONGEST
+    assert isinstance(raised.value, HdicaError)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("where", [here, elsewhere])
+def test_a_limit_ends_in_time_and_says_what_it_was_at(where: Callable[..., Any]) -> None:
+    ica = hdica.OnlineICA(**FAR_OUT)
+    said = late(lambda: where(lambda: hdica.limit(ica, times=[0, 1], timeout=0.5)))
+    assert said.startswith(
+        "hdica.limit of OnlineICA(nonlinearity='tanh(x)', source={'chi2': 1e-09}"
+    )
+    assert "took longer than timeout = 0.5 s, at averages of tanh(x) over chi2(1e-09): " in said
+    assert said.endswith("or None for no limit, or parameters that are less extreme")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("fixed_points", ()),
+        ("critical", ()),
+        ("critical_curve", ("tau", "beta", [0.1, 0.2])),
+    ],
+)
+def test_steady_states_end_in_time(name: str, arguments: tuple[Any, ...]) -> None:
+    constants = {"constants": {"beta": 0.1}, "regularizer": "beta*sign(x)"}
+    ica = hdica.OnlineICA(**FAR_OUT, **constants)
+    assert f"hdica.{name} of " in late(lambda: getattr(hdica, name)(ica, *arguments, timeout=0.5))
+
+
+def test_a_density_and_its_potential_end_in_time() -> None:
+    pca = hdica.SparsePCA(tau=0.1, prior={"sparse": 1e-9}, regularizer="0.1*sign(x)")
+    assert "hdica.limit of " in late(
+        lambda: hdica.effective_potential(pca, times=[0, 10], timeout=0.5)
+    )
+
+
+def test_a_simulation_ends_in_time_and_leaves_no_thread() -> None:
+    ica, before = hdica.OnlineICA(tau=0.05), set(threading.enumerate())
+    said = late(
+        lambda: hdica.simulate(ica, n=10**5, times=[0, 10**4], method="vector", timeout=0.5)
+    )
+    assert "with n = 100000 took longer than timeout = 1 s: " in said
+    assert set(threading.enumerate()) <= before
+
+
+@pytest.mark.parametrize("kind", ["loop", "integrate", "spin", "hang"])
+@pytest.mark.parametrize("where", [here, elsewhere])
+def test_nothing_that_lets_go_of_python_goes_on_for_ever(
+    where: Callable[..., Any], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.faults import kernels  # compiled before the clock runs
+
+    assert kernels.spin.nopython_signatures
+    monkeypatch.setattr("hdica.timeout.GRACE", 0.3)
+    compute = rest if kind == "hang" else trouble.KINDS[kind]
+    try:
+        said = late(lambda: where(lambda: within(0.2, "this", compute)))
+    finally:
+        trouble.release()
+    assert said.startswith("this took longer than timeout = 0.2 s: ")
+
+
+def rest() -> None:
+    """Wait in the system's code, for a time that these tests may take."""
+    ctypes.CDLL(None).sleep(5)
+
+
+def test_a_kernel_that_does_not_return_is_left_behind_with_least_priority() -> None:
+    call = Beside(trouble.spin)
+    try:
+        assert not call.end(0.5)
+        number = call._thread.native_id
+        assert number is not None
+        if sys.platform == "linux":
+            assert os.getpriority(os.PRIO_PROCESS, number) == 19
+    finally:
+        trouble.release()
+    assert call.wait(LONGEST)
+    with pytest.raises(Late):
+        call.result()
+
+
+def test_one_combination_that_takes_too_long_leaves_the_others_alone() -> None:
+    pca = hdica.SparsePCA(tau=0.1, prior={"sparse": 0.1}, regularizer="0.1*sign(x)")
+    times = [0, 1, 10]
+    alone = hdica.limit(pca, times=times)
+    found = hdica.limit(pca, times=times, over={"rho": [0.1, 1e-9]}, timeout=5.0)
+    assert np.array_equal(found.Q[0], alone.Q)
+    assert np.isnan(found.Q[1]).all()
+    said = found.note.values[1]
+    assert "SparsePCA(prior={'sparse': 1e-09}" in said
+    assert "took longer than timeout = 5 s, at density: refinement " in said
+
+
+def test_one_combination_that_has_no_limit_leaves_the_others_alone() -> None:
+    pca, times = hdica.SparsePCA(tau=0.1), [0, 1, 10]
+    found = hdica.limit(pca, times=times, over={"omega": [1.0, 1e20]})
+    assert np.array_equal(found.Q[0], hdica.limit(pca, times=times).Q)
+    assert np.isnan(found.Q[1]).all()
+    assert "its rates are so large that rounding hides where it goes" in found.note.values[1]
+    with pytest.raises(HdicaError, match="the limit could not be followed to t = 10: "):
+        hdica.limit(pca, times=times, over={"omega": [1e19, 1e20]})
+
+
+def test_a_call_inside_another_has_its_limit() -> None:
+    def outer() -> float:
+        return within(1e-9, "inside", lambda: time.sleep(0.05) or 7.0)
+
+    assert within(LONGEST, "outside", outer) == 7.0
+    assert within(None, "no limit", threading.current_thread) is threading.current_thread()
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf"), True, "5"])
+def test_a_wrong_timeout_is_refused(timeout: Any) -> None:
+    ica = hdica.OnlineICA(tau=0.05)
+    with pytest.raises(HdicaError, match=r"timeout = .* is not allowed \(seconds > 0, or None"):
+        hdica.fixed_points(ica, timeout=timeout)
+    with pytest.raises(HdicaError, match="is not allowed"):
+        hdica.limit(ica, times=[0, 1], over={"tau": [0.1]}, timeout=timeout)
+
+
+def test_whatever_may_take_long_has_a_limit_and_says_so() -> None:
+    for name in LIMITED:
+        function = getattr(hdica, name)
+        assert inspect.signature(function).parameters["timeout"].default == USUAL == 120.0, name
+        said = inspect.getdoc(function) or ""
+        assert "None for no" in " ".join(said.split()), name
+    assert inspect.signature(hdica.simulate).parameters["timeout"].default == "plan"
+    assert " (the default)" in late(lambda: _at_once("limit"))
+
+
+def _at_once(name: str) -> None:
+    """A call with the usual limit, which is over at once."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("hdica.timeout.Beside.wait", lambda self, seconds=None: False)
+        getattr(hdica, name)(hdica.OnlineICA(**FAR_OUT), times=[0, 1])
+
+
+SCRIPT = """
+import hdica, sys, time
+ica = hdica.OnlineICA(tau=0.05, source={'chi2': 1e-9}, nonlinearity='tanh(x)')
+print("begun", flush=True)
+try:
+    hdica.limit(ica, times=[0, 1])
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_a_keyboard_is_heeded_while_something_is_computed() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    time.sleep(1)
+    told = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.read() == "interrupted\n"
+    assert process.wait(LONGEST) == 0
+    assert time.monotonic() - told < 10
