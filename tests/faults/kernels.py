@@ -1,7 +1,7 @@
-"""Compiled kernels that do not return until they are told, by the first number that they are given.
+"""Compiled kernels that do not return until the first number that they are given tells them to.
 
-One lets go of Python's lock, the other holds it. What they write to is found out as they run, so that
-no compiler looks at that number once and for all.
+One lets go of Python's lock, the other holds it. What they write to is found out as they run, so
+that no compiler looks at that number once and for all.
 """
 
 import numba
