@@ -295,15 +295,16 @@ def query(
     A table averages over seeds; csv, json and netcdf hold every seed. --sel seed=0: shows all.
     """
     from hdica.sweep.files.folder import check_file
-    from hdica.sweep.outcome import query as questions
+    from hdica.sweep.outcome.answer import answer
     from hdica.sweep.outcome.export import export
+    from hdica.sweep.outcome.query import parse_selection
 
     if to not in ("csv", "json", "netcdf", "-"):
         raise HdicaError(f"--to {to!r} is not allowed (csv, json, netcdf or -)")
     if out is not None:
         check_file(out)
-    asked = questions.parse_selection(sel or [])
-    found = questions.answer(results, asked, method, var or (), mean or (), nearest, to == "-")
+    asked = parse_selection(sel or [])
+    found = answer(results, asked, method, var or (), mean or (), nearest, to == "-")
     export(found.data, to, out, found.order, found.title)
     for note in found.notes:
         _note(note)

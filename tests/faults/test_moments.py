@@ -12,16 +12,20 @@ from tests.faults.moments import FAULTS, fraction
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
 MOMENTS = {"worker": 2, "nanny": 2, "scheduler": 2, "driver": 1, "group": 2, "snakemake": 1}
+MOST = 8
+"""Moments that are tried until one of them finds something to kill."""
 
 
 @pytest.mark.parametrize("name", MOMENTS)
 def test_a_kill_at_any_moment_loses_and_changes_nothing(name: str, tmp_path: Path) -> None:
-    fault = FAULTS[name](tmp_path)
+    fault, outcomes = FAULTS[name](tmp_path), []
     try:
-        outcomes = [fault.trial(moment) for moment in range(MOMENTS[name])]
+        # Where runs have become faster since one was timed, all may have ended by then.
+        while len(outcomes) < MOMENTS[name] or not any(each.hit for each in outcomes):
+            assert len(outcomes) < MOST, "nothing was left to kill at any moment"
+            outcomes.append(fault.trial(len(outcomes)))
     finally:
         fault.close()
-    assert any(outcome.hit for outcome in outcomes)
     assert name not in ("worker", "nanny") or all(outcome.alone for outcome in outcomes)
 
 

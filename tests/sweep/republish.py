@@ -24,9 +24,9 @@ import numpy as np
 
 import hdica
 from hdica.report import write
+from hdica.sweep.outcome.answer import answer
 from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.publish import publish
-from hdica.sweep.outcome.query import answer
 from hdica.sweep.outcome.results import open_results
 from hdica.sweep.outcome.status import status
 from hdica.sweep.run.runner import run

@@ -19,7 +19,6 @@ from hdica.sweep.files import store
 from hdica.sweep.files.frames import FrameError, codec, unpacked
 from hdica.sweep.files.guarded import array_of
 from hdica.sweep.files.paths import DamageError, manifest_path, work_path
-from hdica.sweep.outcome.dense import read_block
 from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.repair import repair
@@ -309,7 +308,7 @@ def test_every_bit_of_a_chunk(study: Study, out: Path, name: str) -> None:
     whole = file.read_bytes()
     for bit in range(0, 8 * len(whole), 1 if name == "status" else 5):
         with flips.flipped(file, bit), pytest.raises(DamageError) as caught:
-            read_block(working, name, number)
+            working.read(name, working.span(number))
         assert str(file) in str(caught.value)
 
 

@@ -14,8 +14,8 @@ import pytest
 from hdica.errors import HdicaError
 from hdica.sweep.files.paths import manifest_path
 from hdica.sweep.outcome import looks
+from hdica.sweep.outcome.answer import answer
 from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.query import answer
 from hdica.sweep.outcome.results import open_results, version_path
 from hdica.sweep.run.plan import locked
 from tests.sweep import republish, toy

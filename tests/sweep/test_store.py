@@ -9,7 +9,6 @@ import pytest
 
 from hdica.sweep.files import blocks, planned, store
 from hdica.sweep.files.paths import DamageError
-from hdica.sweep.outcome.dense import read_block
 from hdica.sweep.run.block import compute_block
 from hdica.sweep.run.plan import prepare
 from hdica.sweep.spec.study import study_from
@@ -149,7 +148,7 @@ def test_a_chunk_of_nothing_but_nan_is_a_file(out: Path) -> None:
     compute_block(path, 0)
     working = store.open_segment(path)
     assert (working.status()[:6] == store.FAILED).all()
-    assert np.isnan(read_block(working, "Q", 0)).all()
+    assert np.isnan(working.read("Q", working.span(0))).all()
 
 
 def test_a_missing_chunk_is_an_error_that_names_file_and_points(walk: Path) -> None:
@@ -157,7 +156,7 @@ def test_a_missing_chunk_is_an_error_that_names_file_and_points(walk: Path) -> N
     working = store.open_segment(walk)
     working.chunk("Q", 1).unlink()
     with pytest.raises(DamageError) as caught:
-        read_block(working, "Q", 1)
+        working.read("Q", working.span(1))
     assert str(working.chunk("Q", 1)) in str(caught.value)
     assert "5 points: source=laplace start={'overlap': 0.25} tau=0.1 n=10 seed=5" in str(
         caught.value
@@ -176,12 +175,12 @@ def test_every_flipped_bit_is_found(walk: Path) -> None:
         damaged[position // 8] ^= 1 << position % 8
         file.write_bytes(damaged)
         try:
-            values = read_block(working, "Q", 1)
+            values = working.read("Q", working.span(1))
         except DamageError:
             continue
         # A flip in the frame's header may change nothing; it may never change a number.
         file.write_bytes(whole)
-        assert values.tobytes() == read_block(working, "Q", 1).tobytes()
+        assert values.tobytes() == working.read("Q", working.span(1)).tobytes()
 
 
 @pytest.mark.parametrize("name", ["zarr.json", "Q/zarr.json", "key/zarr.json"])

@@ -5,6 +5,7 @@ import platform
 import subprocess
 import sys
 
+import llvmlite.binding
 import pytest
 
 PROGRAM = """
@@ -60,5 +61,8 @@ def digest_on(target: dict[str, str]) -> str:
 )
 @pytest.mark.parametrize("name", TARGETS)
 def test_an_old_processor_gives_the_bits_of_this_one(name):
+    here = llvmlite.binding.get_host_cpu_features()
+    if name == "haswell" and here.get("avx2") and here.get("fma") and not here.get("avx512f"):
+        pytest.skip("this processor has the instructions of that one and no wider ones")
     old = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": TARGETS[name]}
     assert digest_on(old) == digest_on({})

@@ -22,12 +22,12 @@ from hdica.sweep.files.commits import (
     Commit,
     Mark,
     commit_from,
-    sha256,
     writing,
 )
 from hdica.sweep.files.disk import sync_folder, write_all
 from hdica.sweep.files.frames import FrameError, is_torn, note_in, packed, unpacked
 from hdica.sweep.files.guarded import METADATA, Chunks
+from hdica.sweep.files.manifest import digest
 from hdica.sweep.files.paths import DamageError, TornError, inside, read_regular
 from hdica.sweep.files.places import describe
 
@@ -116,7 +116,7 @@ def _status_in(raw: bytes, working: Working, block: int, file: Path) -> Committe
     except FrameError as exc:
         raise _damage(working, block, f"{file} is damaged, {exc}", is_torn(raw)) from exc
     commit = commit_from(note_in(raw), file)
-    here = (working.attrs["id"], block, sha256(status.tobytes()))
+    here = (working.attrs["id"], block, digest(status.tobytes()))
     if (commit.segment, commit.block, commit.status) != here:
         raise _damage(working, block, f"{file} is damaged, {FOREIGN}", False)
     return Committed(status, commit)
@@ -128,7 +128,7 @@ def _damage(working: Working, block: int, what: str, torn: bool) -> DamageError:
 
 def points_digest(working: Working, block: int) -> str:
     """Digest of the keys of a block's places."""
-    return sha256(np.ascontiguousarray(working.read("key", working.span(block))).tobytes())
+    return digest(np.ascontiguousarray(working.read("key", working.span(block))).tobytes())
 
 
 def check_points(working: Working, block: int, commit: Commit) -> None:
@@ -172,7 +172,8 @@ def _named(working: Working, name: str, block: int) -> tuple[bytes, Commit] | No
     before = None
     while (now := committed(working, block)) is not None:
         if name not in now.commit.chunks:
-            if name in working.committed and (now.status != PENDING).any():
+            least = DIVERGED if name == "reason" else DONE
+            if (now.status >= least).any():
                 file = working.chunk(name, block)
                 raise _damage(working, block, f"{file} is damaged, {UNNAMED}", False)
             return None
@@ -190,15 +191,16 @@ def _wrong(
     working: Working, name: str, block: int, raw: bytes | None, commit: Commit
 ) -> DamageError:
     """What is wrong with a file that its record does not name."""
-    file = working.chunk(name, block)
+    file, crc = working.chunk(name, block), working.layout(name).crc
     if raw is None:
         return _damage(working, block, f"{file} is missing though its status is done", True)
+    torn = commit.is_short(name, raw) or is_torn(raw, crc)
     try:
         _decoded(raw, working, name)
-        why = UNNAMED
+        # What ends with a right checksum was not cut short, however short it is.
+        why, torn = UNNAMED, torn and not crc
     except FrameError as exc:
         why = str(exc)
-    torn = commit.is_short(name, raw) or is_torn(raw, working.layout(name).crc)
     return _damage(working, block, f"{file} is damaged, {why}", torn)
 
 
@@ -278,7 +280,7 @@ def write(
             # Killed in between, the block is what it was, with some of its files written anew.
             both = {k: (*before.commit.chunks.get(k, ()), *m) for k, m in marks.items()}
             record(working, block, before.status, both)
-        put(working, [(working.chunk(name, block), raw) for name, raw in files.items()])
+        put(working, [(_file(working, name, block), raw) for name, raw in files.items()])
         record(working, block, status, marks)
 
 
@@ -328,15 +330,20 @@ def record(
         segment=str(working.attrs["id"]),
         block=block,
         points=points_digest(working, block),
-        status=sha256(status.tobytes()),
+        status=digest(status.tobytes()),
         chunks=dict(chunks),
     )
     raw = packed(status.tobytes(), commit.text)
-    put(working, [(working.chunk("status", block), raw)])
+    put(working, [(_file(working, "status", block), raw)])
 
 
 def put(working: Working, files: list[tuple[Path, bytes]]) -> None:
     """Write chunks of a segment; at the end files and folders are on the disk.
+
+    Parameters
+    ----------
+    files
+        Each file, as :func:`_file` has looked at the way to it, with what it shall hold.
 
     Raises
     ------
@@ -344,8 +351,6 @@ def put(working: Working, files: list[tuple[Path, bytes]]) -> None:
         If the segment was removed; nothing of it is made anew then.
     """
     levels = {folder: None for path, _ in files for folder in _folders(working, path)}
-    for path, _ in files:
-        inside(working.path, path.relative_to(working.path).as_posix())
     for folder in levels:
         folder.mkdir(exist_ok=True)
     write_all(files)
@@ -364,8 +369,8 @@ def _folders(working: Working, path: Path) -> Iterator[Path]:
 
     That of the array is there from the beginning: where it is not, the segment was removed.
     """
-    parts = path.relative_to(working.path).parts[1:-1]
-    folder = working.path / path.relative_to(working.path).parts[0]
-    for part in parts:
+    array, *below, _ = path.relative_to(working.path).parts
+    folder = working.path / array
+    for part in below:
         folder = folder / part
         yield folder

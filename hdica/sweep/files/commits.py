@@ -10,15 +10,15 @@ before or made by somebody else is none that its record names.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
-import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from hdica.sweep.files.locks import lockable
+from hdica.sweep.files.manifest import digest
 from hdica.sweep.files.paths import DamageError, no_link
 
 LOCKS = ".locks"
@@ -27,11 +27,6 @@ STRIPES = 64
 """Files in it; a block has one of them, by its number."""
 FOREIGN = "its commit record is of another place"
 UNNAMED = "it is not the chunk that its commit record names"
-
-
-def sha256(content: bytes) -> str:
-    """Digest of some bytes."""
-    return hashlib.sha256(content).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -52,7 +47,7 @@ class Mark:
     @classmethod
     def of(cls, raw: bytes) -> Mark:
         """The mark of a file with this content."""
-        return cls(len(raw), sha256(raw))
+        return cls(len(raw), digest(raw))
 
 
 @dataclass(frozen=True)
@@ -132,11 +127,7 @@ def writing(segment: Path, block: int) -> Iterator[None]:
     folder = no_link(segment.parent / LOCKS)
     folder.mkdir(exist_ok=True)
     stripe = zlib.crc32(f"{segment.name}/{block}".encode()) % STRIPES
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(folder / f"{stripe:02d}", flags, 0o666)
-    try:
+    with lockable(folder / f"{stripe:02d}", 0o666) as file:
         with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(descriptor)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from hdica.errors import HdicaError, Unwritable
 from hdica.sweep.files.disk import sync
+from hdica.sweep.files.locks import taken
 from hdica.sweep.files.paths import no_link
 from hdica.sweep.files.writing import written
 
@@ -32,17 +33,6 @@ LOOK = 0.01
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-def _locked(descriptor: int) -> bool:
-    """Whether a file is locked now. Where a file system has no locks, nobody holds any."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 @dataclass(frozen=True)
@@ -136,7 +126,7 @@ class Folder:
             partial = f".hdica-{os.getpid()}-{secrets.token_hex(4)}.partial"
             descriptor = os.open(partial, NEW, 0o666, dir_fd=self.descriptor)
             # Until it was locked, another process may have taken it for one that was left.
-            if _locked(descriptor) and os.fstat(descriptor).st_nlink:
+            if taken(descriptor) and os.fstat(descriptor).st_nlink:
                 return partial, descriptor
             os.close(descriptor)
 
@@ -161,7 +151,7 @@ class Folder:
             If another process keeps the folder for :data:`ALONE_SECONDS`.
         """
         deadline = time.monotonic() + ALONE_SECONDS
-        while not _locked(self.descriptor):
+        while not taken(self.descriptor):
             if time.monotonic() > deadline:
                 raise Unwritable(
                     f"{self.path} has been held for {ALONE_SECONDS:.0f} s by another process that "

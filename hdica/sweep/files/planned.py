@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 import hdica
 from hdica.sweep.files.blocks import PENDING
-from hdica.sweep.files.commits import sha256
 from hdica.sweep.files.disk import make_folder, sync_folder, sync_tree
 from hdica.sweep.files.frames import codec, is_torn
 from hdica.sweep.files.guarded import METADATA
+from hdica.sweep.files.manifest import digest
 from hdica.sweep.files.paths import DamageError, TornError, discard, read_regular, write_text
 from hdica.sweep.files.places import UNREADABLE, WRONG, described
 from hdica.sweep.files.sealed import SCHEMA_VERSION, sealed
@@ -51,8 +51,8 @@ Digests = dict[str, list[str]]
 def _digest(values: NDArray[Any]) -> str:
     """Digest of the values of one of the planner's chunks."""
     if values.dtype.kind not in "uif":
-        return sha256(bytes(_TEXTS.encode(values.astype(object))))
-    return sha256(np.ascontiguousarray(values).tobytes())
+        return digest(bytes(_TEXTS.encode(values.astype(object))))
+    return digest(np.ascontiguousarray(values).tobytes())
 
 
 def _array(

@@ -244,12 +244,3 @@ def append(
 ) -> None:
     """Add points behind the last block; see :func:`hdica.sweep.files.planned.append`."""
     planned.append(open_segment(path), keys, systems, seeds)
-
-
-def missing_chunk(working: Working, block: int) -> str:
-    """File of this block that a committed array lacks, empty if there is none."""
-    for name in working.committed:
-        path = working.chunk(name, block)
-        if not path.exists():
-            return str(path)
-    return ""

@@ -14,7 +14,6 @@ import zarr
 from numpy.typing import NDArray
 
 from hdica.sweep.files import store
-from hdica.sweep.files.paths import TornError
 from hdica.sweep.run.plan import Placed
 from hdica.systems.method import Method, Output
 
@@ -98,10 +97,6 @@ class Source:
         found = np.full((stop - start, *shape), fill, dtype=dtype)
         for index, working in self.working.items():
             chosen = np.flatnonzero(ready & (part == index))
-            if name == "reason":
-                badly = chosen[self.status[start:stop][chosen] >= store.DIVERGED]
-                for block in np.unique(self.rows[start:stop][badly] // working.block).tolist():
-                    check_block(working, name, block)
             for some, values in _read_rows(working, name, self.rows[start:stop][chosen]):
                 found[chosen[some]] = values
         return found
@@ -115,9 +110,6 @@ def _read_rows(
         return
     order = np.argsort(rows, kind="stable")
     blocks = np.unique(rows // working.block)
-    if name in working.committed:
-        for block in blocks.tolist():
-            check_block(working, name, block)
     most = max(1, store.SPAN // working.block_bytes(name))
     for first, last in runs(blocks, most):
         span = slice(first * working.block, (last + 1) * working.block)
@@ -134,32 +126,6 @@ def runs(blocks: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
     for run in np.split(blocks, cuts):
         for low in range(0, len(run), most):
             yield int(run[low]), int(run[min(low + most, len(run)) - 1])
-
-
-def check_block(working: store.Working, name: str, block: int) -> None:
-    """Refuse a block without its chunk.
-
-    Raises
-    ------
-    DamageError
-        Naming file and points.
-    """
-    path = working.chunk(name, block)
-    if not path.exists():
-        points = store.describe(working, block)
-        raise TornError(f"{path} is missing though its status is done ({points})")
-
-
-def read_block(working: store.Working, name: str, block: int) -> NDArray[Any]:
-    """Values of one block of one array.
-
-    Raises
-    ------
-    DamageError
-        If its chunk is missing or does not decode, naming file and points.
-    """
-    check_block(working, name, block)
-    return working.read(name, working.span(block))
 
 
 def chunk_shape(swept: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ...]:

@@ -113,14 +113,9 @@ def _block_damage(working: store.Working, block: int) -> Iterator[Damage]:
         return
     for name in (*working.committed, "reason"):
         try:
-            values = blocks.chunk(working, name, block)
+            blocks.chunk(working, name, block)
         except DamageError as exc:
             yield _damage(working, name, block, exc)
-            continue
-        if values is None and (used & (found.status >= store.DIVERGED)).any():
-            file, points = working.chunk(name, block), store.describe(working, block)
-            text = f"{file} is missing though its points diverged or failed ({points})"
-            yield Damage(text, working.path, name, block)
 
 
 def _used(working: store.Working, block: int) -> NDArray[np.bool_] | None:
@@ -144,9 +139,9 @@ def _strays(working: store.Working) -> Iterator[Damage]:
 
 
 def _planner_damage(working: store.Working, name: str) -> Iterator[Damage]:
-    blocks = working.array(name).chunks[0] // working.block
-    for first in range(0, working.blocks, blocks):
-        last = min(first + blocks, working.blocks) - 1
+    each = working.array(name).chunks[0] // working.block
+    for first in range(0, working.blocks, each):
+        last = min(first + each, working.blocks) - 1
         try:
             working.read(name, slice(working.span(first).start, working.span(last).stop))
         except DamageError as exc:

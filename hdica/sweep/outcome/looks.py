@@ -7,7 +7,6 @@ that keeps publications out, if one can be had.
 
 from __future__ import annotations
 
-import fcntl
 import math
 import os
 import time
@@ -18,6 +17,7 @@ from typing import TypeVar
 
 from hdica.errors import HdicaError
 from hdica.sweep.files.guarded import METADATA
+from hdica.sweep.files.locks import taken
 from hdica.sweep.files.paths import manifest_path, results_path, work_path
 from hdica.sweep.outcome.commit import is_moving
 from hdica.sweep.run.plan import LOCK
@@ -133,13 +133,8 @@ def _quiet(path: str | Path, seconds: float | None = None) -> Iterator[bool]:
 
 def _taken(descriptor: int, deadline: float) -> bool:
     """Lock a file together with others, until some moment; whether that was possible."""
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                return False
-        except OSError:
-            return True  # no locks here
+    while not taken(descriptor, shared=True):
+        if time.monotonic() > deadline:
+            return False
         time.sleep(PAUSE)
+    return True

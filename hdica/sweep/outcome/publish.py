@@ -189,7 +189,9 @@ def is_current(study: Study, out: str | Path) -> bool:
         if not root.is_dir() or store_files(root) != sorted(files):
             return False
         # A power loss may have left files empty.
-        if not all((root / name).stat().st_size for name in files) or _tried_again(study, out):
+        if not all((root / name).stat().st_size for name in files):
+            return False
+        if _tried_again(study, out, manifest):
             return False
         # The root's metadata name everything else that is in the store.
         return digest(read_regular(root / METADATA) or b"") == files[METADATA]
@@ -197,9 +199,8 @@ def is_current(study: Study, out: str | Path) -> bool:
         return False
 
 
-def _tried_again(study: Study, out: str | Path) -> bool:
+def _tried_again(study: Study, out: str | Path, manifest: dict[str, Any]) -> bool:
     """Whether points that were published as failed have another result by now."""
-    manifest = read_manifest(out) or {"counts": {}}
     failed = sum(counts.get("failed", 0) for counts in manifest["counts"].values())
     if not failed or not work_path(out).is_dir():
         return False

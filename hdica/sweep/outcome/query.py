@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -272,19 +270,6 @@ def dim_order(tree: xr.DataTree, method: str) -> list[str]:
     return order + [str(d) for d in group.dims if d not in order]
 
 
-def unfinished(
-    tree: xr.DataTree, selection: dict[str, str], method: str, nearest: bool = False
-) -> str:
-    """How many of the selected points are not done, in words; empty if all are."""
-    from hdica.sweep.files.store import DONE, STATUS_NAMES
-
-    status = tree[method].to_dataset()[["status"]]
-    chosen = {dim: text for dim, text in selection.items() if dim in status.dims}
-    values = select(status, chosen, nearest)["status"].to_numpy()
-    found = [(name, int((values == code).sum())) for code, name in enumerate(STATUS_NAMES)]
-    return ", ".join(f"{n} are {name}" for name, n in found if n and name != STATUS_NAMES[DONE])
-
-
 def table(data: xr.Dataset, order: Sequence[str] = ()) -> pd.DataFrame:
     """Rows of a selection, without those that have no value at all.
 
@@ -352,66 +337,3 @@ def query(
     data = select(data, selection, nearest)[names].load()
     data.attrs = {**tree.attrs, **tree[chosen].attrs}
     return average(data, mean, names) if mean else data
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Answer of a question that was asked of results on disk.
-
-    Parameters
-    ----------
-    data
-        The selected variables, loaded.
-    order
-        Dimensions in the order of the study.
-    title
-        What was asked.
-    notes
-        What there is to know beside it, a sentence each.
-    """
-
-    data: xr.Dataset
-    order: list[str]
-    title: str
-    notes: list[str]
-
-
-def answer(
-    results: str | Path,
-    selection: dict[str, str],
-    method: str | None = None,
-    variables: Sequence[str] = (),
-    mean: Sequence[str] = (),
-    nearest: bool = False,
-    tabled: bool = False,
-) -> Answer:
-    """Ask results on disk; while they are published anew, the old ones or the new ones.
-
-    Parameters
-    ----------
-    results
-        A published store.
-    selection, method, variables, mean, nearest
-        As for :func:`query`.
-    tabled
-        Whether a table is wanted, which averages over seeds unless one of them is asked for.
-    """
-    from hdica.sweep.outcome.looks import settled
-    from hdica.sweep.outcome.results import open_results
-
-    def ask() -> Answer:
-        tree = open_results(results)
-        chosen, over = choose_method(tree, list(selection), method), list(mean)
-        if tabled and not over and "seed" not in selection:
-            over = averaged_in_a_table(tree[chosen].to_dataset(), variables)
-        found = query(tree, selection, chosen, variables, over, nearest)
-        title = f"{chosen}, mean over {', '.join(over)}" if over else chosen
-        notes, left = [], unfinished(tree, selection, chosen, nearest)
-        if left:
-            notes.append(f"of these points {left} (they have no value, or none at the end)")
-        others = [m for m in methods(tree) if m != chosen]
-        if tabled and method is None and others:
-            notes.append(f"other methods: {', '.join(others)} (choose with --method)")
-        return Answer(found, dim_order(tree, chosen), title, notes)
-
-    return settled(results, ask)

@@ -12,7 +12,6 @@ from hdica.errors import HdicaError
 from hdica.sweep.files import store
 from hdica.sweep.files.chunks import every_place
 from hdica.sweep.files.paths import work_path
-from hdica.sweep.outcome.dense import check_block
 from hdica.sweep.outcome.looks import settled
 from hdica.sweep.run.plan import Placed, place, planned_study
 
@@ -91,8 +90,6 @@ def _working_row(placed: Placed) -> MethodStatus:
     if ready.size:
         working = store.open_segment(placed.path)
         cpu = every_place(working, "cpu_seconds")[ready]
-        for block in np.unique(ready[np.isnan(cpu)] // working.block).tolist():
-            check_block(working, "cpu_seconds", block)
     return _row(segment.method.name, segment.n, status, cpu)
 
 

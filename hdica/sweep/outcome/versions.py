@@ -21,6 +21,7 @@ from pathlib import Path
 from hdica.errors import HdicaError
 from hdica.sweep.files.bound import DIGESTS
 from hdica.sweep.files.guarded import METADATA
+from hdica.sweep.files.locks import taken
 from hdica.sweep.files.manifest import file_digest
 from hdica.sweep.files.paths import DamageError, discard, no_link, results_path, walk
 
@@ -292,13 +293,7 @@ def _alone(path: Path) -> Iterator[bool]:
         yield True
         return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        alone = True
-    except OSError as exc:
-        # Without locks nobody can know.
-        alone = not isinstance(exc, BlockingIOError)
-    try:
-        yield alone
+        yield taken(descriptor)
     finally:
         os.close(descriptor)
 

@@ -156,8 +156,6 @@ def _empty(working: store.Working) -> _Block:
 def _resumed(working: store.Working, block: int, status: NDArray[np.uint8]) -> _Block:
     """What a block holds already; all of it pending if some of it cannot be read."""
     span = working.span(block)
-    if store.missing_chunk(working, block):
-        return _empty(working)
     try:
         values = {name: working.read(name, span).copy() for name in working.outputs}
         cpu = working.read("cpu_seconds", span).copy()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hdica.sweep.files.disk import make_folder
+from hdica.sweep.files.locks import lockable, taken
 from hdica.sweep.files.paths import work_path
 from hdica.sweep.run import plan
 from hdica.sweep.run.holder import wait_for
@@ -18,28 +19,11 @@ MARK = ".running"
 """File of a working store that each of its runs holds locked, together with the others."""
 
 
-def _opened(path: Path) -> BinaryIO:
-    """A file that can be locked, made if need be; a link is refused."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    return os.fdopen(os.open(path, flags, 0o644), "r+b", buffering=0)
-
-
 def _first(mark: BinaryIO) -> bool:
     try:
         fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
-    return True
-
-
-def _joined(mark: BinaryIO) -> bool:
-    """Whether the mark is held together with others, or cannot be held at all."""
-    try:
-        fcntl.flock(mark, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
     return True
 
 
@@ -57,14 +41,14 @@ def taking_part(out: str | Path) -> Iterator[bool]:
     """
     work = work_path(out)
     make_folder(work)
-    with _opened(work / MARK) as mark:
+    with lockable(work / MARK, 0o644) as mark:
         alone = _first(mark)
         if alone:
             with plan.locked(out):
                 sweep_up(work)
         # From here on others may join. Those wait for the first, which holds the store's lock until
         # all is removed, or waits for it.
-        wait_for(lambda: _joined(mark), work, plan.LOCK_SECONDS)
+        wait_for(lambda: taken(mark, shared=True), work, plan.LOCK_SECONDS)
         yield alone
 
 
