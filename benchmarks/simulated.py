@@ -17,13 +17,14 @@ from typing import Any
 
 from hdica.sweep.run.plan import DRIVEN_SECONDS, MOST_SECONDS
 from hdica.sweep.run.spread import Task, spread
+from hdica.sweep.workers.care import Care
 from hdica.sweep.workers.local import CALM
 
 THREADS = 50
 """Simulated workers that share a connection to the scheduler, at most; it divides their number."""
 
 
-async def _nap(path: Path, block: int, seconds: float) -> None:
+async def _nap(path: Path, block: int, care: Care, seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 

@@ -9,6 +9,8 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from pydantic import BaseModel
+
 from hdica.errors import HdicaError, OutOfTime
 from hdica.interrupt import Beside
 from hdica.progress import remembered
@@ -75,7 +77,8 @@ def within(seconds: float | None, what: str, compute: Callable[[], Result]) -> R
 
 def named(function: str, system: Any) -> str:
     """A call, for a person: what is computed of which system."""
-    given = sorted(getattr(system, "model_fields_set", ()))
+    model = isinstance(system, BaseModel)
+    given = sorted(system.model_dump(exclude_defaults=True)) if model else []
     fields = ", ".join(f"{name}={getattr(system, name)!r}" for name in given)
     text = f"{type(system).__name__}({fields})" if given else repr(system)
     return f"hdica.{function} of {text if len(text) <= 200 else text[:197] + '...'}"

@@ -20,7 +20,7 @@ def test_workers_are_divided_evenly_over_connections():
 
 
 def test_a_block_that_fails_is_an_error(monkeypatch):
-    async def broken(path, block, seconds):
+    async def broken(path, block, care, seconds):
         raise ZeroDivisionError
 
     with simulated.sleepers(1) as client:

@@ -37,10 +37,10 @@ def test_a_point_that_kills_its_worker_leaves_the_rest_alone(bench: Bench) -> No
     bench.study = content(0.03, grid={"tau": [0.1, 0.19], "Q0": [0.5]}, methods=methods)
     run = bench.start(LOCAL)
     assert run.ended() == 1, run.text
-    assert "its workers were killed again and again)" in run.sentence
+    assert run.sentence.startswith("hdica: 8 points are pending; a rerun computes them (")
+    assert run.sentence.endswith(": it has ended the process that computed it (SIGKILL))")
     run.gone()
     bench.undamaged()
     found = status(bench.out)
-    # A block that waited at the same worker may be lost with it.
-    assert 8 <= found.total("pending") < 18
-    assert found.total("done") == 18 - found.total("pending")
+    # Somebody may have killed them from outside: they are left, and their neighbours are not.
+    assert (found.total("pending"), found.total("done")) == (8, 10)
