@@ -42,7 +42,7 @@ def troubled(bench: Bench, kind: str, cluster: dict[str, Any], why: str, **chang
     assert bad.Q.isnull().all()
 
 
-@pytest.mark.parametrize("kind", ["loop", "integrate", "spin", "clutch", "hang"])
+@pytest.mark.parametrize("kind", ["loop", "swallow", "integrate", "spin", "clutch", "hang"])
 def test_a_point_over_its_budget_fails_alone_in_the_run_itself(bench: Bench, kind: str) -> None:
     troubled(bench, kind, SERIAL, OVER)
 
@@ -75,7 +75,7 @@ def test_a_point_that_ends_its_process_fails_alone(bench: Bench, where: dict[str
     troubled(bench, "crash", where, "it has ended the process that computed it (SIGSEGV)")
 
 
-@pytest.mark.parametrize("kind", ["loop", "spin", "clutch", "crash"])
+@pytest.mark.parametrize("kind", ["loop", "swallow", "spin", "clutch", "crash"])
 def test_a_point_is_found_among_those_that_are_computed_together(bench: Bench, kind: str) -> None:
     why = "it has ended the process" if kind == "crash" else OVER
     troubled(bench, kind, SERIAL, why, methods={"herd": {"n": [10], "seeds": 1}})

@@ -43,6 +43,14 @@ def loop() -> None:
         pass
 
 
+def swallow() -> None:
+    """Code that takes what it is told for a failure of its own."""
+    try:
+        loop()
+    except BaseException as exc:
+        raise RuntimeError("something went wrong") from exc
+
+
 def integrate() -> None:
     """A solver in Fortran that calls back for ever."""
     from scipy.integrate import odeint
@@ -95,6 +103,7 @@ def lose() -> None:
 KINDS: dict[str, Callable[[], None]] = {
     "hang": hang,
     "loop": loop,
+    "swallow": swallow,
     "integrate": integrate,
     "spin": spin,
     "clutch": clutch,
