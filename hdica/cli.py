@@ -140,7 +140,7 @@ def run(
         str, typer.Option(metavar="DIR", help="Certificates, from hdica cluster certs.")
     ] = "",
     insecure: Annotated[
-        bool, typer.Option("--insecure", help="Allow plain tcp beyond this machine.")
+        bool, typer.Option("--insecure", help="Without certificates, everywhere.")
     ] = False,
     memory: Annotated[
         str, typer.Option(metavar="SIZE", help="Restart a local worker beyond it, as 2GiB.")

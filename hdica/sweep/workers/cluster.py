@@ -16,7 +16,7 @@ from hdica.sweep.spec.axes import check_keys
 from hdica.sweep.spec.size import check_size, in_bytes
 from hdica.sweep.workers.address import Address, check_certificates, check_exposure, parse_address
 from hdica.sweep.workers.care import BUDGET
-from hdica.sweep.workers.local import local_client
+from hdica.sweep.workers.local import LOOPBACK, local_client
 from hdica.sweep.workers.slurm import SlurmSettings
 
 ENVIRONMENT = {
@@ -57,7 +57,7 @@ class ClusterSettings(BaseModel):
     scheduler_file: str = Field(default="", description="file that a running scheduler wrote")
     tls: str = Field(default="", description="folder with ca.pem, cert.pem and key.pem")
     tls_key: str = Field(default="", description="private key, where it is not in that folder")
-    insecure: bool = Field(default=False, description="allow plain tcp beyond this machine")
+    insecure: bool = Field(default=False, description="without certificates, everywhere")
     slurm: SlurmSettings = Field(default_factory=SlurmSettings, description="jobs of workers")
 
     @model_validator(mode="before")
@@ -202,7 +202,7 @@ def ready(settings: ClusterSettings) -> ClusterSettings:
         _warn(settings, settings.slurm.interface != "lo")
         workers = settings.slurm.workers
     elif settings.kind == "local":
-        _security(settings)
+        _given(settings)
         scratch()
     return settings.model_copy(update={"workers": workers})
 
@@ -213,13 +213,29 @@ def _warn(settings: ClusterSettings, exposed: bool) -> None:
         warnings.warn(text, stacklevel=3)
 
 
-def _security(settings: ClusterSettings) -> Any:
-    """Dask's description of the certificates, None where there are none."""
+def _given(settings: ClusterSettings) -> Any:
+    """Dask's description of the certificates that the settings name, None where there are none."""
     if not settings.tls:
         return None
     from hdica.sweep.workers.tls import security
 
     return security(settings.tls, settings.tls_key)
+
+
+@contextmanager
+def _security(settings: ClusterSettings) -> Iterator[Any]:
+    """The same for a local cluster, which has its own certificates where none are named.
+
+    Any user of this machine can reach its ports, and who is let in may run code.
+    """
+    given = _given(settings)
+    if given is not None or settings.insecure:
+        yield given
+        return
+    from hdica.sweep.workers.tls import passing
+
+    with passing(scratch(), (LOOPBACK,)) as made:
+        yield made
 
 
 @contextmanager
@@ -251,5 +267,5 @@ def connect(settings: ClusterSettings, blocks: int | None = None) -> Iterator[An
     else:
         workers = settings.workers if blocks is None else max(1, min(settings.workers, blocks))
         memory = in_bytes(settings.memory) if settings.memory else 0
-        with local_client(workers, memory, _security(settings)) as client:
+        with _security(settings) as security, local_client(workers, memory, security) as client:
             yield client

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hdica.errors import HdicaError
-from hdica.private import private_folder, scratch
+from hdica.private import scratch
 from hdica.sweep.workers.folder import own_folder
 from hdica.sweep.workers.local import APART, CALM, LOOPBACK
 from hdica.sweep.workers.slurm import (
@@ -126,7 +126,7 @@ def _said(text: str) -> str:
 @contextmanager
 def _certificates(settings: ClusterSettings, folder: Path) -> Iterator[Any]:
     """Certificates for scheduler and workers: given ones, or new ones for this run alone."""
-    from hdica.sweep.workers.tls import make_certificates, security
+    from hdica.sweep.workers.tls import passing, security
 
     if settings.tls:
         found = security(settings.tls, settings.tls_key)
@@ -136,10 +136,8 @@ def _certificates(settings: ClusterSettings, folder: Path) -> Iterator[Any]:
     elif settings.insecure:
         yield None
     else:
-        # The folder is for its owner alone, and gone with the run or at the start of the next.
-        with private_folder(folder, "tls-") as made:
-            make_certificates(made)
-            yield security(str(made))
+        with passing(folder) as found:
+            yield found
 
 
 @dataclass

@@ -8,11 +8,13 @@ import re
 import socket
 import ssl
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from hdica.errors import HdicaError
+from hdica.private import private_folder
 from hdica.sweep.files.paths import write_whole
 from hdica.trust import make_folders, writable
 
@@ -219,6 +221,23 @@ def security(folder: str, key: str = "") -> Any:
             f"({reason}; hdica cluster certs makes new ones)"
         ) from exc
     return found
+
+
+@contextmanager
+def passing(folder: Path, names: Iterable[str] = ()) -> Iterator[Any]:
+    """Certificates for the time of the body, as :func:`security` describes them.
+
+    Parameters
+    ----------
+    folder
+        Where they lie in a folder for this user alone, which is gone with the body or at the
+        start of the next.
+    names
+        Hosts that the certificate names.
+    """
+    with private_folder(folder, "tls-") as made:
+        make_certificates(made, names)
+        yield security(str(made))
 
 
 def _read(path: Path, folder: str) -> bytes:
