@@ -9,7 +9,7 @@ from pydantic import ValidationError
 import hdica
 from hdica import HebbianICA, OnlineICA, SparsePCA
 from hdica.errors import HdicaError
-from hdica.sweep.spec.study import Study
+from hdica.sweep.spec.study import Study, study_from
 
 ICA = OnlineICA(tau=0.05, start={"overlap": 0.7})
 TRAP = HebbianICA(nu=1.0, sigma=[-1])
@@ -150,3 +150,45 @@ def test_the_pattern_finds_empty_enumerations():
 def test_ends_of_a_range_are_numbers(end):
     with pytest.raises(HdicaError, match=f"{end} = 'a' is not allowed"):
         hdica.critical(SparsePCA(tau=0.1), "omega", **{end: "a"})
+
+
+@pytest.mark.parametrize(
+    ("n", "last"), [(10**19, 1.0), (2**53 + 2, 1.0), (10**15, 10.0), (3, 2.0**52), (10**9, 1e7)]
+)
+@pytest.mark.parametrize("method", ["chain", "vector"])
+def test_more_steps_than_are_counted_are_refused_in_python_and_by_a_study(n, last, method):
+    content = {
+        "study": "far",
+        "title": "Far",
+        "system": "OnlineICA",
+        "grid": {"tau": [0.05]},
+        "times": [0, last],
+        "methods": {method: {"n": n, "seeds": 1}},
+    }
+    with pytest.raises(HdicaError) as of_python:
+        simulate(n=n, times=[0, last], method=method)
+    with pytest.raises(HdicaError) as of_study:
+        study_from(content)
+    allowed = r"n = \d+ is not allowed (\(a whole number <= 2\*\*53\)|with times up to)"
+    for raised in (of_python, of_study):
+        assert re.search(allowed, str(raised.value)), raised.value
+
+
+@pytest.mark.parametrize("n", [10**19, 2**53 + 2, 10**400])
+def test_dimensions_that_no_number_holds_are_refused_wherever_one_is_taken(n):
+    calls = [
+        lambda: simulate(n=n),
+        lambda: simulate(n=n, method="vector"),
+        lambda: simulate(n=n, method="particles"),
+        lambda: hdica.escape_time(TRAP, n=n),
+        lambda: hdica.simulate(TRAP, n=n, times=TIMES),
+    ]
+    for call in calls:
+        with pytest.raises(HdicaError, match=r"^n = \d+.* is not allowed \(a whole number"):
+            call()
+
+
+def test_the_last_step_that_is_counted_is_taken():
+    found = simulate(n=2**53 // 1000, times=[0, 1e-9], method="chain")
+    assert found["step"].values.tolist() == [0, int(2**53 // 1000 * 1e-9)]
+    assert found["status"].values.tolist() == [1]

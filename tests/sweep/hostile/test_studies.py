@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from hdica.errors import MOST_LETTERS, HdicaError, printable
+from hdica.sweep.spec import plain_yaml
 from hdica.sweep.spec.study import load_study
 from tests.sweep import toy
 
@@ -92,6 +94,48 @@ def test_a_huge_file_is_refused_by_its_size(tmp_path: Path) -> None:
     with pytest.raises(HdicaError, match=r"1024.0 MiB; at most 2 MiB"):
         load_study(file)
     assert time.monotonic() - started < 1
+
+
+def test_characters_that_json_escapes_as_two_are_one(tmp_path: Path) -> None:
+    """As every writer of JSON does that keeps to ASCII."""
+    title = "\U0001d70f, \U0001f9ea and é"
+    file = tmp_path / "toy.yaml"
+    for text in (json.dumps(toy.study(title=title)), json.dumps(toy.study(title=title), indent=1)):
+        assert "\\ud835\\udf0f" in text
+        file.write_text(text)
+        assert load_study(file).title == title
+    file.write_text(YAML.replace('"A toy"', '"\\ud835"'))
+    with pytest.raises(HdicaError, match=r"title holds the character U\+D835"):
+        load_study(file)
+
+
+@pytest.mark.parametrize("form", ["flow", "block", "nested"])
+def test_more_values_than_are_read_are_refused_on_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setattr(plain_yaml, "MOST_NODES", 2000)
+    many = {
+        "flow": "a: [" + "0.1, " * 400_000 + "0.1]",
+        "block": "a:\n" + "- 0.1\n" * 300_000,
+        "nested": "a:\n" + "- {b: [1, 2, 3]}\n" * 100_000,
+    }
+    file = tmp_path / "toy.yaml"
+    file.write_text(many[form])
+    tracemalloc.start()
+    try:
+        with pytest.raises(HdicaError, match="it has more than 50000 values \\(at most"):
+            load_study(file)
+        # All of them would take a gigabyte, the text itself has 2 MiB.
+        assert tracemalloc.get_traced_memory()[1] < 50 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_long_list_is_refused_by_its_size(tmp_path: Path) -> None:
+    file = tmp_path / "toy.yaml"
+    file.write_text("grid: {tau: [" + "0.125, " * 1_500_000 + "0.1]}")
+    with pytest.raises(HdicaError, match=r"10.0 MiB; at most 2 MiB"):
+        load_study(file)
 
 
 def test_sentences_are_short_and_move_no_cursor() -> None:
