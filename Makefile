@@ -44,7 +44,7 @@ run: env
 	$(BIN)/snakemake --cores $(CORES)
 
 test: env
-	$(BIN)/python -m pytest -n logical --maxprocesses 4 $(PYTEST)
+	$(BIN)/python -m pytest -n auto $(PYTEST)
 
 lint: env
 	$(BIN)/ruff check .

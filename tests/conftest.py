@@ -13,6 +13,12 @@ os.environ.setdefault("HDICA_SYNC", "off")
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One process more than processors: many tests wait, for runs of their own or for a clock."""
+    return min(4, 1 + len(os.sched_getaffinity(0)))
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Spread by files, in the order in which they stand, whatever ``--dist`` says."""
     from xdist.scheduler import LoadFileScheduling

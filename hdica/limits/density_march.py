@@ -157,8 +157,8 @@ def _in_range(state: State) -> Iterator[None]:
     except ZeroDivisionError:
         raise HdicaError(
             f"the density could not be followed beyond t = {state.clock[T]:.6g}: its rates are "
-            "too large or too small for numbers of 16 digits (choose a more moderate step size, "
-            "signal, prior or regularizer)"
+            "too large or too small, or its times too near to each other, for numbers of 16 digits "
+            "(choose a more moderate step size, signal, prior or regularizer, or other times)"
         ) from None
 
 
