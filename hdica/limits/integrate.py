@@ -23,8 +23,8 @@ from hdica.ingredients.schedules import Schedule
 
 Array = NDArray[np.float64]
 Flow = Callable[[float, Array], Array]
-MOST = 10_000_000
-"""Evaluations of the rate between two jumps that the explicit method is allowed: two minutes."""
+MOST = 1_000_000
+"""Evaluations of the rate between two jumps that the explicit method is allowed: twelve seconds."""
 LOOKS = 50_000
 """Evaluations after which their number to the end is foretold, from the pace of the last ones."""
 MOST_STIFF = 50_000

@@ -248,7 +248,7 @@ def test_36_lacks_the_rows_beyond_the_sources():
     field, mu0 = make_field(sigma, CUBIC, laws(sources)), 4.0
     start = 0.98 * np.eye(3, 2) + 0.01 * (1 - np.eye(3, 2))
     after = np.array([0.0, 9e3, 2.9e4])
-    r = integrate(field.at, make_schedule(f"{mu0}/(1000 + t)"), start, after, 1e-12)
+    r = integrate(field.at, make_schedule(f"{mu0}/(1000 + t)"), start, after, 1e-12).states
     slopes = np.log(r[2, 2] / r[1, 2]) / np.log(3.0)
     assert slopes == pytest.approx(-mu0 * xi / 2, abs=0.02)
     assert np.all(np.abs(slopes + mu0 * xi) > 2)
@@ -282,7 +282,7 @@ def test_section_41_critical_annealing(case, share, entry, exponent):
     start = target.copy()
     start[entry] = 0.99 if entry == (0, 0) else 0.01
     field, after = make_field(sigma, CUBIC, laws(sources)), np.array([0.0, 3e7, 3e8])
-    u = integrate(field.at, make_schedule(f"{mu0}/(1000 + t)"), start, after, 1e-12) - target
+    u = integrate(field.at, make_schedule(f"{mu0}/(1000 + t)"), start, after, 1e-12).states - target
     slope = np.log(u[2][entry] / u[1][entry]) / np.log(10)
     assert slope == pytest.approx(exponent, abs=0.02)
     printed = -share if share < 1 else -1.0
@@ -347,7 +347,7 @@ def test_19_and_20_are_correct_for_symmetric_sources(sigma, sources):
     for scale in (1e-3, 5e-4):
         start = 10 / scale
         schedule, after = make_schedule(f"{mu0}/({start} + t)"), np.array([0.0, start])
-        u = integrate(field.at, schedule, target + scale * u0, after, 1e-13)[1] - target
+        u = integrate(field.at, schedule, target + scale * u0, after, 1e-13).states[1] - target
         found = printed_19_and_20(sigma, sources, mu0, start, scale * u0, [2 * start])[0]
         gaps.append(np.abs(u - found).max())
         assert gaps[-1] < 0.02 * np.abs(u).max()
@@ -359,7 +359,7 @@ def test_21_is_correct_for_symmetric_sources(sigma, sources):
     target, mu0 = np.eye(len(sigma), len(sources)), 2.0
     field = make_field(sigma, CUBIC, laws(sources))
     schedule, after = make_schedule(f"{mu0}/(1000 + t)"), np.array([0.0, 1e6])
-    u = integrate(field.at, schedule, target, after, 1e-12)[1] - target
+    u = integrate(field.at, schedule, target, after, 1e-12).states[1] - target
     printed = np.zeros(target.shape)
     for i in range(min(target.shape)):
         sixth, xi = make_source(sources[i]).moment(6), xi_of(sigma, sources)[i]

@@ -67,7 +67,9 @@ def test_what_a_start_adds_is_carried_by_the_flow():
     field, schedule = field_of(MIXED), make_schedule(MIXED["mu"])
     start, times = np.array(MIXED["R0"]), np.array([0.0, 15.0, 40.0])
     v = np.array([[0.3, -1.0], [0.5, 0.8]])
-    ends = [integrate(field.at, schedule, start + h * v, times, 1e-12) for h in (-1e-4, 1e-4)]
+    ends = [
+        integrate(field.at, schedule, start + h * v, times, 1e-12).states for h in (-1e-4, 1e-4)
+    ]
     carried = (ends[1] - ends[0]) / 2e-4
     added = np.einsum("tij,tkl->tijkl", carried, carried)
     without, with_start = (
