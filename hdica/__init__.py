@@ -15,7 +15,7 @@ from hdica.cache_folders import close_caches as _close_caches
 from hdica.compile_cache import drop_stale as _drop_stale
 
 if TYPE_CHECKING:
-    from hdica.errors import HdicaError
+    from hdica.errors import HdicaError, OutOfTime
     from hdica.sweep.outcome.results import open_results, version_path
     from hdica.systems.api import limit, simulate
     from hdica.systems.convert import convert
@@ -40,6 +40,7 @@ __all__ = [
     "HdicaError",
     "HebbianICA",
     "OnlineICA",
+    "OutOfTime",
     "SparsePCA",
     "__version__",
     "asymptotics",
@@ -65,6 +66,7 @@ _HOME = {
     "HdicaError": "hdica.errors",
     "HebbianICA": "hdica.systems.hebbian_ica",
     "OnlineICA": "hdica.systems.online_ica",
+    "OutOfTime": "hdica.errors",
     "SparsePCA": "hdica.systems.sparse_pca",
     "asymptotics": "hdica.systems.escape_api",
     "conflict_region": "hdica.systems.escape_api",
