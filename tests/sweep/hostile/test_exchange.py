@@ -289,25 +289,3 @@ def test_what_a_power_loss_cut_short_is_mended_by_the_next_run(
     if not (harm is Path.unlink and name == "status/c/1"):
         assert str(file.parents[len(Path(name).parents) - 2]) in said
         assert "pending" in said
-
-
-def test_a_store_that_is_removed_during_a_run_leaves_nothing_behind(
-    out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    method, seen = toy.make()["walk"], []
-
-    def remove(*arguments: object) -> toy.PointResult:
-        seen.append(1)
-        if len(seen) == 8:
-            shutil.rmtree(work_path(out))
-        return toy.PointResult({"Q": np.ones(3)})
-
-    object.__setattr__(method, "run", remove)
-    monkeypatch.setitem(toy.registry.METHODS["Toy"], "walk", method)
-    yaml = out.parents[1] / "toy.yaml"
-    yaml.write_text(json.dumps(content()))
-    assert call(["run", str(yaml), "--out", str(out), "--quiet"]) == 1
-    assert "was removed while the run went on" in capsys.readouterr().err
-    assert list(work_path(out).glob("*-*")) == []
-    assert call(["run", str(yaml), "--out", str(out), "--quiet"]) == 0
-    assert verify(out).code == 0
