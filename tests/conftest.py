@@ -12,6 +12,12 @@ SLURM = "tests/cluster/"
 os.environ.setdefault("HDICA_SYNC", "off")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests first, so that no process is at one of them when the others end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """One process more than processors: many tests wait, for runs of their own or for a clock."""

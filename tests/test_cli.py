@@ -387,6 +387,7 @@ def test_a_closed_pipe_is_no_error(results: str) -> None:
         assert process.wait() == 0
 
 
+@pytest.mark.slow
 def test_tiny_runs_from_its_file_to_an_answer(tmp_path: Path) -> None:
     out = str(tmp_path / "tiny.zarr")
     script = ("-W", "error", "-m", "hdica.cli")

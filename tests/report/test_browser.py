@@ -18,6 +18,7 @@ FLAGS = [
 ]
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.browser,
     pytest.mark.skipif(
         CHROMIUM is None, reason="needs Chromium: install the Debian package chromium"

@@ -174,6 +174,7 @@ def test_a_study_in_jobs_has_the_bits_of_one_process_and_leaves_no_key(
 
 
 @LIBRARY
+@pytest.mark.slow
 def test_jobs_that_end_are_replaced(slurm: FakeSlurm, tmp_path: Path) -> None:
     study, out = slow_study(), tmp_path / "toy.zarr"
     how = settings(tmp_path, cores=2, maximum=1)

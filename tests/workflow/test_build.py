@@ -13,6 +13,8 @@ from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.repair import repair
 from tests.workflow.conftest import Checkout
 
+pytestmark = pytest.mark.slow
+
 
 def report(checkout: Checkout, study: str = "first") -> Path:
     return checkout.folder / "results" / study / "report.html"
