@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -257,3 +259,25 @@ def test_the_environment_of_workers_has_one_thread(monkeypatch: pytest.MonkeyPat
         assert {os.environ[name] for name in THREAD_VARIABLES} == {"1"}
     assert os.environ["OMP_NUM_THREADS"] == "8"
     assert "NUMBA_NUM_THREADS" not in os.environ
+
+
+def test_points_cost_what_they_cost_while_an_alarm_is_set_on_the_processor(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux is late then with what a thread has used, by more than a short point takes."""
+    method, numbers = toy.make()["walk"], np.random.default_rng(0).random(20_000)
+
+    def busy(*arguments: Any) -> toy.PointResult:
+        np.sort(numbers)
+        return toy.PointResult({"Q": np.ones(3)})
+
+    monkeypatch.setitem(toy.registry.METHODS["Toy"], "walk", replace(method, run=busy))
+    study = study_from(toy.study(methods={"walk": {"n": [10], "seeds": 50}}))
+    costs = []
+    for name, alarm in (("without.zarr", 0), ("with.zarr", 1000)):
+        signal.setitimer(signal.ITIMER_PROF, alarm)
+        try:
+            costs.append(run(study, out.with_name(name), progress=False).cpu_seconds)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+    assert costs[1] > costs[0] / 2
