@@ -15,6 +15,7 @@ import typer
 from hdica import __version__
 from hdica.cli_cluster import cluster_app, settings_of
 from hdica.errors import HdicaError, Incomplete, printable
+from hdica.streams import open_streams
 
 if TYPE_CHECKING:
     from hdica.sweep.run.runner import RunSummary
@@ -338,9 +339,11 @@ def call(arguments: list[str]) -> int:
         0 fine, 1 incomplete, 2 wrong usage or input, 3 damaged; 128 and the signal's number if a
         signal ended it.
     """
-    from hdica.sweep.run.holder import acting, command_line
-    from hdica.sweep.run.signals import heeding
-
+    try:
+        from hdica.sweep.run.holder import acting, command_line
+        from hdica.sweep.run.signals import heeding
+    except HdicaError as exc:  # python -O
+        return _sentence(str(exc), USAGE)
     with heeding() as told, acting(command_line(arguments)):
         code = _call(arguments)
     if told:
@@ -392,6 +395,7 @@ def _warned(message: Warning | str, *_: Any, **__: Any) -> str:
 
 def main() -> None:
     """Entry point of the ``hdica`` command."""
+    open_streams()
     warnings.formatwarning = _warned  # one line, without a place in the sources
     sys.exit(call(sys.argv[1:]))
 

@@ -13,14 +13,26 @@ import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
+from hdica.errors import HdicaError
+
 SWITCH = "HDICA_SYNC"
 """Variable of the environment: ``off`` on a scratch disk whose files need not outlive the power."""
-OFF = frozenset({"0", "no", "off", "false"})
+_MEANS = dict.fromkeys(("", "on", "1", "yes", "true"), True)
+_MEANS |= dict.fromkeys(("off", "0", "no", "false"), False)
 
 
 def syncing() -> bool:
-    """Whether files are to reach the disk before they are relied upon."""
-    return os.environ.get(SWITCH, "").strip().lower() not in OFF
+    """Whether files are to reach the disk before they are relied upon.
+
+    Raises
+    ------
+    HdicaError
+        If the environment says neither.
+    """
+    said = os.environ.get(SWITCH, "")
+    if (found := _MEANS.get(said.strip().lower())) is None:
+        raise HdicaError(f"{SWITCH} = {said!r} is not allowed (on or off)")
+    return found
 
 
 def sync(descriptor: int) -> None:

@@ -7,6 +7,7 @@ wherever one could stand, and what is no regular file is never opened for readin
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from pathlib import Path, PurePosixPath
@@ -16,6 +17,7 @@ from hdica.sweep.files.disk import write_all
 
 MOST_BYTES = 2**30
 """Largest file of a store: its chunks are a thousand times smaller."""
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 class DamageError(HdicaError):
@@ -35,11 +37,17 @@ def results_path(out: str | Path) -> Path:
     Raises
     ------
     HdicaError
-        If the name does not end in ``.zarr``, or a link stands there.
+        If the name does not end in ``.zarr``, it is no path of this machine, or a link stands
+        there.
     """
-    path = Path(out)
+    path, wrong = Path(out), f"results {str(out)!r} is not allowed"
     if path.suffix != ".zarr":
-        raise HdicaError(f"results {str(out)!r} is not allowed (the name must end in .zarr)")
+        raise HdicaError(f"{wrong} (the name must end in .zarr)")
+    # Both would be folders of that name here, which nobody has meant.
+    if _ADDRESS.match(str(out)):
+        raise HdicaError(f"{wrong} (a path of this machine is needed, and no address)")
+    if path.parts[0].startswith("~"):
+        raise HdicaError(f"{wrong} (write out which folder {path.parts[0]} is)")
     return no_link(path)
 
 

@@ -27,6 +27,8 @@ IDLE = 0.01
 """Share of a processor below which a thread is waiting for something."""
 GRACE = 5.0
 """Seconds that a thread has to end, but no more than a point has to be computed."""
+BEGIN = 5.0
+"""Processor seconds in which a block is read, before any point of it is begun."""
 _PARTING = 0.5
 ALARMS = (signal.SIGPROF, signal.SIGALRM)
 """Signals that end a process in which no Python runs any more."""
@@ -79,7 +81,8 @@ class _Look:
     @property
     def left(self) -> float:
         """Processor seconds until then, and those in which a thread is ended."""
-        return max(0.0, self.limit - self.before + self.pulse.since) + 3 * self.grace
+        begins = 0.0 if self.places else BEGIN
+        return begins + max(0.0, self.limit - self.before + self.pulse.since) + 3 * self.grace
 
 
 @contextmanager

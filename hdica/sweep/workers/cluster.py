@@ -49,7 +49,7 @@ class ClusterSettings(BaseModel):
     )
     budget: float = Field(
         default=BUDGET,
-        gt=0,
+        ge=0.1,
         allow_inf_nan=False,
         description="seconds of a processor that any point may take, or else it fails",
     )

@@ -1,0 +1,111 @@
+"""What a command is started with: streams that are closed, an interpreter without assertions."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hdica.cli import call
+from hdica.errors import HdicaError
+from hdica.sweep.files.disk import SWITCH, syncing
+from hdica.sweep.files.paths import results_path
+from hdica.sweep.outcome.integrity import verify
+
+HDICA = str(Path(sys.executable).parent / "hdica")
+STUDY = {
+    "study": "small",
+    "title": "A study of one point",
+    "system": "OnlineICA",
+    "parameters": {"source": "uniform"},
+    "grid": {"tau": [0.05]},
+    "times": [0, 1],
+    "methods": {"ode": {}},
+}
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> list[str]:
+    """What follows ``hdica`` to run a study of one point."""
+    (tmp_path / "small.yaml").write_text(json.dumps(STUDY))
+    return ["run", str(tmp_path / "small.yaml"), "--out", str(tmp_path / "small.zarr")]
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_streams_may_be_closed(small: list[str], tmp_path: Path, closed: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'"$@" {closed}', "sh", HDICA, *small], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    # Nothing that was said has gone into a file which took the number of a stream.
+    assert verify(tmp_path / "small.zarr").code == 0
+    asked = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", HDICA, "query", small[-1]])
+    assert asked.returncode == 0
+
+
+@pytest.mark.parametrize("level", ["1", "2"])
+def test_an_interpreter_without_assertions_is_refused(
+    small: list[str], tmp_path: Path, level: str
+) -> None:
+    without = {**os.environ, "PYTHONOPTIMIZE": level}
+    done = subprocess.run([HDICA, *small], env=without, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("hdica: python -O and PYTHONOPTIMIZE are not allowed (")
+    assert done.stderr.count("\n") == 1
+    assert os.listdir(tmp_path) == ["small.yaml"]
+    program = "import hdica\ntry: hdica.open_results('a.zarr')\nexcept hdica.HdicaError: print(7)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=without, capture_output=True, text=True
+    )
+    assert done.stdout == "7\n", done.stderr
+
+
+@pytest.mark.parametrize("said", ["maybe", "of", "2", "²"])
+def test_a_switch_is_on_or_off(
+    small: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], said: str
+) -> None:
+    monkeypatch.setenv(SWITCH, said)
+    assert call([*small, "--quiet"]) == 2
+    assert capsys.readouterr().err == f"hdica: {SWITCH} = {said!r} is not allowed (on or off)\n"
+    assert not Path(small[-1]).exists()
+
+
+def test_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    for said, found in {"": True, "on": True, " 1": True, "OFF": False, "0": False}.items():
+        monkeypatch.setenv(SWITCH, said)
+        assert syncing() == found
+    monkeypatch.delenv(SWITCH)
+    assert syncing()
+
+
+@pytest.mark.parametrize(
+    "out", ["s3://a/b.zarr", "file:///a.zarr", "memory://b.zarr", "~/a.zarr", "~user/a.zarr"]
+)
+def test_results_lie_on_this_machine(
+    small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call([*small[:-1], out]) == 2
+    assert os.listdir(tmp_path) == ["small.yaml"]
+    with pytest.raises(HdicaError, match=r"^results '.*' is not allowed \("):
+        results_path(out)
+
+
+@pytest.mark.parametrize("out", ["a::b.zarr", "a/~b.zarr", "c:d.zarr", " a.zarr", "é#?%41.zarr"])
+def test_any_other_name_is_a_name(small: list[str], tmp_path: Path, out: str) -> None:
+    (tmp_path / "a").mkdir()
+    assert call([*small[:-1], str(tmp_path / out), "--quiet"]) == 0
+    assert verify(tmp_path / out).code == 0
+
+
+@pytest.mark.parametrize("budget", ["0", "-1", "nan", "inf", "1e-9"])
+def test_a_budget_is_a_time_in_which_a_point_can_be_computed(
+    small: list[str], capsys: pytest.CaptureFixture[str], budget: str
+) -> None:
+    assert call([*small, f"--budget={budget}"]) == 2
+    assert capsys.readouterr().err.startswith("hdica: cluster: budget = ")
