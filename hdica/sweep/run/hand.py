@@ -14,9 +14,8 @@ from hdica.sweep.run.apart import Companion, companion
 from hdica.sweep.run.block import BlockSummary
 from hdica.sweep.run.watch import ALARMS, attempt, left_behind
 from hdica.sweep.workers.care import Care
+from hdica.sweep.workers.local import FORKS
 
-FORKS = sys.platform == "linux"
-"""Whether a process that has loaded numerical libraries may be forked."""
 _OWN = threading.local()
 Compute = Callable[[Path, int, Care], BlockSummary]
 

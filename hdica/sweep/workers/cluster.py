@@ -202,7 +202,10 @@ def ready(settings: ClusterSettings) -> ClusterSettings:
         _warn(settings, settings.slurm.interface != "lo")
         workers = settings.slurm.workers
     elif settings.kind == "local":
-        _given(settings)
+        if settings.tls:
+            from hdica.sweep.workers.tls import security
+
+            security(settings.tls, settings.tls_key)
         scratch()
     return settings.model_copy(update={"workers": workers})
 
@@ -211,31 +214,6 @@ def _warn(settings: ClusterSettings, exposed: bool) -> None:
     if exposed and settings.insecure:
         text = "insecure: true lets anyone on the network read this run and run commands as you"
         warnings.warn(text, stacklevel=3)
-
-
-def _given(settings: ClusterSettings) -> Any:
-    """Dask's description of the certificates that the settings name, None where there are none."""
-    if not settings.tls:
-        return None
-    from hdica.sweep.workers.tls import security
-
-    return security(settings.tls, settings.tls_key)
-
-
-@contextmanager
-def _security(settings: ClusterSettings) -> Iterator[Any]:
-    """The same for a local cluster, which has its own certificates where none are named.
-
-    Any user of this machine can reach its ports, and who is let in may run code.
-    """
-    given = _given(settings)
-    if given is not None or settings.insecure:
-        yield given
-        return
-    from hdica.sweep.workers.tls import passing
-
-    with passing(scratch(), (LOOPBACK,)) as made:
-        yield made
 
 
 @contextmanager
@@ -265,7 +243,13 @@ def connect(settings: ClusterSettings, blocks: int | None = None) -> Iterator[An
         with slurm_client(settings, blocks) as client:
             yield client
     else:
+        from hdica.sweep.workers.tls import certificates
+
         workers = settings.workers if blocks is None else max(1, min(settings.workers, blocks))
         memory = in_bytes(settings.memory) if settings.memory else 0
-        with _security(settings) as security, local_client(workers, memory, security) as client:
+        # Any user of this machine can reach its ports, and who is let in may run code.
+        with (
+            certificates(settings, scratch(), (LOOPBACK,)) as known,
+            local_client(workers, memory, known) as client,
+        ):
             yield client

@@ -125,19 +125,14 @@ def _said(text: str) -> str:
 
 @contextmanager
 def _certificates(settings: ClusterSettings, folder: Path) -> Iterator[Any]:
-    """Certificates for scheduler and workers: given ones, or new ones for this run alone."""
-    from hdica.sweep.workers.tls import passing, security
+    """Certificates for scheduler and workers, at paths that a job's script can hold."""
+    from hdica.sweep.workers.tls import certificates
 
-    if settings.tls:
-        found = security(settings.tls, settings.tls_key)
-        for path in (found.tls_ca_file, found.tls_worker_cert, found.tls_worker_key):
-            check_path(path, "tls")
+    with certificates(settings, folder) as found:
+        if settings.tls:
+            for path in (found.tls_ca_file, found.tls_worker_cert, found.tls_worker_key):
+                check_path(path, "tls")
         yield found
-    elif settings.insecure:
-        yield None
-    else:
-        with passing(folder) as found:
-            yield found
 
 
 @dataclass

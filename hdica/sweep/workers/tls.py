@@ -11,12 +11,15 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hdica.errors import HdicaError
 from hdica.private import private_folder
 from hdica.sweep.files.paths import write_whole
 from hdica.trust import make_folders, writable
+
+if TYPE_CHECKING:
+    from hdica.sweep.workers.cluster import ClusterSettings
 
 CA, CERTIFICATE, KEY = "ca.pem", "cert.pem", "key.pem"
 DAYS, MOST_DAYS = 365, 3650
@@ -224,20 +227,32 @@ def security(folder: str, key: str = "") -> Any:
 
 
 @contextmanager
-def passing(folder: Path, names: Iterable[str] = ()) -> Iterator[Any]:
-    """Certificates for the time of the body, as :func:`security` describes them.
+def certificates(
+    settings: ClusterSettings, folder: Path, names: Iterable[str] = ()
+) -> Iterator[Any]:
+    """Certificates of a cluster that a run starts, as :func:`security` describes them.
+
+    They are those that the settings name, or new ones for the time of the body; None if the
+    settings want none.
 
     Parameters
     ----------
+    settings
+        Of the cluster.
     folder
-        Where they lie in a folder for this user alone, which is gone with the body or at the
+        Where new ones lie, in a folder for this user alone that is gone with the body or at the
         start of the next.
     names
-        Hosts that the certificate names.
+        Hosts that new ones name.
     """
-    with private_folder(folder, "tls-") as made:
-        make_certificates(made, names)
-        yield security(str(made))
+    if settings.tls:
+        yield security(settings.tls, settings.tls_key)
+    elif settings.insecure:
+        yield None
+    else:
+        with private_folder(folder, "tls-") as made:
+            make_certificates(made, names)
+            yield security(str(made))
 
 
 def _read(path: Path, folder: str) -> bytes:
