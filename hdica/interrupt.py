@@ -5,7 +5,9 @@ the middle of a compiled kernel. So what is to be ended computes in a thread of 
 whoever wants the result waits: a wait ends after any time, in every thread, and Ctrl-C ends it at
 once. The thread is then ended by an exception that CPython raises in it between two bytecodes,
 just as Ctrl-C would in the main thread. Engines return to Python often enough for that: their
-kernels make some steps a call, and SciPy's solvers call back. A kernel that never returns is left
+kernels make some steps a call, and SciPy's solvers call back. It is raised nowhere inside an import
+or a compilation, nor in other code that holds locks of the whole process: whoever came to such a
+lock after that would wait for ever. A kernel that never returns is left
 behind, at the lowest priority there is. A child process could be killed, but to fork beside the
 threads of a notebook may hang, to start one anew takes seconds, and what it compiles and caches
 would be lost with it; sweeps, which must go on, do fork (:mod:`hdica.sweep.run.apart`).
@@ -26,7 +28,16 @@ from typing import Any, Generic, TypeVar
 Result = TypeVar("Result")
 AGAIN = 0.5
 """Seconds after which a thread that goes on is told again: code may have swallowed the first."""
+SOON = 0.005
+"""Seconds after which to look again whether a thread may be told."""
+GUARDED = frozenset(
+    {"importlib", "llvmlite", "logging", "numba", "threading", "warnings", "weakref"}
+)
+"""Packages whose Python code holds locks, or changes what the whole process has one of."""
 _LEAST_PRIORITY = 19
+_UNDISTURBED = 0.2
+"""Seconds that a look at another thread has before Python would let that thread go on."""
+_ONE_LOOK = threading.Lock()
 
 
 class Late(BaseException):
@@ -82,28 +93,50 @@ class Beside(Generic[Result]):
             return time.monotonic() if self._clock is None else time.clock_gettime(self._clock)
         return 0.0
 
-    def end(self, seconds: float) -> bool:
-        """Raise :class:`Late` in it until it ends; whether it has after some seconds."""
-        with _unsaid():
-            return self._told_to_end(time.monotonic() + seconds)
+    def end(self, seconds: float, guarded: float = 0.0) -> bool:
+        """Raise :class:`Late` in it until it ends; whether it has after some seconds.
 
-    def _told_to_end(self, deadline: float) -> bool:
+        Parameters
+        ----------
+        seconds
+            How long it has. If it goes on, it is told again and again for as long as it does.
+        guarded
+            How much longer it has where nothing may be raised in it, as while it compiles.
+        """
+        with _unsaid():
+            ended = self._told_to_end(time.monotonic() + seconds, guarded)
+        if not ended:
+            threading.Thread(target=self._leave_behind, daemon=True).start()
+        return ended
+
+    def _told_to_end(self, deadline: float, guarded: float) -> bool:
         while not self._ended.is_set():
-            left = deadline - time.monotonic()
+            told = self._tell()
+            left = deadline - time.monotonic() + (0.0 if told else guarded)
             if left <= 0:
-                self._leave_behind()
                 return False
-            with self._lock:
-                if not self._ended.is_set():
-                    self._told = True
-                    _raise_in(self._thread, Late)
-            self.wait(min(AGAIN, left))
+            self.wait(min(AGAIN if told else SOON, left))
         return True
 
+    def _tell(self) -> bool:
+        """Raise :class:`Late` in it, if it may be raised where it is now; whether it was."""
+        with self._lock:
+            if self._ended.is_set():
+                return True
+            with _undisturbed():
+                if _guarded(self._thread):
+                    return False
+                self._told = True
+                _raise_in(self._thread, Late)
+                return True
+
     def _leave_behind(self) -> None:
-        """Let a thread that cannot be ended have little of what other threads want."""
-        with suppress(AttributeError, OSError, TypeError):  # Linux alone does this to a thread
-            os.setpriority(os.PRIO_PROCESS, self._thread.native_id or 0, _LEAST_PRIORITY)
+        """Let a thread that goes on have little of what others want, and tell it to the end."""
+        while not self._ended.is_set():
+            if self._tell():  # nobody must wait for a lock that is held at the lowest priority
+                with suppress(AttributeError, OSError, TypeError):  # Linux alone does this
+                    os.setpriority(os.PRIO_PROCESS, self._thread.native_id or 0, _LEAST_PRIORITY)
+            self.wait(AGAIN)
 
     @property
     def raised(self) -> BaseException | None:
@@ -140,3 +173,30 @@ def _raise_in(thread: threading.Thread, what: type[BaseException] | None) -> Non
     number = ctypes.c_ulong(thread.ident or 0)
     given = None if what is None else ctypes.py_object(what)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(number, given)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Look at another thread while it stands still.
+
+    Python lets one thread run at a time. One that has just begun to runs undisturbed until another
+    has waited for the switch interval, which is longer here than any look takes.
+    """
+    with _ONE_LOOK:
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(_UNDISTURBED)
+        try:
+            time.sleep(SOON / 5)  # whoever waits for its turn has it now
+            yield
+        finally:
+            sys.setswitchinterval(before)
+
+
+def _guarded(thread: threading.Thread) -> bool:
+    """Whether a thread is at something that must not be cut short."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None and frame.f_code is not Beside._compute.__code__:
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in GUARDED:
+            return True
+        frame = frame.f_back
+    return False

@@ -29,6 +29,8 @@ GRACE = 5.0
 """Seconds that a thread has to end, but no more than a point has to be computed."""
 BEGIN = 5.0
 """Processor seconds in which a block is read, before any point of it is begun."""
+COMPILING = 60.0
+"""More seconds that it has while it compiles or imports, which must not be cut short."""
 _PARTING = 0.5
 ALARMS = (signal.SIGPROF, signal.SIGALRM)
 """Signals that end a process in which no Python runs any more."""
@@ -144,7 +146,7 @@ def attempt(
             if look.late():
                 break
         pulse.ending = True
-        if not call.end(look.grace):
+        if not call.end(look.grace, COMPILING):
             _LEFT_BEHIND.append(call)
     if not isinstance(call.raised, Late):
         return call.result()  # it has ended at the last moment
