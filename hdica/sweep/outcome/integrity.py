@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.sweep.files import blocks, store
+from hdica.sweep.files.bound import bound_digests
 from hdica.sweep.files.guarded import METADATA, array_of
 from hdica.sweep.files.manifest import pending_in, read_manifest
 from hdica.sweep.files.paths import (
@@ -26,6 +27,7 @@ from hdica.sweep.files.processors import is_noted, notes
 from hdica.sweep.files.sealed import read_sealed
 from hdica.sweep.outcome.damage import Damage, published_damage, versions_damage
 from hdica.sweep.outcome.looks import settled
+from hdica.sweep.outcome.published import status_counts
 from hdica.sweep.outcome.status import working_status
 from hdica.sweep.outcome.versions import strangers_in, versions_path
 from hdica.sweep.run.plan import STUDY, planned_study
@@ -242,6 +244,19 @@ def all_damage(out: str | Path, manifest: dict[str, Any] | None) -> list[Damage]
     return found if manifest is None else [*found, *_lost_commits(out, manifest)]
 
 
+def _alone(path: str | Path) -> dict[str, Any] | None:
+    """What a manifest says, of a store that is not damaged and has none nor a working store.
+
+    So is a version, and what was copied without what lies beside it. None where the store has no
+    digests of its own.
+    """
+    root = results_path(path)
+    if work_path(path).is_dir() or not root.is_dir():
+        return None
+    files = bound_digests(root)
+    return None if files is None else {"files": files, "counts": status_counts(root)}
+
+
 def verify(path: str | Path) -> Verdict:
     """Compare every published file with its digest, and every point with its data.
 
@@ -278,6 +293,7 @@ def _verdict(path: str | Path) -> Verdict:
     damaged += [d.sentence for d in all_damage(path, manifest)]
     points, incomplete = 0, []
     if not damaged:
+        manifest = manifest or _alone(path)
         working = working_status(path) if work_path(path).is_dir() else None
         if working is not None:
             points = working.total("points")
