@@ -114,7 +114,8 @@ def _step_sizes(drift: Drift) -> tuple[float, float]:
     """Largest and smallest T(Q): the step size above which nothing is learned, if it is > 0."""
     one, two = drift.at(_OVERLAPS, 1.0), drift.at(_OVERLAPS, 2.0)
     d1, d2 = (4 * one - two) / 2, (two - 2 * one) / 2
-    steady = -d1 / d2
+    moves = d2 != 0.0  # as x^3 - x does not at Q = 1 with a source of +-1
+    steady = -d1[moves] / d2[moves]
     return float(steady.max()), float(steady.min())
 
 

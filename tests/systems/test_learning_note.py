@@ -45,6 +45,17 @@ def test_a_limit_has_a_note_exactly_where_the_overlap_falls_to_zero(source, f):
         assert fallen == bool(note(end)), (system, note(end))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("tau", [0.05, 2.0])
+def test_an_f_that_vanishes_on_the_source_is_not_called_one_that_learns_nothing(tau):
+    system = ica("rademacher", "x**3 - x", 0.7, tau)  # f(+-1) = 0
+    end = hdica.limit(system, times=LATE)
+    assert (abs(float(end["Q"][-1])) > 0.9) == (tau < 0.9)
+    said = note(end) + note(hdica.fixed_points(system)) + note(hdica.critical(system))
+    assert "no step size learns" not in said
+    assert ("critical value 0.9935" in said) == (tau > 1), said
+
+
 @pytest.mark.parametrize("f", ["x**3", "-tanh(x)"])
 def test_the_wrong_sign_of_f_is_said_wherever_it_shows(f):
     system = ica("laplace", f)
