@@ -22,6 +22,7 @@ from hdica.errors import HdicaError
 from hdica.sweep.files.manifest import file_digest, read_manifest
 from hdica.sweep.files.paths import DamageError, manifest_path, work_path
 from hdica.sweep.outcome import versions
+from hdica.sweep.outcome import versions
 from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.publish import is_current, publish
 from hdica.sweep.outcome.repair import repair
@@ -430,3 +431,27 @@ def test_a_link_or_a_file_where_versions_go_is_refused(
     with pytest.raises(HdicaError, match=r"is no folder|is no version"):
         publish(study, out)
     assert place.read_text() == "of somebody"
+
+
+def test_a_version_has_lost_its_name_for_good_before_it_loses_files(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a power loss could bring back the name and not the files."""
+    published(out)
+    first = hdica.version_path(out)
+    events: list[tuple[str, Path]] = []
+
+    def noted(name: str) -> None:
+        real = getattr(versions, name)
+
+        def function(path: Path) -> None:
+            events.append((name if path.exists() else "nothing", path))
+            real(path)
+
+        monkeypatch.setattr(versions, name, function)
+
+    noted("sync_folder")
+    noted("discard")
+    assert versions.remove(first)
+    old = first.with_name(f".{first.name}.old")
+    assert events == [("nothing", old), ("sync_folder", first.parent), ("discard", old)]

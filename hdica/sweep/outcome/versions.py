@@ -20,6 +20,7 @@ from pathlib import Path
 
 from hdica.errors import HdicaError
 from hdica.sweep.files.bound import DIGESTS
+from hdica.sweep.files.disk import sync_folder
 from hdica.sweep.files.guarded import METADATA
 from hdica.sweep.files.locks import taken
 from hdica.sweep.files.manifest import file_digest
@@ -261,6 +262,8 @@ def _set_aside(folder: Path) -> None:
     old = folder.with_name(f".{folder.name}.old")
     discard(old)
     folder.replace(old)
+    # Or a power loss might take the rename back, and leave a version without some of its files.
+    sync_folder(old.parent)
     discard(old)
 
 
