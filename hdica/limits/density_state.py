@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.errors import HdicaError
 from hdica.limits.density_grid import Lattice, Mesh, Windows, carried, make_mesh, same
 from hdica.limits.density_layout import DT, H2, KEPT, MASS, RATE, RATED, SMOOTH, Q
 from hdica.limits.density_problem import Problem
@@ -17,6 +18,8 @@ Memory = tuple[Array, Array, Array, Array]
 _REACH = 9.0
 """Standard deviations beyond which a normal law has no mass in double precision."""
 _FIRST_STEP = 1e-3
+MOST_CELLS = 10**6
+"""At the start, on the coarsest mesh: 3 GB on the finest, and ten steps cost all that a run may."""
 _ROOM = 3
 """Windows begin with one part in so many to spare on either side of the mesh."""
 
@@ -97,10 +100,23 @@ def _roomy(problem: Problem, lattice: Lattice, windows: Windows, refine: int) ->
 
 
 def start_windows(problem: Problem, lattice: Lattice) -> Windows:
-    """Where the normal laws of the start have mass."""
+    """Where the normal laws of the start have mass.
+
+    Raises
+    ------
+    HdicaError
+        If they have more cells than can be followed.
+    """
     mean, var = problem.field.start.conditional(problem.xi)
     reach = _REACH * math.sqrt(var)
     low, high = np.floor(lattice.number(mean - reach)), np.ceil(lattice.number(mean + reach))
+    cells = float(np.sum(high - low))
+    if not cells <= MOST_CELLS:
+        raise HdicaError(
+            f"the density was not followed, because it is so narrow at its narrowest that it needs "
+            f"{cells:.2g} cells at t = 0 (at most {MOST_CELLS:.0e}: choose a larger step size, a "
+            "weaker or smoother regularizer, or a wider start)"
+        )
     return Windows(low.astype(np.int64), high.astype(np.int64))
 
 

@@ -17,6 +17,8 @@ from hdica.limits.series import real_roots, without_double_zero
 
 Array = NDArray[np.float64]
 _NEAR_ZERO = 1e-6
+_SAME = 1e-9
+"""Roots nearer than this are one."""
 _ROUNDING = 4e-15
 """Error of a drift that is known in closed form, relative to its size."""
 
@@ -56,8 +58,24 @@ class Folds:
     q: Array
 
 
-def _distinct(values: Array, gap: float = 1e-9) -> Array:
-    return values[np.concatenate([[True], np.diff(values) > gap])] if values.size else values
+def _distinct(values: Array) -> Array:
+    return values[np.concatenate([[True], np.diff(values) > _SAME])] if values.size else values
+
+
+def _ends(drift: Drift, others: Array) -> Array:
+    """Those of Q = -1 and 1 that are roots for every step size, and that rounding put outside.
+
+    The learning vanishes there, and so does the loss where f is 0 on all values of the source.
+    """
+    ends = np.array([-1.0, 1.0])
+    known = np.abs(others[:, None] - ends).min(axis=0, initial=np.inf) < _SAME
+    learning = np.abs(drift.learning(ends)) <= drift.learning_error + _rounding(drift.learning)
+    loss = np.abs(drift.loss(ends)) <= drift.loss_error + _rounding(drift.loss)
+    return ends[learning & loss & ~known]
+
+
+def _rounding(function: Function) -> float:
+    return _ROUNDING * _size(function)
 
 
 def _roots(drift: Drift, tau: float) -> Array:
@@ -84,6 +102,7 @@ def find_fixed_points(drift: Drift, tau: float) -> FixedPoints:
         Constant step size.
     """
     others = _roots(drift, tau)
+    others = np.concatenate([others, _ends(drift, others)])
     q = np.sort(np.append(others[np.abs(others) > 1e-12], 0.0))
     q = _distinct(q)
     if isinstance(drift.learning, Chebyshev) and isinstance(drift.loss, Chebyshev):
@@ -100,7 +119,7 @@ def _size(function: Function) -> float:
 
 def _errors(drift: Drift, tau: float, q: Array, slope: Array) -> Array:
     """How far roots move where the drift is off by its error, also where two nearly merge."""
-    rounding = _ROUNDING * (_size(drift.learning) + tau * _size(drift.loss))
+    rounding = _rounding(drift.learning) + tau * _rounding(drift.loss)
     off = drift.learning_error + tau * drift.loss_error + rounding
     step = 1e-4
     here = drift.at(q, tau) / tau

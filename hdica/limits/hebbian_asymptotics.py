@@ -74,12 +74,17 @@ def source_rate(phi: Formula, source: Source, sign: int = 1) -> tuple[float, flo
         steep = features(phi).steep
         at = sign * (1.0 - _BELOW if steep else 1.0)
         (gain, off), (power, other) = gain_at(phi, source, at), power_at(phi, source, at)
-        error = max(off / max(abs(gain), 1e-300), other / power)
+        error = max(off / max(abs(gain), 1e-300), _relative(other, power))
         return sign * gain, power, error + (math.sqrt(2 * _BELOW) if steep else 0.0)
     series = averages(phi, source)
     gain, power = sign * float(series.gain(float(sign))), float(series.power(float(sign)))
-    error = max(series.gain_error / max(abs(gain), 1e-300), series.power_error / power)
+    error = max(series.gain_error / max(abs(gain), 1e-300), _relative(series.power_error, power))
     return gain, power, error
+
+
+def _relative(error: float, power: float) -> float:
+    """Relative error of <phi^2>, and its own where phi vanishes on the source: x^3 - x at +-1."""
+    return error / power if power > error else error
 
 
 def rates(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Rates:

@@ -13,6 +13,7 @@ from numpy.polynomial.legendre import leggauss
 from hdica.errors import HdicaError
 from hdica.limits.closure import Closure, close
 from hdica.limits.mean_field import MeanField
+from hdica.limits.noiseless import vanishes
 from hdica.limits.steady_states import has_zero, is_mirrored
 
 Family = Callable[[float], MeanField]
@@ -114,7 +115,7 @@ def landscape(family: Family, low: float, high: float) -> Landscape:
     Raises
     ------
     HdicaError
-        If the range is empty or not finite.
+        If the range is empty or not finite, or the diffusion vanishes at Q = 1 or -1.
     """
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise HdicaError(f"low = {low:g} and high = {high:g} are not allowed (low < high, finite)")
@@ -122,6 +123,12 @@ def landscape(family: Family, low: float, high: float) -> Landscape:
     remembered = lru_cache(maxsize=512)(family)
     plain = Landscape(remembered, low, high, logarithmic, True, True)
     probes = [remembered(plain.parameter(u)) for u in _PROBES]
+    if any(vanishes(field) for field in probes):
+        raise HdicaError(
+            "the diffusion vanishes at Q = 1 or -1 (the nonlinearity is 0 on all values of the "
+            "source), where steady states are no densities and are not followed along a parameter "
+            "(hdica.fixed_points lists them at one)"
+        )
     zero = all(has_zero(field) for field in probes)
     mirrored = zero and all(is_mirrored(field) for field in probes)
     return Landscape(remembered, low, high, logarithmic, zero, mirrored)

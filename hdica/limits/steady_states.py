@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,14 @@ from scipy.optimize import brentq
 from hdica.limits.closure import Closure, close, end_moment, step_size
 from hdica.limits.confinement import confinement
 from hdica.limits.mean_field import MeanField, coefficient_error
+from hdica.limits.noiseless import Noiseless, noiseless, vanishes
 from hdica.limits.stability import stability
 from hdica.limits.work import bounded
 from hdica.limits.zeros import find_zeros
 
 Array = NDArray[np.float64]
 NEAREST = 1e-5
-"""Overlaps smaller than this are not told from 0."""
+"""Overlaps smaller than this are not told from 0, nor from 1 where the diffusion vanishes there."""
 _SYMMETRY = 1e-11
 _SHOWN = 1e-5
 """Share by which a coefficient is changed to see what its error does."""
@@ -139,11 +140,15 @@ def _zeros(field: MeanField, nodes: Array, divided: bool) -> Array:
 
 def overlaps(field: MeanField) -> Array:
     """Overlap of every steady state, increasing."""
-    positive = overlaps_to_scan()
+    positive = negative = scanned = overlaps_to_scan()
+    # No Boltzmann density is there, and just before it is too narrow for accurate slopes.
+    for q in vanishes(field):
+        kept = scanned[scanned < 1 - NEAREST]
+        positive, negative = (kept, negative) if q > 0 else (positive, kept)
     if not has_zero(field):
-        return _zeros(field, np.concatenate([-positive, [0.0], positive]), False)
+        return _zeros(field, np.concatenate([-negative, [0.0], positive]), False)
     right = _zeros(field, positive, True)
-    left = -right[::-1] if is_mirrored(field) else _zeros(field, -positive, True)
+    left = -right[::-1] if is_mirrored(field) else _zeros(field, -negative, True)
     return np.concatenate([left, [0.0], right])
 
 
@@ -160,7 +165,8 @@ def steady_states(field: MeanField) -> SteadyStates:
     Steady densities are Boltzmann (Wang and Lu 2016, eq. (17)). Given Q the multiplier h follows
     from E x^2 = 1, which has one solution or none (then the state is condensed: h at the end of
     its range), so that all states are the zeros of S(Q) = E[xi x] - Q on [-1, 1]. A continuous
-    prior is what its nodes make of it, which ``error`` does not count.
+    prior is what its nodes make of it, which ``error`` does not count. Where the diffusion vanishes
+    at Q = +-1 there is no density, but maybe a state (:mod:`hdica.limits.noiseless`).
 
     Parameters
     ----------
@@ -186,13 +192,39 @@ def steady_states(field: MeanField) -> SteadyStates:
         if key not in known:
             known[key] = stability(field, state, i)
     judged = [known[abs(float(v)) if mirrored else float(v)] for v in q]
-    return SteadyStates(
-        q=q,
-        r=state.r,
-        h=state.h,
-        bulk=state.bulk,
-        kind=kinds(state),
-        stable=np.array([s for s, _ in judged], dtype=bool),
-        growth=np.array([g for _, g in judged]),
-        error=error,
+    return _with(
+        noiseless(field),
+        SteadyStates(
+            q=q,
+            r=state.r,
+            h=state.h,
+            bulk=state.bulk,
+            kind=kinds(state),
+            stable=np.array([s for s, _ in judged], dtype=bool),
+            growth=np.array([g for _, g in judged]),
+            error=error,
+        ),
     )
+
+
+def _with(ends: list[Noiseless], inner: SteadyStates) -> SteadyStates:
+    """Steady states with those at Q = +-1 that are no densities."""
+    if not ends:
+        return inner
+    growth = np.array([end.growth for end in ends])
+    added = SteadyStates(
+        q=np.array([end.q for end in ends]),
+        r=np.array([end.r for end in ends]),
+        h=np.array([end.h for end in ends]),
+        bulk=np.ones(len(ends)),
+        kind=np.full(len(ends), "informative"),
+        stable=growth < 0,
+        growth=growth,
+        error=np.zeros(len(ends)),
+    )
+    order = np.argsort(np.concatenate([inner.q, added.q]), kind="stable")
+    joined = (
+        np.concatenate([getattr(inner, field.name), getattr(added, field.name)])[order]
+        for field in fields(SteadyStates)
+    )
+    return SteadyStates(*joined)

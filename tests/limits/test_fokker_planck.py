@@ -2,6 +2,7 @@
 
 import json
 import math
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -388,6 +389,18 @@ def test_the_dynamic_threshold_lies_between():
     lower = solve(sparse_pca(omega=0.24), np.array([0.0, 150.0]), tolerance=1e-4)
     upper = solve(sparse_pca(omega=0.265), np.array([0.0, 150.0]), tolerance=1e-4)
     assert lower.q[1] < 0.1 < lower.q[0] < 0.6 < upper.q[1]
+
+
+@pytest.mark.parametrize("tau", [1e-3, 1e-6, 1e-13])
+def test_a_density_of_too_many_cells_is_refused_before_they_take_memory(tau):
+    """With l1 the narrowest layer is of width tau^2: 15 million cells at 1e-3, which took 12 GB."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(HdicaError, match=r"needs \d.* cells at t = 0 \(at most 1e\+06: choose"):
+            solve(sparse_pca(phi="0.1*sign(x)", omega=3.0, tau=tau), np.array([0.0, 1.0]))
+        assert tracemalloc.get_traced_memory()[1] < 1e8
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("start", [{"normal": {"mean": 1, "var": 0}}, {"overlap": 1.0}])

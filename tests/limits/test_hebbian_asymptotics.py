@@ -198,3 +198,13 @@ def test_what_is_no_stable_state_is_refused_in_one_sentence():
         annealed_decay(state, 1.0, 1.0, np.zeros((2, 1)), np.array([2.0]))
     with pytest.raises(HdicaError, match="no time before"):
         annealed_decay(state, 1.0, 3.0, np.zeros((1, 1)), np.array([2.0]))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_nonlinearity_that_vanishes_on_the_source_leaves_no_noise():
+    """<phi^2> = 0 at R* for x^3 - x and a source of +-1: annealing has nothing to do there."""
+    known = rates([-1], parse_formula("x**3 - x"), [make_source("rademacher")])
+    assert known.xi == pytest.approx([2.0], rel=1e-14)
+    assert known.power == pytest.approx([0.0], abs=1e-13)
+    assert np.all(known.error < 1e-12)
+    assert optimal_annealing(known)[1] == pytest.approx([0.0], abs=1e-13)

@@ -22,7 +22,6 @@ from hdica.errors import HdicaError
 from hdica.sweep.files.manifest import file_digest, read_manifest
 from hdica.sweep.files.paths import DamageError, manifest_path, work_path
 from hdica.sweep.outcome import versions
-from hdica.sweep.outcome import versions
 from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.publish import is_current, publish
 from hdica.sweep.outcome.repair import repair
