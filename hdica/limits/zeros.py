@@ -46,13 +46,19 @@ def _refined(function: Function, nodes: Array) -> tuple[Array, Array, Array]:
 
 
 def _between(function: Function, a: float, b: float, which: int) -> float:
-    """Zero of the value (0) or the slope (1) between two points of opposite sign."""
+    """Zero of the value (0) or the slope (1) between two points of opposite sign.
+
+    Evaluated alone, a point may have the other sign: then the value there is rounding.
+    """
     if a == b:
         return a
 
     def one(x: float) -> float:
         return float(function(np.array([x]))[which][0])
 
+    at_a, at_b = one(a), one(b)
+    if at_a * at_b > 0:
+        return a if abs(at_a) < abs(at_b) else b
     return float(brentq(one, a, b, xtol=1e-15, rtol=4 * np.finfo(float).eps, maxiter=200))
 
 

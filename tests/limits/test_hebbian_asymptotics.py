@@ -207,4 +207,4 @@ def test_a_nonlinearity_that_vanishes_on_the_source_leaves_no_noise():
     assert known.xi == pytest.approx([2.0], rel=1e-14)
     assert known.power == pytest.approx([0.0], abs=1e-13)
     assert np.all(known.error < 1e-12)
-    assert optimal_annealing(known).decay == pytest.approx([0.0], abs=1e-13)
+    assert optimal_annealing(known).value == pytest.approx([0.0], abs=1e-13)

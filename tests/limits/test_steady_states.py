@@ -283,6 +283,17 @@ def test_close_pairs_of_zeros_are_told_apart(gap):
     assert found == pytest.approx([0.3712 - gap, 0.3712 + gap], abs=1e-9 + 1e-3 * gap)
 
 
+@pytest.mark.parametrize(("level", "zeros"), [(0.1, []), (0.0, [0.5])])
+def test_a_slope_that_is_rounding_has_no_sign_to_rely_on(level, zeros):
+    """Evaluated among others its sign may be another one than alone."""
+
+    def function(q):
+        rounding = np.where(q == 0.5, 1e-18 if q.size == 1 else -1e-18, 0.0)
+        return (q - 0.5) ** 2 + level, 2 * (q - 0.5) + rounding
+
+    assert list(find_zeros(function, np.array([0.5, 1.0]))) == zeros
+
+
 def test_what_has_no_steady_state_is_refused_in_a_sentence():
     with pytest.raises(HdicaError, match="tau = a schedule"):
         steady_states(oist(1.0, tau="0.5/(1 + t)"))
