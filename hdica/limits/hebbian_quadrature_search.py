@@ -108,6 +108,8 @@ def _solved(parts: Parts, mu: float, start: Array, tolerance: float, step: float
     from scipy.optimize import root
 
     def value(x: Array) -> Array:
+        if not np.all(np.isfinite(x)):  # it has run away
+            return np.full(x.size, np.nan)
         learning, loss = parts(x.reshape(start.shape))
         return np.asarray((learning + mu * loss).ravel())
 

@@ -223,3 +223,10 @@ def test_states_of_tanh_are_fixed_points_and_stand_for_their_images():
 def test_a_continuum_of_fixed_points_is_refused_in_one_sentence():
     with pytest.raises(HdicaError, match="are not isolated: .* have a singular Jacobian"):
         states(field("1 + 0*x", [-1, -1], ["uniform", "uniform"]), 0.01)
+
+
+def test_a_search_that_runs_away_ends():
+    """At mu = 100 Powell's method comes to places that are no numbers."""
+    field = make_field([1, 1], parse_formula("tanh(x)"), [make_source("rademacher")])
+    found = states(field, 100.0)
+    assert np.array_equal(found.r, np.zeros((1, 2, 1)))
