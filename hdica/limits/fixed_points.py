@@ -69,13 +69,10 @@ def _ends(drift: Drift, others: Array) -> Array:
     """
     ends = np.array([-1.0, 1.0])
     known = np.abs(others[:, None] - ends).min(axis=0, initial=np.inf) < _SAME
-    learning = np.abs(drift.learning(ends)) <= drift.learning_error + _rounding(drift.learning)
-    loss = np.abs(drift.loss(ends)) <= drift.loss_error + _rounding(drift.loss)
-    return ends[learning & loss & ~known]
-
-
-def _rounding(function: Function) -> float:
-    return _ROUNDING * _size(function)
+    steady = ~known
+    for part, off in ((drift.learning, drift.learning_error), (drift.loss, drift.loss_error)):
+        steady &= np.abs(part(ends)) <= off + _ROUNDING * _size(part)
+    return ends[steady]
 
 
 def _roots(drift: Drift, tau: float) -> Array:
@@ -119,7 +116,7 @@ def _size(function: Function) -> float:
 
 def _errors(drift: Drift, tau: float, q: Array, slope: Array) -> Array:
     """How far roots move where the drift is off by its error, also where two nearly merge."""
-    rounding = _rounding(drift.learning) + tau * _rounding(drift.loss)
+    rounding = _ROUNDING * (_size(drift.learning) + tau * _size(drift.loss))
     off = drift.learning_error + tau * drift.loss_error + rounding
     step = 1e-4
     here = drift.at(q, tau) / tau
