@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hdica.sweep.run.plan import DRIVEN_SECONDS, MOST_SECONDS
@@ -46,7 +47,9 @@ def sleepers(workers: int, threads: int = THREADS) -> Iterator[Any]:
     more: dict[str, Any] = {"distributed.scheduler.worker-saturation": 1.0}
     size = min(workers, threads)
     with (
-        dask.config.set({**CALM, **more}),
+        # Of its own: what Dask takes by default has a name that another user can take first.
+        TemporaryDirectory(prefix="sleepers-") as folder,
+        dask.config.set({**CALM, **more, "temporary-directory": folder}),
         LocalCluster(
             n_workers=-(-workers // size),
             threads_per_worker=size,

@@ -1,17 +1,36 @@
 """Simulated workers are as many as said, and their blocks as long as the planner makes them."""
 
+import asyncio
+from collections import Counter
+
 import pytest
 
 from benchmarks import scaling, scheduler, simulated
 from hdica.sweep.run.plan import block_points
 
+ASLEEP = Counter()
+"""How many sleep now, and how many did at most."""
+
+
+async def counted(path, block, care, seconds):
+    """A nap that ends when four have begun, so that fewer at a time would never end."""
+    ASLEEP["now"] += 1
+    ASLEEP["most"] = max(ASLEEP["most"], ASLEEP["now"])
+    while ASLEEP["most"] < 4:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(seconds)
+    ASLEEP["now"] -= 1
+
 
 @pytest.mark.parametrize(("threads", "connections"), [(1, 4), (2, 2), (50, 1)])
-def test_workers_share_connections(threads, connections):
+def test_workers_share_connections(threads, connections, monkeypatch):
     with simulated.sleepers(4, threads) as client:
         assert sorted(client.nthreads().values()) == [4 // connections] * connections
+        ASLEEP.clear()
+        monkeypatch.setattr(simulated, "_nap", counted)
         # Four at a time, twice.
-        assert 0.2 <= simulated.wall(client, 8, 0.1) < 0.8
+        assert simulated.wall(client, 8, 0.1) >= 0.2
+        assert ASLEEP == {"now": 0, "most": 4}
 
 
 def test_workers_are_divided_evenly_over_connections():

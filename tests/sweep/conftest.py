@@ -18,6 +18,15 @@ def toy_system() -> Iterator[None]:
     toy.forget()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def dask_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A folder for clusters of tests: the usual one has a name that anybody can take first."""
+    import dask
+
+    with dask.config.set({"temporary-directory": str(tmp_path_factory.mktemp("dask"))}):
+        yield
+
+
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "results" / "toy.zarr"
