@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
+from hdica.private import scratch
 from hdica.sweep.run.plan import DRIVEN_SECONDS, MOST_SECONDS
 from hdica.sweep.run.spread import Task, spread
 from hdica.sweep.workers.care import Care
+from hdica.sweep.workers.folder import own_folder
 from hdica.sweep.workers.local import CALM
 
 THREADS = 50
@@ -47,9 +48,8 @@ def sleepers(workers: int, threads: int = THREADS) -> Iterator[Any]:
     more: dict[str, Any] = {"distributed.scheduler.worker-saturation": 1.0}
     size = min(workers, threads)
     with (
-        # Of its own: what Dask takes by default has a name that another user can take first.
-        TemporaryDirectory(prefix="sleepers-") as folder,
-        dask.config.set({**CALM, **more, "temporary-directory": folder}),
+        own_folder(scratch()),
+        dask.config.set({**CALM, **more}),
         LocalCluster(
             n_workers=-(-workers // size),
             threads_per_worker=size,

@@ -7,10 +7,10 @@ once. The thread is then ended by an exception that CPython raises in it between
 just as Ctrl-C would in the main thread. Engines return to Python often enough for that: their
 kernels make some steps a call, and SciPy's solvers call back. It is raised nowhere inside an import
 or a compilation, nor in other code that holds locks of the whole process: whoever came to such a
-lock after that would wait for ever. A kernel that never returns is left
-behind, at the lowest priority there is. A child process could be killed, but to fork beside the
-threads of a notebook may hang, to start one anew takes seconds, and what it compiles and caches
-would be lost with it; sweeps, which must go on, do fork (:mod:`hdica.sweep.run.apart`).
+lock after that would wait for ever. A kernel that never returns is left behind, at the lowest
+priority there is. A child process could be killed, but to fork beside the threads of a notebook may
+hang, to start one anew takes seconds, and what it compiles and caches would be lost with it;
+sweeps, which must go on, do fork (:mod:`hdica.sweep.run.apart`).
 """
 
 from __future__ import annotations

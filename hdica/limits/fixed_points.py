@@ -69,10 +69,9 @@ def _ends(drift: Drift, others: Array) -> Array:
     """
     ends = np.array([-1.0, 1.0])
     known = np.abs(others[:, None] - ends).min(axis=0, initial=np.inf) < _SAME
-    steady = ~known
-    for part, off in ((drift.learning, drift.learning_error), (drift.loss, drift.loss_error)):
-        steady &= np.abs(part(ends)) <= off + _ROUNDING * _size(part)
-    return ends[steady]
+    parts = ((drift.learning, drift.learning_error), (drift.loss, drift.loss_error))
+    zero = [np.abs(part(ends)) <= off + _ROUNDING * _size(part) for part, off in parts]
+    return ends[np.all(zero, axis=0) & ~known]
 
 
 def _roots(drift: Drift, tau: float) -> Array:
@@ -99,8 +98,7 @@ def find_fixed_points(drift: Drift, tau: float) -> FixedPoints:
         Constant step size.
     """
     others = _roots(drift, tau)
-    others = np.concatenate([others, _ends(drift, others)])
-    q = np.sort(np.append(others[np.abs(others) > 1e-12], 0.0))
+    q = np.sort(np.concatenate([others[np.abs(others) > 1e-12], _ends(drift, others), [0.0]]))
     q = _distinct(q)
     if isinstance(drift.learning, Chebyshev) and isinstance(drift.loss, Chebyshev):
         slope = (drift.learning + tau * drift.loss).deriv()(q)

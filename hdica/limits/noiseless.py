@@ -103,10 +103,10 @@ def _slope(field: MeanField, x: Array) -> Array:
 def _growth(back: Array, weights: Array, noise: float) -> float:
     """Largest eigenvalue of the variances, or of the means where those decay more slowly."""
     held = np.isfinite(back)
-    if not np.any(held):
-        return -math.inf if np.all(back > 0) else math.inf
-    if np.any(back[~held] < 0):
+    if not np.all(back[~held] > 0):
         return math.inf
+    if not np.any(held):
+        return -math.inf
     matrix = np.diag(-2 * back[held]) + noise * weights[held]
     variances = float(np.linalg.eigvals(matrix).real.max())
     return max(variances, float(-back[held].min()))

@@ -140,15 +140,14 @@ def _zeros(field: MeanField, nodes: Array, divided: bool) -> Array:
 
 def overlaps(field: MeanField) -> Array:
     """Overlap of every steady state, increasing."""
-    positive = negative = scanned = overlaps_to_scan()
-    # No Boltzmann density is there, and just before it is too narrow for accurate slopes.
-    for q in vanishes(field):
-        kept = scanned[scanned < 1 - NEAREST]
-        positive, negative = (kept, negative) if q > 0 else (positive, kept)
+    places, ends = overlaps_to_scan(), vanishes(field)
+    # No Boltzmann density is at such an end, and just before it is too narrow for accurate slopes.
+    before = places[places < 1 - NEAREST]
+    negative, positive = (end * (before if end in ends else places) for end in (-1.0, 1.0))
     if not has_zero(field):
-        return _zeros(field, np.concatenate([-negative, [0.0], positive]), False)
+        return _zeros(field, np.concatenate([negative, [0.0], positive]), False)
     right = _zeros(field, positive, True)
-    left = -right[::-1] if is_mirrored(field) else _zeros(field, -negative, True)
+    left = -right[::-1] if is_mirrored(field) else _zeros(field, negative, True)
     return np.concatenate([left, [0.0], right])
 
 

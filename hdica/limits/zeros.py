@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -53,6 +54,7 @@ def _between(function: Function, a: float, b: float, which: int) -> float:
     if a == b:
         return a
 
+    @cache  # the method begins with both ends again
     def one(x: float) -> float:
         return float(function(np.array([x]))[which][0])
 
