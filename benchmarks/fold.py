@@ -24,8 +24,8 @@ import hdica
 from benchmarks.harness import Contestant, Row, present, race
 from benchmarks.rivals.example_2 import BETA, RHO, TAU
 from benchmarks.rivals.folds import ICA, OIST, Fold
-from hdica.limits.fixed_points import find_folds
-from hdica.systems.online_ica import drift
+from hdica.limits.overlap.fixed_points import find_folds
+from hdica.systems.online_ica.system import drift
 
 NAME = "fold"
 _GOLDEN = Path(__file__).parents[1] / "tests/golden/steady_states.json"

@@ -23,9 +23,9 @@ from threadpoolctl import threadpool_limits
 import hdica
 from benchmarks.harness import Contestant, Row, present, race
 from benchmarks.vector import spoken
-from hdica.finite.hebbian_passage import Passage, passages
-from hdica.finite.streams import Stream, point_stream
-from hdica.systems.hebbian_ica import rule
+from hdica.finite.random.streams import Stream, point_stream
+from hdica.systems.hebbian_ica.finite.passage import Passage, passages
+from hdica.systems.hebbian_ica.system import rule
 
 NAME = "hebbian"
 RIVALS = (

@@ -177,7 +177,7 @@ def decided(folder: Path) -> dict[str, Cost]:
     """Until a run knows what it has to compute: the study is read, placed and looked up."""
     from hdica.sweep.run.plan import prepare
     from hdica.sweep.run.runner import tasks
-    from hdica.sweep.spec.study import load_study
+    from hdica.sweep.study.study import load_study
 
     clock = Clock()
     study = load_study(folder / "many.yaml")
@@ -227,7 +227,7 @@ STAGES = {
 
 def shape(given: dict[str, Any], computed: bool) -> dict[str, Any]:
     """Every cost of one study, and the sizes of its stores."""
-    from hdica.sweep.spec.study import point_count, study_from
+    from hdica.sweep.study.study import point_count, study_from
 
     found: dict[str, Any] = {"points": point_count(study_from(given))}
     with tempfile.TemporaryDirectory() as name:

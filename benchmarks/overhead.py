@@ -32,8 +32,8 @@ from benchmarks.rivals.bare_points import Bare, overlap_sum
 from benchmarks.table import plain
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.segment import segments_of
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.segment import segments_of
+from hdica.sweep.study.study import study_from
 
 NAME = "overhead"
 WORKERS = 2

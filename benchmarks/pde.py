@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 import hdica
 from benchmarks.harness import Contestant, Row, present, race
 from benchmarks.rivals.example_2 import BETA, OMEGA, RHO, START_MEAN, START_SD, TAU
-from hdica.limits.fokker_planck import solve
-from hdica.systems.sparse_pca import mean_field
+from hdica.limits.mean_field.density.solve import solve
+from hdica.systems.sparse_pca.system import mean_field
 
 NAME = "pde"
 REFERENCE = Path(__file__).parents[1] / "tests/golden/fokker_planck.json"

@@ -37,7 +37,7 @@ from hdica.ingredients.save import NOTHING
 from hdica.sweep.run.plan import prepare
 from hdica.sweep.run.runner import tasks
 from hdica.sweep.run.spread import spread
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 from hdica.sweep.workers.cluster import cluster_settings, connect
 from hdica.systems.registry import methods_of
 

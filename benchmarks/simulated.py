@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hdica.private import scratch
+from hdica.process.private import scratch
 from hdica.sweep.run.plan import DRIVEN_SECONDS, MOST_SECONDS
 from hdica.sweep.run.spread import Task, spread
 from hdica.sweep.workers.care import Care

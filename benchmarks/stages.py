@@ -19,13 +19,13 @@ from typing import Any
 import psutil
 
 import hdica
-from hdica.analysis import aggregate
+from hdica.analysis.aggregate import aggregate
 from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.query import query
 from hdica.sweep.run.plan import plan, prepare
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 
 STAGES = ("validate", "plan", "place", "run", "publish", "open", "query", "aggregate", "verify")
 N, SEEDS = 50, 10

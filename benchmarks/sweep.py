@@ -30,7 +30,7 @@ from benchmarks.harness import Contestant, Row, present, race
 from benchmarks.rivals.point import TIMES, WORKERS, Grid, N, grid, overlap
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import Study, study_from
+from hdica.sweep.study.study import Study, study_from
 
 NAME = "sweep"
 POINTS, FEW = 10_000, 200

@@ -11,29 +11,29 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hdica.cache_folders import close_caches as _close_caches
-from hdica.compile_cache import drop_stale as _drop_stale
+from hdica.process.cache_folders import close_caches as _close_caches
+from hdica.process.compile_cache import drop_stale as _drop_stale
 
 if TYPE_CHECKING:
-    from hdica.errors import HdicaError, OutOfTime
-    from hdica.sweep.outcome.results import open_results, version_path
-    from hdica.systems.api import limit, simulate
-    from hdica.systems.convert import convert
-    from hdica.systems.escape_api import (
-        asymptotics,
-        conflict_region,
-        escape_signs,
-        escape_time,
-    )
-    from hdica.systems.hebbian_ica import HebbianICA
-    from hdica.systems.online_ica import OnlineICA
-    from hdica.systems.sparse_pca import SparsePCA
-    from hdica.systems.steady_api import (
+    from hdica.api.simulate import limit, simulate
+    from hdica.api.steady import (
         critical,
         critical_curve,
         effective_potential,
         fixed_points,
     )
+    from hdica.errors import HdicaError, OutOfTime
+    from hdica.sweep.outcome.results import open_results, version_path
+    from hdica.systems.hebbian_ica.api import (
+        asymptotics,
+        conflict_region,
+        escape_signs,
+        escape_time,
+    )
+    from hdica.systems.hebbian_ica.convert import convert
+    from hdica.systems.hebbian_ica.system import HebbianICA
+    from hdica.systems.online_ica.system import OnlineICA
+    from hdica.systems.sparse_pca.system import SparsePCA
 
 __version__ = "0.1.0"
 __all__ = [
@@ -64,22 +64,22 @@ _drop_stale()
 # Names are imported when first used: the command line must not pay for numba to say --help.
 _HOME = {
     "HdicaError": "hdica.errors",
-    "HebbianICA": "hdica.systems.hebbian_ica",
-    "OnlineICA": "hdica.systems.online_ica",
+    "HebbianICA": "hdica.systems.hebbian_ica.system",
+    "OnlineICA": "hdica.systems.online_ica.system",
     "OutOfTime": "hdica.errors",
-    "SparsePCA": "hdica.systems.sparse_pca",
-    "asymptotics": "hdica.systems.escape_api",
-    "conflict_region": "hdica.systems.escape_api",
-    "convert": "hdica.systems.convert",
-    "critical": "hdica.systems.steady_api",
-    "critical_curve": "hdica.systems.steady_api",
-    "effective_potential": "hdica.systems.steady_api",
-    "escape_signs": "hdica.systems.escape_api",
-    "escape_time": "hdica.systems.escape_api",
-    "fixed_points": "hdica.systems.steady_api",
-    "limit": "hdica.systems.api",
+    "SparsePCA": "hdica.systems.sparse_pca.system",
+    "asymptotics": "hdica.systems.hebbian_ica.api",
+    "conflict_region": "hdica.systems.hebbian_ica.api",
+    "convert": "hdica.systems.hebbian_ica.convert",
+    "critical": "hdica.api.steady",
+    "critical_curve": "hdica.api.steady",
+    "effective_potential": "hdica.api.steady",
+    "escape_signs": "hdica.systems.hebbian_ica.api",
+    "escape_time": "hdica.systems.hebbian_ica.api",
+    "fixed_points": "hdica.api.steady",
+    "limit": "hdica.api.simulate",
     "open_results": "hdica.sweep.outcome.results",
-    "simulate": "hdica.systems.api",
+    "simulate": "hdica.api.simulate",
     "version_path": "hdica.sweep.outcome.results",
 }
 

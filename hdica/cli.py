@@ -15,11 +15,11 @@ import typer
 from hdica import __version__
 from hdica.cli_cluster import cluster_app, settings_of
 from hdica.errors import HdicaError, Incomplete, printable
-from hdica.streams import open_streams
+from hdica.process.standard_streams import open_streams
 
 if TYPE_CHECKING:
     from hdica.sweep.run.runner import RunSummary
-    from hdica.sweep.spec.study import Study
+    from hdica.sweep.study.study import Study
 
 USAGE, INCOMPLETE, DAMAGED, INTERRUPTED = 2, 1, 3, 130
 # The public names of these exceptions moved between releases of typer; what they are did not.
@@ -61,7 +61,7 @@ def _json(content: Any) -> None:
 
 def _load(path: Path, out: Path | None) -> tuple[Study, Path]:
     from hdica.sweep.files.paths import results_path
-    from hdica.sweep.spec.study import load_study
+    from hdica.sweep.study.study import load_study
 
     study = load_study(path)
     return study, results_path(out or Path("results") / f"{study.study}.zarr")
@@ -88,7 +88,7 @@ def _root(
 @app.command(epilog="Example: hdica validate config/studies/tiny.yaml")
 def validate(study: StudyFile) -> None:
     """Check a study file without running anything."""
-    from hdica.sweep.spec.study import kept_in, load_study, point_count
+    from hdica.sweep.study.study import kept_in, load_study, point_count
 
     found = load_study(study)
     methods = "1 method" if len(found.methods) == 1 else f"{len(found.methods)} methods"

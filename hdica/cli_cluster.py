@@ -92,7 +92,7 @@ def settings_of(config: Path | None, given: dict[str, Any]) -> ClusterSettings:
     HdicaError
         If the file or a setting is wrong.
     """
-    from hdica.sweep.spec.study import read_yaml
+    from hdica.sweep.study.study import read_yaml
     from hdica.sweep.workers.cluster import cluster_settings, in_full
 
     # What is empty is not given, but 0 is: it is refused where it is not allowed.

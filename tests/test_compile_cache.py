@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hdica.compile_cache import COMPILED, drop_stale
+from hdica.process.compile_cache import COMPILED, drop_stale
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 SCRIPT = """
 import sys, time
-import hdica.progress as progress
+import hdica.process.progress as progress
 
 progress.PATIENCE = {patience}
 
@@ -77,7 +77,7 @@ def test_nothing_is_shown_where_nobody_looks():
 
 def test_the_calls_of_the_api_listen(monkeypatch: pytest.MonkeyPatch):
     import hdica
-    from hdica import progress
+    from hdica.process import progress
 
     said: list[str] = []
     monkeypatch.setattr(progress._Line, "say", lambda self, text: said.append(text))

@@ -9,12 +9,12 @@ from ruamel.yaml import YAML
 
 import hdica
 from hdica.ingredients import sources
-from hdica.sweep.spec.study import Study, study_from
-from hdica.systems import steady_methods
-from hdica.systems.hebbian_ica import HebbianICA
-from hdica.systems.online_ica import OnlineICA
+from hdica.sweep.study.study import Study, study_from
+from hdica.systems.hebbian_ica.system import HebbianICA
+from hdica.systems.online_ica.system import OnlineICA
 from hdica.systems.registry import METHODS
-from hdica.systems.sparse_pca import SparsePCA
+from hdica.systems.shared import steady as steady_methods
+from hdica.systems.sparse_pca.system import SparsePCA
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

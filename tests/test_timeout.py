@@ -21,8 +21,8 @@ import pytest
 
 import hdica
 from hdica.errors import HdicaError, OutOfTime
-from hdica.interrupt import Beside, Late
-from hdica.timeout import USUAL, within
+from hdica.process.interrupt import Beside, Late
+from hdica.process.timeout import USUAL, within
 from tests.faults import trouble
 
 LONGEST = 20.0
@@ -113,7 +113,7 @@ def test_nothing_that_lets_go_of_python_goes_on_for_ever(
     from tests.faults import kernels  # compiled before the clock runs
 
     assert kernels.spin.nopython_signatures
-    monkeypatch.setattr("hdica.timeout.GRACE", 0.3)
+    monkeypatch.setattr("hdica.process.timeout.GRACE", 0.3)
     compute = rest if kind == "hang" else trouble.KINDS[kind]
     try:
         said = late(lambda: where(lambda: within(0.2, "this", compute)))
@@ -200,7 +200,7 @@ def test_whatever_may_take_long_has_a_limit_and_says_so() -> None:
 def _at_once(name: str) -> None:
     """A call with the usual limit, which is over at once."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("hdica.timeout.Beside.wait", lambda self, seconds=None: False)
+        patched.setattr("hdica.process.timeout.Beside.wait", lambda self, seconds=None: False)
         getattr(hdica, name)(hdica.OnlineICA(**FAR_OUT), times=[0, 1])
 
 
@@ -243,7 +243,7 @@ def test_an_import_is_not_cut_short(
     guarded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not guarded:  # what it would be otherwise
-        monkeypatch.setattr("hdica.interrupt.GUARDED", frozenset())
+        monkeypatch.setattr("hdica.process.interrupt.GUARDED", frozenset())
     begun = threading.Event()
     monkeypatch.setattr("builtins.begun", begun, raising=False)
     monkeypatch.syspath_prepend(tmp_path)

@@ -10,7 +10,7 @@ import hdica
 from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import load_study
+from hdica.sweep.study.study import load_study
 
 STUDY = Path(__file__).parents[1] / "config/studies/tiny.yaml"
 
@@ -67,7 +67,7 @@ def test_a_point_of_the_store_is_the_point_of_the_api(serial: tuple[Path, xr.Dat
 def test_nothing_succeeds_above_the_critical_step_size(
     serial: tuple[Path, xr.DataTree],
 ) -> None:
-    from hdica.analysis import phase
+    from hdica.analysis.phase.compute import phase
     from hdica.analysis.reading import asked
 
     _, tree = serial

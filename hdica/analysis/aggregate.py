@@ -7,25 +7,25 @@ from typing import Any
 
 import xarray as xr
 
-from hdica.analysis.compare import compare
-from hdica.analysis.condensing import condensing
-from hdica.analysis.convergence import convergence
-from hdica.analysis.decay import decay
-from hdica.analysis.densities import densities
-from hdica.analysis.distances import distances
-from hdica.analysis.escape import escape
-from hdica.analysis.flow import flow
-from hdica.analysis.learning import learning
-from hdica.analysis.paths import paths
-from hdica.analysis.phase import phase
-from hdica.analysis.potential import potential
+from hdica.analysis.compare.compute import compare
+from hdica.analysis.condensing.compute import condensing
+from hdica.analysis.convergence.compute import convergence
+from hdica.analysis.decay.compute import decay
+from hdica.analysis.densities.compute import densities
+from hdica.analysis.distances.compute import distances
+from hdica.analysis.escape.compute import escape
+from hdica.analysis.flow.compute import flow
+from hdica.analysis.learning.compute import learning
+from hdica.analysis.paths.compute import paths
+from hdica.analysis.phase.compute import phase
+from hdica.analysis.potential.compute import potential
 from hdica.analysis.reading import asked
-from hdica.analysis.runs import runs
-from hdica.analysis.slopes import slopes
-from hdica.analysis.steady import steady
-from hdica.analysis.support import support
-from hdica.analysis.transition import transition
-from hdica.analysis.trapping import trapping
+from hdica.analysis.runs.compute import runs
+from hdica.analysis.slopes.compute import slopes
+from hdica.analysis.steady.compute import steady
+from hdica.analysis.support.compute import support
+from hdica.analysis.transition.compute import transition
+from hdica.analysis.trapping.compute import trapping
 
 ANALYSES: dict[str, Callable[[xr.DataTree, Mapping[str, Any]], xr.Dataset]] = {
     "convergence": convergence,

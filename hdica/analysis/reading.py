@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from hdica.errors import HdicaError
-from hdica.sweep.files.store import DONE
+from hdica.status import DONE
 
 PADDED = frozenset({"feature", "fixed_point", "transition", "branch_point"})
 """Dimensions along which points have different numbers of entries; the rest is NaN."""

@@ -1,5 +1,5 @@
 """Exact dynamics at finite n: random streams, compiled kernels, reduced chains."""
 
-from hdica.cache_folders import settle as _settle
+from hdica.process.cache_folders import settle as _settle
 
 _settle()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.observe import Observation
-from hdica.finite.streams import Stream, run_length
+from hdica.finite.random.streams import Stream, run_length
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start

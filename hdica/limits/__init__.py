@@ -1,5 +1,5 @@
 """The limit n -> infinity: averages, ordinary differential equations, fixed points."""
 
-from hdica.cache_folders import settle as _settle
+from hdica.process.cache_folders import settle as _settle
 
 _settle()

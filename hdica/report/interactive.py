@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hdica.report.panel import Heat, Line, Panel, Points, Vertical
-from hdica.report.words import Text
+from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical
+from hdica.analysis.show.words import Text
 
 DIGITS = 5
 """Significant digits on the page; the data files have all."""

@@ -13,11 +13,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 from ruamel.yaml import YAML
 
+from hdica.analysis.runs.say import sharing
+from hdica.analysis.show.panel import Panel
 from hdica.report import export, tables
 from hdica.report.findings import findings
-from hdica.report.findings.runs import sharing
 from hdica.report.interactive import figure
-from hdica.report.panel import Panel
 
 HEADINGS = {
     "steady": "Steady states",

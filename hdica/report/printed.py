@@ -13,7 +13,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 
-from hdica.report.panel import Heat, Line, Panel, Points, Vertical
+from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical
 
 WIDTH = 3.4
 """Inches: a single column of a two-column journal."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from hdica.report.choose import Point, points
-from hdica.report.figures.convergence import grid_of
-from hdica.report.figures.distances import law_label
-from hdica.report.findings.sentences import near
-from hdica.report.words import count, number, place, probability, rounded, symbol, value_of
+from hdica.analysis.convergence.figure import grid_of
+from hdica.analysis.distances.figure import law_label
+from hdica.analysis.show.choose import Point, points
+from hdica.analysis.show.sentences import near
+from hdica.analysis.show.words import count, number, place, probability, rounded, symbol, value_of
 
 MOST_ROWS = 300
 """Longer tables are cut on the page; the data files hold all."""

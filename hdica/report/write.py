@@ -6,7 +6,7 @@ from pathlib import Path
 
 import xarray as xr
 
-from hdica.analysis import aggregate
+from hdica.analysis.aggregate import aggregate
 from hdica.report.figures import panels
 from hdica.report.page import render
 from hdica.report.place import check, place

@@ -6,19 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from hdica.errors import HdicaError
-from hdica.limits.mean_field import MeanField
-from hdica.systems import (
-    hebbian_ica_methods,
-    online_ica,
-    online_ica_methods,
-    sparse_pca,
-    sparse_pca_methods,
-)
-from hdica.systems.hebbian_ica import HebbianICA
+from hdica.limits.mean_field.family import MeanField
+from hdica.systems.hebbian_ica.methods import trajectories as hebbian_ica_methods
+from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.kernel import KERNEL_VERSION
 from hdica.systems.method import Method
-from hdica.systems.online_ica import OnlineICA
-from hdica.systems.sparse_pca import SparsePCA
+from hdica.systems.online_ica import methods as online_ica_methods
+from hdica.systems.online_ica import system as online_ica
+from hdica.systems.online_ica.system import OnlineICA
+from hdica.systems.sparse_pca import methods as sparse_pca_methods
+from hdica.systems.sparse_pca import system as sparse_pca
+from hdica.systems.sparse_pca.system import SparsePCA
 
 __all__ = ["KERNEL_VERSION", "METHODS", "SYSTEMS", "methods_of", "system_class"]
 

@@ -5,9 +5,9 @@ import pytest
 import xarray as xr
 
 import hdica
-from hdica.analysis import phase
-from hdica.analysis.basins import fate, states_of
-from hdica.analysis.trend import falling
+from hdica.analysis.phase.basins import fate, states_of
+from hdica.analysis.phase.compute import phase
+from hdica.analysis.statistics.trend import falling
 from tests.analysis import toy
 
 TIMES = list(np.linspace(0.0, 3.0, 13))

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis import aggregate, convergence
+from hdica.analysis.aggregate import aggregate
+from hdica.analysis.convergence.compute import convergence
 from hdica.errors import HdicaError
 from tests.analysis import toy
 from tests.analysis.toy import LADDER, STARTS, TAUS, TIMES

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis import aggregate
-from hdica.analysis.compare import compare
-from hdica.analysis.convergence import convergence
-from hdica.analysis.decay import decay, diagonal
-from hdica.analysis.paths import paths
-from hdica.analysis.trapping import trapping
+from hdica.analysis.aggregate import aggregate
+from hdica.analysis.compare.compute import compare
+from hdica.analysis.convergence.compute import convergence
+from hdica.analysis.decay.compute import decay, diagonal
+from hdica.analysis.paths.compute import paths
+from hdica.analysis.trapping.compute import trapping
 from hdica.errors import HdicaError
 from tests.analysis import escapes, toy
 from tests.analysis.escapes import MOMENTS, POWERS

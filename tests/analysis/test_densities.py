@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 
-from hdica.analysis import compare, condensing, densities, potential
-from hdica.analysis.runs import runs
+from hdica.analysis.compare.compute import compare
+from hdica.analysis.condensing.compute import condensing
+from hdica.analysis.densities.compute import densities
+from hdica.analysis.potential.compute import potential
+from hdica.analysis.runs.compute import runs
 from tests.analysis import bifurcation, laws, toy
 
 

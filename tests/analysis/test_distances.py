@@ -2,10 +2,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis import distances
-from hdica.analysis.agreement import Part, agreement, thinned
-from hdica.analysis.distances import bridge_maximum
-from hdica.analysis.exponents import decay_exponent
+from hdica.analysis.distances.compute import bridge_maximum, distances
+from hdica.analysis.statistics.agreement import Part, agreement, thinned
+from hdica.analysis.statistics.exponents import decay_exponent
 from hdica.errors import HdicaError
 from tests.analysis import laws
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdica.analysis import aggregate
-from hdica.analysis.escape import escape
-from hdica.analysis.escape_verdict import count_p, hazard_of, judged
-from hdica.analysis.survival import EscapeTimes
+from hdica.analysis.aggregate import aggregate
+from hdica.analysis.escape.compute import escape
+from hdica.analysis.escape.verdict import count_p, hazard_of, judged
+from hdica.analysis.statistics.survival import EscapeTimes
 from hdica.errors import HdicaError
 from tests.analysis import escapes, toy
 from tests.analysis.escapes import LADDER, NUS, mean

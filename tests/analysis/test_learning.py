@@ -2,12 +2,13 @@
 
 import pytest
 
-from hdica.analysis import aggregate, learning
+from hdica.analysis.aggregate import aggregate
+from hdica.analysis.learning.compute import learning
 from hdica.report.findings import findings
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.results import open_results
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 from tests.analysis import bifurcation, toy
 
 ONLINE = {

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdica.analysis import flow, phase
+from hdica.analysis.flow.compute import flow
+from hdica.analysis.phase.compute import phase
 from hdica.errors import HdicaError
 from tests.analysis import toy
 

@@ -3,11 +3,11 @@ import math
 import numpy as np
 import pytest
 
-from hdica.analysis.contrast import contrast
-from hdica.analysis.escape_verdict import hazard_of, judged
-from hdica.analysis.ladder import Ladder
-from hdica.analysis.survival import EscapeTimes
-from hdica.analysis.verdict import CLEAR, judge
+from hdica.analysis.escape.verdict import hazard_of, judged
+from hdica.analysis.statistics.contrast import contrast
+from hdica.analysis.statistics.ladder import Ladder
+from hdica.analysis.statistics.survival import EscapeTimes
+from hdica.analysis.statistics.verdict import CLEAR, judge
 from tests.analysis.known import LIMIT, NO_ERROR, PROFILE, Law
 
 N = [300, 1000, 3000]
@@ -69,7 +69,7 @@ def test_a_rejection_near_the_level_says_so_and_what_would_settle_it():
 
 
 def test_more_seeds_never_need_more_seeds_than_the_scatter_says():
-    from hdica.analysis.seeds import more, seeds_that_decide
+    from hdica.analysis.statistics.seeds import more, seeds_that_decide
 
     runs = Law().draw(np.random.default_rng(3), N, 8)
     test = contrast(runs, np.array([0.0, 0.0, 1.0]), LIMIT, NO_ERROR)

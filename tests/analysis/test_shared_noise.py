@@ -8,8 +8,10 @@ import xarray as xr
 from scipy import stats
 
 import hdica
-from hdica.analysis import aggregate, phase, slopes
-from hdica.analysis.resample import jackknife_error, resampled_shares, shares_noise
+from hdica.analysis.aggregate import aggregate
+from hdica.analysis.phase.compute import phase
+from hdica.analysis.slopes.compute import slopes
+from hdica.analysis.statistics.resample import jackknife_error, resampled_shares, shares_noise
 from hdica.systems.registry import methods_of
 from tests.analysis import shared, toy
 

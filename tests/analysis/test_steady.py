@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis import steady, transition
-from hdica.analysis.branches import branches_of
+from hdica.analysis.steady.branches import branches_of
+from hdica.analysis.steady.compute import steady
+from hdica.analysis.transition.compute import transition
 from hdica.errors import HdicaError
 from tests.analysis import bifurcation, toy
 from tests.analysis.bifurcation import FOLD, PITCHFORK, STEADY

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdica.analysis import support
+from hdica.analysis.support.compute import support
 from tests.analysis import laws
 
 

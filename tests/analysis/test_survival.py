@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdica.analysis.survival import (
+from hdica.analysis.statistics.survival import (
     EscapeTimes,
     exponential_mean,
     exponential_p,

@@ -49,7 +49,7 @@ def test_a_rival_that_is_installed_takes_part(name, module):
 
 def test_nothing_is_remembered_between_two_questions():
     import hdica
-    from hdica.limits.expectations import averages
+    from hdica.limits.averages.expectations import averages
 
     system = hdica.OnlineICA(tau=0.1, source="rademacher")
     assert fold.largest_fold(system, "tau") == pytest.approx(fold.TAU_C, rel=1e-14)

@@ -12,7 +12,7 @@ from benchmarks import account, million, scale
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.plan import plan
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import load_study, point_count, study_from
+from hdica.sweep.study.study import load_study, point_count, study_from
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/scale.md").read_text()

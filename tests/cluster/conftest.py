@@ -19,7 +19,7 @@ from hdica.sweep.files import store
 from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.results import open_results
-from hdica.sweep.spec.study import load_study
+from hdica.sweep.study.study import load_study
 from tests.cluster.commands import (
     PATH,
     SECONDS,

@@ -5,7 +5,7 @@ import sys
 
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import load_study
+from hdica.sweep.study.study import load_study
 
 if __name__ == "__main__":
     study_file, out, cluster = sys.argv[1:]

@@ -12,10 +12,10 @@ import hdica
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
-from hdica.limits.hebbian import integrate, make_field
-from hdica.limits.hebbian_averages import mean_function
-from hdica.limits.hebbian_jacobian import as_matrix, part_jacobians
-from tests.finite.hebbian_reference import step
+from hdica.systems.hebbian_ica.limit.averages import mean_function
+from hdica.systems.hebbian_ica.limit.equation_17 import integrate, make_field
+from hdica.systems.hebbian_ica.limit.jacobian import as_matrix, part_jacobians
+from tests.systems.hebbian_ica.reference import step
 
 AGREES, REJECTED = 4.5, 10.0  # standard errors
 CUBIC = parse_formula("x**3")

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 import hdica
-from hdica.finite.hebbian_passage import passages
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
-from hdica.limits.escape import escape
-from hdica.limits.escape_law import escape_law, finite_range, scaled_time
-from hdica.limits.expectations import average
-from hdica.limits.first_passage import Diffusion, first_passage
-from hdica.limits.fixed_points import find_fixed_points
-from hdica.limits.hebbian import make_field
-from hdica.limits.hebbian_fixed_points import scalar_drift
-from hdica.limits.hebbian_jacobian import as_matrix, part_jacobians
-from hdica.limits.trapping import near_zero
-from hdica.systems.hebbian_ica import rule
+from hdica.limits.averages.expectations import average
+from hdica.limits.diffusion.first_passage import Diffusion, first_passage
+from hdica.limits.overlap.fixed_points import find_fixed_points
+from hdica.systems.hebbian_ica.escape.coefficients import near_zero
+from hdica.systems.hebbian_ica.escape.law import escape_law, finite_range, scaled_time
+from hdica.systems.hebbian_ica.escape.times import escape
+from hdica.systems.hebbian_ica.finite.passage import passages
+from hdica.systems.hebbian_ica.limit.equation_17 import make_field
+from hdica.systems.hebbian_ica.limit.jacobian import as_matrix, part_jacobians
+from hdica.systems.hebbian_ica.states.single import scalar_drift
+from hdica.systems.hebbian_ica.system import rule
 from tests.errata.test_rattray_2002 import (
     AGREES,
     CUBIC,
@@ -32,7 +32,7 @@ from tests.errata.test_rattray_2002 import (
     hebbian,
     laws,
 )
-from tests.finite.hebbian_cases import stream_of
+from tests.systems.hebbian_ica.cases import stream_of
 
 TANH = parse_formula("tanh(x)")
 UNIFORM, RADEMACHER = make_source("uniform"), make_source("rademacher")

@@ -12,7 +12,7 @@ from scipy.special import erf
 import hdica
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
-from hdica.limits.expectations import average, averages
+from hdica.limits.averages.expectations import average, averages
 from tests.reference import online_ica_vector
 
 AGREES, REJECTED = 4.5, 10.0  # standard errors

@@ -23,7 +23,7 @@ from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.status import status
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 from tests.faults import trouble
 from tests.faults.nursery import NURSERY, ROOT, Forked
 from tests.sweep import toy

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 from tests.faults import trouble
 from tests.faults.bench import ROOT, SERIAL, Bench, content
 from tests.faults.moments import SEED, Outcome, fraction

@@ -10,7 +10,7 @@ import pytest
 from hdica.sweep.outcome.results import open_results
 from hdica.sweep.outcome.status import status
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 from tests.faults import trouble
 from tests.faults.bench import LOCAL, SERIAL, Bench, content
 from tests.faults.cluster import Cluster

@@ -16,7 +16,7 @@ from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run import plan
 from hdica.sweep.run.company import MARK, sweep_up, taking_part
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 from tests.faults.bench import LOCAL, SERIAL, Bench, content
 
 pytestmark = pytest.mark.faults

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from hdica.finite.random.streams import digest, point_stream, run_length
 from hdica.finite.record import steps_of
-from hdica.finite.rule import Rule, run_chain, run_vector
-from hdica.finite.streams import digest, point_stream, run_length
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
 from hdica.ingredients.starts import make_start
+from hdica.systems.online_ica.rule import Rule, run_chain, run_vector
 from tests.reference import ChainNumbers, LaneNormals, online_ica_vector, overlap_start
 
 KS_LEVEL = 1e-4  # some forty tests: a false alarm in a rewrite of the streams once in 250

@@ -5,15 +5,15 @@ import pytest
 
 from hdica.errors import HdicaError
 from hdica.finite.observe import by_group, observe, order_parameters, realised_groups, support
-from hdica.finite.pca import run_pca_vector
 from hdica.finite.record import snapshot_rows
-from hdica.finite.rule import run_vector
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.save import NOTHING, Save
 from hdica.systems.method import DENSITIES, SUPPORT
+from hdica.systems.online_ica.rule import run_vector
+from hdica.systems.sparse_pca.rule import run_pca_vector
 from tests.finite.test_kernels import make_rule
-from tests.finite.test_pca import make_pca, streams
+from tests.systems.sparse_pca.test_rule import make_pca, streams
 
 XI = np.array([0.0, 0.0, 0.0, 0.0, 2.0, 2.0])
 X = np.array([-0.5, 0.0, 0.4, 3.0, 0.6, 2.0])

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdica.finite.chain import run_together
-from hdica.finite.rule import run_chain, run_vector
-from hdica.finite.streams import point_stream
-from hdica.finite.vector import run_shared
+from hdica.finite.projected.chain import run_together
+from hdica.finite.projected.vector import run_shared
+from hdica.finite.random.streams import point_stream
 from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import make_schedule
+from hdica.systems.online_ica.rule import run_chain, run_vector
 from tests.finite.test_kernels import KS_LEVEL, make_rule
-from tests.finite.test_pca import make_pca
+from tests.systems.sparse_pca.test_rule import make_pca
 
 TIMES = np.array([0.0, 0.7, 3.0])
 

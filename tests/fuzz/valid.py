@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.sweep.spec import kept
+from hdica.sweep.study import kept
 from hdica.systems import registry
 from hdica.systems.method import Method
 from tests.fuzz import valid_hebbian
@@ -105,8 +105,8 @@ def parameters(draw: Draw, system: str) -> tuple[dict[str, Any], dict[str, Any]]
 
 def _built(system: str, fixed: dict[str, Any], grid: dict[str, Any]) -> list[Any]:
     """A system for every value of every axis, the others at their first."""
-    from hdica.sweep.spec import grid as gr
-    from hdica.sweep.spec.axes import expand, parse_axis
+    from hdica.systems import address as gr
+    from hdica.systems.axes import expand, parse_axis
 
     cls = registry.system_class(system)
     base = [(gr.address(k, cls, fixed, "parameters"), v) for k, v in fixed.items()]

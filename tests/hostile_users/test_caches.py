@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from hdica import cache_folders, private
-from hdica.cache_folders import close_caches, settle
-from hdica.compile_cache import COMPILED
+from hdica.process import cache_folders, private
+from hdica.process.cache_folders import close_caches, settle
+from hdica.process.compile_cache import COMPILED
 from tests.hostile_users.conftest import NOBODY, Stranger
 
 PACKAGE = Path(cache_folders.__file__).parent
@@ -33,7 +33,7 @@ class Bait:
 
 def compiled(package: Path, cache: Path, umask: int = 0o022, **variables: str) -> str:
     """Load one compiled function in a fresh process; what is said."""
-    code = "import hdica.limits.density_interpolation as d; print(d.__file__)"
+    code = "import hdica.limits.mean_field.density.interpolation as d; print(d.__file__)"
     given = {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(cache), **variables}
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -177,7 +177,7 @@ def test_an_installation_of_root_is_good_for_everybody(stranger: Stranger, copy:
         (copy / folder / "__pycache__").mkdir()
     script = (
         "import os, sys; from pathlib import Path; "
-        "from hdica.cache_folders import settle; "
+        "from hdica.process.cache_folders import settle; "
         f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY}); "
         f"os.environ['XDG_CACHE_HOME'] = {str(stranger.common / 'nobody')!r}; "
         f"print(settle(Path({str(copy)!r})))"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hdica.private import LOCK
+from hdica.process.private import LOCK
 from hdica.sweep.workers.slurm import NODE
 from hdica.sweep.workers.tls import make_certificates
 from tests.faults.bench import wait_for

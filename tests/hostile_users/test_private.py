@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from hdica import private
 from hdica.errors import HdicaError
-from hdica.private import private_folder, remove_ended
+from hdica.process import private
+from hdica.process.private import private_folder, remove_ended
 from tests.hostile_users.conftest import NOBODY, Stranger
 
 HOLD = """\
 import sys, time
 from pathlib import Path
-from hdica.private import private_folder
+from hdica.process.private import private_folder
 {how} as folder:
     print(folder, flush=True)
     sys.stdin.read()

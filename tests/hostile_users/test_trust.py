@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hdica import trust
-from hdica.trust import doubt, make_folders, open_umask, writable
+from hdica.process import trust
+from hdica.process.trust import doubt, make_folders, open_umask, writable
 
 
 def test_every_folder_on_the_way_counts(common: Path) -> None:

@@ -4,7 +4,7 @@ from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.starts import make_start
-from hdica.limits.mean_field import MeanField
+from hdica.limits.mean_field.family import MeanField
 
 MOMENTS = {"rademacher": (1.0, 1.0), "uniform": (1.8, 27 / 7), "arcsine": (1.5, 2.5)}
 

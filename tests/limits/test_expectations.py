@@ -8,10 +8,10 @@ import pytest
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
-from hdica.limits import expectations
-from hdica.limits.compiled import clenshaw
-from hdica.limits.expectations import averages, gain_at, power_at
-from hdica.limits.series import adaptive, interpolate, real_roots
+from hdica.limits.averages import expectations
+from hdica.limits.averages.expectations import averages, gain_at, power_at
+from hdica.limits.numerics.compiled import clenshaw
+from hdica.limits.numerics.series import adaptive, interpolate, real_roots
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/online_ica.json").read_text())
 FORMULA = {

@@ -16,10 +16,12 @@ from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.starts import make_start
-from hdica.limits import density_march, density_problem, overlap
-from hdica.limits.density_problem import posed
-from hdica.limits.fokker_planck import solve
-from hdica.limits.mean_field import MeanField, Scaled
+from hdica.limits.mean_field.density import march as density_march
+from hdica.limits.mean_field.density import problem as density_problem
+from hdica.limits.mean_field.density.problem import posed
+from hdica.limits.mean_field.density.solve import solve
+from hdica.limits.mean_field.family import MeanField, Scaled
+from hdica.limits.overlap import drift as overlap
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/fokker_planck.json").read_text())
 PCA, ICA = GOLDEN["sparse_pca"], GOLDEN["online_ica"]

@@ -9,17 +9,17 @@ import pytest
 from scipy.integrate import quad
 
 from hdica.ingredients.formula import parse_formula
-from hdica.limits.density import interpolated
-from hdica.limits.density_grid import Windows, carried, make_lattice, make_mesh
-from hdica.limits.density_kernels import bernoulli, push, rates, resolve
-from hdica.limits.density_layout import PUSH
-from hdica.limits.density_march import Piece, advance, cut
-from hdica.limits.density_problem import Problem
-from hdica.limits.density_record import Record
-from hdica.limits.density_scales import lengths
-from hdica.limits.density_state import begin
-from hdica.limits.density_walk import fit
-from hdica.limits.romberg import observed_order, romberg
+from hdica.limits.mean_field.density.grid import Windows, carried, make_lattice, make_mesh
+from hdica.limits.mean_field.density.kernels import bernoulli, push, rates, resolve
+from hdica.limits.mean_field.density.law_of_x import interpolated
+from hdica.limits.mean_field.density.layout import PUSH
+from hdica.limits.mean_field.density.march import Piece, advance, cut
+from hdica.limits.mean_field.density.problem import Problem
+from hdica.limits.mean_field.density.record import Record
+from hdica.limits.mean_field.density.scales import lengths
+from hdica.limits.mean_field.density.state import begin
+from hdica.limits.mean_field.density.walk import fit
+from hdica.limits.numerics.romberg import observed_order, romberg
 from tests.limits.test_fokker_planck import sparse_pca
 
 # Q(1) without a regularizer: dQ/dt = Q (1 - Q^2)/2 - Q (1 + Q^2)/8 at tau = 1/2, omega = 1.

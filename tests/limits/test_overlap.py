@@ -6,8 +6,8 @@ import pytest
 from numpy.polynomial import Chebyshev
 
 from hdica.ingredients.schedules import make_schedule
-from hdica.limits.fixed_points import find_fixed_points, find_folds
-from hdica.limits.overlap import Drift, _integrate, solve
+from hdica.limits.overlap.drift import Drift, _integrate, solve
+from hdica.limits.overlap.fixed_points import find_fixed_points, find_folds
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/online_ica.json").read_text())
 Q = Chebyshev([0.0, 1.0])

@@ -14,9 +14,10 @@ from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.starts import make_start
-from hdica.limits import particle_step, particles
-from hdica.limits.mean_field import MeanField
-from hdica.limits.overlap import Drift, solve
+from hdica.limits.mean_field.family import MeanField
+from hdica.limits.mean_field.particles import run as particles
+from hdica.limits.mean_field.particles import step as particle_step
+from hdica.limits.overlap.drift import Drift, solve
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/particles.json").read_text())
 SPARSE = {"sparse": 0.3}

@@ -10,8 +10,8 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.parts import composite_rule, part_edges
 from hdica.ingredients.sources import make_source
-from hdica.limits.expectations import averages, gain_at, power_at
-from hdica.limits.halves import Halves, fitted, joined
+from hdica.limits.averages.expectations import averages, gain_at, power_at
+from hdica.limits.numerics.halves import Halves, fitted, joined
 from tests.limits.independent_averages import FUNCTIONS, gain_and_power
 
 SPARSE = {"bernoulli_gaussian": 0.05}
@@ -126,7 +126,7 @@ def test_a_normal_source_is_the_null_control(text):
 
 
 def test_averages_that_refinement_does_not_find_are_refused(monkeypatch):
-    monkeypatch.setattr("hdica.limits.double_average.MOST_POINTS", 1)
+    monkeypatch.setattr("hdica.limits.averages.double_average.MOST_POINTS", 1)
     with pytest.raises(HdicaError, match="known no better than"):
         averages(parse_formula("sin(9*x)"), make_source({"student": 2.2}))
 

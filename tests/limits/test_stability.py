@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 from hdica.ingredients.formula import parse_formula
-from hdica.limits.boltzmann import density, moments
-from hdica.limits.closure import close
-from hdica.limits.confinement import confinement
-from hdica.limits.modes import relaxation_modes
-from hdica.limits.stability import Linearisation, linearise, stability
-from hdica.limits.steady_states import steady_states
+from hdica.limits.mean_field.steady.boltzmann import density, moments
+from hdica.limits.mean_field.steady.closure import close
+from hdica.limits.mean_field.steady.confinement import confinement
+from hdica.limits.mean_field.steady.modes import relaxation_modes
+from hdica.limits.mean_field.steady.stability import Linearisation, linearise, stability
+from hdica.limits.mean_field.steady.states import steady_states
 from tests.limits.families import ica, oist
 
 

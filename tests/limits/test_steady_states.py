@@ -9,12 +9,12 @@ from scipy.special import erfcx
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
-from hdica.limits.boltzmann import density, moments
-from hdica.limits.closure import close, multiplier
-from hdica.limits.confinement import confinement
-from hdica.limits.laplace_kernels import half_line
-from hdica.limits.steady_states import steady_states
-from hdica.limits.zeros import find_zeros
+from hdica.limits.mean_field.steady.boltzmann import density, moments
+from hdica.limits.mean_field.steady.closure import close, multiplier
+from hdica.limits.mean_field.steady.confinement import confinement
+from hdica.limits.mean_field.steady.laplace_kernels import half_line
+from hdica.limits.mean_field.steady.states import steady_states
+from hdica.limits.numerics.zeros import find_zeros
 from tests.limits.families import MOMENTS, ica, oist
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/steady_states.json").read_text())

@@ -6,11 +6,11 @@ import pytest
 import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
-from hdica.limits import work
-from hdica.limits.boltzmann import moments
-from hdica.limits.closure import close
-from hdica.limits.confinement import confinement
-from hdica.limits.panels import windows
+from hdica.limits.mean_field.steady.boltzmann import moments
+from hdica.limits.mean_field.steady.closure import close
+from hdica.limits.mean_field.steady.confinement import confinement
+from hdica.limits.mean_field.steady.panels import windows
+from hdica.limits.numerics import work
 from hdica.systems.registry import mean_field_of
 
 LEVELLING = hdica.OnlineICA(

@@ -84,7 +84,7 @@ def reference(phase: Phase, folder: Path) -> Reference:
 
     def undisturbed() -> dict[str, Any]:
         from hdica.sweep.outcome.integrity import verify
-        from hdica.sweep.spec.study import study_from
+        from hdica.sweep.study.study import study_from
 
         calls, out = folder / "calls.txt", folder / RESULTS
         noting(calls)
@@ -109,7 +109,7 @@ def sentence(error: BaseException) -> str:
 
 def committed(bench: Bench, owed: Owed, out: Path) -> Iterator[Wrong]:
     """What is wrong with committed points, before anything is done about it."""
-    from hdica.sweep.spec.study import study_from
+    from hdica.sweep.study.study import study_from
 
     if not owed.points:
         return

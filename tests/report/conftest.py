@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import xarray as xr
 
-from hdica.analysis import aggregate
+from hdica.analysis.aggregate import aggregate
 from hdica.report.write import write_aggregate
 from tests.analysis import bifurcation, laws, toy
 

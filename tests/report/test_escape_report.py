@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis import aggregate
+from hdica.analysis.aggregate import aggregate
+from hdica.analysis.escape.figure import escape as drawn_escape
+from hdica.analysis.paths.figure import paths as drawn_paths
+from hdica.analysis.show.panel import Heat, Line, Points
 from hdica.report.figures import panels
-from hdica.report.figures.escape import escape as drawn_escape
-from hdica.report.figures.paths import paths as drawn_paths
 from hdica.report.findings import findings
 from hdica.report.interactive import figure
 from hdica.report.page import render
-from hdica.report.panel import Heat, Line, Points
 from hdica.report.printed import draw
 from tests.analysis import escapes, toy
 

@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from hdica.report.choose import grouped, shown, spread
+from hdica.analysis.phase.figure import unstable
+from hdica.analysis.show.choose import grouped, shown, spread
+from hdica.analysis.show.panel import Heat, Line, Points, Vertical
+from hdica.analysis.show.words import count, number, place, symbol, words
 from hdica.report.figures import panels
-from hdica.report.figures.phase import unstable
 from hdica.report.interactive import figure
-from hdica.report.panel import Heat, Line, Points, Vertical
 from hdica.report.printed import files, is_figure
-from hdica.report.words import count, number, place, symbol, words
 from tests.analysis import toy
 
 

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from hdica.analysis import aggregate
+from hdica.analysis.aggregate import aggregate
 from hdica.report.findings import findings
 from tests.analysis import toy
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis import aggregate
+from hdica.analysis.aggregate import aggregate
+from hdica.analysis.densities.figure import densities
+from hdica.analysis.show.panel import Line, Points
 from hdica.report import tables
 from hdica.report.figures import panels
-from hdica.report.figures.densities import densities
 from hdica.report.findings import findings
 from hdica.report.interactive import figure
 from hdica.report.page import render
-from hdica.report.panel import Line, Points
 from hdica.report.printed import draw
 from tests.analysis import laws, toy
 

@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from hdica.analysis import aggregate
+from hdica.analysis.aggregate import aggregate
 from hdica.report.figures import panels
 from hdica.report.page import render
 from tests.analysis import toy

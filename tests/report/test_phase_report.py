@@ -5,9 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from hdica.analysis import aggregate, phase
-from hdica.report.figures.phase import phase as panels
-from hdica.report.findings.phase import phase as sentences
+from hdica.analysis.aggregate import aggregate
+from hdica.analysis.phase.compute import phase
+from hdica.analysis.phase.figure import phase as panels
+from hdica.analysis.phase.say import phase as sentences
 from tests.analysis import shared, toy
 
 TIMES = list(np.linspace(0.0, 3.0, 13))

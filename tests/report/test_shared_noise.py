@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis import aggregate
+from hdica.analysis.aggregate import aggregate
 from hdica.report.figures import panels
 from hdica.report.findings import findings
 from hdica.report.page import render

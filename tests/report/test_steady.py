@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis import aggregate
+from hdica.analysis.aggregate import aggregate
+from hdica.analysis.show.panel import Line, Points, Vertical
+from hdica.analysis.steady.figure import steady
 from hdica.report.figures import panels
-from hdica.report.figures.steady import steady
 from hdica.report.findings import findings
 from hdica.report.interactive import figure
-from hdica.report.panel import Line, Points, Vertical
 from hdica.report.printed import draw
 from tests.analysis import bifurcation, toy
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import xarray as xr
 
-from hdica.analysis import aggregate
+from hdica.analysis.aggregate import aggregate
 from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.report import write
@@ -14,7 +14,7 @@ from hdica.report.printed import draw
 from hdica.report.write import write_aggregate
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import Study
+from hdica.sweep.study.study import Study
 from tests.analysis import toy
 from tests.faults.crash import forked
 

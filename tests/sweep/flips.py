@@ -28,7 +28,7 @@ from hdica.sweep.outcome.publish import publish, sources
 from hdica.sweep.outcome.status import status
 from hdica.sweep.outcome.versions import FOLDER
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import Study, study_from
+from hdica.sweep.study.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import Study, study_from
+from hdica.sweep.study.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
 

@@ -30,7 +30,7 @@ from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.results import open_results
 from hdica.sweep.outcome.status import status
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 from tests.sweep import toy
 
 ROOT = Path(__file__).parents[2]

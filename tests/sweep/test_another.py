@@ -20,7 +20,7 @@ from hdica.sweep.outcome.results import open_results
 from hdica.sweep.run import plan
 from hdica.sweep.run.another import refuse_another
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import Study, study_from
+from hdica.sweep.study.study import Study, study_from
 from hdica.systems import registry
 from tests.sweep import toy
 
@@ -175,7 +175,7 @@ from hdica.errors import HdicaError
 from hdica.sweep.files.sealed import write_sealed
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 study = study_from(json.loads(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()

@@ -16,7 +16,7 @@ from hdica.sweep.run.block import BlockSummary
 from hdica.sweep.run.progress import Silent
 from hdica.sweep.run.runner import RunSummary, run
 from hdica.sweep.run.spread import Task
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 from hdica.sweep.workers import local
 from hdica.sweep.workers.care import Care
 from hdica.sweep.workers.cluster import cluster_settings, connect

@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from hdica.errors import HdicaError
-from hdica.sweep.spec.size import in_bytes
+from hdica.sweep.study.size import in_bytes
 from hdica.sweep.workers.address import parse_address
 from hdica.sweep.workers.cluster import ENVIRONMENT, ClusterSettings, cluster_settings, ready
 from hdica.sweep.workers.slurm import SlurmSettings, lifetime

@@ -22,7 +22,7 @@ from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.repair import repair
 from hdica.sweep.outcome.results import open_results
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import Study, study_from
+from hdica.sweep.study.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
 

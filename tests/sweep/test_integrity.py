@@ -17,7 +17,7 @@ from hdica.sweep.outcome.results import open_results
 from hdica.sweep.outcome.status import status
 from hdica.sweep.run.plan import place
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import Study, study_from
+from hdica.sweep.study.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
 

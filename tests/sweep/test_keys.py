@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hdica.sweep.spec import cells
-from hdica.sweep.spec import grid as gr
-from hdica.sweep.spec.keys import find_rows, point_key, segment_keys
-from hdica.sweep.spec.segment import segments_of
-from hdica.sweep.spec.study import Study, study_from
+from hdica.sweep.study import cells
+from hdica.sweep.study.keys import find_rows, point_key, segment_keys
+from hdica.sweep.study.segment import segments_of
+from hdica.sweep.study.study import Study, study_from
+from hdica.systems import address as gr
 from tests.sweep import toy
 
 

@@ -21,8 +21,8 @@ from hdica.sweep.outcome.status import working_status
 from hdica.sweep.run.block import compute_block
 from hdica.sweep.run.plan import plan, prepare
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.segment import segments_of
-from hdica.sweep.spec.study import Study, study_from
+from hdica.sweep.study.segment import segments_of
+from hdica.sweep.study.study import Study, study_from
 from tests.sweep.conftest import values
 
 TAUS = [0.02, 0.05, 0.08]

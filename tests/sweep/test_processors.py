@@ -9,7 +9,7 @@ from hdica.sweep.files import processors
 from hdica.sweep.files.paths import work_path
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 from tests.sweep.test_noise import content
 
 

@@ -20,7 +20,7 @@ from hdica.sweep.outcome.publish import is_current, publish
 from hdica.sweep.outcome.results import open_results
 from hdica.sweep.run.plan import place
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
 

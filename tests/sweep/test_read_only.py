@@ -17,7 +17,7 @@ from hdica.cli import call
 from hdica.sweep.files.paths import manifest_path, work_path
 from hdica.sweep.outcome.results import open_results
 from hdica.sweep.run.plan import place
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 from tests.sweep import flips
 from tests.sweep.conftest import values
 

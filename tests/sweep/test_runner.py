@@ -16,7 +16,7 @@ from hdica.sweep.run import runner
 from hdica.sweep.run.block import compute_block
 from hdica.sweep.run.plan import block_points, place, plan
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import Study, study_from
+from hdica.sweep.study.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
 

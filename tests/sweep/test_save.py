@@ -10,10 +10,10 @@ import pytest
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.sweep.spec import kept
-from hdica.sweep.spec.keys import point_key
-from hdica.sweep.spec.segment import segments_of
-from hdica.sweep.spec.study import Study, study_from
+from hdica.sweep.study import kept
+from hdica.sweep.study.keys import point_key
+from hdica.sweep.study.segment import segments_of
+from hdica.sweep.study.study import Study, study_from
 from hdica.systems import points
 from tests.sweep import toy
 from tests.sweep.keeping import SAVE, saved, without

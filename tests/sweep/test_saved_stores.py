@@ -27,8 +27,8 @@ from hdica.sweep.outcome.results import open_results
 from hdica.sweep.outcome.status import status
 from hdica.sweep.run.plan import place, plan
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec import kept
-from hdica.sweep.spec.segment import segments_of
+from hdica.sweep.study import kept
+from hdica.sweep.study.segment import segments_of
 from tests.sweep import toy
 from tests.sweep.conftest import values
 from tests.sweep.keeping import METHODS, SAVE, made, saved, without

@@ -14,8 +14,8 @@ from hdica.sweep.files.paths import DamageError, work_path
 from hdica.sweep.outcome.status import status
 from hdica.sweep.run.plan import MOST_BLOCKS, block_points, place, plan, prepare
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.segment import Segment, segments_of
-from hdica.sweep.spec.study import Study, study_from
+from hdica.sweep.study.segment import Segment, segments_of
+from hdica.sweep.study.study import Study, study_from
 from tests.sweep import toy
 
 

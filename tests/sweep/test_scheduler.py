@@ -15,7 +15,7 @@ import pytest
 
 from hdica.errors import HdicaError
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 from hdica.sweep.workers import scheduler
 from hdica.sweep.workers.cluster import cluster_settings, connect, ready
 from tests.sweep import toy

@@ -26,7 +26,7 @@ from hdica.sweep.outcome.status import status
 from hdica.sweep.outcome.upgrade import upgrade
 from hdica.sweep.run.plan import place, planned_study, prepare
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import Study, study_from
+from hdica.sweep.study.study import Study, study_from
 from tests.sweep import flips, toy
 from tests.sweep.conftest import values
 from tests.sweep.test_noise import content as shared_noise

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.sweep.spec.settings import Analysis
-from hdica.sweep.spec.study import Study, study_from
+from hdica.sweep.study.settings import Analysis
+from hdica.sweep.study.study import Study, study_from
 from hdica.systems.method import Output
 from tests.sweep import toy
 

@@ -19,7 +19,7 @@ import pytest
 from hdica.errors import HdicaError
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import Study, study_from
+from hdica.sweep.study.study import Study, study_from
 from hdica.sweep.workers import jobs
 from hdica.sweep.workers.cluster import ClusterSettings, cluster_settings, connect, ready
 from hdica.sweep.workers.slurm import SlurmSettings, job_options

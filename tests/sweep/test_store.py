@@ -11,7 +11,7 @@ from hdica.sweep.files import blocks, planned, store
 from hdica.sweep.files.paths import DamageError
 from hdica.sweep.run.block import compute_block
 from hdica.sweep.run.plan import prepare
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 from tests.sweep import toy
 
 

@@ -18,7 +18,7 @@ from hdica.cli_cluster import start_lines
 from hdica.errors import HdicaError
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 from hdica.sweep.workers import scheduler, tls
 from hdica.sweep.workers.cluster import cluster_settings, connect, ready
 from hdica.sweep.workers.tls import make_certificates, security

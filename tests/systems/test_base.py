@@ -8,13 +8,13 @@ import pytest
 import hdica
 from hdica import HebbianICA, OnlineICA, SparsePCA
 from hdica.errors import HdicaError
-from hdica.finite.streams import digest
+from hdica.finite.random.streams import digest
 from hdica.ingredients.plain import plain
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
 from hdica.ingredients.starts import make_start
-from hdica.sweep.spec.study import Study
+from hdica.sweep.study.study import Study
 
 VALUES, SHARES = [0.0, 1.0, 3.0], [0.2, 0.3, 0.5]
 LAW = {"discrete": {"values": VALUES, "weights": SHARES}}

@@ -5,10 +5,10 @@ import pytest
 
 import hdica
 from hdica.ingredients.save import NOTHING
-from hdica.limits import density_march
-from hdica.systems.density_methods import pde_many
-from hdica.systems.fields import with_parameter
+from hdica.limits.mean_field.density import march as density_march
 from hdica.systems.registry import mean_field_of, methods_of
+from hdica.systems.shared.density import pde_many
+from hdica.systems.shared.fields import with_parameter
 
 HALF = {"normal": {"mean": 0.5**0.5, "var": 0.5}}
 TAUS, BETAS = (0.5, 0.3), (0.05, 0.27, 0.2)

@@ -12,7 +12,7 @@ import pytest
 from hdica import open_results
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import load_study
+from hdica.sweep.study.study import load_study
 from tests.workflow.conftest import Checkout
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]

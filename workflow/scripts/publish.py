@@ -8,7 +8,7 @@ from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.torn import going_on
 from hdica.sweep.run.holder import acting
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import load_study
+from hdica.sweep.study.study import load_study
 from joblog import logged
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hdica.sweep.files.sealed import write_sealed
 from hdica.sweep.outcome.torn import going_on
 from hdica.sweep.run.holder import acting
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import load_study
+from hdica.sweep.study.study import load_study
 from joblog import logged
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ import numpy as np
 from numcodecs.vlen import VLenUTF8
 from numpy.typing import NDArray
 
+from hdica.status import DIVERGED, DONE, PENDING
 from hdica.sweep.files.commits import (
     FOREIGN,
     UNNAMED,
@@ -34,7 +35,6 @@ from hdica.sweep.files.places import describe
 if TYPE_CHECKING:
     from hdica.sweep.files.store import Working
 
-PENDING, DONE, DIVERGED, FAILED = range(4)
 MOST_SEEN = 4096
 """Records that an open segment remembers."""
 Status = NDArray[np.uint8]

@@ -19,7 +19,7 @@ from numcodecs.vlen import VLenUTF8
 from numpy.typing import NDArray
 
 import hdica
-from hdica.sweep.files.blocks import PENDING
+from hdica.status import PENDING
 from hdica.sweep.files.disk import make_folder, sync_folder, sync_tree
 from hdica.sweep.files.frames import codec, is_torn
 from hdica.sweep.files.guarded import METADATA
@@ -27,14 +27,14 @@ from hdica.sweep.files.manifest import digest
 from hdica.sweep.files.paths import DamageError, TornError, discard, read_regular, write_text
 from hdica.sweep.files.places import UNREADABLE, WRONG, described
 from hdica.sweep.files.sealed import SCHEMA_VERSION, sealed
-from hdica.sweep.spec.kept import plain
-from hdica.sweep.spec.keys import Keys
+from hdica.sweep.study.kept import plain
+from hdica.sweep.study.keys import Keys
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hdica.sweep.files.store import Working
-    from hdica.sweep.spec.segment import Segment
+    from hdica.sweep.study.segment import Segment
 
 ARRAYS = ("key", "parameters", "seed")
 PLANNED = 4096

@@ -22,16 +22,17 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 
+from hdica.status import DIVERGED, DONE, FAILED, PENDING, STATUS_NAMES
 from hdica.sweep.files import blocks, planned
 from hdica.sweep.files.attributes import checked
-from hdica.sweep.files.blocks import DIVERGED, DONE, FAILED, PENDING, Committed
+from hdica.sweep.files.blocks import Committed
 from hdica.sweep.files.frames import codec
 from hdica.sweep.files.guarded import METADATA, Chunks, GuardedStore, chunks_of
 from hdica.sweep.files.paths import DamageError, TornError
 from hdica.sweep.files.places import UNREADABLE, WRONG, describe, described, numbered
 from hdica.sweep.files.planned import ARRAY_CONFIG, create
 from hdica.sweep.files.sealed import SCHEMA_VERSION, SchemaError
-from hdica.sweep.spec.keys import Keys
+from hdica.sweep.study.keys import Keys
 
 __all__ = [
     "DIVERGED",
@@ -39,6 +40,7 @@ __all__ = [
     "FAILED",
     "PENDING",
     "SCHEMA_VERSION",
+    "STATUS_NAMES",
     "UNREADABLE",
     "WRONG",
     "DamageError",
@@ -49,7 +51,6 @@ __all__ = [
     "numbered",
 ]
 
-STATUS_NAMES = ("pending", "done", "diverged", "failed")
 PLANNER_ARRAYS = planned.ARRAYS
 SPAN = 32 * 2**20
 """Bytes of one array read at a time."""

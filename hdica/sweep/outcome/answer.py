@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hdica.sweep.files.store import DONE, STATUS_NAMES
+from hdica.status import DONE, STATUS_NAMES
 from hdica.sweep.outcome.looks import settled
 from hdica.sweep.outcome.query import (
     averaged_in_a_table,

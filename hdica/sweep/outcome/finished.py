@@ -10,7 +10,7 @@ from hdica.sweep.files.paths import work_path
 from hdica.sweep.outcome.publish import is_current
 from hdica.sweep.run import runner
 from hdica.sweep.run.plan import place
-from hdica.sweep.spec.study import Study
+from hdica.sweep.study.study import Study
 from hdica.sweep.workers.cluster import ClusterSettings
 
 

@@ -28,7 +28,7 @@ from hdica.sweep.outcome.dense import Source, write_variable
 from hdica.sweep.outcome.versions import OURS, checked_path
 from hdica.sweep.run.another import refuse_another
 from hdica.sweep.run.plan import locked, place
-from hdica.sweep.spec.study import Study
+from hdica.sweep.study.study import Study
 from hdica.systems import registry
 
 TIME_UNITS = "samples per dimension (k/n)"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.sweep.spec.axes import canonical, shown, suggestion
+from hdica.systems.axes import canonical, shown, suggestion
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -30,7 +30,7 @@ from hdica.sweep.outcome.integrity import all_damage, segments_in
 from hdica.sweep.outcome.published import PublishedStore
 from hdica.sweep.outcome.versions import checked_path, cloned, remove, versions_in
 from hdica.sweep.run.plan import STUDY, locked
-from hdica.sweep.spec.study import study_from
+from hdica.sweep.study.study import study_from
 
 
 def _clear_status(working: store.Working, block: int) -> None:

@@ -27,7 +27,7 @@ from hdica.sweep.files.sealed import DIGEST, unsealed
 from hdica.sweep.outcome.looks import settled
 from hdica.sweep.outcome.published import PublishedStore
 from hdica.sweep.outcome.versions import is_version, version_folder
-from hdica.sweep.spec.settings import Analysis
+from hdica.sweep.study.settings import Analysis
 
 if TYPE_CHECKING:
     import xarray as xr

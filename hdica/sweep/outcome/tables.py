@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hdica.errors import printable
-from hdica.sweep.files.store import STATUS_NAMES
+from hdica.status import STATUS_NAMES
 from hdica.sweep.outcome.status import Status
 from hdica.sweep.run.plan import Plan
 

@@ -16,10 +16,10 @@ from hdica.errors import HdicaError
 from hdica.sweep.files.guarded import METADATA
 from hdica.sweep.files.paths import DamageError, read_regular, results_path, work_path
 from hdica.sweep.files.sealed import read_sealed, unsealed
-from hdica.sweep.spec import axes as ax
-from hdica.sweep.spec import grid as gr
-from hdica.sweep.spec.keys import canonical_json
-from hdica.sweep.spec.study import Study
+from hdica.sweep.study.keys import canonical_json
+from hdica.sweep.study.study import Study
+from hdica.systems import address as gr
+from hdica.systems import axes as ax
 from hdica.systems import registry
 
 STUDY = "study.json"

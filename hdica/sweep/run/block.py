@@ -17,7 +17,7 @@ from hdica.ingredients.save import Save
 from hdica.sweep.files import blocks, processors, store
 from hdica.sweep.files.writing import NO_ROOM, in_words, written
 from hdica.sweep.run.pulse import Pulse
-from hdica.sweep.spec.kept import from_plain
+from hdica.sweep.study.kept import from_plain
 from hdica.sweep.workers.care import USUAL, Care
 from hdica.systems import registry
 from hdica.systems.method import Method, PointResult, Trial

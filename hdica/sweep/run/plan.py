@@ -31,9 +31,9 @@ from hdica.sweep.files.planned import check_whole
 from hdica.sweep.files.sealed import read_sealed, sealed_text
 from hdica.sweep.run.another import STUDY, refuse_another
 from hdica.sweep.run.holder import noted, wait_for
-from hdica.sweep.spec.keys import Keys, find_rows
-from hdica.sweep.spec.segment import Segment, segments_of
-from hdica.sweep.spec.study import Study, kept_in, study_from
+from hdica.sweep.study.keys import Keys, find_rows
+from hdica.sweep.study.segment import Segment, segments_of
+from hdica.sweep.study.study import Study, kept_in, study_from
 
 LEAST_SECONDS, MOST_SECONDS = 0.2, 2.0
 """Work in a block: enough to hide a task and its chunks, little enough to lose to a kill."""

@@ -6,7 +6,7 @@ import struct
 import time
 from typing import TYPE_CHECKING
 
-from hdica.interrupt import Late
+from hdica.process.interrupt import Late
 
 if TYPE_CHECKING:
     from hdica.sweep.run.block import Begun
@@ -51,7 +51,7 @@ class Pulse:
         """Let a thread that is being ended end, whatever its code has made of being told so.
 
         Code that catches all exceptions, or may not raise some (a generator, StopIteration), turns
-        :class:`~hdica.interrupt.Late` into another one.
+        :class:`~hdica.process.interrupt.Late` into another one.
         """
         if self.ending:
             raise Late from exc

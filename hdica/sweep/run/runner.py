@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, Incomplete, Stopped, Unwritable
-from hdica.private import remove_ended_scratch
+from hdica.process.private import remove_ended_scratch
 from hdica.sweep.files import blocks, store
 from hdica.sweep.files.paths import work_path
 from hdica.sweep.files.writing import written
@@ -29,7 +29,7 @@ from hdica.sweep.run.plan import Placed, locked, prepare
 from hdica.sweep.run.progress import Progress, report
 from hdica.sweep.run.signals import aside, heeding, unbroken
 from hdica.sweep.run.spread import LOOK, NO_SCHEDULER, Patience, Task, spread
-from hdica.sweep.spec.study import Study
+from hdica.sweep.study.study import Study
 from hdica.sweep.workers.care import USUAL, Care
 from hdica.sweep.workers.cluster import ClusterSettings, cluster_settings, connect, ready
 from hdica.sweep.workers.local import WARM_START, start_loading, start_seconds

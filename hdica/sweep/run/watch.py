@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hdica.interrupt import Beside, Late
+from hdica.process.interrupt import Beside, Late
 from hdica.sweep.files import store
 from hdica.sweep.run.block import Again, Begun, BlockSummary, compute_block
 from hdica.sweep.run.pulse import Pulse

@@ -11,13 +11,13 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from hdica.errors import HdicaError, from_validation
-from hdica.private import scratch
-from hdica.sweep.spec.axes import check_keys
-from hdica.sweep.spec.size import check_size, in_bytes
+from hdica.process.private import scratch
+from hdica.sweep.study.size import check_size, in_bytes
 from hdica.sweep.workers.address import Address, check_certificates, check_exposure, parse_address
 from hdica.sweep.workers.care import BUDGET
 from hdica.sweep.workers.local import LOOPBACK, local_client
 from hdica.sweep.workers.slurm import SlurmSettings
+from hdica.systems.axes import check_keys
 
 ENVIRONMENT = {
     "address": "HDICA_SCHEDULER",

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hdica.errors import HdicaError
-from hdica.private import scratch
+from hdica.process.private import scratch
 from hdica.sweep.workers.folder import own_folder
 from hdica.sweep.workers.local import APART, CALM, LOOPBACK
 from hdica.sweep.workers.slurm import (

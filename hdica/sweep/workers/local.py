@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from hdica.cache_folders import settle
-from hdica.private import scratch
+from hdica.process.cache_folders import settle
+from hdica.process.private import scratch
 from hdica.sweep.workers.folder import keep_sockets, own_folder
 
 THREAD_VARIABLES = (
@@ -29,8 +29,8 @@ PRELOADED = (
     "distributed",
     "scipy.special",
     "hdica.sweep.run.block",
-    "hdica.finite.chain_kernels",
-    "hdica.finite.kernels",
+    "hdica.finite.projected.chain_kernels",
+    "hdica.finite.projected.vector_kernels",
 )
 """What a worker loads before its first block, and what most methods load in it."""
 COLD_START, WARM_START = 1.8, 0.25

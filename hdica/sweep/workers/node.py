@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from hdica.private import scratch
+from hdica.process.private import scratch
 from hdica.sweep.workers.folder import keep_sockets, own_folder
 from hdica.sweep.workers.local import for_children
 

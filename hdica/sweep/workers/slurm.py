@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from hdica.errors import HdicaError
-from hdica.sweep.spec.axes import check_keys
-from hdica.sweep.spec.size import check_size
+from hdica.process.trust import make_folders
+from hdica.sweep.study.size import check_size
 from hdica.sweep.workers.local import (
     APART,
     CALM,
@@ -24,7 +24,7 @@ from hdica.sweep.workers.local import (
     THREAD_VARIABLES,
     UNPAUSED,
 )
-from hdica.trust import make_folders
+from hdica.systems.axes import check_keys
 
 WORD = r"^[\w.,:@%+/=-]*$"
 """What may stand in a line of a job script unquoted; no blank and no end of line."""

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hdica.errors import HdicaError
-from hdica.private import private_folder
+from hdica.process.private import private_folder
+from hdica.process.trust import make_folders, writable
 from hdica.sweep.files.paths import write_whole
-from hdica.trust import make_folders, writable
 
 if TYPE_CHECKING:
     from hdica.sweep.workers.cluster import ClusterSettings

@@ -10,7 +10,7 @@ from typing import Any
 from hdica.sweep.files.paths import manifest_path
 from hdica.sweep.files.sealed import sealed
 from hdica.sweep.run.plan import place
-from hdica.sweep.spec.study import Study
+from hdica.sweep.study.study import Study
 
 
 def walk_of(study: Study, out: Path) -> Path:

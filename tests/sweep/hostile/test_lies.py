@@ -32,7 +32,7 @@ from hdica.sweep.outcome.results import open_results
 from hdica.sweep.outcome.status import status
 from hdica.sweep.run.plan import prepare
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import Study, study_from
+from hdica.sweep.study.study import Study, study_from
 from tests.sweep import flips
 from tests.sweep.conftest import values
 from tests.sweep.hostile.lies import nodes, published_lie, relabel, walk_of

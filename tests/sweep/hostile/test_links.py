@@ -28,7 +28,7 @@ from hdica.sweep.outcome.repair import repair
 from hdica.sweep.outcome.results import open_results, version_path
 from hdica.sweep.outcome.status import status
 from hdica.sweep.run.runner import run
-from hdica.sweep.spec.study import Study
+from hdica.sweep.study.study import Study
 from tests.sweep import flips
 from tests.sweep.conftest import values
 from tests.sweep.hostile.lies import walk_of

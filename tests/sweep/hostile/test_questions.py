@@ -8,7 +8,7 @@ import pytest
 
 from hdica.cli import call
 from hdica.sweep.outcome.publish import publish
-from hdica.sweep.spec.study import Study
+from hdica.sweep.study.study import Study
 
 NO_NUMBERS = ("nan", "-NaN", "inf", "-Infinity", "1e999", "-1e5000")
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hdica.errors import MOST_LETTERS, HdicaError, printable
-from hdica.sweep.spec import plain_yaml
-from hdica.sweep.spec.study import load_study
+from hdica.sweep.study import plain_yaml
+from hdica.sweep.study.study import load_study
 from tests.sweep import toy
 
 YAML = json.dumps(toy.study())

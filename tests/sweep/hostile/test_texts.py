@@ -19,7 +19,7 @@ from hdica.sweep.files.paths import (
 from hdica.sweep.outcome.export import export
 from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.status import status
-from hdica.sweep.spec.study import Study
+from hdica.sweep.study.study import Study
 from tests.report.test_page import Page
 from tests.sweep.conftest import values
 from tests.sweep.hostile.lies import nodes, published_lie

@@ -1,0 +1,1 @@
+"""Trajectories of several methods side by side."""

@@ -1,0 +1,1 @@
+"""Whether a limit condenses: mass that no density can hold."""

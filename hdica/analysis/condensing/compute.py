@@ -1,0 +1,51 @@
+"""Whether a limit condenses: mass that no density can hold."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from hdica.analysis.describe import CONDENSING, described
+from hdica.analysis.reading import group, over
+from hdica.status import PENDING
+
+
+def condensing(tree: xr.DataTree) -> xr.Dataset | None:
+    """Sign of the curvature d_t = 2 h at the last time that every limit reached.
+
+    d/dt E[x^2] = -2 d_t (E[x^2] - 1): where d_t < 0 the bulk cannot hold |x|^2 = n, and what is
+    left over moves to ever fewer, ever larger entries. A curvature that stays negative rises to 0
+    like -1/t, so that the density never converges plainly.
+
+    Parameters
+    ----------
+    tree
+        A published store.
+
+    Returns
+    -------
+    xarray.Dataset or None
+        ``curvature`` and ``time`` at the end over ``method`` and the swept parameters; None if
+        no method has a curvature.
+    """
+    methods = [m for m, node in tree.children.items() if "curvature" in node]
+    if not methods:
+        return None
+    return described(
+        over([_end(group(tree, m)) for m in methods], "method", methods), table=CONDENSING
+    )
+
+
+def _end(data: xr.Dataset) -> xr.Dataset:
+    """Curvature at the last time with one; a diverged point stopped there."""
+    values = data["curvature"].where(data["status"] != PENDING).reset_coords(drop=True)
+    known = values.notnull()
+    last = known.sizes["time"] - 1 - known.isel(time=slice(None, None, -1)).argmax("time")
+    some = known.any("time")
+    time = xr.DataArray(data["time"].values.astype(float), dims="time")
+    return xr.Dataset(
+        {
+            "curvature": values.isel(time=last).where(some).reset_coords(drop=True),
+            "end": time.isel(time=last).where(some),
+            "least": values.min("time"),
+        }
+    ).drop_vars("time", errors="ignore")

@@ -1,0 +1,1 @@
+"""Simulation against limit as n grows."""

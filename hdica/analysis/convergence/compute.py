@@ -1,0 +1,196 @@
+"""Simulation against limit: means, fluctuations, exponents in n, and verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hdica.analysis.assemble import Cell, assembled
+from hdica.analysis.describe import described
+from hdica.analysis.reading import finished, group, names, optional, over, required, swept
+from hdica.analysis.statistics.exponents import (
+    Exponent,
+    bias_exponent,
+    bias_p_values,
+    fluctuation_exponent,
+)
+from hdica.analysis.statistics.ladder import Ladder, ladder
+from hdica.analysis.statistics.verdict import Verdict, judge
+from hdica.status import DIVERGED, FAILED, PENDING
+
+Array = NDArray[np.float64]
+
+LEVEL = 0.01
+"""Chance that a study whose limits are all right shows any "differs", unless set otherwise."""
+
+SEED_COUNTS = ("count", "diverged", "failed", "pending")
+
+
+def convergence(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+    """Compare simulations with their n -> infinity limit at every grid point.
+
+    Parameters
+    ----------
+    tree
+        A published store.
+    settings
+        ``simulation`` (one method or several), ``limit`` (a method), ``variable`` (default
+        ``"Q"``), ``level`` (default 0.01: the chance that a study with right limits shows
+        any "differs"; it is divided evenly among all grid points and simulations), ``band``
+        (default 1: how many standard deviations the figures draw).
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``simulation``, the swept parameters, ``n`` and ``time``: the mean over seeds with
+        standard error and standard deviation, and the limit; over ``n`` the largest
+        difference over time; per point the exponents, the finite-n term and the verdict of
+        :func:`hdica.analysis.statistics.verdict.judge`. Every variable has a ``long_name``.
+
+    Raises
+    ------
+    HdicaError
+        If a setting, a method or the variable is missing.
+    """
+    variable = str(settings.get("variable") or "Q")
+    simulations = names(required(settings, "simulation", "convergence"))
+    limit_name = str(required(settings, "limit", "convergence"))
+    level = float(settings.get("level") or LEVEL)
+    groups = [group(tree, name) for name in simulations]
+    limits = _limits(group(tree, limit_name), variable)
+    tests = max(sum(_points(finished(data, variable)) for data in groups), 1)
+    parts = [_compare(data, limits, variable, level / tests) for data in groups]
+    joined = over(parts, "simulation", simulations)
+    # A method without some n of another has no seeds there.
+    joined = joined.assign({k: joined[k].fillna(0).astype(int) for k in SEED_COUNTS})
+    joined = joined.assign(limits.rename({k: f"limit_{k}" for k in limits if k != "limit"}))
+    joined.attrs = {
+        "variable": variable,
+        "limit_method": limit_name,
+        "level": level,
+        "tests": tests,
+        "band": float(settings.get("band") or 1.0),
+        "level_each": level / tests,
+    }
+    return described(joined, variable)
+
+
+def _limits(data: xr.Dataset, variable: str) -> xr.Dataset:
+    """The limit with its solver error, its negative control and its predicted fluctuation."""
+    limit = finished(data, variable)
+    companions = {k: optional(data, f"{variable}_{k}", limit) for k in ("error", "control", "sd")}
+    return xr.Dataset({"limit": limit, **companions}).reset_coords(drop=True)
+
+
+def _points(values: xr.DataArray) -> int:
+    """Number of grid points."""
+    return int(np.prod([values.sizes[d] for d in swept(values)], dtype=int))
+
+
+def _compare(data: xr.Dataset, limits: xr.Dataset, variable: str, level: float) -> xr.Dataset:
+    """One simulation method against the limit."""
+    values = finished(data, variable).reset_coords(drop=True)
+    moments = _moments(values, limits)
+    counts = _counts(data["status"].reset_coords(drop=True))
+    return xr.merge([moments, counts, _inference(values, limits, level)], join="exact")
+
+
+def _moments(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
+    """Mean, spread and distance to the limit, by n and time."""
+    count = values.notnull().all("time").sum("seed")
+    mean = values.mean("seed")
+    sd = values.std("seed", ddof=1)
+    se = sd / np.sqrt(count)
+    difference = mean - limits["limit"]
+    total = np.sqrt(se**2 + limits["error"].fillna(0.0) ** 2)
+    size = abs(difference)
+    worst = size.fillna(-1.0).argmax("time")
+    some = size.notnull().any("time")
+    return xr.Dataset(
+        {
+            "mean": mean,
+            "se": se,
+            "sd": sd,
+            "difference": difference,
+            "z": (difference / total).where(total > 0),
+            "sd_predicted": limits["sd"] / np.sqrt(values["n"]),
+            "sup_error": size.isel(time=worst).where(some).drop_vars("time"),
+            "sup_error_se": se.isel(time=worst).where(some).drop_vars("time"),
+            "sup_time": size["time"].isel(time=worst).where(some).drop_vars("time"),
+            "rms_sd": np.sqrt((sd**2).mean("time")),
+            "rms_sd_predicted": np.sqrt((limits["sd"] ** 2).mean("time") / values["n"]),
+            "count": count,
+        }
+    ).transpose(*swept(values), "n", "time", missing_dims="ignore")
+
+
+def _counts(status: xr.DataArray) -> xr.Dataset:
+    """How many seeds gave no result, by n."""
+    kinds = {"diverged": DIVERGED, "failed": FAILED, "pending": PENDING}
+    return xr.Dataset({name: (status == code).sum("seed") for name, code in kinds.items()})
+
+
+def _inference(values: xr.DataArray, limits: xr.Dataset, level: float) -> xr.Dataset:
+    """Exponents and verdict of every grid point."""
+    grid = swept(values)
+    runs = values.transpose(*grid, "n", "seed", "time")
+    template = values.isel(n=0, seed=0, drop=True)
+    curves = [
+        limits[k].broadcast_like(template).transpose(*grid, "time").values
+        for k in ("limit", "error", "control")
+    ]
+    n = runs["n"].values.astype(float)
+    shape = [runs.sizes[d] for d in grid]
+    found = [
+        _point(runs.values[i], n, curves[0][i], curves[1][i], curves[2][i], level)
+        for i in np.ndindex(*shape)
+    ]
+    return assembled(found, grid, {str(d): runs[d].values for d in [*grid, "n", "time"]})
+
+
+def _point(
+    values: Array, n: Array, limit: Array, error: Array, control: Array, level: float
+) -> Cell:
+    """Everything inferred at one grid point."""
+    runs = ladder(values, n)
+    tolerance = np.nan_to_num(error)
+    verdict = judge(runs, limit, tolerance, control, level)
+    spread = fluctuation_exponent(runs)
+    if not np.isfinite(limit).all():
+        runs = Ladder(np.zeros(0), ())
+    bias = bias_exponent(runs, limit, tolerance)
+    p = np.full(len(n), np.nan)
+    p[np.isin(n, runs.n)] = bias_p_values(runs, limit, tolerance)
+    return {
+        "bias_p": (("n",), p),
+        **exponent("fluctuation_exponent", spread),
+        **exponent("bias_exponent", bias),
+        **_verdict(verdict),
+    }
+
+
+def exponent(name: str, found: Exponent) -> Cell:
+    """A fitted exponent with its interval as variables."""
+    return {
+        name: ((), found.value),
+        f"{name}_low": ((), found.low),
+        f"{name}_high": ((), found.high),
+        f"{name}_n_from": ((), found.n_from),
+        f"{name}_resolved": ((), float(found.resolved)),
+    }
+
+
+def _verdict(found: Verdict) -> Cell:
+    curves = {"coefficient", "coefficient_error", "extrapolated", "extrapolated_error"}
+    plain = {
+        "control_rejected": float(found.control_rejected),
+        "n_count": float(found.n_count),
+    }
+    return {
+        name: (("time",) if name in curves else (), plain.get(name, value))
+        for name, value in vars(found).items()
+    }

@@ -1,0 +1,82 @@
+"""What the comparison of simulation and limit says."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from markupsafe import escape
+
+from hdica.analysis.convergence.figure import grid_of
+from hdica.analysis.show.choose import points
+from hdica.analysis.show.sentences import SEEDS, N, cell, counted, exponents, near, rarity, seeds
+from hdica.analysis.show.words import count, number, p_value
+
+
+def convergence(data: xr.Dataset) -> list[str]:
+    """Sentences on verdicts, exponents and sizes."""
+    return [
+        *_verdicts(data),
+        *_largest(data),
+        *exponents(data, "fluctuation", "fluctuation", "sd", "a", 0.5),
+        *exponents(data, "bias", "bias", "|mean − limit|", "b", 1.0),
+        *_prediction(data),
+    ]
+
+
+def _verdicts(data: xr.Dataset) -> list[str]:
+    cells = points(data, ["simulation", *grid_of(data)])
+    if len(cells) == 1:
+        return [_single_verdict(data)]
+    return counted(data, cells, "comparisons of simulation and limit", cell)
+
+
+def _single_verdict(data: xr.Dataset) -> str:
+    verdict, why = str(data["verdict"].values.item()), str(data["why"].values.item())
+    p, control = float(data["p_value"].values.item()), float(data["control_p"].values.item())
+    level = number(data.attrs["level"])
+    says = {"agrees": "agrees with the limit", "differs": "differs from the limit"}
+    tests = f"{escape(p_value(p))}; for the wrong drift {escape(p_value(control))}; level {level}"
+    if verdict in says and not near(data.squeeze()):
+        return f"The simulation {says[verdict]}: {why} ({tests})."
+    reason = f"{why} ({tests})" if np.isfinite(p) else why
+    if near(data.squeeze()):
+        reason = (
+            f"{escape(p_value(p))} is below the level {level}, but {rarity(data, p)} (for the "
+            f"wrong drift {escape(p_value(control))})"
+        )
+    needed = seeds([tuple(float(data[k].values.item()) for k in SEEDS)])
+    tail = f"; {needed}" if needed else ""
+    return f"Whether the simulation tends to the limit is open: {reason}{tail}."
+
+
+def _prediction(data: xr.Dataset) -> list[str]:
+    last = data["rms_sd"].notnull().any([d for d in data["rms_sd"].dims if d != "n"])
+    top = data.isel(n=int(np.flatnonzero(last.values)[-1])) if bool(last.any()) else data.isel(n=-1)
+    ratio = (top["rms_sd"] / top["rms_sd_predicted"]).values.ravel()
+    ratio = ratio[np.isfinite(ratio)]
+    if not len(ratio):
+        return []
+    ends = (
+        number(ratio[0])
+        if len(ratio) == 1
+        else f"between {number(ratio.min())} and {number(ratio.max())}"
+    )
+    return [
+        f"At {N} = {count(float(top['n']))} the measured sd is {ends} times that of the central "
+        "limit theorem."
+    ]
+
+
+def _largest(data: xr.Dataset) -> list[str]:
+    cells = points(data, ["simulation", *grid_of(data)])
+    top = data.isel(n=-1)
+    known = [p for p in cells if np.isfinite(float(top["sup_error"].sel(p)))]
+    if not known:
+        return []
+    worst = max(known, key=lambda p: float(top["sup_error"].sel(p)))
+    here = top.sel(worst)
+    return [
+        f"At {N} = {count(float(top['n']))} the mean is nowhere further from the limit than "
+        f"{number(float(here['sup_error']), 2)} ± {number(float(here['sup_error_se']), 2)} "
+        f"({cell(worst)}, <i>t</i> = {number(float(here['sup_time']))})."
+    ]

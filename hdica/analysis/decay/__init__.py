@@ -1,0 +1,1 @@
+"""Learning curves: how the distance to a target falls with time."""

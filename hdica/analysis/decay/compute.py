@@ -1,0 +1,135 @@
+"""Learning curves: how the distance to a target falls with time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hdica.analysis.describe import DECAY, described
+from hdica.analysis.reading import finished, group, largest_n, names, over, required
+from hdica.analysis.statistics.resample import jackknife_error
+
+Array = NDArray[np.float64]
+
+TARGET = 1.0
+DECADE = 10.0
+"""Slopes are fitted from the last time over this to the last time."""
+
+ABOVE = 3.0
+"""... and only where the distance is so many standard errors."""
+
+LEAST_TIMES = 3
+
+
+def decay(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+    """Distance of means and of limits to a target over time, with slopes and products with t.
+
+    Parameters
+    ----------
+    tree
+        A published store.
+    settings
+        ``curves`` (methods), ``variable`` (default ``"R"``; of a matrix over projection and source
+        the diagonal), ``target`` (default 1).
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``simulation`` (each at its largest n), the swept parameters, ``source`` for a matrix,
+        and ``time``: mean minus target with its standard error; over ``limit`` the same of the
+        limits; without ``time``: slopes over the last decade of time, with standard errors over
+        seeds, and t (mean - target) at the last time. A slope is NaN where fewer than three times
+        are in the decade or the distance is not three standard errors at all of them.
+
+    Raises
+    ------
+    HdicaError
+        If a setting, a method or the variable is missing.
+    """
+    variable = str(settings.get("variable") or "R")
+    given = settings.get("target")
+    target = TARGET if given is None else float(given)
+    groups = {name: group(tree, name) for name in names(required(settings, "curves", "decay"))}
+    finite = [name for name, data in groups.items() if "seed" in data.dims]
+    limits = [name for name in groups if name not in finite]
+    parts = []
+    if finite:
+        found = [_simulated(finished(groups[m], variable), target) for m in finite]
+        parts.append(over(found, "simulation", finite))
+    if limits:
+        parts.append(over([_limit(groups[m], variable, target) for m in limits], "limit", limits))
+    out = xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")
+    if finite:
+        out["count"] = out["count"].fillna(0).astype(int)
+    out.attrs = {"variable": variable, "target": target}
+    return described(out, variable, DECAY)
+
+
+def diagonal(values: xr.DataArray) -> xr.DataArray:
+    """Entries of equal projection and source, over ``source``; anything else as it is."""
+    if not {"projection", "source"} <= set(values.dims):
+        return values
+    both = [i for i in values["source"].values if i in values["projection"].values]
+    index = xr.DataArray(both, dims="entry")
+    found = values.sel(projection=index, source=index).drop_vars(["projection", "source"])
+    return found.rename(entry="source").assign_coords(source=both)
+
+
+def _simulated(values: xr.DataArray, target: float) -> xr.Dataset:
+    """Mean over seeds at the largest n, with errors."""
+    n = largest_n(values)
+    gap = diagonal(values.sel(n=n, drop=True)).reset_coords(drop=True) - target
+    count = gap.notnull().all("time").sum("seed")
+    mean, se = gap.mean("seed"), gap.std("seed", ddof=1) / np.sqrt(count)
+    slope = _slope(mean, se)
+    # One seed fewer at a time: neighbouring times share seeds, which residuals would not show.
+    left = count - gap.notnull()
+    without = (gap.sum("seed") - gap.fillna(0.0)) / left.where(left > 0)
+    slope_se = jackknife_error(_slope(without, xr.zeros_like(without)), count)
+    last = mean["time"].values[-1]
+    found = {
+        "gap": mean,
+        "gap_se": se,
+        "count": count,
+        "dimension": xr.DataArray(n),
+        "slope": slope,
+        "slope_se": slope_se.where(slope.notnull()),
+        "scaled": last * mean.isel(time=-1, drop=True),
+        "scaled_se": last * se.isel(time=-1, drop=True),
+    }
+    return xr.Dataset(found).reset_coords(drop=True)
+
+
+def _limit(data: xr.Dataset, variable: str, target: float) -> xr.Dataset:
+    """One limit; a method with n and without seeds is shown at its largest n."""
+    values = finished(data, variable)
+    if "n" in values.dims:
+        values = values.isel(n=-1, drop=True)
+    gap = diagonal(values).reset_coords(drop=True) - target
+    last = gap["time"].values[-1]
+    found = {
+        "limit_gap": gap,
+        "limit_slope": _slope(gap, xr.zeros_like(gap)),
+        "limit_scaled": last * gap.isel(time=-1, drop=True),
+    }
+    return xr.Dataset(found)
+
+
+def _slope(gap: xr.DataArray, se: xr.DataArray) -> xr.DataArray:
+    """Least-squares slope of log abs(gap) on log t over the last decade of time."""
+    time = gap["time"].values.astype(float)
+    chosen = np.flatnonzero((time > 0) & (time >= time[-1] / DECADE * (1 - 1e-9)))
+    if len(chosen) < LEAST_TIMES:
+        return gap.isel(time=-1, drop=True) * np.nan
+    gap, se = gap.isel(time=chosen), se.isel(time=chosen)
+    log_t = np.log(time[chosen])
+    lever = log_t - log_t.mean()
+    weights = xr.DataArray(lever / (lever @ lever), dims="time")
+    size = abs(gap).drop_vars("time")
+    clear = ((size > ABOVE * se.drop_vars("time").fillna(0.0)) & (size > 0)).all("time")
+    log_size = xr.apply_ufunc(np.log, size.where(size > 0))
+    return (log_size * weights).sum("time", skipna=False).where(clear)

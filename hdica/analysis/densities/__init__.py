@@ -1,0 +1,1 @@
+"""Densities of the estimate's entries, given the feature."""

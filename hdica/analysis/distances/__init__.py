@@ -1,0 +1,1 @@
+"""Distance between the empirical law of the entries and the limit's."""

@@ -1,0 +1,123 @@
+"""What the laws of the estimate's entries and the recovered support say."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from markupsafe import escape
+
+from hdica.analysis.distances.figure import NAMES, SHORT, grid_of, law_label
+from hdica.analysis.show.choose import Point, points, spread
+from hdica.analysis.show.sentences import N, cell, counted, exponents
+from hdica.analysis.show.words import count, number, place
+
+UNSEEN = 1e-4
+"""Mass outside the edges below this is not worth a sentence."""
+
+CELLS = 3
+ALONE = (
+    "With a single <i>n</i> a finite-<i>n</i> term is not separated from the limit: a difference "
+    "would be undecided."
+)
+
+
+def distances(data: xr.Dataset) -> list[str]:
+    """Sentences on verdicts, sizes and exponents of the distances between laws."""
+    cells = points(data, ["simulation", *grid_of(data)])
+
+    def name(point: Point) -> str:
+        rest = {k: v for k, v in point.items() if k != "simulation"}
+        return f"{escape(str(point['simulation']))}, {law_label(data, rest).html}"
+
+    out = counted(data, cells, "comparisons of the entries' law with the limit", name)
+    out += [ALONE] if data.sizes["n"] == 1 else []
+    for kind, words in NAMES.items():
+        out += _sizes(data, kind, words)
+        out += exponents(data, kind, f"{words} distance", SHORT[kind].html, "a", 0.5)
+    return out + _outside(data)
+
+
+def _sizes(data: xr.Dataset, kind: str, words: str) -> list[str]:
+    """Size of a distance at the largest n, alone, against independent draws, and pooled."""
+    done = np.flatnonzero((data["count"] > 0).any([d for d in data["count"].dims if d != "n"]))
+    if not len(done):
+        return []
+    top = data.isel(n=int(done[-1]))
+    moving = top[kind].values > 0
+    size, error = top[kind].values[moving], np.nan_to_num(top[f"{kind}_se"].values[moving])
+    expected = top[f"{kind}_expected"].broadcast_like(top[kind]).transpose(*top[kind].dims)
+    ratio = size / expected.values[moving]
+    pooled = top[f"{kind}_pooled"].values[moving]
+    if not len(size):
+        return []
+    one = f"{number(size[0], 2)} ± {number(error[0], 1)}"
+    return [
+        f"At {N} = {count(float(top['n']))} the {words} distance of one run from the limit is "
+        f"{one if len(size) == 1 else _between(size)}, {_between(ratio)} times that of as many "
+        f"independent draws; pooled over seeds it is {_between(pooled)}."
+    ]
+
+
+def _between(values: np.ndarray) -> str:
+    """One number, or the range of several."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return "–"
+    low, high = number(float(known.min()), 2), number(float(known.max()), 2)
+    return low if low == high else f"{low} … {high}"
+
+
+def _outside(data: xr.Dataset) -> list[str]:
+    worst = max(float(data[k].max()) for k in ("outside", "outside_limit"))
+    if not worst > UNSEEN:
+        return []
+    return [
+        f"Up to {number(100 * worst, 2)} % of the entries lie outside the edges of the histograms, "
+        "where the Wasserstein distance does not see them."
+    ]
+
+
+def support(data: xr.Dataset) -> list[str]:
+    """Sentences on verdicts and on how well the support is recovered at the last snapshot."""
+    grid = [str(d) for d in data["tpr_limit"].dims if d != "threshold"]
+    out = []
+    if "verdict" in data:
+        cells = points(data, [str(d) for d in data["verdict"].dims])
+        out = counted(data, cells, "comparisons of support recovery with the limit", cell)
+        out += [ALONE] if data.sizes["n"] == 1 else []
+    last = data.isel(snapshot=-1)
+    every = points(last, [d for d in grid if d != "snapshot"])
+    for point in (every[i] for i in spread(len(every), CELLS)):
+        out += _recovery(last.sel(point), point)
+    return out
+
+
+def _recovery(here: xr.Dataset, point: Point) -> list[str]:
+    wrong = here["misclassified_limit"].values
+    if not np.isfinite(wrong).all():
+        return []
+    best = int(wrong.argmin())
+    at = {"snapshot": float(here["snapshot"]), **point}
+    parts = []
+    for method in here["simulation"].values if "simulation" in here.dims else ():
+        own = here.sel(simulation=method).isel(threshold=best)
+        done = np.flatnonzero(own["count"].values > 0)
+        if len(done):
+            own = own.isel(n=int(done[-1]))
+            value, error = 100 * float(own["misclassified"]), 100 * float(own["misclassified_se"])
+            bar = f" ± {number(error, 1)}" if np.isfinite(error) else ""
+            where = f"{escape(str(method))} at {N} = {count(float(own['n']))}"
+            parts.append(f"{where}: {number(value)}{bar} %")
+    measured = f" ({'; '.join(parts)})" if parts else ""
+    area = float(here["area_limit"])
+    lead = f"At {place(at).html} the "
+    ranking = (
+        f"{lead}area under the limit's curve of true against false positives is "
+        f"{'above 0.9999' if 0.9999 < area < 1 else number(area, 4)}, and the "
+        if np.isfinite(area)
+        else lead
+    )
+    return [
+        f"{ranking}best threshold, |<i>x</i>| = {number(float(here['threshold'][best]))}, "
+        f"misclassifies {number(100 * wrong[best])} % of the entries in the limit{measured}."
+    ]

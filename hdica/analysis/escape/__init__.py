@@ -1,0 +1,1 @@
+"""Escape times: runs that ended too early included, against theory."""

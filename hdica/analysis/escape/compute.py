@@ -1,0 +1,266 @@
+"""Escape times from R = 0: estimates with runs that ended too early, against theory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hdica.analysis.assemble import Cell, assembled
+from hdica.analysis.describe import ESCAPE, ESCAPE_UNITS, described
+from hdica.analysis.escape.verdict import Hazard, Judged, hazard_of, judged
+from hdica.analysis.reading import check_numbers, finished, grid_of, group, names, over, required
+from hdica.analysis.statistics.survival import (
+    EscapeTimes,
+    SurvivalCurve,
+    exponential_mean,
+    exponential_p,
+    restricted_mean,
+    survival_curve,
+)
+from hdica.status import DIVERGED
+
+Array = NDArray[np.float64]
+
+LEVEL = 0.01
+"""Chance that a study whose theories are all right shows any "differs", unless set otherwise."""
+
+ABOUT = (0.05, 4.0)
+"""Range of times around a mean in which survival falls from 1 to 0."""
+TIMES = 81
+"""Times at which survival curves are kept, evenly on a logarithmic axis."""
+
+COUNTS = ("runs", "escapes", "diverged")
+MEANS = {"first": "mean", "last": "mean_last"}
+
+
+def escape(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+    """Escape times of simulations and of theory, in n^3 steps, and whether they agree.
+
+    Parameters
+    ----------
+    tree
+        A published store.
+    settings
+        ``x`` (a swept parameter with numbers), ``simulation`` (methods with ``first`` and
+        ``last``, optional), ``limits`` (methods with ``mean``, at the same n or for n ->
+        infinity, optional), ``event`` (``"first"``, the default, or ``"last"``), ``level`` (default
+        0.01: the chance that a study with right theories shows any "differs"; it is divided
+        evenly among all tests).
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``simulation``, the swept parameters and ``n``: counts, mean, restricted mean, median
+        and, over ``elapsed``, survival with its interval; over ``limit``: ``theory`` and its
+        survival, and with ``simulation`` too the test of
+        :func:`hdica.analysis.escape.verdict.judged`; ``kramers`` and ``printed`` over swept
+        parameters. Each part only if a method gives it; means and ends of intervals that the runs
+        do not bound are infinite. The mean of the first escape supposes a constant rate, which
+        ``exponential_p`` tests; that of the last supposes nothing and needs every run to escape.
+
+    Raises
+    ------
+    HdicaError
+        If a setting, a method or a variable is missing, or ``x`` is not swept or has no numbers.
+    """
+    x, event = str(required(settings, "x", "escape")), str(settings.get("event") or "first")
+    level = float(settings.get("level") or LEVEL)
+    runs = {name: group(tree, name) for name in names(settings.get("simulation"))}
+    limits = {name: group(tree, name) for name in names(settings.get("limits"))}
+    for data in [*runs.values(), *limits.values()][: max(len(runs), 1)]:
+        check_numbers(data, x, "analysis.escape.x")
+    means = [mean * width for mean in _ends(limits, MEANS[event]) for width in ABOUT]
+    at = _axis(_ends(runs, event) or means)
+    parts = [_theory(limits, event, at)] if limits else []
+    tests = 0
+    if runs:
+        found = [_simulated(data, event, at) for data in runs.values()]
+        parts.append(over(found, "simulation", list(runs)))
+    if runs and limits:
+        tests = sum(_testable(d, t, event) for d in runs.values() for t in limits.values())
+        each = level / max(tests, 1)
+        judgements = [
+            over([_judgement(d, t, event, each) for t in limits.values()], "limit", list(limits))
+            for d in runs.values()
+        ]
+        parts.append(over(judgements, "simulation", list(runs)))
+    out = xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")
+    for name in COUNTS if runs else ():
+        out[name] = out[name].fillna(0).astype(int)
+    out.attrs = {"x": x, "event": event, "level": level, "tests": tests}
+    return described(out, table=ESCAPE, units=ESCAPE_UNITS)
+
+
+def _ends(groups: Mapping[str, xr.Dataset], variable: str) -> list[Array]:
+    """Finite times of every group."""
+    found = [finished(data, variable).values.ravel() for data in groups.values()]
+    return [values[np.isfinite(values) & (values > 0)] for values in found]
+
+
+def _axis(times: Sequence[Array]) -> Array:
+    """Times on which survival curves are kept: a little before the least to the largest."""
+    known = np.concatenate([np.zeros(0), *times])
+    if not known.size:
+        return np.geomspace(0.1, 10.0, TIMES)
+    low, high = known.min() / 2, max(known.max(), known.min() * 10)
+    return np.geomspace(low, high, TIMES)
+
+
+def _simulated(data: xr.Dataset, event: str, at: Array) -> xr.Dataset:
+    """Estimates of one method in every cell."""
+    grid = [*grid_of(data), "n"]
+    constant = event == "first"
+    cells = [{**_estimates(runs, constant), **_curve(runs, at)} for runs in _cells(data, event)]
+    coords = {d: data[d].values for d in grid}
+    out = assembled(cells, grid, coords | {"elapsed": at})
+    diverged = (data["status"] == DIVERGED).sum("seed").reset_coords(drop=True)
+    return out.assign(diverged=diverged)
+
+
+def _cells(data: xr.Dataset, event: str) -> list[EscapeTimes | None]:
+    """Runs of every cell, the last dimension fastest; None where none is done."""
+    order = (*grid_of(data), "n", "seed")
+    times, seen = (finished(data, k).transpose(*order) for k in (event, f"{event}_seen"))
+    step = (data["n"].values.astype(float) ** -3.0)[:, None]
+    ends = np.maximum(times.values, step)  # a run that begins beyond the threshold takes one step
+    done = np.isfinite(ends) & np.isfinite(seen.values)
+    return [
+        EscapeTimes(ends[i][done[i]], seen.values[i][done[i]] > 0.5) if done[i].any() else None
+        for i in np.ndindex(done.shape[:-1])
+    ]
+
+
+def _mean(runs: EscapeTimes, constant: bool) -> dict[str, float]:
+    """Mean of one cell: by a constant rate, or of all runs if each escaped.
+
+    The last of several escapes has no constant rate, so that runs that end before it bound its
+    mean from below only.
+    """
+    found = exponential_mean(runs) if constant else restricted_mean(runs)
+    if constant or runs.events == runs.times.size:
+        return {"mean": found.value, "mean_low": found.low, "mean_high": found.high}
+    return {"mean": np.inf, "mean_low": found.low, "mean_high": np.inf}
+
+
+def _estimates(runs: EscapeTimes | None, constant: bool) -> Cell:
+    """Numbers of one cell."""
+    if runs is None:
+        nothing = {f"{k}{end}": ((), np.nan) for k in _ESTIMATED for end in ("", "_low", "_high")}
+        known = {"runs": ((), 0), "escapes": ((), 0), "exposure": ((), 0.0)}
+        return {**known, **nothing, "longest": ((), np.nan), "exponential_p": ((), np.nan)}
+    plain = restricted_mean(runs)
+    values = {
+        "runs": runs.times.size,
+        "escapes": runs.events,
+        "exposure": runs.exposure,
+        **_mean(runs, constant),
+        "restricted": plain.value,
+        "restricted_low": plain.low,
+        "restricted_high": plain.high,
+        **_median(survival_curve(runs)),
+        "longest": float(runs.times.max()),
+        "exponential_p": exponential_p(runs) if runs.events >= 5 else np.nan,
+    }
+    return {name: ((), value) for name, value in values.items()}
+
+
+_ESTIMATED = ("mean", "restricted", "median")
+
+
+def _median(curve: SurvivalCurve) -> dict[str, float]:
+    """Median, with the times at which the ends of the survival's interval pass one half."""
+    value = curve.quantile(0.5)
+    ends = [curve.times[band <= 0.5] for band in (curve.low, curve.high)]  # NaN passes nothing
+    low, high = (float(t[0]) if t.size else np.inf for t in ends)
+    return {"median": value, "median_low": min(low, value), "median_high": max(high, value)}
+
+
+def _curve(runs: EscapeTimes | None, at: Array) -> Cell:
+    """Kaplan and Meier's curve at common times; NaN after the last run."""
+    if runs is None:
+        empty = np.full_like(at, np.nan)
+        return {f"survival{end}": (("elapsed",), empty) for end in ("", "_low", "_high")}
+    curve = survival_curve(runs)
+    before = np.searchsorted(curve.times, at, side="right")
+    bands = {"": curve.survival, "_low": curve.low, "_high": curve.high}
+    known = (at <= runs.times.max()) | (curve.survival[-1] == 0)
+    out: dict[str, tuple[tuple[str, ...], Any]] = {}
+    for end, band in bands.items():
+        band = np.where(np.isfinite(band), band, curve.survival)  # no interval at 0 and at 1
+        steps = np.concatenate([[1.0], band])[before]
+        out[f"survival{end}"] = (("elapsed",), np.where(known, steps, np.nan))
+    return out
+
+
+def _theory(limits: Mapping[str, xr.Dataset], event: str, at: Array) -> xr.Dataset:
+    """Means and survival of every theory, and Kramers' formula of the first that has it."""
+    parts = []
+    for data in limits.values():
+        mean = finished(data, MEANS[event]).reset_coords(drop=True)
+        part = xr.Dataset({"theory": mean, "at_n": int("n" in data.dims)})
+        if _has_law(data, event):
+            part["theory_survival"] = _survival(data, event, at)
+        parts.append(part)
+    out = over(parts, "limit", list(limits))
+    for name in ("kramers", "printed") if event == "first" else ():
+        having = [data for data in limits.values() if name in data]
+        for data in sorted(having, key=lambda d: "n" in d.dims)[:1]:
+            pairs = [d for d in ("projection", "source") if d in data[name].dims]
+            out[name] = finished(data, name).min(pairs).reset_coords(drop=True)
+    return out
+
+
+def _has_law(data: xr.Dataset, event: str) -> bool:
+    """Whether a theory has the survival of an event: that of the last is known for one alone."""
+    return "survival" in data and (event == "first" or data.sizes.get("projection") == 1)
+
+
+def _hazards(data: xr.Dataset, event: str, grid: Sequence[str], like: xr.DataArray) -> list[Any]:
+    """Hazards of a theory in every cell of ``like``; None where it has none."""
+    if not _has_law(data, event):
+        return [None] * like.size
+    mean, survival = finished(data, MEANS[event]), finished(data, "survival")
+    if "n" in mean.dims and "n" in like.dims:
+        mean, survival = (v.reindex(n=like["n"].values) for v in (mean, survival))
+    means = mean.broadcast_like(like).transpose(*grid).values
+    laws = survival.broadcast_like(like).transpose(*grid, "age").values
+    age = data["age"].values.astype(float)
+    return [hazard_of(age, laws[i], float(means[i])) for i in np.ndindex(means.shape)]
+
+
+def _survival(data: xr.Dataset, event: str, at: Array) -> xr.DataArray:
+    """Probability of no escape in theory, at common times."""
+    mean = finished(data, MEANS[event]).reset_coords(drop=True)
+    dims = [str(d) for d in mean.dims]
+    hazards: list[Hazard | None] = _hazards(data, event, dims, mean)
+    rows = [np.full_like(at, np.nan) if h is None else np.exp(-h(at)) for h in hazards]
+    values = np.reshape(rows, (*mean.shape, at.size))
+    coords = {d: mean[d].values for d in dims} | {"elapsed": at}
+    return xr.DataArray(values, coords, (*dims, "elapsed"))
+
+
+def _tested(data: xr.Dataset, theory: xr.Dataset, event: str) -> list[tuple[Any, Any]]:
+    """Runs and hazard of every cell of a simulation."""
+    grid = [*grid_of(data), "n"]
+    like = data["status"].isel(seed=0, drop=True).reset_coords(drop=True)
+    return list(zip(_cells(data, event), _hazards(theory, event, grid, like), strict=True))
+
+
+def _testable(data: xr.Dataset, theory: xr.Dataset, event: str) -> int:
+    """Number of cells in which a simulation can be tested against a theory."""
+    return sum(None not in pair for pair in _tested(data, theory, event))
+
+
+def _judgement(data: xr.Dataset, theory: xr.Dataset, event: str, level: float) -> xr.Dataset:
+    """Tests of a simulation against a theory in every cell."""
+    found = [judged(runs, hazard, level) for runs, hazard in _tested(data, theory, event)]
+    grid = [*grid_of(data), "n"]
+    return assembled([_described(one) for one in found], grid, {d: data[d].values for d in grid})
+
+
+def _described(found: Judged) -> Cell:
+    return {name: ((), value) for name, value in vars(found).items()}

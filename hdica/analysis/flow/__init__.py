@@ -1,0 +1,1 @@
+"""The drift as a curve, with its zeros."""

@@ -1,0 +1,33 @@
+"""What the flow of the limit says."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from hdica.analysis.show.choose import MOST, points, spread
+from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.words import number, place
+
+
+def flow(data: xr.Dataset) -> list[str]:
+    """Sentences on the fixed points of the flow."""
+    if "fixed_q" not in data:
+        return []
+    everything = points(data, [str(d) for d in data["fixed_q"].dims if d != "fixed_point"])
+    out = []
+    for point in (everything[i] for i in spread(len(everything), MOST)):
+        lead = f"At {place(point).html} " if point else ""
+        kinds = _fixed_points(data.sel(point))
+        if kinds:
+            out.append(f"{lead}the informative fixed points are {listed(kinds)}.")
+        else:
+            out.append(f"{lead}the only fixed point is <i>q</i> = 0: nothing is learned.")
+    return [text[0].upper() + text[1:] for text in out]
+
+
+def _fixed_points(here: xr.Dataset) -> list[str]:
+    """Informative fixed points by q; -Q and Q are one."""
+    pairs = zip(here["fixed_q"].values, here["stable"].values, strict=True)
+    kinds = {(number(q, 4), bool(s > 0.5)): float(q) for q, s in pairs if q > 1e-9}
+    ordered = sorted(kinds, key=lambda kind: kinds[kind])
+    return [f"<i>q</i> = {q} ({'stable' if s else 'unstable'})" for q, s in ordered]

@@ -1,0 +1,1 @@
+"""Whether the limits of a study learn anything at all."""

@@ -1,0 +1,119 @@
+"""Whether the limits of a study learn anything at all, and what to change where they do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hdica.analysis.reading import PADDED, SIZED, finished, group, study
+from hdica.errors import HdicaError
+from hdica.systems import address as gr
+from hdica.systems.axes import expand
+from hdica.systems.registry import SYSTEMS
+from hdica.systems.shared.learning_note import ZERO, limit_note, states_note, transitions_note
+
+LOST = 0.05
+"""A limit that ends with overlaps this small has learned nothing."""
+_NONE = np.empty(0)
+
+
+def learning(tree: xr.DataTree) -> xr.Dataset | None:
+    """Limits that stay at 0 from their start, and methods that find nothing learned anywhere.
+
+    Parameters
+    ----------
+    tree
+        A published store.
+
+    Returns
+    -------
+    xarray.Dataset or None
+        Over ``method``: ``count`` of ``points`` that are ``"still"`` (the start has no overlap
+        and the limit none) or, where all points of the method are so, ``"lost"`` (the limit falls
+        to 0) or ``"none"`` (no transition, no stable informative state): ``what``; and ``note``,
+        why that is so at the first of them. None if there is nothing to say.
+    """
+    rows = [row for name in tree.children if "status" in tree[name] for row in _of(tree, name)]
+    if not rows:
+        return None
+    names = ("method", "what", "count", "points", "note")
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    out = xr.Dataset({k: ("row", np.array(v)) for k, v in columns.items()})
+    for name in names:
+        out[name].attrs["long_name"] = name
+    return out
+
+
+def _of(tree: xr.DataTree, name: str) -> list[tuple[str, str, int, int, str]]:
+    """What a method shows that learns nothing, at most one row."""
+    data = group(tree, name)
+    overlap = next((v for v in ("Q", "R") if v in data and f"{v}_error" in data), "")
+    if overlap and "time" in data[overlap].dims:
+        entries = abs(finished(data, overlap))
+        size = entries.max([d for d in entries.dims if d in SIZED])
+        still, end = size.max("time") <= ZERO, size.isel(time=-1)
+        lost = bool((end <= LOST).all()) and float(data["time"][-1]) > 0
+        kinds = {"still": still, "lost": end.notnull() if lost else still & False}
+    elif {"value", "stable"} & set(data.data_vars) and "branch_point" not in data.dims:
+        found = _known(data)
+        nothing = ~found if not bool(found.any()) else found & False
+        kinds = {"none": nothing}
+    else:
+        return []
+    for what, where in kinds.items():
+        if bool(where.any()):
+            first = {d: v[0].item() for d, v in _first(where).items()}
+            note = _note(tree, data, overlap, first)
+            return [(name, what, int(where.sum()), int(where.size), note)]
+    return []
+
+
+def _known(data: xr.Dataset) -> xr.DataArray:
+    """Whether a point has a transition, or a stable state that is informative."""
+    if "stable" not in data:
+        return finished(data, "value").notnull().any("transition")
+    stable = finished(data, "stable") > 0
+    return (stable & (data["kind"] == 0) if "kind" in data else stable).any("fixed_point")
+
+
+def _first(where: xr.DataArray) -> dict[str, NDArray[Any]]:
+    """Coordinates of the first point that is meant, as arrays of one value."""
+    if not where.dims:
+        return {}
+    index = np.argwhere(where.values)[0]
+    pairs = zip(where.dims, index, strict=True)
+    return {str(d): where[d].values[[i]] for d, i in pairs if d not in PADDED}
+
+
+def _note(tree: xr.DataTree, data: xr.Dataset, overlap: str, point: dict[str, Any]) -> str:
+    """Why a point learns nothing; empty if its system cannot be built from the store."""
+    system = _system(tree, point)
+    if system is None:
+        return ""
+    if overlap:
+        path = data[overlap].sel(point).transpose("time", ...).values
+        return limit_note(system, {overlap: path}, data["time"].values.astype(float), "ode")
+    if "fixed_point" in data.dims:
+        return states_note(system, _NONE, _NONE.astype(bool), _NONE.astype(bool))
+    step = "mu" if "mu" in type(system).model_fields else "tau"
+    return transitions_note(system, step, _NONE, None)
+
+
+def _system(tree: xr.DataTree, point: dict[str, Any]) -> Any:
+    """The system of a point, or None."""
+    system, written = SYSTEMS.get(str(tree.attrs.get("system"))), study(tree)
+    if system is None:
+        return None
+    content = dict(written.get("parameters") or {})
+    fixed = dict(content)
+    try:
+        for key, values in (written.get("grid") or {}).items():
+            # A method is not swept over what it does not depend on: any value will do there.
+            content[key] = point.get(key.replace(".", "_"), expand(values, key)[0])
+        paths = [(gr.address(k, system, fixed, "grid"), v) for k, v in content.items()]
+        return gr.build(system, gr.nested(paths))
+    except HdicaError:
+        return None

@@ -1,0 +1,1 @@
+"""Single runs of a simulation."""

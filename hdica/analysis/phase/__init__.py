@@ -1,0 +1,1 @@
+"""Where learning stops, over two swept parameters."""

@@ -1,0 +1,145 @@
+"""Where runs go: by the basins of the limit's steady states, or by the trend where it has none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import xarray as xr
+
+from hdica.analysis.reading import SIZED, finished, group
+from hdica.analysis.statistics.trend import falling
+from hdica.status import DONE
+
+ZERO = 1e-9
+"""A steady state closer to 0 than this is the uninformative one."""
+
+AT = "fixed_point"
+
+
+@dataclass(frozen=True)
+class States:
+    """Steady states of the limit, over ``fixed_point`` and the swept parameters they depend on.
+
+    Parameters
+    ----------
+    at
+        The variable there, NaN where there are fewer.
+    stable
+        1 if stable, 0 if unstable.
+    known
+        Whether the point is done, without ``fixed_point``.
+    divides
+        Whether the variable alone evolves, so that its unstable states divide the runs.
+    """
+
+    at: xr.DataArray
+    stable: xr.DataArray
+    known: xr.DataArray
+    divides: bool
+
+    @property
+    def informative(self) -> xr.DataArray:
+        """Stable states away from 0."""
+        size = abs(self.at)
+        size = size.max([d for d in size.dims if d in SIZED])
+        return (self.stable == 1) & (size > ZERO)
+
+
+def states_of(tree: xr.DataTree, variable: str, limit: str | None) -> States | None:
+    """Steady states in a store, None without any of this variable.
+
+    Parameters
+    ----------
+    tree
+        A published store.
+    variable
+        The overlap.
+    limit
+        The method of the limit, if the study names one: the variable evolves alone if it is
+        ``ode``, and without a name unless the states differ in more than the variable.
+    """
+    if "fixed_points" not in tree.children:
+        return None
+    data = group(tree, "fixed_points")
+    if variable not in data or AT not in data[variable].dims:
+        return None
+    at = finished(data, variable).reset_coords(drop=True)
+    stable = data["stable"].where(data["status"] == DONE).reset_coords(drop=True)
+    paired = any(d in at.dims for d in SIZED)
+    divides = not paired and (limit == "ode" or (limit is None and _alone(data)))
+    return States(at, stable, stable.notnull().any(AT), divides)
+
+
+def _alone(data: xr.Dataset) -> bool:
+    """Whether the overlap closes the limit: then phi is linear, and R is the slope everywhere."""
+    if "R" not in data:
+        return True
+    spread = data["R"].max(AT) - data["R"].min(AT)
+    return bool((spread.fillna(0.0) < ZERO).all())
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What becomes of runs, over the dimensions of their last values.
+
+    Parameters
+    ----------
+    success
+        Whether a run goes to an informative state, False where it is not finished.
+    decaying
+        Whether it does not although it is still above the threshold.
+    by_limit
+        1 where the limit's steady states decide, 0 where the trend does; over the cells.
+    """
+
+    success: xr.DataArray
+    decaying: xr.DataArray
+    by_limit: xr.DataArray
+
+
+def fate(values: xr.DataArray, threshold: float, states: States | None) -> Fate:
+    """Where runs go.
+
+    A run succeeds if its last value lies in the basin of a stable informative state of the limit:
+    on the same side of every unstable state. Where no such state exists nothing succeeds, however
+    large a run still is. Where states exist that do not divide the runs, because more than this
+    variable evolves, and where no state is known, it succeeds if it is above the threshold and
+    not falling (:func:`hdica.analysis.statistics.trend.falling`). A run within a distance of order
+    n^-1/2 of an unstable state may still cross it; as many do either way, so that even odds stay
+    there.
+
+    Parameters
+    ----------
+    values
+        Finished runs over ``time``, and ``seed`` if there are several.
+    threshold
+        On the absolute value.
+    states
+        Of :func:`states_of`.
+    """
+    final = values.isel(time=-1, drop=True).reset_coords(drop=True)
+    above = abs(final) > threshold
+    success = above & ~falling(values, above, threshold)
+    by_limit = xr.zeros_like(above.any("seed") if "seed" in above.dims else above, dtype=float)
+    if states is not None:
+        possible = states.informative.any(AT)
+        reached = success & possible
+        decided = states.known & ~possible
+        if states.divides:
+            reached, decided = _in_basin(final, states), states.known
+        success = xr.where(states.known, reached, success).transpose(*above.dims)
+        by_limit = (by_limit + decided).transpose(*by_limit.dims)
+    success = success & final.notnull()
+    return Fate(success, above & ~success, by_limit)
+
+
+def _in_basin(final: xr.DataArray, states: States) -> xr.DataArray:
+    """Whether runs lie between the same unstable states as a stable informative one."""
+    at = states.at
+    # A store with one of each pair of mirror images has no negative state: there sizes are meant.
+    q = final if bool((at < 0).any()) else abs(final)
+    unstable = at.where(states.stable == 0)
+    edges = unstable.rename({AT: "edge"})
+    # Above how many unstable states a run lies, and every stable state.
+    run, state = (edges < q).sum("edge"), (edges < at).sum("edge")
+    return ((run == state) & states.informative).any(AT)

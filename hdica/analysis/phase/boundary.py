@@ -1,0 +1,94 @@
+"""What a phase diagram says of its boundary: measured against theory."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from markupsafe import escape
+from scipy import stats
+
+from hdica.analysis.show.choose import spread
+from hdica.analysis.show.sentences import N, listed
+from hdica.analysis.show.words import count, number, p_value, place, symbol, with_error
+
+LEVEL = 0.01
+"""Below it the measured boundary is said to lie elsewhere."""
+
+
+def agreement(data: xr.Dataset) -> list[str]:
+    """Whether the boundary lies where theory puts it, over all x at which both are known."""
+    divides = data.attrs["y"] == "Q0" and data.attrs.get("divides", 1)
+    if not divides or not {"threshold", "boundary"} <= set(data):
+        return []
+    last = data.isel({d: -1 for d in data["threshold"].dims if d != data.attrs["x"]})
+    gap, error = (last["threshold"] - last["boundary"]).values, last["threshold_se"].values
+    return _against(data, gap, error) if gap.ndim == 1 else []
+
+
+def boundary(data: xr.Dataset) -> list[str]:
+    """Start with even odds at a few values of x, beside the theoretical one."""
+    x, y = data.attrs["x"], data.attrs["y"]
+    last = data.isel({d: -1 for d in data["threshold"].dims if d != x})
+    found, error = last["threshold"].values, last["threshold_se"].values
+    theory = last["boundary"].values if "boundary" in last else np.full_like(found, np.nan)
+    keep = np.flatnonzero(np.isfinite(found))
+    if not len(keep):
+        return []
+    parts = []
+    for k in (int(keep[i]) for i in spread(len(keep), 3)):
+        here = f"{number(found[k])} ± {number(error[k], 1)}"
+        if y == "Q0" and np.isfinite(theory[k]):
+            what = "boundary" if data.attrs.get("divides", 1) else "unstable state"
+            here += f" ({what} {symbol('Q_u').html} = {number(theory[k])})"
+        parts.append(f"{here} at {place({x: last[x].values[k]}).html}")
+    return [
+        f"At {N} = {count(data['n'].values[-1])} half of the seeds succeed from "
+        f"{symbol(y).html} = {listed(parts)}.",
+        *_shift(last, x, y),
+    ]
+
+
+def _against(data: xr.Dataset, gap: np.ndarray, error: np.ndarray) -> list[str]:
+    """The sentence for the gap between both, shape (x,)."""
+    known = np.isfinite(gap) & (error > 0)
+    many = int(known.sum())
+    if many < 2:
+        return []
+    z = gap[known] / error[known]
+    shared = data.attrs.get("noise") == "shared"
+    if shared:  # what is put together from points that share noise has no plain error
+        p = min(1.0, many * 2 * float(stats.norm.sf(np.abs(z).max())))
+        size = f"they are at most {number(float(np.abs(z).max()), 2)} standard errors apart"
+    else:
+        p = float(stats.chi2.sf((z**2).sum(), many))
+        weight = 1 / error[known] ** 2
+        mean, se = float(weight @ gap[known] / weight.sum()), float(weight.sum() ** -0.5)
+        size = f"the difference is {with_error(mean, se)} on average"
+    test = f"{escape(p_value(p))} for all {many} values of {symbol(data.attrs['x']).html}"
+    q_u = symbol("Q_u").html
+    n = float(data["n"].values[-1])
+    at = f"At {N} = {count(n)} learning begins"
+    if p >= LEVEL:
+        return [f"{at} at the boundary {q_u} of theory: {size} ({test})."]
+    return [
+        f"{at} off the boundary {q_u} of theory: {size} ({test}); noise decides within a distance "
+        f"of order {N}<sup>−1/2</sup> = {number(n**-0.5, 2)} of {q_u}."
+    ]
+
+
+def _shift(last: xr.Dataset, x: str, y: str) -> list[str]:
+    """How far the start with even odds moves between neighbouring values of x, seed by seed."""
+    if "threshold_shift" not in last:
+        return []
+    shift, error = last["threshold_shift"].values, last["threshold_shift_se"].values
+    keep = np.flatnonzero(np.isfinite(error))
+    if not len(keep):
+        return []
+    parts = [
+        f"{number(shift[k], 2)} ± {number(error[k], 1)} up to {place({x: last[x].values[k]}).html}"
+        for k in (int(keep[i]) for i in spread(len(keep), 3))
+    ]
+    return [
+        f"From one {symbol(x).html} to the next this {symbol(y).html} moves, seed by seed, by "
+        f"{listed(parts)}."
+    ]

@@ -1,0 +1,259 @@
+"""Where learning stops: steady overlap and success over two swept parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy import stats
+
+from hdica.analysis.describe import PHASE, described
+from hdica.analysis.phase.basins import Fate, fate, states_of
+from hdica.analysis.reading import check_swept, finished, group, required
+from hdica.analysis.statistics.resample import (
+    interval,
+    jackknife_error,
+    resampled_shares,
+    shares_noise,
+)
+from hdica.status import DIVERGED, DONE
+
+SUCCESS = 0.5
+"""Threshold on |overlap| at the last time, unless set otherwise: a run above it is still large, and
+where no theory says where it goes, it has learned unless it is falling."""
+
+CONFIDENCE = 0.95
+FOLD = 0
+"""Code of a fold in the variable ``kind`` of critical values."""
+
+PARAMETERS = ("tau", "omega", "mu")
+"""Parameters that have critical values; those of one do not depend on it."""
+
+EDGE = 0.05
+"""A threshold is estimated only where the success share leaves 0 and reaches 1 this closely."""
+
+
+def phase(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+    """Phase diagram of a study over two of its parameters.
+
+    A run succeeds if it goes to an informative state, as :func:`hdica.analysis.phase.basins.fate`
+    says: by the basins of the limit's steady states where the store has them, else by its trend.
+    Being large at the last time is not enough.
+
+    Parameters
+    ----------
+    tree
+        A published store. Groups ``fixed_points`` and ``critical``, if present, give the
+        basins, the theoretical boundary and the critical value.
+    settings
+        ``simulation`` (a method), ``x`` and ``y`` (swept parameters), ``variable`` (default
+        ``"Q"``), ``limit`` (a method, optional), ``success`` (threshold on the absolute value
+        at the last time, default 0.5: what is above it and does not succeed is still decaying).
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``x``, ``y``, further swept parameters and ``n``: overlap at the last time, success
+        counts and shares with 95 % Wilson intervals, how many runs are still decaying, the
+        limit's end and whether the majority of seeds goes where it goes; over ``x``: the
+        boundary, and the start with even odds. Where the simulation's points share their noise,
+        errors of what is put together from several cells are taken over whole seeds, and the
+        share of agreeing cells has an interval.
+
+    Raises
+    ------
+    HdicaError
+        If a setting, a method or a swept parameter is missing.
+    """
+    variable = str(settings.get("variable") or "Q")
+    threshold = float(settings["success"]) if settings.get("success") is not None else SUCCESS
+    data = group(tree, str(required(settings, "simulation", "phase")))
+    x, y = (str(required(settings, k, "phase")) for k in ("x", "y"))
+    for axis in (x, y):
+        check_swept(data, axis, "analysis.phase")
+    limit = str(settings["limit"]) if settings.get("limit") else None
+    states = states_of(tree, variable, limit)
+    values = finished(data, variable).reset_coords(drop=True)
+    found = fate(values, threshold, states)
+    final = values.isel(time=-1, drop=True)
+    out = _outcomes(final, data["status"], found)
+    each = _Seeds(found.success, final.notnull()) if shares_noise(data) else None
+    out = out.merge(_threshold(out, x, y, each))
+    if limit:
+        curve = finished(group(tree, limit), variable).reset_coords(drop=True)
+        out = out.merge(_against_limit(out, curve, fate(curve, threshold, states), each))
+    out = out.merge(_theory(tree, variable, x))
+    out.attrs = {"variable": variable, "x": x, "y": y, "success": threshold}
+    out.attrs["noise"] = "shared" if shares_noise(data) else "own"
+    out.attrs["time"] = float(data["time"].values[-1])
+    # Where a density and not the overlap alone evolves, an unstable state divides no starts.
+    out.attrs["divides"] = int(states is None or states.divides)
+    own = [d for d in ("n", "transition") if d in out.dims]
+    return described(out.transpose(x, y, ..., *own), variable, PHASE)
+
+
+def _outcomes(final: xr.DataArray, status: xr.DataArray, found: Fate) -> xr.Dataset:
+    """Overlap and success over seeds."""
+    trials = final.notnull().sum("seed")
+    successes = found.success.sum("seed")
+    low, high = xr.apply_ufunc(_wilson, successes, trials, output_core_dims=[[], []])
+    return xr.Dataset(
+        {
+            "overlap": abs(final).mean("seed"),
+            "signed": final.mean("seed"),
+            "successes": successes,
+            "decaying": found.decaying.sum("seed"),
+            "by_limit": found.by_limit,
+            "trials": trials,
+            "diverged": (status == DIVERGED).sum("seed").reset_coords(drop=True),
+            "probability": (successes / trials).where(trials > 0),
+            "probability_low": low,
+            "probability_high": high,
+        }
+    )
+
+
+@cache
+def _interval(successes: int, trials: int) -> tuple[float, float]:
+    if trials == 0:
+        return np.nan, np.nan
+    found = stats.binomtest(successes, trials).proportion_ci(CONFIDENCE, method="wilson")
+    return float(found.low), float(found.high)
+
+
+def _wilson(successes: np.ndarray, trials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson intervals of whole arrays; equal counts are computed once."""
+    pairs = [_interval(int(s), int(t)) for s, t in zip(successes.flat, trials.flat, strict=True)]
+    ends = np.array(pairs, dtype=float).reshape(*np.shape(successes), 2)
+    return ends[..., 0], ends[..., 1]
+
+
+@dataclass(frozen=True)
+class _Seeds:
+    """Outcome of every seed where cells share them: success, and whether the run is finished."""
+
+    success: xr.DataArray
+    finished: xr.DataArray
+
+    def shares_without_one(self) -> xr.DataArray:
+        """Share of successes of all seeds but one, over ``seed``; NaN without any."""
+        success = self.success & self.finished
+        trials = self.finished.sum("seed") - self.finished
+        return ((success.sum("seed") - success) / trials).where(trials > 0)
+
+    def count(self, y: str) -> xr.DataArray:
+        """Seeds with a finished run somewhere along ``y``."""
+        return self.finished.any(y).sum("seed")
+
+
+def _threshold(out: xr.Dataset, x: str, y: str, each: _Seeds | None) -> xr.Dataset:
+    """Start with even odds along ``y``, by Spearman and Karber.
+
+    The success share, read as a distribution function of a random threshold, has this mean; the
+    estimate needs no model of the share's shape. NaN where the share does not go from 0 to 1, or
+    where ``y`` is not a number. Its error comes from the shares of independent cells, or from
+    whole seeds where cells share them.
+    """
+    share = out["probability"].sortby(y)
+    if share.sizes[y] < 3 or share[y].dtype.kind not in "fiu":
+        nothing = share.isel({y: 0}, drop=True) * np.nan
+        return xr.Dataset({"threshold": nothing, "threshold_se": nothing})
+    at = share[y].astype(float)
+    mean = _spearman_karber(share, y)
+    # Where within its cell a rise lies is unknown, evenly over the cell's width.
+    cell = (((share.shift({y: -1}) - share) * (at.shift({y: -1}) - at)) ** 2 / 12).sum(y)
+    if each is None:
+        # d mean / d share_i = (y_{i-1} - y_{i+1}) / 2 at every inner i.
+        lever = ((at.shift({y: -1}) - at.shift({y: 1})) / 2).fillna(0.0)
+        variance = (share * (1 - share) / (out["trials"] - 1).clip(min=1) * lever**2).sum(y)
+        found = {"threshold": mean, "threshold_se": (variance + cell) ** 0.5}
+    else:
+        found = _threshold_by_seeds(mean, cell, each, x, y)
+    crosses = (
+        (share.isel({y: 0}) <= EDGE) & (share.isel({y: -1}) >= 1 - EDGE) & share.notnull().all(y)
+    )
+    known = {k: crosses & crosses.shift({x: 1}, False) if "shift" in k else crosses for k in found}
+    return xr.Dataset({k: v.where(known[k]) for k, v in found.items()})
+
+
+def _spearman_karber(share: xr.DataArray, y: str) -> xr.DataArray:
+    """Mean of the distribution function that a share sorted along ``y`` is."""
+    at = share[y].astype(float)
+    parts = (share.shift({y: -1}) - share) * (at + at.shift({y: -1})) / 2
+    return parts.isel({y: slice(-1)}).sum(y, skipna=False)
+
+
+def _threshold_by_seeds(
+    mean: xr.DataArray, cell: xr.DataArray, each: _Seeds, x: str, y: str
+) -> dict[str, xr.DataArray]:
+    """A threshold and its shift since the value of ``x`` before, with errors over whole seeds."""
+    without, seeds = _spearman_karber(each.shares_without_one().sortby(y), y), each.count(y)
+    error = jackknife_error(without, seeds)
+    both = xr.where(seeds < seeds.shift({x: 1}), seeds, seeds.shift({x: 1}))
+    shift_error = jackknife_error(without - without.shift({x: 1}), both)
+    return {
+        "threshold": mean,
+        "threshold_se": (error**2 + cell) ** 0.5,
+        "threshold_shift": mean - mean.shift({x: 1}),
+        "threshold_shift_se": (shift_error**2 + cell + cell.shift({x: 1})) ** 0.5,
+    }
+
+
+def _against_limit(
+    out: xr.Dataset, curve: xr.DataArray, goes: Fate, each: _Seeds | None
+) -> xr.Dataset:
+    """The limit's end, and whether most seeds go where it goes; an even split is half right."""
+    end = abs(curve.isel(time=-1, drop=True))
+    known = end.notnull() & out["probability"].notnull()
+    side = goes.success.astype(float)
+    agreement = _majority(out["probability"], side).where(known)
+    cells = [d for d in agreement.dims if d != "n"]
+    found = {
+        "limit": end,
+        "limit_success": side.where(end.notnull()),
+        "agreement": agreement,
+        "agreement_share": agreement.mean(cells),
+    }
+    if each is not None:
+        drawn = [
+            _majority(share, side).where(share.notnull() & known).mean(cells).values
+            for share in resampled_shares(each.success, each.finished)
+        ]
+        ends = zip(("low", "high"), interval(np.concatenate(drawn)), strict=True)
+        found |= {
+            f"agreement_share_{k}": found["agreement_share"].copy(data=value) for k, value in ends
+        }
+    return xr.Dataset(found)
+
+
+def _majority(share: xr.DataArray, side: xr.DataArray) -> xr.DataArray:
+    """1 where more than half of the seeds are on the limit's side, 0.5 where just half are."""
+    right = xr.where(side > 0, share, 1 - share)
+    return xr.where(right > 0.5, 1.0, xr.where(right == 0.5, 0.5, 0.0))
+
+
+def folds(critical: xr.Dataset) -> xr.Dataset:
+    """The transitions at which informative states appear or vanish; all, if kinds are not told."""
+    if "kind" not in critical:
+        return critical
+    return critical.where(critical["kind"] == FOLD)
+
+
+def _theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
+    """Boundary from the unstable fixed points, and the critical values of ``x``."""
+    out: dict[str, xr.DataArray] = {}
+    if "fixed_points" in tree.children and x in tree["fixed_points"].dims:
+        fixed = group(tree, "fixed_points")
+        at, stable = fixed[variable], fixed["stable"]
+        done = fixed["status"] == DONE
+        out["boundary"] = at.where(done & (stable == 0) & (at > 1e-9)).min("fixed_point")
+        out["boundary_stable"] = at.where(done & (stable == 1) & (at > 1e-9)).max("fixed_point")
+    if "critical" in tree.children and x in PARAMETERS and x not in tree["critical"].dims:
+        found = folds(group(tree, "critical"))
+        pairs = {"critical_value": "value", "critical_overlap": variable, "critical_error": "error"}
+        out |= {name: found[own] for name, own in pairs.items() if own in found}
+    return xr.Dataset(out).reset_coords(drop=True)

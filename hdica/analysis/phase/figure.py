@@ -1,0 +1,245 @@
+"""Phase diagram: overlap and success over two parameters, with the theory on top."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.convergence.figure import color_of
+from hdica.analysis.show.choose import Point, points, spread
+from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical
+from hdica.analysis.show.words import EMPTY, Text, number, place, size, symbol, words
+
+MAPS = 3
+"""Of further swept parameters at most so many combinations are drawn, at the largest n."""
+
+SLICES = 4
+
+
+def phase(data: xr.Dataset) -> list[Panel]:
+    """Two heat maps and one set of slices for each combination of the other parameters."""
+    x, y = data.attrs["x"], data.attrs["y"]
+    if any(data[axis].dtype.kind not in "fiu" for axis in (x, y)):
+        return []
+    others = [str(d) for d in data["overlap"].dims if d not in (x, y, "n")]
+    combinations = points(data, others)
+    top = {"n": int(data["n"].values[-1])}
+    chosen = [{**combinations[i], **top} for i in spread(len(combinations), MAPS)]
+    out = []
+    for k, other in enumerate(chosen):
+        here = data.sel(other)
+        tail = "" if len(chosen) == 1 else f"_{k + 1}"
+        out += [
+            _overlap(here, other, tail),
+            _success(here, other, tail),
+            *_decaying(here, other, tail),
+            _slices(here, other, tail),
+        ]
+    return out
+
+
+def _title(lead: str, other: Point) -> Text:
+    return words(lead) + (words(" · ") + place(other) if other else EMPTY)
+
+
+def _overlap(here: xr.Dataset, other: Point, tail: str) -> Panel:
+    variable = str(here.attrs["variable"])
+    label = words("mean ") + size(variable)
+    title = _title(f"Overlap at t = {number(here.attrs['time'])}", other)
+    at = number(here.attrs["time"])
+    caption = f"Mean of {size(variable).html} over seeds at <i>t</i> = {at}. {_legend(here)}"
+    return _map(here, "overlap", label, title, f"phase_overlap{tail}", caption)
+
+
+def success(data: xr.Dataset) -> str:
+    """What counts as success, in words."""
+    variable, limit = size(str(data.attrs["variable"])).html, number(data.attrs["success"])
+    by_limit = data["by_limit"].values if "by_limit" in data else np.zeros(1)
+    trend = f"is above {variable} = {limit} and not falling over the last third of the time"
+    basin = "lies in the basin of an informative state of the limit"
+    if (by_limit == 1).all():
+        return f"a run succeeds if it {basin}"
+    if (by_limit == 0).all():
+        return f"a run succeeds if it {trend}"
+    return f"a run succeeds if it {basin}, or, where that is not known, {trend}"
+
+
+def _success(here: xr.Dataset, other: Point, tail: str) -> Panel:
+    label = words("success probability")
+    what = success(here)
+    caption = (
+        f"{what[0].upper()}{what[1:]} at <i>t</i> = {number(here.attrs['time'])}; shown is the "
+        f"share of such runs. {_legend(here)}"
+    )
+    title = _title("Success probability", other)
+    return _map(here, "probability", label, title, f"phase_success{tail}", caption, "cividis")
+
+
+def _decaying(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
+    """Runs that are large and do not succeed, if there are any."""
+    if "decaying" not in here or not bool((here["decaying"] > 0).any()):
+        return []
+    share = (here["decaying"] / here["trials"]).where(here["trials"] > 0)
+    variable = size(str(here.attrs["variable"])).html
+    caption = (
+        f"Share of runs with {variable} &gt; {number(here.attrs['success'])} at <i>t</i> = "
+        f"{number(here.attrs['time'])} that do not succeed: they are on their way down. "
+        f"{_legend(here)}"
+    )
+    drawn = here.assign(decaying=share)
+    label, title = words("share still decaying"), _title("Still decaying", other)
+    return [_map(drawn, "decaying", label, title, f"phase_decaying{tail}", caption, "cividis")]
+
+
+def unstable(here: xr.Dataset) -> str:
+    """What the unstable fixed point is: the boundary, where the overlap alone evolves."""
+    q = f"unstable fixed point {symbol('Q_u').html}"
+    if here.attrs.get("divides", 1):
+        return f"{q}, the boundary in theory"
+    return f"{q}, which with a regularizer is no boundary in the start's overlap alone"
+
+
+def _legend(here: xr.Dataset) -> str:
+    parts = []
+    if "boundary" in here and bool(here["boundary"].notnull().any()):
+        parts.append(f"Black line: {unstable(here)}.")
+    if "threshold" in here and bool(here["threshold"].notnull().any()):
+        parts.append("White dots: start with even odds in the simulation.")
+    at = here[here.attrs["x"]].values.astype(float)
+    if any(at[0] <= value <= at[-1] for value, _ in critical_values(here)):
+        parts.append(f"Dashed: {critical_symbol(here).html}.")
+    return " ".join(parts)
+
+
+def _map(
+    here: xr.Dataset,
+    name: str,
+    label: Text,
+    title: Text,
+    key: str,
+    caption: str,
+    scale: str = "viridis",
+) -> Panel:
+    x, y = here.attrs["x"], here.attrs["y"]
+    at_x, at_y = here[x].values.astype(float), here[y].values.astype(float)
+    z = here[name].transpose(y, x).values
+    items: list[Heat | Line | Points | Vertical] = [Heat(at_x, at_y, z, label, scale)]
+    items += _theory(here, at_x)
+    return Panel(
+        key,
+        title,
+        _axis(x),
+        _axis(y),
+        tuple(items),
+        caption,
+        x_range=_edges(at_x),
+        y_range=_edges(at_y),
+    )
+
+
+def _axis(name: str) -> Text:
+    known = {"tau": "step size ", "Q0": "initial overlap ", "rho": "sparsity "}
+    return words(known.get(name, "")) + symbol(name)
+
+
+def _edges(at: np.ndarray) -> tuple[float, float]:
+    """Outer edges of the cells."""
+    if len(at) == 1:
+        return float(at[0] - 0.5), float(at[0] + 0.5)
+    return float(at[0] - (at[1] - at[0]) / 2), float(at[-1] + (at[-1] - at[-2]) / 2)
+
+
+def critical_symbol(here: xr.Dataset) -> Text:
+    """The critical value of the horizontal axis."""
+    return symbol(f"{here.attrs['x']}_c")
+
+
+def critical_values(data: xr.Dataset) -> list[tuple[float, float]]:
+    """Critical values with their overlaps; only where they do not depend on a swept parameter."""
+    if "critical_value" not in data or data["critical_value"].ndim != 1:
+        return []
+    pairs = zip(data["critical_value"].values, data["critical_overlap"].values, strict=True)
+    return [(float(v), float(q)) for v, q in pairs if np.isfinite(v)]
+
+
+def _theory(here: xr.Dataset, at_x: np.ndarray) -> list[Line | Points | Vertical]:
+    out: list[Line | Points | Vertical] = []
+    critical = critical_values(here)
+    if "boundary" in here and here["boundary"].ndim == 1 and here.attrs["y"] == "Q0":
+        boundary = here["boundary"].values
+        keep = np.isfinite(boundary)
+        line_x, line_y = at_x[keep], boundary[keep]
+        beyond = [c for c in critical if len(line_x) and c[0] >= line_x[-1]]
+        if beyond and len(line_x) < len(at_x):  # close the branch at its fold
+            line_x, line_y = np.append(line_x, beyond[0][0]), np.append(line_y, beyond[0][1])
+        if len(line_x):
+            out.append(
+                Line(
+                    line_x,
+                    line_y,
+                    symbol("Q_u") + words(" (theory)"),
+                    "#000000",
+                    bold=True,
+                    cased=True,
+                )
+            )
+    for value, _ in critical:
+        if at_x[0] <= value <= at_x[-1]:
+            out.append(Vertical(value, critical_symbol(here) + words(f" = {number(value, 4)}")))
+    if "threshold" in here and bool(here["threshold"].notnull().any()):
+        found = here["threshold"].values
+        out.append(Points(at_x, found, words("even odds"), "#ffffff"))
+    return out
+
+
+def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
+    x, y = here.attrs["x"], here.attrs["y"]
+    at = here[y].values.astype(float)
+    items: list[Points | Vertical | Line] = []
+    kept = _informative(here, x)
+    for i, k in enumerate(kept):
+        cut = here.isel({x: k})
+        color = color_of(i, len(kept))
+        label = place({x: here[x].values[k]})
+        p = cut["probability"].values
+        low, high = cut["probability_low"].values, cut["probability_high"].values
+        items.append(Points(at, p, label, color, low, high, joined=True))
+        if "boundary" in cut and cut["boundary"].ndim == 0 and y == "Q0":
+            edge = float(cut["boundary"])
+            if np.isfinite(edge):
+                items.append(
+                    Line(
+                        np.array([edge, edge]),
+                        np.array([0.0, 1.0]),
+                        label,
+                        color,
+                        "dash",
+                        listed=False,
+                    )
+                )
+    return Panel(
+        f"phase_slices{tail}",
+        _title("Slices", other),
+        _axis(y),
+        words("success probability"),
+        tuple(items),
+        caption=f"Share of seeds that succeed, with 95 % Wilson intervals{_together(here)}. "
+        f"Dashed: {unstable(here)}, in the slice's colour.",
+        wide=True,
+        y_range=(-0.03, 1.03),
+    )
+
+
+def _together(here: xr.Dataset) -> str:
+    """A warning where the points of a slice are not independent."""
+    if here.attrs.get("noise") != "shared":
+        return ""
+    return " of single points, which share their noise and so rise and fall together"
+
+
+def _informative(here: xr.Dataset, x: str) -> list[int]:
+    """A few values of x, evenly among those where the outcome depends on the start."""
+    span = here["probability"].max(here.attrs["y"]) - here["probability"].min(here.attrs["y"])
+    telling = np.flatnonzero(span.values >= 0.5)
+    pool = telling if len(telling) else np.arange(here.sizes[x])
+    return [int(pool[i]) for i in spread(len(pool), SLICES)]

@@ -1,0 +1,71 @@
+"""What the phase diagram says."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.phase.boundary import agreement, boundary
+from hdica.analysis.phase.figure import critical_symbol, critical_values, success
+from hdica.analysis.show.sentences import N
+from hdica.analysis.show.words import count, number, place, plural, size
+
+
+def phase(data: xr.Dataset) -> list[str]:
+    """Sentences on where learning stops."""
+    side, beyond = ("up to", "") if data.attrs["x"] == "tau" else ("from", " on")
+    out = agreement(data)
+    for value, overlap in critical_values(data):
+        critical = critical_symbol(data).html
+        out.append(
+            f"In theory learning is possible {side} {critical} = {number(value, 6)}{beyond}, "
+            f"where the informative fixed points meet at <i>Q</i> = {number(overlap, 4)}."
+        )
+    out += _agreement(data)
+    out += boundary(data) if "threshold" in data else []
+    return out + _decaying(data)
+
+
+def _agreement(data: xr.Dataset) -> list[str]:
+    if "agreement_share" not in data:
+        return []
+    share = float(data["agreement_share"].isel(n=-1))
+    cells = int(np.prod([data.sizes[d] for d in data["agreement"].dims if d != "n"]))
+    if not np.isfinite(share):
+        return []
+    # Cells that are all alike would scatter so; those that are sure scatter less.
+    error = 100 * np.sqrt(share * (1 - share) / max(cells, 1))
+    own = error > 0 and "agreement_share_low" not in data
+    bar = f" ± {number(error, 1)}" if own else ""
+    return [
+        f"At {N} = {count(data['n'].values[-1])} and <i>t</i> = {number(data.attrs['time'])} the "
+        f"majority of seeds is on the limit's side in {number(100 * share, 4)}{bar} % of "
+        f"{count(cells)} cells{_over_seeds(data)}. Here {success(data)}."
+    ]
+
+
+def _over_seeds(data: xr.Dataset) -> str:
+    """Interval of the share of cells, where they share seeds."""
+    if "agreement_share_low" not in data:
+        return ""
+    ends = [number(100 * float(data[f"agreement_share_{k}"][-1]), 4) for k in ("low", "high")]
+    return f" (95 % interval over seeds, which the cells share: {ends[0]} … {ends[1]} %)"
+
+
+def _decaying(data: xr.Dataset) -> list[str]:
+    """Runs that are large at the last time and yet fail."""
+    if "decaying" not in data:
+        return []
+    top = data.isel(n=-1)
+    many, total = int(top["decaying"].sum()), int(top["trials"].sum())
+    if not many:
+        return []
+    x = data.attrs["x"]
+    along = top["decaying"].sum([d for d in top["decaying"].dims if d != x])
+    most = along[x].values[int(along.values.argmax())]
+    return [
+        f"{plural(many, 'run')} of {count(total)} at {N} = {count(data['n'].values[-1])} "
+        f"{'is' if many == 1 else 'are'} above {size(data.attrs['variable']).html} = "
+        f"{number(data.attrs['success'])} at <i>t</i> = {number(data.attrs['time'])} and still "
+        f"decaying, which is no success; most of them at {place({x: most}).html}."
+    ]

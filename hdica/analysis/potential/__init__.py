@@ -1,0 +1,1 @@
+"""The effective potential of one entry."""

@@ -1,0 +1,46 @@
+"""The effective potential of one entry of the estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.densities.compute import xi_of
+from hdica.analysis.describe import POTENTIAL, described
+from hdica.analysis.reading import finished, group, required
+
+
+def potential(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+    """E_t(x, xi): every entry follows its gradient in a noise of its own (000, eq. (16)).
+
+    Parameters
+    ----------
+    tree
+        A published store.
+    settings
+        ``limit`` (a method).
+
+    Returns
+    -------
+    xarray.Dataset
+        ``potential`` over the swept parameters, ``snapshot``, ``feature`` and ``x``, shifted to 0
+        at the point nearest to x = 0; ``convex`` and ``curvature`` over ``time``, as far as the
+        method has them; ``xi``, the value of xi of a group.
+
+    Raises
+    ------
+    HdicaError
+        If the setting, the method or its potential is missing.
+    """
+    name = str(required(settings, "limit", "potential"))
+    data = group(tree, name)
+    values = finished(data, "potential")
+    zero = int(np.abs(values["x"].values).argmin())
+    out = {"potential": values - values.isel(x=zero, drop=True), "xi": xi_of(data)}
+    out |= {k: finished(data, k) for k in ("convex", "curvature") if k in data}
+    found = xr.Dataset(out).reset_coords(drop=True)
+    found.attrs = {"limit_method": name}
+    return described(found, table=POTENTIAL)

@@ -1,0 +1,74 @@
+"""What a limit says of itself: its potential, and whether it condenses."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.show.choose import points, spread
+from hdica.analysis.show.sentences import cell, listed
+from hdica.analysis.show.words import number, place, plural
+
+CELLS = 3
+
+
+def potential(data: xr.Dataset) -> list[str]:
+    """Sentences on the times at which the effective potential is not convex."""
+    if "convex" not in data:
+        return []
+    every = points(data, [str(d) for d in data["convex"].dims if d != "time"])
+    out = []
+    for point in (every[i] for i in spread(len(every), CELLS)):
+        convex, time = data["convex"].sel(point).values, data["time"].values.astype(float)
+        known = np.isfinite(convex)
+        if not known.any():
+            continue
+        lead = f"At {place(point).html} the" if point else "The"
+        bad = known & (convex < 0.5)
+        if not bad.any():
+            total = plural(int(known.sum()), "output time")
+            out.append(f"{lead} effective potential is convex at all {total}.")
+        else:
+            out.append(
+                f"{lead} effective potential is not convex at {_times(time, bad)} "
+                f"({int(bad.sum())} of {int(known.sum())} output times)."
+            )
+    return out
+
+
+def _times(time: np.ndarray, chosen: np.ndarray) -> str:
+    """Runs of neighbouring output times."""
+    where = np.flatnonzero(chosen)
+    runs = np.split(where, np.flatnonzero(np.diff(where) > 1) + 1)
+    parts = [
+        number(time[r[0]]) if len(r) == 1 else f"{number(time[r[0]])} … {number(time[r[-1]])}"
+        for r in runs
+    ]
+    more = [f"{len(parts) - 3} more ranges"] if len(parts) > 4 else []
+    return f"<i>t</i> = {listed(parts[:3] + more if more else parts)}"
+
+
+def condensing(data: xr.Dataset) -> list[str]:
+    """One sentence on the points whose curvature is still negative at the end."""
+    dims = [str(d) for d in data["curvature"].dims]
+    where = [p for p in points(data, dims) if float(data["curvature"].sel(p)) < 0]
+    if not where:
+        return []
+    parts = []
+    for point in (where[i] for i in spread(len(where), CELLS)):
+        here = data.sel(point)
+        named = cell(
+            {"simulation": point["method"]} | {k: v for k, v in point.items() if k != "method"}
+        )
+        parts.append(
+            f"{named} (2<i>h</i> = {number(float(here['curvature']), 2)} at "
+            f"<i>t</i> = {number(float(here['end']))})"
+        )
+    more = f" and {len(where) - len(parts)} more" if len(where) > len(parts) else ""
+    return [
+        "The estimate condenses: the curvature 2<i>h</i> of the effective potential is negative at "
+        f"the last time at {'; '.join(parts)}{more}. The bulk of the entries then cannot hold "
+        "|<i>x</i>|² = <i>n</i>; the rest moves to ever fewer, ever larger entries while "
+        "2<i>h</i> rises to 0 like −1/<i>t</i>, and the density never converges plainly (unless "
+        "2<i>h</i> turns positive later)."
+    ]

@@ -1,0 +1,1 @@
+"""What was run: points, outcomes and time by method."""

@@ -1,0 +1,45 @@
+"""What the account of the runs says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xarray as xr
+from markupsafe import escape
+
+from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.words import count, number, plural
+
+
+def runs(data: xr.Dataset) -> list[str]:
+    """Sentences on what was run, and why some of it has no result."""
+    total, done = int(data["points"].sum()), int(data["done"].sum())
+    lost: dict[str, Any] = {k: int(data[k].sum()) for k in ("diverged", "failed", "pending")}
+    extra = listed([f"{count(v)} {k}" for k, v in lost.items() if v] or ["none diverged or failed"])
+    return [
+        f"{count(done)} of {plural(total, 'point')} are done ({extra}); they took "
+        f"{number(float(data['cpu_seconds'].sum()))} s of processor time.",
+        *_reasons(data),
+    ]
+
+
+def sharing(data: xr.Dataset) -> str:
+    """Methods whose points share their noise, in words; empty if there are none."""
+    shared = data["method"].values[data["noise"].values == "shared"] if "noise" in data else []
+    return listed([str(name) for name in shared]) if len(shared) else ""
+
+
+def _reasons(data: xr.Dataset) -> list[str]:
+    """The first reason that each method gives."""
+    out = []
+    for method in data["method"].values:
+        here = data.sel({"method": method})
+        text = str(here["reason"].item()).rstrip(".") if "reason" in here else ""
+        if text:
+            lost = int(here["diverged"]) + int(here["failed"])
+            lead = "" if lost == 1 else "the first of them, "
+            out.append(
+                f"{escape(str(method))} has no result at {plural(lost, 'point')}: "
+                f"{lead}{escape(text)}."
+            )
+    return out

@@ -1,0 +1,1 @@
+"""How what was found is shown: panels, words, sentences."""

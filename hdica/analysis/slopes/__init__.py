@@ -1,0 +1,1 @@
+"""How the end of a run changes along a parameter."""

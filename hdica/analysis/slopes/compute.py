@@ -1,0 +1,128 @@
+"""How the end of a run changes along a parameter, seed by seed, where points share their noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy import stats
+
+from hdica.analysis.describe import SLOPES, described
+from hdica.analysis.reading import finished, group, over, study, swept
+from hdica.analysis.statistics.resample import CONFIDENCE, shares_noise
+
+ASKED = ("phase", "steady", "convergence", "compare")
+"""Analyses whose variable is taken, in this order."""
+
+
+def slopes(tree: xr.DataTree) -> xr.Dataset | None:
+    """Slope of the mean at the last time from one value of a parameter to the next.
+
+    Points that share their noise rise and fall together, so that the difference of two of them,
+    formed for each seed alone, varies much less than either. Its mean over seeds has the error
+    of a mean of independent numbers.
+
+    Parameters
+    ----------
+    tree
+        A published store.
+
+    Returns
+    -------
+    xarray.Dataset or None
+        For every swept number p, over ``simulation``, the swept parameters with ``p_between`` in
+        place of p (the middles of its values) and ``n``: ``slope_p`` with its 95 % interval by
+        Student's t and its standard error ``slope_p_se``; ``slope_p_se_apart``, what that would
+        be with noise of their own; and ``slope_p_count``, the seeds finished on both sides. None
+        if no method shares noise or no number is swept.
+    """
+    variable = _variable(tree)
+    names = [
+        name
+        for name, node in tree.children.items()
+        if shares_noise(node.to_dataset()) and "time" in getattr(node.get(variable), "dims", ())
+    ]
+    groups = [group(tree, name) for name in names]
+    parts = [_slopes(finished(data, variable).isel(time=-1, drop=True)) for data in groups]
+    if not any(parts):
+        return None
+    out = over([xr.Dataset(part).reset_coords(drop=True) for part in parts], "simulation", names)
+    for name in out.data_vars:
+        if str(name).endswith("_count"):
+            out[name] = out[name].fillna(0).astype(int)
+    out.attrs = {"variable": variable, "time": float(groups[0]["time"].values[-1])}
+    return described(out, variable, _table(out))
+
+
+def _variable(tree: xr.DataTree) -> str:
+    """The variable that the study looks at."""
+    asked: Mapping[str, Any] = study(tree).get("analysis") or {}
+    named = [(asked.get(name) or {}).get("variable") for name in ASKED]
+    return str(next((name for name in named if name), "Q"))
+
+
+def _slopes(ends: xr.DataArray) -> dict[str, xr.DataArray]:
+    """Slopes along every swept number."""
+    found: dict[str, xr.DataArray] = {}
+    for name in swept(ends):
+        if ends.sizes[name] > 1 and ends[name].dtype.kind in "fiu":
+            found |= {f"slope_{name}{k}": v for k, v in paired_slope(ends, name).items()}
+    return found
+
+
+def paired_slope(ends: xr.DataArray, parameter: str) -> dict[str, xr.DataArray]:
+    """Slope between neighbouring values of a parameter, from differences within each seed.
+
+    Parameters
+    ----------
+    ends
+        Over ``parameter``, ``seed`` and more; NaN where a run is not finished.
+    parameter
+        Its values are numbers.
+
+    Returns
+    -------
+    dict
+        By ending of the name: ``""``, ``"_low"``, ``"_high"``, ``"_se"``, ``"_se_apart"`` and
+        ``"_count"``, over ``<parameter>_between`` in place of the parameter.
+    """
+    at = ends[parameter].values.astype(float)
+    middle = {parameter: f"{parameter}_between"}
+    left, right = (
+        ends.isel({parameter: cut}).rename(middle).drop_vars(middle[parameter])
+        for cut in (slice(-1), slice(1, None))
+    )
+    width = xr.DataArray(np.diff(at), dims=middle[parameter])
+    difference = right - left
+    both = difference.notnull()
+    count = both.sum("seed")
+    root = np.sqrt(count.where(count > 1))
+    slope, error = difference.mean("seed") / width, difference.std("seed", ddof=1) / root / width
+    alone = sum(side.where(both).var("seed", ddof=1) for side in (left, right))
+    half = error * xr.apply_ufunc(stats.t.ppf, 0.5 + CONFIDENCE / 2, (count - 1).clip(min=1))
+    found = {
+        "": slope,
+        "_low": slope - half,
+        "_high": slope + half,
+        "_se": error,
+        "_se_apart": alone**0.5 / root / width,
+        "_count": count,
+    }
+    coords = {middle[parameter]: (at[1:] + at[:-1]) / 2}
+    return {name: values.assign_coords(coords) for name, values in found.items()}
+
+
+def parameters_of(data: xr.Dataset) -> list[str]:
+    """Parameters along which there are slopes, in order."""
+    ends = [str(name).removesuffix("_se_apart") for name in data if str(name).endswith("_se_apart")]
+    return [name.removeprefix("slope_") for name in ends]
+
+
+def _table(out: xr.Dataset) -> dict[str, str]:
+    return {
+        f"slope_{p}{ending}": text.format(p=p, v="{v}")
+        for p in parameters_of(out)
+        for ending, text in SLOPES.items()
+    }

@@ -1,0 +1,1 @@
+"""Tests, errors and exponents."""

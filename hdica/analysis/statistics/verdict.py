@@ -1,0 +1,237 @@
+"""Does a simulation agree with its limit? The test, its negative control and its verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.analysis.statistics.contrast import Contrast, contrast, fit_matrix, misfit
+from hdica.analysis.statistics.ladder import MIN_SEEDS, Ladder
+from hdica.analysis.statistics.seeds import seeds_that_decide
+
+Array = NDArray[np.float64]
+
+WINDOW_LEVEL = 0.05
+"""Smaller n are dropped while the means deviate from the expansion in 1/n at this level."""
+
+CLEAR = 30.0
+"""A rejection whose p-value is not this many times below the level is said to be near it.
+
+Chance alone brings one below the level in every hundredth study with right limits, and since the
+seeds are part of a study, everybody who builds it sees the same accident. Three in a hundred of
+those accidents pass this line, while a limit that is really wrong does with a few more seeds."""
+
+AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "undecided"
+
+BLIND = "a drift wrong by 2 % would not have been rejected either"
+"""Why nothing is decided with too few seeds."""
+
+NEAR = "the distance to the limit exceeds its error bars, so little that it may be chance"
+"""The reason of a "differs" near the level, of which a report says how rare it is by chance."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Outcome of the comparison of one grid point.
+
+    Parameters
+    ----------
+    verdict
+        ``"agrees"``, ``"differs"`` or ``"undecided"``.
+    why
+        One sentence.
+    p_value, score
+        Of the hypothesis that the simulation tends to the limit; score is the largest normal
+        score over times.
+    control_p, control_rejected, power
+        The same against the limit with a drift wrong by 2 %; power is the chance that such a
+        control is rejected.
+    seeds_needed, seeds_needed_error
+        With how many seeds at each n an open comparison would be decided 19 times in 20, with
+        the standard error of that number: so many reject a drift wrong by 2 %, or, of a "differs"
+        near the level, a difference as large as the measured one clearly. Infinite where no number
+        would do; NaN where the verdict is not open, or what is missing is not seeds.
+    n_from, n_count
+        Smallest n used, and how many n.
+    coefficient, coefficient_error
+        C(t) of the finite-n term C/n, given the limit, and its standard error, shape (times,).
+    extrapolated, extrapolated_error
+        Mean at 1/n -> 0 with its standard error, shape (times,).
+    """
+
+    verdict: str
+    why: str
+    p_value: float
+    score: float
+    control_p: float
+    control_rejected: bool
+    power: float
+    seeds_needed: float
+    seeds_needed_error: float
+    n_from: float
+    n_count: int
+    coefficient: Array
+    coefficient_error: Array
+    extrapolated: Array
+    extrapolated_error: Array
+
+
+def judge(runs: Ladder, limit: Array, tolerance: Array, control: Array, level: float) -> Verdict:
+    """Compare the simulation's mean, extrapolated in 1/n, with the limit.
+
+    The claim tested is mean_n(t) = limit(t) + C(t)/n at every time with C(t) free (from four n on
+    also D(t)/n^2, whose neglect would pass for a difference when n is small). The weighted
+    fit of these powers to the means has an intercept that is a *fixed* linear combination of
+    independent means over seeds, so at each time its distance from the limit over its standard
+    error is a Student statistic (Welch's degrees of freedom). The solver's own error is
+    subtracted from the distance. The largest statistic over times is judged by Hunter's and
+    Worsley's bound with the correlations of neighbouring times estimated from the seeds
+    (:mod:`hdica.analysis.statistics.simultaneous`): valid for ten seeds and forty times alike,
+    where the full covariance of times could not be inverted.
+
+    The expansion fails when n is too small. Therefore the smallest n are dropped while the means'
+    deviation from *some* such curve is significant; this choice looks at residuals only, which
+    are independent of the intercept, and so does not favour agreement. With a single n
+    there is no curve: the mean itself is compared, and a distance is then no proof of a
+    difference.
+
+    The identical test against a limit whose drift is wrong by 2 % must reject, or the data could
+    not have told right from wrong and the verdict is "undecided". A rejection whose p-value
+    is not :data:`CLEAR` times below the level is a "differs" with the reason :data:`NEAR`.
+
+    Parameters
+    ----------
+    runs
+        Trajectories.
+    limit, tolerance, control
+        The limit, the bound of its own error, and the wrong limit (NaN if there is none), shape
+        (times,).
+    level
+        Chance of a false "differs" for this grid point.
+    """
+    if len(runs) == 0:
+        return nothing(limit, f"no n has {MIN_SEEDS} finished seeds")
+    if not np.isfinite(limit).all():
+        return nothing(limit, "the limit has no result here")
+    used = _window(runs)
+    fit = fit_matrix(used, _basis(used))
+    test = contrast(used, fit[0], limit, tolerance)
+    known = bool(np.isfinite(control).all())
+    wrong = contrast(used, fit[0], control, tolerance) if known else None
+    control_p = wrong.p_value if wrong else np.nan
+    rejected = bool(wrong and control_p < level)
+    verdict, why = decide(test.p_value, level, rejected if known else None, len(used))
+    needed, needed_error = _seeds(test, control - limit, level, why, float(used.counts.max()))
+    c, c_error = _finite_n_term(used, limit)
+    return Verdict(
+        verdict=verdict,
+        why=why,
+        p_value=test.p_value,
+        score=test.score,
+        control_p=control_p,
+        control_rejected=rejected,
+        power=test.power(control - limit, level) if known else np.nan,
+        seeds_needed=needed,
+        seeds_needed_error=needed_error,
+        n_from=float(used.n[0]),
+        n_count=len(used),
+        coefficient=c,
+        coefficient_error=c_error,
+        extrapolated=test.estimate + limit,
+        extrapolated_error=test.error,
+    )
+
+
+def _basis(runs: Ladder) -> Array:
+    """Columns 1, 1/n and, from four n on, 1/n^2; scaled by the smallest n."""
+    columns = min(len(runs), 3 if len(runs) > 3 else 2)
+    return (runs.n[0] / runs.n)[:, None] ** np.arange(columns)
+
+
+def _window(runs: Ladder) -> Ladder:
+    """The ladder from the smallest n on from which the means follow the expansion in 1/n."""
+    for start in range(len(runs) - 2):
+        used = runs.above(start)
+        if misfit(used, _basis(used)) >= WINDOW_LEVEL:
+            return used
+    return runs.above(max(len(runs) - 2, 0))
+
+
+def _finite_n_term(runs: Ladder, limit: Array) -> tuple[Array, Array]:
+    """C(t) of limit + C/n (+ D/n^2) and its standard error; NaN for a single n."""
+    if len(runs) < 2:
+        nothing = np.full_like(limit, np.nan)
+        return nothing, nothing
+    a = fit_matrix(runs, _basis(runs)[:, 1:])[0] * runs.n[0]
+    found = contrast(runs, a, a.sum() * limit, np.zeros_like(limit))
+    return found.estimate, found.error
+
+
+def decide(p: float, level: float, rejected: bool | None, count: int) -> tuple[str, str]:
+    """Verdict and its sentence.
+
+    Parameters
+    ----------
+    p, level
+        p-value, and the level it is compared with.
+    rejected
+        Whether the negative control is rejected; None if there is none.
+    count
+        How many n take part.
+    """
+    if p < level and count == 1:
+        return UNDECIDED, "a single n cannot tell a finite-n term from a wrong limit"
+    if p < level / CLEAR:
+        return DIFFERS, "the distance to the limit exceeds its error bars"
+    if p < level:
+        return DIFFERS, NEAR
+    if rejected is None:
+        return UNDECIDED, "the limit has no negative control"
+    if not rejected:
+        return UNDECIDED, BLIND
+    return AGREES, "within the error bars, and a drift wrong by 2 % is rejected"
+
+
+def _seeds(
+    test: Contrast, wrong: Array, level: float, why: str, seeds: float
+) -> tuple[float, float]:
+    """Seeds that would decide, with their standard error; NaN where seeds are not what lacks."""
+    if why not in (BLIND, NEAR):
+        return np.nan, np.nan
+    known = np.isfinite(wrong).all()
+    needs = [seeds_that_decide(test, wrong, level, seeds)] if known else []
+    if why == NEAR:
+        needs.append(seeds_that_decide(test, test.estimate, level / CLEAR, seeds))
+    return max(needs)
+
+
+def nothing(limit: Array, why: str) -> Verdict:
+    """Verdict where there is nothing to compare.
+
+    Parameters
+    ----------
+    limit
+        Its shape is that of the curves.
+    why
+        The reason, one sentence.
+    """
+    empty = np.full_like(limit, np.nan)
+    return Verdict(
+        verdict=UNDECIDED,
+        why=why,
+        p_value=np.nan,
+        score=np.nan,
+        control_p=np.nan,
+        control_rejected=False,
+        power=np.nan,
+        seeds_needed=np.nan,
+        seeds_needed_error=np.nan,
+        n_from=np.nan,
+        n_count=0,
+        coefficient=empty,
+        coefficient_error=empty,
+        extrapolated=empty,
+        extrapolated_error=empty,
+    )

@@ -1,0 +1,1 @@
+"""Steady states over one parameter, and where simulations end."""

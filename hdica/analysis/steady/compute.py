@@ -1,0 +1,241 @@
+"""Steady states over one parameter: theory's branches and where simulations end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.describe import STEADY, described
+from hdica.analysis.reading import OWN, check_swept, finished, group, names, over, required
+from hdica.analysis.steady.branches import branches_of, distinct
+from hdica.analysis.transition.compute import with_kind
+from hdica.errors import HdicaError
+
+STATES = ("informative", "uninformative", "condensed")
+TRANSITIONS = ("fold", "transcritical point", "junction")
+"""Meanings of the codes in ``kind``."""
+
+ALLOWANCE = 3.0
+"""A simulation may end this much over sqrt(n) away from a stable state: the size of an overlap
+with n random numbers, and of one large entry of a condensed estimate."""
+
+ERRORS = 3.0
+"""... and so many standard errors."""
+
+MOST_STATES = 8
+MOST_RANGES = 6
+POINT = "branch_point"
+
+
+def steady(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+    """Bifurcation diagram: |Q| of steady states and of simulations at their last time.
+
+    Parameters
+    ----------
+    tree
+        A published store.
+    settings
+        ``x`` (a swept parameter with numbers), ``limits`` (methods: fixed points, and limits
+        whose last time is shown), ``branches``, ``critical`` (methods, optional), ``simulation``
+        (methods, optional), ``series`` (the swept parameter, such as the start, whose values are
+        told apart), ``variable`` (default ``"Q"``).
+
+    Returns
+    -------
+    xarray.Dataset
+        ``branch_*`` over ``branch_point``, ``fixed_*`` over ``fixed_point``, ``transition_*`` over
+        ``transition``, ``limit_end`` over ``limit``, and over ``simulation`` and ``n`` the mean of
+        |Q| over seeds with its standard error, the nearest stable state, and whether it is
+        within 3 standard errors and 3/sqrt(n) of that; each over the swept parameters that it
+        depends on, and only if a method gives it.
+
+    Raises
+    ------
+    HdicaError
+        If a setting or a method is missing, or ``x`` is not swept or has no numbers.
+    """
+    x, variable = str(required(settings, "x", "steady")), str(settings.get("variable") or "Q")
+    simulations = names(settings.get("simulation"))
+    theory, ends = _limits(tree, names(settings.get("limits")), variable)
+    parts = [*theory, *ends]
+    parts += _branches(tree, settings.get("branches"), variable)
+    parts += _transitions(tree, settings.get("critical"), variable)
+    out = _merged(parts)
+    if simulations:
+        groups = [group(tree, name) for name in simulations]
+        for data in groups:
+            check_swept(data, x, "analysis.steady.x")
+        found = over([_end(data, variable) for data in groups], "simulation", simulations)
+        found["count"] = found["count"].fillna(0).astype(int)
+        out = _merged([out, found])
+    if x in out.dims and out[x].dtype.kind not in "fiu":
+        raise HdicaError(f"analysis.steady.x = {x!r} is not allowed (its values must be numbers)")
+    out = _merged([out, _states(out, x)])
+    if simulations and "state" in out:
+        out = _merged([out, _nearest(out)])
+    out.attrs = {"variable": variable, "x": x, "series": str(settings.get("series") or "")}
+    return described(out, variable, STEADY)
+
+
+def _merged(parts: Sequence[xr.Dataset]) -> xr.Dataset:
+    return xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")
+
+
+def _renamed(data: xr.Dataset, prefix: str, variables: Sequence[str]) -> xr.Dataset:
+    return xr.Dataset({f"{prefix}_{k}": finished(data, k) for k in variables if k in data})
+
+
+def _limits(
+    tree: xr.DataTree, methods: Sequence[str], variable: str
+) -> tuple[list[xr.Dataset], list[xr.Dataset]]:
+    """Fixed points of the first method that has them, and the last values of trajectories."""
+    groups = {m: group(tree, m) for m in methods}
+    fixed = [data for data in groups.values() if "fixed_point" in data.dims]
+    moving = [m for m, data in groups.items() if "time" in data.dims]
+    pairs = [variable, "h", "bulk", "stable", "kind"]
+    points = [_renamed(data, "fixed", pairs) for data in fixed[:1]]
+    points = [p.rename({f"fixed_{variable}": "fixed_Q"}) for p in points]
+    ends = [xr.Dataset({"limit_end": abs(_last(groups[m], variable))}) for m in moving]
+    return points, [over(ends, "limit", moving)] if ends else []
+
+
+def _branches(tree: xr.DataTree, method: Any, variable: str) -> list[xr.Dataset]:
+    if not method:
+        return []
+    pairs = ["value", variable, "h", "bulk", "stable", "kind", "branch"]
+    found = _renamed(group(tree, str(method)), "branch", pairs)
+    return [found.rename({f"branch_{variable}": "branch_Q", "branch_branch": "branch_index"})]
+
+
+def _transitions(tree: xr.DataTree, method: Any, variable: str) -> list[xr.Dataset]:
+    if not method:
+        return []
+    data = with_kind(group(tree, str(method)))
+    found = _renamed(data, "transition", ["value", variable, "error", "kind"])
+    return [found.rename({f"transition_{variable}": "transition_Q"})]
+
+
+def _last(data: xr.Dataset, variable: str) -> xr.DataArray:
+    return finished(data, variable).isel(time=-1, drop=True)
+
+
+def _end(data: xr.Dataset, variable: str) -> xr.Dataset:
+    """Where the runs of one method end."""
+    size = abs(_last(data, variable))
+    count = size.notnull().sum("seed")
+    out = {
+        "overlap": size.mean("seed"),
+        "overlap_se": size.std("seed", ddof=1) / np.sqrt(count),
+        "count": count,
+    }
+    if "largest" in data:
+        share = _last(data, "largest")
+        out |= {"largest": share.mean("seed")}
+        out |= {"largest_se": share.std("seed", ddof=1) / np.sqrt(share.notnull().sum("seed"))}
+    return xr.Dataset(out).reset_coords(drop=True)
+
+
+def _states(out: xr.Dataset, x: str) -> xr.Dataset:
+    """Stable states at every swept value of x, and the ranges with several of them."""
+    found: dict[str, xr.DataArray] = {}
+    if "fixed_Q" in out and x in out["fixed_Q"].dims:
+        found |= _fixed_states(out)
+    if "branch_Q" in out:
+        found |= _branch_ranges(out, x)
+        if "state" not in found and x in out.dims:
+            found |= _branch_states(out, x)
+    return xr.Dataset(found)
+
+
+def _fixed_states(out: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Stable fixed points, by |Q|; Q and -Q are one."""
+    kind = out["fixed_kind"] if "fixed_kind" in out else xr.zeros_like(out["fixed_Q"])
+    columns = xr.broadcast(abs(out["fixed_Q"]), kind.fillna(0.0), out["fixed_stable"])
+    grid = [d for d in columns[0].dims if d != "fixed_point"]
+    q, kinds, stable = (c.transpose(*grid, "fixed_point").values for c in columns)
+    shape = q.shape[:-1]
+    found = {
+        i: distinct([(float(a), float(b)) for a, b, s in zip(q[i], kinds[i], stable[i], strict=True)
+                     if s == 1 and np.isfinite(a)])
+        for i in np.ndindex(*shape)
+    }  # fmt: skip
+    return _padded(found, grid, shape, {d: out[d] for d in grid})
+
+
+def _padded(
+    found: Mapping[tuple[int, ...], list[tuple[float, float]]],
+    grid: Sequence[Any],
+    shape: tuple[int, ...],
+    coords: Mapping[Any, Any],
+) -> dict[str, xr.DataArray]:
+    """Lists of states as arrays, NaN where there are fewer."""
+    values = np.full((2, *shape, MOST_STATES), np.nan)
+    for i, states in found.items():
+        for k, state in enumerate(states[:MOST_STATES]):
+            at: Any = (slice(None), *i, k)
+            values[at] = state
+    dims = [*grid, "stable_state"]
+    names = ("state", "state_kind")
+    return {
+        name: xr.DataArray(v, dict(coords), dims) for name, v in zip(names, values, strict=True)
+    }
+
+
+def _branch_cells(out: xr.Dataset) -> tuple[list[str], dict[tuple[int, ...], Any]]:
+    """Dimensions of the branches beside their points, and the branches of each cell."""
+    columns = xr.broadcast(*(out[f"branch_{k}"] for k in ("value", "Q", "stable", "kind", "index")))
+    grid = [str(d) for d in columns[0].dims if d != POINT]
+    arrays = [c.transpose(*grid, POINT).values for c in columns]
+    shape = arrays[0].shape[:-1]
+    return grid, {i: branches_of(*(a[i] for a in arrays)) for i in np.ndindex(*shape)}
+
+
+def _branch_states(out: xr.Dataset, x: str) -> dict[str, xr.DataArray]:
+    grid, cells = _branch_cells(out)
+    at = out[x].values.astype(float)
+    found = {(*i, k): b.stable_at(v) for i, b in cells.items() for k, v in enumerate(at)}
+    dims = [*grid, x]
+    shape = tuple(out.sizes[d] for d in dims)
+    return _padded(found, dims, shape, {d: out[d] for d in dims})
+
+
+def _branch_ranges(out: xr.Dataset, x: str) -> dict[str, xr.DataArray]:
+    """Ranges of x with several stable states."""
+    grid, cells = _branch_cells(out)
+    values = np.full((2, *(out.sizes[d] for d in grid), MOST_RANGES), np.nan)
+    known = out.get("transition_value")
+    for i, branches in cells.items():
+        here = np.zeros(0)
+        if known is not None:
+            point = {d: k for d, k in zip(grid, i, strict=True) if d in known.dims}
+            here = known.isel(point).values.ravel()
+        ranges = branches.bistable(here[np.isfinite(here)])
+        for k, ends in enumerate(ranges[:MOST_RANGES]):
+            at: Any = (slice(None), *i, k)
+            values[at] = ends
+    dims, coords = [*grid, "range"], {d: out[d] for d in grid}
+    names = ("bistable_from", "bistable_to")
+    return {name: xr.DataArray(v, coords, dims) for name, v in zip(names, values, strict=True)}
+
+
+def _nearest(out: xr.Dataset) -> xr.Dataset:
+    """The stable state nearest to where each simulation ends, and whether it is there."""
+    gap = abs(out["overlap"] - out["state"])
+    known = gap.notnull().any("stable_state")
+    best = gap.fillna(np.inf).argmin("stable_state")
+    allowed = ERRORS * out["overlap_se"].fillna(0.0) + ALLOWANCE / np.sqrt(out["n"])
+    found = {
+        name: values.broadcast_like(gap).isel(stable_state=best).where(known)
+        for name, values in (("nearest", out["state"]), ("nearest_kind", out["state_kind"]))
+    }
+    on = (gap.min("stable_state") <= allowed).astype(float).where(known)
+    return xr.Dataset({**found, "on_branch": on}).drop_vars("stable_state", errors="ignore")
+
+
+def extra_dims(data: xr.Dataset) -> list[str]:
+    """Swept parameters beside x and the series."""
+    own = OWN | {"simulation", "limit", "stable_state", "range", data.attrs["x"]}
+    return [str(d) for d in data.dims if d not in own and d != data.attrs["series"]]

@@ -1,0 +1,256 @@
+"""Bifurcation diagram: steady states over a parameter, and where simulations end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from html import escape
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.convergence.figure import color_of
+from hdica.analysis.show.choose import Point, points, said, selected, shown
+from hdica.analysis.show.panel import Line, Panel, Points, Vertical
+from hdica.analysis.show.words import EMPTY, SYMBOLS, Text, number, place, size, symbol, words
+from hdica.analysis.steady.branches import Branches, branches_of
+from hdica.analysis.steady.compute import TRANSITIONS, extra_dims
+
+GREY = "#888888"
+CONDENSED = 2
+LETTER = 0.021
+"""Width of a letter of a label as a share of the printed axis."""
+
+ERRORS = 2.0
+
+Item = Line | Points | Vertical
+
+
+def steady(data: xr.Dataset) -> list[Panel]:
+    """One panel: theory as lines, simulations as markers."""
+    others = extra_dims(data)
+    cells = shown(data, others)
+    at = x_range(data)
+    items = _theory(data, cells, at)
+    items += _transitions(data, cells, at)
+    for i, cell in enumerate(cells):
+        items += _dots(data, cell, color_of(i, len(cells)) if len(cells) > 1 else "")
+    if not items:
+        return []
+    x, name = str(data.attrs["x"]), str(data.attrs["variable"])
+    return [
+        Panel(
+            "steady",
+            words("Steady states"),
+            symbol(x),
+            size(name),
+            tuple(_once(items)),
+            caption=_caption(data, cells),
+            x_range=at,
+            y_range=(-0.03, 1.03),
+            wide=True,
+        )
+    ]
+
+
+def x_range(data: xr.Dataset) -> tuple[float, float]:
+    """The swept values with a margin; without them, somewhat beyond the transitions."""
+    x = data.attrs["x"]
+    if x in data.dims:
+        values = data[x].values.astype(float)
+    else:
+        known = data.get("transition_value", data.get("branch_value", xr.DataArray([0.0, 1.0])))
+        values = known.values[np.isfinite(known.values)]
+        values = np.concatenate([values * 0.5, values * 1.5])
+    margin = 0.03 * (values.max() - values.min()) or 0.5
+    return float(values.min() - margin), float(values.max() + margin)
+
+
+def branches_in(data: xr.Dataset, cell: Point) -> Branches | None:
+    """The branches of a cell, if the data have any."""
+    if "branch_Q" not in data:
+        return None
+    names = ("value", "Q", "stable", "kind", "index")
+    columns = [selected(data[f"branch_{k}"], cell) for k in names]
+    if any(c.ndim != 1 for c in columns):
+        return None
+    return branches_of(*(c.values for c in columns))
+
+
+def _style(stable: bool, kind: int, color: str) -> tuple[Text, str, str]:
+    """Name, colour and dash of a piece of a branch."""
+    lead = "condensed, " if kind == CONDENSED else ""
+    name = words(lead + ("stable" if stable else "unstable"))
+    if kind == CONDENSED:
+        return name, GREY, "solid" if stable else "dot"
+    return name, color, "solid" if stable else "dash"
+
+
+def _theory(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) -> list[Item]:
+    """Theory once for every cell on which it depends."""
+    name = next((k for k in ("branch_Q", "fixed_Q") if k in data), None)
+    if name is None:
+        return []
+    own = [{k: v for k, v in c.items() if k in data[name].dims} for c in cells]
+    out: list[Item] = []
+    for i, cell in enumerate(own):
+        if cell in own[:i]:
+            continue
+        color = color_of(i, len(cells)) if cell else "ink"
+        lead = place(cell) + words(", ") if cell else EMPTY
+        branches = branches_in(data, cell)
+        if branches is None:
+            out += _fixed(data, cell, color, lead)
+        else:
+            out += _lines(branches, color, lead, at)
+    return out
+
+
+def _lines(branches: Branches, color: str, lead: Text, at: tuple[float, float]) -> list[Item]:
+    """Branches as lines, piece by piece."""
+    out: list[Item] = []
+    for line, stable, kind in branches.pieces():
+        x, y = branches.value[line], branches.q[line]
+        if x.max() >= at[0] and x.min() <= at[1]:
+            name, shade, dash = _style(stable, kind, color)
+            out.append(Line(x, y, lead + name, shade, dash, bold=stable))
+    return out
+
+
+def _fixed(data: xr.Dataset, cell: Point, color: str, lead: Text) -> list[Item]:
+    """Fixed points at every swept value as markers."""
+    if "fixed_Q" not in data or data.attrs["x"] not in data["fixed_Q"].dims:
+        return []
+    order = data.attrs["x"], "fixed_point"
+    q, stable = (
+        selected(data[f"fixed_{k}"], cell).transpose(*order).values for k in ("Q", "stable")
+    )
+    x = np.repeat(data[order[0]].values.astype(float), q.shape[1])
+    keep = np.isfinite(q.ravel())
+    shade = "#444444" if color == "ink" else color
+    filled = stable.ravel()[keep] > 0.5
+    label = lead + words("fixed points")
+    return [Points(x[keep], np.abs(q.ravel()[keep]), label, shade, filled=filled)]
+
+
+def _transitions(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) -> list[Vertical]:
+    """Labelled lines, in the colour of their cell; labels that would meet go to other rows."""
+    if "transition_value" not in data:
+        return []
+    dims = data["transition_value"].dims
+    own = [{k: v for k, v in c.items() if k in dims} for c in cells]
+    found: list[tuple[float, str, str]] = []
+    for i, cell in enumerate(own):
+        if cell in own[:i]:
+            continue
+        value, kind = (
+            selected(data[f"transition_{k}"], cell).values.ravel() for k in ("value", "kind")
+        )
+        color = color_of(i, len(cells)) if cell else GREY
+        known = np.flatnonzero(np.isfinite(value) & (at[0] <= value) & (value <= at[1]))
+        found += [
+            (float(value[k]), f"{TRANSITIONS[int(kind[k])]} {number(value[k], 4)}", color)
+            for k in known
+        ]
+    ends: list[float] = []
+    out = []
+    for value_, text, color in sorted(found):
+        left, right, anchor = _extent(value_, text, at)
+        free = [r for r, end in enumerate(ends) if end < left]
+        row = free[0] if free else len(ends)
+        ends[row : row + 1] = [right]
+        out.append(Vertical(value_, words(text), color, anchor, row))
+    return out
+
+
+def _extent(value: float, text: str, at: tuple[float, float]) -> tuple[float, float, str]:
+    """Where a label begins and ends, as a share of the axis, and its anchor.
+
+    Labels near an end of the axis grow inwards.
+    """
+    share, width = (value - at[0]) / (at[1] - at[0]), LETTER * len(text)
+    if share < width / 2:
+        return share, share + width, "left"
+    if share > 1 - width / 2:
+        return share - width, share, "right"
+    return share - width / 2, share + width / 2, "center"
+
+
+def _dots(data: xr.Dataset, cell: Point, color: str) -> list[Item]:
+    """Ends of the simulations at their largest n, and of limits that were followed in time."""
+    series = [data.attrs["series"]] if data.attrs["series"] in data.dims else []
+    starts = points(data, series) if series else [{}]
+    out: list[Item] = []
+    if "overlap" in data:
+        methods = [str(m) for m in data["simulation"].values]
+        every = [(m, s) for m in methods for s in starts]
+        for j, (method, start) in enumerate(every):
+            name = method if len(methods) > 1 or not (start or cell) else ""
+            label = _joined(words(name), place(start), place(cell))
+            shade = color or color_of(j, len(every))
+            at = {"simulation": method, **start, **cell}
+            out += _series(data, at, label, shade, SYMBOLS[j % 4])
+    if "limit_end" in data:
+        for method in data["limit"].values:
+            for start in starts:
+                label = _joined(words(f"{method}, last time"), place(start), place(cell))
+                out.append(_ends(data, {**start, **cell, "limit": method}, label, color or GREY))
+    return out
+
+
+def _joined(*parts: Text) -> Text:
+    """The parts that say something, separated by commas."""
+    out = EMPTY
+    for part in parts:
+        out = out + (words(", ") if out and part else EMPTY) + part
+    return out
+
+
+def _series(data: xr.Dataset, point: Point, label: Text, color: str, mark: str) -> list[Item]:
+    here = {k: selected(data[k], point) for k in ("overlap", "overlap_se", "count")}
+    x, order = data.attrs["x"], (data.attrs["x"], "n")
+    q, se, seeds = (v.transpose(*order).values for v in here.values())
+    done = np.flatnonzero((seeds > 0).any(axis=0))
+    if not len(done):
+        return []
+    y, bar = q[:, done[-1]], ERRORS * np.nan_to_num(se[:, done[-1]])
+    keep = np.isfinite(y)
+    at = data[x].values.astype(float)[keep]
+    return [Points(at, y[keep], label, color, (y - bar)[keep], (y + bar)[keep], mark)]
+
+
+def _ends(data: xr.Dataset, point: Point, label: Text, color: str) -> Points:
+    values = selected(data["limit_end"], point).values
+    at = data[data.attrs["x"]].values.astype(float)
+    return Points(at, values, label, color, symbol="diamond", filled=np.zeros(len(at), bool))
+
+
+def _once(items: Sequence[Item]) -> list[Item]:
+    """Every name once in the legend."""
+    seen: set[str] = set()
+    out: list[Item] = []
+    for item in items:
+        if not isinstance(item, Vertical):
+            again = item.label.plain in seen
+            seen.add(item.label.plain)
+            item = replace(item, listed=False) if again else item
+        out.append(item)
+    return out
+
+
+def _caption(data: xr.Dataset, cells: list[Point]) -> str:
+    parts = []
+    if "branch_Q" in data:
+        parts.append("Solid: stable steady states; dashed: unstable.")
+        if bool((data["branch_kind"] == CONDENSED).any()):
+            parts.append("Grey: condensed states (solid if stable, dotted if not).")
+    elif "fixed_Q" in data:
+        parts.append("Circles: steady states, filled if stable.")
+    if "overlap" in data:
+        methods = " and ".join(escape(str(m)) for m in data["simulation"].values)
+        parts.append(
+            f"Markers: mean of {size(str(data.attrs['variable'])).html} over seeds at the last "
+            f"time ± 2 standard errors ({methods}, at the largest {symbol('n').html})."
+        )
+    parts += said(data, extra_dims(data), len(cells))
+    return " ".join(parts)

@@ -1,0 +1,1 @@
+"""Recovery of the feature's support by thresholding."""

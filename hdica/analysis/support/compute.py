@@ -1,0 +1,105 @@
+"""Recovery of the feature's support by thresholding the estimate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.convergence.compute import LEVEL
+from hdica.analysis.describe import SUPPORT, described
+from hdica.analysis.reading import finished, group, names, over, required
+from hdica.analysis.statistics.agreement import Part, agreement, companions
+
+RATES = ("tpr", "fpr", "misclassified")
+
+
+def support(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+    """True and false positive rates of the support {i: |x_i| > threshold}, against the limit's.
+
+    Parameters
+    ----------
+    tree
+        A published store.
+    settings
+        ``limit`` (a method), ``simulation`` (one method or several, optional), ``level`` (default
+        0.01: the chance that a study with right limits shows any "differs").
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``simulation``, the swept parameters, ``n``, ``snapshot`` and ``threshold``: the
+        rates' means over seeds with standard errors, and the limit's rates; per snapshot the
+        area under the limit's curve of true against false positives, and the verdict of
+        :func:`hdica.analysis.statistics.agreement.agreement` on both rates together.
+
+    Raises
+    ------
+    HdicaError
+        If a setting, a method or its rates are missing.
+    """
+    simulations = names(settings.get("simulation"))
+    limit_name = str(required(settings, "limit", "support"))
+    level = float(settings.get("level") or LEVEL)
+    limits, groups = group(tree, limit_name), [group(tree, name) for name in simulations]
+    curves = {rate: companions(limits, rate, finished(limits, rate)) for rate in RATES}
+    tests = max(sum(_cells(finished(data, "tpr")) for data in groups), 1)
+    out = xr.Dataset()
+    if simulations:
+        parts = [_compare(data, limits, curves, level / tests) for data in groups]
+        out = over(parts, "simulation", simulations)
+        out["count"] = out["count"].fillna(0).astype(int)
+    for rate in RATES:
+        out[f"{rate}_limit"] = curves[rate]["limit"].reset_coords(drop=True)
+    out["area_limit"] = area(out["tpr_limit"], out["fpr_limit"])
+    out.attrs = {"limit_method": limit_name, "level": level, "tests": tests}
+    out.attrs |= {"level_each": level / tests}
+    return described(out, table=SUPPORT)
+
+
+def _cells(values: xr.DataArray) -> int:
+    """Number of comparisons: grid points times snapshots."""
+    return math.prod(values.sizes[d] for d in values.dims if d not in ("n", "seed", "threshold"))
+
+
+def _compare(
+    data: xr.Dataset, limits: xr.Dataset, curves: Mapping[str, xr.Dataset], level: float
+) -> xr.Dataset:
+    """One simulation method against the limit."""
+    rates = {rate: finished(data, rate).reset_coords(drop=True) for rate in RATES}
+    count = rates["tpr"].notnull().all("threshold").sum("seed")
+    out = xr.Dataset({"count": count})
+    for rate, values in rates.items():
+        out[rate] = values.mean("seed")
+        out[f"{rate}_se"] = values.std("seed", ddof=1) / np.sqrt(count)
+    active = _active(data, limits)
+    parts = [
+        Part(rates[rate], curves[rate], share, "threshold")
+        for rate, share in (("tpr", active), ("fpr", 1 - active))
+    ]
+    return xr.merge([out, agreement(parts, level)], join="exact")
+
+
+def _active(data: xr.Dataset, limits: xr.Dataset) -> xr.DataArray:
+    """Share of entries with xi != 0, over n; a half where no method keeps it."""
+    if "weight" in limits and "xi" in limits:
+        share = finished(limits, "weight").where(finished(limits, "xi") != 0).sum("feature")
+    else:
+        share = xr.DataArray(0.5)
+    return share.reset_coords(drop=True).expand_dims(n=data["n"].values)
+
+
+def area(tpr: xr.DataArray, fpr: xr.DataArray) -> xr.DataArray:
+    """Area under the true positive rate as a function of the false one, by trapezoids.
+
+    The curve is closed by its ends (0, 0) and (1, 1); NaN where a rate is NaN.
+    """
+    tpr, fpr = (rate.transpose(..., "threshold") for rate in xr.broadcast(tpr, fpr))
+    # Rates fall as the threshold rises: from (1, 1) to (0, 0).
+    one, zero = np.ones((*tpr.shape[:-1], 1)), np.zeros((*tpr.shape[:-1], 1))
+    y, x = (np.concatenate([one, rate.values, zero], axis=-1) for rate in (tpr, fpr))
+    found = -np.trapezoid(y, x, axis=-1)
+    return tpr.isel(threshold=0, drop=True).copy(data=found)

@@ -1,0 +1,1 @@
+"""Critical values as another parameter varies."""

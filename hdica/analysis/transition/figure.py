@@ -1,0 +1,113 @@
+"""Critical values as another parameter varies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hdica.analysis.convergence.figure import color_of
+from hdica.analysis.show.choose import Point, shown
+from hdica.analysis.show.panel import Panel, Points
+from hdica.analysis.show.words import EMPTY, SYMBOLS, Text, place, size, symbol, words
+from hdica.analysis.steady.compute import TRANSITIONS
+
+Array = NDArray[np.float64]
+LINES = 4
+AT_ZERO = 1e-9
+"""A transition at a smaller |Q| is one of the uninformative state."""
+
+
+def transition(data: xr.Dataset) -> list[Panel]:
+    """The critical value, and the overlap there, against x; a marker for every kind."""
+    x = str(data.attrs["x"])
+    value = critical_name(data)
+    items, overlaps = (tuple(_items(data, name)) for name in ("value", "Q"))
+    if not items:
+        return []
+    caption = "One marker a transition; those of a kind are joined in order of size."
+    return [
+        Panel(
+            "transition",
+            words("Transitions"),
+            symbol(x),
+            value,
+            items,
+            caption=caption,
+        ),
+        Panel(
+            "transition_overlap",
+            words("Overlap at the transitions"),
+            symbol(x),
+            size(str(data.attrs["overlap"])),
+            overlaps,
+            caption=caption,
+            y_range=(-0.03, 1.03),
+        ),
+    ]
+
+
+def critical_name(data: xr.Dataset) -> Text:
+    """The critical parameter as it is written."""
+    name = str(data.attrs["parameter"])
+    return (
+        symbol(f"{name}_c") if name in ("tau", "omega", "mu") else words(f"critical {name}".strip())
+    )
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One transition over x: its name, a number for its marker, value and |Q|; shape (x,)."""
+
+    name: str
+    mark: int
+    value: Array
+    overlap: Array
+
+
+def curves(data: xr.Dataset, cell: Point) -> list[Curve]:
+    """The k-th smallest transition of a kind at every x; those at Q = 0 stand apart."""
+    here = data.sel(cell).transpose(data.attrs["x"], "transition", ...)
+    value, kind, q = (here[k].values for k in ("value", "kind", "Q"))
+    at_zero = np.abs(q) < AT_ZERO
+    out = []
+    for code, name in enumerate(TRANSITIONS):
+        for zero in (False, True):
+            mine = (kind == code) & (at_zero == zero)
+            own = np.where(mine, value, np.nan)
+            order = np.argsort(own, axis=1)  # NaN last
+            ranked = np.take_along_axis(own, order, axis=1).T
+            overlap = np.abs(np.take_along_axis(np.where(mine, q, np.nan), order, axis=1)).T
+            apart = zero and bool(np.any((kind == code) & ~at_zero))
+            label = f"{name} at {data.attrs['overlap']} = 0" if apart else name
+            mark = len(TRANSITIONS) if apart else code
+            keep = np.isfinite(ranked).any(axis=1)
+            out += [
+                Curve(label, mark, v, o) for v, o in zip(ranked[keep], overlap[keep], strict=True)
+            ]
+    return out
+
+
+def grid_of(data: xr.Dataset) -> list[str]:
+    """Swept parameters beside x."""
+    return [str(d) for d in data["value"].dims if d not in ("transition", data.attrs["x"])]
+
+
+def _items(data: xr.Dataset, name: str) -> list[Points]:
+    x = data[data.attrs["x"]].values.astype(float)
+    cells = shown(data, grid_of(data), LINES)
+    out: list[Points] = []
+    seen: set[str] = set()
+    for i, cell in enumerate(cells):
+        lead = place(cell) + words(", ") if cell else EMPTY
+        for curve in curves(data, cell):
+            label = lead + words(curve.name)
+            color = color_of(i if len(cells) > 1 else curve.mark, max(len(cells), 4))
+            y = curve.value if name == "value" else curve.overlap
+            listed = label.plain not in seen
+            seen.add(label.plain)
+            mark = SYMBOLS[curve.mark % 4]
+            out.append(Points(x, y, label, color, symbol=mark, joined=True, listed=listed))
+    return out

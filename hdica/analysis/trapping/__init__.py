@@ -1,0 +1,1 @@
+"""The potential that holds an overlap near zero."""

@@ -1,0 +1,41 @@
+"""What the trapping potential says."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.show.choose import Point, points, spread
+from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.words import number, place, symbol
+from hdica.analysis.trapping.figure import ENTRY, grid_of
+
+CELLS = 4
+R = symbol("R").html
+
+
+def trapping(data: xr.Dataset) -> list[str]:
+    """Height and place of the barrier of every entry, at a few grid points."""
+    entries = points(data, ENTRY)
+    out = []
+    for entry in entries:
+        here = data.sel(entry)
+        every = [c for c in points(here, grid_of(here)) if np.isfinite(float(_barrier(here, c)))]
+        parts = [_said(here, every[i]) for i in spread(len(every), CELLS)]
+        lead = f"For {place(entry).html} the" if len(entries) > 1 else "The"
+        if parts:
+            out.append(f"{lead} potential that holds {R} near 0 has a barrier {listed(parts)}.")
+        elif bool(here["U"].notnull().any()):
+            out.append(f"{lead} potential confines {R}: there is no escape from near 0.")
+    return out
+
+
+def _barrier(here: xr.Dataset, cell: Point) -> xr.DataArray:
+    return here["barrier"].sel(cell)
+
+
+def _said(here: xr.Dataset, cell: Point) -> str:
+    height, top = float(_barrier(here, cell)), float(here["summit"].sel(cell))
+    where = f" at {place(cell).html}" if cell else ""
+    name = symbol("r").html.split(" = ")[0]
+    return f"{number(height, 4)} <i>D</i> high at {name} = {number(top, 4)}{where}"

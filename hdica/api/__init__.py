@@ -1,0 +1,1 @@
+"""Points and grids of a system as labelled data."""

@@ -1,0 +1,306 @@
+"""Steady states, transitions and effective potentials as labelled data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hdica.api.simulate import choose, dataset, described, limit, noted
+from hdica.errors import HdicaError
+from hdica.ingredients.save import NOTHING
+from hdica.limits.mean_field.transitions.critical_curves import transition_curve
+from hdica.process.progress import shown
+from hdica.process.timeout import USUAL, limited
+from hdica.systems.arguments import listed, text
+from hdica.systems.points import check_times
+from hdica.systems.registry import MEAN_FIELDS, mean_field_of, methods_of, name_of
+from hdica.systems.shared.fields import with_parameter
+from hdica.systems.shared.learning_note import (
+    closed_critical,
+    corner_note,
+    joined,
+    states_note,
+    transitions_note,
+)
+from hdica.systems.shared.steady import STATE_KINDS, TRANSITION_KINDS, bounds, find_transitions
+
+_NONE = np.empty(0)
+NATURAL = ("tau", "mu", "omega")
+"""Parameters of which the methods called critical give the transitions."""
+
+
+@shown
+@limited
+def fixed_points(system: Any, *, timeout: float | None = USUAL) -> xr.Dataset:
+    """Steady states of the limit.
+
+    Of online ICA and sparse PCA those that a search over every overlap finds, refined until it is
+    stable; states that stand nearer to each other than it resolves are one. Of Hebbian ICA the
+    list is proved complete, or what a search found: the result says which.
+
+    Parameters
+    ----------
+    system
+        The problem.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``fixed_point``, by increasing overlap: ``Q``, ``R``, ``h`` (half the curvature of
+        the effective potential), ``bulk`` (E[x^2] of all but o(n) entries), ``stable`` (bool)
+        and ``kind``: ``"informative"``, ``"uninformative"`` (Q = 0) or ``"condensed"`` (a share
+        1 - bulk of |x|^2 sits on o(n) entries), and ``error`` of Q, that of the averages over f
+        and the source included.
+
+        For Hebbian ICA, by decreasing size: ``R(fixed_point, projection, source)``,
+        ``eigenvalue`` (largest real part of those of the Jacobian), ``stable`` and ``kind``. Of
+        states that are images of each other under changes of sign (of projections if the
+        nonlinearity is odd, of sources if they are symmetric) and exchanges (of projections of
+        equal sigma, of equal sources) one is listed, and ``multiplicity`` says how many there
+        are. ``certified`` is 1 where it is proved that no other state exists: for polynomial
+        nonlinearities and at most six overlaps K M, unless the proof takes too long. Else the
+        list is what a search of ``starts`` starts found: ``hits`` says how many of them ended at
+        each state, and ``unseen`` estimates from those that were hit once what share of further
+        starts would end elsewhere. See :func:`hdica.systems.hebbian_ica.states.found.states`.
+
+    Raises
+    ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
+    HdicaError
+        If the step size is not constant, the limit does not exist, or there are more states than
+        a result holds or a continuum of them.
+    """
+    chosen = choose(system, "auto", "fixed_points", ("fixed_points",))
+    result = chosen.run(system, _NONE, None, None, NOTHING)
+    found = dataset(chosen, _NONE, NOTHING, system.dims(), [result], "")
+    found = found.isel(fixed_point=np.isfinite(found["stable"].values))
+    about = {"long_name": "whether small departures die out"}
+    found["stable"] = ("fixed_point", found["stable"].values.astype(bool), about)
+    found["kind"] = ("fixed_point", _words(found["kind"].values, STATE_KINDS))
+    note = states_note(
+        system, _overlap(found), found["stable"].values, found["kind"].values == "informative"
+    )
+    return described(noted(found, note), system)
+
+
+def _overlap(found: xr.Dataset) -> Any:
+    """Q of every state, or its largest entry of R."""
+    if "Q" in found:
+        return found["Q"].values
+    states = found["R"].values
+    r = states.reshape(len(states), -1) if states.size else np.empty((0, 1))
+    return np.take_along_axis(r, np.abs(r).argmax(axis=1)[:, None], axis=1)[:, 0]
+
+
+def _words(codes: Any, names: tuple[str, ...]) -> Any:
+    return np.array([names[int(code)] for code in codes], dtype=object)
+
+
+@shown
+@limited
+def critical(
+    system: Any,
+    parameter: str | None = None,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    timeout: float | None = USUAL,
+) -> xr.Dataset:
+    """Transitions of the steady states as one parameter varies.
+
+    Parameters
+    ----------
+    system
+        The problem; its own value of the parameter does not matter.
+    parameter
+        A scalar parameter: ``"tau"``, ``"omega"``, ``"rho"`` or a constant of the formulas. The
+        default is the step size, ``"tau"`` or, of Hebbian ICA, ``"mu"`` (of which alone it has
+        transitions here: of projection i with source i).
+    low, high
+        Range of the parameter; by default some decades.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``transition``, largest value first: ``value`` (critical parameter), ``kind``, ``Q``
+        there, ``error`` of the value. Kinds are ``"fold"`` (two states merge and vanish),
+        ``"transcritical"`` (an informative branch meets Q = 0 and exchanges stability with it;
+        with Q -> -Q symmetry a pitchfork in Q) and ``"junction"`` (a branch becomes condensed).
+        Mirror images Q and -Q are given once, with Q > 0. Where two states merge with a corner,
+        because one of them begins to condense there, the same value and Q stand twice, as a fold
+        and as a junction: that is one point, and ``note`` says so.
+
+    Raises
+    ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
+    HdicaError
+        If the parameter is not a scalar of this system.
+    """
+    name = name_of(system)
+    method = methods_of(name)["critical"]
+    if parameter is None:
+        parameter = "mu" if "mu" in type(system).model_fields else "tau"
+    text(parameter, "parameter", "the name of a scalar parameter")
+    natural = parameter in method.ignores & set(NATURAL) and low is None and high is None
+    if natural:
+        chosen = choose(system, "auto", "critical", ("critical",))
+        result = chosen.run(system, _NONE, None, None, NOTHING)
+        found = dataset(chosen, _NONE, NOTHING, {}, [result], "")
+        found = found.isel(transition=np.isfinite(found["value"].values))
+        kinds = _words(found["kind"].values, TRANSITION_KINDS)
+        ends = None if closed_critical(system) else bounds(system, parameter, low, high)
+        note = transitions_note(system, parameter, _overlap(found), ends)
+        note = joined(note, corner_note(found["value"].values, _overlap(found), kinds))
+        return described(noted(found.assign(kind=("transition", kinds)), note), system)
+    if name not in MEAN_FIELDS:
+        known = ", ".join(sorted(method.ignores & set(NATURAL)))
+        raise HdicaError(
+            f"parameter = {parameter!r} with low = {low} and high = {high} is not allowed for "
+            f"{name} (allowed: {known}, without low and high)"
+        )
+    points = find_transitions(mean_field_of(name), system, parameter, low, high)
+    columns = {"value": points.value, "Q": points.q, "error": points.error}
+    data: dict[str, Any] = {k: ("transition", np.asarray(v)) for k, v in columns.items()}
+    data["kind"] = ("transition", np.array([str(k) for k in points.kind], dtype=object))
+    attrs = {"parameter": parameter, "kernel_version": method.kernel}
+    note = transitions_note(system, parameter, points.q, bounds(system, parameter, low, high))
+    note = joined(note, corner_note(points.value, points.q, points.kind))
+    return described(noted(xr.Dataset(data, attrs=attrs), note), system)
+
+
+@shown
+@limited
+def critical_curve(
+    system: Any,
+    parameter: str,
+    along: str,
+    values: Iterable[float],
+    *,
+    kind: str = "fold",
+    low: float | None = None,
+    high: float | None = None,
+    timeout: float | None = USUAL,
+) -> xr.Dataset:
+    """One transition as a second parameter varies: a line in the plane of two parameters.
+
+    Parameters
+    ----------
+    system
+        The problem; its own values of the two parameters do not matter.
+    parameter
+        The scalar parameter whose critical value is followed.
+    along
+        The scalar parameter that varies.
+    values
+        Its values, in the order in which they are visited.
+    kind
+        ``"fold"``, ``"transcritical"`` or ``"junction"``; where there are several at the first
+        value, that with the largest overlap is followed.
+    low, high
+        Range of ``parameter`` searched at the first value, as in :func:`critical`.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``along``: ``value``, its ``error``, and ``Q``; NaN from where the transition is lost.
+
+    Raises
+    ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
+    HdicaError
+        If a parameter is not a scalar of this system, or there is no such transition at the
+        first value.
+    """
+    field_of = mean_field_of(name_of(system))
+    text(parameter, "parameter", "the name of a scalar parameter")
+    text(along, "along", "the name of a scalar parameter")
+    if not isinstance(kind, str) or kind not in TRANSITION_KINDS:
+        known = ", ".join(TRANSITION_KINDS)
+        raise HdicaError(f"kind = {kind!r} is not allowed (allowed: {known})")
+    visited = listed(values, "values")
+    if not visited.size:
+        raise HdicaError("values = [] is not allowed (at least one value)")
+    first = with_parameter(system, along, float(visited[0]))
+    found = find_transitions(field_of, first, parameter, low, high)
+    own = np.flatnonzero(found.kind == kind)
+    if not own.size:
+        known = ", ".join(sorted(set(found.kind.tolist()))) or "none"
+        raise HdicaError(
+            f"kind = {kind!r} is not found at {along} = {visited[0]:g} (there: {known})"
+        )
+    begin = own[np.argmax(found.q[own])]
+    line = transition_curve(
+        lambda value, second: field_of(
+            with_parameter(with_parameter(system, along, second), parameter, value)
+        ),
+        visited,
+        (float(found.value[begin]), float(found.q[begin])),
+        kind,
+    )
+    data = {"value": (along, line.value), "error": (along, line.error), "Q": (along, line.q)}
+    attrs = {"parameter": parameter, "kind": kind}
+    return described(xr.Dataset(data, {along: visited}, attrs), system)
+
+
+def effective_potential(
+    system: Any,
+    *,
+    times: Iterable[float],
+    x: Iterable[float] | None = None,
+    timeout: float | None = USUAL,
+) -> xr.Dataset:
+    """The potential E_t(x, xi) in which each entry of the estimate moves by itself.
+
+    E_t = d_t (x - b_t xi)^2/2 + B Phi(x), Wang and Lu 2017, eq. (16), with d_t and b_t corrected.
+
+    Parameters
+    ----------
+    system
+        The problem.
+    times
+        Times t, increasing.
+    x
+        Points; by default where the density matters.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``potential(time, feature, x)``, ``d(time)``, ``b(time)`` and ``convex(time)``.
+
+    Warns
+    -----
+    UserWarning
+        If the potential is not convex at some of the times (d_t < 0: the picture of a convex
+        problem solved coordinate by coordinate does not hold then).
+    """
+    times = check_times(times).tolist()
+    mean_field_of(name_of(system))
+    path = limit(system, times=times, method="pde", snapshots=times, x=x, timeout=timeout)
+    convex = path["convex"].values == 1
+    if not np.all(convex):
+        listed = ", ".join(f"{t:g}" for t in path["time"].values[~convex])
+        warnings.warn(f"the effective potential is not convex at t = {listed}", stacklevel=2)
+    d = path["curvature"].rename("d").assign_attrs(long_name="d_t, curvature of the potential")
+    b = (path["pull"] / path["curvature"]).rename("b").assign_attrs(long_name="b_t")
+    shape = path["potential"].drop_vars("time", errors="ignore").rename(snapshot="time")
+    data = {"potential": shape, "d": d, "b": b, "convex": ("time", convex)}
+    return xr.Dataset(data, attrs=path.attrs)

@@ -1,0 +1,193 @@
+"""Projected rules at finite n on all coordinates: state, start and recording around the kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.finite.observe import Observation, observe
+from hdica.finite.random.streams import Stream
+from hdica.finite.record import Advance, Track, Values, begin, not_finite, record
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.priors import Prior
+from hdica.ingredients.save import NOTHING, Save
+from hdica.ingredients.schedules import Schedule
+from hdica.ingredients.starts import Start
+
+Array = NDArray[np.float64]
+VANISHED = "eta sent every entry to zero"
+
+
+@dataclass(frozen=True)
+class VectorRule:
+    """What the compiled kernel needs of a problem, under the names that it has there.
+
+    Parameters
+    ----------
+    model
+        ``kernels.ICA`` or ``kernels.PCA``.
+    sources
+        ``sources(rng)``: a function that continues the stream of sources.
+    prior, start, schedule, phi
+        Laws of feature and first estimate, step sizes and regularizer.
+    kind, numbers
+        How phi acts at a given n: a function of n for a, b, the slope of a linear phi and omega.
+    nonlinearity
+        f of ICA, None for PCA.
+    """
+
+    model: int
+    sources: Callable[[np.random.Generator], Callable[[int], Array]]
+    prior: Prior
+    start: Start
+    schedule: Schedule
+    phi: Formula
+    kind: int
+    numbers: Callable[[int], tuple[float, float, float, float]]
+    nonlinearity: Formula | None = None
+
+    @property
+    def phi_is_called(self) -> bool:
+        """Whether phi has none of the closed forms of :mod:`hdica.finite.projected.passes`."""
+        from hdica.finite.projected.passes import PHI_OF_X
+
+        return self.kind >= PHI_OF_X
+
+
+@dataclass(eq=False)
+class _State:
+    """Arrays that the kernels update, padded with zeros; row p of x belongs to point p."""
+
+    lanes: NDArray[np.uint64]
+    x: Array
+    z: Array
+    xi: Array
+    carried: Array
+    made: NDArray[np.int64]
+
+    def estimate(self, p: int, out: Array) -> None:
+        """Write the normalised estimate of a point, shape (n,)."""
+        factor = self.carried[p, 0]
+        np.multiply(self.x[p, : out.size], factor if factor else 1.0, out=out)
+
+
+def _zeros(*shape: int) -> Array:
+    """Zeros that begin with a cache line, so that no vector straddles two."""
+    raw = np.zeros(8 * math.prod(shape) + 63, dtype=np.uint8)
+    first = -raw.ctypes.data % 64
+    return raw[first : raw.size - 63 + first].view(np.float64).reshape(shape)
+
+
+def _state(xi: Array, estimates: Sequence[Array], noise: np.random.Generator) -> _State:
+    from hdica.finite.random.gaussian import lanes_of
+    from hdica.finite.random.lanes import CHUNK
+
+    n, points = xi.size, len(estimates)
+    m = n + -n % CHUNK
+    x, feature = _zeros(points, m), _zeros(m)
+    x[:, :n], feature[:n] = estimates, xi
+    made = np.zeros(points, dtype=np.int64)
+    return _State(lanes_of(noise), x, _zeros(m), feature, np.zeros((points, 4)), made)
+
+
+def _observed(state: _State, p: int, xi: Array, rule: VectorRule, save: Save) -> Observation:
+    """What is seen of a point, of its normalised estimate at the time."""
+    x = np.empty(xi.size)
+    state.estimate(p, x)
+    seen = observe(xi, x, rule.prior, rule.phi, save)
+
+    def at_times() -> dict[str, float]:
+        state.estimate(p, x)
+        return seen.at_times()
+
+    return replace(seen, at_times=at_times)
+
+
+def _functions(rule: VectorRule) -> tuple[Array, int, int]:
+    """The nonlinearity as a polynomial or a compiled function, and phi of a block."""
+    f, phi = rule.nonlinearity, rule.phi
+    terms = np.empty(0) if f is None or f.coefficients is None else f.coefficients[::-1].copy()
+    address = 0 if f is None or terms.size else f.compiled.address
+    return terms, address, phi.compiled_block.address if rule.phi_is_called else 0
+
+
+def _why(state: _State, p: int) -> Callable[[], str]:
+    def why() -> str:
+        return not_finite() if np.any(state.x[p]) else VANISHED
+
+    return why
+
+
+def _advance(rules: Sequence[VectorRule], state: _State, n: int) -> Advance:
+    """Steps of the compiled kernel on a state."""
+    # Imported here, because loading compiled code takes about a second.
+    from hdica.finite.projected.passes import BLOCK
+    from hdica.finite.projected.vector_kernels import own_steps, shared_steps
+
+    steps = own_steps if len(rules) == 1 else shared_steps
+    arrays, scratch = (state.lanes, state.x, state.z, state.xi), _zeros(3 * BLOCK)
+    kinds = np.array([rule.kind for rule in rules])
+    numbers = np.array([rule.numbers(n) for rule in rules])
+    law = (rules[0].model, kinds, numbers, *_functions(rules[0]))
+
+    def advance(source: Array, tau: Array) -> NDArray[np.int64]:
+        steps(arrays, n, state.carried, source, tau, law, scratch, state.made)
+        return state.made
+
+    return advance
+
+
+def run_shared(
+    rules: Sequence[VectorRule],
+    times: Array,
+    n: int,
+    stream: Stream,
+    saves: Sequence[Save] | None = None,
+) -> list[Values]:
+    """All n coordinates of points that see the same feature, sources' stream and noise.
+
+    Parameters
+    ----------
+    rules
+        Problems with the same prior, model and nonlinearity, and with the same phi where it is
+        none of the closed forms of :mod:`hdica.finite.projected.passes`. A point's numbers do not
+        depend on which others run beside it.
+    times
+        Shape (T,), in samples per dimension.
+    n
+        Dimension.
+    stream
+        ``stream(part)``: a new generator of one part of the points.
+    saves
+        What to keep of every point beyond the order parameters.
+
+    Returns
+    -------
+    list
+        For every rule ``values``: ``Q`` = xi.x/n, ``R`` = mean of x phi(x) and ``largest`` =
+        max x_i^2/n, each of shape (T,), and what is kept besides (see
+        :func:`hdica.finite.observe.observe`); and ``diverged``: empty, or why the point stopped.
+
+    Raises
+    ------
+    HdicaError
+        If a snapshot is kept that is not one of the times, or a functional that is
+        no formula.
+    """
+    pairs = [begin(rule.prior, rule.start, n, stream) for rule in rules]
+    xi = pairs[0][0]
+    state = _state(xi, [x for _, x in pairs], stream("noise"))
+    tracks = [
+        Track(
+            _observed(state, p, xi, rule, saves[p] if saves else NOTHING),
+            rule.sources(stream("source")),
+            rule.schedule,
+            _why(state, p),
+        )
+        for p, rule in enumerate(rules)
+    ]
+    return record(_advance(rules, state, n), tracks, times, n)

@@ -1,0 +1,188 @@
+"""The rules of Wang and Lu on all n coordinates, compiled: online ICA and online sparse PCA.
+
+A kernel runs a stretch of steps in place and says how many of them each point completed; fewer
+than asked means that the update was not finite, or vanished.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numba import types
+
+from hdica.finite.jit import call_scalar
+from hdica.finite.projected.passes import (
+    BLOCK,
+    PLAIN,
+    SUMS,
+    copy_block,
+    fresh_block,
+    own_pass,
+    shared_block,
+    summed,
+)
+from hdica.finite.random.lanes import LANES, beyond, pointer
+
+ICA, PCA = 0, 1
+_STILL = (1.0, 0.0, 0.0, 0.0, 1.0, 1.0)
+"""Weights of a pass that moves nothing."""
+_FLOATS, _MATRIX, _COUNTS = types.float64[::1], types.float64[:, ::1], types.int64[::1]
+_ARRAYS = types.Tuple((types.uint64[::1], _MATRIX, _FLOATS, _FLOATS))
+_LAW = types.Tuple((types.int64, _COUNTS, _MATRIX, _FLOATS, types.int64, types.int64))
+_SIGNATURE = types.void(_ARRAYS, types.int64, _MATRIX, _MATRIX, _MATRIX, _LAW, _FLOATS, _COUNTS)
+
+
+@numba.njit(inline="always")
+def value_of(f, coefficients, u):  # type: ignore[no-untyped-def]
+    """f(u): a polynomial by its coefficients, the highest first, or else the function."""
+    if coefficients.size == 0:
+        return call_scalar(f, u)
+    value = coefficients[0]
+    for k in range(1, coefficients.size):
+        value = value * u + coefficients[k]
+    return value
+
+
+@numba.njit
+def _weights(law, p, n, carried, c, tau):  # type: ignore[no-untyped-def]
+    """Weights of point p's pass: see :func:`hdica.finite.projected.passes.own_pass`.
+
+    ICA: x - (tau/sqrt n) f(y.x/sqrt n) y - (tau/n) phi(x) with y = z + shift xi, where the
+    component of z along xi is replaced by the source; PCA: x + (tau/n) (y.x) y with
+    y = z + sqrt(omega/n) c xi.
+    """
+    model, _, numbers, coefficients, f, _ = law
+    scale, xi_z, x_z, x_xi = carried[p, 0], carried[p, 1], carried[p, 2], carried[p, 3]
+    a, b, linear, omega = numbers[p, 0], numbers[p, 1], numbers[p, 2], numbers[p, 3]
+    root = math.sqrt(n)
+    if model == ICA:
+        part, rate = 1.0 / root, tau / n
+        shift = c * part - xi_z / n
+        step = -tau * part * value_of(f, coefficients, scale * part * (x_z + shift * x_xi))
+        return scale * (1.0 - rate * linear), step, step * shift, rate * a, b, scale
+    shift = math.sqrt(omega / n) * c
+    step = tau / n * scale * (x_z + shift * x_xi)
+    return scale, step, step * shift, a, b, scale
+
+
+@numba.njit
+def _carry(carried, p, n, xi_z, x_z, x_xi, norm):  # type: ignore[no-untyped-def]
+    """Keep what the next step needs; False, and a factor of NaN, if the update was not finite."""
+    if not (math.isfinite(norm) and norm > 0.0):
+        carried[p, 0] = math.nan
+        return False
+    carried[p, 0] = math.sqrt(n / norm)
+    carried[p, 1], carried[p, 2], carried[p, 3] = xi_z, x_z, x_xi
+    return True
+
+
+@numba.njit(_SIGNATURE, cache=True, nogil=True, error_model="numpy")
+def own_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ignore[no-untyped-def]
+    """Steps of one point with noise of its own.
+
+    Parameters
+    ----------
+    arrays
+        State of the generators; x, shape (1, m), the estimate but for a factor; z and xi, shape
+        (m,), noise of the coming step and feature. |xi|^2 = n.
+    n
+        Dimension; m is the multiple of CHUNK from n on, and the padding is zero.
+    carried
+        Shape (1, 4): the factor that gives x its |x|^2 = n, and xi.z, x.z and x.xi; all zero before
+        the first step.
+    source, tau
+        Shape (steps, 1): c and the step size of each step.
+    law
+        ICA or PCA; how phi acts, shape (1,); a, b, the slope of a linear phi and omega, shape
+        (1, 4); the nonlinearity of ICA as coefficients of a polynomial, the highest first, or
+        none and then the address of a function; the address of phi of a block.
+    scratch
+        Shape (3 BLOCK,), overwritten.
+    made
+        Shape (1,): steps completed, overwritten.
+    """
+    lanes, x, z, xi = arrays
+    places = pointer(lanes), pointer(x), pointer(z), pointer(xi)
+    made[0] = source.shape[0]
+    # -1 is the pass that draws the first noise.
+    for k in range(-1 if carried[0, 0] == 0.0 else 0, source.shape[0]):
+        kind, weights = PLAIN, _STILL
+        if k >= 0:
+            kind, weights = law[1][0], _weights(law, 0, n, carried, source[k, 0], tau[k, 0])
+        sums = own_pass(*places, n, z.size, kind, weights, law[5], pointer(scratch))
+        if not _carry(carried, 0, n, *sums):
+            made[0] = max(k, 0)
+            return
+
+
+@numba.njit
+def _shared_pass(lanes, x, z, xi, n, m, alive, kind, weights, sums, phi, scratch):  # type: ignore[no-untyped-def]
+    """A pass over all points that are alive, block by block; returns xi.z, whose sum comes last."""
+    points, size = weights.shape[0], sums.shape[1]
+    sums[:] = 0.0
+    fresh, totals, along = beyond(scratch, 2 * BLOCK), pointer(sums), points * size
+    for low in range(0, m, BLOCK):
+        high = min(low + BLOCK, m)
+        fresh_block(lanes, xi, fresh, low, high, beyond(totals, along))
+        for p in range(points):
+            if alive[p]:
+                row, place, place_of_sums = weights[p], beyond(x, p * m), beyond(totals, p * size)
+                shared_block(
+                    place,
+                    z,
+                    xi,
+                    fresh,
+                    low,
+                    high,
+                    n,
+                    kind[p],
+                    (row[0], row[1], row[2], row[3], row[4], row[5]),
+                    place_of_sums,
+                    phi,
+                    scratch,
+                )
+        copy_block(fresh, z, low, high)
+    for i in range(n, m):
+        z[i] = 0.0
+    return summed(totals, along)
+
+
+@numba.njit(_SIGNATURE, cache=True, nogil=True, error_model="numpy")
+def shared_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ignore[no-untyped-def]
+    """Steps of several points that see the same feature and the same noise.
+
+    Each point's numbers are those of :func:`own_steps` with the same generators.
+
+    Parameters
+    ----------
+    arrays, n, law, scratch
+        As in :func:`own_steps`, with a row a point in x, kinds and numbers; all the rest is the
+        same for all points.
+    carried, source, tau, made
+        As in :func:`own_steps`, with a row, or for ``source`` and ``tau`` a column, a point. The
+        factor of x becomes NaN where a point has stopped, and it stays so.
+    """
+    lanes, x, z, xi = arrays
+    points, m = x.shape
+    places = pointer(lanes), pointer(x), pointer(z), pointer(xi)
+    sums, weights = np.empty((points + 1, SUMS)), np.zeros((points, 6))
+    alive, kinds = ~np.isnan(carried[:, 0]), np.zeros_like(law[1])
+    made[:] = source.shape[0]
+    for k in range(-1 if carried[0, 0] == 0.0 else 0, source.shape[0]):
+        for p in range(points):
+            if k < 0:
+                weights[p, :] = _STILL
+            elif alive[p]:
+                kinds[p] = law[1][p]
+                weights[p, :] = _weights(law, p, n, carried, source[k, p], tau[k, p])
+        xi_z = _shared_pass(*places, n, m, alive, kinds, weights, sums, law[5], pointer(scratch))
+        for p in range(points):
+            if alive[p]:
+                own = pointer(sums[p])
+                x_z, x_xi, norm = summed(own, 0), summed(own, 2 * LANES), summed(own, 4 * LANES)
+                if not _carry(carried, p, n, xi_z, x_z, x_xi, norm):
+                    made[p], alive[p] = max(k, 0), False
+        if not alive.any():
+            return

@@ -1,0 +1,1 @@
+"""Random streams and normal numbers, eight lanes side by side."""

@@ -1,0 +1,1 @@
+"""Averages over a source and a normal number."""

@@ -1,0 +1,230 @@
+"""Averages over a source c and a normal e of functions of c, e and u = c Q + e sqrt(1 - Q^2).
+
+Two nested composite Gauss rules. The inner one, over e, is cut where u meets an edge of f, so
+that it never integrates across a kink or a sharp step. The outer one, over c, is cut where the
+law is not smooth and where c Q meets such an edge, and halves every panel on which a rule of
+lower order, with other nodes in both directions, disagrees: what is left of that disagreement is
+the error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.ingredients.adaptive import gauss_legendre
+from hdica.ingredients.parts import Law, Part, cut
+from hdica.limits.averages.features import Features
+
+Array = NDArray[np.float64]
+Integrand = Callable[[Array, Array, Array], Sequence[Array]]
+FINE, COARSE = 16, 12
+TOLERANCE = 1e-12
+"""Disagreement of a panel, relative to the mean size of the integrand, that is left alone."""
+MOST_POINTS = 6_000_000
+"""Points at one overlap beyond which panels are halved no more, unless the caller says fewer."""
+_NORMAL = np.array([-14.0, -10.0, -8.0, -6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 14.0])
+_EXPLOSIVE = np.array([-38.0, -32.0, -26.0, -20.0, *_NORMAL, 20.0, 26.0, 32.0, 38.0])
+_WINDOWS = np.array([-8.0, -2.0, 0.0, 2.0, 8.0])
+_NO_WIDTH, _ROUNDING, _FAR, _NOISE = 1e-13, 1e-15, 1e-28, 1e-11
+_REMOTE, _FEW = 1e-30, 4
+"""Density in t below which a panel matters to infinite averages alone, and its points."""
+_GENERATIONS, _ROWS = 40, 4096
+_NORM = 1 / math.sqrt(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class Average:
+    """Averages of several functions; arrays of shape (functions,).
+
+    Parameters
+    ----------
+    value
+        The averages.
+    error
+        What rules of other orders, with other nodes, disagree by, and rounding.
+    size
+        Averages of the absolute values, to which rounding is relative.
+    far
+        Share of the size that the farthest tails carry: if it is not tiny, the average is
+        infinite.
+    points
+        Points at which the integrand was evaluated.
+    """
+
+    value: Array
+    error: Array
+    size: Array
+    far: Array
+    points: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Setting:
+    """What is averaged, at which overlap."""
+
+    integrand: Integrand
+    features: Features
+    q: float
+    s: float
+    most: int
+    blurred: bool = False
+
+    def _edges(self, c: Array) -> Array:
+        """Edges in e for every row, sorted, shape (rows, edges)."""
+        base = _EXPLOSIVE if self.features.explosive else _NORMAL
+        rows = np.broadcast_to(base, (c.size, base.size))
+        if self.s == 0.0:
+            return rows
+        middle, reach = c * self.q, base[-1] * self.s
+        edges = self.features.met(2 * self.s)
+        met = edges[(edges > middle.min() - reach) & (edges < middle.max() + reach)]
+        where = np.clip((met - middle[:, None]) / self.s, base[0], base[-1])
+        return np.sort(np.concatenate([rows, where], axis=1), axis=1)
+
+    def inner(self, c: Array, order: int) -> tuple[Array, Array, int]:
+        """Sums over e, of the functions and of their sizes, shape (functions, rows), and points."""
+        edges = self._edges(c)
+        row, column = np.nonzero(np.diff(edges, axis=1) > _NO_WIDTH)
+        low, high = edges[row, column], edges[row, column + 1]
+        x, w = gauss_legendre(order)
+        half = (high - low)[:, None] / 2
+        e = low[:, None] + half * (x + 1)
+        weights = _NORM * half * w * np.exp(-e * e / 2)
+        given = c[row][:, None]
+        # At |Q| = 1 an atom on a jump of f is still seen from both sides.
+        s = np.maximum(1e-13 * np.abs(given), 1e-200) if self.blurred else self.s
+        with np.errstate(all="ignore"):
+            parts = self.integrand(given, e, given * self.q + e * s)
+            sums = [np.einsum("ij,ij->i", one, weights) for one in parts]
+            sizes = [np.einsum("ij,ij->i", np.abs(one), weights) for one in parts]
+        first = np.flatnonzero(np.concatenate([[True], np.diff(row) > 0]))
+        by_row = [np.array([np.add.reduceat(v, first) for v in w]) for w in (sums, sizes)]
+        return by_row[0], by_row[1], e.size
+
+    def rows(self, c: Array, order: int) -> tuple[Array, Array, int]:
+        """The same, some rows at a time."""
+        found = [
+            self.inner(c[i : i + _ROWS], order) for i in range(0, max(c.size, 1), _ROWS) if c.size
+        ]
+        points = sum(n for _, _, n in found)
+        sums, sizes = (np.concatenate([one[k] for one in found], axis=1) for k in (0, 1))
+        return sums, sizes, points
+
+    def panels(self, part: Part, low: Array, high: Array, order: int) -> tuple[Array, ...]:
+        """Sums over panels of t and over e: values, sizes (functions, panels), masses, points."""
+        x, w = gauss_legendre(order)
+        half = (high - low)[:, None] / 2
+        t = low[:, None] + half * (x + 1)
+        mass = part.mass(t) * half * w
+        sums, sizes, points = self.rows(part.point(t).ravel(), order)
+        with np.errstate(all="ignore"):
+            value, size = (np.sum(v.reshape(-1, *t.shape) * mass, axis=2) for v in (sums, sizes))
+        return value, size, np.sum(mass, axis=1), np.array(points)
+
+
+def _cuts(features: Features, q: float, s: float) -> Array:
+    """Values of c at which c Q meets what f does abruptly, no finer than e blurs it."""
+    if q == 0.0:
+        return np.empty(0)
+    edges = features.edges
+    cells = np.floor(edges / max(s, 1e-12))
+    thinned = edges[np.unique(cells, return_index=True)[1]]
+    windows = [kink + s * _WINDOWS for kink in features.kinks]
+    return np.concatenate([thinned, *windows]) / q
+
+
+class _Tally:
+    """Running sums of what has been accepted."""
+
+    def __init__(self) -> None:
+        self.value: Array | float = 0.0
+        self.error: Array | float = 0.0
+        self.size: Array | float = 0.0
+        self.far: Array | float = 0.0
+        self.points = 0
+
+    def add(self, value: Array, error: Array, size: Array, mass: Array) -> None:
+        self.value = self.value + np.sum(value, axis=1)
+        self.error = self.error + np.sum(error, axis=1)
+        self.size = self.size + np.sum(size, axis=1)
+        self.far = self.far + np.sum(np.where(mass < _FAR, size, 0.0), axis=1)
+
+
+def _over_part(setting: _Setting, part: Part, cuts: Array, tally: _Tally) -> None:
+    """Add the average over one part, panels halved until two rules agree."""
+    edges = cut(part, cuts)
+    low, high, spent = edges[:-1], edges[1:], 0
+    remote = part.mass(low) + part.mass((low + high) / 2) + part.mass(high) < _REMOTE
+    if remote.any():
+        value, size, mass, _ = setting.panels(part, low[remote], high[remote], _FEW)
+        tally.add(value, size, size, mass)
+    low, high = low[~remote], high[~remote]
+    before = np.full(low.size, np.inf)
+    for generation in range(_GENERATIONS):
+        value, size, mass, points = setting.panels(part, low, high, FINE)
+        other, _, _, more = setting.panels(part, low, high, COARSE)
+        spent += int(points + more)
+        tally.points += int(points + more)
+        error = np.abs(value - other)
+        known = tally.size + np.sum(size, axis=1)
+        with np.errstate(all="ignore"):
+            share = np.where(known[:, None] > 0, error / known[:, None], 0.0).max(axis=0)
+        rough = share > TOLERANCE
+        # What halving does not make smaller is rounding; what is far out decides nothing.
+        rough &= (share > _NOISE) | (share < before / 4)
+        if generation == _GENERATIONS - 1 or spent > setting.most or not np.isfinite(share).all():
+            rough[:] = False
+        tally.add(*(v[..., ~rough] for v in (value, error, size, mass)))
+        if not rough.any():
+            return
+        middle = (low[rough] + high[rough]) / 2
+        low, high = np.concatenate([low[rough], middle]), np.concatenate([middle, high[rough]])
+        before = np.tile(share[rough], 2)
+
+
+def _over_atoms(setting: _Setting, law: Law, tally: _Tally) -> None:
+    """Add the average over the atoms."""
+    if law.atoms is None:
+        return
+    c, mass = law.atoms.points, law.atoms.weights
+    here = replace(setting, blurred=setting.s == 0.0)
+    value, size, _ = here.rows(c, FINE)
+    other, _, _ = here.rows(c, COARSE)
+    tally.add(value * mass, np.abs(value - other) * mass, size * mass, mass)
+
+
+@np.errstate(all="ignore")  # of what overflows, the caller is told by values that are no numbers
+def double_average(
+    integrand: Integrand, features: Features, law: Law, q: float, most: int = MOST_POINTS
+) -> Average:
+    """< h(c, e, u) > for some functions h at one overlap, each with its error.
+
+    Parameters
+    ----------
+    integrand
+        ``integrand(c, e, u)``: the values of every function h, vectorised.
+    features
+        Where they change abruptly with u.
+    law
+        Of c.
+    q
+        Overlap in [-1, 1].
+    most
+        Points, of both rules, beyond which panels are halved no more.
+    """
+    s = math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
+    setting, tally = _Setting(integrand, features, q, s, most), _Tally()
+    _over_atoms(setting, law, tally)
+    cuts = _cuts(features, q, s)
+    for part in law.parts:
+        _over_part(setting, part, cuts, tally)
+    size = np.asarray(tally.size)
+    with np.errstate(all="ignore"):
+        far = np.where(size > 0, np.asarray(tally.far) / size, 0.0)
+    error = np.asarray(tally.error) + _ROUNDING * size
+    return Average(np.asarray(tally.value), error, size, far, tally.points)

@@ -1,0 +1,324 @@
+"""Averages over a source c and a normal e of functions of u = c Q + e sqrt(1 - Q^2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.polynomial import Chebyshev, Polynomial
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.quadrature import gaussian_nodes
+from hdica.ingredients.sources import Source
+from hdica.limits.averages.double_average import Average, double_average
+from hdica.limits.averages.features import features, outline
+from hdica.limits.numerics.halves import Halves, Known, joined
+from hdica.limits.numerics.series import trimmed
+from hdica.process.progress import tell
+
+Array = NDArray[np.float64]
+Integrand = Callable[[Array, Array, Array], Sequence[Array]]
+WORST = 1e-6
+"""Largest error of an average, relative to the average of absolute values, that is accepted."""
+MOST_POINTS = 150_000_000
+"""Points of all overlaps together from which their number is doubled no more."""
+_INFINITE = 1e-9
+_GLANCE = 0
+"""Points after which panels are halved no more: once over the tails shows what is infinite."""
+_ORDER = 200
+_ZERO = 20.0
+"""Errors within which a function is taken to vanish."""
+
+
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """What the limit of a projected gradient rule needs of f and the source, for every Q.
+
+    Parameters
+    ----------
+    gain
+        <c f(u)> - Q <f'(u)>, which vanishes as Q^2 at 0: a Chebyshev series in Q where f is a
+        polynomial, else one on each half.
+    power
+        <f(u)^2>.
+    gain_error, power_error
+        Largest absolute errors; of the gain times sqrt(1 - Q^2) where it is divided by that.
+    """
+
+    gain: Chebyshev | Halves
+    power: Chebyshev | Halves
+    gain_error: float
+    power_error: float
+
+
+def too_rough(f: Formula, source: Source, error: float) -> HdicaError:
+    """The sentence for averages that refinement does not find."""
+    return HdicaError(
+        f"the averages of nonlinearity {f.text!r} over the source {source.label} are known no "
+        f"better than to {error:.1e} after as much refinement as is allowed (at least {WORST:.0e} "
+        "is needed: choose a nonlinearity with fewer oscillations or a source with lighter tails)"
+    )
+
+
+def averaged(integrand: Integrand, f: Formula, source: Source, q: float) -> Average:
+    """< h(c, e, u) > for some functions h at overlap ``q``, each with its error.
+
+    Parameters
+    ----------
+    integrand
+        ``integrand(c, e, u)``: vectorised; may be abrupt in u where f is, and nowhere else.
+    f
+        The nonlinearity.
+    source
+        Law of c.
+    q
+        Overlap in [-1, 1].
+
+    Raises
+    ------
+    HdicaError
+        If an average is infinite: it is carried by the far tail of the source.
+    """
+    found = double_average(integrand, features(f), source.law, q)
+    if _is_infinite(found):
+        raise _infinite(f, source)
+    return found
+
+
+def _is_infinite(found: Average) -> bool:
+    return not np.all(np.isfinite(found.value)) or bool(np.any(found.far > _INFINITE))
+
+
+@lru_cache(maxsize=256)
+def check_finite(f: Formula, source: Source) -> None:
+    """Refuse averages that are infinite, at a small part of the cost of finding any.
+
+    The tails that carry them are seen by few points, and are heaviest at Q = 0 or abs(Q) = 1.
+
+    Raises
+    ------
+    HdicaError
+        If there are such.
+    """
+    if f.coefficients is not None:
+        averages(f, source)
+        return
+    for q in (0.7, 0.0, 1.0) if source.symmetric else (0.7, -0.7, 0.0, 1.0, -1.0):
+        if _is_infinite(double_average(_slopes(f, q), outline(f), source.law, q, _GLANCE)):
+            raise _infinite(f, source)
+
+
+def _infinite(f: Formula, source: Source) -> HdicaError:
+    return HdicaError(
+        f"the limit does not exist: an average of nonlinearity {f.text!r} over the source "
+        f"{source.label} is infinite (its tails are too heavy)"
+    )
+
+
+def average(
+    integrand: Callable[[Array, Array], Array], f: Formula, source: Source, q: float
+) -> tuple[float, float]:
+    """< integrand(c, u) > at overlap ``q`` and its error.
+
+    Parameters
+    ----------
+    integrand
+        Vectorised function of c and u.
+    f, source, q
+        As in :func:`averaged`.
+
+    Raises
+    ------
+    HdicaError
+        If the average is infinite.
+    """
+    found = averaged(lambda c, e, u: (integrand(c, u),), f, source, q)
+    return float(found.value[0]), float(found.error[0])
+
+
+def polynomial_average(
+    integrand: Callable[[Array, Array], Array], f: Formula, source: Source, q: float
+) -> float:
+    """< integrand(c, u) > for a polynomial of both, which Gauss rules average to rounding.
+
+    Parameters
+    ----------
+    integrand
+        Vectorised function of c and u.
+    f, source, q
+        As in :func:`averaged`.
+
+    Raises
+    ------
+    HdicaError
+        If the average is infinite.
+    """
+    nodes, normal = source.nodes, gaussian_nodes(_ORDER)
+    c = np.broadcast_to(nodes.points[:, None], (nodes.points.size, normal.points.size))
+    u = c * q + np.broadcast_to(normal.points, c.shape) * math.sqrt(max(0.0, 1.0 - q * q))
+    weights = nodes.weights[:, None] * normal.weights
+    with np.errstate(all="ignore"):
+        rows = np.where(weights > 0, integrand(c, u) * weights, 0.0).sum(axis=1)
+    far = float(np.abs(rows[weights.sum(axis=1) < 1e-30]).sum())
+    if not math.isfinite(float(rows.sum())) or far > _INFINITE * float(np.abs(rows).sum()):
+        raise _infinite(f, source)
+    return float(rows.sum())
+
+
+def _slopes(f: Formula, q: float) -> Integrand:
+    """The integrands c f(u) - Q f'(u) and f(u)^2; where f is steep, (s c - Q e) f(u), by Stein."""
+    if outline(f).steep:
+        s = math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
+
+        def steep(c: Array, e: Array, u: Array) -> tuple[Array, Array]:
+            value = f.value(u)
+            return (s * c - q * e) * value, value * value
+
+        return steep
+    slope = f.derivative
+
+    def plain(c: Array, e: Array, u: Array) -> tuple[Array, Array]:
+        value = f.value(u)
+        return c * value - q * slope.value(u), value * value
+
+    return plain
+
+
+@lru_cache(maxsize=256)
+def gain_at(f: Formula, source: Source, q: float) -> tuple[float, float]:
+    """<c f(u)> - Q <f'(u)> at one overlap, and its error.
+
+    Where f jumps or its slope is unbounded <f'> is <e f>/sqrt(1 - Q^2), jumps included, which is
+    infinite or unknown at |Q| = 1.
+    """
+    found = averaged(_slopes(f, q), f, source, q)
+    if not features(f).steep:
+        return float(found.value[0]), float(found.error[0])
+    s = math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
+    if s == 0.0:
+        return math.nan, math.inf
+    return float(found.value[0]) / s, float(found.error[0]) / s
+
+
+@lru_cache(maxsize=256)
+def power_at(f: Formula, source: Source, q: float) -> tuple[float, float]:
+    """<f(u)^2> at one overlap, and its error."""
+    return average(lambda c, u: f.value(u) ** 2, f, source, q)
+
+
+def _closed(coefficients: Array, source: Source, extra: int) -> Polynomial:
+    """<c^extra p(u)> for a polynomial p, in powers of Q, from the moments of c."""
+    total = Polynomial([0.0])
+    q, rest = Polynomial([0.0, 1.0]), Polynomial([1.0, 0.0, -1.0])
+    for k, a in enumerate(coefficients):
+        for pairs in range(k // 2 + 1):
+            j = k - 2 * pairs
+            if a == 0.0:
+                continue
+            moment = source.moment(j + extra)
+            if not math.isfinite(moment):
+                raise HdicaError(
+                    f"the limit does not exist: the source {source.label} has no finite moment "
+                    f"of order {j + extra}, which the polynomial nonlinearity needs"
+                )
+            normal = math.prod(range(2 * pairs - 1, 0, -2))
+            total = total + a * math.comb(k, j) * normal * moment * q**j * rest**pairs
+    return total
+
+
+def _polynomial(f: Formula, source: Source) -> Averages:
+    c = f.coefficients
+    assert c is not None
+    slope = np.asarray(Polynomial(c).deriv().coef, dtype=float)
+    square = np.asarray((Polynomial(c) ** 2).coef, dtype=float)
+    gain = _closed(c, source, 1) - Polynomial([0.0, 1.0]) * _closed(slope, source, 0)
+    power = _closed(square, source, 0)
+    series = [trimmed(p.convert(kind=Chebyshev)) for p in (gain, power)]
+    errors = [4e-16 * float(np.abs(s.coef).sum()) for s in series]
+    return Averages(series[0], series[1], errors[0], errors[1])
+
+
+def parities(source: Source, orders: Sequence[int]) -> tuple[int, ...] | None:
+    """Parities in Q of <c^k h(u)> for some k if the source is symmetric, else None.
+
+    Parameters
+    ----------
+    orders
+        1 for an average that changes sign with c, 0 for one that does not.
+    """
+    if source.symmetric:
+        return tuple(-1 if k else 1 for k in orders)
+    return None
+
+
+def smooth_parts(
+    sample: Callable[[float], Integrand],
+    f: Formula,
+    source: Source,
+    orders: Sequence[int],
+    goal: float = 1e-13,
+    reach: float = 1.0,
+) -> list[Known]:
+    """Averages of some functions for every overlap, each as a series with its error.
+
+    Parameters
+    ----------
+    sample
+        The integrand at an overlap.
+    f, source
+        Nonlinearity and law of c.
+    orders
+        As in :func:`parities`.
+    goal
+        Wanted relative accuracy.
+    reach
+        The series are functions of Q/reach.
+
+    Raises
+    ------
+    HdicaError
+        If an average is infinite, or stays unknown to a part in a million.
+    """
+    spent = 0
+
+    def at(q: float) -> tuple[Array, Array, Array]:
+        nonlocal spent
+        found = averaged(sample(reach * q), f, source, reach * q)
+        spent += found.points
+        tell(lambda: f"averages of {f.text} over {source.label}: {spent:,} points")
+        return found.value, found.error, found.size
+
+    found = joined(at, parities(source, orders), goal, enough=lambda: spent > MOST_POINTS)
+    for one in found:
+        if one.error > max(WORST, 100 * goal) * one.size:
+            raise too_rough(f, source, one.error / one.size)
+    return found
+
+
+def _by_quadrature(f: Formula, source: Source) -> Averages:
+    gain, power = smooth_parts(lambda q: _slopes(f, q), f, source, (1, 0))
+    pull = gain.function
+    if max(float(np.abs(s).sum()) for s in (pull.below, pull.above)) <= _ZERO * gain.error:
+        # Nothing is learned: a gain of rounding alone would have fixed points of its own.
+        pull = Halves(np.zeros(1), np.zeros(1))
+    # E c = 0 and E c^2 = 1 make the gain vanish faster than Q; what is there is an error.
+    lost = float(np.abs(pull(np.array([-1e-300, 0.0]))).max())
+    pull = replace(pull.with_zero(1), over=1 if features(f).steep else 0)
+    return Averages(pull, power.function, gain.error + lost, power.error)
+
+
+@lru_cache(maxsize=64)
+def averages(f: Formula, source: Source) -> Averages:
+    """The averages of f and a source for every overlap: closed form if f is a polynomial.
+
+    Raises
+    ------
+    HdicaError
+        If an average is infinite or cannot be found accurately.
+    """
+    return _polynomial(f, source) if f.coefficients is not None else _by_quadrature(f, source)

@@ -1,0 +1,1 @@
+"""Diffusions of one variable: first passages, densities, paths."""

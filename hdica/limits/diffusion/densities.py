@@ -1,0 +1,219 @@
+"""The Fokker-Planck equation of a one-dimensional diffusion that stops at a threshold.
+
+Entries of sqrt(n) R near zero are independent copies of one diffusion to leading order
+(Rattray 2002, (24)-(25)), so that its density and its survival are those of any K x M matrix.
+Space is cut into finite volumes with the fluxes of Scharfetter and Gummel (1969), which are
+positive at any drift. Time is not stepped at all: the resolvent is transformed back by the Euler
+method of Abate and Whitt (1995), whose points all lie to the right of the imaginary axis, where a
+resolvent of a Markov process is bounded; to the left of it, on Talbot's contour, that of a strong
+drift is astronomically large far from the spectrum. Four grids are extrapolated.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.limits.diffusion.first_passage import Diffusion, Start
+from hdica.limits.numerics.romberg import romberg
+
+Array = NDArray[np.float64]
+_CELLS, _LEVELS = 96, 4
+"""Cells of the coarsest grid, and how many grids are extrapolated."""
+_TERMS = 15
+"""Order of the Euler method: error about 10^-9."""
+_INVERSION = 1e-9
+_AT_ONCE = 32
+"""Times that are treated together: their arrays fit into the cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """A birth-and-death process that stands for a diffusion on [0, high], stopped at ``high``.
+
+    Parameters
+    ----------
+    nodes
+        Positions high's excluded, the first 0, shape (cells,).
+    widths
+        Widths of their cells.
+    up, down
+        Rates to the next node and to the one before; ``up[-1]`` leads out, ``down[0]`` is 0.
+    start
+        Mass of the start in each cell, shape (cells,).
+    """
+
+    nodes: Array
+    widths: Array
+    up: Array
+    down: Array
+    start: Array
+
+
+def _bernoulli(w: Array) -> Array:
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(np.where(w == 0, 1.0, w / np.expm1(np.where(w == 0, 1.0, w))))
+
+
+def _start_masses(start: Start, scale: float, width: float, faces: Array, cells: int) -> Array:
+    """Masses of the start; of a point by Lagrange's cubic weights, which are exact to order 4."""
+    if callable(start):
+        below = np.asarray(start(faces), dtype=float)
+        return np.diff(below, prepend=0.0)
+    x = math.asinh(start / scale) / width
+    first = min(math.floor(x) - 1, cells - 3)
+    masses = np.zeros(cells + 1)
+    for i in range(first, first + 4):
+        others = [j for j in range(first, first + 4) if j != i]
+        # The law is even: what falls left of 0 is its own mirror image.
+        masses[abs(i)] += math.prod((x - j) / (i - j) for j in others)
+    return masses[:-1]
+
+
+def chain(diffusion: Diffusion, high: float, start: Start, scale: float, cells: int) -> Chain:
+    """Cut [0, high] into cells: even up to ``scale``, in geometric progression beyond.
+
+    Parameters
+    ----------
+    diffusion
+        With odd drift and even variance: |X| is followed.
+    high
+        Where it stops.
+    start
+        A point of [0, high), or the distribution function of |X| at the start.
+    scale
+        Length within which cells are even.
+    cells
+        Their number.
+    """
+    width = math.asinh(high / scale) / cells
+    steps = np.arange(cells + 1.0)
+    nodes = scale * np.sinh(width * steps)
+    faces = scale * np.sinh(width * (steps[:-1] + 0.5))
+    widths = np.diff(faces, prepend=0.0)
+    gaps = np.diff(nodes)
+    tilt = -2 * gaps * diffusion.drift(faces) / diffusion.variance(faces)
+    noise = diffusion.variance(nodes[:-1]) / (2 * widths)
+    down = np.zeros(cells)
+    down[1:] = noise[1:] / gaps[:-1] * _bernoulli(-tilt[:-1])
+    up = noise / gaps * _bernoulli(tilt)
+    return Chain(nodes[:-1], widths, up, down, _start_masses(start, scale, width, faces, cells))
+
+
+def _line(times: Array) -> tuple[NDArray[np.complex128], Array]:
+    """Points z and weights of the inverse Laplace transform, shape (times, points)."""
+    tail = np.cumsum([math.comb(_TERMS, k) for k in range(_TERMS)]) / 2.0**_TERMS
+    sums = np.concatenate([[0.5], np.ones(_TERMS), tail[::-1]])
+    order = np.arange(sums.size)
+    z = np.asarray(_TERMS * math.log(10) / 3 + 1j * np.pi * order, dtype=np.complex128)
+    weight = 10 ** (_TERMS / 3) * (-1.0) ** order * sums
+    return np.divide(z, times[:, None]), np.asarray(weight / times[:, None])
+
+
+def _masses(one: Chain, times: Array) -> Array:
+    """Mass in each cell at the times, shape (times, cells)."""
+    parts = [times[i : i + _AT_ONCE] for i in range(0, times.size, _AT_ONCE)]
+    return np.concatenate([_inverted(one, part) for part in parts])
+
+
+def _inverted(one: Chain, times: Array) -> Array:
+    """The same for few times: Thomas's algorithm for all their points z at once.
+
+    Rows need no exchange: with Re z > 0 the matrix is diagonally dominant.
+    """
+    z, weight = _line(times)
+    out = one.up + one.down
+    cells = out.size
+    share = np.empty((cells, *z.shape), dtype=complex)
+    given = np.empty_like(share)
+    pivot = z + out[0]
+    given[0] = one.start[0] / pivot
+    for i in range(1, cells):
+        share[i - 1] = one.down[i] / pivot
+        pivot = z + out[i] - one.up[i - 1] * share[i - 1]
+        given[i] = (one.start[i] + one.up[i - 1] * given[i - 1]) / pivot
+    for i in range(cells - 2, -1, -1):
+        given[i] += share[i] * given[i + 1]
+    return np.asarray(np.sum(given.real * weight, axis=-1).T)
+
+
+def _checked(times: Array, high: float, start: Start, scale: float) -> Array:
+    times = np.asarray(times, dtype=float)
+    if times.ndim != 1 or not np.all(np.isfinite(times) & (times > 0)):
+        raise HdicaError("times: they must be a list of finite numbers above 0")
+    if not (0 < scale < math.inf and 0 < high < math.inf):
+        raise HdicaError(f"threshold: {high} with scale {scale} is not allowed (finite, above 0)")
+    if not callable(start) and not 0 <= start < high:
+        raise HdicaError(f"start: {start} is not allowed (from 0 to below the threshold {high})")
+    return times
+
+
+def _grids(diffusion: Diffusion, high: float, start: Start, scale: float) -> list[Chain]:
+    return [chain(diffusion, high, start, scale, _CELLS * 2**k) for k in range(_LEVELS)]
+
+
+def survival(
+    diffusion: Diffusion, high: float, start: Start, times: Array, *, scale: float
+) -> tuple[Array, Array]:
+    """Probability that |X| has not reached ``high``.
+
+    Parameters
+    ----------
+    diffusion
+        With odd drift and even variance.
+    high
+        The threshold.
+    start
+        |X| at the start, or its distribution function.
+    times
+        Shape (T,), above 0.
+    scale
+        Length within which cells are even: where the diffusion does something.
+
+    Returns
+    -------
+    values, error
+        Shape (T,); the error is estimated from the grids and absolute, 1e-9 at least.
+    """
+    times = _checked(times, high, start, scale)
+    levels = [_masses(one, times).sum(axis=1) for one in _grids(diffusion, high, start, scale)]
+    values, error = romberg(np.array(levels))
+    return np.clip(values, 0.0, 1.0), np.maximum(error, _INVERSION)
+
+
+def density(
+    diffusion: Diffusion, high: float, start: Start, times: Array, points: Array, *, scale: float
+) -> tuple[Array, Array]:
+    """Density p(x, t) of X where it has not yet stopped, for a start with independent sign.
+
+    Parameters
+    ----------
+    diffusion, high, start, times, scale
+        As for :func:`survival`.
+    points
+        Positions x in (-high, high), shape (points,).
+
+    Returns
+    -------
+    values, error
+        Shape (T, points); the integral of the values is the survival.
+    """
+    from scipy.interpolate import CubicSpline
+
+    times = _checked(times, high, start, scale)
+    where = np.abs(np.asarray(points, dtype=float))
+    if not np.all(where < high):
+        raise HdicaError(f"points: they must lie between -{high:g} and {high:g}")
+    levels = []
+    for one in _grids(diffusion, high, start, scale):
+        heights = _masses(one, times) / one.widths / 2
+        # In the even coordinate of the cells, mirrored at 0 and at 0 where it stops.
+        full = np.concatenate([heights, np.zeros((times.size, 1))], axis=1)
+        x = np.arcsinh(np.append(one.nodes, high) / scale)
+        spline = CubicSpline(x, full, axis=1, bc_type=((1, np.zeros(times.size)), "not-a-knot"))
+        levels.append(spline(np.arcsinh(where / scale)))
+    return romberg(np.array(levels))

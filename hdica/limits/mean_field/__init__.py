@@ -1,0 +1,1 @@
+"""Limits of projected rules with an element-wise regularizer."""

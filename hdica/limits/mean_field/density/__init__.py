@@ -1,0 +1,1 @@
+"""The density of the estimate, by its Fokker-Planck equation."""

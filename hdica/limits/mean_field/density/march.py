@@ -1,0 +1,262 @@
+"""The Fokker-Planck solver in time: an adaptive run writes a plan, refined runs follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.limits.mean_field.density.grid import Lattice, Windows, union
+from hdica.limits.mean_field.density.law import Law, tabulated
+from hdica.limits.mean_field.density.layout import BROKE, DONE, DT, GAMMA, MARK, ROOM, WINDOWS, T
+from hdica.limits.mean_field.density.problem import Problem
+from hdica.limits.mean_field.density.record import Record
+from hdica.limits.mean_field.density.state import State, begin, start_windows
+
+Array = NDArray[np.float64]
+BUDGET = 1e7
+"""Cells times steps that the coarsest level may take."""
+_ROWS = 256
+"""Steps at most that one call of the compiled exploration takes."""
+
+
+@dataclass(frozen=True)
+class Care:
+    """How carefully the coarsest level goes.
+
+    Parameters
+    ----------
+    step_error
+        Local error of a step; the global one is extrapolated away.
+    edge
+        Mass times (1 + x^2) that may lie in the outer eighth of an atom's window.
+    """
+
+    step_error: float = 2e-6
+    edge: float = 1e-15
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A stretch of time on which the step size tau(t) is smooth.
+
+    Parameters
+    ----------
+    problem
+        What is solved.
+    low, high
+        Its ends.
+    marks
+        Times inside, and its end, at which a step must end.
+    """
+
+    problem: Problem
+    low: float
+    high: float
+    marks: Array
+
+    def tau(self, times: Array) -> Array:
+        """The step size, at the ends too that of the inside."""
+        schedule = self.problem.field.schedule
+        margin = 1e-12 * max(1.0, self.high)
+        inside = np.minimum(np.maximum(times, self.low), self.high - margin)
+        return np.asarray(schedule.value(inside), dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Consecutive steps of the coarsest level on the same cells.
+
+    Parameters
+    ----------
+    start, ends
+        When the first begins, and when each ends.
+    windows
+        Cells in use.
+    piece
+        Stretch of the step size in which they lie.
+    """
+
+    start: float
+    ends: Array
+    windows: Windows
+    piece: Piece
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What the coarsest level found out.
+
+    Parameters
+    ----------
+    lattice
+        Its cells.
+    windows
+        Those of the start.
+    runs
+        Its steps.
+    stopped
+        Why it ended early, or empty.
+    """
+
+    lattice: Lattice
+    windows: Windows
+    runs: tuple[Run, ...]
+    stopped: str
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        return sum(run.ends.size for run in self.runs)
+
+    @property
+    def cost(self) -> float:
+        """Cells times steps."""
+        return float(sum(run.ends.size * run.windows.cells for run in self.runs))
+
+    @property
+    def reach(self) -> Windows:
+        """Windows that hold all cells ever in use."""
+        found = self.windows
+        for run in self.runs:
+            found = union(found, run.windows)
+        return found
+
+
+def pieces(problem: Problem, times: Array) -> Iterator[Piece]:
+    """Stretches of smooth step size, each with the times inside at which a step must end."""
+    schedule, last = problem.field.schedule, float(times[-1])
+    breaks = [float(b) for b in schedule.breaks if 0 < b < last]
+    stops = np.unique([*breaks, *times[times > 0]])
+    for low, high in pairwise([0.0, *sorted(breaks), last]):
+        yield Piece(problem, low, high, stops[(stops > low) & (stops <= high)])
+
+
+def _why(state: State) -> str:
+    """One sentence for a run that cannot go on."""
+    t, cells = state.clock[T], state.windows.cells
+    cost = f"more than {BUDGET:.0e} cells times steps ({cells} cells by then)"
+    if state.h2 < 0:
+        return (
+            f"the density condenses (2h = {state.h2:.3g} < 0) and was not followed beyond "
+            f"t = {t:.6g}, because the few coordinates that grow without bound need {cost}"
+        )
+    return f"the density was not followed beyond t = {t:.6g}, because it needs {cost}"
+
+
+@contextmanager
+def _in_range(state: State) -> Iterator[None]:
+    """Say in a sentence that numbers have left the range in which they can be told apart."""
+    try:
+        yield
+    except ZeroDivisionError:
+        raise HdicaError(
+            f"the density could not be followed beyond t = {state.clock[T]:.6g}: its rates are "
+            "too large or too small, or its times too near to each other, for numbers of 16 digits "
+            "(choose a more moderate step size, signal, prior or regularizer, or other times)"
+        ) from None
+
+
+def _law_ahead(piece: Piece, state: State) -> Law:
+    """The law of all times, or of both stages of the very next step where tau varies."""
+    from hdica.limits.mean_field.density.walk import ahead
+
+    problem = piece.problem
+    if problem.constant_law is not None:
+        return problem.constant_law
+    t, later = float(state.clock[T]), piece.marks[piece.marks > state.clock[T]]
+    end = ahead(t, later[0], state.clock[DT]) if later.size else t
+    return tabulated(problem.field, piece.tau(np.array([t + GAMMA * (end - t), end])))
+
+
+def _walk(piece: Piece, state: State, record: Record, care: Care) -> Iterator[Run]:
+    """Steps through a piece, one run of them after the other."""
+    from hdica.limits.mean_field.density.walk import walk
+
+    halts, factor = np.isin(piece.marks, record.snapshots), piece.problem.factor
+    state.forget()
+    state.clock[MARK], reason = 0.0, ROOM
+    start, run, ends, found = float(state.clock[T]), [], np.empty(_ROWS), record.room(_ROWS)
+    while reason not in (DONE, BROKE):
+        windows = np.zeros((4, state.windows.low.size), dtype=np.int64)
+        windows[:2] = state.windows.low, state.windows.high
+        limits, integrands = (care.step_error, care.edge, BUDGET), record.integrands(state.mesh)
+        with _in_range(state):
+            reason, taken = walk(
+                piece.marks, halts, factor, *limits, state.cells, _law_ahead(piece, state),
+                state.memory, state.clock, state.work, windows, integrands, ends, found,
+            )  # fmt: skip
+        record.see(state, ends[:taken], piece.tau(ends[:taken]), found[:taken])
+        run.append(ends[:taken].copy())
+        if reason != ROOM:
+            steps = np.concatenate(run)
+            if steps.size:
+                yield Run(start, steps, state.windows, piece)
+            start, run = float(state.clock[T]), []
+        if reason == WINDOWS:
+            state.move(Windows(windows[0], windows[1]))
+
+
+def explore(problem: Problem, lattice: Lattice, times: Array, record: Record, care: Care) -> Plan:
+    """Run the coarsest level with adaptive steps and windows, and write down both.
+
+    Parameters
+    ----------
+    times
+        Output times, increasing; a step ends at each and at each jump of the step size.
+    record
+        Sees t = 0 and the end of every step.
+    care
+        How long its steps and how wide its windows are.
+    """
+    first = start_windows(problem, lattice)
+    state = begin(problem, lattice, first, 1)
+    record.begin(state, float(problem.field.schedule.value(np.array(0.0))))
+    runs: list[Run] = []
+    for piece in pieces(problem, times):
+        runs += _walk(piece, state, record, care)
+        if piece.marks.size and state.clock[T] < piece.marks[-1]:
+            return Plan(lattice, first, tuple(runs), _why(state))
+    return Plan(lattice, first, tuple(runs), "")
+
+
+def cut(start: float, ends: Array, parts: int) -> Array:
+    """Ends of the steps when each is cut into equal parts, shape (steps * parts,)."""
+    starts = np.concatenate([[start], ends[:-1]])
+    shares = np.arange(1, parts + 1) / parts
+    found = starts[:, None] + (ends - starts)[:, None] * shares
+    found[:, -1] = ends
+    return found.ravel()
+
+
+def advance(
+    piece: Piece, state: State, ends: Array, every: int, integrands: Array, found: Array
+) -> int:
+    """Steps to each of ``ends``, measured after ``every``; how many did not meet E[x^2] = 1."""
+    from hdica.limits.mean_field.density.loop import march
+
+    starts = np.concatenate([[state.clock[T]], ends[:-1]])
+    law, rows = piece.problem.law(piece.tau(np.stack([starts + GAMMA * (ends - starts), ends], 1)))
+    arrays = (state.cells, law, state.memory, state.clock, state.work, integrands, found)
+    with _in_range(state):
+        return int(march(ends, rows, every, piece.problem.factor, *arrays))
+
+
+def follow(problem: Problem, plan: Plan, refine: int, record: Record) -> None:
+    """Repeat the steps of a plan, each cell and each step cut into ``refine``."""
+    state = begin(problem, plan.lattice, plan.windows, refine, plan.reach)
+    record.begin(state, float(problem.field.schedule.value(np.array(0.0))))
+    piece = None
+    for run in plan.runs:
+        if run.piece is not piece:
+            state.forget()
+            piece = run.piece
+        state.move(run.windows)
+        found, integrands = record.room(run.ends.size), record.integrands(state.mesh)
+        advance(piece, state, cut(run.start, run.ends, refine), refine, integrands, found)
+        record.see(state, run.ends, piece.tau(run.ends), found)

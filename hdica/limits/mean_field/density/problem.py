@@ -1,0 +1,133 @@
+"""What the Fokker-Planck solver solves: a mean field at the nodes of its prior that count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.priors import Prior
+from hdica.ingredients.starts import Start
+from hdica.limits.mean_field.density.grid import Mesh
+from hdica.limits.mean_field.density.law import Law, tabulated
+from hdica.limits.mean_field.family import MeanField
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Functional = Callable[[Array, Array], Array]
+NARROWEST = 1e-4
+"""Smallest variance of the start that cells resolve at a sane cost."""
+NO_WEIGHT = 1e-18
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A mean field at the nodes of its prior that count.
+
+    Parameters
+    ----------
+    field
+        The equations.
+    xi, weights
+        Nodes and their weights, shape (atoms,).
+    factor
+        Multiplies the whole right-hand side.
+    mirrored
+        Whether P(-x | -xi) = P(x | xi), and the nodes stand for their mirror images too.
+    """
+
+    field: MeanField
+    xi: Array
+    weights: Array
+    factor: float = 1.0
+    mirrored: bool = False
+
+    @cached_property
+    def constant_law(self) -> Law | None:
+        """The law of all times, or None if the step size varies."""
+        tau = self.field.schedule.constant
+        return None if tau is None else tabulated(self.field, np.array([tau]))
+
+    def law(self, taus: Array) -> tuple[Law, Indices]:
+        """The law at the step sizes that occur, and the row of each of ``taus``."""
+        if self.constant_law is not None:
+            return self.constant_law, np.zeros(taus.shape, dtype=np.int64)
+        found, rows = np.unique(taus, return_inverse=True)
+        return tabulated(self.field, found), rows.reshape(taus.shape).astype(np.int64)
+
+    def integrands(self, mesh: Mesh, functionals: Mapping[str, Functional]) -> Array:
+        """What to sum against the masses for each functional, shape (functionals, cells)."""
+        if not functionals:
+            return np.empty((0, int(mesh.offsets[-1])))
+        xi, x, weights = mesh.flat(self.xi, self.weights)
+        rows = [np.broadcast_to(h(xi, x), x.shape) for h in functionals.values()]
+        if self.mirrored:
+            images = [np.broadcast_to(h(-xi, -x), x.shape) for h in functionals.values()]
+            rows = [(row + image) / 2 for row, image in zip(rows, images, strict=True)]
+        return np.array([weights * row for row in rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where the density at each node of the prior is found.
+
+    Parameters
+    ----------
+    atom
+        Number of the atom of the problem, -1 for a node of no weight; shape (nodes,).
+    flipped
+        Whether it is the mirror image of that atom's.
+    """
+
+    atom: Indices
+    flipped: NDArray[np.bool_]
+
+
+def start_refusal(start: Start, prior: Prior) -> str:
+    """Empty if cells can resolve the start, else the sentence that says why not."""
+    _, var = start.conditional(prior.nodes.points)
+    if var >= NARROWEST:
+        return ""
+    return (
+        f"start {start.label} gives x the variance {var:.3g} at a given xi, which the "
+        f"method 'pde' cannot resolve (allowed: at least {NARROWEST:g}; the method "
+        "'particles' takes any)"
+    )
+
+
+def _symmetric(field: MeanField, xi: Array, weights: Array) -> bool:
+    """Whether the limit is the same for -xi and -x: the prior, the start and phi say so."""
+    order = np.argsort(xi)
+    points, shares = xi[order], weights[order]
+    mean, _ = field.start.conditional(points)
+    even = np.array_equal(points, -points[::-1]) and np.array_equal(shares, shares[::-1])
+    return bool(even and np.array_equal(mean, -mean[::-1]) and field.phi.is_odd)
+
+
+def posed(field: MeanField, factor: float = 1.0) -> tuple[Problem, Places]:
+    """The problem of a mean field, with half of its nodes where the other half mirrors them.
+
+    Raises
+    ------
+    HdicaError
+        If the start has no density given xi, or one too narrow for cells.
+    """
+    refusal = start_refusal(field.start, field.prior)
+    if refusal:
+        raise HdicaError(refusal)
+    points, weights = field.prior.nodes.points, field.prior.nodes.weights
+    kept = weights >= NO_WEIGHT
+    mirrored = _symmetric(field, points[kept], weights[kept])
+    own = kept & (points >= 0) if mirrored else kept
+    atom = np.full(points.size, -1)
+    atom[own] = np.arange(np.count_nonzero(own))
+    flipped = kept & ~own
+    number = dict(zip(points[own].tolist(), atom[own].tolist(), strict=True))
+    atom[flipped] = [number[-xi] for xi in points[flipped].tolist()]
+    share = np.where(mirrored & (points > 0), 2.0, 1.0) * weights
+    xi, share = (np.ascontiguousarray(v[own], dtype=float) for v in (points, share))
+    return Problem(field, xi, share, factor, mirrored), Places(atom, flipped)

@@ -1,0 +1,314 @@
+"""The mean-field Fokker-Planck equation of projected rules, solved to a stated error.
+
+Space is cut into finite volumes with the fluxes of Scharfetter and Gummel (1969), time is
+marched by an L-stable method of order two, and the constraint E[x^2] = 1 is met in every stage
+by its own Lagrange multiplier 2h: the formula for 2h keeps it in theory, but where h < 0 any
+error in it would grow like exp(-2 int 2h dt). The coarsest level chooses its steps; finer ones
+halve all cells and all steps, and the results are extrapolated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.limits.mean_field.density.grid import Mesh, make_lattice
+from hdica.limits.mean_field.density.law_of_x import Curve, Density, extrapolated
+from hdica.limits.mean_field.density.march import BUDGET, Care, Plan, explore, follow
+from hdica.limits.mean_field.density.problem import (
+    Functional,
+    Places,
+    Problem,
+    posed,
+    start_refusal,
+)
+from hdica.limits.mean_field.density.record import Record
+from hdica.limits.mean_field.density.scales import Lengths, lengths
+from hdica.limits.mean_field.family import MeanField
+from hdica.limits.numerics.romberg import observed_order, romberg
+from hdica.process.progress import tell
+
+Array = NDArray[np.float64]
+__all__ = ["DensityPath", "Functional", "solve", "start_refusal"]
+_AT_START, _LATER = 0.1, 0.25
+"""Cells of the coarsest level per finest scale of the start, and of what follows."""
+_LEVELS, _MOST_LEVELS = 3, 6
+_STEP_ERROR, _EDGE = 2e-6, 1e-15
+_FINE, _COARSEST = 1e-7, 3.0
+"""Tolerance that asks for the widths above, and the largest factor on them."""
+_NEAR, _NEXT = 2.0, 2
+"""An error is the largest within this factor in time, and of so many steps on each side."""
+_EVEN = 5.0
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a tolerance asks of the coarsest level.
+
+    Parameters
+    ----------
+    coarseness
+        Factor on the width of its cells.
+    care
+        Length of its steps, width of its windows.
+    """
+
+    coarseness: float
+    care: Care
+
+
+def effort_for(tolerance: float) -> Effort:
+    """Cells and steps whose extrapolated error is the tolerance, of order h^4."""
+    coarse = min(_COARSEST, max(1.0, (tolerance / _FINE) ** 0.25))
+    return Effort(coarse, Care(_STEP_ERROR * coarse**4, _EDGE))
+
+
+@dataclass(frozen=True, eq=False)
+class DensityPath:
+    """The limit at the asked times; arrays of shape (T,), NaN after a stop.
+
+    Parameters
+    ----------
+    q, r
+        Overlap Q = E[xi x] and R = E[x phi(x)].
+    curvature, pull
+        2h and b at Q and R.
+    q_error, r_error
+        Estimated errors of Q and R.
+    functionals, functional_errors
+        Means of the functions asked for, by name, and their estimated errors.
+    mass_error
+        Largest |mass - 1| of an atom, on the finest level.
+    moment_error
+        |E x^2 - 1| on the finest level.
+    multiplier_error
+        Difference of the extrapolated multiplier to the formula for 2h.
+    densities
+        One for each snapshot.
+    stopped
+        Empty, or one sentence that says why and when the run ended early.
+    levels, cells, steps
+        Levels run; cells of all atoms and steps on the finest.
+    spacing
+        Width of the cells of the coarsest level.
+    order
+        Observed order of convergence of Q (2 if all is well).
+    """
+
+    q: Array
+    r: Array
+    curvature: Array
+    pull: Array
+    q_error: Array
+    r_error: Array
+    functionals: dict[str, Array]
+    functional_errors: dict[str, Array]
+    mass_error: Array
+    moment_error: Array
+    multiplier_error: Array
+    densities: tuple[Density, ...]
+    stopped: str
+    levels: int
+    cells: int
+    steps: int
+    spacing: float
+    order: float
+
+
+def _stretch(problem: Problem) -> float:
+    """Distance within which cells hardly widen: it holds the atoms that matter to Q."""
+    matters = problem.weights * problem.xi**2 > 1e-3
+    return _EVEN + 1.5 * float(np.abs(problem.xi[matters]).max())
+
+
+def _finest(problem: Problem, record: Record, size: Lengths) -> float:
+    """The finest length of the densities seen."""
+    field = problem.field
+    return min(
+        size.finest(field.diffusion(q, tau), field.strength(tau), h2)
+        for tau, q, _, h2 in record.rows[:, :4].tolist()
+    )
+
+
+def _explored(
+    problem: Problem, times: Array, effort: Effort, record: Callable[[], Record]
+) -> tuple[Plan, Record]:
+    """The coarsest level, its cells made finer until they resolve all that the run meets."""
+    field, coarse = problem.field, effort.coarseness
+    size = lengths(field.phi)
+    _, var = field.start.conditional(problem.xi)
+    q0, tau0 = field.start.overlap(field.prior), float(field.schedule.value(np.array(0.0)))
+    g0 = field.diffusion(q0, tau0)
+    scale = min(math.sqrt(var), size.finest(g0, field.strength(tau0), 0.0))
+    spacing = _AT_START * coarse * scale
+    for _ in range(4):
+        seen = record()
+        lattice = make_lattice(field.phi.kinks, spacing, _stretch(problem))
+        plan = explore(problem, lattice, times, seen, effort.care)
+        finest = _finest(problem, seen, size)
+        if spacing <= 1.1 * _LATER * coarse * finest:
+            break
+        spacing = _LATER * coarse * finest
+    return plan, seen
+
+
+def _levels(
+    problem: Problem, times: Array, tolerance: float, record: Callable[[], Record]
+) -> tuple[Plan, list[Record]]:
+    """As many levels as the tolerance on Q asks for and the budget allows."""
+    effort = effort_for(tolerance)
+    plan, first = _explored(problem, times, effort, record)
+    records = [first]
+    while len(records) < _MOST_LEVELS:
+        if len(records) >= _LEVELS:
+            _, error = romberg(np.array([r.rows for r in records])[:, :, 1])
+            affordable = plan.cost * 4 ** len(records) <= BUDGET * 4**_LEVELS
+            if float(np.max(error)) <= tolerance or not affordable:
+                break
+        records.append(record())
+        tell(lambda: f"density: refinement {len(records)} of at most {_MOST_LEVELS}")
+        follow(problem, plan, 2 ** (len(records) - 1), records[-1])
+    return plan, records
+
+
+def _curve(mesh: Mesh, mass: Array, cells: slice, kinks: tuple[float, ...]) -> Curve:
+    """Density of one atom on one level; mass too small for a logarithm becomes 1e-300."""
+    faces, first = mesh.faces[cells.start : cells.stop + 1], mesh.first + cells.start
+    at_kinks = mesh.lattice.number(np.array(kinks)) * mesh.refine - first
+    breaks = [int(k) for k in np.rint(at_kinks) if 0 < k < mass.size]
+    log = np.log(np.maximum(mass / mesh.dx[cells], 1e-300))
+    return Curve(faces, log, tuple(breaks), lambda x: mesh.lattice.number(x) * mesh.refine - first)
+
+
+def _curves(levels: list[tuple[Mesh, Array]], kinks: tuple[float, ...]) -> list[Curve]:
+    """Density of every atom at one time, extrapolated over the levels."""
+    found = [
+        [_curve(mesh, mass[part], cells, kinks) for part, cells in mesh.slices()]
+        for mesh, mass in levels
+    ]
+    fine = levels[-1][0]
+    return [
+        extrapolated([level[a] for level in found], fine.x[cells])
+        for a, (_, cells) in enumerate(fine.slices())
+    ]
+
+
+def _density(t: float, field: MeanField, places: Places, records: list[Record]) -> Density:
+    nodes = field.prior.nodes
+    if t not in records[-1].kept:
+        return Density(nodes.points, nodes.weights, ())
+    found = _curves([r.kept[t] for r in records], field.phi.kinks)
+    images = {a: found[a].mirrored() for a in set(places.atom[places.flipped].tolist())}
+    where = zip(places.atom.tolist(), places.flipped.tolist(), strict=True)
+    curves = tuple(None if a < 0 else (images[a] if flip else found[a]) for a, flip in where)
+    return Density(nodes.points, nodes.weights, curves)
+
+
+def solve(
+    field: MeanField,
+    times: Array,
+    *,
+    snapshots: Sequence[float] = (),
+    functionals: Mapping[str, Functional] | None = None,
+    tolerance: float = 1e-7,
+    factor: float = 1.0,
+) -> DensityPath:
+    """Solve the limit (Wang and Lu 2017, (10)-(14); Wang and Lu 2016, (8)-(11)).
+
+    Parameters
+    ----------
+    field
+        The equations; P(x | xi) is solved at each node of its prior.
+    times
+        Shape (T,), increasing, in samples per dimension; may begin with 0.
+    snapshots
+        Times, among ``times``, at which the densities are kept.
+    functionals
+        Name and h(xi, x), vectorised, of means E[h(xi, x)] to keep at every time.
+    tolerance
+        Error of Q at which refinement ends; it ends earlier, with the error reached, where a
+        further level would cost more than about a minute.
+    factor
+        Multiplies the whole right-hand side; 1.02 is a limit that is wrong by 2 %.
+
+    Raises
+    ------
+    HdicaError
+        If the start has no density given xi, or one too narrow for cells.
+    """
+    problem, places = posed(field, factor)
+    functionals = dict(functionals or {})
+    times = np.asarray(times, dtype=float)
+    kept = np.array([float(t) for t in snapshots])
+    plan, records = _levels(problem, times, tolerance, lambda: Record(problem, kept, functionals))
+    densities = tuple(_density(float(t), field, places, records) for t in snapshots)
+    return _path(field, times, plan, records, list(functionals), densities)
+
+
+def _enveloped(error: Array, times: Array) -> Array:
+    """The largest error nearby: an estimate that changes sign is no error of zero.
+
+    Parameters
+    ----------
+    error
+        Shape (times, quantities).
+    times
+        Shape (times,), increasing.
+    """
+    index = np.arange(times.size)
+    low = np.minimum(np.searchsorted(times, times / _NEAR), np.maximum(index - _NEXT, 1))
+    high = np.maximum(np.searchsorted(times, times * _NEAR, side="right"), index + _NEXT + 1)
+    low[:1], high[:1] = 0, 1  # the start itself is known
+    pairs = zip(low.tolist(), high.tolist(), strict=True)
+    return np.array([error[i:j].max(axis=0) for i, j in pairs])
+
+
+def _formulas(field: MeanField, rows: Array) -> Array:
+    """2h and b from tau, Q and R in the first columns, shape (2, T)."""
+    found = np.full((2, len(rows)), np.nan)
+    for i, (tau, q, r) in enumerate(rows[:, :3].tolist()):
+        if math.isfinite(q):
+            found[:, i] = field.curvature(q, r, tau), field.pull(q, tau)
+    return found
+
+
+def _path(
+    field: MeanField,
+    times: Array,
+    plan: Plan,
+    records: list[Record],
+    names: list[str],
+    densities: tuple[Density, ...],
+) -> DensityPath:
+    levels = np.array([r.rows for r in records])
+    reached = records[0].times
+    best, error = romberg(levels)
+    table = np.full((3, times.size, best.shape[1]), np.nan)
+    chosen = np.isin(times, reached)
+    where = np.searchsorted(reached, times[chosen])
+    table[:, chosen] = np.array([best, _enveloped(error, reached), levels[-1]])[:, where]
+    curvature, pull = _formulas(field, table[0])
+    return DensityPath(
+        q=table[0, :, 1],
+        r=table[0, :, 2],
+        curvature=curvature,
+        pull=pull,
+        q_error=table[1, :, 1],
+        r_error=table[1, :, 2],
+        functionals=dict(zip(names, table[0, :, 6:].T, strict=True)),
+        functional_errors=dict(zip(names, table[1, :, 6:].T, strict=True)),
+        mass_error=table[2, :, 4],
+        moment_error=table[2, :, 5],
+        multiplier_error=np.abs(table[0, :, 3] - curvature),
+        densities=densities,
+        stopped=plan.stopped,
+        levels=len(records),
+        cells=records[-1].cells,
+        steps=plan.steps * 2 ** (len(records) - 1),
+        spacing=plan.lattice.spacing,
+        order=observed_order(levels[:, :, 1]),
+    )

@@ -1,0 +1,108 @@
+"""The mean-field family that the limits of projected rules with an element-wise regularizer share.
+
+The conditional density P(x | xi) of the estimate follows
+
+    dP/dt = -d/dx [(b xi - B phi(x) - 2 h x) P] + g d^2P/dx^2,
+
+with b = b(Q, tau), g = g(Q, tau), B = B(tau) and the overlap Q = E[xi x]. The rule keeps
+|x|^2 = n, hence E[x^2] = 1, which fixes
+
+    2 h = g + b Q - B R,        R = E[x phi(x)].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.priors import Prior
+from hdica.ingredients.schedules import Schedule
+from hdica.ingredients.starts import Start
+from hdica.limits.numerics.halves import Halves
+from hdica.limits.numerics.packed import Function, scaled
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """A coefficient tau^power S(Q) of a limit, which compiled code can evaluate by itself.
+
+    Parameters
+    ----------
+    value
+        ``value(q, tau)``: the coefficient.
+    function
+        S on [-1, 1].
+    power
+        Power of tau.
+    error
+        Largest error of S, of S times sqrt(1 - Q^2) where it is divided by that.
+    """
+
+    value: Callable[[float, float], float]
+    function: Function
+    power: int
+    error: float = 0.0
+
+    def __call__(self, q: float, tau: float) -> float:
+        """The coefficient at one overlap and step size."""
+        return self.value(q, tau)
+
+    def times(self, factor: float) -> Scaled:
+        """The same times a number."""
+        value, function = self.value, scaled(self.function, factor)
+        return replace(self, value=lambda q, tau: factor * value(q, tau), function=function)
+
+    def error_at(self, q: float, tau: float) -> float:
+        """Error of the coefficient at one overlap and step size."""
+        over = self.function.over if isinstance(self.function, Halves) else 0
+        width = max(math.sqrt(max((1 - q) * (1 + q), 0.0)), 1e-9)
+        return float(tau**self.power * self.error / width**over)
+
+
+def coefficient_error(coefficient: Callable[[float, float], float], q: float, tau: float) -> float:
+    """Error of b or g at one overlap and step size, as far as it is known."""
+    return coefficient.error_at(q, tau) if isinstance(coefficient, Scaled) else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class MeanField:
+    """One limit of the family.
+
+    Parameters
+    ----------
+    prior
+        Law of xi; the density is solved at each of its nodes.
+    start
+        Law of x given xi at t = 0.
+    schedule
+        Step size tau(t).
+    phi
+        The regularizer.
+    pull
+        ``pull(q, tau)``: b, the coefficient of xi in the drift.
+    diffusion
+        ``diffusion(q, tau)``: g > 0. As a :class:`Scaled`, like ``pull``, it costs the solvers
+        nothing; any other function of both is tabulated at each step size that occurs.
+    strength
+        ``strength(tau)``: B >= 0, the coefficient of -phi(x) in the drift.
+    """
+
+    prior: Prior
+    start: Start
+    schedule: Schedule
+    phi: Formula
+    pull: Callable[[float, float], float]
+    diffusion: Callable[[float, float], float]
+    strength: Callable[[float], float]
+
+    def curvature(self, q: float, r: float, tau: float) -> float:
+        """2 h, the curvature of the effective potential that E[x^2] = 1 demands."""
+        pulled = self.pull(q, tau) * q
+        return self.diffusion(q, tau) + pulled - self.strength(tau) * r

@@ -1,0 +1,1 @@
+"""The same limit by particles that see each other through Q and R alone."""

@@ -1,0 +1,196 @@
+"""One step in time of McKean-Vlasov particles, and how long it may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.ingredients.quadrature import dot
+from hdica.ingredients.schedules import Schedule
+from hdica.limits.mean_field.family import MeanField
+
+Array = NDArray[np.float64]
+_STABLE = 0.5
+_NEAR = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud:
+    """Particles at one time.
+
+    Parameters
+    ----------
+    z, phi
+        Shape (count,): the particles and phi(z).
+    q, r
+        Means of xi z and of z phi(z).
+    """
+
+    z: Array
+    phi: Array
+    q: float
+    r: float
+
+    @property
+    def finite(self) -> bool:
+        """Whether the order parameters are numbers."""
+        return math.isfinite(self.q) and math.isfinite(self.r)
+
+
+def cloud(field: MeanField, xi: Array, z: Array) -> Cloud:
+    """The particles ``z`` with what the coefficients need of them."""
+    phi = field.phi.value(z)
+    return Cloud(z, phi, dot(xi, z) / z.size, dot(z, phi) / z.size)
+
+
+def on_sphere(z: Array) -> Array:
+    """``z`` scaled to mean square one."""
+    return np.asarray(z * math.sqrt(z.size / dot(z, z)))
+
+
+def matched(w: Array, xi: Array, z: Array) -> Array:
+    """Normal numbers made orthogonal to xi and z, with mean square one.
+
+    With independent numbers, Q and E[Z^2] of the particles carry a martingale of order
+    count^-1/2, and its square biases them by O(1/count). Here both are free of it. What is
+    taken from each number is O(count^-1/2), so that the limit is the same.
+    """
+    w = w - xi * (dot(xi, w) / dot(xi, xi))
+    rest = z - xi * (dot(xi, z) / dot(xi, xi))
+    size = dot(rest, rest)
+    # Where z is parallel to xi the rest is rounding, which is no direction.
+    if size > _NEAR * z.size:
+        w = w - rest * (dot(rest, w) / size)
+    return on_sphere(w)
+
+
+def velocity(
+    field: MeanField, xi: Array, now: Cloud, order: tuple[float, float], tau: float
+) -> Array:
+    """The drift of each particle at the order parameters (Q, R)."""
+    q, r = order
+    pull, curvature = field.pull(q, tau), field.curvature(q, r, tau)
+    return np.asarray(pull * xi - field.strength(tau) * now.phi - curvature * now.z)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step of the particles, which can be left at any time within.
+
+    Parameters
+    ----------
+    field
+        The limit.
+    xi, noise
+        Shape (count,): the feature and normal numbers for the step.
+    start
+        The particles at ``t``.
+    t, end
+        The step's times.
+    tau
+        ``tau(t)``: step size of the rule.
+    """
+
+    field: MeanField
+    xi: Array
+    start: Cloud
+    noise: Array
+    t: float
+    end: float
+    tau: Callable[[float], float]
+
+    def at(self, later: float) -> Cloud:
+        """The particles at ``later``: Heun's method, of weak order 2 as the noise is additive.
+
+        Every ``later`` uses the same normal numbers: the law at each of them is right, and to
+        look at one does not change the path.
+        """
+        if later <= self.t:
+            return self.start
+        field, xi, now, dt = self.field, self.xi, self.start, later - self.t
+        tau, tau_later = self.tau(self.t), self.tau(later)
+        g = field.diffusion(now.q, tau)
+        slope = velocity(field, xi, now, (now.q, now.r), tau)
+        ahead = cloud(field, xi, now.z + dt * slope + math.sqrt(2 * g * dt) * self.noise)
+        # The predictor is on the sphere only up to O(dt^2).
+        q = min(1.0, max(-1.0, ahead.q))
+        slope = (slope + velocity(field, xi, ahead, (q, ahead.r), tau_later)) / 2
+        spread = math.sqrt((g + field.diffusion(q, tau_later)) * dt)
+        return cloud(field, xi, on_sphere(now.z + dt * slope + spread * self.noise))
+
+
+def _half_jump(field: MeanField) -> float:
+    """Half the largest jump of phi at its kinks."""
+    kinks = np.array(field.phi.kinks)
+    reach = 1e-9 * (1 + np.abs(kinks))
+    jumps = field.phi.value(kinks + reach) - field.phi.value(kinks - reach)
+    return float(np.max(np.abs(jumps), initial=0.0)) / 2
+
+
+def _rates(field: MeanField, now: Cloud, tau: float, jump: float) -> tuple[float, float]:
+    """Fastest rate of the moments of the law, and of a single particle.
+
+    A drift that jumps by 2 B ``jump`` is felt in a layer of width g/(B jump), which diffusion
+    crosses within g/(B jump)^2.
+    """
+    strength, g = field.strength(tau), field.diffusion(now.q, tau)
+    steepness = np.abs(field.phi.derivative.value(now.z))
+    typical = math.sqrt(dot(steepness, steepness) / steepness.size)
+    law = abs(field.pull(now.q, tau)) + g + strength * (abs(now.r) + typical)
+    curvature = abs(field.curvature(now.q, now.r, tau))
+    return law + (strength * jump) ** 2 / g, curvature + strength * float(steepness.max())
+
+
+def _length(
+    field: MeanField, now: Cloud, t: float, tau: Callable[[float], float], step: float, jump: float
+) -> float:
+    """Length of the next step: from the present state alone, not from the times asked for."""
+    law, particle = _rates(field, now, tau(t), jump)
+    length = 1 / max(law / step, particle / _STABLE)
+    if field.schedule.constant is None:
+        # A schedule may change faster than anything in the field.
+        size = step * tau(t)
+        while max(abs(tau(t + s * length) - tau(t)) for s in (0.5, 1.0)) > size and length > _NEAR:
+            length /= 2
+    return length
+
+
+def _tau_within(schedule: Schedule, low: float, high: float) -> Callable[[float], float]:
+    """Step size between two jumps, and at each of them its limit from within."""
+    constant = schedule.constant
+    if constant is not None:
+        return lambda t: constant
+    first, last = low + _NEAR * max(1.0, low), high * (1 - _NEAR)
+    return lambda t: float(schedule.value(np.array(min(max(t, first), last))))
+
+
+def steps(
+    field: MeanField, xi: Array, z: Array, rng: np.random.Generator, step: float
+) -> Iterator[Step]:
+    """The path from t = 0 on, without end; it ends a step at each jump of the step size.
+
+    Parameters
+    ----------
+    field
+        The limit.
+    xi, z
+        Shape (count,): the feature and the particles at t = 0.
+    rng
+        Generator of the noise.
+    step
+        Time step in units of the fastest time scale.
+    """
+    now, t, jump = cloud(field, xi, z), 0.0, _half_jump(field)
+    for edge in (*field.schedule.breaks, math.inf):
+        tau = _tau_within(field.schedule, t, edge)
+        while t < edge:
+            length = _length(field, now, t, tau, step, jump)
+            end = edge if t + length >= edge * (1 - _NEAR) else t + length
+            noise = matched(rng.standard_normal(z.size), xi, now.z)
+            one = Step(field, xi, now, noise, t, end, tau)
+            yield one
+            now, t = one.at(end), end

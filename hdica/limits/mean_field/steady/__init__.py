@@ -1,0 +1,1 @@
+"""Steady states of the density, and their stability."""

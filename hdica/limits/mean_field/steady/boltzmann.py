@@ -1,0 +1,122 @@
+"""Steady conditional densities, Boltzmann in an effective potential, and their averages.
+
+Wang and Lu 2016, eq. (17): P(x | xi) = exp{-(h x^2 + B Phi(x) - b xi x)/g}/Z. With
+phi(x) = slope * x + psi(x) and Psi' = psi it is exp{-a x^2 - k Psi(x) + c x}/Z, where
+
+    a = h/g + k slope/2,    k = B/g,    c = b xi/g.
+
+a is measured from the end of its range: unless phi grows faster than x, the density is
+normalisable for every a > 0 and may or may not be at a = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.limits.mean_field.steady.confinement import Confinement
+from hdica.limits.mean_field.steady.panels import nodes, potential
+from hdica.limits.numerics.work import spend
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Averages over densities exp{-a x^2 - k Psi(x) + c x}/Z.
+
+    Parameters
+    ----------
+    log_z
+        log Z, shape (...).
+    powers
+        E x^j for j = 0 to 4, shape (5, ...); infinite where the density is not normalisable.
+    mixed
+        E[x^j Psi(x)] for j = 0 to 2, shape (3, ...).
+    work
+        E[x psi(x)], shape (...).
+    """
+
+    log_z: Array
+    powers: Array
+    mixed: Array
+    work: Array
+
+
+def moments(shape: Confinement, a: Array, k: Array, tilt: Array) -> Moments:
+    """Averages over the densities with coefficients ``a``, ``k`` and ``tilt`` = c.
+
+    For psi = l1 sign(x) in closed form (001, eq. (19), with erfcx and the constant
+    2/sqrt(pi) that belongs to it); otherwise by Gauss-Legendre quadrature to 1e-12.
+
+    Parameters
+    ----------
+    shape
+        The regularizer.
+    a, k, tilt
+        Coefficients, broadcast against each other.
+    """
+    a, k, tilt = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (a, k, tilt)))
+    if shape.l1 is not None:
+        return _closed(shape.l1, a, k, tilt)
+    flat = _by_quadrature(shape, a.ravel(), k.ravel(), tilt.ravel())
+    return Moments(
+        flat.log_z.reshape(a.shape),
+        flat.powers.reshape(5, *a.shape),
+        flat.mixed.reshape(3, *a.shape),
+        flat.work.reshape(a.shape),
+    )
+
+
+def _closed(l1: float, a: Array, k: Array, tilt: Array) -> Moments:
+    from hdica.limits.mean_field.steady.laplace_kernels import averages
+
+    flat = [np.ascontiguousarray(v).ravel() for v in (a, k, tilt)]
+    log_z, powers, mixed = (np.empty((*lead, a.size)) for lead in ((), (5,), (3,)))
+    averages(l1, *flat, log_z, powers, mixed)
+    mixed = mixed.reshape(3, *a.shape)
+    return Moments(log_z.reshape(a.shape), powers.reshape(5, *a.shape), mixed, mixed[0])
+
+
+def _by_quadrature(shape: Confinement, a: Array, k: Array, tilt: Array) -> Moments:
+    x, w, held = nodes(shape, a, k, tilt)
+    spend(x.size)
+    energy = shape.potential(x)
+    v = a[:, None] * x * x + k[:, None] * energy - tilt[:, None] * x
+    least = v.min(axis=1)
+    p = w * np.exp(least[:, None] - v)
+    z = p.sum(axis=1)
+    p = p / z[:, None]
+    towers = [p]
+    for _ in range(4):
+        towers.append(towers[-1] * x)
+    powers = np.stack([t.sum(axis=1) for t in towers])
+    mixed = np.stack([(t * energy).sum(axis=1) for t in towers[:3]])
+    work = (towers[1] * shape.psi(x)).sum(axis=1)
+    powers[:, ~held], mixed[:, ~held] = np.inf, np.inf
+    return Moments(np.log(z) - least, powers, mixed, work)
+
+
+def density(shape: Confinement, a: Array, k: Array, tilt: Array, x: Array) -> Array:
+    """The densities themselves.
+
+    Parameters
+    ----------
+    shape
+        The regularizer.
+    a, k, tilt
+        Coefficients, shape (rows,) after broadcasting.
+    x
+        Points, shape (points,).
+
+    Returns
+    -------
+    ndarray
+        Shape (rows, points).
+    """
+    a, k, tilt = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, float)) for v in (a, k, tilt)))
+    points = np.broadcast_to(np.asarray(x, dtype=float), (a.size, np.size(x)))
+    log_z = moments(shape, a, k, tilt).log_z
+    return np.asarray(np.exp(-potential(shape, a, k, tilt, points) - log_z[:, None]))

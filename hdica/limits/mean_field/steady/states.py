@@ -1,0 +1,230 @@
+"""All steady states of a limit of the mean-field family at one constant step size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from hdica.limits.mean_field.family import MeanField, coefficient_error
+from hdica.limits.mean_field.steady.closure import Closure, close, end_moment, step_size
+from hdica.limits.mean_field.steady.confinement import confinement
+from hdica.limits.mean_field.steady.noiseless import Noiseless, noiseless, vanishes
+from hdica.limits.mean_field.steady.stability import stability
+from hdica.limits.numerics.work import bounded
+from hdica.limits.numerics.zeros import find_zeros
+
+Array = NDArray[np.float64]
+NEAREST = 1e-5
+"""Overlaps smaller than this are not told from 0, nor from 1 where the diffusion vanishes there."""
+_SYMMETRY = 1e-11
+_SHOWN = 1e-5
+"""Share by which a coefficient is changed to see what its error does."""
+
+
+@dataclass(frozen=True)
+class SteadyStates:
+    """Steady states by increasing Q; arrays of shape (states,).
+
+    Parameters
+    ----------
+    q
+        Overlap.
+    r
+        R = E[x phi(x)], condensate included.
+    h
+        Multiplier: half the curvature of the effective potential.
+    bulk
+        E x^2 of the entries of order one; below 1 the rest of |x|^2 = n sits on o(n) entries.
+    kind
+        ``"informative"`` (Q != 0), ``"uninformative"`` (Q = 0, both with bulk = 1) or
+        ``"condensed"`` (bulk < 1, at any Q).
+    stable
+        Whether no small change of the density grows.
+    growth
+        Largest growth rate of such a change, in units of 1/t; NaN for stable condensed states.
+    error
+        Error of Q: residual of the self-consistency over its slope.
+    """
+
+    q: Array
+    r: Array
+    h: Array
+    bulk: Array
+    kind: NDArray[np.str_]
+    stable: NDArray[np.bool_]
+    growth: Array
+    error: Array
+
+
+def accuracy(field: MeanField) -> float:
+    """Relative accuracy of averages over the densities of a field."""
+    return 4e-15 if confinement(field.phi).l1 is not None else 1e-13
+
+
+def open_to_averages(field: MeanField, q: Array) -> Array:
+    """How far S(Q) may be off because b and g are, shape of ``q``; 0 where they are exact."""
+    tau = step_size(field)
+    total = np.zeros(q.size)
+    base: Array | None = None
+    for coefficient in (field.pull, field.diffusion):
+        off = np.array([coefficient_error(coefficient, float(v), tau) for v in q])
+        if not off.any():
+            continue
+        size = _SHOWN * float(np.abs([coefficient(float(v), tau) for v in q]).max())
+        changed = _plus(coefficient, size)
+        pulled = coefficient is field.pull
+        moved = replace(field, pull=changed) if pulled else replace(field, diffusion=changed)
+        base = close(field, q, slopes=False).excess if base is None else base
+        with np.errstate(invalid="ignore"):
+            answer = np.abs(close(moved, q, slopes=False).excess - base) / size
+        total += off * np.where(np.isfinite(answer), answer, 0.0)
+    return total
+
+
+def _plus(
+    coefficient: Callable[[float, float], float], by: float
+) -> Callable[[float, float], float]:
+    return lambda q, tau: coefficient(q, tau) + by
+
+
+def has_zero(field: MeanField) -> bool:
+    """Whether Q = 0 is steady: nothing pulls there and the prior or the density is centred."""
+    return bool(abs(close(field, np.zeros(1)).excess[0]) < _SYMMETRY)
+
+
+def is_mirrored(field: MeanField) -> bool:
+    """Whether Q and -Q are equivalent: S(-Q) = -S(Q)."""
+    probe = np.array([0.17, 0.53, 0.91])
+    found = close(field, np.concatenate([probe, -probe])).excess
+    return bool(np.all(np.abs(found[:3] + found[3:]) < _SYMMETRY))
+
+
+def overlaps_to_scan(lowest: float = NEAREST) -> Array:
+    """Overlaps in (0, 1], dense towards both ends."""
+    near_zero = np.geomspace(lowest, 0.05, 12)
+    near_one = 1 - np.geomspace(0.05, 1e-10, 24)
+    return np.concatenate([near_zero, np.linspace(0.05, 0.95, 37)[1:-1], near_one, [1.0]])
+
+
+def junctions(field: MeanField, q: Array) -> Array:
+    """Overlaps at which the Boltzmann states begin to condense, between the points ``q``.
+
+    Each comes as two points a hair apart: S has a corner there.
+    """
+    ends = close(field, q).at_end
+    crossing = np.flatnonzero((ends[:-1] < 1) != (ends[1:] < 1))
+
+    def over(x: float) -> float:
+        return 1 / end_moment(field, x) - 1
+
+    found = [brentq(over, q[i], q[i + 1], xtol=1e-15) for i in crossing]
+    return np.array([v for x in found for v in (x - 1e-10, x + 1e-10)])
+
+
+def _zeros(field: MeanField, nodes: Array, divided: bool) -> Array:
+    """Zeros of S, or of S/Q, whose zero at Q = 0 is no branch of its own."""
+
+    def function(q: Array) -> tuple[Array, Array]:
+        found = close(field, q)
+        if not divided:
+            return found.excess, found.slope
+        value = found.excess / q
+        return value, (found.slope - value) / q
+
+    return find_zeros(function, np.concatenate([nodes, junctions(field, np.sort(nodes))]))
+
+
+def overlaps(field: MeanField) -> Array:
+    """Overlap of every steady state, increasing."""
+    places, ends = overlaps_to_scan(), vanishes(field)
+    # No Boltzmann density is at such an end, and just before it is too narrow for accurate slopes.
+    before = places[places < 1 - NEAREST]
+    negative, positive = (end * (before if end in ends else places) for end in (-1.0, 1.0))
+    if not has_zero(field):
+        return _zeros(field, np.concatenate([negative, [0.0], positive]), False)
+    right = _zeros(field, positive, True)
+    left = -right[::-1] if is_mirrored(field) else _zeros(field, negative, True)
+    return np.concatenate([left, [0.0], right])
+
+
+def kinds(state: Closure) -> NDArray[np.str_]:
+    """What each state is called."""
+    plain = np.where(state.q == 0.0, "uninformative", "informative")
+    return np.asarray(np.where(state.condensed, "condensed", plain), dtype=np.str_)
+
+
+@bounded("the steady states")
+def steady_states(field: MeanField) -> SteadyStates:
+    """Every steady state, its kind and its stability.
+
+    Steady densities are Boltzmann (Wang and Lu 2016, eq. (17)). Given Q the multiplier h follows
+    from E x^2 = 1, which has one solution or none (then the state is condensed: h at the end of
+    its range), so that all states are the zeros of S(Q) = E[xi x] - Q on [-1, 1]. A continuous
+    prior is what its nodes make of it, which ``error`` does not count. Where the diffusion vanishes
+    at Q = +-1 there is no density, but maybe a state
+    (:mod:`hdica.limits.mean_field.steady.noiseless`).
+
+    Parameters
+    ----------
+    field
+        The limit, at constant step size.
+
+    Raises
+    ------
+    HdicaError
+        If the step size is not constant, the regularizer has no steady state, or the search takes
+        more work than is allowed.
+    """
+    q = overlaps(field)
+    state = close(field, q)
+    residual = np.abs(state.excess) + accuracy(field) + open_to_averages(field, q)
+    with np.errstate(divide="ignore"):
+        error = np.where(q == 0.0, 0.0, residual / np.abs(state.slope))
+    # Mirror images share their stability.
+    known: dict[float, tuple[bool, float]] = {}
+    mirrored = is_mirrored(field)
+    for i, value in enumerate(q):
+        key = abs(float(value)) if mirrored else float(value)
+        if key not in known:
+            known[key] = stability(field, state, i)
+    judged = [known[abs(float(v)) if mirrored else float(v)] for v in q]
+    return _with(
+        noiseless(field),
+        SteadyStates(
+            q=q,
+            r=state.r,
+            h=state.h,
+            bulk=state.bulk,
+            kind=kinds(state),
+            stable=np.array([s for s, _ in judged], dtype=bool),
+            growth=np.array([g for _, g in judged]),
+            error=error,
+        ),
+    )
+
+
+def _with(ends: list[Noiseless], inner: SteadyStates) -> SteadyStates:
+    """Steady states with those at Q = +-1 that are no densities."""
+    if not ends:
+        return inner
+    growth = np.array([end.growth for end in ends])
+    added = SteadyStates(
+        q=np.array([end.q for end in ends]),
+        r=np.array([end.r for end in ends]),
+        h=np.array([end.h for end in ends]),
+        bulk=np.ones(len(ends)),
+        kind=np.full(len(ends), "informative"),
+        stable=growth < 0,
+        growth=growth,
+        error=np.zeros(len(ends)),
+    )
+    order = np.argsort(np.concatenate([inner.q, added.q]), kind="stable")
+    joined = (
+        np.concatenate([getattr(inner, field.name), getattr(added, field.name)])[order]
+        for field in fields(SteadyStates)
+    )
+    return SteadyStates(*joined)

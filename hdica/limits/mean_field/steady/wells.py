@@ -1,0 +1,230 @@
+"""Where a density exp(-V) lives if V = a x^2 + k Psi(x) - tilt x may have several wells.
+
+A regularizer that levels off leaves wells far out where x^2 and the tilt balance, whose widths
+have nothing to do with their distance. Points at which Psi is resolved find them all, and a bound
+on Psi beyond the last of these points says that there are no others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.limits.mean_field.steady.confinement import Confinement
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+DEPTH = 46.0
+"""The density is followed down to exp(-46) = 1e-20 of its maximum."""
+_REACHES = (8.0, 2.0**6, 2.0**12, 2.0**24, 2.0**39, 2.0**52)
+_HELD, _FARTHEST = _REACHES[-2:]
+"""Where the search ends if nothing but Psi confines, and where it ends at all."""
+_SPLIT, _SECANTS, _RUNGS = 4, 12, 13
+_STEEP = 0.5
+"""Rise of V between two points beside a well from which it needs panels of its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Where densities are larger than 1e-20 of their maximum.
+
+    Parameters
+    ----------
+    low, high
+        Ends of the interval, shape (rows,).
+    held
+        Whether the density is normalisable with a second moment, shape (rows,).
+    rungs
+        Points that crowd towards narrow wells, shape (rows, points); ``low`` where none is needed.
+    many
+        Whether there may be more than one well, shape (rows,).
+    """
+
+    low: Array
+    high: Array
+    held: Mask
+    rungs: Array
+    many: Mask
+
+
+@lru_cache(maxsize=64)
+def _points(shape: Confinement, reach: float) -> tuple[Array, Array, Array]:
+    """Points of [-reach, reach] that resolve psi, and Psi and psi there."""
+    ends = shape.resolved(reach)
+    inner = ends[:-1, None] + np.diff(ends)[:, None] * np.arange(_SPLIT) / _SPLIT
+    x = np.append(inner.ravel(), ends[-1])
+    return x, shape.potential(x), _finite(shape.psi(x))
+
+
+def _weight(x: Array) -> Array:
+    """What a fourth moment adds to the depth of V far out: mass of 1e-30 at 1e15 is E x^2 = 1."""
+    return np.asarray(4 * np.log(np.maximum(np.abs(x) / _REACHES[0], 1.0)))
+
+
+def _finite(values: Array) -> Array:
+    return np.nan_to_num(values, nan=0.0, posinf=1e200, neginf=-1e200)
+
+
+@lru_cache(maxsize=64)
+def _outward(shape: Confinement, reach: float) -> Array:
+    """Least psi and least psi/x beyond a reach, on either side, counted outwards; shape (2, 2)."""
+    x = np.geomspace(reach, 2 * _FARTHEST, 500)
+    found = np.stack([-_finite(shape.psi(-x)), _finite(shape.psi(x))])
+    return np.stack([found.min(axis=1), (found / x).min(axis=1)])
+
+
+def _least_beyond(shape: Confinement, a: Array, k: Array, tilt: Array, reach: float) -> Array:
+    """A lower bound of V beyond either end of [-reach, reach], from V there; shape (rows, 2)."""
+    force, stiffness = _outward(shape, reach)
+    pulled = tilt[:, None] * np.array([-1.0, 1.0])
+    bounds = []
+    for square, push in (
+        (a[:, None] + 0 * pulled, k[:, None] * force - pulled),
+        (a[:, None] + k[:, None] * stiffness / 2, -pulled),
+    ):
+        rise = 2 * square * reach + push
+        with np.errstate(all="ignore"):
+            turned = np.where(square > 0, -(rise**2) / (4 * square), -np.inf)
+        level = (rise >= 0) & (square >= 0)
+        bounds.append(np.where(level, 0.0, turned))
+    return np.maximum(*bounds)
+
+
+def region(shape: Confinement, a: Array, k: Array, tilt: Array) -> Region:
+    """Where each of some densities is larger than 1e-20 of its maximum.
+
+    Parameters
+    ----------
+    shape
+        The regularizer.
+    a, k, tilt
+        Coefficients of V, shape (rows,).
+    """
+    low, high = np.empty(a.size), np.empty(a.size)
+    held, many = np.zeros((2, a.size), dtype=bool)
+    rungs: list[tuple[NDArray[np.int64], Array]] = []
+    open_ = np.arange(a.size)
+    for reach in _REACHES:
+        x, energy, force = _points(shape, reach)
+        row = (a[open_], k[open_], tilt[open_])
+        square, strength, pull = (v[:, None] for v in row)
+        v = square * x * x + strength * energy - pull * x
+        ends = v[:, [0, -1]] - 3 * np.log(reach) - v.min(axis=1)[:, None]
+        fallen = np.all(ends > DEPTH, axis=1)
+        clear = np.all(ends + _least_beyond(shape, *row, reach) > DEPTH, axis=1)
+        last = reach >= np.where(row[0] > 0, _FARTHEST, _HELD)
+        done = clear | last
+        if not done.any():
+            continue
+        here = open_[done]
+        held[here] = (clear | fallen)[done]
+        slope = 2 * square[done] * x + strength[done] * force - pull[done]
+        low[here], high[here], many[here], found = _hull(shape, row, done, (x, v[done], slope))
+        rungs.append((here, found))
+        open_ = open_[~done]
+        if not open_.size:
+            break
+    return Region(low, high, held, _collected(rungs, low), many)
+
+
+def _collected(parts: list[tuple[NDArray[np.int64], Array]], low: Array) -> Array:
+    width = max((found.shape[1] for _, found in parts), default=0)
+    rungs = np.repeat(low[:, None], width, axis=1)
+    for rows, found in parts:
+        rungs[rows, : found.shape[1]] = np.where(np.isnan(found), low[rows, None], found)
+    return rungs
+
+
+def _hull(
+    shape: Confinement, row: tuple[Array, ...], rows: Mask, known: tuple[Array, Array, Array]
+) -> tuple[Array, Array, Mask, Array]:
+    """Ends of the regions of some rows, which have several wells, and their rungs or NaN."""
+    x, v, slope = known
+    wells = (slope[:, :-1] < 0) & (slope[:, 1:] >= 0)
+    far = _weight(x)
+    first, last = _ends(v - v.min(axis=1)[:, None] - far < DEPTH)
+    low, high = x[first], x[last]
+    # Between two points V lies above its tangents there, if it is convex around the well.
+    gap = np.diff(x)
+    floor = np.maximum(v[:, :-1] + slope[:, :-1] * gap, v[:, 1:] - slope[:, 1:] * gap)
+    wells &= floor - v.min(axis=1)[:, None] - np.maximum(far[:-1], far[1:]) < DEPTH
+    several = wells.sum(axis=1) > 1
+    many = np.flatnonzero(several)
+    if not many.size:
+        return low, high, several, np.empty((low.size, 0))
+    a, k, tilt = (value[rows][many] for value in row)
+    at, left = np.nonzero(wells[many])
+    bottom = _bottom(shape, a[at], k[at], tilt[at], x[left], x[left + 1])
+    depth = a[at] * bottom**2 + k[at] * shape.potential(bottom) - tilt[at] * bottom
+    least = np.full(many.size, np.inf)
+    np.minimum.at(least, at, depth)
+    above = v[many] - least[:, None] - far > DEPTH
+    index = np.arange(x.size)
+    before = np.maximum.accumulate(np.where(above, index, 0), axis=1)
+    behind = np.minimum.accumulate(np.where(above, index, x.size - 1)[:, ::-1], axis=1)[:, ::-1]
+    deep = depth - least[at] - _weight(bottom) < DEPTH
+    at, left, bottom, depth = at[deep], left[deep], bottom[deep], depth[deep]
+    start, end = x[before[at, left]], x[behind[at, left + 1]]
+    low[many], high[many] = np.inf, -np.inf
+    np.minimum.at(low, many[at], start)
+    np.maximum.at(high, many[at], end)
+    beside = np.maximum(v[many[at], left], v[many[at], left + 1]) - depth
+    narrow = beside > _STEEP
+    return (
+        low,
+        high,
+        several,
+        _ladders(many[at][narrow], bottom[narrow], start[narrow], end[narrow], v),
+    )
+
+
+def _ends(inside: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First and last index inside, and one further out."""
+    size = inside.shape[1]
+    first = np.maximum(inside.argmax(axis=1) - 1, 0)
+    last = np.minimum(size - inside[:, ::-1].argmax(axis=1), size - 1)
+    return first, last
+
+
+def _bottom(shape: Confinement, a: Array, k: Array, tilt: Array, low: Array, high: Array) -> Array:
+    """Where V' changes sign between two points, by false position with halved weights."""
+
+    def slope(x: Array) -> Array:
+        return 2 * a * x + k * _finite(shape.psi(x)) - tilt
+
+    below, above = slope(low), slope(high)
+    middle = low
+    for _ in range(_SECANTS):
+        with np.errstate(all="ignore"):
+            share = np.where(above > below, -below / (above - below), 0.5)
+        middle = low + np.clip(share, 0.0, 1.0) * (high - low)
+        value = slope(middle)
+        rising = value >= 0
+        below, above = (
+            np.where(rising, below / 2, value),
+            np.where(rising, value, above / 2),
+        )
+        low, high = np.where(rising, low, middle), np.where(rising, middle, high)
+    return middle
+
+
+def _ladders(at: NDArray[np.int64], bottom: Array, start: Array, end: Array, v: Array) -> Array:
+    """Points that halve their distance to the bottom of each well, from both ends of its reach."""
+    if not at.size:
+        return np.empty((v.shape[0], 0))
+    shares = 2.0 ** -np.arange(_RUNGS)
+    one = np.concatenate(
+        [
+            bottom[:, None] + (start - bottom)[:, None] * shares,
+            bottom[:, None],
+            bottom[:, None] + (end - bottom)[:, None] * shares,
+        ],
+        axis=1,
+    )
+    place = np.arange(at.size) - np.searchsorted(at, at)
+    found = np.full((v.shape[0], int(place.max()) + 1, one.shape[1]), np.nan)
+    found[at, place] = one
+    return found.reshape(v.shape[0], -1)

@@ -1,0 +1,1 @@
+"""Steady states as a parameter varies: branches, and where they end."""

@@ -1,0 +1,1 @@
+"""Series, integrators, zeros: what every limit is solved with."""

@@ -1,0 +1,65 @@
+"""The compiled inner lines of the limits; imported when a limit is first solved.
+
+Loading compiled code takes about a second, which a command that only reads a study or a store
+must not pay.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+
+
+@numba.njit("float64(float64[::1], float64)", cache=True)
+def clenshaw(coefficients, x):  # type: ignore[no-untyped-def]
+    """Value at ``x`` of a Chebyshev series (Clenshaw 1955)."""
+    high = 0.0
+    higher = 0.0
+    for k in range(coefficients.size - 1, 0, -1):
+        high, higher = coefficients[k] + 2.0 * x * high - higher, high
+    return coefficients[0] + x * high - higher
+
+
+@numba.njit("float64(float64[::1], float64)", cache=True)
+def value_at(packed, q):  # type: ignore[no-untyped-def]
+    """Value at overlap ``q`` of a function that :mod:`hdica.limits.numerics.packed` laid out."""
+    if packed[0] == 0.0:
+        return clenshaw(packed[1:], q)
+    size = min(1.0, abs(q))
+    first = 4 + int(packed[3])
+    half = packed[4:first] if q < 0.0 else packed[first:]
+    place = 4.0 / math.pi * math.asin(size)
+    value = clenshaw(half, place - 1.0)
+    for _ in range(int(packed[2])):
+        value *= place
+    if packed[1] > 0.0:
+        value /= max(math.sqrt((1.0 - size) * (1.0 + size)), 1e-9)
+    return value
+
+
+@numba.njit(
+    "void(float64, float64[::1], float64, float64[::1], float64[::1], float64[::1],"
+    "float64[::1], float64[::1], float64[::1], float64[::1], float64[::1])",
+    cache=True,
+)
+def overlap_rhs(tau, y, factor, d1, d2, s1, s2, v2, v3, v4, out):  # type: ignore[no-untyped-def]
+    """Drift of the overlap and of its variance at one step size, written to ``out``."""
+    q = min(1.0, max(-1.0, y[0]))
+    out[0] = factor * (tau * value_at(d1, q) + tau**2 * value_at(d2, q))
+    slope = tau * value_at(s1, q) + tau**2 * value_at(s2, q)
+    noise = tau**2 * value_at(v2, q) + tau**3 * value_at(v3, q) + tau**4 * value_at(v4, q)
+    out[1] = 2 * slope * y[1] + noise
+
+
+@numba.njit(
+    "void(float64, float64[::1], float64[::1], float64[::1], float64[::1], float64[::1],"
+    "float64, float64, float64[::1])",
+    cache=True,
+)
+def error_rhs(tau, y, d1, d2, s1, s2, e1, e2, out):  # type: ignore[no-untyped-def]
+    """Drift of the overlap, and of the error that errors of its two orders in tau cause."""
+    q = min(1.0, max(-1.0, y[0]))
+    out[0] = tau * value_at(d1, q) + tau**2 * value_at(d2, q)
+    slope = tau * value_at(s1, q) + tau**2 * value_at(s2, q)
+    out[1] = slope * y[1] + tau * e1 + tau**2 * e2

@@ -1,0 +1,1 @@
+"""Limits closed in the overlap alone."""

@@ -1,0 +1,155 @@
+"""Limits closed in the overlap alone: dQ/dt = tau D1(Q) + tau^2 D2(Q)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.polynomial import Chebyshev
+from numpy.typing import NDArray
+
+from hdica.ingredients.schedules import Schedule
+from hdica.limits.numerics.integrate import integrate
+from hdica.limits.numerics.packed import Function, packed
+
+Array = NDArray[np.float64]
+TOLERANCE = 1e-10
+REFINED = 1e-12
+CONTROL = 1.02
+Noise = tuple[Function, Function, Function]
+_ERROR_STEPS = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """Drift and fluctuation of one overlap, expanded in the step size.
+
+    Parameters
+    ----------
+    learning, loss
+        D1 and D2 of dQ/dt = tau D1(Q) + tau^2 D2(Q), on [-1, 1].
+    learning_error, loss_error
+        Their largest absolute errors; 0 where they are known to rounding.
+    find_noise
+        Finds V2, V3, V4 of the step variance n Var = tau^2 V2 + tau^3 V3 + tau^4 V4 (central
+        limit theorem about the limit), or None where it is infinite.
+    """
+
+    learning: Function
+    loss: Function
+    find_noise: Callable[[], Noise | None] = lambda: None
+    learning_error: float = 0.0
+    loss_error: float = 0.0
+
+    @cached_property
+    def noise(self) -> Noise | None:
+        """The step variance, which steady states need not wait for."""
+        return self.find_noise()
+
+    def at(self, q: Array, tau: float) -> Array:
+        """dQ/dt at overlaps ``q`` for a constant step size."""
+        return np.asarray(tau * self.learning(q) + tau**2 * self.loss(q))
+
+
+@dataclass(frozen=True)
+class OverlapPath:
+    """The limit at the asked times, each array of shape (T,).
+
+    Parameters
+    ----------
+    q
+        Overlap.
+    error
+        Difference to a run with a hundredfold finer tolerance, plus that tolerance, plus what the
+        errors of the drift have become by then.
+    control
+        The same limit with its drift wrong by 2 %: what a comparison must be able to reject.
+    spread
+        Limit of sqrt(n) times the standard deviation of Q; NaN if it is infinite.
+    """
+
+    q: Array
+    error: Array
+    control: Array
+    spread: Array
+
+
+def _coefficients(drift: Drift) -> tuple[Array, ...]:
+    zero = Chebyshev([0.0])
+    noise = drift.noise or (zero, zero, zero)
+    series = (drift.learning, drift.loss, drift.learning.deriv(), drift.loss.deriv(), *noise)
+    return tuple(packed(s) for s in series)
+
+
+def _integrate(
+    drift: Drift,
+    schedule: Schedule,
+    q0: float,
+    spread0: float,
+    times: Array,
+    tolerance: float,
+    factor: float = 1.0,
+) -> tuple[Array, float]:
+    """Q and n Var(Q) at ``times``, shape (2, T), and the tolerance they were found with."""
+    from hdica.limits.numerics.compiled import overlap_rhs
+
+    coefficients, out = _coefficients(drift), np.empty(2)
+
+    def rate(state: Array, tau: float) -> Array:
+        overlap_rhs(tau, state, factor, *coefficients, out)
+        return out.copy()
+
+    found = integrate(rate, schedule, np.array([q0, spread0]), times, tolerance)
+    return found.states.T, found.tolerance
+
+
+def solve(drift: Drift, schedule: Schedule, q0: float, spread0: float, times: Array) -> OverlapPath:
+    """Integrate the limit with error control (Dormand-Prince 8(5,3), dense output).
+
+    Parameters
+    ----------
+    drift
+        Right-hand side.
+    schedule
+        Step size tau(t); the integration restarts at its jumps.
+    q0, spread0
+        Q and n Var(Q) at t = 0.
+    times
+        Shape (T,), increasing, in samples per dimension.
+    """
+    begin = (drift, schedule, q0, spread0, times)
+    fine, close = _integrate(*begin, REFINED)
+    rough = coarser(close)
+    coarse, _ = _integrate(*begin, rough)
+    wrong, _ = _integrate(*begin, rough, CONTROL)
+    spread = np.sqrt(np.maximum(fine[1], 0.0))
+    if drift.noise is None:
+        spread = np.full(times.size, np.nan)
+    error = np.abs(fine[0] - coarse[0]) + close + _carried(drift, schedule, q0, times)
+    return OverlapPath(fine[0], error, wrong[0], spread)
+
+
+def coarser(close: float) -> float:
+    """The tolerance of the run with which one of tolerance ``close`` is compared."""
+    return TOLERANCE if close == REFINED else close * TOLERANCE / REFINED
+
+
+def _carried(drift: Drift, schedule: Schedule, q0: float, times: Array) -> Array:
+    """What the errors of the drift make of Q, to first order: a linear equation beside its own."""
+    from hdica.limits.numerics.compiled import error_rhs
+
+    size = max(drift.learning_error, drift.loss_error)
+    if size == 0.0:
+        return np.zeros(times.size)
+    series = (drift.learning, drift.loss, drift.learning.deriv(), drift.loss.deriv())
+    given, out = [packed(s) for s in series], np.empty(2)
+    errors = (drift.learning_error / size, drift.loss_error / size)
+
+    def rate(state: Array, tau: float) -> Array:
+        error_rhs(tau, state, *given, *errors, out)
+        return out.copy()
+
+    found = integrate(rate, schedule, np.array([q0, 0.0]), times, _ERROR_STEPS)
+    return np.asarray(size * np.abs(found.states[:, 1]))

@@ -1,0 +1,1 @@
+"""The process that computes: its caches, its threads, its private folders, its time."""

@@ -1,0 +1,88 @@
+"""Keep numba's cache on disk true to the sources.
+
+numba looks at the file of a compiled function alone, not at the files of the functions that were
+inlined into it: after a change there it would silently run the old code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from hdica.process.trust import make_folders
+
+PACKAGE = Path(__file__).parents[1]
+COMPILED = ("ingredients", "finite", "limits", "systems")
+"""Folders in which functions, at any depth, are compiled or inlined into compiled ones."""
+NOTE = "compiled-from"
+"""File that says which sources the compiled functions beside it were made of."""
+
+
+def folders(package: Path) -> list[Path]:
+    """Every folder of sources that may be compiled."""
+    found = []
+    for top in COMPILED:
+        for folder, names, files in os.walk(package / top):
+            names[:] = sorted(name for name in names if name != "__pycache__")
+            if any(name.endswith(".py") for name in files):
+                found.append(Path(folder))
+    return found
+
+
+def stamp_of(package: Path) -> str:
+    """What changes whenever a source does."""
+    found = hashlib.sha256()
+    for folder in folders(package):
+        for path in sorted(folder.glob("*.py")):
+            about = path.stat()
+            name = path.relative_to(package)
+            found.update(f"{name} {about.st_mtime_ns} {about.st_size}\n".encode())
+    return found.hexdigest()
+
+
+def beside(package: Path) -> list[Path]:
+    """Where numba keeps compiled functions beside their sources."""
+    return [folder / "__pycache__" for folder in folders(package)]
+
+
+def drop_stale(package: Path = PACKAGE) -> bool:
+    """Delete the cache if a source has changed since it was made; returns whether it did.
+
+    Parameters
+    ----------
+    package
+        Folder of the package.
+    """
+    return drop(package / "__pycache__" / NOTE, stamp_of(package), beside(package))
+
+
+def drop(note: Path, stamp: str, caches: Iterable[Path]) -> bool:
+    """Delete what was compiled of other sources than a note says; returns whether that was so.
+
+    Parameters
+    ----------
+    note
+        A file that says what the compiled functions were made of.
+    stamp
+        What they are made of now.
+    caches
+        Folders in which they lie.
+    """
+    try:
+        if note.exists() and note.read_text(encoding="ascii") == stamp:
+            return False
+        for path in compiled_in(caches):
+            path.unlink(missing_ok=True)
+        make_folders(note.parent)
+        note.touch(mode=0o644)
+        note.write_text(stamp, encoding="ascii")
+    except OSError:  # an installation that cannot be written to does not change by one file either
+        return False
+    return True
+
+
+def compiled_in(caches: Iterable[Path]) -> Iterator[Path]:
+    """Files of compiled functions."""
+    return (path for folder in caches for path in folder.glob("*.nb[ic]"))

@@ -1,0 +1,213 @@
+"""What is checked of a study as a whole before anything runs; each refusal is one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hdica.errors import HdicaError
+from hdica.sweep.study import kept
+from hdica.sweep.study.segment import segments_of
+from hdica.sweep.study.settings import Analyses, Analysis, Named
+from hdica.systems import address as gr
+from hdica.systems import axes as ax
+from hdica.systems import registry
+from hdica.systems.method import Method
+from hdica.systems.points import check_functionals, check_size, check_steps, taken_names
+
+if TYPE_CHECKING:
+    from hdica.sweep.study.study import Study
+
+MAX_CHECKED = 2000
+"""Values of one axis that are tried before anything runs; a longer axis is thinned."""
+MAX_READ = 100
+"""The same of an axis that enters formulas, which take long to read."""
+MAX_ASKED = 100
+"""Values of one axis for which the methods say whether they apply, which may take them long."""
+
+
+def methods_of(study: Study) -> dict[str, Method]:
+    """The methods of a study, by name."""
+    known = registry.methods_of(study.system, study.noise)
+    return {name: known[name] for name in study.methods}
+
+
+def check_methods(study: Study) -> None:
+    """Refuse methods that the system lacks, and those with keys missing or in excess."""
+    known = registry.methods_of(study.system)
+    for name, settings in study.methods.items():
+        if name not in known:
+            hint = ax.suggestion(name, list(known))
+            raise HdicaError(f"methods.{name} is not a method of {study.system} ({hint})")
+        needs = {"n": known[name].takes_n, "seeds": known[name].stochastic}
+        for key, needed in needs.items():
+            given = getattr(settings, key) is not None
+            if needed and not given:
+                kind = "a stochastic method" if known[name].stochastic else "this method"
+                raise HdicaError(f"methods.{name}.{key} is missing ({kind} needs it)")
+            if given and not needed:
+                none = " and ".join(f"no {k}" for k, v in needs.items() if not v)
+                raise HdicaError(f"methods.{name}.{key} is not allowed ({name} has {none})")
+        if settings.n:
+            check_steps(settings.n[-1], study.times[-1], f"methods.{name}.n")
+
+
+def check_noise(study: Study) -> None:
+    """Refuse noise to share where no method has any."""
+    if study.noise == "shared" and all(m.noise == "own" for m in methods_of(study).values()):
+        able = [k for k, m in registry.methods_of(study.system).items() if m.shared]
+        others = f"; these have: {', '.join(able)}" if able else f", nor has any of {study.system}"
+        raise HdicaError(
+            f"noise = 'shared' is not allowed (none of {', '.join(study.methods)} has noise to "
+            f"share{others})"
+        )
+
+
+def check_systems(study: Study) -> None:
+    """Try each value of each axis alone, on top of the first value of the others."""
+    system = registry.system_class(study.system)
+    axes, fixed = study.axes(), study.fixed()
+    _check_names(study, axes)
+    gr.check_conflicts(fixed, axes)
+    base = list(fixed.values())
+    first = [(axis.path, axis.values[0]) for axis in axes]
+    _refusals(study, gr.build(system, gr.nested([*base, *first]), axes))
+    for position, axis in enumerate(axes):
+        asked, read = _some(axis, MAX_ASKED), {"constants", *getattr(system, "formulas", {})}
+        formula = axis.path[0] in read and (axis.path[0] == "constants" or _has_words(axis))
+        for value in asked | _some(axis, MAX_READ if formula else MAX_CHECKED):
+            chosen = [*first[:position], (axis.path, value), *first[position + 1 :]]
+            built = gr.build(system, gr.nested([*base, *chosen]), blame=f"grid.{axis.key}")
+            if value in asked:
+                _refusals(study, built)
+
+
+def _some(axis: gr.Axis, most: int) -> set[ax.Value]:
+    """Values of an axis, spread evenly over it if there are many; the last among them."""
+    return {*axis.values[1 :: -(-axis.size // most)], axis.values[-1]}
+
+
+def _has_words(axis: gr.Axis) -> bool:
+    return any(isinstance(value, str) for value in axis.values)
+
+
+def _refusals(study: Study, system: Any) -> None:
+    for name, method in methods_of(study).items():
+        why = method.refuses(system)
+        if why:
+            raise HdicaError(f"methods.{name} does not apply: {why}")
+
+
+def _check_names(study: Study, axes: tuple[gr.Axis, ...]) -> None:
+    """Refuse a functional or a swept parameter that would be mistaken for something else."""
+    save = study.save_spec()
+    plain = replace(save, functionals={})
+    outputs = [one for method in methods_of(study).values() for one in method.outputs_of(plain)]
+    check_functionals(save.functionals, outputs, "save.functionals")
+    taken = {*taken_names(outputs), *save.functionals}
+    for axis in axes:
+        if axis.dim in taken:
+            raise HdicaError(f"grid.{axis.key} is not allowed (datasets use the name {axis.dim!r})")
+        taken.add(axis.dim)
+
+
+def check_save(study: Study) -> None:
+    """Refuse what no method can keep, at other times than those of the study, or too much."""
+    save, methods = study.save_spec(), methods_of(study)
+    if not save.anything:
+        return
+    for time in save.snapshots:
+        if time not in study.times:
+            raise HdicaError(f"save.snapshots: {time:g} is not one of times")
+    for key, what, part in kept.parts(save):
+        if not any(kept.can_keep(method, part) for method in methods.values()):
+            known = registry.methods_of(study.system)
+            able = [name for name, method in known.items() if kept.can_keep(method, part)]
+            raise HdicaError(
+                f"save.{key}: no method of this study can keep {what} "
+                f"(methods that can: {', '.join(able) or 'none'})"
+            )
+    _check_functionals(study)
+    for segment in segments_of(study):
+        if segment.save.anything:
+            check_size(segment.bytes_per_point, segment.method.name)
+
+
+def _check_functionals(study: Study) -> None:
+    """Read every functional with the constants of the systems."""
+    from hdica.ingredients.functionals import parse_functional
+
+    system = registry.system_class(study.system)
+    swept = [(axis.path, axis.values[0]) for axis in study.axes()]
+    built = gr.build(system, gr.nested([*study.fixed().values(), *swept]))
+    constants = getattr(built, "constants", {})
+    for name, formula in study.save_spec().functionals.items():
+        try:
+            parse_functional(formula, constants)
+        except HdicaError as exc:
+            raise HdicaError(f"save.functionals.{name}: {exc}") from None
+
+
+def settled(study: Study) -> Analysis:
+    """The analyses of a study with every variable that it left open."""
+    save = study.save_spec()
+    return study.analysis.settled(
+        {
+            name: {output.name: output.dims for output in method.outputs_of(save)}
+            for name, method in methods_of(study).items()
+        }
+    )
+
+
+def check_analysis(study: Study) -> None:
+    """Refuse analyses of methods, variables or parameters that the study lacks."""
+    dims = [key.replace(".", "_") for key in study.grid]
+    for where, settings in study.analysis.asked():
+        for named in settings.named():
+            _check_method(study, where, named)
+        for named in settings.named():
+            _check_variable(study, where, settings, named)
+        for key, dim in settings.swept():
+            if dim not in dims:
+                raise HdicaError(
+                    f"{where}.{key} = {dim!r} is not swept ({ax.suggestion(dim, dims)})"
+                )
+
+
+def _check_method(study: Study, where: str, named: Named) -> None:
+    place, name = f"{where}.{named.key}", named.method
+    if name not in study.methods:
+        hint = ax.suggestion(name, list(study.methods))
+        raise HdicaError(f"{place} = {name!r} is not a method of this study ({hint})")
+    if named.stochastic is not None and methods_of(study)[name].stochastic != named.stochastic:
+        kind = "a stochastic method" if named.stochastic else "one without seeds"
+        raise HdicaError(f"{place} = {name!r} is not allowed ({kind} is needed)")
+
+
+def _check_variable(study: Study, where: str, settings: Analyses, named: Named) -> None:
+    """Refuse a method without the output that an analysis needs."""
+    if not named.variable:
+        return
+    save, method = study.save_spec(), methods_of(study)[named.method]
+    outputs = {output.name: output.dims for output in method.outputs_of(save)}
+    chosen = getattr(settings, "variable", None) == named.variable
+    needed = _needed(named)
+    if named.variable not in outputs and chosen:
+        hint = ax.suggestion(named.variable, list(outputs))
+        raise HdicaError(
+            f"{where}.variable = {named.variable!r} is no output of {named.method} ({hint})"
+        )
+    if needed and not getattr(save, needed):
+        raise HdicaError(f"{where} needs save.snapshots and save.{needed}")
+    if outputs.get(named.variable) not in named.dims:
+        allowed = " or ".join(", ".join(dims) or "no dimension" for dims in named.dims)
+        raise HdicaError(
+            f"{where}.{named.key} = {named.method!r} is not allowed "
+            f"(it has no {named.variable!r} over {allowed})"
+        )
+
+
+def _needed(named: Named) -> str:
+    """The key of ``save`` behind the output that an analysis needs."""
+    dims = {dim for some in named.dims for dim in some}
+    return "thresholds" if "threshold" in dims else "x" if dims & {"x", "edge"} else ""

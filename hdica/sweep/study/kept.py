@@ -1,0 +1,151 @@
+"""What points keep beyond their order parameters: the block ``save`` of a study."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from hdica.errors import HdicaError
+from hdica.ingredients.save import NOTHING, Save
+from hdica.sweep.study.keys import canonical_json
+from hdica.sweep.study.points import parse_numbers
+from hdica.systems.arguments import MAX_VALUES, check_increasing, formulas
+from hdica.systems.axes import check_keys
+from hdica.systems.method import Method
+from hdica.systems.points import check_points
+
+
+def _snapshots(given: Any) -> Any:
+    return None if given is None else _increasing(given, "snapshots", "time")
+
+
+def _x(given: Any) -> Any:
+    if given is None:
+        return None
+    found = _increasing(given, "x", "point", positive=False)
+    check_points(found)
+    return found
+
+
+def _thresholds(given: Any) -> Any:
+    return None if given is None else _increasing(given, "thresholds", "threshold")
+
+
+def _increasing(given: Any, field: str, what: str, positive: bool = True) -> tuple[float, ...]:
+    found = parse_numbers(given, field, MAX_VALUES)
+    check_increasing(found, field, what, MAX_VALUES, positive)
+    return found
+
+
+_Numbers = tuple[float, ...] | None
+
+
+class Saved(BaseModel):
+    """What a study keeps beyond the order parameters of its points."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    snapshots: Annotated[_Numbers, BeforeValidator(_snapshots)] = Field(
+        default=None, description="times at which densities and support recovery are kept"
+    )
+    x: Annotated[_Numbers, BeforeValidator(_x)] = Field(
+        default=None, description="points of the densities, increasing"
+    )
+    thresholds: Annotated[_Numbers, BeforeValidator(_thresholds)] = Field(
+        default=None, description="thresholds on abs(x) for support recovery"
+    )
+    functionals: Annotated[dict[str, str], BeforeValidator(formulas)] = Field(
+        default_factory=dict, description="name and formula in x and xi of means kept at all times"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys(cls, given: Any) -> Any:
+        if given is None:
+            return {}
+        return given if isinstance(given, cls) else check_keys(given, list(cls.model_fields))
+
+    @model_validator(mode="after")
+    def _whole(self) -> Saved:
+        if self.snapshots and not (self.x or self.thresholds):
+            raise HdicaError(
+                "snapshots need x or thresholds (points of the densities, or thresholds on abs(x))"
+            )
+        for name in ("x", "thresholds"):
+            if getattr(self, name) and not self.snapshots:
+                raise HdicaError(f"{name} needs snapshots (times at which it is kept)")
+        return self
+
+    def spec(self) -> Save:
+        """The same as methods take it."""
+        return Save(self.snapshots or (), self.x or (), self.thresholds or (), self.functionals)
+
+
+def parts(save: Save) -> list[tuple[str, str, Save]]:
+    """What is asked: the key of ``save``, what it brings, and that part alone."""
+    asked = []
+    if save.x:
+        asked.append(("x", "densities", Save(save.snapshots, x=save.x)))
+    if save.thresholds:
+        asked.append(
+            ("thresholds", "support recovery", Save(save.snapshots, thresholds=save.thresholds))
+        )
+    if save.functionals:
+        asked.append(("functionals", "functionals", Save(functionals=save.functionals)))
+    return asked
+
+
+def can_keep(method: Method, part: Save) -> bool:
+    """Whether a method keeps anything of a part."""
+    return len(method.outputs_of(part)) > len(method.outputs)
+
+
+def kept_by(method: Method, save: Save) -> Save:
+    """What a method can keep of what a study asks for: nothing else is in its keys."""
+    found = [part for _, _, part in parts(save) if can_keep(method, part)]
+    return Save(
+        snapshots=next((p.snapshots for p in found if p.snapshots), ()),
+        x=next((p.x for p in found if p.x), ()),
+        thresholds=next((p.thresholds for p in found if p.thresholds), ()),
+        functionals=next((p.functionals for p in found if p.functionals), {}),
+    )
+
+
+def plain(save: Save) -> dict[str, Any]:
+    """What is kept as plain data, without what is empty: ``{}`` if nothing is."""
+    content = {
+        "snapshots": list(save.snapshots),
+        "x": list(save.x),
+        "thresholds": list(save.thresholds),
+        "functionals": dict(save.functionals),
+    }
+    return {name: value for name, value in content.items() if value}
+
+
+def from_plain(content: dict[str, Any]) -> Save:
+    """What is kept, from :func:`plain` data."""
+    if not content:
+        return NOTHING
+    snapshots, x, thresholds = (
+        tuple(content.get(name, ())) for name in ("snapshots", "x", "thresholds")
+    )
+    return Save(snapshots, x, thresholds, dict(content.get("functionals", {})))
+
+
+def digest(save: Save) -> str:
+    """Digest of what is kept, so that a key need not hash all of it; empty for nothing."""
+    content = plain(save)
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest() if content else ""
+
+
+def described(save: Save, methods: Iterable[Method]) -> str:
+    """Who keeps what, for a person: ``densities (vector, pde), functionals (pde)``."""
+    known = list(methods)
+    texts = []
+    for _, what, part in parts(save):
+        names = ", ".join(method.name for method in known if can_keep(method, part))
+        texts.append(f"{what} ({names})")
+    return ", ".join(texts)

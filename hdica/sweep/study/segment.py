@@ -1,0 +1,199 @@
+"""Segments: the points of a study that one method computes at one n."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.save import NOTHING, Save
+from hdica.sweep.study import kept
+from hdica.sweep.study.cells import Cells, cells_of, field_texts
+from hdica.sweep.study.keys import Keys, canonical_json, segment_keys
+from hdica.systems import address as gr
+from hdica.systems import registry
+from hdica.systems.axes import Value, canonical, shown
+from hdica.systems.method import Method, Output
+
+if TYPE_CHECKING:
+    from hdica.sweep.study.study import Study
+
+
+Own = tuple[tuple[str, tuple[float, ...]], ...]
+"""Dimensions of a system's own, each with its coordinate."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Points of one method at one n: cells times seeds, seed fastest.
+
+    Parameters
+    ----------
+    system
+        Name of the system.
+    method
+        How a point is computed.
+    n
+        Dimension, None for a method without.
+    seeds
+        Seeds, empty for a method without.
+    times
+        Output times.
+    cells
+        Grid cells, shared by the segments of a method.
+    save
+        What the method keeps beyond its outputs.
+    own
+        Dimensions of the system's own that outputs have.
+    """
+
+    system: str
+    method: Method
+    n: int | None
+    seeds: tuple[int, ...]
+    times: tuple[float, ...]
+    cells: Cells
+    save: Save = NOTHING
+    own: Own = ()
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """Every variable of a point."""
+        return self.method.outputs_of(self.save)
+
+    @property
+    def per_cell(self) -> int:
+        """Points a cell: the number of seeds, or 1."""
+        return max(1, len(self.seeds))
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return self.cells.size * self.per_cell
+
+    @cached_property
+    def coords(self) -> dict[str, NDArray[Any]]:
+        """Coordinates of the method's own dimensions."""
+        times = np.asarray(self.times, dtype=float)
+        found = self.method.coords_of(times, self.save, dict(self.own))
+        return {dim: np.asarray(values) for dim, values in found.items()}
+
+    def shape(self, dims: tuple[str, ...]) -> tuple[int, ...]:
+        """Sizes of some of the method's own dimensions."""
+        return tuple(len(self.coords[dim]) for dim in dims)
+
+    @cached_property
+    def name(self) -> str:
+        """Directory of the segment: method, n, and a digest of times, outputs, kernel and save."""
+        outputs = {o.name: [list(o.dims), list(self.shape(o.dims))] for o in self.outputs}
+        identity = [self.system, list(self.times), outputs, self.method.kernel]
+        if self.save.anything:
+            identity.append(kept.plain(self.save))
+        digest = hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:8]
+        middle = "" if self.n is None else f"-n{self.n}"
+        return f"{self.method.name}{middle}-{digest}"
+
+    def keys(self) -> Keys:
+        """Content keys of all points, in order."""
+        return segment_keys(
+            self.cells.contents(),
+            self.seeds or (None,),
+            system=self.system,
+            method=self.method.name,
+            kernel=self.method.kernel,
+            times=self.times,
+            n=self.n,
+            save=kept.digest(self.save),
+        )
+
+    def label(self, point: int) -> str:
+        """What a point is, for a person."""
+        cell, place = divmod(int(point), self.per_cell)
+        parts = [self.method.name, self.cells.label(cell)]
+        if self.n is not None:
+            parts.append(f"n={self.n}")
+        if self.seeds:
+            parts.append(f"seed={self.seeds[place]}")
+        return ", ".join(part for part in parts if part)
+
+    def sample_systems(self, count: int = 9) -> list[Any]:
+        """Systems of cells spread evenly over the grid, for the cost model."""
+        import json
+
+        system = registry.system_class(self.system)
+        chosen = np.unique(np.linspace(0, self.cells.size - 1, count).round().astype(int))
+        return [system.model_validate(json.loads(text)) for text in self.cells.systems(chosen)]
+
+    @cached_property
+    def seconds_per_point(self) -> float:
+        """Mean cost of a point on one core, from the method's cost model."""
+        costs = [self.method.seconds(s, self.n, self.times[-1]) for s in self.sample_systems()]
+        return max(1e-7, float(np.mean(costs)))
+
+    @property
+    def bytes_per_point(self) -> int:
+        """Size of a point's results, uncompressed, with status, time, key and seed."""
+        values = sum(int(np.prod(self.shape(o.dims))) for o in self.outputs)
+        return 8 * values + 1 + 8 + 32 + 8
+
+
+def own_dimension(study: Study, dim: str) -> tuple[float, ...]:
+    """Coordinate of a dimension of the system's own: its values where all cells have the same.
+
+    Else its entries are numbered; those of ``feature`` by increasing xi, and the variable ``xi``
+    has the values.
+
+    Raises
+    ------
+    HdicaError
+        If the number of entries differs among cells: they would share no array.
+    """
+    system, swept = registry.system_class(study.system), study.axes()
+    base = [*study.fixed().values(), *((axis.path, axis.values[0]) for axis in swept)]
+    used = [axis for axis in swept if axis.path[0] == system.sized_by[dim]]
+    found: dict[tuple[float, ...], tuple[Value, ...]] = {}
+    for values in itertools.product(*(axis.values for axis in used)):
+        chosen = [(axis.path, value) for axis, value in zip(used, values, strict=True)]
+        built = gr.build(system, gr.nested([*base, *chosen]), swept)
+        found.setdefault(tuple(_plain(v) for v in built.dims()[dim]), values)
+    first, *others = found
+    for other in others:
+        if len(other) != len(first):
+            names = " and ".join(f"grid.{axis.key}" for axis in used)
+            raise HdicaError(
+                f"{names}: dimension {dim!r} has {len(first)} entries at {_shown(found[first])} "
+                f"and {len(other)} at {_shown(found[other])} (what is kept needs as many in every "
+                "cell)"
+            )
+    return tuple(range(len(first))) if others else first
+
+
+def _plain(value: float) -> float:
+    return value if isinstance(value, int) else canonical(value)
+
+
+def _shown(values: tuple[Value, ...]) -> str:
+    return ", ".join(shown(value) for value in values)
+
+
+def segments_of(study: Study) -> list[Segment]:
+    """All segments of a study, by method in the study's order, then by n."""
+    methods = registry.methods_of(study.system, study.noise)
+    asked, swept = study.save_spec(), study.axes()
+    texts, sizes = field_texts(study, swept), registry.system_class(study.system).sized_by
+    known: dict[str, tuple[float, ...]] = {}
+    found = []
+    for name, settings in study.methods.items():
+        save, seeds = kept.kept_by(methods[name], asked), settings.seed_values()
+        used = [d for d in sizes if any(d in o.dims for o in methods[name].outputs_of(save))]
+        known |= {dim: own_dimension(study, dim) for dim in used if dim not in known}
+        cells = cells_of(methods[name], swept, texts)
+        what = (study.times, cells, save, tuple((dim, known[dim]) for dim in used))
+        found += [Segment(study.system, methods[name], n, seeds, *what) for n in settings.n_values]
+    return found

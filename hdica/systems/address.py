@@ -1,0 +1,172 @@
+"""How the keys of a grid address the fields of a system."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from hdica.errors import HdicaError, one_sentence
+from hdica.ingredients.grammar import constants_used
+from hdica.systems.axes import Value, suggestion
+
+Path = tuple[str, ...]
+MOST_LETTERS = 100
+"""Longest key of a grid."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One swept parameter.
+
+    Parameters
+    ----------
+    key
+        As the study writes it: ``tau``, ``Q0``, ``prior.sparse``.
+    path
+        Where its values go in the system: ``("prior", "sparse")``.
+    values
+        Canonical, distinct; numbers are sorted.
+    """
+
+    key: str
+    path: Path
+    values: tuple[Value, ...]
+
+    @property
+    def dim(self) -> str:
+        """Name of the dimension in datasets."""
+        return self.key.replace(".", "_")
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return len(self.values)
+
+
+def _is_constant(key: str, system: Any, parameters: dict[str, Any]) -> bool:
+    """Whether ``key`` is a named number that the study's formulas use."""
+    given = parameters.get("constants")
+    if isinstance(given, dict) and key in given:
+        return True
+    variables: dict[str, str] = getattr(system, "formulas", {})
+    texts = {name: parameters.get(name) for name in variables}
+    return any(
+        isinstance(text, str) and key in constants_used(text, variables[name])
+        for name, text in texts.items()
+    )
+
+
+def address(key: str, system: Any, parameters: dict[str, Any], where: str) -> Path:
+    """Path of the field that a key of ``grid`` or ``parameters`` sets.
+
+    Raises
+    ------
+    HdicaError
+        If it is neither a field, an alias, a dotted path nor a constant in use.
+    """
+    aliases: dict[str, Path] = getattr(system, "aliases", {})
+    fields = list(system.model_fields)
+    if key in fields:
+        return (key,)
+    if key in aliases:
+        return tuple(aliases[key])
+    head, *rest = key.split(".")
+    # Its name becomes a dimension, and so a folder of the store.
+    named = all(map(str.isidentifier, rest or [key])) and len(key) <= MOST_LETTERS
+    if rest and head in fields and named:
+        return (head, *rest)
+    if "constants" in fields and named and _is_constant(key, system, parameters):
+        return ("constants", key)
+    known = fields + list(aliases)
+    raise HdicaError(f"{where}.{key} is not a known parameter ({suggestion(key, known)})")
+
+
+def leaves(path: Path, value: Any) -> Iterable[Path]:
+    """Paths of everything that a fixed parameter sets."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from leaves((*path, str(key)), inner)
+    else:
+        yield path
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    shared = min(len(one), len(other))
+    return one[:shared] == other[:shared]
+
+
+def check_conflicts(fixed: dict[str, tuple[Path, Any]], axes: Iterable[Axis]) -> None:
+    """Refuse a field that is set twice.
+
+    Raises
+    ------
+    HdicaError
+        If a parameter is both fixed and swept, or swept by two keys.
+    """
+    taken: list[tuple[str, Path]] = []
+    for key, (path, value) in fixed.items():
+        taken += [(f"parameters.{key}", leaf) for leaf in leaves(path, value)]
+    for axis in axes:
+        for name, path in taken:
+            if _overlap(path, axis.path):
+                raise HdicaError(
+                    f"grid.{axis.key} is already set by {name} (fix a parameter or sweep it once)"
+                )
+        taken.append((f"grid.{axis.key}", axis.path))
+
+
+def nested(assignments: Iterable[tuple[Path, Any]]) -> dict[str, Any]:
+    """Content of a system from pairs of path and value; dictionaries are merged."""
+    content: dict[str, Any] = {}
+    for path, value in assignments:
+        level = content
+        for key in path[:-1]:
+            inner = level.get(key)
+            level[key] = dict(inner) if isinstance(inner, dict) else {}
+            level = level[key]
+        old = level.get(path[-1])
+        merge = isinstance(old, dict) and isinstance(value, dict)
+        level[path[-1]] = {**old, **value} if merge else value  # type: ignore[dict-item]
+    return content
+
+
+def build(system: Any, content: dict[str, Any], axes: Iterable[Axis] = (), blame: str = "") -> Any:
+    """Build a system, naming the key of the study that is wrong if it is refused.
+
+    Parameters
+    ----------
+    system
+        Class of the system.
+    content
+        What its fields are.
+    axes
+        Swept parameters, to name ``grid.KEY`` rather than ``parameters`` in the message.
+    blame
+        The one key that can be wrong, if that is known.
+
+    Raises
+    ------
+    HdicaError
+        One sentence: field, value, what is allowed.
+    """
+    try:
+        return system.model_validate(content)
+    except ValidationError as exc:
+        message = one_sentence(exc, system.__name__, list(system.model_fields))
+    except HdicaError as exc:
+        message = str(exc)
+    while message.startswith(f"{system.__name__}: "):
+        message = message.removeprefix(f"{system.__name__}: ")
+    raise HdicaError(f"{blame or _culprit(message, axes)}: {message}") from None
+
+
+def _culprit(message: str, axes: Iterable[Axis]) -> str:
+    """Which swept parameter a refusal speaks of, by its field or by its value."""
+    field = re.split(r"\W", message, maxsplit=1)[0]
+    by_field = [f"grid.{a.key}" for a in axes if a.path[0] == field]
+    by_value = [f"grid.{a.key}" for a in axes if repr(a.values[0]) in message]
+    return " and ".join(by_field or by_value) or "parameters"

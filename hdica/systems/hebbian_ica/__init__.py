@@ -1,0 +1,1 @@
+"""Hebbian ICA and its stochastic trapping (Rattray 2002)."""

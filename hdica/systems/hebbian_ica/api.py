@@ -1,0 +1,263 @@
+"""Stochastic trapping of Hebbian ICA as labelled data: escape times, signs, asymptotics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hdica.api.simulate import choose, dataset, described, known_methods
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import parse_formula
+from hdica.ingredients.save import NOTHING
+from hdica.ingredients.sources import make_source
+from hdica.process.progress import shown
+from hdica.process.timeout import USUAL, limited
+from hdica.systems.arguments import check_constants, check_range, finite, text, whole
+from hdica.systems.hebbian_ica.escape.coefficients import conflict
+from hdica.systems.hebbian_ica.escape.coefficients import conflict_region as region
+from hdica.systems.hebbian_ica.escape.of_system import escape_of
+from hdica.systems.hebbian_ica.fields import sources
+from hdica.systems.hebbian_ica.methods.escape import escape_result
+from hdica.systems.shared.fields import formula
+
+_NONE = np.empty(0)
+
+
+def _changed(system: Any, **given: Any) -> Any:
+    """The same system with other fields."""
+    content = {k: v for k, v in given.items() if v is not None}
+    fields = {k: getattr(system, k) for k in system.model_fields_set} | content
+    return type(system)(**fields) if content else system
+
+
+@shown
+@limited
+def escape_time(
+    system: Any,
+    n: int | None = None,
+    *,
+    start: Any = None,
+    threshold: float | None = None,
+    timeout: float | None = USUAL,
+) -> xr.Dataset:
+    """How long Hebbian ICA is trapped near R = 0, Rattray 2002, section 4.2.
+
+    Exact mean first-passage times of the diffusion of R, by quadrature, in units of n^3 steps. At
+    finite n the diffusion itself is an approximation, too fast for high barriers: for a uniform
+    source, x^3 and n = 100 it gives 3.87 at nu = 2 and 27.5 at nu = 3, where chains need
+    3.98 +- 0.20 and 36.2 +- 2.1. R is not divided by |W|, which matters for large steps.
+
+    Parameters
+    ----------
+    system
+        Hebbian ICA with a constant step size: nu, or any unit if n is given.
+    n
+        Dimension, at least K + M + 1, for the diffusion with the moments of one step at that n;
+        None for n -> infinity, where r = sqrt(n) R escapes to infinity. At n = 100 and nu = 4
+        the two differ by a factor of 57.
+    start
+        In place of the system's: ``"zero"`` (R = 0), ``"random"`` (random orthonormal
+        projections; r is standard normal as n -> infinity) or, for K = M = 1 at finite n,
+        ``{"overlap": R0}``.
+    threshold
+        In place of the system's (0.8): size of R_ij at which source j is found; it does not
+        matter as n -> infinity.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``mean``: of the first escape of any entry of R; ``mean_last``: until no further entry
+        can escape; ``pair_mean``, ``pair_sd``, ``pair_median``, ``kramers`` (Kramers' formula
+        with (27) corrected) and its ``exponent`` over ``(projection, source)`` for an entry
+        alone, infinite where sigma does not let it escape; ``survival(age)``: probability that
+        none has escaped until ``age`` times ``mean``; ``error``: relative error of the means, that
+        of the averages over f and the sources included; ``nu_optimal`` and ``mean_optimal`` over
+        ``(projection, source)``: the nu with the least mean as n -> infinity, and that mean.
+
+    Raises
+    ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
+    HdicaError
+        If no entry escapes, an average does not exist or an argument is not allowed.
+
+    Examples
+    --------
+    >>> import hdica
+    >>> trap = hdica.HebbianICA(sources=["uniform"], sigma=[-1], nu=1.0)
+    >>> float(hdica.escape_time(trap, start="zero")["mean"].round(5))
+    1.62772
+    """
+    known_methods(system, "auto", "escape_time", ("escape",))
+    changed = _changed(system, start=start, threshold=threshold)
+    n = None if n is None else whole(n, "n", "a whole number, or None for n -> infinity")
+    kind = "escape" if n is None else "escape_diffusion"
+    chosen = choose(changed, kind, "escape_time", ("escape", "escape_diffusion"))
+    found = escape_of(changed, n)
+    result = escape_result(changed, found)
+    out = dataset(chosen, _NONE, NOTHING, changed.dims(), [result], "")
+    pair = ("projection", "source")
+    units = {"units": "n^3 steps"}
+    about = {"long_name": "least mean escape time over nu as n -> infinity", **units}
+    out["nu_optimal"] = (pair, found.nu_optimal, {"long_name": "nu with the least mean"})
+    out["mean_optimal"] = (pair, found.mean_optimal, about)
+    if n is not None:
+        out = out.assign_coords(n=n)
+    return described(out, changed)
+
+
+@shown
+@limited
+def escape_signs(system: Any, *, timeout: float | None = USUAL) -> xr.Dataset:
+    """Which sigma is right when: the condition (14) against that of (23).
+
+    Parameters
+    ----------
+    system
+        The problem.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``source``: ``restoring`` (<s phi(s) - phi'(s)>) with ``stability``, the sigma for
+        which the optimal state is stable; ``product`` (kappa_4 <phi'''(z)>) with ``escape``, the
+        sigma with which R = 0 can be left; ``conflict``, whether they differ, so that no sigma
+        does both; and ``sentence``, which says so in words. For a family of sources see
+        :func:`conflict_region`.
+
+    Raises
+    ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
+    HdicaError
+        If an average does not exist.
+
+    Examples
+    --------
+    >>> import hdica
+    >>> three = {"discrete": {"values": [-1.6666666666666667, 0, 1.6666666666666667],
+    ...                       "weights": [0.18, 0.64, 0.18]}}
+    >>> system = hdica.HebbianICA(sources=[three], nonlinearity="tanh(x)", sigma=[1], mu=0.01)
+    >>> bool(hdica.escape_signs(system)["conflict"])
+    True
+    """
+    known_methods(system, "auto", "escape_signs", ("escape",))
+    phi = formula(system, "nonlinearity")
+    found = [conflict(phi, source) for source in sources(system)]
+    columns = {
+        "restoring": ([c.restoring for c in found], "<s phi(s) - phi'(s)>"),
+        "product": ([c.product for c in found], "kappa_4 <phi'''(z)>"),
+        "stability": ([c.stability for c in found], "sigma by (14)"),
+        "escape": ([c.escape for c in found], "sigma by (23)"),
+        "conflict": ([c.present for c in found], "whether no sigma does both"),
+        "sentence": (np.array([c.sentence for c in found], dtype=object), "what that means"),
+    }
+    data = {k: ("source", np.asarray(v), {"long_name": name}) for k, (v, name) in columns.items()}
+    return described(xr.Dataset(data, {"source": list(system.dims()["source"])}), system)
+
+
+@shown
+@limited
+def conflict_region(
+    nonlinearity: str,
+    family: Callable[[float], Any],
+    low: float,
+    high: float,
+    constants: Mapping[str, float] | None = None,
+    *,
+    timeout: float | None = USUAL,
+) -> list[tuple[float, float]]:
+    """Where in a family of sources no sigma both leaves R = 0 and keeps the optimal state.
+
+    Parameters
+    ----------
+    nonlinearity
+        phi, a formula in x.
+    family
+        The law of the source as a study names it, for a parameter from ``low`` to ``high``.
+    low, high
+        Range of the parameter.
+    constants
+        Named numbers in the formula.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
+
+    Returns
+    -------
+    list of tuple
+        Intervals of the parameter, increasing; see
+        :func:`hdica.systems.hebbian_ica.escape.coefficients.conflict_region`.
+
+    Raises
+    ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
+    HdicaError
+        If a law is not allowed, or an average does not exist.
+
+    Examples
+    --------
+    >>> import hdica
+    >>> def three_points(p):
+    ...     law = {"values": [-(p**-0.5), 0, p**-0.5], "weights": [p / 2, 1 - p, p / 2]}
+    ...     return {"discrete": law}
+    >>> ((first, last),) = hdica.conflict_region("tanh(x)", three_points, 0.2, 0.9)
+    >>> round(first, 6), round(last, 6)
+    (0.333333, 0.476338)
+    """
+    if not callable(family):
+        raise HdicaError(
+            f"family: a {type(family).__name__} is not allowed (a function from a number to a "
+            "source)"
+        )
+    wanted = text(nonlinearity, "nonlinearity", "a formula in x")
+    phi = parse_formula(wanted, "x", check_constants(constants))
+    first, last = finite(low, "low"), finite(high, "high")
+    check_range(first, last)
+    return list(region(phi, lambda value: make_source(family(value)), first, last))
+
+
+@shown
+@limited
+def asymptotics(system: Any, *, timeout: float | None = USUAL) -> xr.Dataset:
+    """Hebbian ICA near its optimal state R* = I, Rattray 2002, section 4.1 and appendix B.
+
+    Parameters
+    ----------
+    system
+        The problem.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``xi(source)`` and ``power(source)`` = <phi(s)^2> of the min(K, M) sources found (NaN for
+        others), with ``error(source)``, the larger of their relative errors;
+        ``eigenvalue(projection, source)`` of the Jacobian over mu, (36) with the rows i > M of
+        K > M corrected; for step sizes mu0/t ``mu0_critical``, ``mu0_optimal(source)`` and
+        ``decay_optimal(source)``, the limit of t (R_ii - 1) with it; and
+        ``decay(projection, source)``, the limit (21) with the mu0 of this system if its mu is
+        mu0/(t + t0), else NaN.
+
+    Raises
+    ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
+    HdicaError
+        If R* = I is not stable or an average does not exist.
+    """
+    chosen = choose(system, "asymptotics", "asymptotics", ("asymptotics",))
+    result = chosen.run(system, _NONE, None, None, NOTHING)
+    return described(dataset(chosen, _NONE, NOTHING, system.dims(), [result], ""), system)

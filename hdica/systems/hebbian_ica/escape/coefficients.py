@@ -1,0 +1,323 @@
+"""Near R = 0: the coefficients that decide whether an entry of R is trapped there, and how deep.
+
+With r = sqrt(n) R and nu = n^2 eta of order one, an entry obeys in s = t/n^3 (Rattray 2002,
+(24)-(26))
+
+    dr = -U'(r) ds + sqrt(P) nu dB,    U = P nu^2 r^2/4 - C nu r^4/24,
+
+with P = <phi(z)^2> and C = |kappa4 <phi'''(z)>|, z standard normal, if sigma has the sign of
+kappa4 <phi'''(z)>; with the other sign both terms of U confine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.polynomial import HermiteE
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.sources import Source
+from hdica.limits.averages.expectations import averaged, gain_at, power_at
+
+Array = NDArray[np.float64]
+_VANISHES = 1e-11
+"""An average by quadrature below this, relative to its scale, counts as zero."""
+
+
+@dataclass(frozen=True)
+class Trap:
+    """What a nonlinearity and a source mean to an overlap near zero.
+
+    Parameters
+    ----------
+    power
+        P = <phi(z)^2>.
+    kurtosis
+        kappa4 of the source.
+    third
+        <phi'''(z)>.
+    power_error, third_error
+        Absolute errors of the two averages.
+    """
+
+    power: float
+    kurtosis: float
+    third: float
+    power_error: float = 0.0
+    third_error: float = 0.0
+
+    @property
+    def product(self) -> float:
+        """Kappa4 <phi'''(z)>, with its sign."""
+        return self.kurtosis * self.third
+
+    @property
+    def pull(self) -> float:
+        """C = |kappa4 <phi'''(z)>|."""
+        return abs(self.product)
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """Relative errors of P and C."""
+        third = self.third_error / abs(self.third) if self.third else 0.0
+        return self.power_error / self.power, third
+
+    @property
+    def sigma(self) -> int:
+        """The sign that lets an entry escape, (23); 0 if kappa4 <phi'''(z)> vanishes."""
+        return int(np.sign(self.product))
+
+    def depth(self, nu: float) -> float:
+        """The only parameter g = C/(6 P nu) of dr = (-r/2 + g r^3) ds + dB."""
+        return self.pull / (6 * self.power * nu)
+
+    def potential(self, nu: float, r: Array | float, escaping: bool = True) -> Array:
+        """U(r), (26), for the sign of sigma that lets an entry escape, or for the other."""
+        square = np.asarray(r, dtype=float) ** 2
+        quartic = self.pull * nu * square**2 / 24
+        return self.power * nu**2 * square / 4 + (-quartic if escaping else quartic)
+
+    def summit(self, nu: float) -> float:
+        """Where the barrier is: r with r^2 = 3 P nu/C."""
+        return math.sqrt(3 * self.power * nu / self.pull) if self.pull else math.inf
+
+    def barrier(self, nu: float) -> float:
+        """Height of the barrier, 3 P^2 nu^3/(8 C)."""
+        return 3 * self.power**2 * nu**3 / (8 * self.pull) if self.pull else math.inf
+
+    def exponent(self, nu: float) -> float:
+        """3 P nu/(4 C), the exponent of the escape time: (27) corrected.
+
+        The noise in (25) has variance D = P nu^2 a unit of s, so that Kramers' exponent is
+        2 Delta U/D; (27) has Delta U/D, half of it.
+        """
+        return 3 * self.power * nu / (4 * self.pull) if self.pull else math.inf
+
+    def printed_exponent(self, nu: float) -> float:
+        """3 P nu/(8 C), the exponent of (27) as printed: half of the right one."""
+        return self.exponent(nu) / 2
+
+    def log_kramers(self, nu: float) -> float:
+        """Logarithm of Kramers' escape time pi sqrt(2)/(P nu^2) exp(3 P nu/(4 C)), in n^3 steps.
+
+        Both barriers count. Its relative error falls like the inverse of the exponent.
+        """
+        return math.log(math.pi * math.sqrt(2) / (self.power * nu**2)) + self.exponent(nu)
+
+    def kramers(self, nu: float) -> float:
+        """Kramers' escape time, in n^3 steps; infinite where a number cannot hold it."""
+        return safe_exp(self.log_kramers(nu))
+
+
+def safe_exp(log: float) -> float:
+    """exp, infinite where a floating-point number cannot hold it."""
+    return math.exp(log) if log < 709.0 else math.inf
+
+
+def cumulants(source: Source, order: int) -> Array:
+    """Cumulants kappa_0 (which is 0) to kappa_order of a source, shape (order + 1,).
+
+    Raises
+    ------
+    HdicaError
+        If a moment that they need is infinite.
+    """
+    m = [source.moment(k) for k in range(order + 1)]
+    if not all(math.isfinite(v) for v in m):
+        raise HdicaError(
+            f"source: {source.label} has no finite moment of order {np.argmax(~np.isfinite(m))}; "
+            f"its cumulant of order {order} is needed near R = 0"
+        )
+    kappa = np.zeros(order + 1)
+    for n in range(1, order + 1):
+        terms = (math.comb(n - 1, k - 1) * kappa[k] * m[n - k] for k in range(1, n))
+        kappa[n] = m[n] - math.fsum(terms)
+    return kappa
+
+
+def mean_derivative(
+    phi: Formula, source: Source, overlap: float, order: int
+) -> tuple[float, float]:
+    """<phi^(order)(y)> for y = R s + sqrt(1 - R^2) z and its error, jumps of phi included.
+
+    By Stein's identity.
+
+    Parameters
+    ----------
+    overlap
+        R, inside (-1, 1).
+    order
+        How often phi is differentiated.
+    """
+    width = math.sqrt(1 - overlap * overlap)
+    hermite = HermiteE.basis(order)
+
+    def integrand(s: Array, z: Array, y: Array) -> tuple[Array]:
+        return (np.asarray(hermite(z) * phi.value(y)),)
+
+    found = averaged(integrand, phi, source, overlap)
+    return float(found.value[0]) / width**order, float(found.error[0]) / width**order
+
+
+def expansion(phi: Formula, source: Source, overlap: float, terms: int) -> float:
+    """<s phi(y)> by the first terms of sum_n kappa_{n+1} R^n/n! <phi^(n)(y)>, (22).
+
+    Parameters
+    ----------
+    overlap
+        R, inside (-1, 1).
+    terms
+        The last power n of R; with 3 the remainder is of order R^5 for odd phi.
+    """
+    kappa = cumulants(source, terms + 1)
+    found = (
+        kappa[n + 1] * overlap**n / math.factorial(n) * mean_derivative(phi, source, overlap, n)[0]
+        for n in range(1, terms + 1)
+        if kappa[n + 1] != 0.0
+    )
+    return math.fsum(found)
+
+
+@lru_cache(maxsize=64)
+def near_zero(phi: Formula, source: Source) -> Trap:
+    """P, kappa4 and <phi'''(z)> of a nonlinearity and a source.
+
+    Raises
+    ------
+    HdicaError
+        If phi vanishes, an average or moment is infinite, or R has a drift of order R^2, which
+        acts on another scale than n^3 steps: that is kappa3 <phi''(z)> other than zero.
+    """
+    power, power_off = power_at(phi, source, 0.0)
+    if power == 0.0:
+        raise HdicaError(f"nonlinearity: {phi.text!r} is not allowed (it vanishes)")
+    kappa = cumulants(source, 4)
+    scale = math.sqrt(power)
+    (second, _), (third, off) = (mean_derivative(phi, source, 0.0, k) for k in (2, 3))
+    if abs(kappa[3] * second) > 1e-9 * scale:
+        raise HdicaError(
+            f"nonlinearity: {phi.text!r} with the skewed source {source.label} is not allowed "
+            f"near R = 0 (kappa3 <phi''(z)> = {kappa[3] * second:.3g} must be 0, as for odd ones)"
+        )
+    third = 0.0 if abs(third) < _VANISHES * scale else third
+    kurtosis = 0.0 if abs(kappa[4]) < _VANISHES else float(kappa[4])
+    return Trap(power, kurtosis, third, power_off, off)
+
+
+def restoring(phi: Formula, source: Source) -> float:
+    """<s phi(s) - phi'(s)>: its sign is that of (14), its size xi the rate at the optimum.
+
+    Raises
+    ------
+    HdicaError
+        If phi jumps: <phi'(s)> then depends on the density of the source at the jump.
+    """
+    for kink in phi.kinks:
+        eps = 1e-9 * max(1.0, abs(kink))
+        below, above = phi.value(np.array([kink - eps, kink + eps]))
+        if abs(above - below) > 1e-6 * max(1.0, abs(above)):
+            raise HdicaError(
+                f"nonlinearity: {phi.text!r} is not allowed for the sign at the optimum "
+                f"(it jumps at {kink:g}, allowed are continuous functions)"
+            )
+    return gain_at(phi, source, 1.0)[0]
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """The sign that keeps an optimum stable against the sign that lets an entry reach it.
+
+    Parameters
+    ----------
+    restoring
+        <s phi(s) - phi'(s)>.
+    product
+        kappa4 <phi'''(z)>.
+    """
+
+    restoring: float
+    product: float
+
+    @property
+    def stability(self) -> int:
+        """Sigma by (14): R = +-1 is stable; right once the source has been found."""
+        return int(np.sign(self.restoring))
+
+    @property
+    def escape(self) -> int:
+        """Sigma by (23): R = 0 can be left; right while the source is being searched."""
+        return int(np.sign(self.product))
+
+    @property
+    def present(self) -> bool:
+        """Whether no sigma does both."""
+        return self.stability * self.escape < 0
+
+    @property
+    def sentence(self) -> str:
+        """What that means."""
+        if self.stability * self.escape == 0:
+            which = (
+                "leave R = 0 on the scale of n^3 steps" if self.stability else "hold the optimum"
+            )
+            return f"No sigma makes the rule {which}."
+        if not self.present:
+            return f"sigma = {self.escape:+d} is right for leaving R = 0 and at the optimum."
+        return (
+            f"sigma = {self.escape:+d} lets R leave 0 but the optimum is then unstable; "
+            f"sigma = {self.stability:+d} keeps the optimum but R = 0 is then never left."
+        )
+
+
+def conflict(phi: Formula, source: Source) -> Conflict:
+    """Whether (14) and (23) ask for different signs; they never do for x^3."""
+    return Conflict(restoring(phi, source), near_zero(phi, source).product)
+
+
+def conflict_region(
+    phi: Formula, family: Callable[[float], Source], low: float, high: float, points: int = 129
+) -> tuple[tuple[float, float], ...]:
+    """Where in a family of sources (14) and (23) ask for different signs.
+
+    Parameters
+    ----------
+    family
+        The source of a parameter.
+    low, high
+        Range of the parameter, ends included.
+    points
+        Places at which signs are compared; two changes of sign between neighbours stay unseen.
+
+    Returns
+    -------
+    tuple
+        Intervals, increasing; their ends are good to 1e-12 of the range.
+    """
+    from scipy.optimize import brentq
+
+    if not (low < high and points >= 2):
+        raise HdicaError(f"range: [{low}, {high}] with {points} points is not allowed (low < high)")
+    grid = np.linspace(low, high, points).tolist()
+    curves = (lambda p: restoring(phi, family(p)), lambda p: near_zero(phi, family(p)).product)
+    ends = {low, high}
+    for curve in curves:
+        values = [curve(p) for p in grid]
+        for (a, fa), (b, fb) in pairwise(zip(grid, values, strict=True)):
+            if fa == 0.0:
+                ends.add(a)
+            elif fa * fb < 0:
+                ends.add(float(brentq(curve, a, b, xtol=1e-13 * (high - low), rtol=1e-14)))
+    found: list[tuple[float, float]] = []
+    for a, b in pairwise(sorted(ends)):
+        if not conflict(phi, family((a + b) / 2)).present:
+            continue
+        joined = bool(found) and found[-1][1] == a
+        found[-1:] = [(found[-1][0], b)] if joined else [*found[-1:], (a, b)]
+    return tuple(found)

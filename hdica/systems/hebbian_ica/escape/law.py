@@ -1,0 +1,332 @@
+"""The law of the escape time of one entry of R: mean, second moment, survival.
+
+Time is in n^3 steps throughout. As n tends to infinity the entry r = sqrt(n) R escapes to
+infinity, dr = (-r/2 + g r^3) du + dB in u = P nu^2 s; at finite n it escapes when |R| reaches a
+threshold, by the diffusion of :mod:`hdica.systems.hebbian_ica.escape.moments`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.quadrature import dot, panel_nodes
+from hdica.ingredients.sources import Source
+from hdica.limits.diffusion.densities import survival
+from hdica.limits.diffusion.first_passage import Diffusion, PassageTime, Start, first_passage
+from hdica.limits.numerics.series import interpolate, real_roots
+from hdica.systems.hebbian_ica.escape.coefficients import Trap, safe_exp
+from hdica.systems.hebbian_ica.escape.moments import SHOWN, one_step
+
+Array = NDArray[np.float64]
+Begin = float | Literal["zero", "random"]
+_DEEP = 15.0
+"""Exponent above which the law is exponential to 1e-6, and its rate too small to resolve."""
+_CUT = 6.0
+"""Beyond so many distances of the barrier noise no longer matters."""
+_SURE = 1e-4
+"""Survival below which the hazard is constant."""
+_OCTAVES, _NODES = (-16, 6), 10
+_OPTIMA = 0.03, 0.15
+"""Range of g in which the best is sought."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """A diffusion of |r| and where it begins and ends.
+
+    Parameters
+    ----------
+    diffusion
+        Of r, in the unit of time of ``rate``.
+    high
+        Where it has escaped.
+    start
+        Where it begins.
+    summit
+        The barrier.
+    rate
+        Units of time in n^3 steps.
+    doubt
+        Relative error of the mean time that the averages leave open by themselves.
+    wrong
+        The same diffusion with its averages off by :data:`SHOWN` times their errors.
+    """
+
+    diffusion: Diffusion
+    high: float
+    start: Start
+    summit: float
+    rate: float
+    doubt: float = 0.0
+    wrong: tuple[Diffusion, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class EscapeLaw:
+    """Law of an escape time, in n^3 steps; its survival is found when first asked for.
+
+    Parameters
+    ----------
+    setting
+        What escapes.
+    passage
+        Moments, in the unit of time of the setting.
+    """
+
+    setting: Range
+    passage: PassageTime
+
+    @property
+    def rate(self) -> float:
+        """Units of time of the setting in n^3 steps."""
+        return self.setting.rate
+
+    @cached_property
+    def _clock(self) -> tuple[Callable[[Array], Array], float]:
+        """Cumulative hazard and error."""
+        passage = self.passage
+        if passage.barrier > _DEEP or not math.isfinite(passage.log_mean):
+            return _two_moments(passage, self.rate), math.exp(-_DEEP)
+        times, hazard, error = _tabulated(self.setting, passage)
+        found = _interpolated(times / self.rate, hazard)
+        # The mean is known far better from its own equation: the clock is set by it.
+        pace = _integral(found, self.mean) / self.mean
+        return lambda t: found(t * pace), max(error, abs(pace - 1))
+
+    def hazard(self, times: Array) -> Array:
+        """Cumulative hazard, -log of the survival, at times in n^3 steps."""
+        return self._clock[0](np.asarray(times, dtype=float))
+
+    @property
+    def error(self) -> float:
+        """Estimated error of the survival: absolute, and of its integral, relative."""
+        return self._clock[1]
+
+    @cached_property
+    def mean_error(self) -> float:
+        """Relative error of the mean: of its equation, and of the averages that enter it."""
+        one = self.setting
+        moved = sum(
+            abs(first_passage(d, 0.0, one.high, one.start, scale=_scale(one)).log_mean - log)
+            for d, log in ((d, self.passage.log_mean) for d in one.wrong)
+            if math.isfinite(log)
+        )
+        return self.passage.error + one.doubt + moved / SHOWN
+
+    @property
+    def log_mean(self) -> float:
+        """Logarithm of the mean, finite for any exponent."""
+        return self.passage.log_mean - math.log(self.rate)
+
+    @property
+    def mean(self) -> float:
+        """The mean; infinite where a floating-point number cannot hold it."""
+        return safe_exp(self.log_mean)
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation."""
+        return self.passage.cv * self.mean
+
+    def survival(self, times: Array) -> Array:
+        """Probability that the entry has not yet escaped."""
+        return np.asarray(np.exp(-self.hazard(times)))
+
+    @property
+    def median(self) -> float:
+        """Time by which it has escaped with probability one half."""
+        from scipy.optimize import brentq
+
+        if not math.isfinite(self.mean) or self.mean == 0.0:
+            return self.mean
+
+        def excess(log: float) -> float:
+            return float(self.hazard(np.array([math.exp(log)]))[0]) - math.log(2)
+
+        low, high = self.log_mean - 12, self.log_mean + 5
+        return math.exp(brentq(excess, low, high, xtol=1e-12)) if excess(low) < 0 else 0.0
+
+
+def scaled(depth: float | Array) -> Diffusion:
+    """What remains of (24)-(25) in units of their noise: dr = (-r/2 + g r^3) du + dB.
+
+    Parameters
+    ----------
+    depth
+        g = C/(6 P nu); below 0 where sigma does not let the entry escape. An array of the shape
+        of r for entries that differ.
+    """
+    return Diffusion(lambda r: r * (depth * r * r - 0.5), lambda r: np.ones_like(r))
+
+
+def _begin_limit(start: Begin) -> Start:
+    from scipy.special import erf
+
+    if start == "random":
+        return lambda r: np.asarray(erf(r / math.sqrt(2)))
+    return 0.0 if start == "zero" else abs(float(start))
+
+
+def _begin_finite(start: Begin, n: int) -> Start:
+    from scipy.special import betainc
+
+    if start == "random":
+        # The square of one coordinate of a random direction has a beta law.
+        return lambda r: np.asarray(betainc(0.5, (n - 1) / 2, np.minimum(r * r / n, 1.0)))
+    return 0.0 if start == "zero" else abs(float(start)) * math.sqrt(n)
+
+
+def limit_range(trap: Trap, nu: float, start: Begin) -> Range:
+    """The escape to infinity of r = sqrt(n) R as n tends to infinity."""
+    g = trap.depth(nu)
+    summit = 1 / math.sqrt(2 * g)
+    off_power, off_pull = trap.errors
+    # F(g) changes with g no faster than exp(1/(8 g)) does, and a power beside it.
+    doubt = off_power + (1 + 1 / (8 * g)) * (off_power + off_pull)
+    return Range(scaled(g), math.inf, _begin_limit(start), summit, trap.power * nu**2, doubt)
+
+
+def finite_range(
+    phi: Formula, source: Source, trap: Trap, nu: float, n: int, start: Begin, threshold: float
+) -> Range:
+    """The escape of |R| to a threshold at finite n, with sigma by (23)."""
+    moments = one_step(phi, source, threshold)
+    diffusion = moments.diffusion(n, nu, trap.sigma, trap.power)
+    high = threshold * math.sqrt(n)
+    r = np.linspace(0.0, high, 4097)[1:]
+    held = r[diffusion.drift(r) < 0]
+    summit = float(held[-1]) if held.size else high / 4096
+    begin = _begin_finite(start, n)
+    wrong = tuple(
+        moments.wrong_by(signs).diffusion(n, nu, trap.sigma, trap.power)
+        for signs in ((1, 0), (0, 1))
+    )
+    return Range(diffusion, high, begin, summit, trap.power * nu**2, 0.0, wrong)
+
+
+def _scale(one: Range) -> float:
+    return min(max(one.summit, 1e-3), one.high)
+
+
+def escape_law(one: Range) -> EscapeLaw:
+    """The law of the escape from a range."""
+    return EscapeLaw(one, first_passage(one.diffusion, 0.0, one.high, one.start, scale=_scale(one)))
+
+
+def _octaves(mean: float) -> Array:
+    return np.asarray(mean * 2.0 ** np.arange(_OCTAVES[0], _OCTAVES[1] + 1))
+
+
+def _integral(hazard: Callable[[Array], Array], mean: float) -> float:
+    """The mean time by the survival."""
+    times, weights = panel_nodes(np.concatenate([[0.0], _octaves(mean)]), _NODES)
+    return dot(weights, np.exp(-hazard(times)))
+
+
+def _two_moments(passage: PassageTime, rate: float) -> Callable[[Array], Array]:
+    """Of p exp(-t/tau) with the right mean and second moment; p < 1 if some begin outside."""
+    log_tau = passage.log_second - passage.log_mean - math.log(2)
+    log_p = min(passage.log_mean - log_tau, 0.0) if math.isfinite(log_tau) else 0.0
+    slope = rate * math.exp(-min(log_tau, 700.0)) if math.isfinite(log_tau) else math.inf
+    return lambda t: np.asarray(t * slope - log_p)
+
+
+def _tabulated(one: Range, passage: PassageTime) -> tuple[Array, Array, float]:
+    """Times and cumulative hazards, in the units of the range, and the error of the survival."""
+    cut = min(one.high, max(_CUT * one.summit, 8.0 if callable(one.start) else 2 * one.start))
+    delay, scale = 0.0, _scale(one)
+    if cut < one.high:
+        delay = first_passage(one.diffusion, 0.0, one.high, cut, scale=scale).mean
+    times, _ = panel_nodes(_octaves(passage.mean), _NODES)
+    values, error = survival(one.diffusion, cut, one.start, times, scale=scale)
+    # What has been carried past the cut arrives later by a time that hardly varies.
+    hazard = -np.log(np.maximum(values, 1e-12))
+    return times + delay, np.maximum.accumulate(hazard), float(error.max())
+
+
+def _interpolated(times: Array, hazard: Array) -> Callable[[Array], Array]:
+    """Cumulative hazard: a spline in log t, constant before, of constant slope after it."""
+    from scipy.interpolate import CubicSpline
+
+    last = int(np.searchsorted(hazard, -math.log(_SURE)))
+    last = min(max(last, _NODES), times.size - 1)
+    slope = float((hazard[last] - hazard[last - _NODES]) / (times[last] - times[last - _NODES]))
+    spline: Any = CubicSpline(np.log(times[: last + 1]), hazard[: last + 1])
+
+    def value(t: Array) -> Array:
+        inside = np.clip(t, times[0], times[last])
+        beyond = np.maximum(t - times[last], 0.0) * slope
+        return np.asarray(np.maximum(spline(np.log(inside)), hazard[0]) + beyond)
+
+    return value
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The learning rate at which an entry escapes fastest.
+
+    Parameters
+    ----------
+    depth
+        g at the optimum: the same for all nonlinearities and sources.
+    value
+        Its least g^2 F(g), with the mean time F/(P nu^2).
+    """
+
+    depth: float
+    value: float
+
+    def nu(self, trap: Trap) -> float:
+        """nu* = C/(6 P g)."""
+        return trap.pull / (6 * trap.power * self.depth)
+
+    def time(self, trap: Trap) -> float:
+        """The least mean time, 36 P/C^2 times the value, in n^3 steps."""
+        return 36 * trap.power / trap.pull**2 * self.value
+
+
+def scaled_time(depth: float, start: Begin = "zero") -> PassageTime:
+    """The time F(g) to infinity of dr = (-r/2 + g r^3) du + dB.
+
+    Parameters
+    ----------
+    depth
+        g > 0.
+    start
+        0, a standard normal law ("random") or r.
+    """
+    if not 0 < depth < math.inf:
+        raise HdicaError(f"depth: {depth} is not allowed (a finite number above 0)")
+    scale = 1 / math.sqrt(2 * depth)
+    return first_passage(scaled(depth), 0.0, math.inf, _begin_limit(start), scale=scale)
+
+
+@lru_cache(maxsize=4)
+def optimum(start: Begin = "zero") -> Optimum:
+    """Where g^2 F(g) is least as n tends to infinity: below nu* the escape is slower again."""
+    low, high = (math.log(g) for g in _OPTIMA)
+
+    def log_depth(x: float) -> float:
+        return (low + high + (high - low) * x) / 2
+
+    def log_time(x: float) -> float:
+        return scaled_time(math.exp(log_depth(x)), start).log_mean + 2 * log_depth(x)
+
+    series = interpolate(log_time, 24)
+    found = real_roots(series.deriv())
+    if found.size != 1:
+        raise HdicaError(
+            f"start: {start!r} has no optimum with g from {_OPTIMA[0]} to {_OPTIMA[1]} "
+            "(zero and random have one)"
+        )
+    x = float(found[0])
+    return Optimum(math.exp(log_depth(x)), math.exp(float(series(x))))

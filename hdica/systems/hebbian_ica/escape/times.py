@@ -1,0 +1,275 @@
+"""Escape times of the Hebbian rule from R = 0, for any number of projections and sources.
+
+Rattray (2002), section 4.2, with (27) corrected and made exact: mean first-passage times by
+quadrature, as n tends to infinity or for a given n, in units of n^3 steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.sources import Source
+from hdica.systems.hebbian_ica.escape.coefficients import Trap, near_zero
+from hdica.systems.hebbian_ica.escape.copies import Race, first_escape, last_escape
+from hdica.systems.hebbian_ica.escape.law import (
+    Begin,
+    EscapeLaw,
+    escape_law,
+    finite_range,
+    limit_range,
+    optimum,
+)
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Escape:
+    """Escape times in n^3 steps; arrays of shape (K, M), infinite where no entry escapes.
+
+    Parameters
+    ----------
+    mean, sd
+        Of the time at which one entry escapes, if it were alone.
+    log_mean
+        Logarithm of the mean, finite where the mean overflows.
+    kramers
+        Kramers' formula for it, with the corrected exponent.
+    exponent
+        3 P nu/(4 C).
+    nu_optimal, mean_optimal
+        nu at which the mean is least as n tends to infinity, and that mean; NaN for a start at a
+        given place.
+    laws
+        ``laws[i][j]`` with survival and moments of an entry; None where it does not escape.
+    race
+        Which entries compete; None if none of their means is a number above 0.
+    n
+        Dimension; None as it tends to infinity.
+    error
+        Largest estimated relative error of the means.
+    """
+
+    mean: Array
+    sd: Array
+    log_mean: Array
+    kramers: Array
+    exponent: Array
+    nu_optimal: Array
+    mean_optimal: Array
+    laws: tuple[tuple[EscapeLaw | None, ...], ...]
+    race: Race | None
+    n: int | None
+    error: float
+
+    @cached_property
+    def median(self) -> Array:
+        """Median of the time at which one entry escapes, if it were alone."""
+        return _each(self.laws, "median")
+
+    @cached_property
+    def first(self) -> float:
+        """Mean time of the first escape of any entry."""
+        if self.mean.size == 1 or self.race is None:
+            return float(self.mean.min())
+        return first_escape(self.race)
+
+    @cached_property
+    def last(self) -> float:
+        """Mean time from which on no further projection can find a source."""
+        means = [law.mean for row in self.laws for law in row if law]
+        if self.mean.size == 1 or self.race is None or math.inf in means:
+            return max(means)
+        return last_escape(self.race)
+
+    def survival(self, times: Array) -> Array:
+        """Probability that no entry has escaped until times in n^3 steps."""
+        at = np.asarray(times, dtype=float)
+        hazard = np.zeros(at.shape)
+        for law in (law for row in self.laws for law in row if law):
+            hazard += law.hazard(at)
+        return np.asarray(np.exp(-hazard))
+
+    @property
+    def steps(self) -> float:
+        """Steps of the rule in the unit of time: n^3; NaN as n tends to infinity."""
+        return math.nan if self.n is None else float(self.n) ** 3
+
+
+def _each(laws: tuple[tuple[EscapeLaw | None, ...], ...], name: str) -> Array:
+    """A property of the law of every entry, infinite where it does not escape."""
+    values = [[getattr(law, name) if law else math.inf for law in row] for row in laws]
+    return np.array(values, dtype=float)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What is asked of every entry."""
+
+    phi: Formula
+    nu: float
+    n: int | None
+    start: Begin
+    threshold: float
+
+    def law(self, source: Source, trap: Trap) -> EscapeLaw:
+        """The escape of an entry whose sigma lets it escape."""
+        if self.n is None:
+            return escape_law(limit_range(trap, self.nu, self.start))
+        shared = (self.nu, self.n, self.start, self.threshold)
+        return escape_law(finite_range(self.phi, source, trap, *shared))
+
+
+def _check(request: _Request, sigma: Sequence[int], projections: int, sources: int) -> None:
+    if sources < 1:
+        raise HdicaError("sources: [] is not allowed (at least one source)")
+    if projections < 1 or len(sigma) != projections or any(s not in (1, -1) for s in sigma):
+        raise HdicaError(
+            f"sigma: {list(sigma)} is not allowed ({projections} projections need as many "
+            "entries, each +1 or -1)"
+        )
+    if not 0 < request.nu < math.inf:
+        raise HdicaError(f"nu: {request.nu} is not allowed (a finite number above 0)")
+    least = projections + sources + 1
+    if request.n is not None and request.n < least:
+        raise HdicaError(f"n: {request.n} is not allowed (at least K + M + 1 = {least})")
+    if not 0 < request.threshold < 1:
+        raise HdicaError(f"threshold: {request.threshold} is not allowed (between 0 and 1)")
+    start = request.start
+    if start not in ("zero", "random") and (isinstance(start, str) or not math.isfinite(start)):
+        raise HdicaError(f"start: {start!r} is not allowed (zero, random or a finite number)")
+
+
+def _different(sources: Sequence[Source]) -> list[Source]:
+    return [s for k, s in enumerate(sources) if not any(s is other for other in sources[:k])]
+
+
+def _race(
+    laws: Sequence[EscapeLaw | None], traps: Sequence[Trap], sigma: Sequence[int], counts: list[int]
+) -> Race | None:
+    """The entries that compete; None if all begin outside or take too long for a number."""
+    finite = [law.mean for law in laws if law is not None and 0 < law.mean < math.inf]
+    if not finite:
+        return None
+    signs = sorted(set(sigma))
+    hazards = [
+        [
+            law.hazard if law and t.sigma == sign else None
+            for law, t in zip(laws, traps, strict=True)
+        ]
+        for sign in signs
+    ]
+    rows = tuple(list(sigma).count(sign) for sign in signs)
+    return Race(rows, tuple(counts), hazards, min(finite), max(finite))
+
+
+def _optima(traps: Sequence[Trap], start: Begin) -> tuple[list[float], list[float]]:
+    """nu* and its mean time for every source; NaN where they do not exist."""
+    nothing = [math.nan] * len(traps)
+    if start not in ("zero", "random"):
+        return nothing, nothing
+    best = optimum(start)
+    some = [trap if trap.sigma else None for trap in traps]
+    nu = [best.nu(trap) if trap else math.nan for trap in some]
+    return nu, [best.time(trap) if trap else math.nan for trap in some]
+
+
+def escape(
+    sources: Sequence[Source],
+    phi: Formula,
+    sigma: Sequence[int],
+    nu: float,
+    projections: int,
+    n: int | None = None,
+    start: Begin = "zero",
+    threshold: float = 0.8,
+) -> Escape:
+    """Escape times of the K x M overlaps of the Hebbian rule from near zero.
+
+    Parameters
+    ----------
+    sources
+        The M sources.
+    phi
+        Nonlinearity.
+    sigma
+        K signs.
+    nu
+        n^2 eta.
+    projections
+        K.
+    n
+        Dimension, at least K + M + 1; None as n tends to infinity.
+    start
+        "zero", "random" (random orthonormal projections: r = sqrt(n) R is standard normal as n
+        tends to infinity) or a number for all entries: R at finite n, r as n tends to infinity.
+    threshold
+        |R| at which an entry has escaped, at finite n; as n tends to infinity it does not matter.
+
+    Raises
+    ------
+    HdicaError
+        If an argument is out of range, no entry has the sigma with which it escapes, or an
+        average does not exist.
+    """
+    request = _Request(phi, nu, n, start, threshold)
+    _check(request, sigma, projections, len(sources))
+    kinds = _different(sources)
+    traps = [near_zero(phi, source) for source in kinds]
+    if not any(trap.sigma in sigma for trap in traps):
+        raise HdicaError(
+            f"sigma: {list(sigma)} is not allowed (no entry escapes from R = 0: sigma must be the "
+            f"sign of kappa4 <phi'''(z)>, which is {[t.sigma for t in traps]} for the sources)"
+        )
+    laws = [
+        request.law(source, trap) if trap.sigma in sigma else None
+        for source, trap in zip(kinds, traps, strict=True)
+    ]
+    which = [next(k for k, kind in enumerate(kinds) if kind is source) for source in sources]
+    race = _race(laws, traps, sigma, [which.count(k) for k in range(len(kinds))])
+    table = tuple(
+        tuple(laws[k] if traps[k].sigma == sign else None for k in which) for sign in sigma
+    )
+    return _described(table, [traps[k] for k in which], request, race)
+
+
+def _error(laws: Sequence[EscapeLaw]) -> float:
+    """Largest relative error of the means; that of the survivals where entries compete."""
+    known = max(law.mean_error for law in laws)
+    return known if len(laws) == 1 else known + max(law.error for law in laws)
+
+
+def _described(
+    table: tuple[tuple[EscapeLaw | None, ...], ...],
+    traps: Sequence[Trap],
+    request: _Request,
+    race: Race | None,
+) -> Escape:
+    def known(values: list[float]) -> Array:
+        rows = [
+            [v if law else math.inf for v, law in zip(values, row, strict=True)] for row in table
+        ]
+        return np.array(rows, dtype=float)
+
+    nu_optimal, mean_optimal = _optima(traps, request.start)
+    return Escape(
+        mean=_each(table, "mean"),
+        sd=_each(table, "sd"),
+        log_mean=_each(table, "log_mean"),
+        kramers=known([trap.kramers(request.nu) for trap in traps]),
+        exponent=known([trap.exponent(request.nu) for trap in traps]),
+        nu_optimal=known(nu_optimal),
+        mean_optimal=known(mean_optimal),
+        laws=table,
+        race=race,
+        n=request.n,
+        error=_error([law for row in table for law in row if law]),
+    )

@@ -1,0 +1,250 @@
+"""What the fields of Hebbian ICA mean: sources, step sizes in three units, signs, the start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator
+
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.quadrature import numbers
+from hdica.ingredients.schedules import Schedule, make_schedule
+from hdica.ingredients.sources import Source, make_source
+from hdica.limits.averages.expectations import gain_at
+from hdica.limits.averages.features import features
+from hdica.systems.hebbian_ica.escape.coefficients import near_zero
+from hdica.systems.shared.fields import formula
+
+Array = NDArray[np.float64]
+
+UNITS = {"eta": 0, "mu": 1, "nu": 2}
+"""The step size is eta = mu/n = nu/n^2: the power of n that is divided out."""
+RULES = ("stability", "escape", "adaptive")
+STARTS = "{overlap: R0} with a number or a projections x sources matrix, 'zero' or 'random'"
+SIGNS = "a list of one +1 or -1 a projection, 'stability', 'escape' or 'adaptive'"
+UNDECIDED = 1e-9
+"""An average smaller than this in size has no sign that could be trusted."""
+
+
+def _no_bool(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise HdicaError(f"{value} is not allowed (a step size is a finite number > 0)")
+    return value
+
+
+def _signs(value: Any) -> Any:
+    if isinstance(value, str) and value in RULES:
+        return value
+    given = numbers(value)
+    if given is None or given.size == 0 or not np.all(np.abs(given) == 1.0):
+        raise HdicaError(f"sigma = {value!r} is not allowed ({SIGNS})")
+    return [int(one) for one in given]
+
+
+def _start(value: Any) -> Any:
+    if isinstance(value, str) and value in ("zero", "random"):
+        return value
+    if isinstance(value, Mapping) and set(value) == {"random"} and value["random"] is True:
+        return "random"
+    if isinstance(value, Mapping) and set(value) == {"overlap"}:
+        overlap = value["overlap"]
+        matrix(overlap)
+        return {"overlap": float(overlap) if is_number(overlap) else matrix(overlap).tolist()}
+    raise HdicaError(f"start = {value!r} is not allowed ({STARTS})")
+
+
+Rate = Annotated[float | str | dict[str, Any] | None, BeforeValidator(_no_bool)]
+Sigma = Annotated[list[int] | str, BeforeValidator(_signs)]
+Beginning = Annotated[str | dict[str, Any], BeforeValidator(_start)]
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a plain number."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def matrix(given: Any) -> Array:
+    """An overlap as a matrix: a number is 1 x 1, a list is a list of rows.
+
+    Raises
+    ------
+    HdicaError
+        If it is neither, or if its entries are no finite numbers.
+    """
+    listed = isinstance(given, list | tuple | np.ndarray)
+    rows = [numbers(row) for row in given] if listed else [numbers([given])]
+    kept = [row for row in rows if row is not None and row.size]
+    whole = bool(rows) and len(kept) == len(rows) and len({row.size for row in kept}) == 1
+    if not whole or not np.all(np.isfinite(kept)):
+        raise HdicaError(
+            f"start: overlap = {given!r} is not allowed (a finite number, or a list of "
+            "equally long rows of finite numbers, one row a projection)"
+        )
+    return np.array(kept, dtype=float)
+
+
+def sources(system: Any) -> tuple[Source, ...]:
+    """Laws of the non-Gaussian sources s, one an entry."""
+    return tuple(make_source(spec) for spec in system.sources)
+
+
+def unit(system: Any) -> str:
+    """Which of ``"eta"``, ``"mu"`` and ``"nu"`` is given.
+
+    Raises
+    ------
+    HdicaError
+        If it is not exactly one of them.
+    """
+    given = [name for name in UNITS if getattr(system, name) is not None]
+    if len(given) != 1:
+        shown = " and ".join(given) or "none of them"
+        raise HdicaError(
+            f"mu, eta, nu: {shown} is not allowed (exactly one of them: eta is the step size "
+            "of (13), mu = n eta, nu = n^2 eta)"
+        )
+    return given[0]
+
+
+def given_rate(system: Any) -> Schedule:
+    """The step size in the unit in which it is given, as a function of t = k/n."""
+    name = unit(system)
+    return make_schedule(getattr(system, name), system.constants, name)
+
+
+def _in_unit(system: Any, name: str, n: int | None) -> Schedule:
+    """The step size as eta, mu or nu; n may be None where nothing needs be converted."""
+    own, given = given_rate(system), unit(system)
+    if given == name:
+        return own
+    if n is None:
+        raise HdicaError(
+            f"{given} is not allowed where n -> infinity (give {name}, which stays finite there; "
+            "mu = n eta, nu = n^2 eta)"
+        )
+    factor = float(n) ** (UNITS[name] - UNITS[given])
+    fixed = own.constant
+    return Schedule(
+        lambda t: own.value(t) * factor, None if fixed is None else fixed * factor, own.breaks
+    )
+
+
+def step_size(system: Any, n: int) -> Schedule:
+    """Eta of eq. (13) at dimension n, as a function of t = k/n."""
+    return _in_unit(system, "eta", n)
+
+
+def mu_of(system: Any, n: int | None = None) -> Schedule:
+    """Mu = n eta as a function of t; n may be None if the system gives mu itself.
+
+    Raises
+    ------
+    HdicaError
+        If n is needed and not given.
+    """
+    return _in_unit(system, "mu", n)
+
+
+def nu_of(system: Any, n: int | None = None) -> Schedule:
+    """Nu = n^2 eta as a function of t; as :func:`mu_of`."""
+    return _in_unit(system, "nu", n)
+
+
+def start_overlap(system: Any) -> Array | None:
+    """R at t = 0, shape (projections, sources); None for a random start, whose R is random."""
+    if system.start == "random":
+        return None
+    shape = (system.projections, len(system.sources))
+    return np.zeros(shape) if system.start == "zero" else matrix(system.start["overlap"])
+
+
+def check_start(system: Any) -> None:
+    """Refuse a start that no W with W'W = I has.
+
+    Raises
+    ------
+    HdicaError
+        If R has another shape, or I - R R' has a negative eigenvalue.
+    """
+    r0 = start_overlap(system)
+    if r0 is None:
+        return
+    shape = (system.projections, len(system.sources))
+    if r0.shape != shape:
+        raise HdicaError(
+            f"start: overlap of shape {r0.shape[0]} x {r0.shape[1]} is not allowed "
+            f"({shape[0]} x {shape[1]}: a row a projection, a column a source)"
+        )
+    largest = float(np.linalg.svd(r0, compute_uv=False)[0])
+    if not largest <= 1 + 1e-12:
+        raise HdicaError(
+            f"start: overlap = {r0.tolist()} is not allowed (I - R0 R0' must not have a negative "
+            f"eigenvalue; the largest singular value of R0 is {largest:.6g} and may be 1)"
+        )
+
+
+def stability(phi: Formula, law: Source) -> float:
+    """<s phi(s) - phi'(s)>, whose sign makes the optimal fixed point stable: eq. (14)."""
+    # Jumps of phi belong to phi': just below one the projection smooths them.
+    return gain_at(phi, law, 1.0 - 1e-7 if features(phi).steep else 1.0)[0]
+
+
+def escape(phi: Formula, law: Source) -> float:
+    """kappa_4 <phi'''(z)>, z standard normal, whose sign leads away from R = 0: eq. (23)."""
+    return near_zero(phi, law).product
+
+
+_DECIDES = {
+    "stability": (stability, "<s phi(s) - phi'(s)>"),
+    "escape": (escape, "kappa_4 <phi'''(z)>"),
+}
+
+
+def nearest_source(system: Any, projection: int) -> int:
+    """The source that a projection starts nearest to: i mod M where it is near none."""
+    r0, count = start_overlap(system), len(system.sources)
+    if r0 is None or not np.any(r0[projection]):
+        return projection % count
+    return int(np.argmax(np.abs(r0[projection])))
+
+
+def _decided(system: Any, projection: int) -> float:
+    average_of, symbol = _DECIDES[system.sigma]
+    law = make_source(system.sources[nearest_source(system, projection)])
+    found = average_of(formula(system, "nonlinearity"), law)
+    if not UNDECIDED < abs(found) < np.inf:
+        raise HdicaError(
+            f"sigma = {system.sigma!r} is not allowed ({symbol} is {found:.1e} for the source "
+            f"{law.label}, which has no sign; allowed: {SIGNS})"
+        )
+    return 1.0 if found > 0 else -1.0
+
+
+def signs(system: Any) -> Array:
+    """Diagonal of Sigma, shape (projections,).
+
+    ``"stability"`` takes (14), ``"escape"`` takes (23), each for the source that the projection
+    starts nearest to.
+
+    Raises
+    ------
+    HdicaError
+        If the number of signs is not that of projections, if the average that decides is zero
+        or infinite, or if the signs are adaptive, so that only a simulation knows them.
+    """
+    if system.sigma == "adaptive":
+        raise HdicaError(
+            "sigma = 'adaptive' is not allowed here (only method 'vector' follows it; allowed: "
+            "a list of one +1 or -1 a projection, 'stability' or 'escape')"
+        )
+    if isinstance(system.sigma, str):
+        return np.array([_decided(system, i) for i in range(system.projections)])
+    if len(system.sigma) != system.projections:
+        raise HdicaError(
+            f"sigma = {system.sigma} is not allowed (one sign a projection: {system.projections})"
+        )
+    return np.array(system.sigma, dtype=float)

@@ -1,0 +1,1 @@
+"""The rule (13) at finite n."""

@@ -1,0 +1,368 @@
+"""Hebbian ICA at finite n: the rule (13) of Rattray 2002, its start, and its trajectories."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.finite.observe import Observation
+from hdica.finite.random.streams import LANES, Stream
+from hdica.finite.record import Advance, Track, Values, contiguous, record
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.quadrature import dot
+from hdica.ingredients.schedules import Schedule
+from hdica.ingredients.sources import Source
+from hdica.systems.hebbian_ica.finite.start import first_overlaps, first_weights
+
+Array = NDArray[np.float64]
+Draw = Callable[[int], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class HebbianRule:
+    """W <- W + eta x phi(y)' Sigma + alpha W (I - W'W) with y = W'x, W of shape (n, K).
+
+    The data are x = (s, g): M sources and n - M standard normal numbers. For x = A_s s + A_n g
+    with orthonormal (A_s, A_n) nothing else is lost: (A_s, A_n)'W follows the same rule on
+    (A_s, A_n)'x = (s, g), with the same R = W'A_s and Q = W'W.
+
+    Parameters
+    ----------
+    sources
+        Laws of s.
+    projections
+        K.
+    nonlinearity
+        phi.
+    signs
+        Diagonal of Sigma, shape (K,); None for adaptive signs.
+    step_size
+        A function of n: eta as a function of t = k/n.
+    alpha
+        Strength of the orthogonalisation.
+    start
+        R at t = 0, shape (K, M); None for a random rotation.
+    """
+
+    sources: tuple[Source, ...]
+    projections: int
+    nonlinearity: Formula
+    signs: Array | None
+    step_size: Callable[[int], Schedule]
+    alpha: float
+    start: Array | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(K, M)."""
+        return self.projections, len(self.sources)
+
+    @property
+    def terms(self) -> Array:
+        """Coefficients of a polynomial phi, the highest power first; empty for another phi."""
+        return powers(self.nonlinearity)
+
+    @property
+    def alike(self) -> object:
+        """What chains in one call must have in common: K, M, and phi if it is no polynomial."""
+        return self.shape, None if self.terms.size else self.nonlinearity.expression
+
+
+def powers(f: Formula) -> Array:
+    """Coefficients of a polynomial, the highest power first; empty for another function."""
+    return np.empty(0) if f.coefficients is None else f.coefficients[::-1].copy()
+
+
+def address(f: Formula) -> int:
+    """Where the kernels find a function; 0 for a polynomial, which they need not call."""
+    return int(f.compiled.address) if f.coefficients is None else 0
+
+
+def check_dimension(rule: HebbianRule, n: int, method: str) -> None:
+    """Refuse an n in which sources and projections do not fit.
+
+    Raises
+    ------
+    HdicaError
+        If n < K + M.
+    """
+    k, m = rule.shape
+    if n < k + m:
+        raise HdicaError(
+            f"n = {n} is not allowed for method {method!r} with {k} projections and {m} sources "
+            f"(n >= {k + m}: at least as many normal directions as projections)"
+        )
+
+
+def draws(rule: HebbianRule, stream: Stream) -> list[Draw]:
+    """Functions that continue the streams of the sources, each with a generator of its own."""
+
+    def one(j: int, source: Source) -> Draw:
+        rng = stream(f"source {j}" if j else "source")
+        return lambda size: contiguous(source.sample(rng, size))
+
+    return [one(j, source) for j, source in enumerate(rule.sources)]
+
+
+def _named(arrays: dict[str, Array]) -> dict[str, float]:
+    """Entries of matrices under names of their own, as the recording loop takes them."""
+    return {
+        f"{name} {place}": float(value)
+        for name, array in arrays.items()
+        for place, value in enumerate(np.ravel(array))
+    }
+
+
+def _gathered(recorded: dict[str, Array], shapes: dict[str, tuple[int, ...]]) -> dict[str, Array]:
+    """Matrices again: one array of shape (T, *shape) a name."""
+    return {
+        name: np.stack(
+            [recorded[f"{name} {place}"] for place in range(math.prod(shape))], axis=-1
+        ).reshape(-1, *shape)
+        for name, shape in shapes.items()
+    }
+
+
+def _shapes(rule: HebbianRule) -> dict[str, tuple[int, ...]]:
+    k, m = rule.shape
+    more: dict[str, tuple[int, ...]] = {"sigma": (k,)} if rule.signs is None else {}
+    return {"R": (k, m), "Q": (k, k)} | more
+
+
+def _tracks(
+    rule: HebbianRule, n: int, stream: Stream, seen: Callable[[], dict[str, Array]]
+) -> list[Track]:
+    """One track a source; the first one observes the point."""
+    schedule = rule.step_size(n)
+    observations = [lambda: _named(seen()), *[dict] * (len(rule.sources) - 1)]
+    return [
+        Track(Observation(what), draw, schedule)
+        for what, draw in zip(observations, draws(rule, stream), strict=True)
+    ]
+
+
+def _still(rule: HebbianRule) -> list[Track]:
+    """Tracks of a lane that is left over."""
+    nothing = Track(Observation(dict), np.zeros, Schedule(np.zeros_like, 0.0))
+    return [nothing] * len(rule.sources)
+
+
+def run_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -> Values:
+    """All n coordinates, step by step: exact.
+
+    Parameters
+    ----------
+    rule
+        The problem. With adaptive signs, Sigma is the sign of a running mean of
+        y phi(y) - phi'(y) for every projection, the present sample included (Hyvarinen and Oja
+        1998; eq. (14) for y = s). Its rate at step k is max(1/(k + 1), eta_k) and at most 1: the
+        mean of all samples at first, later of the last 1/eta, over which W moves by order one.
+    times
+        Shape (T,), in samples per dimension.
+    n
+        Dimension, at least K + M.
+    stream
+        ``stream(part)``: the generator of one part of the point.
+
+    Returns
+    -------
+    values
+        ``R`` = W'A_s, shape (T, K, M), and ``Q`` = W'W, shape (T, K, K); with adaptive signs also
+        ``sigma``, shape (T, K), those of the last step, 0 at t = 0. NaN after a divergence.
+    diverged
+        Empty, or at which step and time the update was not finite.
+
+    Raises
+    ------
+    HdicaError
+        If n is too small.
+    """
+    check_dimension(rule, n, "vector")
+    state = VectorState.begin(first_weights(rule.start, rule.shape, n, stream("start")), stream)
+
+    def seen() -> dict[str, Array]:
+        arrays = {"R": state.w[:, : rule.shape[1]], "Q": state.q}
+        return arrays | ({"sigma": np.sign(state.mean)} if rule.signs is None else {})
+
+    found = record(_vector(rule, state, n), _tracks(rule, n, stream, seen), times, n)
+    return _gathered(found[0][0], _shapes(rule)), found[0][1]
+
+
+@dataclass(eq=False)
+class VectorState:
+    """Arrays that the kernel of all coordinates updates, padded with zeros.
+
+    Parameters
+    ----------
+    lanes
+        State of the generators.
+    w
+        W', shape (K, m) with m the multiple of CHUNK from n on.
+    x
+        Normal part of the coming sample, shape (m,).
+    y
+        Its share of y, shape (K,).
+    q
+        W'W, shape (K, K).
+    mean
+        Running mean that adaptive signs follow, shape (K,).
+    count
+        Steps made, shape (1,); negative before the first normal numbers are drawn.
+    """
+
+    lanes: NDArray[np.uint64]
+    w: Array
+    x: Array
+    y: Array
+    q: Array
+    mean: Array
+    count: NDArray[np.int64]
+
+    @classmethod
+    def begin(cls, weights: Array, stream: Stream) -> VectorState:
+        """The state at t = 0 of weights of shape (n, K)."""
+        # Imported here, because loading compiled code takes about a second.
+        from hdica.finite.random.gaussian import lanes_of
+        from hdica.finite.random.lanes import CHUNK
+
+        n, k = weights.shape
+        w = np.zeros((k, n + -n % CHUNK))
+        w[:, :n] = weights.T
+        q = np.array([[dot(one, other) for other in w] for one in w])
+        x, y, mean = np.zeros(w.shape[1]), np.zeros(k), np.zeros(k)
+        return cls(lanes_of(stream("noise")), w, x, y, q, mean, np.full(1, -1))
+
+
+def _vector(rule: HebbianRule, state: VectorState, n: int) -> Advance:
+    """Steps of the compiled kernel on a state."""
+    from hdica.systems.hebbian_ica.finite.vector_kernels import hebbian_vector_steps
+
+    f, slope = rule.nonlinearity, rule.nonlinearity.derivative
+    signs = np.zeros(rule.projections) if rule.signs is None else rule.signs
+    law = (rule.alpha, signs, rule.terms, address(f), powers(slope), 0)
+    if rule.signs is None:
+        law = (*law[:-1], address(slope))
+    arrays = (state.lanes, state.w, state.x, state.y, state.q, state.mean, state.count)
+    made = np.zeros(1, dtype=np.int64)
+
+    def advance(source: Array, eta: Array) -> NDArray[np.int64]:
+        made[0] = hebbian_vector_steps(arrays, n, source, eta, law)
+        return np.repeat(made, len(rule.sources))
+
+    return advance
+
+
+@dataclass(eq=False)
+class ChainState:
+    """Arrays that the kernel of eight chains updates; idle lanes stand still.
+
+    Parameters
+    ----------
+    state
+        R, L and Q, row by row, shape (K M + 2 K^2, LANES).
+    law
+        alpha, signs and coefficients, shape (1 + K + terms, LANES).
+    """
+
+    shape: tuple[int, int]
+    state: Array
+    law: Array
+
+    @classmethod
+    def idle(cls, rules: Sequence[HebbianRule]) -> ChainState:
+        """Room for chains of these rules."""
+        k, m = rules[0].shape
+        state = np.zeros((k * m + 2 * k * k, LANES))
+        state[k * m :] = np.tile(np.eye(k).ravel(), 2)[:, None]
+        terms = max(rule.terms.size for rule in rules)
+        return cls((k, m), state, np.zeros((1 + k + terms, LANES)))
+
+    def put(self, lane: int, rule: HebbianRule, n: int, stream: Stream) -> None:
+        """Begin a chain in a lane."""
+        assert rule.signs is not None
+        r, loading = first_overlaps(rule.start, rule.shape, n, stream("start"))
+        rows = np.hstack([r, loading])
+        q = [[dot(one, other) for other in rows] for one in rows]
+        self.state[:, lane] = np.concatenate([r.ravel(), loading.ravel(), np.ravel(q)])
+        terms = np.zeros(self.law.shape[0] - 1 - rule.projections)
+        terms[terms.size - rule.terms.size :] = rule.terms
+        self.law[:, lane] = np.concatenate([[rule.alpha], rule.signs, terms])
+
+    def seen(self, lane: int) -> dict[str, Array]:
+        """R and Q of a lane."""
+        (k, m), column = self.shape, self.state[:, lane]
+        return {"R": column[: k * m].reshape(k, m), "Q": column[k * m + k * k :].reshape(k, k)}
+
+
+def unwatched(shape: tuple[int, int]) -> tuple[Array, NDArray[np.int64], Array, NDArray[np.int64]]:
+    """What the kernel of chains takes where no first passage is looked for."""
+    k, m = shape
+    first, begun = np.zeros((2, LANES), dtype=np.int64), np.zeros(LANES, dtype=np.int64)
+    return np.full((2, LANES), np.inf), first, np.zeros((k * m, LANES)), begun
+
+
+def run_chains(
+    rules: Sequence[HebbianRule], times: Array, n: int, streams: Sequence[Stream]
+) -> list[Values]:
+    """R and Q alone, at a cost per step that does not depend on n: exact in law.
+
+    Parameters
+    ----------
+    rules
+        At most eight problems with equal :attr:`HebbianRule.alike`. A chain's numbers do not
+        depend on which others run beside it.
+    times
+        Shape (T,), in samples per dimension.
+    n
+        Dimension, at least K + M.
+    streams
+        ``stream(part)`` of every point: the generator of one part of it.
+
+    Returns
+    -------
+    list
+        As of :func:`run_vector`, for every point.
+
+    Raises
+    ------
+    HdicaError
+        If n is too small.
+    """
+    check_dimension(rules[0], n, "chain")
+    chains, m = ChainState.idle(rules), rules[0].shape[1]
+    for lane, (rule, stream) in enumerate(zip(rules, streams, strict=True)):
+        chains.put(lane, rule, n, stream)
+
+    def track(lane: int) -> list[Track]:
+        if lane >= len(rules):
+            return _still(rules[0])
+        return _tracks(rules[lane], n, streams[lane], lambda: chains.seen(lane))
+
+    of_lane = [track(lane) for lane in range(LANES)]
+    # Columns of the recording loop: all lanes of one source, then all of the next.
+    tracks = [lane[j] for j in range(m) for lane in of_lane]
+    found = record(_chains(rules[0], chains, n, streams), tracks, times, n)
+    pairs = zip(rules, found[: len(rules)], strict=True)
+    return [(_gathered(values, _shapes(rule)), diverged) for rule, (values, diverged) in pairs]
+
+
+def _chains(rule: HebbianRule, chains: ChainState, n: int, streams: Sequence[Stream]) -> Advance:
+    """Steps of the compiled kernel of eight chains."""
+    from hdica.finite.random.gaussian import side_by_side
+    from hdica.systems.hebbian_ica.finite.chain_kernels import hebbian_chain_steps
+
+    k, m = rule.shape
+    lanes, made = side_by_side([s("noise") for s in streams]), np.zeros(LANES, dtype=np.int64)
+    f, watch = address(rule.nonlinearity), unwatched((k, m))
+
+    def advance(source: Array, eta: Array) -> NDArray[np.int64]:
+        sizes = (k, m, n - m - k)
+        hebbian_chain_steps(lanes, chains.state, sizes, source, eta, chains.law, f, watch, made)
+        return np.tile(made, m)
+
+    return advance

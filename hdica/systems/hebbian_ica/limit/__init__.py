@@ -1,0 +1,1 @@
+"""The limit (17) and what surrounds it."""

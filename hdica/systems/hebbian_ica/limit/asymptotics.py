@@ -1,0 +1,319 @@
+"""Hebbian ICA near the optimal fixed point R* = I: eigensystem (36) and annealing (18)-(21).
+
+Rattray 2002, section 4.1 and appendix B. With m = min(K, M) and xi_i = sigma_i <s phi - phi'> for
+i <= m, the Jacobian (34) couples only R_ij and R_ji. Rows i > M of more projections than sources
+decay at xi_j / 2, a case missing in (36).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.sources import Source
+from hdica.limits.averages.expectations import average, averages, gain_at, power_at
+from hdica.limits.averages.features import features
+
+Array = NDArray[np.float64]
+_BELOW = 1e-7
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What the asymptotic dynamics needs of phi and the sources; m = min(K, M).
+
+    Parameters
+    ----------
+    xi
+        sigma_i <s_i phi(s_i) - phi'(s_i)>, shape (m,); all positive where R* is stable, (14).
+    power
+        <phi(s_i)^2>, shape (m,).
+    loss
+        D(R*) of dR/dt = mu L + mu^2 D, shape (K, M): -<phi^2>/2 on the diagonal. Off it the
+        product of two <phi>, which is zero, and not in the paper, if phi is odd and the sources
+        symmetric.
+    error
+        The larger of the relative errors of xi and of <phi^2>, shape (m,).
+    """
+
+    xi: Array
+    power: Array
+    loss: Array
+    error: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Projections K and sources M."""
+        return self.loss.shape[0], self.loss.shape[1]
+
+
+def source_rate(phi: Formula, source: Source, sign: int = 1) -> tuple[float, float, float]:
+    """<y phi(y) - phi'(y)> and <phi(y)^2> for y = s, or y = -s if ``sign`` is -1.
+
+    Returns
+    -------
+    gain, power
+        The two averages.
+    error
+        The larger of their relative errors.
+
+    Raises
+    ------
+    HdicaError
+        If an average is infinite or cannot be found accurately.
+    """
+    if phi.coefficients is None:
+        # Jumps belong to phi': just below one the projection smooths them, and a corner of the
+        # law of s at a jump is smoothed by as much as sqrt(1 - R^2).
+        steep = features(phi).steep
+        at = sign * (1.0 - _BELOW if steep else 1.0)
+        (gain, off), (power, other) = gain_at(phi, source, at), power_at(phi, source, at)
+        error = max(off / max(abs(gain), 1e-300), _relative(other, power))
+        return sign * gain, power, error + (math.sqrt(2 * _BELOW) if steep else 0.0)
+    series = averages(phi, source)
+    gain, power = sign * float(series.gain(float(sign))), float(series.power(float(sign)))
+    error = max(series.gain_error / max(abs(gain), 1e-300), _relative(series.power_error, power))
+    return gain, power, error
+
+
+def _relative(error: float, power: float) -> float:
+    """Relative error of <phi^2>, and its own where phi vanishes on the source: x^3 - x at +-1."""
+    return error / power if power > error else error
+
+
+def rates(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Rates:
+    """The rates of the optimal fixed point y_i = s_i, R* = I.
+
+    Parameters
+    ----------
+    sigma
+        Signs of the K projections.
+    phi
+        The nonlinearity.
+    sources
+        M laws; projection i finds source i.
+
+    Raises
+    ------
+    HdicaError
+        If an average over a source is infinite or cannot be found accurately.
+    """
+    signs = np.asarray(sigma, dtype=float)
+    found = min(signs.size, len(sources))
+    known = np.array([source_rate(phi, source) for source in sources[:found]])
+    level = [average(lambda c, u: phi.value(u), phi, one, 1.0)[0] for one in sources[:found]]
+    # A projection beyond the sources is normal, whatever the source it is asked for.
+    free = average(lambda c, u: phi.value(u), phi, sources[0], 0.0)[0]
+    turned = signs * np.array([*level, *[free] * (signs.size - found)])
+    loss = np.zeros((signs.size, len(sources)))
+    loss[:, :found] = -0.5 * turned[:, None] * turned[:found]
+    loss[range(found), range(found)] = -0.5 * known[:, 1]
+    return Rates(signs[:found] * known[:, 0], known[:, 1], loss, known[:, 2])
+
+
+def _padded(known: Rates) -> Array:
+    xi = np.zeros(max(known.shape))
+    xi[: known.xi.size] = known.xi
+    return xi
+
+
+def jacobian_34(known: Rates) -> Array:
+    """J of (34) at ``[i, j, k, l]``, shape (K, M, K, M): d(dR_ij/dt)/dR_kl over mu, mu -> 0."""
+    xi = _padded(known)
+    out = np.zeros((*known.shape, *known.shape))
+    for i, j in np.ndindex(*known.shape):
+        out[i, j, i, j] -= xi[i] + xi[j] / 2
+        if j < known.shape[0] and i < known.shape[1]:
+            out[i, j, j, i] -= xi[i] / 2
+    return out
+
+
+@dataclass(frozen=True)
+class Eigensystem:
+    """Eigenvalues and eigenmatrices of (34).
+
+    Parameters
+    ----------
+    values
+        lambda_kl, shape (K, M).
+    matrices
+        Eigenmatrix of lambda_kl at ``[:, :, k, l]``, shape (K, M, K, M): V_ijkl of (35).
+    """
+
+    values: Array
+    matrices: Array
+
+    @property
+    def largest(self) -> float:
+        """lambda_max: the slowest decay, negative where R* is stable."""
+        return float(self.values.max())
+
+
+def eigensystem(known: Rates) -> Eigensystem:
+    """(36) with the rows i > M of K > M corrected.
+
+    Returns
+    -------
+    Eigensystem
+        Where xi_i + xi_j = 0 for two found sources, which is no stable state, the two
+        eigenmatrices of that pair coincide: (34) has no complete set there.
+    """
+    xi, found = _padded(known), known.xi.size
+    values = np.zeros(known.shape)
+    matrices = np.zeros((*known.shape, *known.shape))
+    for i, j in np.ndindex(*known.shape):
+        matrices[i, j, i, j] = 1.0
+        if i == j:
+            values[i, j] = -2 * xi[i]
+        elif j >= found or i >= found:
+            values[i, j] = -(xi[i] + xi[j] / 2)  # one of the two is zero
+        elif i < j:
+            values[i, j] = -(xi[i] + xi[j]) / 2
+            matrices[j, i, i, j] = -1.0
+        else:
+            values[i, j] = -(xi[i] + xi[j])
+            matrices[i, j, i, j], matrices[j, i, i, j] = xi[i], xi[j]
+    return Eigensystem(values, matrices)
+
+
+def _check_stable(known: Rates) -> None:
+    if not np.all(known.xi > 0):
+        raise HdicaError(
+            f"xi = {known.xi.tolist()} is not allowed (all above zero: the optimal fixed point "
+            "is unstable else, choose the other sign in sigma)"
+        )
+
+
+def critical_mu0(known: Rates) -> float:
+    """Smallest mu0 of mu = mu0/t with which R - R* decays as 1/t: -1/lambda_max.
+
+    Raises
+    ------
+    HdicaError
+        If R* is unstable.
+    """
+    _check_stable(known)
+    return -1.0 / eigensystem(known).largest
+
+
+def annealed_limit(known: Rates, mu0: float) -> Array:
+    """(21): the limit of t (R - R*) for mu = mu0/t as t -> infinity, shape (K, M).
+
+    On the diagonal -mu0^2 <phi^2> / (4 mu0 xi_i - 2); off it zero if phi is odd and the sources
+    are symmetric.
+
+    Raises
+    ------
+    HdicaError
+        If R* is unstable or mu0 is not above :func:`critical_mu0`.
+    """
+    least = critical_mu0(known)
+    if not mu0 > least:
+        raise HdicaError(
+            f"mu0 = {mu0} is not allowed (above {least:.6g}, so that R - R* decays as 1/t)"
+        )
+    system = eigensystem(known)
+    modes = mu0**2 * _in_modes(system, known.loss) / (-mu0 * system.values.ravel() - 1)
+    return _from_modes(system, modes[None])[0]
+
+
+def _in_modes(system: Eigensystem, r: Array) -> Array:
+    """Coefficients of a matrix (K, M) in the eigenmatrices, shape (KM,)."""
+    basis = system.matrices.reshape(r.size, r.size)
+    return np.asarray(np.linalg.solve(basis, r.ravel()))
+
+
+def _from_modes(system: Eigensystem, modes: Array) -> Array:
+    """Matrices, shape (T, K, M), of coefficients of shape (T, KM)."""
+    size = system.values.size
+    basis = system.matrices.reshape(size, size)
+    return np.sum(modes[:, None] * basis, axis=2).reshape(-1, *system.values.shape)
+
+
+@dataclass(frozen=True)
+class OptimalAnnealing:
+    """The mu0 of mu = mu0/t that brings every source closest, arrays of shape (m,).
+
+    Parameters
+    ----------
+    mu0
+        1/xi_i.
+    value
+        Limit of t (R_ii - R*_ii) with it, -<phi^2>/(2 xi_i^2).
+    critical
+        The mu0 below which the slowest entry of R spoils the decay.
+    """
+
+    mu0: Array
+    value: Array
+    critical: float
+
+
+def optimal_annealing(known: Rates) -> OptimalAnnealing:
+    """The minimum of (21) over mu0, source by source.
+
+    Raises
+    ------
+    HdicaError
+        If R* is unstable.
+    """
+    least = critical_mu0(known)
+    return OptimalAnnealing(1 / known.xi, -known.power / (2 * known.xi**2), least)
+
+
+def annealed_decay(known: Rates, mu0: float, start: float, u0: Array, times: Array) -> Array:
+    """(19)-(20): R - R* for mu = mu0/t from time ``start`` on, to first order in R - R*.
+
+    Parameters
+    ----------
+    known
+        Rates of the fixed point.
+    mu0
+        Annealing constant > 0; it may be below the critical one.
+    start
+        Time tau_0 > 0 at which annealing begins.
+    u0
+        R - R* then, shape (K, M).
+    times
+        Shape (T,), not before ``start``.
+
+    Returns
+    -------
+    ndarray
+        Shape (T, K, M).
+
+    Raises
+    ------
+    HdicaError
+        If R* is unstable or a number is not allowed.
+    """
+    from scipy.special import exprel
+
+    u, at = np.asarray(u0, dtype=float), np.asarray(times, dtype=float)[:, None]
+    _check_decay(known, mu0, start, u, at)
+    system = eigensystem(known)
+    power = -mu0 * system.values.ravel()
+    log = np.log(at / start)
+    # X of (20) is mu0^2 log(t/tau_0)/t where mu0 lambda = -1, the limit of its quotient.
+    x = mu0**2 / at * log * exprel(-(power - 1) * log)
+    modes = np.exp(-power * log) * _in_modes(system, u) + x * _in_modes(system, known.loss)
+    return _from_modes(system, modes)
+
+
+def _check_decay(known: Rates, mu0: float, start: float, u0: Array, times: Array) -> None:
+    _check_stable(known)
+    if u0.shape != known.shape:
+        raise HdicaError(
+            f"u0 of shape {u0.shape} is not allowed (shape {known.shape}, projections by sources)"
+        )
+    if not (mu0 > 0 and start > 0 and np.all(times >= start)):
+        raise HdicaError(
+            f"mu0 = {mu0} with start = {start} is not allowed (both above zero, no time before "
+            "the start)"
+        )

@@ -1,0 +1,231 @@
+"""The limit (17) of Hebbian ICA: dR/dt = mu L(R) + mu^2 D(R) for n -> infinity, eta = mu/n.
+
+M. Rattray, "Stochastic trapping in a solvable model of on-line independent component analysis",
+Neural Computation 14 (2002), with sigma on the other side of <y phi'> than printed:
+
+    L = Sigma <phi s'> - (Sigma <phi y'> + <y phi'> Sigma) R / 2,
+    D = -Sigma <phi phi'> Sigma R / 2.
+
+It holds for every alpha in (0, 1), not only for small ones: alpha cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.schedules import Schedule
+from hdica.ingredients.sources import Source
+from hdica.limits.averages.expectations import averages
+from hdica.limits.numerics.integrate import integrate
+from hdica.limits.numerics.packed import scaled
+from hdica.limits.overlap.drift import CONTROL, REFINED, Drift, coarser
+from hdica.limits.overlap.drift import solve as solve_overlap
+from hdica.limits.overlap.projected_drift import projected_drift
+from hdica.systems.hebbian_ica.limit.averages import COARSE, FINE, mean_function
+from hdica.systems.hebbian_ica.limit.moments import Numbers
+from hdica.systems.hebbian_ica.limit.nodes import TooManyPoints
+
+Array = NDArray[np.float64]
+Parts = Callable[[Numbers], tuple[Numbers, Numbers]]
+_ROOM = 1e-9
+_TOLERANCES, _ROUGHER = (FINE, 1e-9, 1e-7, 1e-5, 1e-4), 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """Right-hand side of (17), in the two orders of mu.
+
+    Parameters
+    ----------
+    sigma
+        Signs of the projections, shape (K,).
+    phi
+        The nonlinearity.
+    sources
+        The M laws.
+    parts
+        L and D, both of shape (K, M), at overlaps R of shape (K, M).
+    rough
+        The same with coarser quadrature: what it changes is the error of ``parts``.
+    exact
+        Whether both are polynomials of R, found without quadrature; R may then be complex.
+    scalar
+        The same for one projection and one source, with known errors; None for polynomials and
+        where there are more.
+    """
+
+    sigma: Array
+    phi: Formula
+    sources: tuple[Source, ...]
+    parts: Parts
+    rough: Parts
+    exact: bool
+    scalar: Drift | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Projections K and sources M."""
+        return self.sigma.size, len(self.sources)
+
+    def at(self, r: Numbers, mu: float) -> Numbers:
+        """dR/dt, shape (K, M), for a constant mu."""
+        learning, loss = self.parts(r)
+        return np.asarray(mu * learning + mu**2 * loss)
+
+
+@dataclass(frozen=True)
+class Path:
+    """The limit at the asked times, each array of shape (T, K, M).
+
+    Parameters
+    ----------
+    r
+        Overlaps R.
+    error
+        Difference to a run with a tolerance a hundred times larger and a coarser quadrature,
+        plus the finer tolerance.
+    control
+        The same limit with its drift wrong by 2 %: what a comparison must be able to reject.
+    """
+
+    r: Array
+    error: Array
+    control: Array
+
+
+def make_field(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Field:
+    """The field of a system.
+
+    Parameters
+    ----------
+    sigma
+        K signs, each 1 or -1.
+    phi
+        The nonlinearity.
+    sources
+        M laws.
+
+    Raises
+    ------
+    HdicaError
+        If a sign is neither 1 nor -1, or an average over the sources is infinite or cannot be
+        found accurately.
+    """
+    signs, laws = np.asarray(sigma, dtype=float), tuple(sources)
+    if signs.ndim != 1 or signs.size == 0 or not np.all(np.abs(signs) == 1.0):
+        raise HdicaError(f"sigma = {list(sigma)} is not allowed (a list of signs, 1 or -1)")
+    if not laws:
+        raise HdicaError("sources = [] is not allowed (at least one)")
+    exact = phi.coefficients is not None
+    if not exact and signs.size == len(laws) == 1:
+        flow = projected_drift(averages(phi, laws[0]), lambda: None)
+        flow = replace(flow, learning=scaled(flow.learning, -float(signs[0])))
+        alone = _alone(flow)
+        return Field(signs, phi, laws, alone, alone, exact, flow)
+    if exact:
+        fine = rough = _parts(signs, mean_function(phi, laws))
+    else:
+        fine, rough = _approximate(signs, phi, laws)
+    return Field(signs, phi, laws, fine, rough, exact)
+
+
+def _approximate(signs: Array, phi: Formula, laws: tuple[Source, ...]) -> tuple[Parts, Parts]:
+    """Both orders by two quadratures that share no node, as fine as the number of points allows."""
+    for tolerance in _TOLERANCES:
+        try:
+            fine = mean_function(phi, laws, tolerance)
+            break
+        except TooManyPoints:
+            if tolerance == _TOLERANCES[-1]:
+                raise
+    rough = mean_function(phi, laws, min(1e-3, max(COARSE, _ROUGHER * tolerance)), False)
+    return _parts(signs, fine), _parts(signs, rough)
+
+
+def _alone(flow: Drift) -> Parts:
+    def parts(r: Numbers) -> tuple[Numbers, Numbers]:
+        return flow.learning(r), flow.loss(r)
+
+    return parts
+
+
+def _parts(sigma: Array, average: Callable[[Numbers], tuple[Numbers, Numbers, Numbers]]) -> Parts:
+    def parts(r: Numbers) -> tuple[Numbers, Numbers]:
+        phi_s, phi_y, phi_phi = average(r)
+        turned = sigma[:, None] * phi_y
+        drag = (turned + turned.T) / 2
+        push = sigma[:, None] * phi_phi * sigma / 2
+        return sigma[:, None] * phi_s - _product(drag, r), -_product(push, r)
+
+    return parts
+
+
+def _product(a: Numbers, b: Numbers) -> Numbers:
+    # Not a @ b: sums of BLAS may follow the threads of the machine.
+    return np.asarray(np.sum(a[:, :, None] * b[None], axis=1))
+
+
+def check_overlaps(r: Array, field: Field) -> Array:
+    """R0 as an array of shape (K, M).
+
+    Raises
+    ------
+    HdicaError
+        If it has another shape or I - R0 R0' has a negative eigenvalue.
+    """
+    start = np.asarray(r, dtype=float)
+    if start.shape != field.shape or not np.all(np.isfinite(start)):
+        raise HdicaError(
+            f"R0 of shape {start.shape} is not allowed (finite numbers of shape {field.shape}, "
+            "projections by sources)"
+        )
+    rest = np.eye(start.shape[0]) - np.sum(start[:, None] * start, axis=2)
+    least = float(np.linalg.eigvalsh(rest)[0])
+    if least < -_ROOM:
+        raise HdicaError(
+            f"R0 = {start.tolist()} is not allowed (I - R0 R0' has the eigenvalue {least:.4g}, "
+            "and none may be negative)"
+        )
+    return start
+
+
+def solve(field: Field, schedule: Schedule, r0: Array, times: Array) -> Path:
+    """Integrate (17) with error control.
+
+    Parameters
+    ----------
+    field
+        Right-hand side.
+    schedule
+        mu(t); the integration restarts at its jumps.
+    r0
+        R at t = 0, shape (K, M); a random start is R = 0, where the limit stays.
+    times
+        Shape (T,), increasing, in samples per dimension.
+
+    Raises
+    ------
+    HdicaError
+        If R0 is not allowed, or the integration fails.
+    """
+    start = check_overlaps(r0, field)
+    if field.scalar is not None:
+        path = solve_overlap(field.scalar, schedule, float(start[0, 0]), 0.0, times)
+        shape = (times.size, 1, 1)
+        return Path(*(v.reshape(shape) for v in (path.q, path.error, path.control)))
+
+    def rough(r: Array, mu: float) -> Array:
+        learning, loss = field.rough(r)
+        return np.asarray(mu * learning + mu**2 * loss)
+
+    fine, close = integrate(field.at, schedule, start, times, REFINED)
+    step = coarser(close)
+    coarse, _ = integrate(rough, schedule, start, times, step)
+    wrong, _ = integrate(lambda r, mu: CONTROL * rough(r, mu), schedule, start, times, step)
+    return Path(fine, np.abs(fine - coarse) + close, wrong)

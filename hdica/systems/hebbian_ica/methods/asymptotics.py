@@ -1,0 +1,274 @@
+"""Methods of Hebbian ICA at and near its fixed points: states, folds, eigenvalues, annealing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.ingredients.save import Save
+from hdica.systems.hebbian_ica.convert import online_of
+from hdica.systems.hebbian_ica.fields import given_rate, mu_of, signs, sources, start_overlap, unit
+from hdica.systems.hebbian_ica.limit.asymptotics import (
+    Rates,
+    annealed_decay,
+    annealed_limit,
+    critical_mu0,
+    eigensystem,
+    optimal_annealing,
+    rates,
+)
+from hdica.systems.hebbian_ica.limit.equation_17 import Field, make_field
+from hdica.systems.hebbian_ica.methods.escape import IGNORED, PAIR
+from hdica.systems.hebbian_ica.system import HebbianICA
+from hdica.systems.kernel import KERNEL_VERSION
+from hdica.systems.method import Method, Output, PointResult, refusal
+from hdica.systems.online_ica.methods import folds
+from hdica.systems.shared.fields import formula
+from hdica.systems.shared.steady import MAX_TRANSITIONS, padded
+
+Array = NDArray[np.float64]
+_PAPER = "Rattray (2002)"
+MAX_STATES = 2048
+"""Four projections of four equal sources have more than a thousand, images not counted."""
+_PROBES = np.array([0.0, 1.0, 10.0, 1e3, 1e5])
+
+
+def field_of(system: HebbianICA) -> Field:
+    """Right-hand side of (17)."""
+    return make_field(signs(system).tolist(), formula(system, "nonlinearity"), sources(system))
+
+
+def limit_refusal(system: HebbianICA) -> str:
+    """Empty if (17) is the limit of this system, else the sentence that says why not."""
+    if unit(system) != "mu":
+        return (
+            f"the limit on the scale t = k/n needs mu, and {unit(system)} is given (mu = n eta "
+            "stays finite there; with nu = n^2 eta, R stays of order n^-1/2: hdica.escape_time)"
+        )
+    if system.sigma == "adaptive":
+        return "the limit needs fixed signs (sigma = 'adaptive': give 'stability' or 'escape')"
+    if system.alpha >= 1:
+        return f"alpha = {system.alpha:g} is not allowed for the limit (0 < alpha < 1)"
+    return ""
+
+
+def steady_refusal(system: HebbianICA) -> str:
+    """Empty if the system has steady states, else why not."""
+    why = limit_refusal(system)
+    if not why and mu_of(system).constant is None:
+        return f"mu = {system.mu!r} is not allowed for fixed points (a constant step size)"
+    return why
+
+
+def _fixed_points(
+    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    from hdica.systems.hebbian_ica.limit.jacobian import eigenvalues
+    from hdica.systems.hebbian_ica.states.found import states
+
+    field, mu = field_of(system), mu_of(system).constant
+    assert mu is not None
+    found = states(field, mu)
+    slowest = np.array([float(eigenvalues(field, r, mu).real.max()) for r in found.r])
+    columns = {
+        "eigenvalue": slowest,
+        "stable": (slowest < 0).astype(float),
+        "kind": np.array([0.0 if np.any(one) else 1.0 for one in found.r]),
+        "multiplicity": found.multiplicity,
+        "hits": found.hits,
+    }
+    values = {k: padded(v, MAX_STATES, "fixed points") for k, v in columns.items()}
+    values["R"] = np.full((MAX_STATES, *field.shape), math.nan)
+    values["R"][: len(found.r)] = found.r
+    values["certified"] = np.asarray(float(found.certified))
+    values["starts"] = np.asarray(float(found.starts))
+    values["unseen"] = np.asarray(found.unseen)
+    return PointResult(values)
+
+
+def _search_seconds(system: HebbianICA) -> float:
+    """Measured with cubic polynomials and tanh, whose averages need quadrature."""
+    size = float(system.projections * len(system.sources))
+    if formula(system, "nonlinearity").coefficients is None:
+        return 0.8 * size**2.2
+    return 0.1 * size**2.2
+
+
+_AT = ("fixed_point",)
+FIXED_POINTS = Method(
+    name="fixed_points",
+    stochastic=False,
+    accuracy="converged",
+    outputs=(
+        Output("R", (*_AT, *PAIR), "overlap R at the fixed point"),
+        Output("eigenvalue", _AT, "largest real part of the Jacobian's eigenvalues"),
+        Output("stable", _AT, "1 if stable, 0 if unstable"),
+        Output("kind", _AT, "0 informative, 1 uninformative (R = 0)"),
+        Output("multiplicity", _AT, "number of images under changes of sign and exchanges"),
+        Output("hits", _AT, "starts of the search that ended at it or an image of it"),
+        Output("certified", (), "1 if it is proved that there is no other fixed point, else 0"),
+        Output("starts", (), "number of starts of the search"),
+        Output("unseen", (), "share of further starts expected to end at a state not listed"),
+    ),
+    run=_fixed_points,
+    coords=lambda times: {"fixed_point": np.arange(MAX_STATES)},
+    refuses=steady_refusal,
+    seconds=lambda system, n, last: _search_seconds(system),
+    ignores=IGNORED | {"start", "alpha"},
+    equations=f"{_PAPER}, zeros of (17), Newton's method from many starts and branch and prune",
+    kernel=KERNEL_VERSION,
+)
+
+
+def _critical(
+    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    """Folds of projection i and source i alone: at an optimal state of odd phi they decouple."""
+    found: list[tuple[float, float, float]] = []
+    for sign, spec in zip(signs(system).tolist(), system.sources, strict=False):
+        content = {"nonlinearity": system.nonlinearity, "constants": system.constants, "mu": 1.0}
+        one = HebbianICA(sources=[spec], sigma=[int(sign)], start="zero", **content)
+        known, error = folds(online_of(one))
+        found += zip(known.tau.tolist(), known.q.tolist(), error.tolist(), strict=True)
+    columns = np.array(sorted(set(found), reverse=True)).reshape(-1, 3).T
+    named = zip(("value", "R", "error"), columns, strict=True)
+    kind = {"kind": padded(np.zeros(columns.shape[1]), MAX_TRANSITIONS, "transitions")}
+    return PointResult({k: padded(v, MAX_TRANSITIONS, "transitions") for k, v in named} | kind)
+
+
+def _critical_refusal(system: HebbianICA) -> str:
+    if system.sigma == "adaptive":
+        return "critical values need fixed signs (sigma = 'adaptive' has none)"
+    phi = formula(system, "nonlinearity")
+    odd = np.array([0.3, 1.1, 2.7])
+    if not np.allclose(phi.value(odd), -phi.value(-odd), rtol=1e-12, atol=0.0):
+        return (
+            f"nonlinearity = {system.nonlinearity!r} is not allowed for critical values "
+            "(an odd function: only then do the entries of an optimal state decouple)"
+        )
+    return ""
+
+
+CRITICAL = Method(
+    name="critical",
+    stochastic=False,
+    accuracy="converged",
+    outputs=(
+        Output("value", ("transition",), "critical value of mu"),
+        Output("R", ("transition",), "overlap R_ii of the state that ends there"),
+        Output("error", ("transition",), "error of the critical value"),
+        Output("kind", ("transition",), "0 fold"),
+    ),
+    run=_critical,
+    coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
+    refuses=_critical_refusal,
+    seconds=lambda system, n, last: 2e-2,
+    ignores=IGNORED | {"mu", "eta", "nu", "start", "alpha"},
+    equations=f"{_PAPER}, fold of (17) for projection i and source i",
+    kernel=KERNEL_VERSION,
+)
+
+
+def annealing(system: HebbianICA) -> tuple[float, float] | None:
+    """mu0 and t0 of a step size mu = mu0/(t + t0), or None if it is another function of t."""
+    if unit(system) != "mu":
+        return None
+    inverse = 1 / given_rate(system).value(_PROBES)
+    slope = float((inverse[-1] - inverse[0]) / _PROBES[-1])
+    straight = np.allclose(inverse, inverse[0] + slope * _PROBES, rtol=1e-10, atol=1e-10)
+    return (1 / slope, float(inverse[0]) / slope) if straight and slope > 0 else None
+
+
+def rates_of(system: HebbianICA) -> Rates:
+    """What the asymptotic dynamics at R* = I needs."""
+    return rates(signs(system).tolist(), formula(system, "nonlinearity"), sources(system))
+
+
+_unstable = refusal(lambda system: critical_mu0(rates_of(system)))
+"""Empty if R* = I is a stable optimal state of a system, else why not."""
+
+
+def annealing_refusal(system: HebbianICA) -> str:
+    """Empty if (19)-(20) apply to this system from its start, else why not."""
+    why = limit_refusal(system)
+    if why:
+        return why
+    found, begin = annealing(system), start_overlap(system)
+    if found is None or not found[1] > 0:
+        return f"mu = {system.mu!r} is not allowed for annealing (mu0/(t + t0) with t0 > 0)"
+    near = np.eye(system.projections, len(system.sources))
+    if begin is None or float(np.abs(begin - near).max()) >= 1:
+        return f"start = {system.start} is not allowed for annealing (an overlap near R* = I)"
+    return _unstable(system)
+
+
+def _annealed(
+    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    found, begin = annealing(system), start_overlap(system)
+    assert found is not None
+    assert begin is not None
+    best = np.eye(*begin.shape)
+    u = annealed_decay(rates_of(system), found[0], found[1], begin - best, times + found[1])
+    return PointResult({"R": best + u})
+
+
+ANNEALED = Method(
+    name="annealed",
+    stochastic=False,
+    accuracy="approximate",
+    outputs=(Output("R", ("time", *PAIR), "overlap R = R* + u near the optimal state R* = I"),),
+    run=_annealed,
+    coords=lambda times: {"time": times},
+    refuses=annealing_refusal,
+    seconds=lambda system, n, last: 5e-3,
+    ignores=IGNORED | {"alpha"},
+    equations=f"{_PAPER}, (19)-(20), to first order in R - R*",
+    kernel=KERNEL_VERSION,
+)
+
+
+def _asymptotics(
+    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    known = rates_of(system)
+    found, shape = known.xi.size, known.shape
+    best, annealed = optimal_annealing(known), annealing(system)
+    columns = np.full((5, shape[1]), math.nan)
+    columns[:, :found] = known.xi, known.power, best.mu0, best.value, known.error
+    decay = np.full(shape, math.nan)
+    if annealed is not None and annealed[0] > best.critical:
+        decay = annealed_limit(known, annealed[0])
+    names = ("xi", "power", "mu0_optimal", "decay_optimal", "error")
+    values = dict(zip(names, columns, strict=True))
+    values |= {"eigenvalue": eigensystem(known).values, "decay": decay}
+    return PointResult(values | {"mu0_critical": np.asarray(best.critical)})
+
+
+_SOURCE = ("source",)
+ASYMPTOTICS = Method(
+    name="asymptotics",
+    stochastic=False,
+    accuracy="converged",
+    outputs=(
+        Output("xi", _SOURCE, "xi_i = sigma_i <s phi(s) - phi'(s)> of projection i on source i"),
+        Output("power", _SOURCE, "<phi(s)^2>"),
+        Output("eigenvalue", PAIR, "eigenvalue over mu of the Jacobian at R* = I, (36)"),
+        Output("mu0_critical", (), "least mu0 of mu = mu0/t with a decay as 1/t"),
+        Output("mu0_optimal", _SOURCE, "mu0 with the fastest decay of R_ii - 1, 1/xi_i"),
+        Output("decay_optimal", _SOURCE, "limit of t (R_ii - 1) with it"),
+        Output("decay", PAIR, "limit of t (R - R*) with the mu0 of this system, (21)"),
+        Output("error", _SOURCE, "larger of the relative errors of xi and of <phi(s)^2>"),
+    ),
+    run=_asymptotics,
+    coords=lambda times: {},
+    refuses=_unstable,
+    seconds=lambda system, n, last: 5e-3,
+    ignores=IGNORED | {"alpha", "start"},
+    equations=f"{_PAPER}, (21) and (36) with the rows i > M of K > M corrected",
+    kernel=KERNEL_VERSION,
+)
+
+METHODS = {m.name: m for m in (FIXED_POINTS, CRITICAL, ANNEALED, ASYMPTOTICS)}

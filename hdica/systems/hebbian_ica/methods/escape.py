@@ -1,0 +1,230 @@
+"""Methods of Hebbian ICA near R = 0: escape times by theory and by chains, paths, the potential."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.finite.random.streams import streams_of
+from hdica.finite.record import Values
+from hdica.ingredients.save import Save
+from hdica.systems.hebbian_ica.escape.coefficients import safe_exp
+from hdica.systems.hebbian_ica.escape.of_system import (
+    AGES,
+    beginning,
+    constant_nu,
+    escape_of,
+    trap_refusal,
+    traps,
+)
+from hdica.systems.hebbian_ica.escape.times import Escape
+from hdica.systems.hebbian_ica.fields import signs
+from hdica.systems.hebbian_ica.finite.passage import Passage, passages
+from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
+from hdica.systems.kernel import KERNEL_VERSION
+from hdica.systems.method import Method, Output, PointResult, Trial, refusal
+from hdica.systems.shared.simulation import alone, content_of, each, in_groups
+
+Array = NDArray[np.float64]
+_PAPER = "Rattray (2002)"
+UNIT = "n^3 steps"
+PAIR = ("projection", "source")
+POSITIONS = np.linspace(-8.0, 8.0, 321)
+"""Values of r = sqrt(n) R at which the potential is given."""
+IGNORED = frozenset({"threshold"})
+"""Fields that matter to escape times alone."""
+MOST_RACES = 4096
+"""Chains of one system in one call."""
+_ANY = 10**6
+"""A dimension at which to ask whether a system has escape times: any would do."""
+
+ESCAPES = (
+    Output("mean", (), "mean time of the first escape of any entry", UNIT),
+    Output("mean_last", (), "mean time after which no further entry escapes", UNIT),
+    Output("pair_mean", PAIR, "mean escape time of one entry if it were alone", UNIT),
+    Output("pair_sd", PAIR, "standard deviation of that time", UNIT),
+    Output("pair_median", PAIR, "median of that time", UNIT),
+    Output("kramers", PAIR, "Kramers' formula for that mean, with (27) corrected", UNIT),
+    Output("exponent", PAIR, "exponent 3 P nu/(4 C) of Kramers' formula"),
+    Output("survival", ("age",), "probability that no entry has escaped until age times the mean"),
+    Output("error", (), "relative error of the mean times"),
+)
+PRINTED = Output("printed", PAIR, "Kramers' formula with the exponent of (27) as printed", UNIT)
+PASSAGES = (
+    Output("first", (), "time of the first passage of any abs(R_ij), or of the end", UNIT),
+    Output("first_seen", (), "1 if that was a passage, 0 if the run ended before one"),
+    Output("last", (), "time at which min(K, M) sources are found, or of the end", UNIT),
+    Output("last_seen", (), "1 if that was a passage, 0 if the run ended before"),
+)
+
+
+def _escapes_at_all(system: HebbianICA, n: int | None) -> None:
+    """Refuse a system of which no entry escapes, or whose start has no escape time."""
+    constant_nu(system, n)
+    beginning(system, n)
+    known = [trap.sigma for trap in traps(system)]
+    if not set(known) & {int(sign) for sign in signs(system)}:
+        raise HdicaError(
+            f"sigma = {system.sigma} is not allowed for escape times (no entry escapes from "
+            f"R = 0: the signs with which they do are {known})"
+        )
+
+
+def escape_result(system: HebbianICA, found: Escape) -> PointResult:
+    """What the methods of escape times give."""
+    first = found.first
+    known = math.isfinite(first) and first > 0
+    values = {
+        "mean": np.asarray(first),
+        "mean_last": np.asarray(found.last),
+        "pair_mean": found.mean,
+        "pair_sd": found.sd,
+        "pair_median": found.median,
+        "kramers": found.kramers,
+        "exponent": found.exponent,
+        "survival": found.survival(AGES * first) if known else np.exp(-AGES),
+        "error": np.asarray(found.error),
+    }
+    if found.n is None:
+        nu = constant_nu(system, None)
+        row = [safe_exp(t.log_kramers(nu) - t.exponent(nu) / 2) for t in traps(system)]
+        values["printed"] = np.where(np.isfinite(found.mean), row, math.inf)
+    return PointResult(values)
+
+
+def _escape(
+    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    return escape_result(system, escape_of(system, n))
+
+
+ESCAPE = Method(
+    name="escape",
+    stochastic=False,
+    accuracy="converged",
+    outputs=(*ESCAPES, PRINTED),
+    run=_escape,
+    coords=lambda times: {"age": AGES},
+    refuses=refusal(lambda system: _escapes_at_all(system, None)),
+    seconds=lambda system, n, last: 0.1,
+    ignores=frozenset({"alpha", "threshold"}),
+    equations=f"{_PAPER}, (24)-(25), first passages to infinity as n -> infinity",
+    kernel=KERNEL_VERSION,
+)
+ESCAPE_DIFFUSION = replace(
+    ESCAPE,
+    name="escape_diffusion",
+    accuracy="approximate",
+    outputs=ESCAPES,
+    refuses=refusal(lambda system: _escapes_at_all(system, _ANY)),
+    seconds=lambda system, n, last: 0.4,
+    ignores=frozenset({"alpha"}),
+    equations=f"{_PAPER}, diffusion with the moments of one step of (13) at dimension n",
+    finite=True,
+)
+
+
+def _seen(steps: int, end: int, unit: float) -> tuple[float, float]:
+    return (steps / unit, 1.0) if steps >= 0 else (end / unit, 0.0)
+
+
+def _passage_values(passage: Passage, n: int) -> Values:
+    unit = float(n) ** 3
+    first, first_seen = _seen(passage.first_any, passage.steps, unit)
+    last, last_seen = _seen(passage.first_all, passage.steps, unit)
+    values = {"first": first, "first_seen": first_seen, "last": last, "last_seen": last_seen}
+    lost = bool(passage.diverged)
+    return {k: np.asarray(math.nan if lost else v) for k, v in values.items()}, passage.diverged
+
+
+def _passages(
+    trials: Sequence[Trial], times: Array, n: int | None, save: Save
+) -> list[PointResult]:
+    """First passages, all seeds of a system in one race of eight lanes."""
+    assert n is not None
+    rules = each(rule, trials)
+    # The streams of the chain: a passage is one of the path that method chain gives.
+    of_seed = each(lambda s: streams_of(content_of(s, IGNORED), "chain", n), trials)
+
+    def compute(group: list[int]) -> list[Values]:
+        chains = [of_seed[k](trials[k][1] or 0) for k in group]
+        most, threshold = math.floor(times[-1] * n), trials[group[0]][0].threshold
+        found = passages(rules[group[0]], n, chains, threshold, most)
+        return [_passage_values(passage, n) for passage in found]
+
+    return in_groups([id(system) for system, _ in trials], MOST_RACES, compute)
+
+
+def _passage_seconds(system: HebbianICA, n: int | None, last: float) -> float:
+    """Steps until the escape or the end; a step costs more with more entries."""
+    dimension = n or 1
+    steps = last * dimension
+    if not trap_refusal(system, n=True):
+        nu = constant_nu(system, dimension)
+        kramers = min(trap.log_kramers(nu) for trap in traps(system))
+        steps = min(steps, 2 * safe_exp(kramers) * float(dimension) ** 3)
+    k, m = system.projections, len(system.sources)
+    return 5e-4 + steps * 1.5e-9 * (1 + k * (k + m))
+
+
+ESCAPE_TIMES = Method(
+    name="escape_times",
+    stochastic=True,
+    accuracy="exact in law",
+    outputs=PASSAGES,
+    run=alone(_passages),
+    coords=lambda times: {},
+    refuses=chain_refusal,
+    seconds=_passage_seconds,
+    equations=f"{_PAPER}, eq. (13), first passages of the chain that is exact in law",
+    kernel=KERNEL_VERSION,
+    together=_passages,
+)
+
+
+def _trapping(
+    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    nu, found = constant_nu(system, None), traps(system)
+    sigma, noise = signs(system), found[0].power * nu**2
+    shape = (sigma.size, len(found))
+    turned = [[trap.sigma * s for trap in found] for s in sigma]
+    # With the other sign both terms of (26) confine.
+    u = [
+        [t.potential(nu, POSITIONS, escaping=sign > 0) for t, sign in zip(found, row, strict=True)]
+        for row in turned
+    ]
+    escaping = np.array(turned) > 0
+    heights = [t.barrier(nu) / noise for t in found]
+    ends = {"barrier": heights, "summit": [t.summit(nu) for t in found]}
+    tables = {
+        k: np.where(escaping, np.broadcast_to(np.array(v, dtype=float), shape), math.inf)
+        for k, v in ends.items()
+    }
+    return PointResult({"U": np.array(u, dtype=float) / noise, **tables})
+
+
+TRAPPING = Method(
+    name="trapping",
+    stochastic=False,
+    accuracy="exact",
+    outputs=(
+        Output("U", (*PAIR, "r"), "potential U/D of r = sqrt(n) R, D = P nu^2 of its noise"),
+        Output("barrier", PAIR, "height of the barrier of U/D, infinite where there is none"),
+        Output("summit", PAIR, "r at the top of the barrier"),
+    ),
+    run=_trapping,
+    coords=lambda times: {"r": POSITIONS},
+    refuses=refusal(lambda system: constant_nu(system, None) and traps(system)),
+    seconds=lambda system, n, last: 1e-2,
+    ignores=frozenset({"alpha", "threshold", "start"}),
+    equations=f"{_PAPER}, (26) over the D of (25)",
+    kernel=KERNEL_VERSION,
+)
+
+METHODS = {m.name: m for m in (ESCAPE_TIMES, ESCAPE, ESCAPE_DIFFUSION, TRAPPING)}

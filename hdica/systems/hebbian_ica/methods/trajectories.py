@@ -1,0 +1,173 @@
+"""How points of Hebbian ICA are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.finite.random.streams import LANES, Stream, streams_of
+from hdica.finite.record import Values
+from hdica.ingredients.save import Save
+from hdica.systems.hebbian_ica.fields import mu_of, signs, sources, start_overlap
+from hdica.systems.hebbian_ica.finite.rule import run_chains
+from hdica.systems.hebbian_ica.limit.equation_17 import solve
+from hdica.systems.hebbian_ica.limit.fluctuations import check_noise, solve_fluctuations
+from hdica.systems.hebbian_ica.methods import asymptotics as hebbian_asymptotic_methods
+from hdica.systems.hebbian_ica.methods import diffusion as hebbian_diffusion_methods
+from hdica.systems.hebbian_ica.methods import escape as hebbian_escape_methods
+from hdica.systems.hebbian_ica.methods.asymptotics import field_of, limit_refusal
+from hdica.systems.hebbian_ica.methods.escape import IGNORED
+from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
+from hdica.systems.hebbian_ica.system import vector as simulated
+from hdica.systems.kernel import KERNEL_VERSION
+from hdica.systems.method import Method, Output, PointResult, Trial, refusal
+from hdica.systems.shared.fields import formula
+from hdica.systems.shared.simulation import alone, content_of, each, in_groups, seeded
+
+Array = NDArray[np.float64]
+_PAPER = "Rattray (2002)"
+_R = ("time", "projection", "source")
+OVERLAPS = (
+    Output("R", _R, "overlap R = W'A_s of projection and source"),
+    Output("Q", ("time", "projection", "other"), "overlap Q = W'W of two projections"),
+    Output("sigma", ("time", "projection"), "sign of the update of a projection"),
+)
+
+
+def _with_signs(system: HebbianICA, values: dict[str, Array]) -> dict[str, Array]:
+    """The same with the signs, which only adaptive ones change."""
+    if "sigma" in values:
+        return values
+    return values | {"sigma": np.tile(signs(system), (len(values["R"]), 1))}
+
+
+def _vector(system: HebbianICA, times: Array, n: int, stream: Stream, save: Save) -> Values:
+    values, diverged = simulated(system, times, n, stream, save)
+    return _with_signs(system, values), diverged
+
+
+def _chains(trials: Sequence[Trial], times: Array, n: int | None, save: Save) -> list[PointResult]:
+    """Chains, eight in one call of the kernel."""
+    assert n is not None
+    rules = each(rule, trials)
+    of_seed = each(lambda system: streams_of(content_of(system, IGNORED), "chain", n), trials)
+
+    def compute(group: list[int]) -> list[Values]:
+        streams = [of_seed[k](trials[k][1] or 0) for k in group]
+        found = run_chains([rules[k] for k in group], times, n, streams)
+        return [
+            (_with_signs(trials[k][0], values), diverged)
+            for k, (values, diverged) in zip(group, found, strict=True)
+        ]
+
+    return in_groups([one.alike for one in rules], LANES, compute)
+
+
+def _ode(
+    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    begin = start_overlap(system)
+    r0 = np.zeros((system.projections, len(system.sources))) if begin is None else begin
+    path = solve(field_of(system), mu_of(system), r0, times)
+    return PointResult({"R": path.r, "R_error": path.error, "R_control": path.control})
+
+
+def _seconds(
+    each_step: Callable[[int, int, int], float],
+) -> Callable[[Any, int | None, float], float]:
+    def seconds(system: HebbianICA, n: int | None, last: float) -> float:
+        count = n or 1
+        return 2e-4 + last * count * each_step(system.projections, len(system.sources), count)
+
+    return seconds
+
+
+VECTOR = Method(
+    name="vector",
+    stochastic=True,
+    accuracy="exact",
+    outputs=OVERLAPS,
+    run=seeded("vector", _vector, IGNORED),
+    coords=lambda times: {"time": times},
+    refuses=lambda system: "",
+    seconds=_seconds(lambda k, m, n: 5e-8 + 1e-9 * n * (k * k + k + 1)),
+    ignores=IGNORED,
+    equations=f"{_PAPER}, eq. (13) with Sigma on the right, all n coordinates",
+    kernel=KERNEL_VERSION,
+    held=lambda n: 2 * n,
+)
+CHAIN = Method(
+    name="chain",
+    stochastic=True,
+    accuracy="exact in law",
+    outputs=OVERLAPS,
+    run=alone(_chains),
+    coords=lambda times: {"time": times},
+    refuses=chain_refusal,
+    seconds=_seconds(lambda k, m, n: 2e-9 * (1 + k * (k + m))),
+    ignores=IGNORED,
+    equations=f"{_PAPER}, eq. (13), reduced exactly in law to R and a factor of I - RR'",
+    kernel=KERNEL_VERSION,
+    together=_chains,
+)
+ODE = Method(
+    name="ode",
+    stochastic=False,
+    accuracy="converged",
+    outputs=(
+        OVERLAPS[0],
+        Output("R_error", _R, "error of R, from a run with 100 times finer tolerance"),
+        Output("R_control", _R, "overlap with the drift wrong by 2 % (negative control)"),
+    ),
+    run=_ode,
+    coords=lambda times: {"time": times},
+    refuses=limit_refusal,
+    seconds=lambda system, n, last: 2e-2,
+    ignores=IGNORED,
+    equations=f"{_PAPER}, eq. (17) with Sigma where (13) puts it; Dormand-Prince 8(5,3)",
+    kernel=KERNEL_VERSION,
+)
+
+
+def _clt_refusal(system: HebbianICA) -> str:
+    return limit_refusal(system) or _without_noise(system)
+
+
+_without_noise = refusal(
+    lambda system: check_noise(formula(system, "nonlinearity"), sources(system))
+)
+"""Empty if the fluctuations are finite and can be computed, else why not."""
+
+
+def _clt(
+    system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    """The limit and its fluctuations: the entries of a random start are normal from the start."""
+    found, begin = _ode(system, times, n, seed, save), start_overlap(system)
+    shape = (system.projections, len(system.sources))
+    r0 = np.zeros(shape) if begin is None else begin
+    first = np.eye(r0.size).reshape(*shape, *shape) if begin is None else None
+    spread = solve_fluctuations(field_of(system), mu_of(system), r0, times, first).spread
+    return PointResult(found.values | {"R_sd": spread})
+
+
+CLT = replace(
+    ODE,
+    name="clt",
+    outputs=(*ODE.outputs, Output("R_sd", _R, "limit of sqrt(n) times the standard deviation")),
+    run=_clt,
+    refuses=_clt_refusal,
+    seconds=lambda system, n, last: 0.15 * (system.projections * len(system.sources)) ** 2.5,
+    equations=f"{ODE.equations}; central limit theorem with the noise of one step of (13)",
+)
+
+METHODS = {
+    **{method.name: method for method in (VECTOR, CHAIN, ODE, CLT)},
+    **hebbian_escape_methods.METHODS,
+    **hebbian_diffusion_methods.METHODS,
+    **hebbian_asymptotic_methods.METHODS,
+}

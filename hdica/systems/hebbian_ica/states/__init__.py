@@ -1,0 +1,1 @@
+"""Fixed points of (17): searched for, and proved complete where that is possible."""

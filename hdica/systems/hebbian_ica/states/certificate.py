@@ -1,0 +1,232 @@
+"""Proof that a list of fixed points of (17) is complete, for polynomial phi and few overlaps.
+
+Branch and prune over the cube [-1, 1]^(KM), which holds every allowed R; one R of each orbit of the
+symmetries is enough. With F the right-hand side and F^ a polynomial whose coefficients are at least
+the absolute values of those of F, every point x of a box of centre c and radii r obeys
+
+    |F(x) - F(c) - F'(c)(x - c)| <= F^(|c| + r) - F^(|c|) - F^'(|c|) r,
+
+so that values at points tell a box without zeros: Krawczyk's operator (R. Krawczyk, Computing 4,
+1969) with Taylor's remainder in place of interval arithmetic. The proof is about the polynomial
+with the cumulants of the sources as they are in floating point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.process.progress import tell
+from hdica.systems.hebbian_ica.states.polynomial import Polynomial, rates, rates_and_slopes
+from hdica.systems.hebbian_ica.states.search import polished, unknown
+from hdica.systems.hebbian_ica.states.symmetries import Symmetries, representatives
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+MOST_BOXES = 1_500_000
+"""Of six overlaps: about a quarter of a minute."""
+_SLACK = 2e-12
+"""Of F^: above the rounding of F, whose every term has seen less than a thousand operations."""
+_OUTSIDE = 1.0 + 1e-8
+_WIDER = 1e-12
+"""What rounding could cut off of a state with equal entries, or with entries that vanish."""
+_SMALL, _SMALLEST = 1e-3, 1e-8
+_BATCH = 8192
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What branch and prune found.
+
+    Parameters
+    ----------
+    complete
+        Whether there is no other zero.
+    zeros
+        The known ones and what else was found, shape (N, K, M), one of each orbit.
+    boxes
+        Number of boxes that were looked at.
+    """
+
+    complete: bool
+    zeros: Array
+    boxes: int
+
+
+@dataclass(frozen=True)
+class _Cubes:
+    """Cubes with exactly one zero, at their centre: shapes (N, KM) and (N,), the largest first."""
+
+    centres: Array
+    sizes: Array
+
+    def hold(self, c: Array, r: Array) -> Flags:
+        """Which boxes, shape (KM, B) both, are inside a cube."""
+        held = np.zeros(c.shape[1], dtype=bool)
+        least = float(r.max(axis=0).min(initial=np.inf))
+        for centre, size in zip(self.centres, self.sizes, strict=True):
+            if size < least:
+                break
+            held |= np.all(np.abs(c - centre[:, None]) + r <= size, axis=0)
+        return held
+
+
+def certify(
+    poly: Polynomial, group: Symmetries, zeros: Array, most: int = MOST_BOXES
+) -> Certificate:
+    """Look for zeros that are not known until it is certain that there are no others.
+
+    Parameters
+    ----------
+    poly
+        Right-hand side of (17) over mu.
+    group
+        Its symmetries.
+    zeros
+        The known ones, of all the cube, shape (N, K, M), one of each orbit.
+    most
+        Boxes to give up after.
+    """
+    size = poly.shape[0] * poly.shape[1]
+    centres, radii = np.zeros((size, 1)), np.ones((size, 1))
+    cubes, boxes, complete = _cubes(poly, group, zeros), 0, True
+    while centres.shape[1] and boxes < most:
+        c, r = centres[:, -_BATCH:], radii[:, -_BATCH:]
+        centres, radii = centres[:, :-_BATCH], radii[:, :-_BATCH]
+        boxes += c.shape[1]
+        tell(f"proof that no fixed point is missing: {boxes:,} of at most {most:,} boxes")
+        kept = needed(group, poly.shape, c, r)
+        kept[kept] = ~cubes.hold(c[:, kept], r[:, kept])
+        c, r = _pruned(poly, c[:, kept], r[:, kept])
+        more = _new(poly, group, zeros, c[:, r.max(axis=0, initial=0.0) < _SMALL])
+        if len(more):
+            zeros = np.concatenate([zeros, more])
+            cubes = _cubes(poly, group, zeros)
+        left = r.max(axis=0, initial=0.0) > _SMALLEST
+        complete &= bool(np.all(left | cubes.hold(c, r)))
+        c, r = _halved(c[:, left], r[:, left])
+        centres, radii = np.hstack([centres, c]), np.hstack([radii, r])
+    return Certificate(complete and not centres.shape[1], zeros, boxes)
+
+
+def _halved(c: Array, r: Array) -> tuple[Array, Array]:
+    """Both halves of every box, cut across its widest side."""
+    widest = np.argmax(r, axis=0), np.arange(c.shape[1])
+    half, low, high = r.copy(), c.copy(), c.copy()
+    half[widest] /= 2
+    low[widest] -= half[widest]
+    high[widest] += half[widest]
+    # The centres are rounded: the halves must still meet.
+    half[widest] += 1e-15
+    return np.hstack([low, high]), np.hstack([half, half])
+
+
+def needed(group: Symmetries, shape: tuple[int, int], c: Array, r: Array) -> Flags:
+    """Boxes, of centres and radii of shape (KM, B), with an allowed R that stands for its orbit.
+
+    Of every orbit there is an R with |R_00| largest among the entries that may be exchanged with
+    it, the others of its row and its column in order, and signs that are positive in the first
+    row and, if projections have signs, in the first column.
+    """
+    k, m = shape
+    near = np.maximum(np.abs(c) - r - _WIDER, 0.0).reshape(k, m, -1)
+    far, top = (np.abs(c) + r).reshape(k, m, -1), (c + r + _WIDER).reshape(k, m, -1)
+    rows = np.flatnonzero(group.row_kinds == 0)
+    columns = np.flatnonzero(group.kinds == 0)
+    square = near**2
+    kept = np.maximum(square.sum(axis=0).max(axis=0), square.sum(axis=1).max(axis=0)) < _OUTSIDE
+    for i in rows:
+        kept &= np.all(far[0, 0] >= near[i, columns], axis=0)
+    for i, other in pairwise(rows[1:]):
+        kept &= far[i, 0] >= near[other, 0]
+    for j, other in pairwise(columns[1:]):
+        kept &= far[0, j] >= near[0, other]
+    signed = group.flips.copy()
+    if group.odd:
+        kept &= np.all(top[:, 0] >= 0.0, axis=0)
+        # The signs of the rows have made the first column positive, whatever its own.
+        signed[0] = False
+    return np.asarray(kept & np.all(top[0, signed] >= 0.0, axis=0))
+
+
+def _pruned(poly: Polynomial, c: Array, r: Array) -> tuple[Array, Array]:
+    """The parts of boxes, shape (KM, B) both, that may hold a zero."""
+    (k, m), (n, b) = poly.shape, c.shape
+    if not b:
+        return c, r
+    bound, at = poly.majorant, c.reshape(k, m, b)
+    f, slope = rates_and_slopes(poly, at)
+    low, low_slope = rates_and_slopes(bound, np.abs(at))
+    high = rates(bound, np.abs(at) + r.reshape(k, m, b)).reshape(n, b)
+    f, slope, low_slope = f.reshape(n, b), slope.reshape(n, n, b), low_slope.reshape(n, n, b)
+    rest = high - low.reshape(n, b) - np.sum(low_slope * r, axis=1)
+    rest = np.maximum(rest, 0.0) + _SLACK * high
+    kept = np.all(np.abs(f) <= np.sum(np.abs(slope) * r, axis=1) + rest, axis=0)
+    c, r, f, rest, slope = c[:, kept], r[:, kept], f[:, kept], rest[:, kept], slope[:, :, kept]
+    inverse, gap = _inverse(slope)
+    step = -np.sum(inverse * f, axis=1)
+    spread = (np.sum(np.abs(inverse) * rest, axis=1) + np.sum(gap * r, axis=1)) * (1 + 1e-12)
+    low, high = np.maximum(-r, step - spread), np.minimum(r, step + spread)
+    kept = np.all(low <= high, axis=0)
+    return (c + (low + high) / 2)[:, kept], ((high - low) / 2 * (1 + 1e-12) + 1e-15)[:, kept]
+
+
+def _inverse(slope: Array) -> tuple[Array, Array]:
+    """An approximate inverse Y of each J, shape (n, n, B), and a bound of |I - Y J|."""
+    n = slope.shape[0]
+    stacked = np.moveaxis(slope, 2, 0)
+    # A singular matrix has no inverse; a huge one of a neighbour tells nothing, which is right.
+    size = 1e-13 * (np.abs(stacked).max(axis=(1, 2)) + 1e-300)
+    inverse = np.moveaxis(np.linalg.inv(stacked + size[:, None, None] * np.eye(n)), 0, 2)
+    gap = np.zeros_like(slope)
+    for i in range(n):
+        product = np.sum(inverse[i][:, None] * slope, axis=0)
+        sizes = np.sum(np.abs(inverse[i])[:, None] * np.abs(slope), axis=0)
+        gap[i] = np.abs(np.eye(n)[i][:, None] - product) + 1e-14 * sizes
+    return np.ascontiguousarray(inverse), gap
+
+
+def _cubes(poly: Polynomial, group: Symmetries, zeros: Array) -> _Cubes:
+    """The largest cubes around all images of the zeros with proven existence and uniqueness."""
+    (k, m), count = poly.shape, len(zeros)
+    if not count:
+        return _Cubes(np.zeros((0, k * m)), np.zeros(0))
+    at, n = np.moveaxis(zeros, 0, 2), k * m
+    f, slope = rates_and_slopes(poly, at)
+    _, least = rates_and_slopes(poly.majorant, np.abs(at))
+    inverse, gap = _inverse(slope.reshape(n, n, count))
+    error = np.abs(f.reshape(n, count)) + _SLACK * rates(poly.majorant, np.abs(at)).reshape(n, -1)
+    away = np.sum(np.abs(inverse) * error, axis=1).max(axis=0)
+
+    def contraction(sizes: Array) -> Array:
+        _, most = rates_and_slopes(poly.majorant, np.abs(at) + sizes)
+        spread = (most - least * (1 - _SLACK)).reshape(n, n, count)
+        rows = [
+            np.sum(np.sum(np.abs(y)[:, None] * spread, axis=0) + g, axis=0)
+            for y, g in zip(inverse, gap, strict=True)
+        ]
+        return np.asarray(np.max(rows, axis=0))
+
+    sizes = np.full(count, 2.0)
+    for _ in range(80):
+        sizes = np.where(contraction(sizes) < 0.95, sizes, 0.75 * sizes)
+    # Krawczyk: the zero is nearer than ``away`` / (1 - 0.95), inside the cube, and alone there.
+    sizes = np.where((away < 0.04 * sizes) & (contraction(sizes) < 0.95), sizes, 0.0)
+    centres = [group.images(zero).reshape(-1, n) for zero in zeros]
+    every = np.concatenate(centres)
+    own = np.repeat(sizes, [len(one) for one in centres])
+    kept = needed(group, poly.shape, every.T, np.tile(own, (n, 1))) & (own > 0)
+    order = np.flatnonzero(kept)[np.argsort(-own[kept], kind="stable")]
+    return _Cubes(every[order], own[order])
+
+
+def _new(poly: Polynomial, group: Symmetries, zeros: Array, c: Array) -> Array:
+    """Zeros near the given points that are not known, one of each orbit, shape (N, K, M)."""
+    if not c.shape[1]:
+        return np.zeros((0, *poly.shape))
+    at, good = polished(poly, c.reshape(*poly.shape, -1))
+    found, _ = representatives(group, np.moveaxis(at[:, :, good], 2, 0))
+    return unknown(found, zeros)

@@ -1,0 +1,131 @@
+"""Search for the fixed points of (17) by Newton's method from many starts, for polynomial phi.
+
+The numbers of starts are fixed, and so is their seed: a search has the same bits everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.process.progress import tell
+from hdica.systems.hebbian_ica.states.polynomial import Polynomial, rates_and_slopes
+from hdica.systems.hebbian_ica.states.starts import mixed_starts, pattern_starts
+from hdica.systems.hebbian_ica.states.symmetries import Symmetries, representatives
+
+Array = NDArray[np.float64]
+SAME = 1e-7
+"""Nearer than this, two zeros are one."""
+SEED = 20020101
+MOST_ZEROS = 4096
+_ITERATIONS, _LONGEST, _CONVERGED, _EXACT = 60, 0.5, 1e-11, 1e-15
+_IDLE, _HITS = 4, 4
+_MOST_PATTERNS = 2000
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search found.
+
+    Parameters
+    ----------
+    zeros
+        One of each orbit of the symmetries, shape (N, K, M).
+    hits
+        How many starts ended at each orbit, shape (N,).
+    starts
+        Number of starts.
+    """
+
+    zeros: Array
+    hits: Array
+    starts: int
+
+    @property
+    def unseen(self) -> float:
+        """Share of further starts expected to end at none of them.
+
+        That of the zeros that were hit once (I. J. Good, Biometrika 40, 1953).
+        """
+        return float(np.sum(self.hits == 1)) / max(1.0, float(self.hits.sum()))
+
+
+def search(poly: Polynomial, group: Symmetries, batch: int, most: int) -> Search:
+    """Zeros of all the cube [-1, 1]^(KM), from batches of starts until there is nothing new.
+
+    Parameters
+    ----------
+    poly
+        Right-hand side of (17) over mu.
+    group
+        Its symmetries.
+    batch
+        Starts at a time; the last four batches find nothing new, and every zero is hit four times.
+    most
+        Starts to end after in any case.
+    """
+    rng = np.random.default_rng(SEED)
+    zeros, hits, starts, idle = np.zeros((0, *poly.shape)), np.zeros(0), 0, 0
+    begin = pattern_starts(rng, group, poly.shape, _MOST_PATTERNS)
+    while starts < most and (idle < _IDLE or bool(np.any(hits < _HITS))):
+        tell(f"fixed points: {starts:,} of at most {most:,} starts")
+        ends, good = polished(poly, np.moveaxis(begin, 0, 2))
+        found, _ = representatives(group, np.moveaxis(ends[:, :, good], 2, 0))
+        more = unknown(found, zeros)
+        idle = 0 if len(more) else idle + 1
+        zeros = np.concatenate([zeros, more])
+        hits = np.concatenate([hits, np.zeros(len(more))]) + counts(found, zeros)
+        starts += len(begin)
+        if len(zeros) > MOST_ZEROS:
+            break
+        begin = mixed_starts(rng, group, zeros, poly.mu, batch)
+    return Search(zeros, hits, starts)
+
+
+def polished(poly: Polynomial, r: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Ends of Newton's method from a batch of R, shape (K, M, B), and which of them are zeros."""
+    (k, m), n, batch = poly.shape, r.shape[0] * r.shape[1], r.shape[2]
+    r, good, running = r.copy(), np.zeros(batch, dtype=bool), np.arange(batch)
+    for _ in range(_ITERATIONS):
+        f, slope = rates_and_slopes(poly, r[:, :, running])
+        step = _solved(slope.reshape(n, n, -1), f.reshape(n, -1))
+        size = np.sqrt(np.sum(step * step, axis=0))
+        step *= np.minimum(1.0, _LONGEST / np.maximum(size, 1e-300))
+        r[:, :, running] -= step.reshape(k, m, -1)
+        # A step after this is of the order of rounding: convergence is quadratic.
+        good[running] = size < _CONVERGED
+        near = np.all(np.abs(r[:, :, running]) < 2.0, axis=(0, 1))
+        running = running[near & ~(size < _EXACT)]
+        if not running.size:
+            break
+    rows, columns = (np.sum(r * r, axis=axis).max(axis=0) for axis in (0, 1))
+    good &= np.maximum(rows, columns) < 1.0 + SAME
+    return np.where(np.abs(r) < 1e-13, 0.0, r), good
+
+
+def _solved(slope: Array, f: Array) -> Array:
+    """The steps J x = f; of a singular J, a long one."""
+    stacked = np.moveaxis(slope, 2, 0)
+    size = 1e-15 * np.abs(stacked).max(axis=(1, 2)) + 1e-300
+    shifted = stacked + size[:, None, None] * np.eye(slope.shape[0])
+    return np.asarray(np.linalg.solve(shifted, f.T[:, :, None])[:, :, 0].T)
+
+
+def unknown(found: Array, known: Array, apart: float = SAME) -> Array:
+    """Those of ``found`` that are not known, each once, in the order in which they were found."""
+    gap = np.full(len(found), np.inf)
+    for one in known:
+        gap = np.minimum(gap, np.abs(found - one).max(axis=(1, 2)))
+    rest, fresh = found[gap > apart], np.zeros((0, *found.shape[1:]))
+    while len(rest):
+        fresh = np.concatenate([fresh, rest[:1]])
+        rest = rest[np.abs(rest - rest[0]).max(axis=(1, 2)) > apart]
+    return fresh
+
+
+def counts(found: Array, zeros: Array) -> Array:
+    """How many of ``found`` are at each of the zeros."""
+    near = [int(np.sum(np.abs(found - one).max(axis=(1, 2)) < SAME)) for one in zeros]
+    return np.array(near, dtype=float)

@@ -1,0 +1,187 @@
+"""Hebbian ICA: the rule (13) of Rattray 2002 and its simulation at finite n.
+
+M. Rattray, "Stochastic trapping in a solvable model of on-line independent component analysis",
+Neural Computation 14 (2002). Its N is called n here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, field_validator, model_validator
+
+from hdica.errors import HdicaError
+from hdica.finite.random.streams import Stream
+from hdica.finite.record import Values
+from hdica.ingredients.save import NOTHING, Save
+from hdica.systems.hebbian_ica.fields import (
+    Beginning,
+    Rate,
+    Sigma,
+    check_start,
+    given_rate,
+    signs,
+    sources,
+    start_overlap,
+    step_size,
+)
+from hdica.systems.hebbian_ica.finite.rule import HebbianRule, run_chains, run_vector
+from hdica.systems.parameters import System
+from hdica.systems.shared.fields import FormulaText, SourceSpec, check_real, formula
+
+Array = NDArray[np.float64]
+
+
+class HebbianICA(System):
+    """Hebbian ICA: K projections of data x = A_s s + A_n g with M sources s and n - M normals g.
+
+    The weights follow W <- W + eta x phi(y)' Sigma + alpha W (I - W'W) with y = W'x (Rattray
+    2002, eq. (13), Sigma on the right); the overlaps are R = W'A_s, shape (K, M), and Q = W'W.
+    Time is t = k/n.
+
+    Parameters
+    ----------
+    sources
+        Laws of s, a list of at least one: see :func:`hdica.ingredients.sources.make_source`.
+    projections
+        K, at least 1.
+    nonlinearity
+        phi, a formula in x.
+    sigma
+        Diagonal of Sigma: K entries +1 or -1; ``"stability"``, which takes eq. (14), or
+        ``"escape"``, which takes eq. (23), each for the source that a projection starts nearest
+        to (source i mod M where it is near none); or ``"adaptive"``, the sign of a running mean
+        of y phi(y) - phi'(y) (Hyvarinen and Oja 1998), in simulations of all coordinates only.
+    mu, eta, nu
+        The step size in one of three units, mu = n eta and nu = n^2 eta: a number > 0, a formula
+        in t, or ``{"steps": {"times", "values"}}``.
+    alpha
+        Strength of the orthogonalisation, in (0, 2); from 1 on W'W = I is not approached evenly,
+        and the limit holds for alpha < 1.
+    start
+        W at t = 0, always with W'W = I: ``{"overlap": R0}`` with a number (K = M = 1) or a
+        K x M matrix; ``"zero"``, R = 0; or ``"random"``, a random rotation, with R of order
+        n^-1/2.
+    threshold
+        Size of R_ij from which on projection i has found source j, in (0, 1): for escape times
+        alone, nothing else depends on it.
+    constants
+        Numbers for named constants in the formulas.
+
+    Raises
+    ------
+    HdicaError
+        If a parameter is not allowed; the sentence names it and what is allowed.
+    """
+
+    sources: list[SourceSpec] = Field(["uniform"], min_length=1, description="laws of the sources")
+    projections: int = Field(1, ge=1, description="number of projections K")
+    nonlinearity: FormulaText = Field("x**3", description="phi of the update, a formula in x")
+    sigma: Sigma = Field("stability", description="signs of the update, one a projection")
+    mu: Rate = Field(None, description="step size n eta > 0, or a schedule in t")
+    eta: Rate = Field(None, description="step size eta > 0, or a schedule in t")
+    nu: Rate = Field(None, description="step size n^2 eta > 0, or a schedule in t")
+    alpha: float = Field(0.5, description="strength of the orthogonalisation, in (0, 2)")
+    start: Beginning = Field("random", description="law of the weights at t = 0")
+    threshold: float = Field(0.8, description="size of R_ij at which a source is found")
+    constants: dict[str, float] = Field({}, description="named numbers used in the formulas")
+
+    aliases: ClassVar[dict[str, tuple[str, ...]]] = {"R0": ("start", "overlap")}
+    formulas: ClassVar[dict[str, str]] = {"mu": "t", "eta": "t", "nu": "t", "nonlinearity": "x"}
+    sized_by: ClassVar[dict[str, str]] = {
+        "projection": "projections",
+        "other": "projections",
+        "source": "sources",
+    }
+
+    @field_validator("alpha", mode="before")
+    @classmethod
+    def _strength(cls, value: Any) -> Any:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not 0 < value < 2:
+            raise HdicaError(f"alpha = {value!r} is not allowed (0 < alpha < 2)")
+        return float(value)
+
+    @field_validator("threshold", mode="before")
+    @classmethod
+    def _reached(cls, value: Any) -> Any:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not 0 < value < 1:
+            raise HdicaError(f"threshold = {value!r} is not allowed (0 < threshold < 1)")
+        return float(value)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> HebbianICA:
+        given_rate(self)
+        check_real(self, "nonlinearity")
+        if formula(self, "nonlinearity").is_zero:
+            raise HdicaError("nonlinearity = 0 is not allowed (nothing would be learned)")
+        check_start(self)
+        if self.sigma != "adaptive":
+            signs(self)
+        return self
+
+    def dims(self) -> dict[str, tuple[float, ...]]:
+        """Own dimensions of results: the numbers of projections (twice, for Q) and of sources."""
+        projections = tuple(range(self.projections))
+        numbers = tuple(range(len(self.sources)))
+        return {"projection": projections, "other": projections, "source": numbers}
+
+
+def rule(system: HebbianICA) -> HebbianRule:
+    """The update (13), as the finite-n kernels take it."""
+    return HebbianRule(
+        sources=sources(system),
+        projections=system.projections,
+        nonlinearity=formula(system, "nonlinearity"),
+        signs=None if system.sigma == "adaptive" else signs(system),
+        step_size=lambda n: step_size(system, n),
+        alpha=system.alpha,
+        start=start_overlap(system),
+    )
+
+
+def chain_refusal(system: HebbianICA) -> str:
+    """Empty if the chain is exact for this system, else the sentence that says why not."""
+    if system.sigma == "adaptive":
+        return "method 'chain' needs fixed signs (sigma = 'adaptive': use method 'vector')"
+    return ""
+
+
+def vector(
+    system: HebbianICA, times: Array, n: int, stream: Stream, save: Save = NOTHING
+) -> Values:
+    """All n coordinates, step by step."""
+    return run_vector(rule(system), times, n, stream)
+
+
+def chain(system: HebbianICA, times: Array, n: int, stream: Stream, save: Save = NOTHING) -> Values:
+    """R and Q alone, exact in law: see :func:`hdica.systems.hebbian_ica.finite.rule.run_chains`."""
+    return chains([system], times, n, [stream])[0]
+
+
+def chains(
+    systems: Sequence[HebbianICA], times: Array, n: int, streams: Sequence[Stream]
+) -> list[Values]:
+    """At most eight chains, one a lane of the kernel: each has the bits that it has alone.
+
+    Systems that run side by side have equally many projections and sources, and the same
+    nonlinearity if it is no polynomial: equal
+    :attr:`hdica.systems.hebbian_ica.finite.rule.HebbianRule.alike`.
+
+    Raises
+    ------
+    HdicaError
+        If a system's signs are adaptive, or n is too small.
+    """
+    for system in systems:
+        refusal = chain_refusal(system)
+        if refusal:
+            raise HdicaError(refusal)
+    return run_chains([rule(system) for system in systems], times, n, streams)
+
+
+VECTOR, CHAIN = vector, chain

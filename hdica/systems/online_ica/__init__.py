@@ -1,0 +1,1 @@
+"""Online ICA (Wang and Lu 2017)."""

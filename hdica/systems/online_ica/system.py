@@ -1,0 +1,270 @@
+"""Online ICA: the rule (1)-(2) of Wang and Lu 2017 and its limit (6)-(14).
+
+C. Wang and Y. M. Lu, "The scaling limit of high-dimensional online independent component
+analysis", NIPS 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import ClassVar
+
+import numpy as np
+from numpy.polynomial import Chebyshev
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.sources import Source
+from hdica.limits.averages.expectations import (
+    Averages,
+    averages,
+    check_finite,
+    polynomial_average,
+    smooth_parts,
+)
+from hdica.limits.mean_field.family import MeanField, Scaled
+from hdica.limits.numerics.halves import fitted
+from hdica.limits.numerics.packed import Function, packed, scaled
+from hdica.limits.numerics.series import interpolate, trimmed
+from hdica.limits.overlap.drift import Drift
+from hdica.limits.overlap.projected_drift import MORE, projected_drift
+from hdica.systems.online_ica.rule import Rule
+from hdica.systems.parameters import System
+from hdica.systems.shared.fields import (
+    ALIASES,
+    FormulaText,
+    PriorSpec,
+    SourceSpec,
+    StartSpec,
+    StepSize,
+    check_real,
+    formula,
+    prior,
+    schedule,
+    source,
+    start,
+)
+
+Array = NDArray[np.float64]
+_NOISE_GOAL = 1e-9
+
+
+class OnlineICA(System):
+    """Online ICA with one feature: y = xi c/sqrt(n) + a, a normal with covariance I - xi xi'/n.
+
+    The estimate follows x <- x - (tau/sqrt n) f(y.x/sqrt n) y - (tau/n) phi(x), then
+    |x|^2 = n (Wang and Lu 2017, eq. (1)-(2)); time is t = k/n.
+
+    Parameters
+    ----------
+    tau
+        Step size: a number > 0, a formula in t, or ``{"steps": {"times", "values"}}``.
+    source
+        Law of c, standardised to mean 0 and variance 1: see
+        :func:`hdica.ingredients.sources.make_source`. With f = +x^3 the feature is found for
+        sub-Gaussian sources (fourth moment below 3), with f = -x^3 for super-Gaussian ones.
+    nonlinearity
+        f, a formula in x.
+    regularizer
+        phi, a formula in x, applied to each entry of the estimate.
+    prior
+        Law of the entries of the feature: see :func:`hdica.ingredients.priors.make_prior`.
+    start
+        Law of the estimate at t = 0: see :func:`hdica.ingredients.starts.make_start`.
+    constants
+        Numbers for named constants in the formulas.
+
+    Raises
+    ------
+    HdicaError
+        If a parameter is not allowed; the sentence names it and what is allowed.
+    """
+
+    tau: StepSize = Field(description="step size tau > 0, or a schedule in t")
+    source: SourceSpec = Field("uniform", description="law of the latent variable c")
+    nonlinearity: FormulaText = Field("x**3", description="f of the update, a formula in x")
+    regularizer: FormulaText = Field("0", description="phi of the update, a formula in x")
+    prior: PriorSpec = Field("dense", description="law of the entries of the feature")
+    start: StartSpec = Field({"overlap": 0.5}, description="law of the estimate at t = 0")
+    constants: dict[str, float] = Field({}, description="named numbers used in the formulas")
+
+    aliases: ClassVar[dict[str, tuple[str, ...]]] = ALIASES
+    formulas: ClassVar[dict[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}
+    sized_by: ClassVar[dict[str, str]] = {"feature": "prior"}
+
+    @model_validator(mode="after")
+    def _formulas(self) -> OnlineICA:
+        schedule(self)
+        for name in ("nonlinearity", "regularizer"):
+            check_real(self, name)
+        if formula(self, "nonlinearity").is_zero:
+            raise HdicaError("nonlinearity = 0 is not allowed (nothing would be learned)")
+        return self
+
+    def dims(self) -> dict[str, tuple[float, ...]]:
+        """Own dimensions of results: the value of xi in each group of entries."""
+        return {"feature": tuple(prior(self).group_values.tolist())}
+
+
+def rule(system: OnlineICA) -> Rule:
+    """The update (2), as the finite-n kernels take it."""
+    return Rule(
+        source(system),
+        prior(system),
+        start(system),
+        schedule(system),
+        formula(system, "nonlinearity"),
+        formula(system, "regularizer"),
+    )
+
+
+def limit_refusal(system: OnlineICA) -> str:
+    """Empty if the overlap alone closes the limit, else the sentence that says why not."""
+    if formula(system, "regularizer").slope_if_linear is None:
+        return (
+            f"the overlap alone does not close the limit for the regularizer "
+            f"{system.regularizer!r} (allowed: 0 and beta*x)"
+        )
+    return without_limit(system)
+
+
+@lru_cache(maxsize=256)
+def infinite_averages(f: Formula, law: Source) -> str:
+    """Empty if the averages of f and a source are finite, else the sentence that says so.
+
+    For all overlaps they are found when first used: whoever checks a study need not wait.
+    """
+    try:
+        check_finite(f, law)
+    except HdicaError as exc:
+        return str(exc)
+    return ""
+
+
+def without_limit(system: OnlineICA) -> str:
+    """Empty if the limit exists for any phi, else the sentence that says why not."""
+    return infinite_averages(formula(system, "nonlinearity"), source(system))
+
+
+def drift(system: OnlineICA) -> Drift:
+    """Drift of Q for phi = 0 or beta x: dQ/dt = (Q^2 - 1) G(Q) - Q Lambda(Q)/2.
+
+    G = tau (<c f(u)> - Q <f'(u)>) has the sign opposite to the printed (11), as (12) and (14)
+    need; Lambda = tau^2 <f(u)^2> is (9). A linear phi is inert, because |x|^2 = n.
+
+    Raises
+    ------
+    HdicaError
+        If an average is infinite, or phi is not linear.
+    """
+    refusal = limit_refusal(system)
+    if refusal:
+        raise HdicaError(refusal)
+    return _drift(formula(system, "nonlinearity"), source(system))
+
+
+def mean_field(system: OnlineICA) -> MeanField:
+    """The limit (6)-(10) for any phi: b = -G(Q), g = Lambda(Q)/2, B = tau.
+
+    Gamma = x [Q G + tau R - Lambda/2] - xi G - tau phi(x) is (10), with the sign of G corrected.
+
+    Raises
+    ------
+    HdicaError
+        If an average over the source is infinite.
+    """
+    mean = averages(formula(system, "nonlinearity"), source(system))
+    errors = _errors(mean)
+    gain, power = packed(mean.gain), packed(mean.power)
+
+    def value(series: Array, q: float) -> float:
+        return _value_at()(series, min(1.0, max(-1.0, float(q))))
+
+    return MeanField(
+        prior=prior(system),
+        start=start(system),
+        schedule=schedule(system),
+        phi=formula(system, "regularizer"),
+        pull=Scaled(lambda q, tau: -tau * value(gain, q), scaled(mean.gain, -1.0), 1, errors[0]),
+        diffusion=Scaled(
+            lambda q, tau: tau**2 * value(power, q) / 2, scaled(mean.power, 0.5), 2, errors[1] / 2
+        ),
+        strength=lambda tau: tau,
+    )
+
+
+@cache
+def _value_at() -> Callable[[Array, float], float]:
+    """Loaded when a limit is solved: who only asks whether there is one need not wait for it."""
+    from hdica.limits.numerics.compiled import value_at
+
+    function: Callable[[Array, float], float] = value_at
+    return function
+
+
+def _errors(mean: Averages) -> tuple[float, float]:
+    """Errors of gain and power; 0 where both are known to rounding, in closed form."""
+    if isinstance(mean.gain, Chebyshev):
+        return 0.0, 0.0
+    return mean.gain_error, mean.power_error
+
+
+@lru_cache(maxsize=64)
+def _drift(f: Formula, law: Source) -> Drift:
+    return projected_drift(averages(f, law), lambda: _noise(f, law))
+
+
+def _noise(f: Formula, law: Source) -> tuple[Function, Function, Function] | None:
+    """Variance of a step of Q times n^2: Var[tau f (c - Q u) + Q tau^2 f^2/2], by powers of tau.
+
+    Second order of the expansion of (2) after normalisation; it drives the fluctuations of
+    order n^-1/2 about the limit.
+    """
+    try:
+        if f.coefficients is None:
+            return _noise_on_halves(f, law)
+        return _noise_of_polynomial(f, law)
+    except HdicaError:
+        return None
+
+
+def _noise_of_polynomial(f: Formula, law: Source) -> tuple[Function, Function, Function]:
+    degree = 8 * (f.coefficients if f.coefficients is not None else np.empty(0)).size
+
+    def mean(power: int, steps: int) -> Chebyshev:
+        def at(q: float) -> float:
+            return polynomial_average(
+                lambda c, u: f.value(u) ** power * (c - q * u) ** steps, f, law, q
+            )
+
+        return interpolate(at, degree)  # that of the averages is lower
+
+    q = Chebyshev([0.0, 1.0])
+    first, second, fourth = mean(1, 1), mean(2, 0), mean(4, 0)
+    v2 = mean(2, 2) - first * first
+    v3 = q * (mean(3, 1) - first * second)
+    v4 = 0.25 * q * q * (fourth - second * second)
+    v2, v3, v4 = (trimmed(v, 1e-14) for v in (v2, v3, v4))
+    return v2, v3, v4
+
+
+def _noise_on_halves(f: Formula, law: Source) -> tuple[Function, Function, Function]:
+    def sample(q: float) -> Callable[[Array, Array, Array], list[Array]]:
+        def integrand(c: Array, e: Array, u: Array) -> list[Array]:
+            value, rest = f.value(u), c - q * u
+            square, push = value * value, value * rest
+            return [push, square, square * square, push * push, square * push]
+
+        return integrand
+
+    found = smooth_parts(sample, f, law, (1, 0, 0, 0, 1), _NOISE_GOAL)
+    first, second, fourth, spread, third = (one.function for one in found)
+    degree = max(one.function.above.size for one in found) + MORE
+    return (
+        fitted(lambda q: spread(q) - first(q) ** 2, degree),
+        fitted(lambda q: q * (third(q) - first(q) * second(q)), degree),
+        fitted(lambda q: 0.25 * q * q * (fourth(q) - second(q) ** 2), degree),
+    )

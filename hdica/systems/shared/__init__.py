@@ -1,0 +1,1 @@
+"""Fields, and ways to compute, that several systems share."""

@@ -1,0 +1,270 @@
+"""Methods of every system whose limit is of the mean-field family: densities and particles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.finite.observe import observe
+from hdica.finite.random.streams import Stream
+from hdica.ingredients.functionals import parse_functional
+from hdica.ingredients.save import NOTHING, Save
+from hdica.limits.mean_field.density.solve import DensityPath, solve, start_refusal
+from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
+from hdica.systems.kernel import KERNEL_VERSION
+from hdica.systems.method import CONTROL as CONTROL_TEXT
+from hdica.systems.method import Method, Output, PointResult, Refuses, always
+from hdica.systems.shared.density_values import is_convex, kept_values, laws, potentials
+from hdica.systems.shared.fields import prior, start
+from hdica.systems.shared.simulation import KEEPS, TRAJECTORY, seeded
+
+Array = NDArray[np.float64]
+FieldOf = Callable[[Any], MeanField]
+CONTROL = 1.02
+_SAFETY = 4.0
+"""An error of g may matter more than one of b of the same share."""
+EXACT, COARSE = 1e-7, 1e-5
+"""Error of Q at which refinement ends, of the limit and of its negative control."""
+
+_PATH = (
+    *TRAJECTORY,
+    Output("Q_error", ("time",), "error of Q, from successive refinements"),
+    Output("R_error", ("time",), "error of R, from successive refinements"),
+    Output("Q_control", ("time",), f"overlap {CONTROL_TEXT}"),
+    Output("R_control", ("time",), f"R {CONTROL_TEXT}"),
+    Output("curvature", ("time",), "d_t = 2h, curvature of the effective potential"),
+    Output("pull", ("time",), "b, coefficient of xi in the drift"),
+    Output("convex", ("time",), "1 where the effective potential is convex"),
+    Output("residual", ("time",), "largest departure of mass and of E[x^2] from 1"),
+)
+
+
+def path_of(
+    field: MeanField, system: Any, times: Array, save: Save = NOTHING, tolerance: float = EXACT
+) -> DensityPath:
+    """The solved limit, with the densities and functionals that ``save`` asks for."""
+    means = {
+        name: parse_functional(text, system.constants).value
+        for name, text in save.functionals.items()
+    }
+    snapshots = save.snapshots
+    return solve(field, times, snapshots=snapshots, functionals=means, tolerance=tolerance)
+
+
+def regular_grid(path: DensityPath, points: int = 800) -> Array:
+    """About so many round numbers over where the densities of the snapshots matter."""
+    ends = [density.support() for density in path.densities]
+    ends = [end for end in ends if np.isfinite(end[0])] or [(-1.0, 1.0)]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    least = (high - low) / points
+    step = 10.0 ** np.floor(np.log10(least))
+    step *= next(m for m in (1, 2, 2.5, 5, 10) if m * step >= least)
+    return np.round(step * np.arange(np.floor(low / step), np.ceil(high / step) + 1), 12)
+
+
+def wrong_by(field: MeanField, factor: float) -> MeanField:
+    """The same limit with the pull b towards the feature wrong by a factor.
+
+    A wrong rate of everything would only shift time, and no steady state would tell it.
+    """
+    pull = field.pull
+    if isinstance(pull, Scaled):
+        return replace(field, pull=pull.times(factor))
+    return replace(field, pull=lambda q, tau: factor * pull(q, tau))
+
+
+def pde_values(
+    field: MeanField, system: Any, times: Array, save: Save, path: DensityPath | None = None
+) -> PointResult:
+    """Everything that method ``pde`` gives for one point; ``path`` if it is solved already."""
+    path = path or path_of(field, system, times, save)
+    # Only laws of the control are kept: where there is no use for one, none is solved for.
+    told = save if save.x or save.thresholds else replace(save, snapshots=())
+    control = path_of(wrong_by(field, CONTROL), system, times, told, COARSE)
+    wrong = laws(field, control, told)
+    q_off, r_off = carried(field, path, control, times)
+    values = {
+        "Q": path.q,
+        "R": path.r,
+        "Q_error": path.q_error + q_off,
+        "R_error": path.r_error + r_off,
+        "Q_control": control.q,
+        "R_control": control.r,
+        "curvature": path.curvature,
+        "pull": path.pull,
+        "convex": _convexity(field, path, times),
+        "residual": np.maximum(path.mass_error, path.moment_error) + 0.0 * path.q,
+        **kept_values(field, path, save),
+        **{f"{k}_error": error for k, error in path.functional_errors.items()},
+        **{
+            f"{k}_control": wrong[k] for k in ("cdf", "tpr", "fpr", *save.functionals) if k in wrong
+        },
+    }
+    if save.snapshots and save.x:
+        values["potential"] = potentials(field, path, save, times)
+    return PointResult(values, path.stopped)
+
+
+def carried(
+    field: MeanField, path: DensityPath, control: DensityPath, times: Array
+) -> tuple[Array, Array]:
+    """What errors of the averages in b and g make of Q and R, each of shape (T,).
+
+    The limit with b wrong by 2 % tells how much a wrong coefficient matters; an error of b is
+    compared with that 2 %, one of g with 2 % of g. 0 where both are known to rounding.
+    """
+    share, worst = np.zeros(times.size), 0.0
+    tops = [0.0, 0.0]
+    for k in np.flatnonzero(np.isfinite(path.q)):
+        q, tau = float(path.q[k]), float(field.schedule.value(np.array(times[k])))
+        for i, one in enumerate((field.pull, field.diffusion)):
+            off, size = coefficient_error(one, q, tau), abs(one(q, tau))
+            tops[i] = max(tops[i], size)
+            # Where b passes through zero its error is compared with what b is elsewhere.
+            worst = max(worst, off / max(size, 1e-3 * tops[i], 1e-300))
+        share[k] = _SAFETY * worst / (CONTROL - 1)
+    moved = (np.abs(control.q - path.q), np.abs(control.r - path.r))
+    return share * moved[0] + _SAFETY * worst * 1e-3, share * moved[1] + _SAFETY * worst * 1e-3
+
+
+Guard = Callable[[Any, Callable[[], PointResult]], PointResult]
+
+
+def pde_many(
+    field_of: FieldOf,
+    systems: Sequence[Any],
+    times: Array,
+    save: Save = NOTHING,
+    threads: int = 1,
+    guard: Guard = lambda system, compute: compute(),
+) -> list[PointResult | HdicaError]:
+    """Method ``pde`` for many points: each has the bits that it has alone.
+
+    Parameters
+    ----------
+    field_of
+        Limit of a system.
+    systems
+        The points.
+    times
+        Output times, shape (T,), the same for all.
+    save
+        What to keep, the same for all.
+    threads
+        Points solved at once; the compiled march lets go of Python's lock.
+    guard
+        ``guard(system, compute)``: what ``compute()`` gives for a point, or an error.
+
+    Returns
+    -------
+    list
+        The error in the place of a point that has no density: the others do not suffer for it.
+    """
+
+    def one(system: Any) -> PointResult | HdicaError:
+        try:
+            return guard(system, lambda: pde_values(field_of(system), system, times, save))
+        except HdicaError as exc:
+            return exc
+
+    if threads == 1 or len(systems) < 2:
+        return [one(system) for system in systems]
+    with ThreadPoolExecutor(min(threads, len(systems))) as pool:
+        return list(pool.map(one, systems))
+
+
+def _convexity(field: MeanField, path: DensityPath, times: Array) -> Array:
+    out = np.full(times.size, np.nan)
+    for k in np.flatnonzero(np.isfinite(path.curvature)):
+        tau = float(field.schedule.value(np.array(times[k])))
+        out[k] = is_convex(field, tau, float(path.curvature[k]))
+    return out
+
+
+def pde(field_of: FieldOf, equations: str, without_limit: Refuses = always) -> Method:
+    """Method ``pde``: the density of the estimate as n -> infinity."""
+    return Method(
+        name="pde",
+        stochastic=False,
+        accuracy="converged",
+        outputs=_PATH,
+        run=lambda system, times, n, seed, save: pde_values(field_of(system), system, times, save),
+        coords=lambda times: {"time": times},
+        refuses=lambda one: without_limit(one) or start_refusal(start(one), prior(one)),
+        seconds=lambda system, n, last: 0.06 + 0.001 * last,
+        equations=equations
+        + "; Scharfetter-Gummel fluxes and SDIRK2, E[x^2] = 1 by a Lagrange multiplier, refined",
+        kernel=KERNEL_VERSION,
+        keeps=KEEPS | {"potential", "controls"},
+    )
+
+
+def _unreached(field: MeanField, save: Save, times: Array) -> dict[str, Array]:
+    """NaN for everything that is kept of particles, until it is seen."""
+    groups = field.prior.group_values.size
+    # One array each: they are written in place.
+    found = {name: np.full(times.size, np.nan) for name in save.functionals}
+    if save.snapshots and save.x:
+        rows, columns = len(save.snapshots), len(save.x)
+        found["density"] = np.full((rows, groups, columns), np.nan)
+        found["cdf"] = np.full((rows, groups, columns + 1), np.nan)
+        found |= {k: np.full(groups, np.nan) for k in ("xi", "weight")}
+    if save.snapshots and save.thresholds:
+        shape = (len(save.snapshots), len(save.thresholds))
+        found |= {k: np.full(shape, np.nan) for k in ("tpr", "fpr", "misclassified")}
+    return found
+
+
+def _keeper(
+    field: MeanField, save: Save, times: Array, kept: dict[str, Array]
+) -> Callable[[Array, Array, int], None]:
+    """A callback that writes what ``save`` asks of the particles into ``kept``."""
+
+    def see(xi: Array, z: Array, index: int) -> None:
+        seen = observe(xi, z, field.prior, field.phi, save)
+        for name, value in seen.at_times().items():
+            if name in save.functionals:
+                kept[name][index] = value
+        rows = np.flatnonzero(np.isclose(seen.snapshots, times[index], rtol=1e-12, atol=1e-12))
+        if rows.size:
+            kept.update(seen.once)
+            for name, values in seen.at_snapshots().items():
+                kept[name][rows[0]] = values
+
+    return see
+
+
+def particles(field_of: FieldOf, equations: str, without_limit: Refuses = always) -> Method:
+    """Method ``particles``: n particles that see each other through Q and R alone."""
+
+    def runner(
+        system: Any, times: Array, n: int, stream: Stream, save: Save
+    ) -> tuple[dict[str, Array], str]:
+        from hdica.limits.mean_field.particles.run import run
+
+        field = field_of(system)
+        kept = _unreached(field, save, times)
+        see = _keeper(field, save, times, kept) if save.anything else None
+        values, diverged = run(field, times, n, stream, observe=see)
+        return {**kept, **values}, diverged
+
+    return Method(
+        name="particles",
+        stochastic=True,
+        accuracy="approximate",
+        outputs=TRAJECTORY,
+        run=seeded("particles", runner),
+        coords=lambda times: {"time": times},
+        refuses=without_limit,
+        seconds=lambda system, n, last: 1e-3 + 1e-6 * (n or 1) * (1 + last),
+        equations=equations,
+        kernel=KERNEL_VERSION,
+        keeps=KEEPS,
+        held=lambda n: 2 * n,
+    )

@@ -1,0 +1,106 @@
+"""Methods where the overlap alone closes the limit: its equation and its steady states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.ingredients.save import Save
+from hdica.limits.mean_field.family import MeanField
+from hdica.limits.overlap.drift import Drift, solve
+from hdica.limits.overlap.fixed_points import find_fixed_points
+from hdica.systems.kernel import KERNEL_VERSION
+from hdica.systems.method import Method, Output, PointResult
+from hdica.systems.shared.fields import constant_tau, formula, prior, schedule, start
+from hdica.systems.shared.simulation import TRAJECTORY
+
+Array = NDArray[np.float64]
+DriftOf = Callable[[Any], Drift]
+Closed = Callable[[Any, Array], Array | None]
+ROUNDING = 1e-14
+CONTROL = "with the drift wrong by 2 % (negative control)"
+_AT_ZERO = 1e-6
+"""Roots of the drift nearer to 0 are the uninformative state, or born from it in rounding."""
+
+
+def ode(
+    drift_of: DriftOf,
+    refuses: Callable[[Any], str],
+    equations: str,
+    closed: Closed = lambda system, times: None,
+) -> Method:
+    """Method ``ode``: the overlap as n -> infinity, with its central limit theorem.
+
+    Parameters
+    ----------
+    drift_of
+        Drift of a system.
+    refuses
+        Empty where the overlap closes the limit, else the sentence that says why not.
+    equations
+        What is solved.
+    closed
+        Q at the times in closed form, or None where there is none.
+    """
+
+    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        law, begin = prior(system), start(system)
+        path = solve(
+            drift_of(system), schedule(system), begin.overlap(law), begin.spread(law), times
+        )
+        exact = closed(system, times)
+        beta = formula(system, "regularizer").slope_if_linear or 0.0
+        return PointResult(
+            {
+                "Q": path.q if exact is None else exact,
+                "R": np.full(times.size, beta),
+                "Q_error": path.error if exact is None else np.full(times.size, ROUNDING),
+                "Q_control": path.control,
+                "Q_sd": path.spread,
+            }
+        )
+
+    return Method(
+        name="ode",
+        stochastic=False,
+        accuracy="converged",
+        outputs=(
+            *TRAJECTORY,
+            Output("Q_error", ("time",), "error of Q: of the time steps and of the averages of f"),
+            Output("Q_control", ("time",), f"overlap {CONTROL}"),
+            Output("Q_sd", ("time",), "limit of sqrt(n) times the standard deviation of Q"),
+        ),
+        run=run,
+        coords=lambda times: {"time": times},
+        refuses=refuses,
+        seconds=lambda system, n, last: 6e-3,
+        equations=equations,
+        kernel=KERNEL_VERSION,
+    )
+
+
+def closed_states(
+    drift_of: DriftOf, field_of: Callable[[Any], MeanField]
+) -> Callable[[Any], dict[str, Array] | None]:
+    """Columns of all steady states from the roots of the drift; None where phi is not linear."""
+
+    def states(system: Any) -> dict[str, Array] | None:
+        beta = formula(system, "regularizer").slope_if_linear
+        if beta is None:
+            return None
+        tau, field = constant_tau(system), field_of(system)
+        found = find_fixed_points(drift_of(system), tau)
+        return {
+            "Q": found.q,
+            "R": np.full(found.q.size, beta),
+            "h": np.array([field.curvature(float(q), beta, tau) / 2 for q in found.q]),
+            "bulk": np.ones(found.q.size),
+            "stable": found.stable.astype(float),
+            "kind": np.where(np.abs(found.q) < _AT_ZERO, 1.0, 0.0),
+            "error": found.error,
+        }
+
+    return states

@@ -1,0 +1,271 @@
+"""Methods of every system of the mean-field family: steady states, branches, transitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.save import Save
+from hdica.limits.mean_field.family import MeanField
+from hdica.systems.arguments import check_range, finite
+from hdica.systems.kernel import KERNEL_VERSION
+from hdica.systems.method import Method, Output, PointResult, Refuses, always, refusal
+from hdica.systems.shared.fields import constant_tau, with_parameter
+
+# The solvers are imported where they are called: their libraries take longer to load than many a
+# sweep without steady states takes to run.
+if TYPE_CHECKING:
+    from hdica.limits.mean_field.transitions.continuation import Transitions
+
+Array = NDArray[np.float64]
+FieldOf = Callable[[Any], MeanField]
+MAX_FIXED_POINTS = 12
+MAX_TRANSITIONS = 12
+MAX_BRANCH_POINTS = 2000
+STATE_KINDS = ("informative", "uninformative", "condensed")
+TRANSITION_KINDS = ("fold", "transcritical", "junction")
+RANGES = {"tau": (1e-4, 10.0), "omega": (1e-3, 100.0), "rho": (1e-3, 1.0)}
+"""Where transitions are looked for unless the caller says otherwise; constants: 1e-4 to 10."""
+
+
+def padded(values: Array, size: int, what: str) -> Array:
+    """``values`` and NaN up to ``size``.
+
+    Raises
+    ------
+    HdicaError
+        If there are more values than a store holds.
+    """
+    if values.size > size:
+        raise HdicaError(f"{values.size} {what} were found, more than the {size} a store holds")
+    return np.concatenate([values, np.full(size - values.size, np.nan)])
+
+
+def codes(kinds: Any, names: tuple[str, ...]) -> Array:
+    """Position of each kind among its names, as numbers that a store holds."""
+    return np.array([names.index(str(kind)) for kind in kinds], dtype=float)
+
+
+def family(field_of: FieldOf, system: Any, parameter: str) -> Callable[[float], MeanField]:
+    """The limit as a function of one scalar parameter of the system."""
+    return lambda value: field_of(with_parameter(system, parameter, value))
+
+
+def bounds(
+    system: Any, parameter: str, low: float | None, high: float | None
+) -> tuple[float, float]:
+    """Range of a parameter in which transitions are looked for.
+
+    Raises
+    ------
+    HdicaError
+        If it is empty.
+    """
+    first, last = RANGES.get(parameter, (1e-4, 10.0))
+    found = (
+        first if low is None else finite(low, "low"),
+        last if high is None else finite(high, "high"),
+    )
+    check_range(*found)
+    return found
+
+
+def find_transitions(
+    field_of: FieldOf,
+    system: Any,
+    parameter: str,
+    low: float | None = None,
+    high: float | None = None,
+) -> Transitions:
+    """Folds, junctions and exchanges of stability with Q = 0 as one parameter varies.
+
+    Where the limit does not change under Q -> -Q an exchange is a pitchfork in Q; mirror images
+    are one state here, and in Q^2 the branches cross, so it is called transcritical as well.
+    """
+    from hdica.limits.mean_field.transitions.continuation import transitions
+
+    ends = bounds(system, parameter, low, high)
+    with_parameter(system, parameter, ends[1])
+    found = transitions(family(field_of, system, parameter), *ends)
+    kind = np.where(found.kind == "pitchfork", "transcritical", found.kind)
+    return replace(found, kind=kind)
+
+
+def steady_refusal(without_limit: Refuses, system: Any) -> str:
+    """Empty if steady states exist, else the sentence that says why not."""
+    return refusal(constant_tau)(system) or without_limit(system)
+
+
+_STATES = (
+    Output("Q", ("fixed_point",), "overlap Q at the fixed point"),
+    Output("R", ("fixed_point",), "R at the fixed point"),
+    Output("h", ("fixed_point",), "h, half the curvature of the effective potential"),
+    Output("bulk", ("fixed_point",), "E[x^2] of the bulk; below 1 the rest is on o(n) entries"),
+    Output("stable", ("fixed_point",), "1 if stable, 0 if unstable"),
+    Output(
+        "kind", ("fixed_point",), "0 informative, 1 uninformative (Q = 0), 2 condensed (bulk < 1)"
+    ),
+    Output("error", ("fixed_point",), "error of Q at the fixed point"),
+)
+
+
+def fixed_points(
+    field_of: FieldOf,
+    equations: str,
+    closed: Callable[[Any], dict[str, Array] | None],
+    without_limit: Refuses = always,
+) -> Method:
+    """Method ``fixed_points``: the steady states that are found, with kind and stability.
+
+    Parameters
+    ----------
+    field_of
+        The limit of a system.
+    equations
+        What is solved.
+    closed
+        The same columns where the overlap alone closes the limit, else None.
+    without_limit
+        Empty if a system has a limit, else why not.
+    """
+
+    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        from hdica.limits.mean_field.steady.states import steady_states
+
+        columns = closed(system)
+        if columns is None:
+            found = steady_states(field_of(system))
+            columns = {
+                "Q": found.q,
+                "R": found.r,
+                "h": found.h,
+                "bulk": found.bulk,
+                "stable": np.asarray(found.stable, dtype=float),
+                "kind": codes(found.kind, STATE_KINDS),
+                "error": found.error,
+            }
+        return PointResult(
+            {k: padded(v, MAX_FIXED_POINTS, "fixed points") for k, v in columns.items()}
+        )
+
+    return Method(
+        name="fixed_points",
+        stochastic=False,
+        accuracy="converged",
+        outputs=_STATES,
+        run=run,
+        coords=lambda times: {"fixed_point": np.arange(MAX_FIXED_POINTS)},
+        refuses=lambda system: steady_refusal(without_limit, system),
+        seconds=lambda system, n, last: 0.05,
+        ignores=frozenset({"start"}),
+        equations=equations,
+        kernel=KERNEL_VERSION,
+    )
+
+
+def critical(
+    field_of: FieldOf,
+    parameter: str,
+    equations: str,
+    closed: Callable[[Any], dict[str, Array] | None] = lambda system: None,
+    without_limit: Refuses = always,
+) -> Method:
+    """Method ``critical``: transitions in the system's natural parameter."""
+
+    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        columns = closed(system)
+        if columns is None:
+            found = find_transitions(field_of, system, parameter)
+            columns = {
+                "value": found.value,
+                "Q": found.q,
+                "kind": codes(found.kind, TRANSITION_KINDS),
+                "error": found.error,
+            }
+        return PointResult(
+            {k: padded(v, MAX_TRANSITIONS, "transitions") for k, v in columns.items()}
+        )
+
+    return Method(
+        name="critical",
+        stochastic=False,
+        accuracy="converged",
+        outputs=(
+            Output("value", ("transition",), f"critical value of {parameter}"),
+            Output("Q", ("transition",), "overlap at the transition"),
+            Output("kind", ("transition",), "0 fold, 1 transcritical, 2 junction"),
+            Output("error", ("transition",), "error of the critical value"),
+        ),
+        run=run,
+        coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
+        refuses=lambda system: _varied_refusal(without_limit, system, parameter),
+        seconds=lambda system, n, last: 2.0,
+        ignores=frozenset({parameter, "start"}),
+        equations=equations,
+        kernel=KERNEL_VERSION,
+    )
+
+
+def _varied_refusal(without_limit: Refuses, system: Any, parameter: str) -> str:
+    """The refusal of the system with a plain number for the parameter that varies."""
+    try:
+        return steady_refusal(without_limit, with_parameter(system, parameter, 1.0))
+    except HdicaError as exc:
+        return str(exc)
+
+
+def branch_points(
+    field_of: FieldOf, parameter: str, equations: str, without_limit: Refuses = always
+) -> Method:
+    """Method ``branches``: curves of steady states over the system's natural parameter."""
+
+    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        from hdica.limits.mean_field.transitions.continuation import branches
+
+        found = branches(
+            family(field_of, system, parameter), *bounds(system, parameter, None, None)
+        )
+        columns: dict[str, list[Array]] = {}
+        for index, one in enumerate(found):
+            own = {
+                "value": one.parameter,
+                "Q": one.q,
+                "R": one.r,
+                "h": one.h,
+                "bulk": one.bulk,
+                "stable": np.asarray(one.stable, dtype=float),
+                "kind": codes(one.kind, STATE_KINDS),
+                "branch": np.full(one.q.size, float(index)),
+            }
+            for name, values in own.items():
+                columns.setdefault(name, []).append(np.asarray(values, dtype=float))
+        return PointResult(
+            {
+                k: padded(np.concatenate(v), MAX_BRANCH_POINTS, "branch points")
+                for k, v in columns.items()
+            }
+        )
+
+    dims = ("branch_point",)
+    return Method(
+        name="branches",
+        stochastic=False,
+        accuracy="converged",
+        outputs=(
+            Output("value", dims, f"{parameter} along the branch"),
+            *(Output(o.name, dims, o.long_name) for o in _STATES if o.name != "error"),
+            Output("branch", dims, "index of the branch"),
+        ),
+        run=run,
+        coords=lambda times: {"branch_point": np.arange(MAX_BRANCH_POINTS)},
+        refuses=lambda system: _varied_refusal(without_limit, system, parameter),
+        seconds=lambda system, n, last: 5.0,
+        ignores=frozenset({parameter, "start"}),
+        equations=equations,
+        kernel=KERNEL_VERSION,
+    )

@@ -1,0 +1,1 @@
+"""Online sparse PCA (Wang and Lu 2016)."""

@@ -1,0 +1,178 @@
+"""Online sparse PCA at finite dimension: all coordinates, and Oja's method by its overlap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.finite.projected.chain import ChainRule, run_together
+from hdica.finite.projected.vector import VANISHED, VectorRule, run_shared
+from hdica.finite.random.streams import Stream, normal_numbers
+from hdica.finite.record import Values, not_finite
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.priors import Prior
+from hdica.ingredients.save import NOTHING, Save
+from hdica.ingredients.schedules import Schedule
+from hdica.ingredients.starts import Start
+
+Array = NDArray[np.float64]
+VARIANTS = ("linearised", "proximal")
+
+
+@dataclass(frozen=True)
+class PCARule:
+    """The update (5) of Wang and Lu 2016, with samples (1) of a spiked covariance model.
+
+    Parameters
+    ----------
+    omega
+        Signal-to-noise ratio, >= 0.
+    prior, start, schedule
+        Laws of the feature and of the first estimate, and step sizes tau(k/n).
+    regularizer
+        phi of eta(x) = x - phi(x)/n, eq. (6); it is not multiplied by tau.
+    variant
+        ``"linearised"``: eta as in (6); ``"proximal"``: the proximal operator of Phi/n of which
+        (6) is the linearisation, for phi = a*sign(x) + b*x.
+
+    Raises
+    ------
+    HdicaError
+        If omega or the variant is not allowed.
+    """
+
+    omega: float
+    prior: Prior
+    start: Start
+    schedule: Schedule
+    regularizer: Formula
+    variant: str = "linearised"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.omega < math.inf:
+            raise HdicaError(f"omega = {self.omega!r} is not allowed (a finite number >= 0)")
+        if self.variant not in VARIANTS:
+            raise HdicaError(f"variant = {self.variant!r} is not known (allowed: {VARIANTS})")
+
+    @property
+    def vector(self) -> VectorRule:
+        """The rule as the kernels on all coordinates take it.
+
+        Raises
+        ------
+        HdicaError
+            If the proximal operator is not known.
+        """
+        from hdica.finite.projected.passes import PHI_OF_MOVED, PLAIN, SIGN_OF_MOVED, THRESHOLD
+        from hdica.finite.projected.vector_kernels import PCA
+
+        if self.variant == "proximal":
+            _check(proximal_refusal(self))
+        a, b = self.regularizer.elastic_net or (0.0, 0.0)
+        if self.regularizer.elastic_net is None:
+            kind = PHI_OF_MOVED
+        elif self.regularizer.is_zero:
+            kind = PLAIN
+        else:
+            kind = THRESHOLD if self.variant == "proximal" else SIGN_OF_MOVED
+
+        def numbers(n: int) -> tuple[float, float, float, float]:
+            if kind == PHI_OF_MOVED:
+                return 1 / n, 1.0, 0.0, self.omega
+            return a / n, 1 / (1 + b / n) if kind == THRESHOLD else 1 - b / n, 0.0, self.omega
+
+        return VectorRule(
+            model=PCA,
+            sources=normal_numbers,
+            prior=self.prior,
+            start=self.start,
+            schedule=self.schedule,
+            phi=self.regularizer,
+            kind=kind,
+            numbers=numbers,
+        )
+
+    @property
+    def chain(self) -> ChainRule:
+        """Oja's method as the kernel of chains takes it, exact in law.
+
+        A linear phi = beta*x scales x~ as a whole, by 1 - beta/n (linearised) or 1/(1 + beta/n)
+        (proximal), which the normalisation undoes: it changes nothing, unless the first factor
+        is negative or zero (n <= beta). The sample's component along xi is sqrt(1 + omega) c.
+
+        Raises
+        ------
+        HdicaError
+            If the regularizer is neither 0 nor beta*x.
+        """
+        _check(oja_chain_refusal(self))
+        beta, signal = self.regularizer.slope_if_linear or 0.0, math.sqrt(1 + self.omega)
+
+        def scaling(n: int) -> float:
+            return 1 / (1 + beta / n) if self.variant == "proximal" else 1 - beta / n
+
+        def sources(rng: np.random.Generator) -> Callable[[int], Array]:
+            draw = normal_numbers(rng)
+            return lambda size: signal * draw(size)
+
+        return ChainRule(
+            sources=sources,
+            prior=self.prior,
+            start=self.start,
+            schedule=self.schedule,
+            nonlinearity=None,
+            parameters=lambda n: (scaling(n) / n, scaling(n), 0.0),
+            r=beta,
+            why=lambda n: not_finite() if scaling(n) else VANISHED,
+        )
+
+
+def proximal_refusal(rule: PCARule) -> str:
+    """Empty if the proximal operator of Phi is known, else the sentence that says why not."""
+    net = rule.regularizer.elastic_net
+    if net is None or min(net) < 0:
+        return (
+            f"variant 'proximal' is not allowed for the regularizer {rule.regularizer.text!r} "
+            f"(allowed: a*sign(x) + b*x with a, b >= 0, or variant 'linearised')"
+        )
+    return ""
+
+
+def oja_chain_refusal(rule: PCARule) -> str:
+    """Empty if the reduction to Q is exact for this rule, else the sentence that says why not."""
+    if rule.regularizer.slope_if_linear is None:
+        return (
+            f"method 'chain' is exact only for the regularizers 0 and beta*x, "
+            f"not for {rule.regularizer.text!r} (use method 'vector')"
+        )
+    return proximal_refusal(rule) if rule.variant == "proximal" else ""
+
+
+def _check(refusal: str) -> None:
+    if refusal:
+        raise HdicaError(refusal)
+
+
+def run_pca_vector(
+    rule: PCARule, times: Array, n: int, stream: Stream, save: Save = NOTHING
+) -> Values:
+    """All n coordinates of online sparse PCA, step by step: exact.
+
+    Parameters, returns, raises
+        As :func:`hdica.finite.projected.vector.run_shared`, for one rule.
+    """
+    return run_shared([rule.vector], times, n, stream, [save])[0]
+
+
+def run_oja_chain(rule: PCARule, times: Array, n: int, stream: Stream) -> Values:
+    """Oja's method by its overlap alone, at a cost per step that does not depend on n.
+
+    Parameters, returns, raises
+        As :func:`hdica.finite.projected.chain.run_together`, for one rule.
+    """
+    return run_together([rule.chain], times, n, [stream])[0]

@@ -1,0 +1,85 @@
+"""The baseline of online PCA: the leading eigenvector of the covariance of all samples so far."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from hdica.finite.random.streams import RUN, Stream
+from hdica.finite.record import steps_of
+from hdica.ingredients.quadrature import dot
+from hdica.systems.sparse_pca.rule import PCARule
+
+Array = NDArray[np.float64]
+# Samples are added to the covariance in blocks of this many, aligned to the absolute sample, so
+# that a trajectory does not depend on the times at which it is recorded. It divides RUN.
+BLOCK = 256
+
+
+def _blocks(omega: float, xi: Array, stream: Stream) -> Iterator[Array]:
+    """Samples y = sqrt(omega/n) c xi + a, eq. (1) of Wang and Lu 2016, shape (BLOCK, n)."""
+    source, noise = stream("source"), stream("noise")
+    n = xi.size
+    while True:
+        run = source.standard_normal(RUN)
+        for first in range(0, RUN, BLOCK):
+            c = run[first : first + BLOCK]
+            yield math.sqrt(omega / n) * c[:, None] * xi + noise.standard_normal((BLOCK, n))
+
+
+def _leading(covariance: Array, xi: Array) -> float:
+    """Absolute overlap of xi with the eigenvector of the largest eigenvalue."""
+    from scipy.linalg import eigh
+
+    last = xi.size - 1
+    _, vectors = eigh(covariance, subset_by_index=(last, last), driver="evr")
+    return abs(dot(xi, vectors[:, 0])) / math.sqrt(xi.size)
+
+
+def run_sample_pca(
+    rule: PCARule, times: Array, n: int, stream: Stream
+) -> tuple[dict[str, Array], str]:
+    """Overlap of the leading eigenvector of the sample covariance of the first t n samples.
+
+    The offline estimate that an online rule is measured against: it needs n^2 numbers of memory,
+    n^2 operations a sample and n^3 an output time. Of the rule only omega and the prior matter.
+
+    Parameters
+    ----------
+    rule
+        The problem.
+    times
+        Shape (T,), in samples per dimension.
+    n
+        Dimension.
+    stream
+        ``stream(part)``: the generator of one part of the point.
+
+    Returns
+    -------
+    values
+        ``Q`` = |xi.v|/sqrt(n) with the unit eigenvector v, shape (T,); NaN before the first
+        sample. The same bits for any number of BLAS threads.
+    diverged
+        Always empty.
+    """
+    xi = rule.prior.feature(stream("start"), n)
+    blocks = _blocks(rule.omega, xi, stream)
+    overlap = np.full(times.size, np.nan)
+    full, block = np.zeros((n, n)), np.empty((0, n))
+    first = 0
+    # With several threads BLAS adds in another order.
+    with threadpool_limits(limits=1, user_api="blas"):
+        for index, count in enumerate(steps_of(times, n)):
+            while first + len(block) < count:
+                full += block.T @ block
+                first += len(block)
+                block = next(blocks)
+            if count:
+                part = block[: count - first]
+                overlap[index] = _leading((full + part.T @ part) / count, xi)
+    return {"Q": overlap}, ""

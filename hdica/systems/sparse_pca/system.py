@@ -1,0 +1,199 @@
+"""Online sparse PCA: the rule (1), (5), (6) of Wang and Lu 2016 and its limit (8)-(20).
+
+C. Wang and Y. M. Lu, "Online learning for sparse PCA in high dimensions: exact dynamics and
+phase transitions", ITW 2016. Its p is called n here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.polynomial import Chebyshev, Polynomial
+from numpy.typing import NDArray
+from pydantic import Field, field_validator, model_validator
+
+from hdica.errors import HdicaError
+from hdica.limits.mean_field.family import MeanField, Scaled
+from hdica.limits.numerics.series import trimmed
+from hdica.limits.overlap.drift import Drift
+from hdica.systems.parameters import System
+from hdica.systems.shared.fields import (
+    ALIASES,
+    FormulaText,
+    PriorSpec,
+    StartSpec,
+    StepSize,
+    check_real,
+    formula,
+    prior,
+    schedule,
+    start,
+)
+from hdica.systems.sparse_pca.rule import PCARule, proximal_refusal
+
+Array = NDArray[np.float64]
+
+
+class SparsePCA(System):
+    """Online sparse PCA of the spiked covariance model y = sqrt(omega/n) c xi + a.
+
+    c is standard normal and a is normal with unit covariance; the estimate follows
+    x~ = x + (tau/n) y y'x, then x = sqrt(n) eta(x~)/|eta(x~)| with eta(x) = x - phi(x)/n (Wang
+    and Lu 2016, eq. (5)-(6)). Time is t = k/n. phi = 0 is Oja's method, phi = beta*sign(x) is
+    OIST, phi = beta*sign(x) + gamma*x the elastic net. phi is not multiplied by tau, other than
+    in :class:`hdica.OnlineICA`.
+
+    Parameters
+    ----------
+    tau
+        Step size: a number > 0, a formula in t, or ``{"steps": {"times", "values"}}``.
+    omega
+        Signal-to-noise ratio, >= 0: the leading eigenvalue is 1 + omega.
+    regularizer
+        phi, a formula in x.
+    prior
+        Law of the entries of the feature: see :func:`hdica.ingredients.priors.make_prior`.
+    start
+        Law of the estimate at t = 0: see :func:`hdica.ingredients.starts.make_start`.
+    variant
+        ``"linearised"``: eta as above; ``"proximal"``: the exact proximal operator of Phi/n, for
+        phi = beta*sign(x) + gamma*x (soft thresholding). Both have the same limit.
+    constants
+        Numbers for named constants in the formulas.
+
+    Raises
+    ------
+    HdicaError
+        If a parameter is not allowed; the sentence names it and what is allowed.
+    """
+
+    tau: StepSize = Field(description="step size tau > 0, or a schedule in t")
+    omega: float = Field(1.0, description="signal-to-noise ratio omega >= 0")
+    regularizer: FormulaText = Field("0", description="phi of the update, a formula in x")
+    prior: PriorSpec = Field("dense", description="law of the entries of the feature")
+    start: StartSpec = Field({"overlap": 0.5}, description="law of the estimate at t = 0")
+    variant: Literal["linearised", "proximal"] = Field(
+        "linearised", description="how phi acts: linearised, or by its proximal operator"
+    )
+    constants: dict[str, float] = Field({}, description="named numbers used in the formulas")
+
+    aliases: ClassVar[dict[str, tuple[str, ...]]] = ALIASES
+    formulas: ClassVar[dict[str, str]] = {"tau": "t", "regularizer": "x"}
+    sized_by: ClassVar[dict[str, str]] = {"feature": "prior"}
+
+    @field_validator("omega", mode="before")
+    @classmethod
+    def _signal(cls, value: Any) -> Any:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not 0 <= value < float("inf"):
+            raise HdicaError(f"omega = {value!r} is not allowed (a finite number >= 0)")
+        return float(value)
+
+    @model_validator(mode="after")
+    def _formulas(self) -> SparsePCA:
+        schedule(self)
+        check_real(self, "regularizer")
+        refusal = proximal_refusal(rule(self)) if self.variant == "proximal" else ""
+        if refusal:
+            raise HdicaError(refusal)
+        return self
+
+    def dims(self) -> dict[str, tuple[float, ...]]:
+        """Own dimensions of results: the value of xi in each group of entries."""
+        return {"feature": tuple(prior(self).group_values.tolist())}
+
+
+def rule(system: SparsePCA) -> PCARule:
+    """The update (5), as the finite-n kernels take it."""
+    return PCARule(
+        omega=system.omega,
+        prior=prior(system),
+        start=start(system),
+        schedule=schedule(system),
+        regularizer=formula(system, "regularizer"),
+        variant=system.variant,
+    )
+
+
+def mean_field(system: SparsePCA) -> MeanField:
+    """The limit (8)-(11) for any phi: b = tau omega Q, g = tau^2 (1 + omega Q^2)/2, B = 1."""
+    omega = system.omega
+    # 1 + omega Q^2 in Chebyshev polynomials, Q^2 being (T_0 + T_2)/2.
+    spread = np.array([1 + omega / 2, 0.0, omega / 2])
+    return MeanField(
+        prior=prior(system),
+        start=start(system),
+        schedule=schedule(system),
+        phi=formula(system, "regularizer"),
+        pull=Scaled(lambda q, tau: tau * omega * q, Chebyshev([0.0, omega]), 1),
+        diffusion=Scaled(lambda q, tau: tau**2 * (1 + omega * q**2) / 2, Chebyshev(spread / 2), 2),
+        strength=lambda tau: 1.0,
+    )
+
+
+def overlap_refusal(system: SparsePCA) -> str:
+    """Empty if the overlap alone closes the limit, else the sentence that says why not."""
+    if formula(system, "regularizer").slope_if_linear is None:
+        return (
+            f"the overlap alone does not close the limit for the regularizer "
+            f"{system.regularizer!r} (allowed: 0 and beta*x)"
+        )
+    return ""
+
+
+def drift(system: SparsePCA) -> Drift:
+    """Drift of Q for Oja's method: dQ/dt = tau omega Q (1 - Q^2) - tau^2 Q (1 + omega Q^2)/2.
+
+    The variance of a step (central limit theorem about the limit) is, with s = 1 + omega Q^2,
+    c = Q omega (1 - Q^2) and W = (1 - Q^2)(1 + omega - omega Q^2),
+    tau^2 (s W + c^2) - 2 Q tau^3 s c + Q^2 tau^4 s^2/2. A linear phi is inert.
+
+    Raises
+    ------
+    HdicaError
+        If phi is not linear.
+    """
+    refusal = overlap_refusal(system)
+    if refusal:
+        raise HdicaError(refusal)
+    omega, q = system.omega, Polynomial([0.0, 1.0])
+    s, rest = 1 + omega * q**2, 1 - q**2
+    c, w = omega * q * rest, rest * (1 + omega * rest)
+    noise = (s * w + c * c, -2 * q * s * c, q**2 * s**2 / 2)
+    learning, loss = omega * q * rest, -q * s / 2
+    first, second, *others = (trimmed(p.convert(kind=Chebyshev)) for p in (learning, loss, *noise))
+    return Drift(first, second, lambda: (others[0], others[1], others[2]))
+
+
+def oja_overlap(q0: float, tau: float, omega: float, times: Array) -> Array:
+    """Q(t) of Oja's method in closed form (Wang and Lu 2016, eq. (14)).
+
+    Parameters
+    ----------
+    q0
+        Overlap at t = 0.
+    tau, omega
+        Constant step size and signal-to-noise ratio.
+    times
+        Shape (T,), in samples per dimension.
+    """
+    grow = tau * (omega - tau / 2)
+    damp = tau * omega * (1 + tau / 2)
+    t = np.asarray(times, dtype=float)
+    # Q^2 = Q0^2 e^{2 a t}/(1 + Q0^2 damp (e^{2 a t} - 1)/a), written so that a -> 0 is no case.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if grow > 0:
+            decay = np.exp(-2 * grow * t)
+            square = q0**2 / (decay + q0**2 * damp * -np.expm1(-2 * grow * t) / grow)
+        else:
+            grown = np.expm1(2 * grow * t) / grow if grow < 0 else 2 * t
+            square = q0**2 * np.exp(2 * grow * t) / (1 + q0**2 * damp * grown)
+    return np.asarray(np.copysign(np.sqrt(square), q0))
+
+
+def oja_steady_overlap(tau: float, omega: float) -> float:
+    """Q of Oja's method as t -> infinity, for Q0 > 0 (Wang and Lu 2016, eq. (15))."""
+    if omega <= tau / 2:
+        return 0.0
+    return float(np.sqrt((omega - tau / 2) / (omega * (1 + tau / 2))))
