@@ -15,48 +15,37 @@ from hdica.process.cache_folders import close_caches as _close_caches
 from hdica.process.compile_cache import drop_stale as _drop_stale
 
 if TYPE_CHECKING:
-    from hdica.api.simulate import limit, simulate
+    from hdica.api.limit import limit as limit
+    from hdica.api.simulate import simulate as simulate
     from hdica.api.steady import (
-        critical,
-        critical_curve,
-        effective_potential,
-        fixed_points,
+        critical as critical,
     )
-    from hdica.errors import HdicaError, OutOfTime
-    from hdica.sweep.outcome.results import open_results, version_path
-    from hdica.systems.hebbian_ica.api import (
-        asymptotics,
-        conflict_region,
-        escape_signs,
-        escape_time,
+    from hdica.api.steady import (
+        critical_curve as critical_curve,
     )
-    from hdica.systems.hebbian_ica.convert import convert
-    from hdica.systems.hebbian_ica.system import HebbianICA
-    from hdica.systems.online_ica.system import OnlineICA
-    from hdica.systems.sparse_pca.system import SparsePCA
+    from hdica.api.steady import (
+        effective_potential as effective_potential,
+    )
+    from hdica.api.steady import (
+        fixed_points as fixed_points,
+    )
+    from hdica.errors import (
+        HdicaError as HdicaError,
+    )
+    from hdica.errors import (
+        OutOfTime as OutOfTime,
+    )
+    from hdica.sweep.outcome.results import (
+        open_results as open_results,
+    )
+    from hdica.sweep.outcome.results import (
+        version_path as version_path,
+    )
+    from hdica.systems.built_in import *  # noqa: F403
+    from hdica.systems.registry import register as register
+    from hdica.systems.system import System as System
 
 __version__ = "0.1.0"
-__all__ = [
-    "HdicaError",
-    "HebbianICA",
-    "OnlineICA",
-    "OutOfTime",
-    "SparsePCA",
-    "__version__",
-    "asymptotics",
-    "conflict_region",
-    "convert",
-    "critical",
-    "critical_curve",
-    "effective_potential",
-    "escape_signs",
-    "escape_time",
-    "fixed_points",
-    "limit",
-    "open_results",
-    "simulate",
-    "version_path",
-]
 
 _close_caches()
 _drop_stale()
@@ -64,31 +53,32 @@ _drop_stale()
 # Names are imported when first used: the command line must not pay for numba to say --help.
 _HOME = {
     "HdicaError": "hdica.errors",
-    "HebbianICA": "hdica.systems.hebbian_ica.system",
-    "OnlineICA": "hdica.systems.online_ica.system",
     "OutOfTime": "hdica.errors",
-    "SparsePCA": "hdica.systems.sparse_pca.system",
-    "asymptotics": "hdica.systems.hebbian_ica.api",
-    "conflict_region": "hdica.systems.hebbian_ica.api",
-    "convert": "hdica.systems.hebbian_ica.convert",
+    "System": "hdica.systems.system",
     "critical": "hdica.api.steady",
     "critical_curve": "hdica.api.steady",
     "effective_potential": "hdica.api.steady",
-    "escape_signs": "hdica.systems.hebbian_ica.api",
-    "escape_time": "hdica.systems.hebbian_ica.api",
     "fixed_points": "hdica.api.steady",
-    "limit": "hdica.api.simulate",
+    "limit": "hdica.api.limit",
     "open_results": "hdica.sweep.outcome.results",
+    "register": "hdica.systems.registry",
     "simulate": "hdica.api.simulate",
     "version_path": "hdica.sweep.outcome.results",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    if name == "__all__":
+        return __dir__()
+    # The systems that come with hdica, and their own functions.
+    known = import_module("hdica.systems.built_in")
+    if name.startswith("_") or not hasattr(known, name):
         raise AttributeError(f"module 'hdica' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    return getattr(known, name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    own = vars(import_module("hdica.systems.built_in"))
+    return sorted(["__version__", *_HOME, *(name for name in own if not name.startswith("_"))])

@@ -12,8 +12,8 @@ from hdica.ingredients import sources
 from hdica.sweep.study.study import Study, study_from
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.online_ica.system import OnlineICA
-from hdica.systems.registry import METHODS
-from hdica.systems.shared import steady as steady_methods
+from hdica.systems.registry import systems
+from hdica.systems.projected import steady as steady_methods
 from hdica.systems.sparse_pca.system import SparsePCA
 
 ROOT = Path(__file__).parents[1]
@@ -64,8 +64,8 @@ def test_commands_of_the_examples_exist() -> None:
 def test_methods_table_lists_what_is_registered_as_ready() -> None:
     rows = [line for line in README.splitlines() if line.startswith("|") and "| ready |" in line]
     listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-    known = {name for methods in METHODS.values() for name in methods}
-    assert listed - set(METHODS) == known
+    known = {method.name for record in systems().values() for method in record.methods}
+    assert listed - set(systems()) == known
 
 
 def test_manual_lists_every_key_of_a_study_and_of_the_system() -> None:

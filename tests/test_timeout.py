@@ -205,7 +205,8 @@ def _at_once(name: str) -> None:
 
 
 SCRIPT = """
-import hdica, sys, time
+import hdica, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have told to ignore
 ica = hdica.OnlineICA(tau=0.05, source={'chi2': 1e-9}, nonlinearity='tanh(x)')
 print("begun", flush=True)
 try:

@@ -15,12 +15,12 @@ import numpy as np
 
 from hdica.sweep.study.segment import Segment, segments_of
 from hdica.sweep.study.study import study_from
-from hdica.systems.registry import system_class
+from hdica.systems.registry import system_named
 
 
 def overlap_sum(segment: Segment, seeds: tuple[int, ...], cells: int | None = None) -> float:
     """Sum of the last overlaps over cells (all if None) and some seeds of one segment."""
-    system, times = system_class(segment.system), np.array(segment.times)
+    system, times = system_named(segment.system).parameters, np.array(segment.times)
     total = 0.0
     for cell in range(segment.cells.size if cells is None else cells):
         built = system.model_validate(json.loads(segment.cells.systems(np.array([cell]))[0]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -13,48 +13,23 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.api.simulate import (
-    MANY_TIMES,
-    dataset,
-    described,
-    known_methods,
-    limit_candidates,
-    note_of,
-    saved,
-)
+from hdica.api.keeping import Asked, saved
+from hdica.api.limit import MANY_TIMES, able, auto, learning_note, numbers_note
 from hdica.errors import HdicaError, OutOfTime
 from hdica.ingredients.save import Save
 from hdica.process.timeout import check_timeout, named, within
 from hdica.systems.arguments import LARGEST, MAX_VALUES, check_length, entries
-from hdica.systems.method import Method, PointResult
+from hdica.systems.fields import with_parameter
+from hdica.systems.labelled import candidates, dataset, described, joined
+from hdica.systems.method import Guard, Method, PointResult
 from hdica.systems.points import MAX_SEEDS, taken_names
-from hdica.systems.registry import mean_field_of
-from hdica.systems.shared.density import Guard, pde_many
-from hdica.systems.shared.fields import with_parameter
-from hdica.systems.shared.learning_note import joined, limit_note
+from hdica.systems.registry import record_of
 
 Array = NDArray[np.float64]
 Axes = dict[str, tuple[float, ...]]
 Own = dict[str, tuple[float, ...]]
 _NUMBERS = "at least one number, all finite and different"
 _TAKEN = frozenset({"time", "snapshot", "feature", "x", "edge", "threshold", "point", "note"})
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is asked for beyond Q and R, as in :func:`hdica.limit`."""
-
-    snapshots: Iterable[float] | None
-    x: Iterable[float] | None
-    thresholds: Iterable[float] | None
-    functionals: Mapping[str, str] | None
-
-    @property
-    def plain(self) -> bool:
-        """Whether that is nothing."""
-        return all(
-            value is None for value in (self.snapshots, self.x, self.thresholds, self.functionals)
-        )
 
 
 def _axes(over: Mapping[str, Iterable[float]]) -> Axes:
@@ -100,7 +75,7 @@ def _chosen(
     HdicaError
         If it applies nowhere.
     """
-    for candidate in known_methods(systems[0], method, "limit", limit_candidates(method, plain)):
+    for candidate in candidates(systems[0], method, "limit", able, auto(plain)):
         refusals, late = _refusals(candidate, systems, timeout)
         if not any(refusals):
             break
@@ -139,7 +114,7 @@ def _kept(method: Method, system: Any, times: Array, asked: Asked) -> Save:
         )
     if snapshots is None and shown:
         snapshots = times if times.size <= MANY_TIMES else times[-1:]
-    return saved(method, system, times, snapshots, asked.x, asked.thresholds, asked.functionals)
+    return saved(method, system, times, replace(asked, snapshots=snapshots))
 
 
 def _own(systems: Sequence[Any], axes: Axes) -> Own:
@@ -161,9 +136,8 @@ def _run(
     method: Method, systems: Sequence[Any], times: Array, save: Save, threads: int, guard: Guard
 ) -> list[PointResult | HdicaError]:
     """Every point, the error in the place of one that cannot be computed."""
-    if method.name == "pde":
-        field_of = mean_field_of(type(systems[0]).__name__)
-        return pde_many(field_of, systems, times, save, threads, guard)
+    if method.many is not None:
+        return method.many(systems, times, save, threads, guard)
     found: list[PointResult | HdicaError] = []
     for one in systems:
         try:
@@ -209,7 +183,7 @@ class _Points:
 
         def solve() -> str:
             found.append(compute())
-            return limit_note(system, found[0].values, self.times, self.method.name)
+            return learning_note(system, self.method, self.times, found[0])
 
         try:
             self.notes[id(system)] = within(self.timeout, named("limit", system), solve)
@@ -221,7 +195,7 @@ class _Points:
 
     def note(self, system: Any, result: PointResult) -> str:
         """What a reader of a point's numbers must know."""
-        return joined(note_of(result), self.notes.get(id(system), ""))
+        return joined(numbers_note(result), self.notes.get(id(system), ""))
 
 
 def limit_over(
@@ -270,7 +244,7 @@ def limit_over(
         one if isinstance(one, PointResult) else _blank(chosen, times, save, own, str(one))
         for one in each
     ]
-    flat = dataset(chosen, times, save, own, results, "point")
+    flat = dataset(record_of(system), chosen, times, save, own, results, "point")
     about = {"long_name": "why values are missing, the estimate condenses or nothing is learned"}
     notes = np.array(
         [points.note(*pair) for pair in zip(systems, results, strict=True)], dtype=object

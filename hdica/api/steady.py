@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
-from hdica.api.simulate import choose, dataset, described, limit, noted
+from hdica.api.limit import limit
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
+from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.transitions.critical_curves import transition_curve
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
-from hdica.systems.arguments import listed, text
-from hdica.systems.points import check_times
-from hdica.systems.registry import MEAN_FIELDS, mean_field_of, methods_of, name_of
-from hdica.systems.shared.fields import with_parameter
-from hdica.systems.shared.learning_note import (
-    closed_critical,
-    corner_note,
+from hdica.systems.arguments import check_range, finite, listed, text
+from hdica.systems.fields import with_parameter
+from hdica.systems.kinds import INFORMATIVE, STATE_KINDS, TRANSITION_KINDS, words
+from hdica.systems.labelled import (
+    candidates,
+    dataset,
+    described,
+    first_of,
     joined,
-    states_note,
-    transitions_note,
+    noted,
+    with_role,
 )
-from hdica.systems.shared.steady import STATE_KINDS, TRANSITION_KINDS, bounds, find_transitions
+from hdica.systems.method import Method, Role
+from hdica.systems.points import check_times
+from hdica.systems.projected.steady import find_transitions
+from hdica.systems.registry import record_of, systems
+from hdica.systems.system import System
 
+Array = NDArray[np.float64]
 _NONE = np.empty(0)
-NATURAL = ("tau", "mu", "omega")
-"""Parameters of which the methods called critical give the transitions."""
 
 
 @shown
@@ -78,30 +84,31 @@ def fixed_points(system: Any, *, timeout: float | None = USUAL) -> xr.Dataset:
         If the step size is not constant, the limit does not exist, or there are more states than
         a result holds or a continuum of them.
     """
-    chosen = choose(system, "auto", "fixed_points", ("fixed_points",))
+    record, chosen = record_of(system), _method(system, "fixed_points", Role.STEADY_STATES)
     result = chosen.run(system, _NONE, None, None, NOTHING)
-    found = dataset(chosen, _NONE, NOTHING, system.dims(), [result], "")
+    found = dataset(record, chosen, _NONE, NOTHING, system.dims(), [result], "")
     found = found.isel(fixed_point=np.isfinite(found["stable"].values))
     about = {"long_name": "whether small departures die out"}
     found["stable"] = ("fixed_point", found["stable"].values.astype(bool), about)
-    found["kind"] = ("fixed_point", _words(found["kind"].values, STATE_KINDS))
-    note = states_note(
-        system, _overlap(found), found["stable"].values, found["kind"].values == "informative"
-    )
+    found["kind"] = ("fixed_point", words(found["kind"].values, STATE_KINDS))
+    known = found["stable"].values, found["kind"].values == STATE_KINDS[INFORMATIVE]
+    note = record.notes.states(system, _overlap(record, found), *known)
     return described(noted(found, note), system)
 
 
-def _overlap(found: xr.Dataset) -> Any:
-    """Q of every state, or its largest entry of R."""
-    if "Q" in found:
-        return found["Q"].values
-    states = found["R"].values
-    r = states.reshape(len(states), -1) if states.size else np.empty((0, 1))
+def _method(system: Any, kind: str, role: Role) -> Method:
+    """The method of a role that applies."""
+    able = with_role(role)
+    return first_of(candidates(system, "auto", kind, able, able), system)
+
+
+def _overlap(record: System, found: xr.Dataset) -> Any:
+    """The first order parameter of every state, of a matrix its largest entry."""
+    values = found[record.order_parameters[0].name].values
+    if values.ndim == 1:
+        return values
+    r = values.reshape(len(values), -1) if values.size else np.empty((0, 1))
     return np.take_along_axis(r, np.abs(r).argmax(axis=1)[:, None], axis=1)[:, 0]
-
-
-def _words(codes: Any, names: tuple[str, ...]) -> Any:
-    return np.array([names[int(code)] for code in codes], dtype=object)
 
 
 @shown
@@ -148,36 +155,99 @@ def critical(
     HdicaError
         If the parameter is not a scalar of this system.
     """
-    name = name_of(system)
-    method = methods_of(name)["critical"]
+    record, method = record_of(system), _named(system)
     if parameter is None:
-        parameter = "mu" if "mu" in type(system).model_fields else "tau"
+        parameter = record.controls[0].name
     text(parameter, "parameter", "the name of a scalar parameter")
-    natural = parameter in method.ignores & set(NATURAL) and low is None and high is None
-    if natural:
-        chosen = choose(system, "auto", "critical", ("critical",))
-        result = chosen.run(system, _NONE, None, None, NOTHING)
-        found = dataset(chosen, _NONE, NOTHING, {}, [result], "")
-        found = found.isel(transition=np.isfinite(found["value"].values))
-        kinds = _words(found["kind"].values, TRANSITION_KINDS)
-        ends = None if closed_critical(system) else bounds(system, parameter, low, high)
-        note = transitions_note(system, parameter, _overlap(found), ends)
-        note = joined(note, corner_note(found["value"].values, _overlap(found), kinds))
-        return described(noted(found.assign(kind=("transition", kinds)), note), system)
-    if name not in MEAN_FIELDS:
-        known = ", ".join(sorted(method.ignores & set(NATURAL)))
+    if parameter == method.varies and low is None and high is None:
+        return _natural(record, method, system)
+    if record.mean_field is None:
         raise HdicaError(
             f"parameter = {parameter!r} with low = {low} and high = {high} is not allowed for "
-            f"{name} (allowed: {known}, without low and high)"
+            f"{record.name} (allowed: {method.varies}, without low and high)"
         )
-    points = find_transitions(mean_field_of(name), system, parameter, low, high)
-    columns = {"value": points.value, "Q": points.q, "error": points.error}
+    ends = _ends(record, parameter, low, high)
+    points = find_transitions(record.mean_field, system, parameter, ends)
+    overlap = record.order_parameters[0].name
+    columns = {"value": points.value, overlap: points.q, "error": points.error}
     data: dict[str, Any] = {k: ("transition", np.asarray(v)) for k, v in columns.items()}
     data["kind"] = ("transition", np.array([str(k) for k in points.kind], dtype=object))
     attrs = {"parameter": parameter, "kernel_version": method.kernel}
-    note = transitions_note(system, parameter, points.q, bounds(system, parameter, low, high))
+    note = record.notes.transitions(system, parameter, points.q, ends)
     note = joined(note, corner_note(points.value, points.q, points.kind))
     return described(noted(xr.Dataset(data, attrs=attrs), note), system)
+
+
+def _named(system: Any) -> Method:
+    """The method of the transitions of a system, whether or not it applies."""
+    able = with_role(Role.TRANSITIONS)
+    return candidates(system, "auto", "critical", able, able)[0]
+
+
+def _natural(record: System, method: Method, system: Any) -> xr.Dataset:
+    """Transitions in the parameter that the method of the system varies."""
+    chosen = first_of([method], system)
+    result = chosen.run(system, _NONE, None, None, NOTHING)
+    found = dataset(record, chosen, _NONE, NOTHING, {}, [result], "")
+    found = found.isel(transition=np.isfinite(found["value"].values))
+    kinds = words(found["kind"].values, TRANSITION_KINDS)
+    complete = record.notes.complete(system)
+    ends = None if complete else _ends(record, method.varies, None, None)
+    overlap = _overlap(record, found)
+    note = record.notes.transitions(system, method.varies, overlap, ends)
+    note = joined(note, corner_note(found["value"].values, overlap, kinds))
+    return described(noted(found.assign(kind=("transition", kinds)), note), system)
+
+
+def _ends(
+    record: System, parameter: str, low: float | None, high: float | None
+) -> tuple[float, float]:
+    """Range of a parameter in which transitions are looked for."""
+    usual = record.control(parameter)
+    found = (
+        usual.low if low is None else finite(low, "low"),
+        usual.high if high is None else finite(high, "high"),
+    )
+    check_range(*found)
+    return found
+
+
+def corner_note(value: Array, overlap: Array, kind: Any) -> str:
+    """That a fold and a junction at the same value and overlap are one point; empty if none are.
+
+    Parameters
+    ----------
+    value, overlap
+        Critical value and Q at each transition.
+    kind
+        ``"fold"``, ``"junction"`` or another word at each.
+    """
+    kinds = np.array([str(one) for one in kind], dtype=np.str_)
+    found = []
+    for i in np.flatnonzero(kinds == "fold"):
+        same = (value == value[i]) & (overlap == overlap[i]) & (kinds == "junction")
+        found += [f"{value[i]:.6g}"] if same.any() else []
+    if not found:
+        return ""
+    return (
+        f"the fold and the junction at {', '.join(found)} are one point: two states merge there "
+        "with a corner, because one of them begins to condense"
+    )
+
+
+def _field_of(system: Any) -> Callable[[Any], MeanField]:
+    """How a system gives its limit.
+
+    Raises
+    ------
+    HdicaError
+        If it is not of the mean-field family.
+    """
+    record = record_of(system)
+    if record.mean_field is None:
+        able = ", ".join(one.name for one in systems().values() if one.mean_field)
+        raise HdicaError(f"system {record.name} has no density limit (allowed: {able})")
+    return record.mean_field
 
 
 @shown
@@ -227,7 +297,7 @@ def critical_curve(
         If a parameter is not a scalar of this system, or there is no such transition at the
         first value.
     """
-    field_of = mean_field_of(name_of(system))
+    record, field_of = record_of(system), _field_of(system)
     text(parameter, "parameter", "the name of a scalar parameter")
     text(along, "along", "the name of a scalar parameter")
     if not isinstance(kind, str) or kind not in TRANSITION_KINDS:
@@ -237,7 +307,7 @@ def critical_curve(
     if not visited.size:
         raise HdicaError("values = [] is not allowed (at least one value)")
     first = with_parameter(system, along, float(visited[0]))
-    found = find_transitions(field_of, first, parameter, low, high)
+    found = find_transitions(field_of, first, parameter, _ends(record, parameter, low, high))
     own = np.flatnonzero(found.kind == kind)
     if not own.size:
         known = ", ".join(sorted(set(found.kind.tolist()))) or "none"
@@ -253,7 +323,8 @@ def critical_curve(
         (float(found.value[begin]), float(found.q[begin])),
         kind,
     )
-    data = {"value": (along, line.value), "error": (along, line.error), "Q": (along, line.q)}
+    overlap = record.order_parameters[0].name
+    data = {"value": (along, line.value), "error": (along, line.error), overlap: (along, line.q)}
     attrs = {"parameter": parameter, "kind": kind}
     return described(xr.Dataset(data, {along: visited}, attrs), system)
 
@@ -293,8 +364,8 @@ def effective_potential(
         problem solved coordinate by coordinate does not hold then).
     """
     times = check_times(times).tolist()
-    mean_field_of(name_of(system))
-    path = limit(system, times=times, method="pde", snapshots=times, x=x, timeout=timeout)
+    _field_of(system)
+    path = limit(system, times=times, snapshots=times, x=x, timeout=timeout)
     convex = path["convex"].values == 1
     if not np.all(convex):
         listed = ", ".join(f"{t:g}" for t in path["time"].values[~convex])

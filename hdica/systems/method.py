@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING, Save
+from hdica.systems.kernel import KERNEL_VERSION
 
 Array = NDArray[np.float64]
 
@@ -78,7 +80,36 @@ Trial = tuple[Any, int | None]
 """A system and the seed of one point."""
 
 
-@dataclass(frozen=True)
+def over_time(times: Array) -> dict[str, NDArray[Any]]:
+    """Coordinates of trajectories: the output times."""
+    return {"time": times}
+
+
+def alone(system: Any, compute: Callable[[], PointResult]) -> PointResult:
+    """What ``compute`` gives for a point, with no time limit."""
+    return compute()
+
+
+class Role(StrEnum):
+    """What a method is asked for; ``auto`` tries methods of one role in the order of rank."""
+
+    SIMULATION = "simulation"
+    LIMIT = "limit"
+    STEADY_STATES = "steady states"
+    BRANCHES = "branches"
+    TRANSITIONS = "transitions"
+    ESCAPE = "escape"
+    BASELINE = "baseline"
+    OTHER = "other"
+
+
+Guard = Callable[[Any, Callable[[], PointResult]], PointResult]
+"""``guard(system, compute)``: what ``compute()`` gives for a point, or an error."""
+Many = Callable[[Sequence[Any], Array, Save, int, Guard], list[PointResult | HdicaError]]
+Picture = Callable[[Any, Array, Save], tuple[Save, PointResult]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Method:
     """A way to compute a point of a system, and what it promises.
 
@@ -86,8 +117,8 @@ class Method:
     ----------
     name
         Name in studies and datasets.
-    stochastic
-        Whether a point needs a ``seed``.
+    role
+        What it is asked for.
     accuracy
         ``"exact"``, ``"exact in law"``, ``"converged"`` (to a stated tolerance) or
         ``"approximate"``.
@@ -95,13 +126,18 @@ class Method:
         The variables it returns.
     run
         ``run(system, times, n, seed, save) -> PointResult`` for one point.
+    seconds
+        ``seconds(system, n, last_time)``: the cost model of one point on one core.
+    rank
+        Place in the order in which ``auto`` tries methods of its role; None to be named only.
+    stochastic
+        Whether a point needs a ``seed``.
     coords
-        ``coords(times) -> {dim: values}`` for every dimension named by ``outputs``.
+        ``coords(times) -> {dim: values}`` for every dimension named by ``outputs``; by default
+        the output times.
     refuses
         Empty if the method applies to this system, else the sentence that says why not; whoever
         checks a study waits for it, so it solves nothing.
-    seconds
-        ``seconds(system, n, last_time)``: the cost model of one point on one core.
     ignores
         Fields of the system on which the result does not depend.
     equations
@@ -124,25 +160,41 @@ class Method:
         Whether a point needs a dimension ``n``; None if exactly stochastic methods do.
     held
         ``held(n)``: how many numbers a point has in memory at least while it is computed.
+    varies
+        The control parameter whose critical values, or whose branches, it finds.
+    closed
+        Whether the order parameters alone evolve, so that an unstable state divides the starts.
+    many
+        ``many(systems, times, save, threads, guard)``: the points of a grid, each with the bits
+        that it has alone, an error in the place of one that has no result. None for one by one.
+    picture
+        ``picture(system, times, save)``: what is kept and the result, for a method that chooses
+        the points of its densities only once it is solved.
     """
 
     name: str
-    stochastic: bool
+    role: Role
     accuracy: str
     outputs: tuple[Output, ...]
     run: Callable[[Any, Array, int | None, int | None, Save], PointResult]
-    coords: Callable[[Array], dict[str, NDArray[Any]]]
-    refuses: Refuses
     seconds: Callable[[Any, int | None, float], float]
+    rank: int | None = None
+    stochastic: bool = False
+    coords: Callable[[Array], dict[str, NDArray[Any]]] = over_time
+    refuses: Refuses = always
     ignores: frozenset[str] = field(default_factory=frozenset)
     equations: str = ""
-    kernel: str = "1"
+    kernel: str = KERNEL_VERSION
     keeps: frozenset[str] = field(default_factory=frozenset)
     together: Callable[[Sequence[Trial], Array, int | None, Save], list[PointResult]] | None = None
     shared: Method | None = None
     noise: str = "own"
     finite: bool | None = None
     held: Callable[[int], int] = lambda n: 0
+    varies: str = ""
+    closed: bool = False
+    many: Many | None = None
+    picture: Picture | None = None
 
     @property
     def takes_n(self) -> bool:

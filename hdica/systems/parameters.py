@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
@@ -12,8 +12,12 @@ from hdica.errors import from_validation
 from hdica.ingredients.plain import plain
 
 
-class System(BaseModel):
+class Parameters(BaseModel):
     """A problem: immutable, every field checked, refused in one sentence.
+
+    A class says of its fields what else hdica has to know: ``aliases``, short names of what lies
+    inside fields; ``formulas``, the variable of each field that is a formula; and ``sized_by``,
+    the field that sets the number of entries of a dimension of its own.
 
     Raises
     ------
@@ -22,12 +26,19 @@ class System(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    formulas: ClassVar[Mapping[str, str]] = {}
+    sized_by: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, **data: Any) -> None:
         try:
             super().__init__(**data)
         except ValidationError as exc:
             raise from_validation(exc, type(self).__name__, type(self).model_fields) from None
+
+    def dims(self) -> dict[str, tuple[float, ...]]:
+        """Dimensions of its own that results may have, with their coordinates."""
+        return {}
 
     @model_validator(mode="before")
     @classmethod

@@ -1,67 +1,82 @@
-"""Which systems there are, and how each can be computed. A new system is one line here."""
+"""Which systems there are: those that come with hdica, those of plug-ins, those registered here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 from hdica.errors import HdicaError
-from hdica.limits.mean_field.family import MeanField
-from hdica.systems.hebbian_ica.methods import trajectories as hebbian_ica_methods
-from hdica.systems.hebbian_ica.system import HebbianICA
-from hdica.systems.kernel import KERNEL_VERSION
 from hdica.systems.method import Method
-from hdica.systems.online_ica import methods as online_ica_methods
-from hdica.systems.online_ica import system as online_ica
-from hdica.systems.online_ica.system import OnlineICA
-from hdica.systems.sparse_pca import methods as sparse_pca_methods
-from hdica.systems.sparse_pca import system as sparse_pca
-from hdica.systems.sparse_pca.system import SparsePCA
+from hdica.systems.system import System
 
-__all__ = ["KERNEL_VERSION", "METHODS", "SYSTEMS", "methods_of", "system_class"]
-
-SYSTEMS: dict[str, Any] = {
-    "OnlineICA": OnlineICA,
-    "SparsePCA": SparsePCA,
-    "HebbianICA": HebbianICA,
-}
-METHODS: dict[str, dict[str, Method]] = {
-    "OnlineICA": online_ica_methods.METHODS,
-    "SparsePCA": sparse_pca_methods.METHODS,
-    "HebbianICA": hebbian_ica_methods.METHODS,
-}
-
-MEAN_FIELDS: dict[str, Callable[[Any], MeanField]] = {
-    "OnlineICA": online_ica.mean_field,
-    "SparsePCA": sparse_pca.mean_field,
-}
+_SYSTEMS: dict[str, System] = {}
 
 
-def system_class(name: str) -> Any:
-    """The class of a system.
+def register(system: Any) -> System:
+    """Make a system known by its name, and return it.
+
+    Parameters
+    ----------
+    system
+        Its record.
+
+    Raises
+    ------
+    HdicaError
+        If it is no record of a system, or another one has its name.
+    """
+    if not isinstance(system, System):
+        kind = type(system).__name__
+        raise HdicaError(f"register: a {kind} is not allowed (a record: hdica.System)")
+    known = _SYSTEMS.get(system.name)
+    if known is not None and known.parameters.__module__ != system.parameters.__module__:
+        raise HdicaError(
+            f"register: the name {system.name} is taken (by {known.parameters.__module__})"
+        )
+    _SYSTEMS[system.name] = system
+    return system
+
+
+@cache
+def _loaded() -> bool:
+    """Load what comes with hdica; each record registers itself."""
+    import_module("hdica.systems.built_in")
+    return True
+
+
+def systems() -> dict[str, System]:
+    """Every system by name, in the order in which they became known."""
+    _loaded()
+    return _SYSTEMS
+
+
+def system_named(name: str) -> System:
+    """The record of a system.
 
     Raises
     ------
     HdicaError
         If there is no such system.
     """
-    if name not in SYSTEMS:
-        raise HdicaError(f"system = {name!r} is not known (allowed: {', '.join(SYSTEMS)})")
-    return SYSTEMS[name]
+    known = systems()
+    if name not in known:
+        raise HdicaError(f"system = {name!r} is not known (allowed: {', '.join(known)})")
+    return known[name]
 
 
-def name_of(system: Any) -> str:
-    """The name of the class of a system.
+def record_of(parameters: Any) -> System:
+    """The record behind the parameters of a problem.
 
     Raises
     ------
     HdicaError
-        If it is no system.
+        If they belong to no system.
     """
-    name = type(system).__name__
-    if not isinstance(system, SYSTEMS.get(name, ())):
-        raise HdicaError(f"system: a {name} is not allowed (allowed: {', '.join(SYSTEMS)})")
-    return name
+    name, known = type(parameters).__name__, systems()
+    if name not in known or not isinstance(parameters, known[name].parameters):
+        raise HdicaError(f"system: a {name} is not allowed (allowed: {', '.join(known)})")
+    return known[name]
 
 
 def methods_of(name: str, noise: str = "own") -> dict[str, Method]:
@@ -80,21 +95,7 @@ def methods_of(name: str, noise: str = "own") -> dict[str, Method]:
     HdicaError
         If there is no such system.
     """
-    system_class(name)
+    methods = {method.name: method for method in system_named(name).methods}
     if noise == "own":
-        return METHODS[name]
-    return {key: method.shared or method for key, method in METHODS[name].items()}
-
-
-def mean_field_of(name: str) -> Callable[[Any], MeanField]:
-    """How a system gives its limit, for the systems of the mean-field family.
-
-    Raises
-    ------
-    HdicaError
-        If the system is not of that family.
-    """
-    system_class(name)
-    if name not in MEAN_FIELDS:
-        raise HdicaError(f"system {name} has no density limit (allowed: {', '.join(MEAN_FIELDS)})")
-    return MEAN_FIELDS[name]
+        return methods
+    return {key: method.shared or method for key, method in methods.items()}

@@ -220,7 +220,9 @@ class Bench:
     def arguments(self, cluster: dict[str, Any]) -> list[str]:
         """What a user would type after ``hdica run``, and would type again."""
         study, config = self.folder / "toy.yaml", self.folder / f"config-{len(self.runs)}.yaml"
-        study.write_text(json.dumps(self.study))
+        text = json.dumps(self.study)
+        if not study.exists() or study.read_text() != text:  # runs that have begun may be reading
+            study.write_text(text)
         config.write_text(json.dumps({"cluster": cluster}))
         return [str(study), "--out", str(self.out), "--config", str(config)]
 

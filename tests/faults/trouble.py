@@ -141,7 +141,6 @@ def flock(run: Callable[..., Any]) -> Callable[..., Any]:
 
 def register() -> None:
     toy.register()
-    methods = toy.registry.METHODS["Toy"]
-    run = troubled(methods["walk"].run)
-    methods["walk"] = replace(methods["walk"], run=run)
-    methods["herd"] = replace(methods["walk"], name="herd", together=flock(run))
+    walk = toy.registry.methods_of("Toy")["walk"]
+    run = troubled(walk.run)
+    toy.put(replace(walk, run=run), replace(walk, name="herd", run=run, together=flock(run)))

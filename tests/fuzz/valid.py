@@ -108,7 +108,7 @@ def _built(system: str, fixed: dict[str, Any], grid: dict[str, Any]) -> list[Any
     from hdica.systems import address as gr
     from hdica.systems.axes import expand, parse_axis
 
-    cls = registry.system_class(system)
+    cls = registry.system_named(system).parameters
     base = [(gr.address(k, cls, fixed, "parameters"), v) for k, v in fixed.items()]
     values = {k: expand(parse_axis(v, k), k) for k, v in grid.items()}
     paths = {k: gr.address(k, cls, fixed, "grid") for k in grid}
@@ -190,7 +190,7 @@ def analysis(draw: Draw, chosen: list[Method], grid: dict[str, Any]) -> dict[str
 @st.composite
 def studies(draw: Draw) -> dict[str, Any]:
     """A study as plain data, which must be accepted."""
-    system = draw(st.sampled_from(sorted(set(registry.SYSTEMS) - {"Toy"})))
+    system = draw(st.sampled_from(sorted(set(registry.systems()) - {"Toy"})))
     hebbian = system == "HebbianICA"
     fixed, grid = draw(valid_hebbian.parameters() if hebbian else parameters(system))
     known = registry.methods_of(system)

@@ -5,7 +5,7 @@ import pytest
 
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import gaussian_nodes, panel_nodes
-from hdica.limits.diffusion.densities import densities as module
+from hdica.limits.diffusion import densities as module
 from hdica.limits.diffusion.densities import density, survival
 from hdica.limits.diffusion.first_passage import Diffusion, first_passage
 from hdica.limits.diffusion.paths import _moved, passage_times, paths

@@ -11,7 +11,7 @@ from hdica.limits.mean_field.steady.closure import close
 from hdica.limits.mean_field.steady.confinement import confinement
 from hdica.limits.mean_field.steady.panels import windows
 from hdica.limits.numerics import work
-from hdica.systems.registry import mean_field_of
+from hdica.systems.online_ica.system import mean_field
 
 LEVELLING = hdica.OnlineICA(
     tau=1e-4,
@@ -46,7 +46,7 @@ def test_what_levels_off_holds_nothing_without_a_multiplier():
 
 
 def test_the_second_moment_is_one_on_either_side_of_coexistence():
-    field = mean_field_of("OnlineICA")(LEVELLING)
+    field = mean_field(LEVELLING)
     q = np.concatenate([np.geomspace(3e-4, 0.05, 9), np.linspace(0.2, 0.23, 9)])
     found = close(field, q)
     shape, nodes = confinement(field.phi), field.prior.nodes

@@ -30,8 +30,8 @@ def register() -> None:
     """Make the system known to this process, for good."""
     toy.register()
     toy.time = SimpleNamespace(sleep=lambda seconds: None)
-    methods = toy.registry.METHODS["Toy"]
-    methods["walk"] = replace(methods["walk"], run=moody(methods["walk"].run))
+    walk = toy.registry.methods_of("Toy")["walk"]
+    toy.put(replace(walk, run=moody(walk.run)))
 
 
 @contextmanager

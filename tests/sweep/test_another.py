@@ -131,8 +131,7 @@ def test_another_system_is_another_study(out: Path, monkeypatch: pytest.MonkeyPa
     class Other(toy.Toy):
         pass
 
-    monkeypatch.setitem(registry.SYSTEMS, "Other", Other)
-    monkeypatch.setitem(registry.METHODS, "Other", toy.make())
+    monkeypatch.setitem(registry.systems(), "Other", toy.record(toy.make(), Other))
     published(out)
     with pytest.raises(HdicaError, match="system is 'Toy' there and 'Other' here"):
         run(made(system="Other"), out, progress=False)

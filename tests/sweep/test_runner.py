@@ -152,7 +152,7 @@ def test_a_result_of_the_wrong_shape_fails_its_point(
 ) -> None:
     method = toy.make()["line"]
     object.__setattr__(method, "run", lambda *_: toy.PointResult({"Q": np.ones(3), "twice": 1.0}))
-    monkeypatch.setitem(toy.registry.METHODS["Toy"], "line", method)
+    toy.lend(monkeypatch, method)
     study = study_from(toy.study(methods={"line": {}}))
     assert run(study, out, progress=False).counts["failed"] == 6
     working = store.open_segment(place(study, out)[0].path)
@@ -271,7 +271,7 @@ def test_points_cost_what_they_cost_while_an_alarm_is_set_on_the_processor(
         np.sort(numbers)
         return toy.PointResult({"Q": np.ones(3)})
 
-    monkeypatch.setitem(toy.registry.METHODS["Toy"], "walk", replace(method, run=busy))
+    toy.lend(monkeypatch, replace(method, run=busy))
     study = study_from(toy.study(methods={"walk": {"n": [10], "seeds": 50}}))
     costs = []
     for name, alarm in (("without.zarr", 0), ("with.zarr", 1000)):

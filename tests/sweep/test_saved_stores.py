@@ -203,7 +203,7 @@ def test_an_output_that_is_not_returned_fails_its_point(
 ) -> None:
     method = toy.make()["profile"]
     object.__setattr__(method, "run", lambda *_: toy.PointResult({"Q": np.ones(3)}))
-    monkeypatch.setitem(toy.registry.METHODS["Toy"], "profile", method)
+    toy.lend(monkeypatch, method)
     study = saved(without("thresholds", "functionals"), methods={"profile": {}})
     assert run(study, out, progress=False).counts["failed"] == 6
     reason = store.open_segment(place(study, out)[0].path).read("reason", slice(0, 1))[0]

@@ -52,7 +52,7 @@ def shares(monkeypatch: pytest.MonkeyPatch) -> None:
     method = toy.make()["profile"]
     object.__setattr__(method, "name", "shares")
     object.__setattr__(method, "keeps", frozenset({"support"}))
-    monkeypatch.setitem(toy.registry.METHODS["Toy"], "shares", method)
+    toy.lend(monkeypatch, method)
     monkeypatch.setitem(METHODS, "shares", {})
 
 

@@ -46,8 +46,7 @@ def methods(monkeypatch: pytest.MonkeyPatch) -> None:
             made["steady"], name="states", outputs=(Output("R", ("fixed_point", *PAIR), "R"),)
         ),
     }
-    for name, method in new.items():
-        monkeypatch.setitem(toy.registry.METHODS["Toy"], name, method)
+    toy.lend(monkeypatch, *new.values())
     monkeypatch.setattr(
         toy.Toy, "dims", lambda self: {"projection": (0.0,), "source": (0.0,), "other": (0.0,)}
     )

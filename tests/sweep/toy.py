@@ -7,15 +7,18 @@ import json
 import os
 import signal
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from hdica.ingredients.save import Save
 from hdica.systems import registry
-from hdica.systems.method import Method, Output, PointResult
+from hdica.systems.method import Method, Output, PointResult, Role
+from hdica.systems.system import Dimension, OrderParameter, Paper, System
 
 
 class Toy(BaseModel):
@@ -129,48 +132,80 @@ def refuses(system: Toy) -> str:
     return "the gain 99 is too large for line" if system.gain == 99 else ""
 
 
-def by_time(times: np.ndarray) -> dict[str, np.ndarray]:
-    return {"time": times}
+def seconds(system: Toy, n: int | None, last: float) -> float:
+    return 1e-5
 
 
 def make(kernel: str = "7") -> dict[str, Method]:
     q = Output("Q", ("time",), "overlap")
     branch = tuple(Output(name, ("branch_point",), name) for name in ("value", "Q"))
-    return {
-        "walk": Method(
-            "walk", True, "exact", (q,), walk, by_time, lambda s: "",
-            lambda s, n, last: 1e-5 + s.constants.get("sleep", 0.0), equations="nobody 1900 (1)",
-            kernel=kernel, keeps=frozenset({"densities", "support", "functionals"}),
+    plain = {"accuracy": "exact", "kernel": kernel, "seconds": seconds}
+    found = (
+        Method(
+            **plain | {"seconds": lambda s, n, last: 1e-5 + s.constants.get("sleep", 0.0)},
+            name="walk", role=Role.SIMULATION, rank=1, stochastic=True, outputs=(q,), run=walk,
+            equations="nobody 1900 (1)", keeps=frozenset({"densities", "support", "functionals"}),
         ),
-        "profile": Method(
-            "profile", False, "converged", (q,), profile, by_time, lambda s: "",
-            lambda s, n, last: 1e-5, kernel=kernel, keeps=frozenset({"densities", "potential"}),
+        Method(
+            **plain | {"accuracy": "converged"}, name="profile", role=Role.LIMIT, outputs=(q,),
+            run=profile, keeps=frozenset({"densities", "potential"}),
         ),
-        "branches": Method(
-            "branches", False, "converged", branch, branches,
-            lambda times: {"branch_point": np.arange(5)}, lambda s: "",
-            lambda s, n, last: 1e-5, ignores=frozenset({"tau"}), kernel=kernel,
+        Method(
+            **plain | {"accuracy": "converged"}, name="branches", role=Role.BRANCHES,
+            outputs=branch, run=branches, coords=lambda times: {"branch_point": np.arange(5)},
+            ignores=frozenset({"tau"}),
         ),
-        "line": Method(
-            "line", False, "exact", (q, Output("twice", ("time",), "2Q")), line, by_time,
-            refuses, lambda s, n, last: 1e-5, kernel=kernel,
+        Method(
+            **plain, name="line", role=Role.LIMIT, rank=1, run=line, refuses=refuses,
+            outputs=(q, Output("twice", ("time",), "2Q")),
         ),
-        "steady": Method(
-            "steady", False, "exact", (Output("root", ("fixed_point",), "root"),), steady,
-            lambda times: {"fixed_point": np.arange(2)}, lambda s: "",
-            lambda s, n, last: 1e-5, ignores=frozenset({"tau", "start", "prior"}), kernel=kernel,
+        Method(
+            **plain, name="steady", role=Role.STEADY_STATES, run=steady,
+            outputs=(Output("root", ("fixed_point",), "root"),),
+            coords=lambda times: {"fixed_point": np.arange(2)},
+            ignores=frozenset({"tau", "start", "prior"}),
         ),
-    }  # fmt: skip
+    )  # fmt: skip
+    return {method.name: method for method in found}
+
+
+def record(methods: Mapping[str, Method], parameters: Any = Toy) -> System:
+    return System(
+        parameters=parameters,
+        title="A toy",
+        papers=(Paper("nobody 1900", "Nothing"),),
+        order_parameters=(
+            OrderParameter("Q", "overlap"),
+            OrderParameter("R", "overlap of projection and source", ("projection", "source")),
+        ),
+        dimensions=(
+            Dimension("feature", "value of xi"),
+            *(Dimension(k, k, entries=True) for k in ("projection", "source", "other")),
+            Dimension("r", "r"),
+        ),
+        methods=tuple(methods.values()),
+        examples=({"tau": 0.1},),
+    )
 
 
 def register(kernel: str = "7") -> None:
-    registry.SYSTEMS["Toy"] = Toy
-    registry.METHODS["Toy"] = make(kernel)
+    registry.register(record(make(kernel)))
 
 
 def forget() -> None:
-    registry.SYSTEMS.pop("Toy", None)
-    registry.METHODS.pop("Toy", None)
+    registry.systems().pop("Toy", None)
+
+
+def put(*methods: Method) -> None:
+    """Replace methods of the toy, or add them."""
+    known = registry.methods_of("Toy")
+    registry.register(record(known | {method.name: method for method in methods}))
+
+
+def lend(monkeypatch: pytest.MonkeyPatch, *methods: Method) -> None:
+    """The same until the end of a test."""
+    known = registry.methods_of("Toy") | {method.name: method for method in methods}
+    monkeypatch.setitem(registry.systems(), "Toy", record(known))
 
 
 def study(**changes: Any) -> dict[str, Any]:

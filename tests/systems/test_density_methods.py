@@ -7,7 +7,7 @@ import pytest
 
 import hdica
 from hdica.systems.online_ica.system import mean_field
-from hdica.systems.shared.density_values import antiderivative
+from hdica.systems.projected.density_values import antiderivative
 
 A2 = {"source": "uniform", "tau": 0.04, "prior": {"sparse": 0.3}, "start": {"overlap": 0.7}}
 NORMAL = {"normal": {"mean": 0.5**0.5, "var": 0.5}}

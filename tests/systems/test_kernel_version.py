@@ -15,7 +15,7 @@ FOLDERS = ("ingredients", "finite", "limits", "systems")
 def numerical_digest() -> str:
     """SHA-256 of the numerical sources without comments and docstrings."""
     total = hashlib.sha256()
-    for path in sorted(p for f in FOLDERS for p in (ROOT / "hdica" / f).glob("*.py")):
+    for path in sorted(p for f in FOLDERS for p in (ROOT / "hdica" / f).rglob("*.py")):
         if path.name == "kernel.py":
             continue
         tree = ast.parse(path.read_text())

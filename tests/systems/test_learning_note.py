@@ -7,7 +7,7 @@ import pytest
 
 import hdica
 from hdica import HebbianICA, OnlineICA, SparsePCA
-from hdica.systems.shared.learning_note import negated
+from hdica.systems.projected.learning import negated
 
 SKEWED = {"chi2": 4}
 LATE = [0.0, 3000.0]

@@ -6,9 +6,10 @@ import pytest
 import hdica
 from hdica.ingredients.save import NOTHING
 from hdica.limits.mean_field.density import march as density_march
-from hdica.systems.registry import mean_field_of, methods_of
-from hdica.systems.shared.density import pde_many
-from hdica.systems.shared.fields import with_parameter
+from hdica.systems.fields import with_parameter
+from hdica.systems.projected.density import pde_many
+from hdica.systems.registry import methods_of
+from hdica.systems.sparse_pca.system import mean_field
 
 HALF = {"normal": {"mean": 0.5**0.5, "var": 0.5}}
 TAUS, BETAS = (0.5, 0.3), (0.05, 0.27, 0.2)
@@ -104,7 +105,7 @@ def test_groups_are_numbered_where_their_values_differ():
 def test_many_points_for_a_sweep_are_those_of_the_method():
     systems = [at(pca(), beta=beta) for beta in BETAS[:2]]
     times = np.array([0.0, 1.0])
-    many = pde_many(mean_field_of("SparsePCA"), systems, times)
+    many = pde_many(mean_field, systems, times)
     for system, result in zip(systems, many, strict=True):
         alone = methods_of("SparsePCA")["pde"].run(system, times, None, None, NOTHING)
         assert alone.values.keys() == result.values.keys()

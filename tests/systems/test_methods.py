@@ -6,7 +6,7 @@ import pytest
 import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING, Save
-from hdica.systems.registry import METHODS, methods_of
+from hdica.systems.registry import methods_of
 
 SYSTEMS = {
     "OnlineICA": hdica.OnlineICA(tau=0.05, start={"overlap": 0.7}),
@@ -16,7 +16,7 @@ SPARSE = {
     name: system.model_copy(update={"regularizer": "0.1*sign(x)", "prior": {"sparse": 0.3}})
     for name, system in SYSTEMS.items()
 }
-EVERY = [(system, name) for system in SYSTEMS for name in METHODS[system]]
+EVERY = [(system, name) for system in SYSTEMS for name in methods_of(system)]
 TIMES = np.array([0.0, 0.5, 2.0])
 SAVE = Save((0.5, 2.0), (-2.0, -1.0, 0.0, 1.0, 2.0), (0.5, 1.0), {"fourth": "x**4"})
 
@@ -40,14 +40,14 @@ def check(method, system, save):
 
 @pytest.mark.parametrize(("system", "name"), EVERY)
 def test_every_method_returns_what_it_declares_and_the_same_twice(system, name):
-    method = METHODS[system][name]
+    method = methods_of(system)[name]
     assert method.refuses(SYSTEMS[system]) == ""
     check(method, SYSTEMS[system], NOTHING)
 
 
-@pytest.mark.parametrize(("system", "name"), [(s, m) for s, m in EVERY if METHODS[s][m].keeps])
+@pytest.mark.parametrize(("system", "name"), [(s, m) for s, m in EVERY if methods_of(s)[m].keeps])
 def test_every_method_that_keeps_densities_returns_them_in_shape(system, name):
-    method = METHODS[system][name]
+    method = methods_of(system)[name]
     assert method.refuses(SPARSE[system]) == ""
     check(method, SPARSE[system], SAVE)
     found = run(method, SPARSE[system], SAVE)
@@ -57,7 +57,7 @@ def test_every_method_that_keeps_densities_returns_them_in_shape(system, name):
 
 @pytest.mark.parametrize("system", list(SYSTEMS))
 def test_what_is_kept_changes_no_other_number(system):
-    for method in METHODS[system].values():
+    for method in methods_of(system).values():
         if method.keeps:
             with_it, without = run(method, SPARSE[system], SAVE), run(method, SPARSE[system])
             for output in method.outputs:

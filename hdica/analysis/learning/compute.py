@@ -12,9 +12,10 @@ from hdica.analysis.reading import PADDED, SIZED, finished, group, study
 from hdica.errors import HdicaError
 from hdica.systems import address as gr
 from hdica.systems.axes import expand
-from hdica.systems.registry import SYSTEMS
-from hdica.systems.shared.learning_note import ZERO, limit_note, states_note, transitions_note
+from hdica.systems.registry import record_of, systems
 
+ZERO = 1e-9
+"""Overlaps this small are the 0 of the start with rounding."""
 LOST = 0.05
 """A limit that ends with overlaps this small has learned nothing."""
 _NONE = np.empty(0)
@@ -93,20 +94,21 @@ def _note(tree: xr.DataTree, data: xr.Dataset, overlap: str, point: dict[str, An
     system = _system(tree, point)
     if system is None:
         return ""
+    record = record_of(system)
     if overlap:
         path = data[overlap].sel(point).transpose("time", ...).values
-        return limit_note(system, {overlap: path}, data["time"].values.astype(float), "ode")
+        return record.notes.limit(system, {overlap: path}, data["time"].values.astype(float))
     if "fixed_point" in data.dims:
-        return states_note(system, _NONE, _NONE.astype(bool), _NONE.astype(bool))
-    step = "mu" if "mu" in type(system).model_fields else "tau"
-    return transitions_note(system, step, _NONE, None)
+        return record.notes.states(system, _NONE, _NONE.astype(bool), _NONE.astype(bool))
+    return record.notes.transitions(system, record.controls[0].name, _NONE, None)
 
 
 def _system(tree: xr.DataTree, point: dict[str, Any]) -> Any:
     """The system of a point, or None."""
-    system, written = SYSTEMS.get(str(tree.attrs.get("system"))), study(tree)
-    if system is None:
+    record, written = systems().get(str(tree.attrs.get("system"))), study(tree)
+    if record is None:
         return None
+    system = record.parameters
     content = dict(written.get("parameters") or {})
     fixed = dict(content)
     try:

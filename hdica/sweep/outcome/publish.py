@@ -30,6 +30,7 @@ from hdica.sweep.run.another import refuse_another
 from hdica.sweep.run.plan import locked, place
 from hdica.sweep.study.study import Study
 from hdica.systems import registry
+from hdica.systems.kernel import KERNEL_VERSION
 
 TIME_UNITS = "samples per dimension (k/n)"
 
@@ -159,7 +160,7 @@ def _root_attrs(study: Study) -> dict[str, Any]:
         "study_hash": study.content_hash(),
         "full_hash": study.full_hash(),
         "schema_version": store.SCHEMA_VERSION,
-        "kernel_version": registry.KERNEL_VERSION,
+        "kernel_version": KERNEL_VERSION,
         "hdica_version": hdica.__version__,
         "git_commit": provenance.git_commit(),
         "package_versions": provenance.package_versions(),
@@ -277,7 +278,7 @@ def publish(study: Study, out: str | Path, replace: bool = False) -> dict[str, A
             "study": study.study,
             "study_hash": study.content_hash(),
             "full_hash": study.full_hash(),
-            "kernel_version": registry.KERNEL_VERSION,
+            "kernel_version": KERNEL_VERSION,
             "counts": counts,
             "segments": _segments(found),
         }

@@ -139,7 +139,10 @@ class _Space:
 
 
 def _space(content: dict[str, Any]) -> _Space:
-    system, parameters = registry.system_class(content["system"]), content.get("parameters") or {}
+    system, parameters = (
+        registry.system_named(content["system"]).parameters,
+        content.get("parameters") or {},
+    )
     keys: dict[gr.Path, str] = {}
     known: dict[gr.Path, tuple[Any, ...]] = {}
     first: list[tuple[gr.Path, Any]] = []

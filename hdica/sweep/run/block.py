@@ -76,7 +76,7 @@ class Again(HdicaError):
 
 @lru_cache(maxsize=256)
 def _system(name: str, content: str) -> Any:
-    return registry.system_class(name).model_validate(json.loads(content))
+    return registry.system_named(name).parameters.model_validate(json.loads(content))
 
 
 def method_of(working: store.Working) -> Method:

@@ -118,7 +118,7 @@ def field_texts(study: Study, swept: tuple[gr.Axis, ...]) -> dict[str, Texts]:
 
     Each field is varied alone, on top of the first values of the axes of the others.
     """
-    system, fixed = registry.system_class(study.system), list(study.fixed().values())
+    system, fixed = registry.system_named(study.system).parameters, list(study.fixed().values())
     first = [(axis.path, axis.values[0]) for axis in swept]
 
     def build(pairs: Iterable[tuple[gr.Path, Value]]) -> Any:

@@ -65,7 +65,7 @@ def check_noise(study: Study) -> None:
 
 def check_systems(study: Study) -> None:
     """Try each value of each axis alone, on top of the first value of the others."""
-    system = registry.system_class(study.system)
+    system = registry.system_named(study.system).parameters
     axes, fixed = study.axes(), study.fixed()
     _check_names(study, axes)
     gr.check_conflicts(fixed, axes)
@@ -137,7 +137,7 @@ def _check_functionals(study: Study) -> None:
     """Read every functional with the constants of the systems."""
     from hdica.ingredients.functionals import parse_functional
 
-    system = registry.system_class(study.system)
+    system = registry.system_named(study.system).parameters
     swept = [(axis.path, axis.values[0]) for axis in study.axes()]
     built = gr.build(system, gr.nested([*study.fixed().values(), *swept]))
     constants = getattr(built, "constants", {})

@@ -126,7 +126,7 @@ class Segment:
         """Systems of cells spread evenly over the grid, for the cost model."""
         import json
 
-        system = registry.system_class(self.system)
+        system = registry.system_named(self.system).parameters
         chosen = np.unique(np.linspace(0, self.cells.size - 1, count).round().astype(int))
         return [system.model_validate(json.loads(text)) for text in self.cells.systems(chosen)]
 
@@ -154,7 +154,7 @@ def own_dimension(study: Study, dim: str) -> tuple[float, ...]:
     HdicaError
         If the number of entries differs among cells: they would share no array.
     """
-    system, swept = registry.system_class(study.system), study.axes()
+    system, swept = registry.system_named(study.system).parameters, study.axes()
     base = [*study.fixed().values(), *((axis.path, axis.values[0]) for axis in swept)]
     used = [axis for axis in swept if axis.path[0] == system.sized_by[dim]]
     found: dict[tuple[float, ...], tuple[Value, ...]] = {}
@@ -186,7 +186,10 @@ def segments_of(study: Study) -> list[Segment]:
     """All segments of a study, by method in the study's order, then by n."""
     methods = registry.methods_of(study.system, study.noise)
     asked, swept = study.save_spec(), study.axes()
-    texts, sizes = field_texts(study, swept), registry.system_class(study.system).sized_by
+    texts, sizes = (
+        field_texts(study, swept),
+        registry.system_named(study.system).parameters.sized_by,
+    )
     known: dict[str, tuple[float, ...]] = {}
     found = []
     for name, settings in study.methods.items():

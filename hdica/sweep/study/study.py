@@ -120,7 +120,7 @@ class Study(BaseModel):
 
     def axes(self) -> tuple[gr.Axis, ...]:
         """Swept parameters in the order of the study."""
-        system = registry.system_class(self.system)
+        system = registry.system_named(self.system).parameters
         return tuple(
             gr.Axis(
                 key,
@@ -132,7 +132,7 @@ class Study(BaseModel):
 
     def fixed(self) -> dict[str, tuple[gr.Path, Any]]:
         """Path and value of every fixed parameter."""
-        system = registry.system_class(self.system)
+        system = registry.system_named(self.system).parameters
         return {
             key: (gr.address(key, system, self.parameters, "parameters"), value)
             for key, value in self.parameters.items()
@@ -169,7 +169,10 @@ class Study(BaseModel):
 
 def point_count(study: Study) -> int:
     """Points of a study, from the sizes of its axes alone."""
-    system, methods = registry.system_class(study.system), registry.methods_of(study.system)
+    system, methods = (
+        registry.system_named(study.system).parameters,
+        registry.methods_of(study.system),
+    )
     tops = {key: gr.address(key, system, study.parameters, "grid")[0] for key in study.grid}
     count = 0
     for name, settings in study.methods.items():

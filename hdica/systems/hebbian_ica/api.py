@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.api.simulate import choose, dataset, described, known_methods
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.save import NOTHING
@@ -16,12 +15,17 @@ from hdica.ingredients.sources import make_source
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
 from hdica.systems.arguments import check_constants, check_range, finite, text, whole
+from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.escape.coefficients import conflict
 from hdica.systems.hebbian_ica.escape.coefficients import conflict_region as region
 from hdica.systems.hebbian_ica.escape.of_system import escape_of
 from hdica.systems.hebbian_ica.fields import sources
 from hdica.systems.hebbian_ica.methods.escape import escape_result
-from hdica.systems.shared.fields import formula
+from hdica.systems.hebbian_ica.system import HebbianICA
+from hdica.systems.labelled import candidates, dataset, described, first_of
+from hdica.systems.method import Method
+from hdica.systems.registry import record_of
+from hdica.systems.system import System
 
 _NONE = np.empty(0)
 
@@ -31,6 +35,22 @@ def _changed(system: Any, **given: Any) -> Any:
     content = {k: v for k, v in given.items() if v is not None}
     fields = {k: getattr(system, k) for k in system.model_fields_set} | content
     return type(system)(**fields) if content else system
+
+
+def _checked(system: Any, kind: str) -> System:
+    """The record of a system that can escape, or the sentence that it cannot."""
+    candidates(system, "auto", kind, _own, _own)
+    return record_of(system)
+
+
+def _own(record: System) -> list[Method]:
+    """Methods of this system; none of another."""
+    return list(record.methods) if record.parameters is HebbianICA else []
+
+
+def _named(system: Any, name: str, kind: str) -> Method:
+    """One of the methods of this system, if it applies."""
+    return first_of(candidates(system, name, kind, _own, _own), system)
 
 
 @shown
@@ -94,14 +114,14 @@ def escape_time(
     >>> float(hdica.escape_time(trap, start="zero")["mean"].round(5))
     1.62772
     """
-    known_methods(system, "auto", "escape_time", ("escape",))
+    record = _checked(system, "escape_time")
     changed = _changed(system, start=start, threshold=threshold)
     n = None if n is None else whole(n, "n", "a whole number, or None for n -> infinity")
     kind = "escape" if n is None else "escape_diffusion"
-    chosen = choose(changed, kind, "escape_time", ("escape", "escape_diffusion"))
+    chosen = _named(changed, kind, "escape_time")
     found = escape_of(changed, n)
     result = escape_result(changed, found)
-    out = dataset(chosen, _NONE, NOTHING, changed.dims(), [result], "")
+    out = dataset(record, chosen, _NONE, NOTHING, changed.dims(), [result], "")
     pair = ("projection", "source")
     units = {"units": "n^3 steps"}
     about = {"long_name": "least mean escape time over nu as n -> infinity", **units}
@@ -150,7 +170,7 @@ def escape_signs(system: Any, *, timeout: float | None = USUAL) -> xr.Dataset:
     >>> bool(hdica.escape_signs(system)["conflict"])
     True
     """
-    known_methods(system, "auto", "escape_signs", ("escape",))
+    _checked(system, "escape_signs")
     phi = formula(system, "nonlinearity")
     found = [conflict(phi, source) for source in sources(system)]
     columns = {
@@ -258,6 +278,7 @@ def asymptotics(system: Any, *, timeout: float | None = USUAL) -> xr.Dataset:
     HdicaError
         If R* = I is not stable or an average does not exist.
     """
-    chosen = choose(system, "asymptotics", "asymptotics", ("asymptotics",))
+    record = _checked(system, "asymptotics")
+    chosen = _named(system, "asymptotics", "asymptotics")
     result = chosen.run(system, _NONE, None, None, NOTHING)
-    return described(dataset(chosen, _NONE, NOTHING, system.dims(), [result], ""), system)
+    return described(dataset(record, chosen, _NONE, NOTHING, system.dims(), [result], ""), system)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from hdica.errors import HdicaError
+from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.fields import signs, start_overlap, unit
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.online_ica.system import OnlineICA
-from hdica.systems.parameters import System
-from hdica.systems.shared.fields import formula
+from hdica.systems.parameters import Parameters
 
 
 def online_of(system: HebbianICA) -> OnlineICA:
@@ -109,7 +109,7 @@ def convert(system: Any, to: type[Any]) -> Any:
     >>> bool(abs(heb_end - ica_end) < 1e-9)
     True
     """
-    if type(system) is to and isinstance(system, System):
+    if type(system) is to and isinstance(system, Parameters):
         return system
     found = _KNOWN.get((type(system), to)) if isinstance(to, type) else None
     if found is None:

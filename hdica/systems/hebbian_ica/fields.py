@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import Formula
+from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.quadrature import numbers
 from hdica.ingredients.schedules import Schedule, make_schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.limits.averages.expectations import gain_at
 from hdica.limits.averages.features import features
+from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.escape.coefficients import near_zero
-from hdica.systems.shared.fields import formula
 
 Array = NDArray[np.float64]
 
@@ -248,3 +248,13 @@ def signs(system: Any) -> Array:
             f"sigma = {system.sigma} is not allowed (one sign a projection: {system.projections})"
         )
     return np.array(system.sigma, dtype=float)
+
+
+def turned_text(system: Any, sign: float) -> str:
+    """The nonlinearity with which one projection and one source follow x <- x - mu f(u) y."""
+    return system.nonlinearity if sign < 0 else f"-({system.nonlinearity})"
+
+
+def turned(system: Any, sign: float) -> Formula:
+    """The same as a formula."""
+    return parse_formula(turned_text(system, sign), "x", system.constants)

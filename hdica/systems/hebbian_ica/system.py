@@ -6,7 +6,7 @@ Neural Computation 14 (2002). Its N is called n here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from hdica.errors import HdicaError
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values
 from hdica.ingredients.save import NOTHING, Save
+from hdica.systems.fields import FormulaText, SourceSpec, check_real, formula
 from hdica.systems.hebbian_ica.fields import (
     Beginning,
     Rate,
@@ -29,13 +30,12 @@ from hdica.systems.hebbian_ica.fields import (
     step_size,
 )
 from hdica.systems.hebbian_ica.finite.rule import HebbianRule, run_chains, run_vector
-from hdica.systems.parameters import System
-from hdica.systems.shared.fields import FormulaText, SourceSpec, check_real, formula
+from hdica.systems.parameters import Parameters
 
 Array = NDArray[np.float64]
 
 
-class HebbianICA(System):
+class HebbianICA(Parameters):
     """Hebbian ICA: K projections of data x = A_s s + A_n g with M sources s and n - M normals g.
 
     The weights follow W <- W + eta x phi(y)' Sigma + alpha W (I - W'W) with y = W'x (Rattray
@@ -89,9 +89,9 @@ class HebbianICA(System):
     threshold: float = Field(0.8, description="size of R_ij at which a source is found")
     constants: dict[str, float] = Field({}, description="named numbers used in the formulas")
 
-    aliases: ClassVar[dict[str, tuple[str, ...]]] = {"R0": ("start", "overlap")}
-    formulas: ClassVar[dict[str, str]] = {"mu": "t", "eta": "t", "nu": "t", "nonlinearity": "x"}
-    sized_by: ClassVar[dict[str, str]] = {
+    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {"R0": ("start", "overlap")}
+    formulas: ClassVar[Mapping[str, str]] = {"mu": "t", "eta": "t", "nu": "t", "nonlinearity": "x"}
+    sized_by: ClassVar[Mapping[str, str]] = {
         "projection": "projections",
         "other": "projections",
         "source": "sources",

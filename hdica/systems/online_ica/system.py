@@ -6,7 +6,7 @@ analysis", NIPS 2017.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from typing import ClassVar
 
@@ -22,18 +22,12 @@ from hdica.limits.averages.expectations import (
     Averages,
     averages,
     check_finite,
-    polynomial_average,
-    smooth_parts,
 )
 from hdica.limits.mean_field.family import MeanField, Scaled
-from hdica.limits.numerics.halves import fitted
-from hdica.limits.numerics.packed import Function, packed, scaled
-from hdica.limits.numerics.series import interpolate, trimmed
+from hdica.limits.numerics.packed import packed, scaled
 from hdica.limits.overlap.drift import Drift
-from hdica.limits.overlap.projected_drift import MORE, projected_drift
-from hdica.systems.online_ica.rule import Rule
-from hdica.systems.parameters import System
-from hdica.systems.shared.fields import (
+from hdica.limits.overlap.nonlinear import drift_of
+from hdica.systems.fields import (
     ALIASES,
     FormulaText,
     PriorSpec,
@@ -47,12 +41,13 @@ from hdica.systems.shared.fields import (
     source,
     start,
 )
+from hdica.systems.online_ica.rule import Rule
+from hdica.systems.parameters import Parameters
 
 Array = NDArray[np.float64]
-_NOISE_GOAL = 1e-9
 
 
-class OnlineICA(System):
+class OnlineICA(Parameters):
     """Online ICA with one feature: y = xi c/sqrt(n) + a, a normal with covariance I - xi xi'/n.
 
     The estimate follows x <- x - (tau/sqrt n) f(y.x/sqrt n) y - (tau/n) phi(x), then
@@ -91,9 +86,9 @@ class OnlineICA(System):
     start: StartSpec = Field({"overlap": 0.5}, description="law of the estimate at t = 0")
     constants: dict[str, float] = Field({}, description="named numbers used in the formulas")
 
-    aliases: ClassVar[dict[str, tuple[str, ...]]] = ALIASES
-    formulas: ClassVar[dict[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}
-    sized_by: ClassVar[dict[str, str]] = {"feature": "prior"}
+    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
+    formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}
+    sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior"}
 
     @model_validator(mode="after")
     def _formulas(self) -> OnlineICA:
@@ -163,7 +158,7 @@ def drift(system: OnlineICA) -> Drift:
     refusal = limit_refusal(system)
     if refusal:
         raise HdicaError(refusal)
-    return _drift(formula(system, "nonlinearity"), source(system))
+    return drift_of(formula(system, "nonlinearity"), source(system))
 
 
 def mean_field(system: OnlineICA) -> MeanField:
@@ -210,61 +205,3 @@ def _errors(mean: Averages) -> tuple[float, float]:
     if isinstance(mean.gain, Chebyshev):
         return 0.0, 0.0
     return mean.gain_error, mean.power_error
-
-
-@lru_cache(maxsize=64)
-def _drift(f: Formula, law: Source) -> Drift:
-    return projected_drift(averages(f, law), lambda: _noise(f, law))
-
-
-def _noise(f: Formula, law: Source) -> tuple[Function, Function, Function] | None:
-    """Variance of a step of Q times n^2: Var[tau f (c - Q u) + Q tau^2 f^2/2], by powers of tau.
-
-    Second order of the expansion of (2) after normalisation; it drives the fluctuations of
-    order n^-1/2 about the limit.
-    """
-    try:
-        if f.coefficients is None:
-            return _noise_on_halves(f, law)
-        return _noise_of_polynomial(f, law)
-    except HdicaError:
-        return None
-
-
-def _noise_of_polynomial(f: Formula, law: Source) -> tuple[Function, Function, Function]:
-    degree = 8 * (f.coefficients if f.coefficients is not None else np.empty(0)).size
-
-    def mean(power: int, steps: int) -> Chebyshev:
-        def at(q: float) -> float:
-            return polynomial_average(
-                lambda c, u: f.value(u) ** power * (c - q * u) ** steps, f, law, q
-            )
-
-        return interpolate(at, degree)  # that of the averages is lower
-
-    q = Chebyshev([0.0, 1.0])
-    first, second, fourth = mean(1, 1), mean(2, 0), mean(4, 0)
-    v2 = mean(2, 2) - first * first
-    v3 = q * (mean(3, 1) - first * second)
-    v4 = 0.25 * q * q * (fourth - second * second)
-    v2, v3, v4 = (trimmed(v, 1e-14) for v in (v2, v3, v4))
-    return v2, v3, v4
-
-
-def _noise_on_halves(f: Formula, law: Source) -> tuple[Function, Function, Function]:
-    def sample(q: float) -> Callable[[Array, Array, Array], list[Array]]:
-        def integrand(c: Array, e: Array, u: Array) -> list[Array]:
-            value, rest = f.value(u), c - q * u
-            square, push = value * value, value * rest
-            return [push, square, square * square, push * push, square * push]
-
-        return integrand
-
-    found = smooth_parts(sample, f, law, (1, 0, 0, 0, 1), _NOISE_GOAL)
-    first, second, fourth, spread, third = (one.function for one in found)
-    degree = max(one.function.above.size for one in found) + MORE
-    return (
-        fitted(lambda q: spread(q) - first(q) ** 2, degree),
-        fitted(lambda q: q * (third(q) - first(q) * second(q)), degree),
-        fitted(lambda q: 0.25 * q * q * (fourth(q) - second(q) ** 2), degree),
-    )

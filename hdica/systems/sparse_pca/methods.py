@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.systems.kernel import KERNEL_VERSION
-from hdica.systems.method import Method, PointResult
-from hdica.systems.shared.density import particles, pde
-from hdica.systems.shared.fields import prior, schedule, start
-from hdica.systems.shared.overlap import closed_states, ode
-from hdica.systems.shared.simulation import TRAJECTORY, chain, seeded, vector
-from hdica.systems.shared.steady import branch_points, critical, fixed_points
+from hdica.systems.fields import prior, schedule, start
+from hdica.systems.method import Method, PointResult, Role
+from hdica.systems.projected.density import particles, pde
+from hdica.systems.projected.overlap import closed_states, ode
+from hdica.systems.projected.simulation import TRAJECTORY, chain, vector
+from hdica.systems.projected.steady import branch_points, critical, fixed_points
 from hdica.systems.sparse_pca.rule import oja_chain_refusal
 from hdica.systems.sparse_pca.sample_pca import run_sample_pca
 from hdica.systems.sparse_pca.sample_pca_limit import sample_pca_overlap
@@ -23,6 +22,8 @@ from hdica.systems.sparse_pca.system import (
     overlap_refusal,
     rule,
 )
+from hdica.systems.system import Control
+from hdica.systems.trials import seeded
 
 Array = NDArray[np.float64]
 _PAPER = "Wang and Lu 2016"
@@ -37,9 +38,11 @@ def _closed_path(system: SparsePCA, times: Array) -> Array | None:
     return oja_overlap(start(system).overlap(prior(system)), tau, system.omega, times)
 
 
+OMEGA = Control("omega", 1e-3, 100.0)
 _BATCH = frozenset({"tau", "start", "regularizer", "variant", "constants"})
 SAMPLE_PCA = Method(
     name="sample_pca",
+    role=Role.BASELINE,
     stochastic=True,
     accuracy="exact",
     outputs=TRAJECTORY[:1],
@@ -48,52 +51,43 @@ SAMPLE_PCA = Method(
         lambda system, times, n, stream, save: run_sample_pca(rule(system), times, n, stream),
         without=_BATCH,
     ),
-    coords=lambda times: {"time": times},
-    refuses=lambda system: "",
     seconds=lambda system, n, last: 1e-3 + 1e-10 * (n or 1) ** 3 * (1 + last),
     ignores=_BATCH,
     equations="leading eigenvector of the sample covariance of the first t n samples",
-    kernel=KERNEL_VERSION,
     held=lambda n: 2 * n * n,
 )
 SAMPLE_PCA_LIMIT = Method(
     name="sample_pca_limit",
-    stochastic=False,
+    role=Role.BASELINE,
     accuracy="exact",
     outputs=TRAJECTORY[:1],
     run=lambda system, times, n, seed, save: PointResult(
         {"Q": np.asarray(sample_pca_overlap(system.omega, times))}
     ),
-    coords=lambda times: {"time": times},
-    refuses=lambda system: "",
     seconds=lambda system, n, last: 1e-5,
     ignores=_BATCH | {"prior"},
     equations="overlap of the leading sample eigenvector of a spiked covariance (Paul 2007)",
-    kernel=KERNEL_VERSION,
 )
 
-METHODS = {
-    m.name: m
-    for m in (
-        vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1), (5), (6)"),
-        chain(
-            lambda system: rule(system).chain,
-            lambda system: oja_chain_refusal(rule(system)),
-            f"{_PAPER}, eq. (1), (5) with phi = 0",
-        ),
-        ode(
-            drift,
-            overlap_refusal,
-            f"{_PAPER}, closed form (14); for a varying step size its equation, "
-            "Dormand-Prince 8(5,3), tolerance 1e-12",
-            _closed_path,
-        ),
-        pde(mean_field, f"{_PAPER}, eq. (8)-(13)"),
-        particles(mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
-        fixed_points(mean_field, _STEADY, closed_states(drift, mean_field)),
-        branch_points(mean_field, "omega", f"{_STEADY}, continued in omega"),
-        critical(mean_field, "omega", f"{_STEADY}, continued in omega"),
-        SAMPLE_PCA,
-        SAMPLE_PCA_LIMIT,
-    )
-}
+METHODS = (
+    vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1), (5), (6)"),
+    chain(
+        lambda system: rule(system).chain,
+        lambda system: oja_chain_refusal(rule(system)),
+        f"{_PAPER}, eq. (1), (5) with phi = 0",
+    ),
+    ode(
+        drift,
+        overlap_refusal,
+        f"{_PAPER}, closed form (14); for a varying step size its equation, "
+        "Dormand-Prince 8(5,3), tolerance 1e-12",
+        _closed_path,
+    ),
+    pde(mean_field, f"{_PAPER}, eq. (8)-(13)"),
+    particles(mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
+    fixed_points(mean_field, _STEADY, closed_states(drift, mean_field)),
+    branch_points(mean_field, OMEGA, f"{_STEADY}, continued in omega"),
+    critical(mean_field, OMEGA, f"{_STEADY}, continued in omega"),
+    SAMPLE_PCA,
+    SAMPLE_PCA_LIMIT,
+)

@@ -6,6 +6,7 @@ phase transitions", ITW 2016. Its p is called n here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -17,8 +18,7 @@ from hdica.errors import HdicaError
 from hdica.limits.mean_field.family import MeanField, Scaled
 from hdica.limits.numerics.series import trimmed
 from hdica.limits.overlap.drift import Drift
-from hdica.systems.parameters import System
-from hdica.systems.shared.fields import (
+from hdica.systems.fields import (
     ALIASES,
     FormulaText,
     PriorSpec,
@@ -30,12 +30,13 @@ from hdica.systems.shared.fields import (
     schedule,
     start,
 )
+from hdica.systems.parameters import Parameters
 from hdica.systems.sparse_pca.rule import PCARule, proximal_refusal
 
 Array = NDArray[np.float64]
 
 
-class SparsePCA(System):
+class SparsePCA(Parameters):
     """Online sparse PCA of the spiked covariance model y = sqrt(omega/n) c xi + a.
 
     c is standard normal and a is normal with unit covariance; the estimate follows
@@ -78,9 +79,9 @@ class SparsePCA(System):
     )
     constants: dict[str, float] = Field({}, description="named numbers used in the formulas")
 
-    aliases: ClassVar[dict[str, tuple[str, ...]]] = ALIASES
-    formulas: ClassVar[dict[str, str]] = {"tau": "t", "regularizer": "x"}
-    sized_by: ClassVar[dict[str, str]] = {"feature": "prior"}
+    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
+    formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "regularizer": "x"}
+    sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior"}
 
     @field_validator("omega", mode="before")
     @classmethod

@@ -140,7 +140,7 @@ def test_a_chunk_is_put_back_from_before_it_was_written_anew(out: Path) -> None:
     # Points that failed succeed: the block is written anew.
     method = toy.make()["walk"]
     object.__setattr__(method, "run", lambda *_: toy.PointResult({"Q": np.ones(3)}))
-    toy.registry.METHODS["Toy"]["walk"] = method
+    toy.put(method)
     run(study, out, progress=False, retry_failed=True)
     publish(study, out)
     assert verify(out).code == 0

@@ -10,7 +10,7 @@ import hdica
 from hdica.analysis.statistics.survival import EscapeTimes, exponential_mean, follows
 from hdica.errors import HdicaError
 from hdica.systems.hebbian_ica.methods.escape import POSITIONS
-from hdica.systems.registry import METHODS
+from hdica.systems.registry import methods_of
 
 SEEDS = range(200)
 
@@ -128,7 +128,7 @@ def test_paths_of_the_diffusion_have_its_density_and_leave_as_its_survival_says(
     n, times = 10_000, np.array([0.02, 0.2]) * 1e8
     found = hdica.simulate(system, n=n, times=times, seeds=range(300), method="diffusion")
     r = found["R"].values[:, :, 0, 0] * math.sqrt(n)
-    plain = METHODS["HebbianICA"]["fokker_planck"]
+    plain = methods_of("HebbianICA")["fokker_planck"]
     law = plain.run(system, times, n, None, None).values
     inside = np.abs(r) < 79.9
     for k in range(2):
@@ -161,7 +161,7 @@ def test_signs_that_disagree_and_signs_that_agree():
 
 
 def test_the_potential_over_the_noise_has_the_barrier_of_half_kramers_exponent():
-    method = METHODS["HebbianICA"]["trapping"]
+    method = methods_of("HebbianICA")["trapping"]
     both = trap(2.0, sources=["uniform", "laplace"])
     found = method.run(both, np.array([0.0]), None, None, None).values
     r, u = POSITIONS, found["U"]

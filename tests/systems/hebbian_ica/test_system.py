@@ -6,6 +6,7 @@ import pytest
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import point_stream
 from hdica.ingredients.sources import make_source
+from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.fields import (
     escape,
     mu_of,
@@ -16,7 +17,6 @@ from hdica.systems.hebbian_ica.fields import (
     step_size,
 )
 from hdica.systems.hebbian_ica.system import CHAIN, VECTOR, HebbianICA, chain_refusal
-from hdica.systems.shared.fields import formula
 
 
 def stream(part):

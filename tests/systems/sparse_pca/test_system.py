@@ -8,7 +8,7 @@ import pytest
 
 import hdica
 from hdica.limits.overlap.drift import solve
-from hdica.systems.shared.fields import schedule
+from hdica.systems.fields import schedule
 from hdica.systems.sparse_pca.system import drift, oja_overlap, oja_steady_overlap
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import digest
 from hdica.ingredients.sources import Source
+from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.escape.coefficients import Trap, near_zero
 from hdica.systems.hebbian_ica.escape.law import Begin
 from hdica.systems.hebbian_ica.escape.times import Escape, escape
 from hdica.systems.hebbian_ica.fields import given_rate, nu_of, signs, sources, start_overlap, unit
-from hdica.systems.shared.fields import formula
 
 Array = NDArray[np.float64]
 

@@ -8,8 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.ingredients.save import Save
-from hdica.systems.hebbian_ica.convert import online_of
-from hdica.systems.hebbian_ica.fields import given_rate, mu_of, signs, sources, start_overlap, unit
+from hdica.limits.overlap.nonlinear import folds_of
+from hdica.systems.fields import formula
+from hdica.systems.hebbian_ica.fields import (
+    given_rate,
+    mu_of,
+    signs,
+    sources,
+    start_overlap,
+    turned,
+    unit,
+)
 from hdica.systems.hebbian_ica.limit.asymptotics import (
     Rates,
     annealed_decay,
@@ -22,14 +31,12 @@ from hdica.systems.hebbian_ica.limit.asymptotics import (
 from hdica.systems.hebbian_ica.limit.equation_17 import Field, make_field
 from hdica.systems.hebbian_ica.methods.escape import IGNORED, PAIR
 from hdica.systems.hebbian_ica.system import HebbianICA
-from hdica.systems.kernel import KERNEL_VERSION
-from hdica.systems.method import Method, Output, PointResult, refusal
-from hdica.systems.online_ica.methods import folds
-from hdica.systems.shared.fields import formula
-from hdica.systems.shared.steady import MAX_TRANSITIONS, padded
+from hdica.systems.kinds import padded
+from hdica.systems.method import Method, Output, PointResult, Role, refusal
 
 Array = NDArray[np.float64]
 _PAPER = "Rattray (2002)"
+MAX_TRANSITIONS = 12
 MAX_STATES = 2048
 """Four projections of four equal sources have more than a thousand, images not counted."""
 _PROBES = np.array([0.0, 1.0, 10.0, 1e3, 1e5])
@@ -99,7 +106,8 @@ def _search_seconds(system: HebbianICA) -> float:
 _AT = ("fixed_point",)
 FIXED_POINTS = Method(
     name="fixed_points",
-    stochastic=False,
+    role=Role.STEADY_STATES,
+    rank=1,
     accuracy="converged",
     outputs=(
         Output("R", (*_AT, *PAIR), "overlap R at the fixed point"),
@@ -118,7 +126,6 @@ FIXED_POINTS = Method(
     seconds=lambda system, n, last: _search_seconds(system),
     ignores=IGNORED | {"start", "alpha"},
     equations=f"{_PAPER}, zeros of (17), Newton's method from many starts and branch and prune",
-    kernel=KERNEL_VERSION,
 )
 
 
@@ -127,10 +134,8 @@ def _critical(
 ) -> PointResult:
     """Folds of projection i and source i alone: at an optimal state of odd phi they decouple."""
     found: list[tuple[float, float, float]] = []
-    for sign, spec in zip(signs(system).tolist(), system.sources, strict=False):
-        content = {"nonlinearity": system.nonlinearity, "constants": system.constants, "mu": 1.0}
-        one = HebbianICA(sources=[spec], sigma=[int(sign)], start="zero", **content)
-        known, error = folds(online_of(one))
+    for sign, source in zip(signs(system).tolist(), sources(system), strict=False):
+        known, error = folds_of(turned(system, sign), source)
         found += zip(known.tau.tolist(), known.q.tolist(), error.tolist(), strict=True)
     columns = np.array(sorted(set(found), reverse=True)).reshape(-1, 3).T
     named = zip(("value", "R", "error"), columns, strict=True)
@@ -153,7 +158,9 @@ def _critical_refusal(system: HebbianICA) -> str:
 
 CRITICAL = Method(
     name="critical",
-    stochastic=False,
+    varies="mu",
+    role=Role.TRANSITIONS,
+    rank=1,
     accuracy="converged",
     outputs=(
         Output("value", ("transition",), "critical value of mu"),
@@ -167,7 +174,6 @@ CRITICAL = Method(
     seconds=lambda system, n, last: 2e-2,
     ignores=IGNORED | {"mu", "eta", "nu", "start", "alpha"},
     equations=f"{_PAPER}, fold of (17) for projection i and source i",
-    kernel=KERNEL_VERSION,
 )
 
 
@@ -217,16 +223,14 @@ def _annealed(
 
 ANNEALED = Method(
     name="annealed",
-    stochastic=False,
+    role=Role.LIMIT,
     accuracy="approximate",
     outputs=(Output("R", ("time", *PAIR), "overlap R = R* + u near the optimal state R* = I"),),
     run=_annealed,
-    coords=lambda times: {"time": times},
     refuses=annealing_refusal,
     seconds=lambda system, n, last: 5e-3,
     ignores=IGNORED | {"alpha"},
     equations=f"{_PAPER}, (19)-(20), to first order in R - R*",
-    kernel=KERNEL_VERSION,
 )
 
 
@@ -250,7 +254,7 @@ def _asymptotics(
 _SOURCE = ("source",)
 ASYMPTOTICS = Method(
     name="asymptotics",
-    stochastic=False,
+    role=Role.OTHER,
     accuracy="converged",
     outputs=(
         Output("xi", _SOURCE, "xi_i = sigma_i <s phi(s) - phi'(s)> of projection i on source i"),
@@ -268,7 +272,6 @@ ASYMPTOTICS = Method(
     seconds=lambda system, n, last: 5e-3,
     ignores=IGNORED | {"alpha", "start"},
     equations=f"{_PAPER}, (21) and (36) with the rows i > M of K > M corrected",
-    kernel=KERNEL_VERSION,
 )
 
-METHODS = {m.name: m for m in (FIXED_POINTS, CRITICAL, ANNEALED, ASYMPTOTICS)}
+METHODS = (FIXED_POINTS, CRITICAL, ANNEALED, ASYMPTOTICS)

@@ -21,9 +21,8 @@ from hdica.systems.hebbian_ica.escape.of_system import constant_nu, trap_refusal
 from hdica.systems.hebbian_ica.fields import signs, start_overlap
 from hdica.systems.hebbian_ica.methods.escape import PAIR, POSITIONS
 from hdica.systems.hebbian_ica.system import HebbianICA
-from hdica.systems.kernel import KERNEL_VERSION
-from hdica.systems.method import Method, Output, PointResult
-from hdica.systems.shared.simulation import seeded
+from hdica.systems.method import Method, Output, PointResult, Role
+from hdica.systems.trials import seeded
 
 Array = NDArray[np.float64]
 _PAPER = "Rattray (2002)"
@@ -84,16 +83,15 @@ def _path_seconds(system: HebbianICA, n: int | None, last: float) -> float:
 
 DIFFUSION = Method(
     name="diffusion",
+    role=Role.SIMULATION,
     stochastic=True,
     accuracy="approximate",
     outputs=(Output("R", ("time", *PAIR), "overlap R, at rest once it reaches the threshold"),),
     run=seeded("diffusion", _paths, frozenset({"alpha"})),
-    coords=lambda times: {"time": times},
     refuses=lambda system: trap_refusal(system, n=True),
     seconds=_path_seconds,
     ignores=frozenset({"alpha"}),
     equations=f"{_PAPER}, (24)-(25), explicit scheme of weak order 2",
-    kernel=KERNEL_VERSION,
 )
 
 
@@ -137,7 +135,7 @@ def _density(
 
 FOKKER_PLANCK = Method(
     name="fokker_planck",
-    stochastic=False,
+    role=Role.OTHER,
     accuracy="converged",
     outputs=(
         Output(
@@ -153,8 +151,7 @@ FOKKER_PLANCK = Method(
     seconds=lambda system, n, last: 0.3,
     ignores=frozenset({"alpha"}),
     equations=f"{_PAPER}, Fokker-Planck equation of (24)-(25), absorbed at the threshold",
-    kernel=KERNEL_VERSION,
     finite=True,
 )
 
-METHODS = {method.name: method for method in (DIFFUSION, FOKKER_PLANCK)}
+METHODS = (DIFFUSION, FOKKER_PLANCK)

@@ -26,9 +26,8 @@ from hdica.systems.hebbian_ica.escape.times import Escape
 from hdica.systems.hebbian_ica.fields import signs
 from hdica.systems.hebbian_ica.finite.passage import Passage, passages
 from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
-from hdica.systems.kernel import KERNEL_VERSION
-from hdica.systems.method import Method, Output, PointResult, Trial, refusal
-from hdica.systems.shared.simulation import alone, content_of, each, in_groups
+from hdica.systems.method import Method, Output, PointResult, Role, Trial, refusal
+from hdica.systems.trials import alone, content_of, each, in_groups
 
 Array = NDArray[np.float64]
 _PAPER = "Rattray (2002)"
@@ -105,7 +104,8 @@ def _escape(
 
 ESCAPE = Method(
     name="escape",
-    stochastic=False,
+    role=Role.ESCAPE,
+    rank=1,
     accuracy="converged",
     outputs=(*ESCAPES, PRINTED),
     run=_escape,
@@ -114,11 +114,12 @@ ESCAPE = Method(
     seconds=lambda system, n, last: 0.1,
     ignores=frozenset({"alpha", "threshold"}),
     equations=f"{_PAPER}, (24)-(25), first passages to infinity as n -> infinity",
-    kernel=KERNEL_VERSION,
 )
 ESCAPE_DIFFUSION = replace(
     ESCAPE,
     name="escape_diffusion",
+    rank=None,
+    role=Role.ESCAPE,
     accuracy="approximate",
     outputs=ESCAPES,
     refuses=refusal(lambda system: _escapes_at_all(system, _ANY)),
@@ -174,6 +175,7 @@ def _passage_seconds(system: HebbianICA, n: int | None, last: float) -> float:
 
 ESCAPE_TIMES = Method(
     name="escape_times",
+    role=Role.ESCAPE,
     stochastic=True,
     accuracy="exact in law",
     outputs=PASSAGES,
@@ -182,7 +184,6 @@ ESCAPE_TIMES = Method(
     refuses=chain_refusal,
     seconds=_passage_seconds,
     equations=f"{_PAPER}, eq. (13), first passages of the chain that is exact in law",
-    kernel=KERNEL_VERSION,
     together=_passages,
 )
 
@@ -211,7 +212,7 @@ def _trapping(
 
 TRAPPING = Method(
     name="trapping",
-    stochastic=False,
+    role=Role.OTHER,
     accuracy="exact",
     outputs=(
         Output("U", (*PAIR, "r"), "potential U/D of r = sqrt(n) R, D = P nu^2 of its noise"),
@@ -224,7 +225,6 @@ TRAPPING = Method(
     seconds=lambda system, n, last: 1e-2,
     ignores=frozenset({"alpha", "threshold", "start"}),
     equations=f"{_PAPER}, (26) over the D of (25)",
-    kernel=KERNEL_VERSION,
 )
 
-METHODS = {m.name: m for m in (ESCAPE_TIMES, ESCAPE, ESCAPE_DIFFUSION, TRAPPING)}
+METHODS = (ESCAPE_TIMES, ESCAPE, ESCAPE_DIFFUSION, TRAPPING)

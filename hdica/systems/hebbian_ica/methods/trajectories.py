@@ -12,21 +12,17 @@ from numpy.typing import NDArray
 from hdica.finite.random.streams import LANES, Stream, streams_of
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
+from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.fields import mu_of, signs, sources, start_overlap
 from hdica.systems.hebbian_ica.finite.rule import run_chains
 from hdica.systems.hebbian_ica.limit.equation_17 import solve
 from hdica.systems.hebbian_ica.limit.fluctuations import check_noise, solve_fluctuations
-from hdica.systems.hebbian_ica.methods import asymptotics as hebbian_asymptotic_methods
-from hdica.systems.hebbian_ica.methods import diffusion as hebbian_diffusion_methods
-from hdica.systems.hebbian_ica.methods import escape as hebbian_escape_methods
 from hdica.systems.hebbian_ica.methods.asymptotics import field_of, limit_refusal
 from hdica.systems.hebbian_ica.methods.escape import IGNORED
 from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
 from hdica.systems.hebbian_ica.system import vector as simulated
-from hdica.systems.kernel import KERNEL_VERSION
-from hdica.systems.method import Method, Output, PointResult, Trial, refusal
-from hdica.systems.shared.fields import formula
-from hdica.systems.shared.simulation import alone, content_of, each, in_groups, seeded
+from hdica.systems.method import Method, Output, PointResult, Role, Trial, refusal
+from hdica.systems.trials import alone, content_of, each, in_groups, seeded
 
 Array = NDArray[np.float64]
 _PAPER = "Rattray (2002)"
@@ -88,35 +84,36 @@ def _seconds(
 
 VECTOR = Method(
     name="vector",
+    role=Role.SIMULATION,
+    rank=2,
     stochastic=True,
     accuracy="exact",
     outputs=OVERLAPS,
     run=seeded("vector", _vector, IGNORED),
-    coords=lambda times: {"time": times},
-    refuses=lambda system: "",
     seconds=_seconds(lambda k, m, n: 5e-8 + 1e-9 * n * (k * k + k + 1)),
     ignores=IGNORED,
     equations=f"{_PAPER}, eq. (13) with Sigma on the right, all n coordinates",
-    kernel=KERNEL_VERSION,
     held=lambda n: 2 * n,
 )
 CHAIN = Method(
     name="chain",
+    role=Role.SIMULATION,
+    rank=1,
     stochastic=True,
     accuracy="exact in law",
     outputs=OVERLAPS,
     run=alone(_chains),
-    coords=lambda times: {"time": times},
     refuses=chain_refusal,
     seconds=_seconds(lambda k, m, n: 2e-9 * (1 + k * (k + m))),
     ignores=IGNORED,
     equations=f"{_PAPER}, eq. (13), reduced exactly in law to R and a factor of I - RR'",
-    kernel=KERNEL_VERSION,
     together=_chains,
 )
 ODE = Method(
     name="ode",
-    stochastic=False,
+    closed=True,
+    role=Role.LIMIT,
+    rank=1,
     accuracy="converged",
     outputs=(
         OVERLAPS[0],
@@ -124,12 +121,10 @@ ODE = Method(
         Output("R_control", _R, "overlap with the drift wrong by 2 % (negative control)"),
     ),
     run=_ode,
-    coords=lambda times: {"time": times},
     refuses=limit_refusal,
     seconds=lambda system, n, last: 2e-2,
     ignores=IGNORED,
     equations=f"{_PAPER}, eq. (17) with Sigma where (13) puts it; Dormand-Prince 8(5,3)",
-    kernel=KERNEL_VERSION,
 )
 
 
@@ -158,6 +153,8 @@ def _clt(
 CLT = replace(
     ODE,
     name="clt",
+    rank=None,
+    role=Role.LIMIT,
     outputs=(*ODE.outputs, Output("R_sd", _R, "limit of sqrt(n) times the standard deviation")),
     run=_clt,
     refuses=_clt_refusal,
@@ -165,9 +162,4 @@ CLT = replace(
     equations=f"{ODE.equations}; central limit theorem with the noise of one step of (13)",
 )
 
-METHODS = {
-    **{method.name: method for method in (VECTOR, CHAIN, ODE, CLT)},
-    **hebbian_escape_methods.METHODS,
-    **hebbian_diffusion_methods.METHODS,
-    **hebbian_asymptotic_methods.METHODS,
-}
+METHODS = (VECTOR, CHAIN, ODE, CLT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,12 @@ from hdica.ingredients.functionals import parse_functional
 from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.mean_field.density.solve import DensityPath, solve, start_refusal
 from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
-from hdica.systems.kernel import KERNEL_VERSION
+from hdica.systems.fields import prior, start
 from hdica.systems.method import CONTROL as CONTROL_TEXT
-from hdica.systems.method import Method, Output, PointResult, Refuses, always
-from hdica.systems.shared.density_values import is_convex, kept_values, laws, potentials
-from hdica.systems.shared.fields import prior, start
-from hdica.systems.shared.simulation import KEEPS, TRAJECTORY, seeded
+from hdica.systems.method import Guard, Method, Output, PointResult, Refuses, Role, alone, always
+from hdica.systems.projected.density_values import is_convex, kept_values, laws, potentials
+from hdica.systems.projected.simulation import KEEPS, TRAJECTORY
+from hdica.systems.trials import seeded
 
 Array = NDArray[np.float64]
 FieldOf = Callable[[Any], MeanField]
@@ -133,16 +134,13 @@ def carried(
     return share * moved[0] + _SAFETY * worst * 1e-3, share * moved[1] + _SAFETY * worst * 1e-3
 
 
-Guard = Callable[[Any, Callable[[], PointResult]], PointResult]
-
-
 def pde_many(
     field_of: FieldOf,
     systems: Sequence[Any],
     times: Array,
     save: Save = NOTHING,
     threads: int = 1,
-    guard: Guard = lambda system, compute: compute(),
+    guard: Guard = alone,
 ) -> list[PointResult | HdicaError]:
     """Method ``pde`` for many points: each has the bits that it has alone.
 
@@ -159,7 +157,7 @@ def pde_many(
     threads
         Points solved at once; the compiled march lets go of Python's lock.
     guard
-        ``guard(system, compute)``: what ``compute()`` gives for a point, or an error.
+        What computes a point, maybe within a time.
 
     Returns
     -------
@@ -189,18 +187,27 @@ def _convexity(field: MeanField, path: DensityPath, times: Array) -> Array:
 
 def pde(field_of: FieldOf, equations: str, without_limit: Refuses = always) -> Method:
     """Method ``pde``: the density of the estimate as n -> infinity."""
+
+    def picture(system: Any, times: Array, save: Save) -> tuple[Save, PointResult]:
+        field = field_of(system)
+        path = path_of(field, system, times, save)
+        if not save.x:
+            save = replace(save, x=tuple(regular_grid(path).tolist()))
+        return save, pde_values(field, system, times, save, path)
+
     return Method(
         name="pde",
-        stochastic=False,
+        many=partial(pde_many, field_of),
+        picture=picture,
+        role=Role.LIMIT,
+        rank=2,
         accuracy="converged",
         outputs=_PATH,
         run=lambda system, times, n, seed, save: pde_values(field_of(system), system, times, save),
-        coords=lambda times: {"time": times},
         refuses=lambda one: without_limit(one) or start_refusal(start(one), prior(one)),
         seconds=lambda system, n, last: 0.06 + 0.001 * last,
         equations=equations
         + "; Scharfetter-Gummel fluxes and SDIRK2, E[x^2] = 1 by a Lagrange multiplier, refined",
-        kernel=KERNEL_VERSION,
         keeps=KEEPS | {"potential", "controls"},
     )
 
@@ -256,15 +263,14 @@ def particles(field_of: FieldOf, equations: str, without_limit: Refuses = always
 
     return Method(
         name="particles",
+        role=Role.SIMULATION,
         stochastic=True,
         accuracy="approximate",
         outputs=TRAJECTORY,
         run=seeded("particles", runner),
-        coords=lambda times: {"time": times},
         refuses=without_limit,
         seconds=lambda system, n, last: 1e-3 + 1e-6 * (n or 1) * (1 + last),
         equations=equations,
-        kernel=KERNEL_VERSION,
         keeps=KEEPS,
         held=lambda n: 2 * n,
     )

@@ -12,10 +12,9 @@ from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.overlap.drift import Drift, solve
 from hdica.limits.overlap.fixed_points import find_fixed_points
-from hdica.systems.kernel import KERNEL_VERSION
-from hdica.systems.method import Method, Output, PointResult
-from hdica.systems.shared.fields import constant_tau, formula, prior, schedule, start
-from hdica.systems.shared.simulation import TRAJECTORY
+from hdica.systems.fields import constant_tau, formula, prior, schedule, start
+from hdica.systems.method import Method, Output, PointResult, Role
+from hdica.systems.projected.simulation import TRAJECTORY
 
 Array = NDArray[np.float64]
 DriftOf = Callable[[Any], Drift]
@@ -65,7 +64,9 @@ def ode(
 
     return Method(
         name="ode",
-        stochastic=False,
+        closed=True,
+        role=Role.LIMIT,
+        rank=1,
         accuracy="converged",
         outputs=(
             *TRAJECTORY,
@@ -74,11 +75,9 @@ def ode(
             Output("Q_sd", ("time",), "limit of sqrt(n) times the standard deviation of Q"),
         ),
         run=run,
-        coords=lambda times: {"time": times},
         refuses=refuses,
         seconds=lambda system, n, last: 6e-3,
         equations=equations,
-        kernel=KERNEL_VERSION,
     )
 
 

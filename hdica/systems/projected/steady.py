@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
-from hdica.systems.arguments import check_range, finite
-from hdica.systems.kernel import KERNEL_VERSION
-from hdica.systems.method import Method, Output, PointResult, Refuses, always, refusal
-from hdica.systems.shared.fields import constant_tau, with_parameter
+from hdica.systems.fields import constant_tau, with_parameter
+from hdica.systems.kinds import STATE_KINDS, TRANSITION_KINDS, codes, padded
+from hdica.systems.method import Method, Output, PointResult, Refuses, Role, always, refusal
+from hdica.systems.system import Control
 
 # The solvers are imported where they are called: their libraries take longer to load than many a
 # sweep without steady states takes to run.
@@ -27,28 +27,6 @@ FieldOf = Callable[[Any], MeanField]
 MAX_FIXED_POINTS = 12
 MAX_TRANSITIONS = 12
 MAX_BRANCH_POINTS = 2000
-STATE_KINDS = ("informative", "uninformative", "condensed")
-TRANSITION_KINDS = ("fold", "transcritical", "junction")
-RANGES = {"tau": (1e-4, 10.0), "omega": (1e-3, 100.0), "rho": (1e-3, 1.0)}
-"""Where transitions are looked for unless the caller says otherwise; constants: 1e-4 to 10."""
-
-
-def padded(values: Array, size: int, what: str) -> Array:
-    """``values`` and NaN up to ``size``.
-
-    Raises
-    ------
-    HdicaError
-        If there are more values than a store holds.
-    """
-    if values.size > size:
-        raise HdicaError(f"{values.size} {what} were found, more than the {size} a store holds")
-    return np.concatenate([values, np.full(size - values.size, np.nan)])
-
-
-def codes(kinds: Any, names: tuple[str, ...]) -> Array:
-    """Position of each kind among its names, as numbers that a store holds."""
-    return np.array([names.index(str(kind)) for kind in kinds], dtype=float)
 
 
 def family(field_of: FieldOf, system: Any, parameter: str) -> Callable[[float], MeanField]:
@@ -56,31 +34,11 @@ def family(field_of: FieldOf, system: Any, parameter: str) -> Callable[[float], 
     return lambda value: field_of(with_parameter(system, parameter, value))
 
 
-def bounds(
-    system: Any, parameter: str, low: float | None, high: float | None
-) -> tuple[float, float]:
-    """Range of a parameter in which transitions are looked for.
-
-    Raises
-    ------
-    HdicaError
-        If it is empty.
-    """
-    first, last = RANGES.get(parameter, (1e-4, 10.0))
-    found = (
-        first if low is None else finite(low, "low"),
-        last if high is None else finite(high, "high"),
-    )
-    check_range(*found)
-    return found
-
-
 def find_transitions(
     field_of: FieldOf,
     system: Any,
     parameter: str,
-    low: float | None = None,
-    high: float | None = None,
+    ends: tuple[float, float],
 ) -> Transitions:
     """Folds, junctions and exchanges of stability with Q = 0 as one parameter varies.
 
@@ -89,7 +47,6 @@ def find_transitions(
     """
     from hdica.limits.mean_field.transitions.continuation import transitions
 
-    ends = bounds(system, parameter, low, high)
     with_parameter(system, parameter, ends[1])
     found = transitions(family(field_of, system, parameter), *ends)
     kind = np.where(found.kind == "pitchfork", "transcritical", found.kind)
@@ -155,7 +112,8 @@ def fixed_points(
 
     return Method(
         name="fixed_points",
-        stochastic=False,
+        role=Role.STEADY_STATES,
+        rank=1,
         accuracy="converged",
         outputs=_STATES,
         run=run,
@@ -164,23 +122,23 @@ def fixed_points(
         seconds=lambda system, n, last: 0.05,
         ignores=frozenset({"start"}),
         equations=equations,
-        kernel=KERNEL_VERSION,
     )
 
 
 def critical(
     field_of: FieldOf,
-    parameter: str,
+    control: Control,
     equations: str,
     closed: Callable[[Any], dict[str, Array] | None] = lambda system: None,
     without_limit: Refuses = always,
 ) -> Method:
     """Method ``critical``: transitions in the system's natural parameter."""
+    parameter = control.name
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         columns = closed(system)
         if columns is None:
-            found = find_transitions(field_of, system, parameter)
+            found = find_transitions(field_of, system, parameter, (control.low, control.high))
             columns = {
                 "value": found.value,
                 "Q": found.q,
@@ -193,7 +151,9 @@ def critical(
 
     return Method(
         name="critical",
-        stochastic=False,
+        varies=parameter,
+        role=Role.TRANSITIONS,
+        rank=1,
         accuracy="converged",
         outputs=(
             Output("value", ("transition",), f"critical value of {parameter}"),
@@ -207,7 +167,6 @@ def critical(
         seconds=lambda system, n, last: 2.0,
         ignores=frozenset({parameter, "start"}),
         equations=equations,
-        kernel=KERNEL_VERSION,
     )
 
 
@@ -220,16 +179,15 @@ def _varied_refusal(without_limit: Refuses, system: Any, parameter: str) -> str:
 
 
 def branch_points(
-    field_of: FieldOf, parameter: str, equations: str, without_limit: Refuses = always
+    field_of: FieldOf, control: Control, equations: str, without_limit: Refuses = always
 ) -> Method:
     """Method ``branches``: curves of steady states over the system's natural parameter."""
+    parameter = control.name
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         from hdica.limits.mean_field.transitions.continuation import branches
 
-        found = branches(
-            family(field_of, system, parameter), *bounds(system, parameter, None, None)
-        )
+        found = branches(family(field_of, system, parameter), control.low, control.high)
         columns: dict[str, list[Array]] = {}
         for index, one in enumerate(found):
             own = {
@@ -254,7 +212,8 @@ def branch_points(
     dims = ("branch_point",)
     return Method(
         name="branches",
-        stochastic=False,
+        varies=parameter,
+        role=Role.BRANCHES,
         accuracy="converged",
         outputs=(
             Output("value", dims, f"{parameter} along the branch"),
@@ -267,5 +226,4 @@ def branch_points(
         seconds=lambda system, n, last: 5.0,
         ignores=frozenset({parameter, "start"}),
         equations=equations,
-        kernel=KERNEL_VERSION,
     )

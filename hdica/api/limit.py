@@ -1,0 +1,163 @@
+"""The limit n -> infinity of a system as labelled data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hdica.api.keeping import Asked, saved
+from hdica.process.progress import shown
+from hdica.process.timeout import USUAL, named, within
+from hdica.systems.arguments import whole
+from hdica.systems.labelled import candidates, dataset, described, first_of, joined, noted
+from hdica.systems.method import Method, PointResult, Role
+from hdica.systems.points import check_times
+from hdica.systems.registry import record_of
+from hdica.systems.system import System
+
+Array = NDArray[np.float64]
+MANY_TIMES = 50
+"""More output times than this, and only the last density is kept unless snapshots are asked for."""
+
+
+@shown
+def limit(
+    system: Any,
+    *,
+    times: Iterable[float],
+    method: str = "auto",
+    over: Mapping[str, Iterable[float]] | None = None,
+    threads: int = 1,
+    snapshots: Iterable[float] | None = None,
+    x: Iterable[float] | None = None,
+    thresholds: Iterable[float] | None = None,
+    functionals: Mapping[str, str] | None = None,
+    timeout: float | None = USUAL,
+) -> xr.Dataset:
+    """The limit n -> infinity, at one point or over a whole grid of parameters.
+
+    Parameters
+    ----------
+    system
+        The problem.
+    times
+        Times t, increasing.
+    method
+        ``"ode"`` where the overlap closes the limit, ``"pde"`` for the density of the estimate
+        and any regularizer, or ``"auto"``: the first of them that gives what is asked for.
+        ``"sample_pca_limit"`` is the batch baseline of sparse PCA; for Hebbian ICA ``"clt"`` adds
+        ``R_sd`` to the ODE, and ``"annealed"`` is asymptotic, for step sizes mu0/(t + t0).
+    over
+        Scalar parameters and their values, for example ``{"tau": [0.1, 0.2], "beta": [...]}``:
+        fields, ``"rho"`` or constants of the formulas. Every combination is computed, each with
+        the bits that it has alone.
+    threads
+        Points of ``over`` computed at once; no number depends on it.
+    snapshots
+        Times, among ``times``, at which the PDE's density is kept; by default all of them, or
+        the last alone if there are more than 50.
+    x
+        Points of the density; by default a regular grid over where it matters. With ``over``
+        densities are kept only if points are given, which all combinations then share.
+    thresholds, functionals
+        As in :func:`simulate`.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit. With ``over`` each combination may take as many, and one that takes longer is NaN,
+        with a ``note`` that says so.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``Q(time)``, ``R(time)``, ``Q_error(time)`` (an estimate of the error of Q: of the solver
+        and, by the ODE, what is left of the error of the averages of f) and ``Q_control(time)``
+        (the limit wrong by 2 %); for Hebbian ICA ``R(time, projection,
+        source)``, ``R_error`` and ``R_control``. From the ODE also ``Q_sd(time)`` (limit of
+        sqrt(n) sd(Q)); from the PDE ``density(snapshot, feature, x)``,
+        ``cdf(snapshot, feature, edge)``, ``potential(snapshot, feature, x)``, ``curvature(time)``
+        (d_t = 2h), ``pull(time)``, ``convex(time)`` and ``residual(time)``. Attribute ``note``
+        says so where the estimate condenses instead of converging, and where nothing is learned:
+        why, and what to change. With ``over`` every variable
+        has the parameters as its first dimensions, in the order given, and ``note`` is a
+        variable over them: it also says why a point is NaN, from where the solver stopped or
+        altogether, while the others went on.
+
+    Raises
+    ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
+    HdicaError
+        If the limit does not exist or no method covers this system (with ``over``: none of the
+        combinations), or an argument is not allowed.
+    """
+    whole(threads, "threads", "a whole number >= 1", 1)
+    asked = Asked(snapshots, x, thresholds, functionals)
+    if over is not None:
+        from hdica.api.limit_grid import limit_over
+
+        return limit_over(system, over, check_times(times), method, asked, threads, timeout)
+    return within(
+        timeout, named("limit", system), lambda: _limit(system, check_times(times), method, asked)
+    )
+
+
+def able(record: System) -> list[Method]:
+    """Methods that can be named: limits, and baselines without seeds."""
+    ranked = record.with_role(Role.LIMIT)
+    return ranked + [m for m in record.with_role(Role.BASELINE) if not m.stochastic]
+
+
+def auto(plain: bool) -> Callable[[System], list[Method]]:
+    """Methods to try; ``plain`` if the order parameters alone are asked for."""
+    return lambda record: [
+        m for m in record.with_role(Role.LIMIT) if m.rank and (plain or m.picture)
+    ]
+
+
+def _limit(system: Any, times: Array, method: str, asked: Asked) -> xr.Dataset:
+    """The limit at one point."""
+    record = record_of(system)
+    chosen = first_of(candidates(system, method, "limit", able, auto(asked.plain)), system)
+    if chosen.picture is not None:
+        if asked.snapshots is None:
+            asked = replace(asked, snapshots=times if times.size <= MANY_TIMES else times[-1:])
+        save, result = chosen.picture(system, times, saved(chosen, system, times, asked))
+    else:
+        save = saved(chosen, system, times, asked)
+        result = chosen.run(system, times, None, None, save)
+    found = dataset(record, chosen, times, save, system.dims(), [result], "")
+    return described(noted(found, note_of(system, chosen, times, result)), system)
+
+
+def note_of(system: Any, method: Method, times: Array, result: PointResult) -> str:
+    """What a reader of the numbers must know, of themselves and of what is learned."""
+    return joined(numbers_note(result), learning_note(system, method, times, result))
+
+
+def learning_note(system: Any, method: Method, times: Array, result: PointResult) -> str:
+    """Why nothing is learned, where a limit that is not itself an approximation says so."""
+    if method.role is not Role.LIMIT or method.accuracy == "approximate" or times[-1] == 0.0:
+        return ""
+    record = record_of(system)
+    path = result.values.get(record.order_parameters[0].name)
+    if path is None or not np.all(np.isfinite(path)):
+        return ""
+    return record.notes.limit(system, result.values, times)
+
+
+def numbers_note(result: PointResult) -> str:
+    """That the solver stopped, or the state condenses."""
+    if result.diverged:
+        return result.diverged
+    curvature = result.values.get("curvature")
+    if curvature is not None and curvature[-1] < 0:
+        return (
+            "at the last time h < 0: |x|^2 moves to ever larger entries, so the estimate is "
+            "not converging (it condenses if this lasts)"
+        )
+    return ""

@@ -1,0 +1,13 @@
+"""The systems that come with hdica: a line each, in the order in which they are listed."""
+
+# ruff: noqa: I001
+from hdica.systems.online_ica.record import OnlineICA as OnlineICA
+from hdica.systems.sparse_pca.record import SparsePCA as SparsePCA
+from hdica.systems.hebbian_ica.record import HebbianICA as HebbianICA
+from hdica.systems.hebbian_ica.convert import convert as convert
+from hdica.systems.hebbian_ica.api import (
+    asymptotics as asymptotics,
+    conflict_region as conflict_region,
+    escape_signs as escape_signs,
+    escape_time as escape_time,
+)

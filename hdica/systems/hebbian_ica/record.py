@@ -1,0 +1,72 @@
+"""Hebbian ICA as the rest of hdica knows it."""
+
+from __future__ import annotations
+
+from hdica.systems.hebbian_ica.methods import asymptotics, diffusion, escape, trajectories
+from hdica.systems.hebbian_ica.notes import NOTES
+from hdica.systems.hebbian_ica.system import HebbianICA
+from hdica.systems.registry import register
+from hdica.systems.system import Control, Dimension, OrderParameter, Paper, Symbol, System
+
+__all__ = ["SYSTEM", "HebbianICA"]
+
+_ANNEALED = {"mu": "1/(t + 10)", "sigma": [-1], "start": {"overlap": 0.9}}
+
+SYSTEM = register(
+    System(
+        parameters=HebbianICA,
+        title="Hebbian ICA with several projections and sources",
+        papers=(
+            Paper(
+                "Rattray 2002",
+                "Stochastic trapping in a solvable model of on-line independent component "
+                "analysis, Neural Computation 14 (2002)",
+            ),
+        ),
+        order_parameters=(
+            OrderParameter(
+                "R",
+                "overlap R = W'A_s of projection and source",
+                ("projection", "source"),
+                even=True,
+            ),
+            OrderParameter("Q", "overlap Q = W'W of two projections", ("projection", "other")),
+        ),
+        controls=(Control("mu", step=True),),
+        dimensions=(
+            Dimension("projection", "projection i, a column of W", entries=True),
+            Dimension("other", "another projection", entries=True),
+            Dimension("source", "source j", entries=True),
+            Dimension("age", "time over the mean time of the first escape"),
+            Dimension("r", "r = sqrt(n) R"),
+        ),
+        symbols={
+            "R": Symbol("<i>R</i>", "$R$", "R"),
+            "Q": Symbol("<i>Q</i>", "$Q$", "Q"),
+            "R_ij": Symbol("<i>R<sub>ij</sub></i>", "$R_{ij}$", "R_ij"),
+            "R0": Symbol("R<sub>0</sub>", "$R_0$", "R₀"),
+            "r": Symbol("<i>r</i> = √<i>n</i> <i>R</i>", r"$r = \sqrt{n}\,R$", "r = √n R"),
+            "U": Symbol("<i>U</i>(<i>r</i>)/<i>D</i>", "$U(r)/D$", "U(r)/D"),
+            "mu_c": Symbol("μ<sub>c</sub>", r"$\mu_\mathrm{c}$", "μ_c"),
+        },
+        methods=(
+            *trajectories.METHODS,
+            *escape.METHODS,
+            *diffusion.METHODS,
+            *asymptotics.METHODS,
+        ),
+        notes=NOTES,
+        examples=(
+            {"mu": 0.05, "sigma": [-1], "start": {"overlap": 0.7}},
+            {"nu": 1.0, "sigma": [-1]},
+            {
+                "mu": 0.1,
+                "sources": ["uniform", "laplace"],
+                "projections": 2,
+                "sigma": [-1, 1],
+                "start": {"overlap": [[0.6, 0.1], [0.0, 0.5]]},
+            },
+            _ANNEALED,
+        ),
+    )
+)

@@ -1,0 +1,40 @@
+"""Kinds of steady states and of transitions, as numbers that a store holds, and lists of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+
+Array = NDArray[np.float64]
+STATE_KINDS = ("informative", "uninformative", "condensed")
+TRANSITION_KINDS = ("fold", "transcritical", "junction")
+INFORMATIVE, FOLD = 0, 0
+"""Codes of the first of each."""
+
+
+def codes(kinds: Any, names: tuple[str, ...]) -> Array:
+    """Position of each kind among its names, as numbers that a store holds."""
+    return np.array([names.index(str(kind)) for kind in kinds], dtype=float)
+
+
+def words(values: Any, names: Sequence[str]) -> NDArray[Any]:
+    """Kinds by their codes."""
+    return np.array([names[int(code)] for code in values], dtype=object)
+
+
+def padded(values: Array, size: int, what: str) -> Array:
+    """``values`` and NaN up to ``size``.
+
+    Raises
+    ------
+    HdicaError
+        If there are more values than a store holds.
+    """
+    if values.size > size:
+        raise HdicaError(f"{values.size} {what} were found, more than the {size} a store holds")
+    return np.concatenate([values, np.full(size - values.size, np.nan)])

@@ -1,0 +1,135 @@
+"""Points of a system as labelled data: which method, and what its numbers are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.save import Save
+from hdica.systems.method import Method, PointResult, Role
+from hdica.systems.registry import record_of, systems
+from hdica.systems.system import System
+
+Array = NDArray[np.float64]
+Methods = Callable[[System], Sequence[Method]]
+"""Which methods of a system give a kind of result, in the order in which to try them."""
+_ABOUT = {
+    "snapshot": "time of the snapshot",
+    "feature": "value of xi in the group",
+    "x": "entry of the estimate",
+    "edge": "edge of the bins around x",
+    "threshold": "threshold on abs(x)",
+}
+"""Dimensions of what every system can keep."""
+
+
+def about(record: System) -> dict[str, dict[str, str]]:
+    """Attributes of the dimensions that results of a system may have."""
+    found = {name: {"long_name": words} for name, words in _ABOUT.items()}
+    found |= {dim.name: {"long_name": dim.about} for dim in record.dimensions}
+    found["snapshot"]["units"] = record.clock.units
+    return found | {"time": {"long_name": record.clock.long_name, "units": record.clock.units}}
+
+
+def candidates(system: Any, name: str, kind: str, able: Methods, auto: Methods) -> list[Method]:
+    """The named method, or for ``"auto"`` all candidates, in the order in which to try them.
+
+    Parameters
+    ----------
+    system
+        A problem.
+    name
+        A method, or ``"auto"``.
+    kind
+        What is asked for, for the sentence.
+    able, auto
+        Methods that may be named, and those that ``"auto"`` tries.
+
+    Raises
+    ------
+    HdicaError
+        If the method is not known, or the system has none for this.
+    """
+    record = record_of(system)
+    allowed = {method.name: method for method in able(record)}
+    if not allowed:
+        others = ", ".join(one.name for one in systems().values() if able(one))
+        raise HdicaError(f"{kind}: system = {record.name} is not allowed (allowed: {others})")
+    if not isinstance(name, str) or name not in ("auto", *allowed):
+        raise HdicaError(
+            f"{kind}: method = {name!r} is not known (allowed: auto, {', '.join(allowed)})"
+        )
+    found = list(auto(record)) if name == "auto" else [allowed[name]]
+    if not found:
+        raise HdicaError(f"{kind}: method = 'auto' is not known (allowed: {', '.join(allowed)})")
+    return found
+
+
+def first_of(methods: Sequence[Method], system: Any) -> Method:
+    """The first method that applies to a system.
+
+    Raises
+    ------
+    HdicaError
+        If none does; the sentence is that of the last.
+    """
+    reason = ""
+    for method in methods:
+        reason = method.refuses(system)
+        if not reason:
+            return method
+    raise HdicaError(reason)
+
+
+def with_role(*roles: Role) -> Methods:
+    """Methods of some roles."""
+    return lambda record: record.with_role(*roles)
+
+
+def dataset(
+    record: System,
+    method: Method,
+    times: Array,
+    save: Save,
+    own: Mapping[str, Sequence[float]],
+    results: list[PointResult],
+    lead: str,
+) -> xr.Dataset:
+    """Labelled results of one point, or of several along ``lead``."""
+    known = about(record)
+    coords = {
+        dim: (dim, values, known.get(dim, {}))
+        for dim, values in method.coords_of(times, save, own).items()
+    }
+    lead_dims = (lead,) if lead else ()
+    values = [r.values for r in results]
+    data = {
+        o.name: (
+            (*lead_dims, *o.dims),
+            np.stack([v[o.name] for v in values]) if lead else values[0][o.name],
+            {"long_name": o.long_name, "units": o.units},
+        )
+        for o in method.outputs_of(save)
+    }
+    attrs = {"method": method.name, "accuracy": method.accuracy, "equations": method.equations}
+    return xr.Dataset(data, coords, {**attrs, "kernel_version": method.kernel})
+
+
+def described(found: xr.Dataset, system: Any) -> xr.Dataset:
+    """The same with the system and its parameters in the attributes."""
+    return found.assign_attrs(system=type(system).__name__, parameters=system.model_dump_json())
+
+
+def noted(found: xr.Dataset, note: str) -> xr.Dataset:
+    """The same with a note among its attributes, if there is anything to say."""
+    return found.assign_attrs(note=note) if note else found
+
+
+def joined(*notes: str) -> str:
+    """Notes as one text, empty ones left out."""
+    return "; ".join(note for note in notes if note)

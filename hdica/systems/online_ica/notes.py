@@ -1,0 +1,66 @@
+"""Why online ICA learns nothing, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.systems.fields import formula, prior, schedule, source, start
+from hdica.systems.labelled import joined
+from hdica.systems.projected import learning
+from hdica.systems.system import Notes
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+_STAYS = (
+    "the start has overlap 0, as a random one has as n grows, and the limit stays at Q = 0 for "
+    f"ever on this scale of time (t = k/n): {learning.BEGIN}, or ask how long noise takes to leave "
+    "0 (hdica.escape_time of hdica.HebbianICA: n^3 steps for odd f)"
+)
+
+
+def rule_of(system: Any) -> learning.Rule:
+    """The system as a rule with one overlap and a nonlinearity."""
+    f = formula(system, "nonlinearity")
+    return learning.Rule(
+        f=f,
+        source=source(system),
+        tau=schedule(system).constant,
+        begin=start(system).overlap(prior(system)),
+        closed=formula(system, "regularizer").slope_if_linear is not None,
+        overlap="Q",
+        step="tau",
+        turned=f"nonlinearity = {learning.negated(system.nonlinearity)!r}",
+    )
+
+
+def _limit(system: Any, values: Mapping[str, Array], times: Array) -> str:
+    path = values["Q"]
+    if np.abs(path).max() <= learning.ZERO:
+        return _STAYS
+    rule = rule_of(system)
+    return learning.fallen(rule, float(path[-1])) if rule.closed else ""
+
+
+def _states(system: Any, overlap: Array, stable: Mask, informative: Mask) -> str:
+    rule, good = rule_of(system), overlap[stable & informative]
+    if rule.closed or good.size:
+        return learning.states_say(rule, good)
+    lead = "no informative state was found to be stable: take a smaller step size or a weaker"
+    return joined(f"{lead} regularizer", learning.unlearnable(rule))
+
+
+def _transitions(
+    system: Any, parameter: str, overlap: Array, ends: tuple[float, float] | None
+) -> str:
+    rule = rule_of(system)
+    if overlap.size:
+        return learning.mirrored(rule) if learning.other_side(rule, overlap) else ""
+    why = learning.unlearnable(rule) if parameter == rule.step else ""
+    return joined(learning.searched(parameter, ends), why)
+
+
+NOTES = Notes(_limit, _states, _transitions, complete=lambda system: rule_of(system).closed)

@@ -1,0 +1,49 @@
+"""Online ICA as the rest of hdica knows it."""
+
+from __future__ import annotations
+
+from hdica.systems.online_ica.methods import METHODS
+from hdica.systems.online_ica.notes import NOTES
+from hdica.systems.online_ica.system import OnlineICA, mean_field
+from hdica.systems.projected.controls import FEATURE, OVERLAP, PENALTY, RHO, SYMBOLS, TAU
+from hdica.systems.registry import register
+from hdica.systems.system import Paper, Symbol, System
+
+__all__ = ["SYSTEM", "OnlineICA"]
+
+SYSTEM = register(
+    System(
+        parameters=OnlineICA,
+        title="Online ICA with one feature",
+        papers=(
+            Paper(
+                "Wang and Lu 2017",
+                "The scaling limit of high-dimensional online independent component analysis, "
+                "NIPS 2017",
+            ),
+        ),
+        order_parameters=(OVERLAP, PENALTY),
+        controls=(TAU, RHO),
+        dimensions=(FEATURE,),
+        symbols={
+            **SYMBOLS,
+            "g": Symbol(
+                "<i>g</i>(<i>q</i>) = τ<sup>−1</sup> d<i>q</i>/d<i>t</i>",
+                r"$g(q) = \tau^{-1}\,\mathrm{d}q/\mathrm{d}t$",
+                "g(q) = (1/τ) dq/dt",
+            ),
+        },
+        methods=METHODS,
+        mean_field=mean_field,
+        notes=NOTES,
+        examples=(
+            {"tau": 0.05, "start": {"overlap": 0.7}},
+            {
+                "tau": 0.05,
+                "regularizer": "0.1*sign(x)",
+                "prior": {"sparse": 0.3},
+                "start": {"overlap": 0.7},
+            },
+        ),
+    )
+)

@@ -1,0 +1,19 @@
+"""What rules of this family have in common: order parameters, symbols, and the step size."""
+
+from __future__ import annotations
+
+from hdica.systems.system import Control, Dimension, OrderParameter, Symbol
+
+TAU = Control("tau", 1e-4, 10.0, step=True)
+RHO = Control("rho", 1e-3, 1.0)
+OVERLAP = OrderParameter("Q", "overlap Q = xi.x/n", even=True)
+PENALTY = OrderParameter("R", "R, the mean of x phi(x)", low=float("-inf"), high=float("inf"))
+FEATURE = Dimension("feature", "value of xi in the group")
+SYMBOLS = {
+    "Q": Symbol("<i>Q</i>", "$Q$", "Q"),
+    "|Q|": Symbol("|<i>Q</i>|", "$|Q|$", "|Q|"),
+    "q": Symbol("<i>q</i> = <i>Q</i>²", "$q = Q^2$", "q = Q²"),
+    "Q_u": Symbol("Q<sub>u</sub>", r"$Q_\mathrm{u}$", "Q_u"),
+    "tau_c": Symbol("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
+    "R": Symbol("<i>R</i>", "$R$", "R"),
+}

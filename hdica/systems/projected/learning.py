@@ -1,0 +1,199 @@
+"""Why a rule with one overlap learns nothing, and what to change.
+
+Where the overlap alone closes the limit, dQ/dt = tau D1(Q) + tau^2 D2(Q) with D2 against Q, and
+
+    D1 = -(kappa3 <f''> Q^2/2 + kappa4 <f'''> Q^3/6 + ...)
+
+near Q = 0: the sign of f decides whether any step size learns a source, and with which sign of Q.
+Q is a steady state at the step size T(Q) = -D1/D2: where T is positive, some step size learns, and
+T < 0 is what -f would learn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.sources import Source
+from hdica.limits.averages.cumulants import cumulants, mean_derivative
+from hdica.limits.overlap.drift import Drift
+from hdica.limits.overlap.fixed_points import FixedPoints, find_fixed_points
+from hdica.limits.overlap.nonlinear import drift_of
+
+Array = NDArray[np.float64]
+ZERO = 1e-9
+"""Overlaps this small are the start's own 0 with rounding; a state this near to 0 is Q = 0."""
+_OVERLAPS = np.delete(np.linspace(-1.0, 1.0, 4001), 2000)
+BEGIN = "start with an overlap, such as start={'overlap': 0.5}"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule with one overlap and a nonlinearity, x <- x - tau f(u) y, in its user's words.
+
+    Parameters
+    ----------
+    f, source
+        The nonlinearity and the law of the source.
+    tau
+        The step size, None if it is not constant.
+    begin
+        The overlap at t = 0.
+    closed
+        Whether the overlap alone closes the limit.
+    overlap, step
+        What the user calls Q and tau.
+    turned
+        What reverses the sign of f, as the user would write it.
+    """
+
+    f: Formula
+    source: Source
+    tau: float | None
+    begin: float
+    closed: bool
+    overlap: str
+    step: str
+    turned: str
+
+    @property
+    def drift(self) -> Drift:
+        """The drift without what a regularizer adds."""
+        return drift_of(self.f, self.source)
+
+    @property
+    def side(self) -> float:
+        """The sign of xi that the start is nearer to; + for a start at 0."""
+        return -1.0 if self.begin < 0 else 1.0
+
+
+def negated(text: str) -> str:
+    """The formula -f as one would write it."""
+    inner = text[2:-1] if text.startswith("-(") and text.endswith(")") else ""
+    depths = np.cumsum([(c == "(") - (c == ")") for c in inner] or [-1])
+    return inner if depths.min() >= 0 else f"-({text})"
+
+
+@lru_cache(maxsize=64)
+def _step_sizes(drift: Drift) -> tuple[float, float]:
+    """Largest and smallest T(Q): the step size above which nothing is learned, if it is > 0."""
+    one, two = drift.at(_OVERLAPS, 1.0), drift.at(_OVERLAPS, 2.0)
+    d1, d2 = (4 * one - two) / 2, (two - 2 * one) / 2
+    moves = d2 != 0.0  # as x^3 - x does not at Q = 1 with a source of +-1
+    steady = -d1[moves] / d2[moves]
+    return float(steady.max()), float(steady.min())
+
+
+def unlearnable(rule: Rule) -> str:
+    """That no step size learns the source with this sign of f; empty if some does."""
+    largest, smallest = _step_sizes(rule.drift)
+    if largest > ZERO:
+        return ""
+    f, law = rule.f, rule.source
+    without = "" if rule.closed else "without its regularizer "
+    if not smallest < -ZERO:
+        return (
+            f"{without}no step size learns the source {law.label} with nonlinearity = {f.text!r}, "
+            f"nor with -f (<c f> = {rule.overlap} <f'> at every {rule.overlap}, as for a Gaussian "
+            "source or a linear f): take another source or nonlinearity"
+        )
+    why, kind = _cause(f, law)
+    return (
+        f"{without}no step size learns the source {law.label} with this sign of f: "
+        f"{rule.overlap} falls to 0 from every start{why}; take {rule.turned}{kind}"
+    )
+
+
+def _cause(f: Formula, law: Source) -> tuple[str, str]:
+    """The sign rule near Q = 0 in words, and which sources would be learned."""
+    try:
+        kurtosis = float(cumulants(law, 4)[4])
+        third = mean_derivative(f, law, 0.0, 3)[0]
+    except HdicaError:  # no fourth moment: the sign of f is wrong all the same
+        return "", ""
+    if not kurtosis * third > ZERO:
+        return "", ""
+    other = "'uniform' (kappa4 < 0)" if kurtosis > 0 else "'laplace' (kappa4 > 0)"
+    why = f" (kappa4 <f'''> = {kurtosis * third:.3g} > 0; kappa4 = {kurtosis:.3g})"
+    return why, f", or a source such as {other}"
+
+
+def mirrored(rule: Rule) -> str:
+    """That only the other sign of the feature is learned than that of the start."""
+    wanted, found = ("+", "<") if rule.side > 0 else ("-", ">")
+    return (
+        f"with this sign of f the source {rule.source.label} is learned with {rule.overlap} "
+        f"{found} 0 alone, as {'-' if wanted == '+' else '+'}xi: take {rule.turned} for {wanted}xi"
+    )
+
+
+def _odd(f: Formula) -> bool:
+    x = np.array([0.3, 1.1, 2.7])
+    return bool(np.allclose(f.value(x), -f.value(-x), rtol=1e-12, atol=0.0))
+
+
+def _too_large(rule: Rule, tau: float) -> str:
+    most = _step_sizes(rule.drift)[0]
+    return (
+        f"no informative state is stable at {rule.step} = {tau:g}: {rule.overlap} falls to 0 from "
+        f"every start; take {rule.step} below its critical value {most:.4g} (hdica.critical)"
+    )
+
+
+def nowhere(rule: Rule) -> tuple[str, FixedPoints | None]:
+    """Why no start on the side of this one learns, and the states at a constant step size."""
+    found, tau = unlearnable(rule), rule.tau
+    if found or tau is None:
+        return found, None
+    points = find_fixed_points(rule.drift, tau)
+    stable = points.q[points.stable & (np.abs(points.q) > ZERO)]
+    if not stable.size:
+        return _too_large(rule, tau), points
+    return "" if np.any(rule.side * stable > 0) else mirrored(rule), points
+
+
+def fallen(rule: Rule, last: float) -> str:
+    """Why the overlap of a closed limit falls to 0 from a start other than 0, if it does."""
+    tau, q0 = rule.tau, rule.begin
+    # One overlap at one step size moves one way for ever.
+    if tau is not None and q0 * last > 0 and abs(last) > abs(q0):
+        return ""
+    found, points = nowhere(rule)
+    if found or points is None:
+        return found
+    barrier = points.q[~points.stable & (rule.side * points.q > ZERO)]
+    edge = float(barrier[np.argmin(np.abs(barrier))]) if barrier.size else 0.0
+    if abs(q0) >= abs(edge):
+        return ""
+    return (
+        f"the start {rule.overlap} = {q0:.4g} lies below the unstable state {rule.overlap} = "
+        f"{edge:.4g} (hdica.fixed_points), so {rule.overlap} falls to 0: start with a larger "
+        f"overlap or take {rule.step} smaller"
+    )
+
+
+def other_side(rule: Rule, overlap: Array) -> bool:
+    """Whether no state has the sign of the start; mirror images may be left out for odd f."""
+    return not np.any(rule.side * overlap > 0) and not _odd(rule.f)
+
+
+def states_say(rule: Rule, overlap: Array) -> str:
+    """What the informative and stable states of a rule should say; empty if they learn."""
+    if rule.closed:
+        return nowhere(rule)[0]
+    return mirrored(rule) if overlap.size and other_side(rule, overlap) else ""
+
+
+def searched(parameter: str, ends: tuple[float, float] | None) -> str:
+    """That no transition was found between two ends; empty where there can be no others."""
+    if ends is None:
+        return ""
+    return (
+        f"no transition was found for {parameter} from {ends[0]:g} to {ends[1]:g}: give low "
+        "and high to search elsewhere"
+    )

@@ -1,1 +1,0 @@
-"""Fields, and ways to compute, that several systems share."""

@@ -1,0 +1,46 @@
+"""Online sparse PCA as the rest of hdica knows it."""
+
+from __future__ import annotations
+
+from hdica.systems.projected.controls import FEATURE, OVERLAP, PENALTY, RHO, SYMBOLS, TAU
+from hdica.systems.registry import register
+from hdica.systems.sparse_pca.methods import METHODS, OMEGA
+from hdica.systems.sparse_pca.notes import NOTES
+from hdica.systems.sparse_pca.system import SparsePCA, mean_field
+from hdica.systems.system import Paper, Symbol, System
+
+__all__ = ["SYSTEM", "SparsePCA"]
+
+SYSTEM = register(
+    System(
+        parameters=SparsePCA,
+        title="Online sparse PCA of the spiked covariance model",
+        papers=(
+            Paper(
+                "Wang and Lu 2016",
+                "Online learning for sparse PCA in high dimensions: exact dynamics and phase "
+                "transitions, ITW 2016",
+            ),
+        ),
+        order_parameters=(OVERLAP, PENALTY),
+        controls=(TAU, OMEGA, RHO),
+        dimensions=(FEATURE,),
+        symbols={
+            **SYMBOLS,
+            "omega_c": Symbol("ω<sub>c</sub>", r"$\omega_\mathrm{c}$", "ω_c"),
+        },
+        methods=METHODS,
+        mean_field=mean_field,
+        notes=NOTES,
+        examples=(
+            {"tau": 0.5, "omega": 1.5, "start": {"overlap": 0.7}},
+            {
+                "tau": 0.5,
+                "omega": 1.5,
+                "regularizer": "0.1*sign(x)",
+                "prior": {"sparse": 0.3},
+                "start": {"overlap": 0.7},
+            },
+        ),
+    )
+)

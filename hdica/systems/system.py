@@ -1,0 +1,218 @@
+"""What hdica has to know of a system: one record, read wherever no system is known by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.limits.mean_field.family import MeanField
+from hdica.systems.method import Method, Role
+from hdica.systems.parameters import Parameters
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """How a name is written: as HTML for pages, as TeX for print, and in plain sentences."""
+
+    html: str
+    tex: str
+    plain: str
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A dimension that results of this system have beyond those that all systems share.
+
+    Parameters
+    ----------
+    name
+        In datasets.
+    about
+        What its entries are.
+    entries
+        Whether it numbers entries of a matrix, each of which is looked at like a point of its own.
+    """
+
+    name: str
+    about: str
+    entries: bool = False
+
+
+@dataclass(frozen=True)
+class OrderParameter:
+    """A number, or a matrix of numbers, that the limit follows.
+
+    Parameters
+    ----------
+    name
+        In datasets.
+    meaning
+        What it is, with its formula.
+    dims
+        Dimensions beyond time: empty for one number.
+    low, high
+        Where its values lie as n -> infinity.
+    even
+        Whether a state and its mirror image, with the other sign, are the same state.
+    """
+
+    name: str
+    meaning: str
+    dims: tuple[str, ...] = ()
+    low: float = -1.0
+    high: float = 1.0
+    even: bool = False
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What one unit of time is.
+
+    Parameters
+    ----------
+    long_name, units
+        Of the dimension ``time``.
+    """
+
+    long_name: str = "time t = k/n"
+    units: str = "samples per dimension"
+
+
+@dataclass(frozen=True)
+class Control:
+    """A scalar parameter whose critical values are asked for.
+
+    Parameters
+    ----------
+    name
+        A field, an alias of one, or a constant of the formulas.
+    low, high
+        Where they are looked for unless the caller says otherwise.
+    step
+        Whether it is the step size.
+    """
+
+    name: str
+    low: float = 1e-4
+    high: float = 10.0
+    step: bool = False
+
+
+@dataclass(frozen=True)
+class Paper:
+    """Where a system comes from.
+
+    Parameters
+    ----------
+    cite
+        Author and year, as ``"Wang and Lu 2017"``.
+    title
+        Title, with where it was published.
+    """
+
+    cite: str
+    title: str
+
+
+def _silent(*given: Any) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Why results of a system show no learning, and what to change; each is empty for no reason.
+
+    Parameters
+    ----------
+    limit
+        ``limit(system, values, times) -> str`` of a trajectory, by name of variable.
+    states
+        ``states(system, overlap, stable, informative) -> str`` of steady states.
+    transitions
+        ``transitions(system, parameter, overlap, ends) -> str`` of critical values that were
+        looked for between two ends, or are all that there can be (None).
+    complete
+        ``complete(system) -> bool``: whether the transitions in the step size are all there are.
+    """
+
+    limit: Callable[[Any, Mapping[str, Array], Array], str] = _silent
+    states: Callable[[Any, Array, Mask, Mask], str] = _silent
+    transitions: Callable[[Any, str, Array, tuple[float, float] | None], str] = _silent
+    complete: Callable[[Any], bool] = lambda system: False
+
+
+@dataclass(frozen=True)
+class System:
+    """A learning rule with its limit: all that the rest of hdica has to know of it.
+
+    Parameters
+    ----------
+    parameters
+        The class of its parameters; its name is the name of the system.
+    title
+        What it is, in a few words.
+    papers
+        Where it comes from.
+    order_parameters
+        What the limit follows; an analysis looks at the first that its methods have.
+    methods
+        The ways to compute a point, in the order in which they are listed.
+    examples
+        Parameters of small problems, to which taken together every method applies; contract
+        tests, the fuzzer and first steps begin with them.
+    controls
+        Parameters with critical values, the one that is meant unless another is named first.
+    symbols
+        How names in its results are written, where the glossary of all systems does not say.
+    clock
+        What one unit of time is.
+    dimensions
+        Dimensions of its own that results have.
+    mean_field
+        The limit as a mean field, for a system of that family.
+    notes
+        Why nothing is learned, where nothing is.
+    analyses
+        Analyses that suit it where a study names none, best first: names with settings.
+    """
+
+    parameters: type[Parameters]
+    title: str
+    papers: tuple[Paper, ...]
+    order_parameters: tuple[OrderParameter, ...]
+    methods: tuple[Method, ...]
+    examples: tuple[Mapping[str, Any], ...]
+    controls: tuple[Control, ...] = ()
+    symbols: Mapping[str, Symbol] = field(default_factory=dict)
+    clock: Clock = Clock()
+    dimensions: tuple[Dimension, ...] = ()
+    mean_field: Callable[[Any], MeanField] | None = None
+    notes: Notes = Notes()
+    analyses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Name in studies and datasets."""
+        return self.parameters.__name__
+
+    @property
+    def entries(self) -> frozenset[str]:
+        """Dimensions that number entries of a matrix."""
+        return frozenset(dim.name for dim in self.dimensions if dim.entries)
+
+    def with_role(self, *roles: Role) -> list[Method]:
+        """Methods of some roles in the order in which to try them; unranked ones last."""
+        found = [method for method in self.methods if method.role in roles]
+        return sorted(found, key=lambda method: method.rank or len(self.methods) + 1)
+
+    def control(self, name: str) -> Control:
+        """How a scalar parameter is varied: as declared, or over the usual decades."""
+        known = {control.name: control for control in self.controls}
+        return known.get(name) or Control(name)

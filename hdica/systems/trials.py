@@ -1,0 +1,89 @@
+"""Trials: points of a stochastic method, on the random streams that belong to them by content."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.finite.random.streams import Stream, streams_of
+from hdica.finite.record import Values
+from hdica.ingredients.save import Save
+from hdica.systems.method import PointResult, Trial
+
+Array = NDArray[np.float64]
+Runner = Callable[[Any, Array, int, Stream, Save], Values]
+Together = Callable[[Sequence[Trial], Array, int | None, Save], list[PointResult]]
+
+SHARED = {"noise": "shared"}
+"""In place of a system where its parameters must not choose the random numbers."""
+
+
+def content_of(system: Any, without: frozenset[str] = frozenset()) -> dict[str, object]:
+    """A system as plain data: what its numbers, and so its random streams, depend on.
+
+    Parameters
+    ----------
+    system
+        A system.
+    without
+        Fields that must not choose the random numbers, because the result ignores them.
+    """
+    fields = system.model_dump(mode="json", exclude_defaults=True, exclude=set(without))
+    return {"system": type(system).__name__, **fields}
+
+
+def seeded(
+    name: str, runner: Runner, without: frozenset[str] = frozenset()
+) -> Callable[[Any, Array, int | None, int | None, Save], PointResult]:
+    """One point of a stochastic method, on the streams that belong to it by content."""
+
+    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        assert n is not None
+        assert seed is not None
+        stream = streams_of(content_of(system, without), name, n)(seed)
+        return PointResult(*runner(system, times, n, stream, saved_for(save, system)))
+
+    return run
+
+
+def each(function: Callable[[Any], Any], trials: Sequence[Trial]) -> list[Any]:
+    """A function of the system of every trial, computed once a system: points differ in seeds."""
+    known = {id(system): system for system, _ in trials}
+    found = {key: function(system) for key, system in known.items()}
+    return [found[id(system)] for system, _ in trials]
+
+
+def saved_for(save: Save, system: Any) -> Save:
+    """What to keep, with the constants of the system in its formulas."""
+    return replace(save, constants=system.constants)
+
+
+def in_groups(
+    keys: Sequence[Hashable], most: int, compute: Callable[[list[int]], list[Values]]
+) -> list[PointResult]:
+    """Results in order, computed for at most ``most`` points with equal keys at a time."""
+    places: dict[Hashable, list[int]] = {}
+    for place, key in enumerate(keys):
+        places.setdefault(key, []).append(place)
+    found: dict[int, PointResult] = {}
+    for members in places.values():
+        for first in range(0, len(members), most):
+            group = members[first : first + most]
+            results = [PointResult(*values) for values in compute(group)]
+            found |= dict(zip(group, results, strict=True))
+    return [found[place] for place in range(len(keys))]
+
+
+def alone(
+    together: Together,
+) -> Callable[[Any, Array, int | None, int | None, Save], PointResult]:
+    """One point of a method that computes points together."""
+
+    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        return together([(system, seed)], times, n, save)[0]
+
+    return run
