@@ -1,4 +1,4 @@
-"""What an analysis takes from a published store: its settings and its finished points."""
+"""What an analysis takes from a published store: its settings, its system, its finished points."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from pydantic import ValidationError
 
-from hdica.errors import HdicaError
+from hdica.analysis.registry import asked_for
+from hdica.analysis.settings import Gives
+from hdica.analysis.terms import padded
+from hdica.errors import HdicaError, one_sentence
 from hdica.status import DONE
+from hdica.systems.method import Method
+from hdica.systems.registry import systems
+from hdica.systems.system import System
 
-PADDED = frozenset({"feature", "fixed_point", "transition", "branch_point"})
-"""Dimensions along which points have different numbers of entries; the rest is NaN."""
-
-OWN = PADDED | {"n", "seed", "time", "q", "snapshot", "x", "edge", "threshold", "age", "r"}
-"""Dimensions of results that are not swept parameters."""
-
-SIZED = frozenset({"projection", "other", "source"})
-"""Dimensions of matrices, as long as the largest system of the grid needs. Analyses treat each
-entry like a cell of the grid (:func:`swept`)."""
+OWN = frozenset({"n", "seed", "time"})
+"""Dimensions of trajectories that are not swept parameters."""
 
 
 def study(tree: xr.DataTree) -> dict[str, Any]:
@@ -38,10 +38,102 @@ def study(tree: xr.DataTree) -> dict[str, Any]:
     return loaded
 
 
-def asked(tree: xr.DataTree, analysis: str) -> dict[str, Any] | None:
-    """Settings of one analysis as the study wrote them, or None if it did not ask for it."""
-    settings = (study(tree).get("analysis") or {}).get(analysis)
-    return None if settings is None else dict(settings)
+def asked(tree: xr.DataTree, analysis: str) -> Any:
+    """Settings of one analysis, or None if the study of the store did not ask for it."""
+    given = (study(tree).get("analysis") or {}).get(analysis)
+    return None if given is None else settings_of(tree, analysis, given)
+
+
+def settings_of(tree: xr.DataTree, analysis: str, given: Mapping[str, Any]) -> Any:
+    """Settings of an analysis from plain data; what they leave open is settled by the store.
+
+    Studies leave nothing open today; those of before may have.
+
+    Raises
+    ------
+    HdicaError
+        If they are no settings of this analysis, or if nothing in the store settles them.
+    """
+    kind = asked_for()[analysis].settings
+    assert kind is not None
+    try:
+        written = kind.model_validate(given)
+    except ValidationError as exc:
+        mark = "." if exc.errors()[0]["loc"] else ": "
+        text = one_sentence(exc, "").removeprefix(": ")
+        raise HdicaError(f"analysis.{analysis}{mark}{text}") from exc
+    settings = written.settled(system_of(tree), _gives(tree))
+    for key, value in settings:
+        if value == "":
+            name = tree.attrs.get("system")
+            raise HdicaError(
+                f"analysis.{analysis}.{key} is missing (no method of the store settles it, or its "
+                f"system {name!r} is not known here)"
+            )
+    return settings
+
+
+def _gives(tree: xr.DataTree) -> dict[str, Gives]:
+    """What the methods of a store have, in the order in which their system lists them."""
+    record = system_of(tree)
+    listed = [] if record is None else [m.name for m in record.methods]
+    known = [name for name, node in tree.children.items() if "status" in node]
+    out = {}
+    for name in sorted(known, key=lambda k: listed.index(k) if k in listed else len(listed)):
+        data = tree[name].to_dataset()
+        beside = set(data["status"].dims)
+        outputs = {str(k): tuple(map(str, v.dims)) for k, v in data.data_vars.items()}
+        own = {k: tuple(d for d in dims if d not in beside) for k, dims in outputs.items()}
+        out[name] = Gives("seed" in data.dims, own)
+    return out
+
+
+def system_of(tree: xr.DataTree) -> System | None:
+    """The record of the system of a store; None if no plug-in that is loaded has it."""
+    return systems().get(str(tree.attrs.get("system")))
+
+
+def method_of(tree: xr.DataTree, name: str | None) -> Method | None:
+    """A method of the system of a store, None if it is not known."""
+    record = system_of(tree)
+    known = () if record is None else record.methods
+    return next((method for method in known if method.name == name), None)
+
+
+def overlaps(tree: xr.DataTree) -> tuple[str, ...]:
+    """Order parameters of the system of a store, the one that is meant first."""
+    record = system_of(tree)
+    return () if record is None else tuple(p.name for p in record.order_parameters)
+
+
+def overlap_in(tree: xr.DataTree, data: xr.Dataset) -> str:
+    """The first order parameter that a method has.
+
+    Raises
+    ------
+    HdicaError
+        If it has none, or if the system of the store is not known.
+    """
+    found = next((name for name in overlaps(tree) if name in data), "")
+    if not found:
+        raise HdicaError(
+            f"method {data.attrs.get('method', '?')!r} has no order parameter of the system "
+            f"{tree.attrs.get('system')!r} (its plug-in has to be loaded)"
+        )
+    return found
+
+
+def steady_states(tree: xr.DataTree) -> str | None:
+    """The first method of a store that has steady states with their stability."""
+    found = (m for m, node in tree.children.items() if "fixed_point" in node.dims)
+    return next((m for m in found if "stable" in tree[m]), None)
+
+
+def transitions_in(tree: xr.DataTree, parameter: str) -> str | None:
+    """The first method of a store that has the critical values of a parameter."""
+    found = [m for m, node in tree.children.items() if "transition" in node.dims]
+    known = ((m, method_of(tree, m)) for m in found if parameter not in tree[m].dims)
+    return next((m for m, method in known if method is None or method.varies == parameter), None)
 
 
 def group(tree: xr.DataTree, method: str) -> xr.Dataset:
@@ -68,19 +160,19 @@ def finished(data: xr.Dataset, variable: str) -> xr.DataArray:
     if variable not in data:
         raise HdicaError(f"method {data.attrs.get('method', '?')!r} has no variable {variable!r}")
     values = data[variable]
-    own = [d for d in values.dims if d not in {*data["status"].dims, *PADDED, *SIZED}]
+    own = [d for d in values.dims if d not in {*data["status"].dims, *padded()}]
     whole = values.notnull().all(own) if own else values.notnull()
     return values.where((data["status"] == DONE) & whole)
 
 
 def swept(data: xr.DataArray) -> list[str]:
-    """Names of the grid's dimensions of a result, in order."""
+    """Swept parameters of trajectories, and dimensions of the entries of matrices, in order."""
     return [str(d) for d in data.dims if d not in OWN]
 
 
 def grid_of(data: xr.Dataset) -> list[str]:
     """Swept parameters of a method's group, in order."""
-    return [str(d) for d in data["status"].dims if d not in OWN]
+    return [str(d) for d in data["status"].dims if d not in ("n", "seed")]
 
 
 def check_numbers(data: xr.Dataset, parameter: str, where: str) -> None:
@@ -97,17 +189,10 @@ def check_numbers(data: xr.Dataset, parameter: str, where: str) -> None:
 
 
 def optional(data: xr.Dataset, variable: str, like: xr.DataArray) -> xr.DataArray:
-    """A companion variable such as ``Q_error``, or NaN of the shape of ``like``."""
+    """A companion variable such as ``<variable>_error``, or NaN of the shape of ``like``."""
     if variable in data:
         return finished(data, variable)
     return xr.full_like(like, np.nan, dtype=float)
-
-
-def names(value: Any) -> tuple[str, ...]:
-    """One name, a list of names or None, as a tuple."""
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def largest_n(values: xr.DataArray) -> int:
@@ -135,16 +220,3 @@ def over(parts: Sequence[xr.Dataset], dim: str, labels: Sequence[str]) -> xr.Dat
     """Results of several methods along a new dimension; NaN where one lacks what others have."""
     index = xr.DataArray(list(labels), dims=dim, name=dim)
     return xr.concat(parts, dim=index, join="outer", data_vars="all", coords="minimal")
-
-
-def required(settings: Mapping[str, Any], key: str, analysis: str) -> Any:
-    """A setting without a default.
-
-    Raises
-    ------
-    HdicaError
-        If it is missing.
-    """
-    if settings.get(key) is None:
-        raise HdicaError(f"analysis.{analysis}.{key} is missing")
-    return settings[key]

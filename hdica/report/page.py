@@ -6,38 +6,45 @@ import base64
 import hashlib
 import io
 import json
+from collections.abc import Collection
 from typing import Any
 
 import xarray as xr
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 from ruamel.yaml import YAML
 
+from hdica.analysis.record import Section
+from hdica.analysis.registry import analyses
 from hdica.analysis.runs.say import sharing
+from hdica.analysis.runs.table import runs
 from hdica.analysis.show.panel import Panel
-from hdica.report import export, tables
-from hdica.report.findings import findings
+from hdica.report import export
 from hdica.report.interactive import figure
 
-HEADINGS = {
-    "steady": "Steady states",
-    "transition": "Transitions",
-    "phase": "Where learning stops",
-    "trapping": "Trapping potential",
-    "paths": "Single runs",
-    "escape": "Escape times",
-    "slopes": "Change along a parameter",
-    "compare": "Methods side by side",
-    "decay": "Learning curves",
-    "trajectories": "Trajectories and their limit",
-    "densities": "Densities of the estimate",
-    "distances": "Distance of laws against n",
-    "support": "Support recovery",
-    "potential": "Effective potential",
-    "scaling": "Error against n",
-    "flow": "Flow of the limit",
-}
-"""Sections in reading order."""
+
+def panels(aggregate: xr.DataTree) -> dict[str, list[Panel]]:
+    """All panels of a report by section, in reading order."""
+    found = {
+        section: section.draw(aggregate[analysis.name].to_dataset())
+        for analysis in analyses().values()
+        if analysis.name in aggregate
+        for section in analysis.sections
+    }
+    return {s.name: found[s] for s in sorted(found, key=lambda s: s.rank) if found[s]}
+
+
+def findings(aggregate: xr.DataTree) -> list[Markup]:
+    """Sentences of HTML for the top of a report, most important first."""
+    out = [
+        sentence
+        for analysis in sorted(analyses().values(), key=lambda analysis: analysis.rank)
+        if analysis.say is not None and analysis.name in aggregate
+        for sentence in analysis.say(aggregate[analysis.name].to_dataset())
+    ]
+    # Every part that a user wrote went through place() or escape().
+    return [Markup(text) for text in out]
 
 
 def render(aggregate: xr.DataTree, sections: dict[str, list[Panel]]) -> str:
@@ -67,11 +74,11 @@ def render(aggregate: xr.DataTree, sections: dict[str, list[Panel]]) -> str:
     figures = {p.key: figure(p) for found in sections.values() for p in found}
     return environment.get_template("page.html.j2").render(
         attrs=aggregate.attrs,
-        sections=[(k, HEADINGS[k], sections[k]) for k in HEADINGS if k in sections],
+        sections=[(s.name, s.heading, sections[s.name]) for s in _sections(sections)],
         findings=findings(aggregate),
-        comparison=_comparison(aggregate),
-        laws=_laws(aggregate),
-        runs=tables.runs(aggregate["runs"].to_dataset()),
+        verdicts=_verdicts(aggregate, whole=True),
+        laws=_verdicts(aggregate, whole=False),
+        runs=runs(aggregate["runs"].to_dataset()),
         sharing=sharing(aggregate["runs"].to_dataset()),
         equations=_equations(aggregate["runs"].to_dataset()),
         study=_yaml(aggregate.attrs["study_yaml"]),
@@ -86,24 +93,24 @@ def render(aggregate: xr.DataTree, sections: dict[str, list[Panel]]) -> str:
     )
 
 
-def _comparison(aggregate: xr.DataTree) -> dict[str, Any] | None:
-    if "convergence" not in aggregate:
-        return None
-    data = aggregate["convergence"].to_dataset()
-    return {"table": tables.verdicts(data), "attrs": data.attrs}
+def _sections(shown: Collection[str]) -> list[Section]:
+    """Sections with panels, in reading order."""
+    known = [s for analysis in analyses().values() for s in analysis.sections if s.name in shown]
+    return sorted(known, key=lambda section: section.rank)
 
 
-def _laws(aggregate: xr.DataTree) -> list[tuple[str, str, tables.Table]]:
-    """Anchor, caption and table of the verdicts on distributions."""
-    kinds = {
-        "distances": ("Law of the entries", tables.distances),
-        "support": ("Support recovery", tables.support),
-    }
-    return [
-        (f"{name}-table", caption, build(aggregate[name].to_dataset()))
-        for name, (caption, build) in kinds.items()
-        if name in aggregate and "verdict" in aggregate[name]
-    ]
+def _verdicts(aggregate: xr.DataTree, whole: bool) -> list[dict[str, Any]]:
+    """Tables of verdicts on means over seeds, or on laws: anchor, caption, rows and attributes."""
+    out = []
+    for name, analysis in analyses().items():
+        table = analysis.verdicts
+        if table is None or table.whole != whole or name not in aggregate:
+            continue
+        data = aggregate[name].to_dataset()
+        if "verdict" in data:
+            one = {"id": f"{name}-table", "caption": table.caption}
+            out.append({**one, "rows": table.build(data), "attrs": data.attrs})
+    return out
 
 
 def _equations(data: xr.Dataset) -> list[tuple[str, str, str]]:

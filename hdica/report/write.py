@@ -7,8 +7,7 @@ from pathlib import Path
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
-from hdica.report.figures import panels
-from hdica.report.page import render
+from hdica.report.page import panels, render
 from hdica.report.place import check, place
 from hdica.report.printed import files
 from hdica.sweep.outcome.looks import settled

@@ -6,9 +6,10 @@ import xarray as xr
 
 import hdica
 from hdica.analysis.phase.basins import fate, states_of
-from hdica.analysis.phase.compute import phase
 from hdica.analysis.statistics.trend import falling
 from tests.analysis import toy
+
+phase = toy.computed("phase")
 
 TIMES = list(np.linspace(0.0, 3.0, 13))
 TAUS, STARTS = [0.03, 0.061, 0.07], [0.3, 0.55, 0.85, 0.95]
@@ -120,7 +121,7 @@ def test_negative_overlaps_go_to_the_mirror_image():
     fixed = hdica.fixed_points(hdica.OnlineICA(tau=0.04, source="uniform"))
     edge = float(fixed["Q"][(~fixed["stable"]) & (fixed["Q"] > 0)][0])
     data = fixed[["Q"]].assign(stable=fixed["stable"].astype(float), status=((), 1))
-    tree = xr.DataTree.from_dict({"fixed_points": data})
+    tree = toy.tree({"fixed_points": data}, {})
     states = states_of(tree, "Q", "ode")
     q = np.array([-1, -edge - 0.01, -edge + 0.01, 0, edge - 0.01, edge + 0.01])
     runs = xr.DataArray(np.stack([q, q], axis=-1), {"time": [0.0, 1.0]}, ("seed", "time"))

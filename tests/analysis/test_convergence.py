@@ -5,10 +5,11 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.convergence.compute import convergence
 from hdica.errors import HdicaError
 from tests.analysis import toy
 from tests.analysis.toy import LADDER, STARTS, TAUS, TIMES
+
+convergence = toy.computed("convergence")
 
 
 @pytest.fixture(scope="module")

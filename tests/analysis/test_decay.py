@@ -5,14 +5,16 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.compare.compute import compare
-from hdica.analysis.convergence.compute import convergence
-from hdica.analysis.decay.compute import decay, diagonal
-from hdica.analysis.paths.compute import paths
-from hdica.analysis.trapping.compute import trapping
+from hdica.analysis.decay.compute import diagonal
 from hdica.errors import HdicaError
 from tests.analysis import escapes, toy
 from tests.analysis.escapes import MOMENTS, POWERS
+
+compare = toy.computed("compare")
+convergence = toy.computed("convergence")
+decay = toy.computed("decay")
+paths = toy.computed("paths")
+trapping = toy.computed("trapping")
 
 CURVES = {"curves": ["chain", "ode"]}
 

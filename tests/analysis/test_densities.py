@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 
-from hdica.analysis.compare.compute import compare
 from hdica.analysis.condensing.compute import condensing
-from hdica.analysis.densities.compute import densities
-from hdica.analysis.potential.compute import potential
 from hdica.analysis.runs.compute import runs
 from tests.analysis import bifurcation, laws, toy
+
+compare = toy.computed("compare")
+densities = toy.computed("densities")
+potential = toy.computed("potential")
 
 
 def test_histograms_of_the_largest_n_with_their_error(law_store):

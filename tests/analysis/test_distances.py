@@ -2,11 +2,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.distances.compute import bridge_maximum, distances
+from hdica.analysis.distances.compute import bridge_maximum
 from hdica.analysis.statistics.agreement import Part, agreement, thinned
 from hdica.analysis.statistics.exponents import decay_exponent
 from hdica.errors import HdicaError
-from tests.analysis import laws
+from tests.analysis import laws, toy
+
+distances = toy.computed("distances")
 
 FAR = {"tau": 0.1, "snapshot": 3.0, "feature": 2.0}
 """The law on which a drift wrong by 2 % shows most."""

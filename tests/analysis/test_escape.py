@@ -5,12 +5,13 @@ import pytest
 from scipy import stats
 
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.escape.compute import escape
 from hdica.analysis.escape.verdict import count_p, hazard_of, judged
 from hdica.analysis.statistics.survival import EscapeTimes
 from hdica.errors import HdicaError
 from tests.analysis import escapes, toy
 from tests.analysis.escapes import LADDER, NUS, mean
+
+escape = toy.computed("escape")
 
 
 @pytest.fixture(scope="module")

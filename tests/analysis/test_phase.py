@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdica.analysis.flow.compute import flow
-from hdica.analysis.phase.compute import phase
 from hdica.errors import HdicaError
 from tests.analysis import toy
+
+flow = toy.computed("flow")
+phase = toy.computed("phase")
 
 TAUS = [0.01, 0.03, 0.05, 0.07]
 STARTS = [round(0.05 * k, 2) for k in range(1, 20)]

@@ -9,11 +9,12 @@ from scipy import stats
 
 import hdica
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.phase.compute import phase
 from hdica.analysis.slopes.compute import slopes
 from hdica.analysis.statistics.resample import jackknife_error, resampled_shares, shares_noise
 from hdica.systems.registry import methods_of
 from tests.analysis import shared, toy
+
+phase = toy.computed("phase")
 
 DRAWS, SEEDS = 300, 16
 T = stats.t.ppf(0.975, SEEDS - 1)

@@ -3,11 +3,12 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.steady.branches import branches_of
-from hdica.analysis.steady.compute import steady
-from hdica.analysis.transition.compute import transition
 from hdica.errors import HdicaError
 from tests.analysis import bifurcation, toy
 from tests.analysis.bifurcation import FOLD, PITCHFORK, STEADY
+
+steady = toy.computed("steady")
+transition = toy.computed("transition")
 
 
 @pytest.fixture(scope="module")

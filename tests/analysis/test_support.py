@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdica.analysis.support.compute import support
-from tests.analysis import laws
+from tests.analysis import laws, toy
+
+support = toy.computed("support")
 
 
 @pytest.fixture(scope="module")

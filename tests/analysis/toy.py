@@ -7,12 +7,15 @@ dQ/dt = D(Q), n var Q obeys S' = 2 D'(Q) S + sigma^2, and the bias is C(t)/n.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from scipy.integrate import solve_ivp
+
+from hdica.analysis.reading import settings_of
+from hdica.analysis.registry import analyses
 
 TAU_C = 0.06
 MIDDLE = 0.5
@@ -161,12 +164,13 @@ def tree(
     title: str = "Toy rule",
     description: str = "A rule with a known limit.",
 ) -> xr.DataTree:
-    """A published store of a study named ``toy``."""
+    """A published store of a study named ``toy``; matrices belong to a system that has them."""
+    system = "HebbianICA" if any("source" in g.dims for g in groups.values()) else "OnlineICA"
     study = {
         "study": "toy",
         "title": title,
         "description": description,
-        "system": "OnlineICA",
+        "system": system,
         "parameters": {},
         "grid": {},
         "methods": {name: {} for name in groups},
@@ -186,11 +190,23 @@ def tree(
         "git_commit": "",
         "package_versions": json.dumps({"numpy": np.__version__}),
         "created": "2026-01-01T00:00:00Z",
-        "system": "OnlineICA",
+        "system": system,
         "references": "toy",
         "license": "BSD-3-Clause",
     }
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **groups})
+
+
+def computed(name: str) -> Callable[..., Any]:
+    """``compute(tree, settings)`` of an analysis, from settings as a study has them."""
+
+    def compute(store: xr.DataTree, settings: dict[str, Any]) -> xr.Dataset:
+        given = {key: value for key, value in settings.items() if value is not None}
+        found = analyses()[name].compute(store, settings_of(store, name, given))
+        assert isinstance(found, xr.Dataset)
+        return found
+
+    return compute
 
 
 CONVERGENCE = {"simulation": ["chain"], "limit": "ode", "variable": "Q", "level": 0.01}

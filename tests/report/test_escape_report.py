@@ -11,10 +11,8 @@ from hdica.analysis.aggregate import aggregate
 from hdica.analysis.escape.figure import escape as drawn_escape
 from hdica.analysis.paths.figure import paths as drawn_paths
 from hdica.analysis.show.panel import Heat, Line, Points
-from hdica.report.figures import panels
-from hdica.report.findings import findings
 from hdica.report.interactive import figure
-from hdica.report.page import render
+from hdica.report.page import findings, panels, render
 from hdica.report.printed import draw
 from tests.analysis import escapes, toy
 

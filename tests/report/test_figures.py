@@ -5,8 +5,8 @@ from hdica.analysis.phase.figure import unstable
 from hdica.analysis.show.choose import grouped, shown, spread
 from hdica.analysis.show.panel import Heat, Line, Points, Vertical
 from hdica.analysis.show.words import count, number, place, symbol, words
-from hdica.report.figures import panels
 from hdica.report.interactive import figure
+from hdica.report.page import panels
 from hdica.report.printed import files, is_figure
 from tests.analysis import toy
 

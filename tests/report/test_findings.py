@@ -3,7 +3,7 @@ import re
 import pytest
 
 from hdica.analysis.aggregate import aggregate
-from hdica.report.findings import findings
+from hdica.report.page import findings
 from tests.analysis import toy
 
 

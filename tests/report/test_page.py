@@ -5,8 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 from hdica.analysis.aggregate import aggregate
-from hdica.report.figures import panels
-from hdica.report.page import render
+from hdica.report.page import panels, render
 from tests.analysis import toy
 from tests.report.conftest import HOSTILE
 

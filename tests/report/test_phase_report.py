@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.phase.compute import phase
 from hdica.analysis.phase.figure import phase as panels
 from hdica.analysis.phase.say import phase as sentences
 from tests.analysis import shared, toy
+
+phase = toy.computed("phase")
 
 TIMES = list(np.linspace(0.0, 3.0, 13))
 TAUS = [0.03, 0.05, 0.061, 0.07]

@@ -7,9 +7,7 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
-from hdica.report.figures import panels
-from hdica.report.findings import findings
-from hdica.report.page import render
+from hdica.report.page import findings, panels, render
 from tests.analysis import shared
 
 

@@ -9,9 +9,8 @@ import xarray as xr
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.show.panel import Line, Points, Vertical
 from hdica.analysis.steady.figure import steady
-from hdica.report.figures import panels
-from hdica.report.findings import findings
 from hdica.report.interactive import figure
+from hdica.report.page import findings, panels
 from hdica.report.printed import draw
 from tests.analysis import bifurcation, toy
 

@@ -8,8 +8,7 @@ from hdica.analysis.aggregate import aggregate
 from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.report import write
-from hdica.report.figures import panels
-from hdica.report.page import render
+from hdica.report.page import panels, render
 from hdica.report.printed import draw
 from hdica.report.write import write_aggregate
 from hdica.sweep.outcome.publish import publish

@@ -34,6 +34,7 @@ ALLOWED: list[dict[str, Any]] = [
     {"distances": {"simulation": ["walk"], "limit": "profile", "level": 0.05}},
     {"densities": {"simulation": "walk", "limit": "profile"}},
     {"densities": {"limit": "profile"}},
+    {"distances": {"simulation": ["walk"]}},
     {"support": {"simulation": "walk", "limit": "shares"}},
     {"support": {"simulation": None, "limit": "shares"}},
     {"potential": {"limit": "profile"}},
@@ -78,9 +79,17 @@ def test_defaults_are_those_that_the_analyses_expect() -> None:
     assert found["steady"] == {"x": "tau", "limits": ["line"], "simulation": [], "variable": "Q"}
 
 
+def test_a_method_left_open_is_the_first_that_has_what_is_needed() -> None:
+    found = asked(distances={"simulation": "walk"}, support={}, potential={}).analysis
+    assert [settings.limit for _, settings in found.asked()] == ["profile", "shares", "profile"]
+    kept = Study.model_validate_json(asked(support={}).model_dump_json())
+    assert kept.analysis.model_dump()["support"]["limit"] == "shares"
+
+
 X, THRESHOLDS = ({k: SAVE[k] for k in ("snapshots", part)} for part in ("x", "thresholds"))
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
-    (SAVE, {"distances": {"simulation": ["walk"]}}, "distances.limit = 'pde' is not a method of"),
+    (SAVE, {"trapping": {}}, "analysis.trapping.limit is missing (no method of this study has 'U'"),
+    (THRESHOLDS, {"distances": {"simulation": "walk"}}, "needs save.snapshots and save.x"),
     (SAVE, {"distances": {"simulation": [], "limit": "line"}}, "analysis.distances.simulation"),
     (SAVE, {"distances": {"limit": "profile"}}, "analysis.distances.simulation is missing"),
     (
@@ -139,7 +148,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
         {"steady": {"x": "tau", "limits": "line", "critical": "branches"}},
         "steady.critical = 'branches' is not allowed (it has no 'value' over transition)",
     ),
-    (SAVE, {"transition": {"x": "tau"}}, "analysis.transition.critical = 'critical' is not a meth"),
+    (SAVE, {"transition": {"x": "tau"}}, "transition.critical is missing (no method of this study"),
     (SAVE, {"compare": {"curves": ["walk", "lien"]}}, "(did you mean 'line'?"),
     (SAVE, {"compare": {"curves": []}}, "analysis.compare.curves = [] is not allowed"),
     (SAVE, {"compare": {"curves": ["walk", "line"], "variable": "twice"}}, "no output of walk"),

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from hdica.analysis.settings import Gives
 from hdica.errors import HdicaError
-from hdica.sweep.study.settings import Analysis
+from hdica.sweep.study.asked import model
 from hdica.sweep.study.study import Study, study_from
 from hdica.systems.method import Output
+from hdica.systems.registry import system_named
 from tests.sweep import toy
 
 PAIR = ("projection", "source")
@@ -92,15 +94,15 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"escape": {"x": "tau", "simulation": "chain"}}, "(it has no 'first'"),
     ({"escape": {"x": "tau", "limits": "ode", "event": "last"}}, "(it has no 'mean_last'"),
     ({"escape": {"x": "tau", "limits": "law", "event": "some"}}, "analysis.escape.event"),
-    ({"paths": {"simulation": "races"}}, "analysis.paths.variable = 'R' is no output of races"),
+    ({"paths": {"simulation": "races"}}, "analysis.paths.variable = 'Q' is no output of races"),
     ({"paths": {"simulation": "chain", "runs": 13}}, "analysis.paths.runs = 13 is not allowed"),
     ({"paths": {"simulation": "chain", "threshold": 0}}, "analysis.paths.threshold = 0 is not"),
     ({"decay": {"curves": []}}, "analysis.decay.curves = [] is not allowed"),
     (
         {"decay": {"curves": "chain", "variable": "Q"}},
-        "(it has no 'Q' over time or time, projection, source)",
+        "(it has no 'Q' over time)",
     ),
-    ({"trapping": {"limit": "ode"}}, "(it has no 'U' over projection, source, r)"),
+    ({"trapping": {"limit": "ode"}}, "(it has no 'U' over r)"),
     (
         {"convergence": {"simulation": "chain", "limit": "ode", "variable": "S"}},
         "analysis.convergence.variable = 'S' is no output of chain",
@@ -138,16 +140,19 @@ OUTPUTS = {
         ("compare", {"curves": ["chain"], "steady": "points"}, "Q"),
         ("phase", {"simulation": "chain", "x": "tau", "y": "Q0"}, "R"),
         ("steady", {"x": "tau", "limits": "ode"}, "R"),
-        ("decay", {"curves": "walk"}, "R"),
+        ("decay", {"curves": "walk"}, "Q"),
+        ("decay", {"curves": ["chain", "ode"]}, "R"),
+        ("paths", {"simulation": "chain"}, "R"),
     ],
 )
-def test_a_variable_left_open_is_r_where_no_method_has_q_over_time(
+def test_a_variable_left_open_is_the_first_order_parameter_that_a_method_has(
     name: str, given: dict[str, Any], variable: str
 ) -> None:
-    analysis = Analysis.model_validate({name: given, "flow": {}})
-    settled = analysis.settled(OUTPUTS)
+    system, known = system_named("Toy"), {k: Gives(False, v) for k, v in OUTPUTS.items()}
+    analysis: Any = model().model_validate({name: given, "flow": {"method": "drift"}})
+    settled: Any = analysis.settled(system, known)
     assert getattr(settled, name).variable == variable
     assert settled.flow == analysis.flow
-    assert settled.settled(OUTPUTS) == settled
-    again = Analysis.model_validate_json(settled.model_dump_json())
-    assert again.settled(OUTPUTS) == settled
+    assert settled.settled(system, known) == settled
+    again: Any = model().model_validate_json(settled.model_dump_json())
+    assert again.settled(system, known) == settled

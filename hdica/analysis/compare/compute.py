@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.describe import COMPARE, described
-from hdica.analysis.reading import finished, group, largest_n, names, over, required
+from hdica.analysis.compare.names import LONG_NAMES
+from hdica.analysis.compare.settings import Compare
+from hdica.analysis.describe import described
+from hdica.analysis.reading import finished, group, largest_n, over
+from hdica.analysis.settings import names
 
 
-def compare(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+def compare(tree: xr.DataTree, settings: Compare) -> xr.Dataset:
     """Simulations, each at its largest n, limits, and steady states in one dataset.
 
     Parameters
@@ -20,8 +20,7 @@ def compare(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     tree
         A published store.
     settings
-        ``curves`` (methods), ``variable`` (default ``"Q"``), ``band`` (default 1: how many
-        standard deviations the figure draws), ``steady`` (a method of fixed points, optional).
+        What the study asks for.
 
     Returns
     -------
@@ -36,8 +35,8 @@ def compare(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     HdicaError
         If a setting, a method or the variable is missing.
     """
-    variable = str(settings.get("variable") or "Q")
-    curves = (*names(required(settings, "curves", "compare")), *names(settings.get("steady")))
+    variable = settings.variable
+    curves = (*settings.curves, *names(settings.steady))
     groups = {name: group(tree, name) for name in curves}
     finite = [name for name, data in groups.items() if "seed" in data.dims]
     steady = [name for name, data in groups.items() if "fixed_point" in data.dims]
@@ -50,8 +49,8 @@ def compare(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
         parts.append(over(found, "limit", limits))
     parts += [xr.Dataset({"steady": _stable(groups[m], variable)}) for m in steady[:1]]
     out = xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")
-    out.attrs = {"variable": variable, "band": float(settings.get("band") or 1.0)}
-    return described(out, variable, COMPARE)
+    out.attrs = {"variable": variable, "band": settings.band}
+    return described(out, LONG_NAMES, variable)
 
 
 def _moments(data: xr.Dataset, variable: str) -> xr.Dataset:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import xarray as xr
 
-from hdica.analysis.describe import CONDENSING, described
+from hdica.analysis.condensing.names import LONG_NAMES
+from hdica.analysis.describe import described
 from hdica.analysis.reading import group, over
 from hdica.status import PENDING
 
@@ -30,9 +31,8 @@ def condensing(tree: xr.DataTree) -> xr.Dataset | None:
     methods = [m for m, node in tree.children.items() if "curvature" in node]
     if not methods:
         return None
-    return described(
-        over([_end(group(tree, m)) for m in methods], "method", methods), table=CONDENSING
-    )
+    found = over([_end(group(tree, m)) for m in methods], "method", methods)
+    return described(found, LONG_NAMES)
 
 
 def _end(data: xr.Dataset) -> xr.Dataset:

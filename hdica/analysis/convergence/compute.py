@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.assemble import Cell, assembled
+from hdica.analysis.convergence.names import LONG_NAMES
+from hdica.analysis.convergence.settings import Convergence
 from hdica.analysis.describe import described
-from hdica.analysis.reading import finished, group, names, optional, over, required, swept
+from hdica.analysis.reading import finished, group, optional, over, swept
 from hdica.analysis.statistics.exponents import (
     Exponent,
     bias_exponent,
@@ -24,13 +23,10 @@ from hdica.status import DIVERGED, FAILED, PENDING
 
 Array = NDArray[np.float64]
 
-LEVEL = 0.01
-"""Chance that a study whose limits are all right shows any "differs", unless set otherwise."""
-
 SEED_COUNTS = ("count", "diverged", "failed", "pending")
 
 
-def convergence(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
     """Compare simulations with their n -> infinity limit at every grid point.
 
     Parameters
@@ -38,10 +34,7 @@ def convergence(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     tree
         A published store.
     settings
-        ``simulation`` (one method or several), ``limit`` (a method), ``variable`` (default
-        ``"Q"``), ``level`` (default 0.01: the chance that a study with right limits shows
-        any "differs"; it is divided evenly among all grid points and simulations), ``band``
-        (default 1: how many standard deviations the figures draw).
+        What the study asks for.
 
     Returns
     -------
@@ -56,10 +49,8 @@ def convergence(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     HdicaError
         If a setting, a method or the variable is missing.
     """
-    variable = str(settings.get("variable") or "Q")
-    simulations = names(required(settings, "simulation", "convergence"))
-    limit_name = str(required(settings, "limit", "convergence"))
-    level = float(settings.get("level") or LEVEL)
+    variable, simulations = settings.variable, settings.simulation
+    level, limit_name = settings.level, settings.limit
     groups = [group(tree, name) for name in simulations]
     limits = _limits(group(tree, limit_name), variable)
     tests = max(sum(_points(finished(data, variable)) for data in groups), 1)
@@ -73,10 +64,10 @@ def convergence(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
         "limit_method": limit_name,
         "level": level,
         "tests": tests,
-        "band": float(settings.get("band") or 1.0),
+        "band": settings.band,
         "level_each": level / tests,
     }
-    return described(joined, variable)
+    return described(joined, LONG_NAMES, variable)
 
 
 def _limits(data: xr.Dataset, variable: str) -> xr.Dataset:

@@ -23,6 +23,7 @@ from hdica.analysis.show.words import (
     value_of,
     words,
 )
+from hdica.analysis.terms import starts
 
 Item = Line | Points
 
@@ -35,7 +36,7 @@ def grid_of(data: xr.Dataset) -> list[str]:
 def trajectories(data: xr.Dataset) -> list[Panel]:
     """Mean over seeds with its spread at every n, and the limit on top, for some grid points."""
     dims = grid_of(data)
-    start = "Q0" if "Q0" in dims else None
+    start = next((d for d in dims if d in starts()), None)
     ordered = [d for d in dims if d != start] + ([start] if start else [])
     out = []
     for k, (outer, members) in enumerate(grouped(shown(data, ordered), start)):

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.describe import DECAY, described
-from hdica.analysis.reading import finished, group, largest_n, names, over, required
+from hdica.analysis.decay.names import LONG_NAMES
+from hdica.analysis.decay.settings import Decay
+from hdica.analysis.describe import described
+from hdica.analysis.reading import finished, group, largest_n, over
 from hdica.analysis.statistics.resample import jackknife_error
+from hdica.analysis.terms import matrix_over
 
 Array = NDArray[np.float64]
 
-TARGET = 1.0
 DECADE = 10.0
 """Slopes are fitted from the last time over this to the last time."""
 
@@ -25,7 +24,7 @@ ABOVE = 3.0
 LEAST_TIMES = 3
 
 
-def decay(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+def decay(tree: xr.DataTree, settings: Decay) -> xr.Dataset:
     """Distance of means and of limits to a target over time, with slopes and products with t.
 
     Parameters
@@ -33,13 +32,12 @@ def decay(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     tree
         A published store.
     settings
-        ``curves`` (methods), ``variable`` (default ``"R"``; of a matrix over projection and source
-        the diagonal), ``target`` (default 1).
+        What the study asks for.
 
     Returns
     -------
     xarray.Dataset
-        Over ``simulation`` (each at its largest n), the swept parameters, ``source`` for a matrix,
+        Over ``simulation`` (each at its largest n), the swept parameters, columns for a matrix,
         and ``time``: mean minus target with its standard error; over ``limit`` the same of the
         limits; without ``time``: slopes over the last decade of time, with standard errors over
         seeds, and t (mean - target) at the last time. A slope is NaN where fewer than three times
@@ -50,10 +48,8 @@ def decay(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     HdicaError
         If a setting, a method or the variable is missing.
     """
-    variable = str(settings.get("variable") or "R")
-    given = settings.get("target")
-    target = TARGET if given is None else float(given)
-    groups = {name: group(tree, name) for name in names(required(settings, "curves", "decay"))}
+    variable, target = settings.variable, settings.target
+    groups = {name: group(tree, name) for name in settings.curves}
     finite = [name for name, data in groups.items() if "seed" in data.dims]
     limits = [name for name in groups if name not in finite]
     parts = []
@@ -66,17 +62,19 @@ def decay(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     if finite:
         out["count"] = out["count"].fillna(0).astype(int)
     out.attrs = {"variable": variable, "target": target}
-    return described(out, variable, DECAY)
+    return described(out, LONG_NAMES, variable)
 
 
 def diagonal(values: xr.DataArray) -> xr.DataArray:
-    """Entries of equal projection and source, over ``source``; anything else as it is."""
-    if not {"projection", "source"} <= set(values.dims):
+    """Entries of equal row and column of a matrix, over its columns; anything else as it is."""
+    matrix = matrix_over(values.dims)
+    if matrix is None or len(matrix.dims) != 2:
         return values
-    both = [i for i in values["source"].values if i in values["projection"].values]
+    row, column = matrix.dims
+    both = [i for i in values[column].values if i in values[row].values]
     index = xr.DataArray(both, dims="entry")
-    found = values.sel(projection=index, source=index).drop_vars(["projection", "source"])
-    return found.rename(entry="source").assign_coords(source=both)
+    found = values.sel({row: index, column: index}).drop_vars(matrix.dims)
+    return found.rename(entry=column).assign_coords({column: both})
 
 
 def _simulated(values: xr.DataArray, target: float) -> xr.Dataset:

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from hdica.analysis import terms
 from hdica.analysis.convergence.figure import color_of
 from hdica.analysis.show.choose import Point, points, said, selected, shown
 from hdica.analysis.show.panel import Line, Panel, Points
@@ -14,13 +15,13 @@ from hdica.analysis.show.words import EMPTY, SYMBOLS, Text, count, number, place
 Array = NDArray[np.float64]
 MARKERS = 24
 DASHES = ("solid", "dash", "dot")
-OWN = {"simulation", "limit", "time", "source"}
+OWN = {"simulation", "limit", "time"}
 
 Item = Line | Points
 
 
 def decay(data: xr.Dataset) -> list[Panel]:
-    """One panel a grid point: distance to the target against time, a colour a source."""
+    """One panel a grid point: distance to the target against time, a colour an entry."""
     grid = grid_of(data)
     cells = shown(data, grid)
     out = []
@@ -45,7 +46,7 @@ def decay(data: xr.Dataset) -> list[Panel]:
 
 def grid_of(data: xr.Dataset) -> list[str]:
     """Swept parameters; an entry of the diagonal is none."""
-    return [str(d) for d in data.dims if d not in OWN]
+    return [str(d) for d in data.dims if d not in OWN and d not in terms.entries()]
 
 
 def distance(data: xr.Dataset) -> Text:
@@ -58,7 +59,7 @@ def distance(data: xr.Dataset) -> Text:
 
 def entries(data: xr.Dataset) -> list[Point]:
     """Entries of the diagonal, or the variable itself."""
-    return points(data, ["source"]) if "source" in data.dims else [{}]
+    return points(data, [str(d) for d in data.dims if d in terms.entries()])
 
 
 def _items(data: xr.Dataset, cell: Point) -> list[Item]:
@@ -114,7 +115,10 @@ def _caption(data: xr.Dataset, drawn: int, grid: list[str]) -> str:
         parts.append("Markers: distance of the mean over seeds from the target ± standard error.")
     if "limit_gap" in data:
         parts.append("Lines: limits.")
-    if "source" in data.dims:
-        parts.append("Of the matrix the diagonal is shown: projection <i>i</i>, source <i>i</i>.")
+    matrices = (p.dims for p in terms.order_parameters(str(data.attrs["variable"])))
+    pair = next((dims for dims in matrices if dims and dims[-1] in data.dims), None)
+    if pair is not None:
+        both = ", ".join(f"{dim} <i>i</i>" for dim in pair)
+        parts.append(f"Of the matrix the diagonal is shown: {both}.")
     parts += said(data, grid, drawn)
     return " ".join(parts)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.describe import DENSITIES, described
-from hdica.analysis.reading import finished, group, largest_n, required
+from hdica.analysis.densities.names import LONG_NAMES
+from hdica.analysis.densities.settings import Densities
+from hdica.analysis.describe import described
+from hdica.analysis.reading import finished, group, largest_n
 from hdica.ingredients.save import Save
 
 
-def densities(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
     """Density of the estimate given the feature, by the limit and at the largest n.
 
     Parameters
@@ -21,7 +20,7 @@ def densities(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     tree
         A published store.
     settings
-        ``limit`` (a method), ``simulation`` (a method, optional).
+        What the study asks for.
 
     Returns
     -------
@@ -36,12 +35,11 @@ def densities(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     HdicaError
         If a setting, a method or its densities are missing.
     """
-    limit_name = str(required(settings, "limit", "densities"))
-    limits = group(tree, limit_name)
+    limits = group(tree, settings.limit)
     out = xr.Dataset({"limit": finished(limits, "density"), "xi": xi_of(limits)})
-    attrs = {"limit_method": limit_name, "simulation_method": "", "n": 0, "seeds": 0}
-    if settings.get("simulation"):
-        name = str(settings["simulation"])
+    attrs = {"limit_method": settings.limit, "simulation_method": "", "n": 0, "seeds": 0}
+    if settings.simulation:
+        name = settings.simulation
         data = group(tree, name)
         n = largest_n(finished(data, "density"))
         histogram = _histogram(data.sel(n=n, drop=True), n)
@@ -49,7 +47,7 @@ def densities(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
         attrs |= {"simulation_method": name, "n": n, "seeds": int(histogram["count"].max())}
     out = out.reset_coords(drop=True)
     out.attrs = attrs
-    return described(out, table=DENSITIES)
+    return described(out, LONG_NAMES)
 
 
 def xi_of(data: xr.Dataset) -> xr.DataArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,12 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.assemble import assembled
-from hdica.analysis.convergence.compute import LEVEL, exponent
+from hdica.analysis.convergence.compute import exponent
 from hdica.analysis.densities.compute import xi_of
-from hdica.analysis.describe import DISTANCES, described
-from hdica.analysis.reading import finished, group, names, over, required
+from hdica.analysis.describe import described
+from hdica.analysis.distances.names import LONG_NAMES
+from hdica.analysis.distances.settings import Distances
+from hdica.analysis.reading import finished, group, over
 from hdica.analysis.statistics.agreement import Part, agreement, companions
 from hdica.analysis.statistics.exponents import decay_exponent
 
@@ -27,7 +28,7 @@ DENSE = 1000
 KINDS = ("ks", "w1")
 
 
-def distances(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
     """Compare the law of the estimate's entries, given the feature, with the limit's density.
 
     Two distances of distribution functions F and G: Kolmogorov and Smirnov's, max |F - G| over
@@ -39,8 +40,7 @@ def distances(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     tree
         A published store.
     settings
-        ``simulation`` (one method or several), ``limit`` (a method), ``level`` (default 0.01:
-        the chance that a study with right limits shows any "differs").
+        What the study asks for.
 
     Returns
     -------
@@ -56,9 +56,7 @@ def distances(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     HdicaError
         If a setting, a method or its distribution functions are missing.
     """
-    simulations = names(required(settings, "simulation", "distances"))
-    limit_name = str(required(settings, "limit", "distances"))
-    level = float(settings.get("level") or LEVEL)
+    simulations, limit_name, level = settings.simulation, settings.limit, settings.level
     limits = group(tree, limit_name)
     curves = companions(limits, "cdf", finished(limits, "cdf"))
     groups = [group(tree, name) for name in simulations]
@@ -70,7 +68,7 @@ def distances(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     out["outside_limit"] = _outside(curves["limit"])
     out.attrs = {"limit_method": limit_name, "level": level, "tests": tests}
     out.attrs |= {"level_each": level / tests}
-    return described(out, table=DISTANCES)
+    return described(out, LONG_NAMES)
 
 
 def _cells(values: xr.DataArray) -> int:

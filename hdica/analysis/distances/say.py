@@ -1,4 +1,4 @@
-"""What the laws of the estimate's entries and the recovered support say."""
+"""What the laws of the estimate's entries say."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.distances.figure import NAMES, SHORT, grid_of, law_label
-from hdica.analysis.show.choose import Point, points, spread
-from hdica.analysis.show.sentences import N, cell, counted, exponents
-from hdica.analysis.show.words import count, number, place
+from hdica.analysis.show.choose import Point, points
+from hdica.analysis.show.sentences import N, counted, exponents
+from hdica.analysis.show.words import count, number
 
 UNSEEN = 1e-4
 """Mass outside the edges below this is not worth a sentence."""
 
-CELLS = 3
 ALONE = (
     "With a single <i>n</i> a finite-<i>n</i> term is not separated from the limit: a difference "
     "would be undecided."
@@ -74,50 +73,4 @@ def _outside(data: xr.Dataset) -> list[str]:
     return [
         f"Up to {number(100 * worst, 2)} % of the entries lie outside the edges of the histograms, "
         "where the Wasserstein distance does not see them."
-    ]
-
-
-def support(data: xr.Dataset) -> list[str]:
-    """Sentences on verdicts and on how well the support is recovered at the last snapshot."""
-    grid = [str(d) for d in data["tpr_limit"].dims if d != "threshold"]
-    out = []
-    if "verdict" in data:
-        cells = points(data, [str(d) for d in data["verdict"].dims])
-        out = counted(data, cells, "comparisons of support recovery with the limit", cell)
-        out += [ALONE] if data.sizes["n"] == 1 else []
-    last = data.isel(snapshot=-1)
-    every = points(last, [d for d in grid if d != "snapshot"])
-    for point in (every[i] for i in spread(len(every), CELLS)):
-        out += _recovery(last.sel(point), point)
-    return out
-
-
-def _recovery(here: xr.Dataset, point: Point) -> list[str]:
-    wrong = here["misclassified_limit"].values
-    if not np.isfinite(wrong).all():
-        return []
-    best = int(wrong.argmin())
-    at = {"snapshot": float(here["snapshot"]), **point}
-    parts = []
-    for method in here["simulation"].values if "simulation" in here.dims else ():
-        own = here.sel(simulation=method).isel(threshold=best)
-        done = np.flatnonzero(own["count"].values > 0)
-        if len(done):
-            own = own.isel(n=int(done[-1]))
-            value, error = 100 * float(own["misclassified"]), 100 * float(own["misclassified_se"])
-            bar = f" ± {number(error, 1)}" if np.isfinite(error) else ""
-            where = f"{escape(str(method))} at {N} = {count(float(own['n']))}"
-            parts.append(f"{where}: {number(value)}{bar} %")
-    measured = f" ({'; '.join(parts)})" if parts else ""
-    area = float(here["area_limit"])
-    lead = f"At {place(at).html} the "
-    ranking = (
-        f"{lead}area under the limit's curve of true against false positives is "
-        f"{'above 0.9999' if 0.9999 < area < 1 else number(area, 4)}, and the "
-        if np.isfinite(area)
-        else lead
-    )
-    return [
-        f"{ranking}best threshold, |<i>x</i>| = {number(float(here['threshold'][best]))}, "
-        f"misclassifies {number(100 * wrong[best])} % of the entries in the limit{measured}."
     ]

@@ -1,4 +1,4 @@
-"""Escape times from R = 0: estimates with runs that ended too early, against theory."""
+"""Escape times: estimates with runs that ended too early, against theory."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.assemble import Cell, assembled
-from hdica.analysis.describe import ESCAPE, ESCAPE_UNITS, described
+from hdica.analysis.describe import described
+from hdica.analysis.escape.names import LONG_NAMES, UNITS
+from hdica.analysis.escape.settings import MEANS, Escape
 from hdica.analysis.escape.verdict import Hazard, Judged, hazard_of, judged
-from hdica.analysis.reading import check_numbers, finished, grid_of, group, names, over, required
+from hdica.analysis.reading import check_numbers, finished, grid_of, group, over
 from hdica.analysis.statistics.survival import (
     EscapeTimes,
     SurvivalCurve,
@@ -21,12 +23,10 @@ from hdica.analysis.statistics.survival import (
     restricted_mean,
     survival_curve,
 )
+from hdica.analysis.terms import entries, matrix_over
 from hdica.status import DIVERGED
 
 Array = NDArray[np.float64]
-
-LEVEL = 0.01
-"""Chance that a study whose theories are all right shows any "differs", unless set otherwise."""
 
 ABOUT = (0.05, 4.0)
 """Range of times around a mean in which survival falls from 1 to 0."""
@@ -34,10 +34,9 @@ TIMES = 81
 """Times at which survival curves are kept, evenly on a logarithmic axis."""
 
 COUNTS = ("runs", "escapes", "diverged")
-MEANS = {"first": "mean", "last": "mean_last"}
 
 
-def escape(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     """Escape times of simulations and of theory, in n^3 steps, and whether they agree.
 
     Parameters
@@ -45,11 +44,7 @@ def escape(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     tree
         A published store.
     settings
-        ``x`` (a swept parameter with numbers), ``simulation`` (methods with ``first`` and
-        ``last``, optional), ``limits`` (methods with ``mean``, at the same n or for n ->
-        infinity, optional), ``event`` (``"first"``, the default, or ``"last"``), ``level`` (default
-        0.01: the chance that a study with right theories shows any "differs"; it is divided
-        evenly among all tests).
+        What the study asks for.
 
     Returns
     -------
@@ -67,10 +62,9 @@ def escape(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     HdicaError
         If a setting, a method or a variable is missing, or ``x`` is not swept or has no numbers.
     """
-    x, event = str(required(settings, "x", "escape")), str(settings.get("event") or "first")
-    level = float(settings.get("level") or LEVEL)
-    runs = {name: group(tree, name) for name in names(settings.get("simulation"))}
-    limits = {name: group(tree, name) for name in names(settings.get("limits"))}
+    x, event, level = settings.x, settings.event, settings.level
+    runs = {name: group(tree, name) for name in settings.simulation}
+    limits = {name: group(tree, name) for name in settings.limits}
     for data in [*runs.values(), *limits.values()][: max(len(runs), 1)]:
         check_numbers(data, x, "analysis.escape.x")
     means = [mean * width for mean in _ends(limits, MEANS[event]) for width in ABOUT]
@@ -92,7 +86,7 @@ def escape(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     for name in COUNTS if runs else ():
         out[name] = out[name].fillna(0).astype(int)
     out.attrs = {"x": x, "event": event, "level": level, "tests": tests}
-    return described(out, table=ESCAPE, units=ESCAPE_UNITS)
+    return described(out, LONG_NAMES, units=UNITS)
 
 
 def _ends(groups: Mapping[str, xr.Dataset], variable: str) -> list[Array]:
@@ -209,14 +203,17 @@ def _theory(limits: Mapping[str, xr.Dataset], event: str, at: Array) -> xr.Datas
     for name in ("kramers", "printed") if event == "first" else ():
         having = [data for data in limits.values() if name in data]
         for data in sorted(having, key=lambda d: "n" in d.dims)[:1]:
-            pairs = [d for d in ("projection", "source") if d in data[name].dims]
+            pairs = [d for d in data[name].dims if d in entries()]
             out[name] = finished(data, name).min(pairs).reset_coords(drop=True)
     return out
 
 
 def _has_law(data: xr.Dataset, event: str) -> bool:
     """Whether a theory has the survival of an event: that of the last is known for one alone."""
-    return "survival" in data and (event == "first" or data.sizes.get("projection") == 1)
+    if event == "first" or "survival" not in data:
+        return "survival" in data
+    overlap = matrix_over(data.dims)
+    return overlap is not None and data.sizes[overlap.dims[0]] == 1
 
 
 def _hazards(data: xr.Dataset, event: str, grid: Sequence[str], like: xr.DataArray) -> list[Any]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import xarray as xr
 
-from hdica.analysis.describe import FLOW, described
-from hdica.analysis.reading import finished, group
+from hdica.analysis.describe import described
+from hdica.analysis.flow.names import LONG_NAMES
+from hdica.analysis.flow.settings import Flow
+from hdica.analysis.reading import finished, group, overlap_in, steady_states
 from hdica.status import DONE
 
 
-def flow(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+def flow(tree: xr.DataTree, settings: Flow) -> xr.Dataset:
     """Flow curves g(q) = (1/tau) dq/dt against q = Q^2, and the fixed points on them.
 
     Parameters
@@ -20,8 +19,7 @@ def flow(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     tree
         A published store.
     settings
-        ``method`` (default ``"drift"``) and ``fixed_points`` (a method, default
-        ``"fixed_points"``; left out if the store lacks it).
+        What the study asks for.
 
     Returns
     -------
@@ -34,11 +32,11 @@ def flow(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     HdicaError
         If the store lacks the drift.
     """
-    curves = group(tree, str(settings.get("method") or "drift"))
+    curves = group(tree, settings.method)
     out = {"drift": finished(curves, "drift")}
-    points = str(settings.get("fixed_points") or "fixed_points")
-    if points in tree.children:
+    points = settings.fixed_points or steady_states(tree)
+    if points is not None and points in tree.children:
         fixed = group(tree, points)
-        at = fixed["Q"].where(fixed["status"] == DONE)
+        at = fixed[overlap_in(tree, fixed)].where(fixed["status"] == DONE)
         out |= {"fixed_q": at**2, "fixed_Q": at, "stable": fixed["stable"].where(at.notnull())}
-    return described(xr.Dataset(out).reset_coords(drop=True), table=FLOW)
+    return described(xr.Dataset(out).reset_coords(drop=True), LONG_NAMES)

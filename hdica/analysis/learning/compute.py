@@ -8,11 +8,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.reading import PADDED, SIZED, finished, group, study
+from hdica.analysis.reading import finished, group, overlaps, study, system_of
+from hdica.analysis.terms import entries, padded
 from hdica.errors import HdicaError
 from hdica.systems import address as gr
 from hdica.systems.axes import expand
-from hdica.systems.registry import record_of, systems
+from hdica.systems.registry import record_of
 
 ZERO = 1e-9
 """Overlaps this small are the 0 of the start with rounding."""
@@ -51,10 +52,10 @@ def learning(tree: xr.DataTree) -> xr.Dataset | None:
 def _of(tree: xr.DataTree, name: str) -> list[tuple[str, str, int, int, str]]:
     """What a method shows that learns nothing, at most one row."""
     data = group(tree, name)
-    overlap = next((v for v in ("Q", "R") if v in data and f"{v}_error" in data), "")
+    overlap = next((v for v in overlaps(tree) if v in data and f"{v}_error" in data), "")
     if overlap and "time" in data[overlap].dims:
-        entries = abs(finished(data, overlap))
-        size = entries.max([d for d in entries.dims if d in SIZED])
+        values = abs(finished(data, overlap))
+        size = values.max([d for d in values.dims if d in entries()])
         still, end = size.max("time") <= ZERO, size.isel(time=-1)
         lost = bool((end <= LOST).all()) and float(data["time"][-1]) > 0
         kinds = {"still": still, "lost": end.notnull() if lost else still & False}
@@ -86,7 +87,7 @@ def _first(where: xr.DataArray) -> dict[str, NDArray[Any]]:
         return {}
     index = np.argwhere(where.values)[0]
     pairs = zip(where.dims, index, strict=True)
-    return {str(d): where[d].values[[i]] for d, i in pairs if d not in PADDED}
+    return {str(d): where[d].values[[i]] for d, i in pairs if d not in padded()}
 
 
 def _note(tree: xr.DataTree, data: xr.Dataset, overlap: str, point: dict[str, Any]) -> str:
@@ -105,7 +106,7 @@ def _note(tree: xr.DataTree, data: xr.Dataset, overlap: str, point: dict[str, An
 
 def _system(tree: xr.DataTree, point: dict[str, Any]) -> Any:
     """The system of a point, or None."""
-    record, written = systems().get(str(tree.attrs.get("system"))), study(tree)
+    record, written = system_of(tree), study(tree)
     if record is None:
         return None
     system = record.parameters

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.describe import PATHS, described
-from hdica.analysis.reading import finished, grid_of, group, largest_n, required
+from hdica.analysis.describe import described
+from hdica.analysis.paths.names import LONG_NAMES
+from hdica.analysis.paths.settings import Paths
+from hdica.analysis.reading import finished, grid_of, group, largest_n
 
-RUNS = 4
 MOST_TIMES = 1000
 MOST_CELLS = 6
 
 
-def paths(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+def paths(tree: xr.DataTree, settings: Paths) -> xr.Dataset:
     """The first runs of some grid points at the largest n, as in Figure 3 of Rattray (2002).
 
     Parameters
@@ -24,8 +22,7 @@ def paths(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     tree
         A published store.
     settings
-        ``simulation`` (a method), ``variable`` (default ``"R"``), ``runs`` (default 4),
-        ``threshold`` (a value at which the figure draws lines, optional).
+        What the study asks for.
 
     Returns
     -------
@@ -39,20 +36,19 @@ def paths(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     HdicaError
         If a setting, the method or the variable is missing.
     """
-    variable = str(settings.get("variable") or "R")
-    name = str(required(settings, "simulation", "paths"))
-    data, runs = group(tree, name), int(settings.get("runs") or RUNS)
+    variable, name = settings.variable, settings.simulation
+    data = group(tree, name)
     values = finished(data, variable)
     n, grid = largest_n(values), grid_of(data)
     cells = int(np.prod([values.sizes[d] for d in grid], dtype=int))
-    values = values.sel(n=n, drop=True).isel(seed=slice(runs))
+    values = values.sel(n=n, drop=True).isel(seed=slice(settings.runs))
     kept = {d: _evenly(values.sizes[d], most) for d, most in _most(values, grid).items()}
     kept["time"] = _evenly(values.sizes["time"], MOST_TIMES)
     out = xr.Dataset({"path": values.isel(kept)}).reset_coords(drop=True)
     out.attrs = {"variable": variable, "simulation": name, "n": n, "cells": cells}
-    if settings.get("threshold") is not None:
-        out.attrs["threshold"] = float(settings["threshold"])
-    return described(out, variable, PATHS)
+    if settings.threshold is not None:
+        out.attrs["threshold"] = settings.threshold
+    return described(out, LONG_NAMES, variable)
 
 
 def _most(values: xr.DataArray, grid: list[str]) -> dict[str, int]:

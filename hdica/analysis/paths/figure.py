@@ -9,21 +9,22 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.convergence.figure import color_of
-from hdica.analysis.show.choose import Point, points
+from hdica.analysis.show.choose import points
 from hdica.analysis.show.panel import Line, Panel
-from hdica.analysis.show.words import EMPTY, Text, count, measured, place, symbol, words
+from hdica.analysis.show.words import EMPTY, count, measured, place, symbol, words
+from hdica.analysis.terms import entries
 
 Array = NDArray[np.float64]
 GREY = "#888888"
 DASHES = ("solid", "dash", "dot")
-OWN = {"seed", "time", "projection", "source"}
+OWN = {"seed", "time"}
 WITHIN = (-1.05, 1.05)
 """Overlaps; other variables have an axis of their own."""
 
 
 def paths(data: xr.Dataset) -> list[Panel]:
-    """One panel a grid point, one line a run and entry: colour by source, dash by projection."""
-    cells = points(data, [str(d) for d in data["path"].dims if d not in OWN])
+    """One panel a grid point, one line a run and entry: colour by column, dash by row."""
+    cells = points(data, [str(d) for d in data["path"].dims if d not in OWN | entries()])
     out = []
     for k, cell in enumerate(cells):
         here = data["path"].sel(cell)
@@ -48,38 +49,33 @@ def paths(data: xr.Dataset) -> list[Panel]:
 def _lines(here: xr.DataArray) -> list[Line]:
     """Every entry of every run that is done; each entry once in the legend."""
     time, out, seen = here["time"].values.astype(float), list[Line](), set[str]()
-    sources = _values(here, "source")
-    projections = _values(here, "projection")
+    row, column = _pair(here)
+    rows, columns = (points(here.to_dataset(name="path"), axis) for axis in (row, column))
+    told = [d for d in (*row, *column) if here.sizes[d] > 1]
     for seed in here["seed"].values:
-        for i, projection in enumerate(projections):
-            for j, source in enumerate(sources):
-                point: Point = {"seed": seed, "projection": projection, "source": source}
-                y = here.sel({k: v for k, v in point.items() if v is not None}).values
-                if not np.isfinite(y).any():
-                    continue
-                label = _label(projection, source, len(projections), len(sources))
-                listed = bool(label) and label.plain not in seen
-                seen.add(label.plain)
-                color = color_of(j, len(sources))
-                out.append(Line(time, y, label, color, DASHES[i % 3], listed=listed))
+        for i, j in np.ndindex(len(rows), len(columns)):
+            entry = {**rows[i], **columns[j]}
+            y = here.sel({"seed": seed, **entry}).values
+            if not np.isfinite(y).any():
+                continue
+            label = place({d: float(entry[d]) for d in told})
+            listed = bool(label) and label.plain not in seen
+            seen.add(label.plain)
+            color = color_of(j, len(columns))
+            out.append(Line(time, y, label, color, DASHES[i % 3], listed=listed))
     return out
+
+
+def _pair(here: xr.DataArray) -> tuple[list[str], list[str]]:
+    """Dimensions of rows and of columns of a matrix, at most one each."""
+    own = [str(d) for d in here.dims if d in entries()]
+    return own[:-1], own[-1:]
 
 
 def _range(lines: list[Line]) -> tuple[float, float] | None:
     """The whole range of overlaps, unless a run leaves it."""
     largest = max(float(np.nanmax(np.abs(line.y))) for line in lines)
     return WITHIN if largest <= WITHIN[1] else None
-
-
-def _values(here: xr.DataArray, dim: str) -> list[float | None]:
-    """Coordinates along a dimension that the variable may lack."""
-    return [float(v) for v in here[dim].values] if dim in here.dims else [None]
-
-
-def _label(projection: float | None, source: float | None, rows: int, columns: int) -> Text:
-    """Projection and source, each where there are several."""
-    named = {"projection": (projection, rows), "source": (source, columns)}
-    return place({k: v for k, (v, many) in named.items() if many > 1})
 
 
 def _thresholds(data: xr.Dataset) -> list[Line]:
@@ -97,10 +93,9 @@ def _thresholds(data: xr.Dataset) -> list[Line]:
 def _caption(data: xr.Dataset, here: xr.DataArray, cells: int) -> str:
     known = here.notnull().any([d for d in here.dims if d != "seed"])
     text = f"{int(known.sum())} runs ({escape(str(data.attrs['simulation']))})"
-    if "source" in here.dims and here["source"].size > 1:
-        text += "; colour by source"
-    if "projection" in here.dims and here["projection"].size > 1:
-        text += "; dash by projection"
+    row, column = _pair(here)
+    for what, axis in (("colour", column), ("dash", row)):
+        text += "".join(f"; {what} by {escape(d)}" for d in axis if here.sizes[d] > 1)
     text += "."
     lost = int((~known).sum())
     if lost:

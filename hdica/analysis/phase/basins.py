@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import xarray as xr
 
-from hdica.analysis.reading import SIZED, finished, group
+from hdica.analysis.reading import finished, group, method_of, overlaps, steady_states
 from hdica.analysis.statistics.trend import falling
+from hdica.analysis.terms import entries
 from hdica.status import DONE
 
 ZERO = 1e-9
@@ -41,7 +42,7 @@ class States:
     def informative(self) -> xr.DataArray:
         """Stable states away from 0."""
         size = abs(self.at)
-        size = size.max([d for d in size.dims if d in SIZED])
+        size = size.max([d for d in size.dims if d in entries()])
         return (self.stable == 1) & (size > ZERO)
 
 
@@ -55,27 +56,29 @@ def states_of(tree: xr.DataTree, variable: str, limit: str | None) -> States | N
     variable
         The overlap.
     limit
-        The method of the limit, if the study names one: the variable evolves alone if it is
-        ``ode``, and without a name unless the states differ in more than the variable.
+        The method of the limit, if the study names one: the variable evolves alone if that is a
+        closed equation, and without a name unless the states differ in more than the variable.
     """
-    if "fixed_points" not in tree.children:
+    name = steady_states(tree)
+    if name is None:
         return None
-    data = group(tree, "fixed_points")
+    data = group(tree, name)
     if variable not in data or AT not in data[variable].dims:
         return None
     at = finished(data, variable).reset_coords(drop=True)
     stable = data["stable"].where(data["status"] == DONE).reset_coords(drop=True)
-    paired = any(d in at.dims for d in SIZED)
-    divides = not paired and (limit == "ode" or (limit is None and _alone(data)))
+    paired = any(d in at.dims for d in entries())
+    method = method_of(tree, limit)
+    closed = method is not None and method.closed
+    others = [data[k] for k in overlaps(tree) if k in data and k != variable]
+    divides = not paired and (closed or (limit is None and _alone(others)))
     return States(at, stable, stable.notnull().any(AT), divides)
 
 
-def _alone(data: xr.Dataset) -> bool:
-    """Whether the overlap closes the limit: then phi is linear, and R is the slope everywhere."""
-    if "R" not in data:
-        return True
-    spread = data["R"].max(AT) - data["R"].min(AT)
-    return bool((spread.fillna(0.0) < ZERO).all())
+def _alone(others: list[xr.DataArray]) -> bool:
+    """Whether the overlap closes the limit: then all states agree in the other parameters."""
+    spreads = [other.max(AT) - other.min(AT) for other in others]
+    return all(bool((spread.fillna(0.0) < ZERO).all()) for spread in spreads)
 
 
 @dataclass(frozen=True)

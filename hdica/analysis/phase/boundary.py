@@ -7,9 +7,11 @@ import xarray as xr
 from markupsafe import escape
 from scipy import stats
 
+from hdica.analysis.phase.figure import unstable_symbol
 from hdica.analysis.show.choose import spread
 from hdica.analysis.show.sentences import N, listed
 from hdica.analysis.show.words import count, number, p_value, place, symbol, with_error
+from hdica.analysis.terms import starts
 
 LEVEL = 0.01
 """Below it the measured boundary is said to lie elsewhere."""
@@ -17,7 +19,7 @@ LEVEL = 0.01
 
 def agreement(data: xr.Dataset) -> list[str]:
     """Whether the boundary lies where theory puts it, over all x at which both are known."""
-    divides = data.attrs["y"] == "Q0" and data.attrs.get("divides", 1)
+    divides = data.attrs["y"] in starts() and data.attrs.get("divides", 1)
     if not divides or not {"threshold", "boundary"} <= set(data):
         return []
     last = data.isel({d: -1 for d in data["threshold"].dims if d != data.attrs["x"]})
@@ -37,9 +39,9 @@ def boundary(data: xr.Dataset) -> list[str]:
     parts = []
     for k in (int(keep[i]) for i in spread(len(keep), 3)):
         here = f"{number(found[k])} ± {number(error[k], 1)}"
-        if y == "Q0" and np.isfinite(theory[k]):
+        if y in starts() and np.isfinite(theory[k]):
             what = "boundary" if data.attrs.get("divides", 1) else "unstable state"
-            here += f" ({what} {symbol('Q_u').html} = {number(theory[k])})"
+            here += f" ({what} {unstable_symbol(data).html} = {number(theory[k])})"
         parts.append(f"{here} at {place({x: last[x].values[k]}).html}")
     return [
         f"At {N} = {count(data['n'].values[-1])} half of the seeds succeed from "
@@ -65,7 +67,7 @@ def _against(data: xr.Dataset, gap: np.ndarray, error: np.ndarray) -> list[str]:
         mean, se = float(weight @ gap[known] / weight.sum()), float(weight.sum() ** -0.5)
         size = f"the difference is {with_error(mean, se)} on average"
     test = f"{escape(p_value(p))} for all {many} values of {symbol(data.attrs['x']).html}"
-    q_u = symbol("Q_u").html
+    q_u = unstable_symbol(data).html
     n = float(data["n"].values[-1])
     at = f"At {N} = {count(n)} learning begins"
     if p >= LEVEL:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 import xarray as xr
 from scipy import stats
 
-from hdica.analysis.describe import PHASE, described
+from hdica.analysis.describe import described
 from hdica.analysis.phase.basins import Fate, fate, states_of
-from hdica.analysis.reading import check_swept, finished, group, required
+from hdica.analysis.phase.names import LONG_NAMES
+from hdica.analysis.phase.settings import Phase
+from hdica.analysis.reading import check_swept, finished, group, steady_states, transitions_in
 from hdica.analysis.statistics.resample import (
     interval,
     jackknife_error,
@@ -22,22 +22,15 @@ from hdica.analysis.statistics.resample import (
 )
 from hdica.status import DIVERGED, DONE
 
-SUCCESS = 0.5
-"""Threshold on |overlap| at the last time, unless set otherwise: a run above it is still large, and
-where no theory says where it goes, it has learned unless it is falling."""
-
 CONFIDENCE = 0.95
 FOLD = 0
 """Code of a fold in the variable ``kind`` of critical values."""
-
-PARAMETERS = ("tau", "omega", "mu")
-"""Parameters that have critical values; those of one do not depend on it."""
 
 EDGE = 0.05
 """A threshold is estimated only where the success share leaves 0 and reaches 1 this closely."""
 
 
-def phase(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     """Phase diagram of a study over two of its parameters.
 
     A run succeeds if it goes to an informative state, as :func:`hdica.analysis.phase.basins.fate`
@@ -47,12 +40,10 @@ def phase(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     Parameters
     ----------
     tree
-        A published store. Groups ``fixed_points`` and ``critical``, if present, give the
-        basins, the theoretical boundary and the critical value.
+        A published store. Steady states and critical values of ``x``, if a method has them, give
+        the basins, the theoretical boundary and the critical value.
     settings
-        ``simulation`` (a method), ``x`` and ``y`` (swept parameters), ``variable`` (default
-        ``"Q"``), ``limit`` (a method, optional), ``success`` (threshold on the absolute value
-        at the last time, default 0.5: what is above it and does not succeed is still decaying).
+        What the study asks for.
 
     Returns
     -------
@@ -69,13 +60,11 @@ def phase(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     HdicaError
         If a setting, a method or a swept parameter is missing.
     """
-    variable = str(settings.get("variable") or "Q")
-    threshold = float(settings["success"]) if settings.get("success") is not None else SUCCESS
-    data = group(tree, str(required(settings, "simulation", "phase")))
-    x, y = (str(required(settings, k, "phase")) for k in ("x", "y"))
+    x, y, variable = settings.x, settings.y, settings.variable
+    threshold, limit = settings.success, settings.limit
+    data = group(tree, settings.simulation)
     for axis in (x, y):
         check_swept(data, axis, "analysis.phase")
-    limit = str(settings["limit"]) if settings.get("limit") else None
     states = states_of(tree, variable, limit)
     values = finished(data, variable).reset_coords(drop=True)
     found = fate(values, threshold, states)
@@ -93,7 +82,7 @@ def phase(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     # Where a density and not the overlap alone evolves, an unstable state divides no starts.
     out.attrs["divides"] = int(states is None or states.divides)
     own = [d for d in ("n", "transition") if d in out.dims]
-    return described(out.transpose(x, y, ..., *own), variable, PHASE)
+    return described(out.transpose(x, y, ..., *own), LONG_NAMES, variable)
 
 
 def _outcomes(final: xr.DataArray, status: xr.DataArray, found: Fate) -> xr.Dataset:
@@ -246,14 +235,15 @@ def folds(critical: xr.Dataset) -> xr.Dataset:
 def _theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
     """Boundary from the unstable fixed points, and the critical values of ``x``."""
     out: dict[str, xr.DataArray] = {}
-    if "fixed_points" in tree.children and x in tree["fixed_points"].dims:
-        fixed = group(tree, "fixed_points")
+    states, transitions = steady_states(tree), transitions_in(tree, x)
+    if states is not None and x in tree[states].dims:
+        fixed = group(tree, states)
         at, stable = fixed[variable], fixed["stable"]
         done = fixed["status"] == DONE
         out["boundary"] = at.where(done & (stable == 0) & (at > 1e-9)).min("fixed_point")
         out["boundary_stable"] = at.where(done & (stable == 1) & (at > 1e-9)).max("fixed_point")
-    if "critical" in tree.children and x in PARAMETERS and x not in tree["critical"].dims:
-        found = folds(group(tree, "critical"))
+    if transitions is not None:
+        found = folds(group(tree, transitions))
         pairs = {"critical_value": "value", "critical_overlap": variable, "critical_error": "error"}
         out |= {name: found[own] for name, own in pairs.items() if own in found}
     return xr.Dataset(out).reset_coords(drop=True)

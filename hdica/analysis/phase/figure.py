@@ -8,7 +8,18 @@ import xarray as xr
 from hdica.analysis.convergence.figure import color_of
 from hdica.analysis.show.choose import Point, points, spread
 from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical
-from hdica.analysis.show.words import EMPTY, Text, number, place, size, symbol, words
+from hdica.analysis.show.words import (
+    EMPTY,
+    Text,
+    axis,
+    critical,
+    number,
+    place,
+    size,
+    symbol,
+    words,
+)
+from hdica.analysis.terms import starts
 
 MAPS = 3
 """Of further swept parameters at most so many combinations are drawn, at the largest n."""
@@ -91,20 +102,33 @@ def _decaying(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     return [_map(drawn, "decaying", label, title, f"phase_decaying{tail}", caption, "cividis")]
 
 
+def unstable_symbol(here: xr.Dataset) -> Text:
+    """The overlap of the unstable fixed point."""
+    return symbol(f"{here.attrs['variable']}_u")
+
+
 def unstable(here: xr.Dataset) -> str:
     """What the unstable fixed point is: the boundary, where the overlap alone evolves."""
-    q = f"unstable fixed point {symbol('Q_u').html}"
+    q = f"unstable fixed point {unstable_symbol(here).html}"
     if here.attrs.get("divides", 1):
         return f"{q}, the boundary in theory"
     return f"{q}, which with a regularizer is no boundary in the start's overlap alone"
 
 
+def _bounded(here: xr.Dataset) -> bool:
+    """Whether the vertical axis is the start, which unstable states may divide."""
+    known = "boundary" in here and bool(here["boundary"].notnull().any())
+    return known and here.attrs["y"] in starts()
+
+
 def _legend(here: xr.Dataset) -> str:
     parts = []
-    if "boundary" in here and bool(here["boundary"].notnull().any()):
+    y = str(here.attrs["y"])
+    if _bounded(here):
         parts.append(f"Black line: {unstable(here)}.")
     if "threshold" in here and bool(here["threshold"].notnull().any()):
-        parts.append("White dots: start with even odds in the simulation.")
+        what = "start" if y in starts() else symbol(y).html
+        parts.append(f"White dots: {what} with even odds in the simulation.")
     at = here[here.attrs["x"]].values.astype(float)
     if any(at[0] <= value <= at[-1] for value, _ in critical_values(here)):
         parts.append(f"Dashed: {critical_symbol(here).html}.")
@@ -128,18 +152,13 @@ def _map(
     return Panel(
         key,
         title,
-        _axis(x),
-        _axis(y),
+        axis(x),
+        axis(y),
         tuple(items),
         caption,
         x_range=_edges(at_x),
         y_range=_edges(at_y),
     )
-
-
-def _axis(name: str) -> Text:
-    known = {"tau": "step size ", "Q0": "initial overlap ", "rho": "sparsity "}
-    return words(known.get(name, "")) + symbol(name)
 
 
 def _edges(at: np.ndarray) -> tuple[float, float]:
@@ -151,7 +170,7 @@ def _edges(at: np.ndarray) -> tuple[float, float]:
 
 def critical_symbol(here: xr.Dataset) -> Text:
     """The critical value of the horizontal axis."""
-    return symbol(f"{here.attrs['x']}_c")
+    return critical(str(here.attrs["x"]))
 
 
 def critical_values(data: xr.Dataset) -> list[tuple[float, float]]:
@@ -164,12 +183,12 @@ def critical_values(data: xr.Dataset) -> list[tuple[float, float]]:
 
 def _theory(here: xr.Dataset, at_x: np.ndarray) -> list[Line | Points | Vertical]:
     out: list[Line | Points | Vertical] = []
-    critical = critical_values(here)
-    if "boundary" in here and here["boundary"].ndim == 1 and here.attrs["y"] == "Q0":
+    known = critical_values(here)
+    if "boundary" in here and here["boundary"].ndim == 1 and here.attrs["y"] in starts():
         boundary = here["boundary"].values
         keep = np.isfinite(boundary)
         line_x, line_y = at_x[keep], boundary[keep]
-        beyond = [c for c in critical if len(line_x) and c[0] >= line_x[-1]]
+        beyond = [c for c in known if len(line_x) and c[0] >= line_x[-1]]
         if beyond and len(line_x) < len(at_x):  # close the branch at its fold
             line_x, line_y = np.append(line_x, beyond[0][0]), np.append(line_y, beyond[0][1])
         if len(line_x):
@@ -177,13 +196,13 @@ def _theory(here: xr.Dataset, at_x: np.ndarray) -> list[Line | Points | Vertical
                 Line(
                     line_x,
                     line_y,
-                    symbol("Q_u") + words(" (theory)"),
+                    unstable_symbol(here) + words(" (theory)"),
                     "#000000",
                     bold=True,
                     cased=True,
                 )
             )
-    for value, _ in critical:
+    for value, _ in known:
         if at_x[0] <= value <= at_x[-1]:
             out.append(Vertical(value, critical_symbol(here) + words(f" = {number(value, 4)}")))
     if "threshold" in here and bool(here["threshold"].notnull().any()):
@@ -204,7 +223,7 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
         p = cut["probability"].values
         low, high = cut["probability_low"].values, cut["probability_high"].values
         items.append(Points(at, p, label, color, low, high, joined=True))
-        if "boundary" in cut and cut["boundary"].ndim == 0 and y == "Q0":
+        if "boundary" in cut and cut["boundary"].ndim == 0 and y in starts():
             edge = float(cut["boundary"])
             if np.isfinite(edge):
                 items.append(
@@ -220,11 +239,11 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
     return Panel(
         f"phase_slices{tail}",
         _title("Slices", other),
-        _axis(y),
+        axis(y),
         words("success probability"),
         tuple(items),
-        caption=f"Share of seeds that succeed, with 95 % Wilson intervals{_together(here)}. "
-        f"Dashed: {unstable(here)}, in the slice's colour.",
+        caption=f"Share of seeds that succeed, with 95 % Wilson intervals{_together(here)}."
+        + (f" Dashed: {unstable(here)}, in the slice's colour." if _bounded(here) else ""),
         wide=True,
         y_range=(-0.03, 1.03),
     )

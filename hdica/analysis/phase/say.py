@@ -8,18 +8,20 @@ import xarray as xr
 from hdica.analysis.phase.boundary import agreement, boundary
 from hdica.analysis.phase.figure import critical_symbol, critical_values, success
 from hdica.analysis.show.sentences import N
-from hdica.analysis.show.words import count, number, place, plural, size
+from hdica.analysis.show.words import count, number, place, plural, size, symbol
+from hdica.analysis.terms import steps
 
 
 def phase(data: xr.Dataset) -> list[str]:
     """Sentences on where learning stops."""
-    side, beyond = ("up to", "") if data.attrs["x"] == "tau" else ("from", " on")
+    side, beyond = ("up to", "") if data.attrs["x"] in steps() else ("from", " on")
     out = agreement(data)
     for value, overlap in critical_values(data):
         critical = critical_symbol(data).html
         out.append(
             f"In theory learning is possible {side} {critical} = {number(value, 6)}{beyond}, "
-            f"where the informative fixed points meet at <i>Q</i> = {number(overlap, 4)}."
+            f"where the informative fixed points meet at "
+            f"{symbol(data.attrs['variable']).html} = {number(overlap, 4)}."
         )
     out += _agreement(data)
     out += boundary(data) if "threshold" in data else []

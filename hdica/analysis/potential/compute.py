@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import xarray as xr
 
 from hdica.analysis.densities.compute import xi_of
-from hdica.analysis.describe import POTENTIAL, described
-from hdica.analysis.reading import finished, group, required
+from hdica.analysis.describe import described
+from hdica.analysis.potential.names import LONG_NAMES
+from hdica.analysis.potential.settings import Potential
+from hdica.analysis.reading import finished, group
 
 
-def potential(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+def potential(tree: xr.DataTree, settings: Potential) -> xr.Dataset:
     """E_t(x, xi): every entry follows its gradient in a noise of its own (000, eq. (16)).
 
     Parameters
@@ -21,7 +20,7 @@ def potential(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     tree
         A published store.
     settings
-        ``limit`` (a method).
+        What the study asks for.
 
     Returns
     -------
@@ -35,12 +34,11 @@ def potential(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     HdicaError
         If the setting, the method or its potential is missing.
     """
-    name = str(required(settings, "limit", "potential"))
-    data = group(tree, name)
+    data = group(tree, settings.limit)
     values = finished(data, "potential")
     zero = int(np.abs(values["x"].values).argmin())
     out = {"potential": values - values.isel(x=zero, drop=True), "xi": xi_of(data)}
     out |= {k: finished(data, k) for k in ("convex", "curvature") if k in data}
     found = xr.Dataset(out).reset_coords(drop=True)
-    found.attrs = {"limit_method": name}
-    return described(found, table=POTENTIAL)
+    found.attrs = {"limit_method": settings.limit}
+    return described(found, LONG_NAMES)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from hdica.analysis import terms
+
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Colour-blind-safe colours (Okabe and Ito) that stand out from white and from near-black."""
 
@@ -35,6 +37,7 @@ def words(text: str) -> Text:
 
 
 EMPTY = words("")
+OVERLAP = "overlap "
 STEPS = Text("<i>n</i>³ steps", "$n^3$ steps", "n³ steps")
 """The unit of escape times."""
 
@@ -46,46 +49,57 @@ NAMED = {
     "omega": Text("ω", r"$\omega$", "ω"),
     "n": Text("<i>n</i>", "$n$", "n"),
     "t": Text("<i>t</i> = <i>k</i>/<i>n</i>", "$t = k/n$", "t = k/n"),
-    "Q": Text("<i>Q</i>", "$Q$", "Q"),
-    "q": Text("<i>q</i> = <i>Q</i>²", "$q = Q^2$", "q = Q²"),
-    "|Q|": Text("|<i>Q</i>|", "$|Q|$", "|Q|"),
-    "Q_u": Text("Q<sub>u</sub>", r"$Q_\mathrm{u}$", "Q_u"),
-    "tau_c": Text("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
-    "mu_c": Text("μ<sub>c</sub>", r"$\mu_\mathrm{c}$", "μ_c"),
-    "omega_c": Text("ω<sub>c</sub>", r"$\omega_\mathrm{c}$", "ω_c"),
     "nu": Text("ν", r"$\nu$", "ν"),
     "mu": Text("μ", r"$\mu$", "μ"),
     "eta": Text("η", r"$\eta$", "η"),
     "alpha": Text("α", r"$\alpha$", "α"),
     "sigma": Text("σ", r"$\sigma$", "σ"),
-    "R": Text("<i>R</i>", "$R$", "R"),
-    "R_ij": Text("<i>R<sub>ij</sub></i>", "$R_{ij}$", "R_ij"),
-    "R0": Text("R<sub>0</sub>", "$R_0$", "R₀"),
-    "r": Text("<i>r</i> = √<i>n</i> <i>R</i>", r"$r = \sqrt{n}\,R$", "r = √n R"),
-    "U": Text("<i>U</i>(<i>r</i>)/<i>D</i>", "$U(r)/D$", "U(r)/D"),
     "xi": Text("ξ", r"$\xi$", "ξ"),
     "feature": Text("ξ", r"$\xi$", "ξ"),
     "snapshot": Text("<i>t</i>", "$t$", "t"),
     "regularizer": Text("φ", r"$\varphi$", "φ"),
     "x": Text("<i>x</i>", "$x$", "x"),
     "|x|": Text("|<i>x</i>|", "$|x|$", "|x|"),
-    "g": Text(
-        "<i>g</i>(<i>q</i>) = τ<sup>−1</sup> d<i>q</i>/d<i>t</i>",
-        r"$g(q) = \tau^{-1}\,\mathrm{d}q/\mathrm{d}t$",
-        "g(q) = (1/τ) dq/dt",
-    ),
 }
-"""How the glossary's names are written; any other name is written as it is."""
+"""How parameters and dimensions are written; order parameters are as their systems say, and any
+other name is written as it is."""
+
+CALLED = {"tau": "step size ", "rho": "sparsity "}
+"""What comes before a parameter where there is room for it."""
 
 
 def symbol(name: str) -> Text:
     """A parameter or variable as it is written in the field."""
-    return NAMED.get(name) or words(name)
+    return NAMED.get(name) or written(name) or words(name)
+
+
+def written(name: str) -> Text | None:
+    """A name as a system says that it is written, None if none does."""
+    found = terms.written(name)
+    return None if found is None else Text(found.html, found.tex, found.plain)
 
 
 def measured(name: str) -> Text:
     """A variable as the label of an axis: "overlap Q", or the name that a user gave it."""
-    return words("overlap ") + symbol(name) if name == "Q" else symbol(name)
+    return words(_noun(name)) + symbol(name)
+
+
+def _noun(name: str) -> str:
+    """What an order parameter is; an entry of a matrix is known by its symbol."""
+    numbers = [p for p in terms.order_parameters(name) if not p.dims]
+    return OVERLAP if any(p.meaning.startswith(OVERLAP) for p in numbers) else ""
+
+
+def axis(name: str) -> Text:
+    """A swept parameter as the label of an axis."""
+    return words("initial overlap " if name in terms.starts() else CALLED.get(name, "")) + symbol(
+        name
+    )
+
+
+def critical(name: str) -> Text:
+    """The critical value of a parameter."""
+    return written(f"{name}_c") or words(f"critical {name}".strip())
 
 
 def size(name: str) -> Text:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import xarray as xr
 from scipy import stats
 
-from hdica.analysis.describe import SLOPES, described
-from hdica.analysis.reading import finished, group, over, study, swept
+from hdica.analysis.describe import described
+from hdica.analysis.reading import asked, finished, group, over, overlaps, swept
+from hdica.analysis.slopes.names import LONG_NAMES
 from hdica.analysis.statistics.resample import CONFIDENCE, shares_noise
 
 ASKED = ("phase", "steady", "convergence", "compare")
@@ -53,14 +51,14 @@ def slopes(tree: xr.DataTree) -> xr.Dataset | None:
         if str(name).endswith("_count"):
             out[name] = out[name].fillna(0).astype(int)
     out.attrs = {"variable": variable, "time": float(groups[0]["time"].values[-1])}
-    return described(out, variable, _table(out))
+    return described(out, _table(out), variable)
 
 
 def _variable(tree: xr.DataTree) -> str:
     """The variable that the study looks at."""
-    asked: Mapping[str, Any] = study(tree).get("analysis") or {}
-    named = [(asked.get(name) or {}).get("variable") for name in ASKED]
-    return str(next((name for name in named if name), "Q"))
+    found = (asked(tree, name) for name in ASKED)
+    named = [settings.variable for settings in found if settings is not None]
+    return next(iter((*named, *overlaps(tree))), "")
 
 
 def _slopes(ends: xr.DataArray) -> dict[str, xr.DataArray]:
@@ -124,5 +122,5 @@ def _table(out: xr.Dataset) -> dict[str, str]:
     return {
         f"slope_{p}{ending}": text.format(p=p, v="{v}")
         for p in parameters_of(out)
-        for ending, text in SLOPES.items()
+        for ending, text in LONG_NAMES.items()
     }

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.describe import STEADY, described
-from hdica.analysis.reading import OWN, check_swept, finished, group, names, over, required
+from hdica.analysis.describe import described
+from hdica.analysis.reading import check_swept, finished, group, over
 from hdica.analysis.steady.branches import branches_of, distinct
+from hdica.analysis.steady.names import LONG_NAMES
+from hdica.analysis.steady.settings import Steady
+from hdica.analysis.terms import STATES as NUMBERED
 from hdica.analysis.transition.compute import with_kind
 from hdica.errors import HdicaError
 
@@ -28,9 +31,11 @@ ERRORS = 3.0
 MOST_STATES = 8
 MOST_RANGES = 6
 POINT = "branch_point"
+BESIDE = ("n", "simulation", "limit", "stable_state", "range")
+"""Dimensions that are not swept, beside those of steady states."""
 
 
-def steady(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+def steady(tree: xr.DataTree, settings: Steady) -> xr.Dataset:
     """Bifurcation diagram: |Q| of steady states and of simulations at their last time.
 
     Parameters
@@ -38,10 +43,7 @@ def steady(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     tree
         A published store.
     settings
-        ``x`` (a swept parameter with numbers), ``limits`` (methods: fixed points, and limits
-        whose last time is shown), ``branches``, ``critical`` (methods, optional), ``simulation``
-        (methods, optional), ``series`` (the swept parameter, such as the start, whose values are
-        told apart), ``variable`` (default ``"Q"``).
+        What the study asks for.
 
     Returns
     -------
@@ -57,12 +59,11 @@ def steady(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     HdicaError
         If a setting or a method is missing, or ``x`` is not swept or has no numbers.
     """
-    x, variable = str(required(settings, "x", "steady")), str(settings.get("variable") or "Q")
-    simulations = names(settings.get("simulation"))
-    theory, ends = _limits(tree, names(settings.get("limits")), variable)
+    x, variable, simulations = settings.x, settings.variable, settings.simulation
+    theory, ends = _limits(tree, settings.limits, variable)
     parts = [*theory, *ends]
-    parts += _branches(tree, settings.get("branches"), variable)
-    parts += _transitions(tree, settings.get("critical"), variable)
+    parts += _branches(tree, settings.branches, variable)
+    parts += _transitions(tree, settings.critical, variable)
     out = _merged(parts)
     if simulations:
         groups = [group(tree, name) for name in simulations]
@@ -76,8 +77,8 @@ def steady(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     out = _merged([out, _states(out, x)])
     if simulations and "state" in out:
         out = _merged([out, _nearest(out)])
-    out.attrs = {"variable": variable, "x": x, "series": str(settings.get("series") or "")}
-    return described(out, variable, STEADY)
+    out.attrs = {"variable": variable, "x": x, "series": settings.series or ""}
+    return described(out, LONG_NAMES, variable)
 
 
 def _merged(parts: Sequence[xr.Dataset]) -> xr.Dataset:
@@ -102,18 +103,18 @@ def _limits(
     return points, [over(ends, "limit", moving)] if ends else []
 
 
-def _branches(tree: xr.DataTree, method: Any, variable: str) -> list[xr.Dataset]:
+def _branches(tree: xr.DataTree, method: str | None, variable: str) -> list[xr.Dataset]:
     if not method:
         return []
     pairs = ["value", variable, "h", "bulk", "stable", "kind", "branch"]
-    found = _renamed(group(tree, str(method)), "branch", pairs)
+    found = _renamed(group(tree, method), "branch", pairs)
     return [found.rename({f"branch_{variable}": "branch_Q", "branch_branch": "branch_index"})]
 
 
-def _transitions(tree: xr.DataTree, method: Any, variable: str) -> list[xr.Dataset]:
+def _transitions(tree: xr.DataTree, method: str | None, variable: str) -> list[xr.Dataset]:
     if not method:
         return []
-    data = with_kind(group(tree, str(method)))
+    data = with_kind(group(tree, method))
     found = _renamed(data, "transition", ["value", variable, "error", "kind"])
     return [found.rename({f"transition_{variable}": "transition_Q"})]
 
@@ -237,5 +238,5 @@ def _nearest(out: xr.Dataset) -> xr.Dataset:
 
 def extra_dims(data: xr.Dataset) -> list[str]:
     """Swept parameters beside x and the series."""
-    own = OWN | {"simulation", "limit", "stable_state", "range", data.attrs["x"]}
+    own = NUMBERED | {*BESIDE, data.attrs["x"]}
     return [str(d) for d in data.dims if d not in own and d != data.attrs["series"]]

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.convergence.compute import LEVEL
-from hdica.analysis.describe import SUPPORT, described
-from hdica.analysis.reading import finished, group, names, over, required
+from hdica.analysis.describe import described
+from hdica.analysis.reading import finished, group, over
+from hdica.analysis.settings import names
 from hdica.analysis.statistics.agreement import Part, agreement, companions
+from hdica.analysis.support.names import LONG_NAMES
+from hdica.analysis.support.settings import Support
 
 RATES = ("tpr", "fpr", "misclassified")
 
 
-def support(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
     """True and false positive rates of the support {i: |x_i| > threshold}, against the limit's.
 
     Parameters
@@ -25,8 +26,7 @@ def support(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     tree
         A published store.
     settings
-        ``limit`` (a method), ``simulation`` (one method or several, optional), ``level`` (default
-        0.01: the chance that a study with right limits shows any "differs").
+        What the study asks for.
 
     Returns
     -------
@@ -41,9 +41,7 @@ def support(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     HdicaError
         If a setting, a method or its rates are missing.
     """
-    simulations = names(settings.get("simulation"))
-    limit_name = str(required(settings, "limit", "support"))
-    level = float(settings.get("level") or LEVEL)
+    simulations, limit_name, level = names(settings.simulation), settings.limit, settings.level
     limits, groups = group(tree, limit_name), [group(tree, name) for name in simulations]
     curves = {rate: companions(limits, rate, finished(limits, rate)) for rate in RATES}
     tests = max(sum(_cells(finished(data, "tpr")) for data in groups), 1)
@@ -57,7 +55,7 @@ def support(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     out["area_limit"] = area(out["tpr_limit"], out["fpr_limit"])
     out.attrs = {"limit_method": limit_name, "level": level, "tests": tests}
     out.attrs |= {"level_each": level / tests}
-    return described(out, table=SUPPORT)
+    return described(out, LONG_NAMES)
 
 
 def _cells(values: xr.DataArray) -> int:

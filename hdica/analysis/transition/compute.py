@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import xarray as xr
 
-from hdica.analysis.describe import TRANSITION, described
-from hdica.analysis.reading import check_numbers, finished, group, required
+from hdica.analysis.describe import described
+from hdica.analysis.reading import check_numbers, finished, group, overlap_in
+from hdica.analysis.transition.names import LONG_NAMES
+from hdica.analysis.transition.settings import Transition
+
+OVERLAP = "Q"
+"""Name of the overlap in what is returned, whatever its system calls it."""
 
 OF = "critical value of "
 """How the long name of a critical value says whose it is."""
 
 
-def transition(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+def transition(tree: xr.DataTree, settings: Transition) -> xr.Dataset:
     """Where steady states appear or vanish, over one swept parameter.
 
     Parameters
@@ -22,7 +24,7 @@ def transition(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     tree
         A published store.
     settings
-        ``x`` (a swept parameter with numbers), ``critical`` (a method, default ``"critical"``).
+        What the study asks for.
 
     Returns
     -------
@@ -37,17 +39,17 @@ def transition(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     HdicaError
         If a setting or the method is missing, or ``x`` is not swept or has no numbers.
     """
-    x = str(required(settings, "x", "transition"))
-    data = with_kind(group(tree, str(settings.get("critical") or "critical")))
+    x = settings.x
+    data = with_kind(group(tree, settings.critical))
     check_numbers(data, x, "analysis.transition.x")
-    overlap = "Q" if "Q" in data else "R"
-    data = data.rename({overlap: "Q"})
-    kept = {k: finished(data, k) for k in ("value", "Q", "error", "kind") if k in data}
+    overlap = overlap_in(tree, data)
+    data = data.rename({overlap: OVERLAP})
+    kept = {k: finished(data, k) for k in ("value", OVERLAP, "error", "kind") if k in data}
     name = str(data["value"].attrs.get("long_name", ""))
     out = xr.Dataset(kept).reset_coords(drop=True)
     parameter = name.removeprefix(OF) if name.startswith(OF) else ""
     out.attrs = {"x": x, "parameter": parameter, "overlap": overlap}
-    return described(out, table=TRANSITION)
+    return described(out, LONG_NAMES, overlap)
 
 
 def with_kind(data: xr.Dataset) -> xr.Dataset:

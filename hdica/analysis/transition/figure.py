@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from hdica.analysis.convergence.figure import color_of
 from hdica.analysis.show.choose import Point, shown
 from hdica.analysis.show.panel import Panel, Points
-from hdica.analysis.show.words import EMPTY, SYMBOLS, Text, place, size, symbol, words
+from hdica.analysis.show.words import EMPTY, SYMBOLS, Text, critical, place, size, symbol, words
 from hdica.analysis.steady.compute import TRANSITIONS
+from hdica.analysis.transition.compute import OVERLAP
 
 Array = NDArray[np.float64]
 LINES = 4
@@ -24,7 +25,7 @@ def transition(data: xr.Dataset) -> list[Panel]:
     """The critical value, and the overlap there, against x; a marker for every kind."""
     x = str(data.attrs["x"])
     value = critical_name(data)
-    items, overlaps = (tuple(_items(data, name)) for name in ("value", "Q"))
+    items, overlaps = (tuple(_items(data, name)) for name in ("value", OVERLAP))
     if not items:
         return []
     caption = "One marker a transition; those of a kind are joined in order of size."
@@ -51,10 +52,7 @@ def transition(data: xr.Dataset) -> list[Panel]:
 
 def critical_name(data: xr.Dataset) -> Text:
     """The critical parameter as it is written."""
-    name = str(data.attrs["parameter"])
-    return (
-        symbol(f"{name}_c") if name in ("tau", "omega", "mu") else words(f"critical {name}".strip())
-    )
+    return critical(str(data.attrs["parameter"]))
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class Curve:
 def curves(data: xr.Dataset, cell: Point) -> list[Curve]:
     """The k-th smallest transition of a kind at every x; those at Q = 0 stand apart."""
     here = data.sel(cell).transpose(data.attrs["x"], "transition", ...)
-    value, kind, q = (here[k].values for k in ("value", "kind", "Q"))
+    value, kind, q = (here[k].values for k in ("value", "kind", OVERLAP))
     at_zero = np.abs(q) < AT_ZERO
     out = []
     for code, name in enumerate(TRANSITIONS):

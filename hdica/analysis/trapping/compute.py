@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import xarray as xr
 
-from hdica.analysis.describe import TRAPPING, described
+from hdica.analysis.describe import described
 from hdica.analysis.reading import finished, group
+from hdica.analysis.trapping.names import LONG_NAMES
+from hdica.analysis.trapping.settings import Trapping
 
 
-def trapping(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
+def trapping(tree: xr.DataTree, settings: Trapping) -> xr.Dataset:
     """U(r)/D of r = sqrt(n) R near R = 0 (Rattray 2002, (25)-(26)), with its barrier.
 
     Parameters
@@ -19,7 +18,7 @@ def trapping(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     tree
         A published store.
     settings
-        ``limit`` (a method, default ``"trapping"``).
+        What the study asks for.
 
     Returns
     -------
@@ -32,9 +31,8 @@ def trapping(tree: xr.DataTree, settings: Mapping[str, Any]) -> xr.Dataset:
     HdicaError
         If the method or its potential is missing.
     """
-    name = str(settings.get("limit") or "trapping")
-    data = group(tree, name)
+    data = group(tree, settings.limit)
     kept = {k: finished(data, k) for k in ("U", "barrier", "summit")}
     out = xr.Dataset(kept).reset_coords(drop=True)
-    out.attrs = {"limit_method": name}
-    return described(out, table=TRAPPING)
+    out.attrs = {"limit_method": settings.limit}
+    return described(out, LONG_NAMES)

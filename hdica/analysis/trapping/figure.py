@@ -9,15 +9,15 @@ from hdica.analysis.convergence.figure import color_of
 from hdica.analysis.show.choose import MOST, Point, points, shown
 from hdica.analysis.show.panel import Line, Panel, Points
 from hdica.analysis.show.words import EMPTY, number, place, symbol, words
+from hdica.analysis.terms import matrix_over
 
-ENTRY = ("projection", "source")
 DEEP = 1.5
 """The axis ends so many barriers of the highest above and below zero."""
 
 
 def trapping(data: xr.Dataset) -> list[Panel]:
-    """One panel an entry of R, one curve a grid point, with dots at the summits."""
-    every = points(data, ENTRY)
+    """One panel an overlap, one curve a grid point, with dots at the summits."""
+    every = points(data, pair_of(data))
     out = []
     for k, entry in enumerate(every[:MOST]):
         panel = _panel(data.sel(entry), entry if len(every) > 1 else {}, k + 1)
@@ -26,9 +26,15 @@ def trapping(data: xr.Dataset) -> list[Panel]:
     return out
 
 
+def pair_of(data: xr.Dataset) -> tuple[str, ...]:
+    """Dimensions of the matrix of overlaps, each of which has a potential; none of a number."""
+    overlap = matrix_over(data.dims)
+    return () if overlap is None else overlap.dims
+
+
 def grid_of(data: xr.Dataset) -> list[str]:
     """Swept parameters of the potential."""
-    return [str(d) for d in data["U"].dims if d not in (*ENTRY, "r")]
+    return [str(d) for d in data["U"].dims if d not in (*pair_of(data), "r")]
 
 
 def _panel(here: xr.Dataset, entry: Point, number_: int) -> Panel | None:

@@ -8,15 +8,15 @@ import xarray as xr
 from hdica.analysis.show.choose import Point, points, spread
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import number, place, symbol
-from hdica.analysis.trapping.figure import ENTRY, grid_of
+from hdica.analysis.terms import matrix_over
+from hdica.analysis.trapping.figure import grid_of, pair_of
 
 CELLS = 4
-R = symbol("R").html
 
 
 def trapping(data: xr.Dataset) -> list[str]:
     """Height and place of the barrier of every entry, at a few grid points."""
-    entries = points(data, ENTRY)
+    entries, overlap = points(data, pair_of(data)), _overlap(data)
     out = []
     for entry in entries:
         here = data.sel(entry)
@@ -24,10 +24,18 @@ def trapping(data: xr.Dataset) -> list[str]:
         parts = [_said(here, every[i]) for i in spread(len(every), CELLS)]
         lead = f"For {place(entry).html} the" if len(entries) > 1 else "The"
         if parts:
-            out.append(f"{lead} potential that holds {R} near 0 has a barrier {listed(parts)}.")
+            out.append(
+                f"{lead} potential that holds {overlap} near 0 has a barrier {listed(parts)}."
+            )
         elif bool(here["U"].notnull().any()):
-            out.append(f"{lead} potential confines {R}: there is no escape from near 0.")
+            out.append(f"{lead} potential confines {overlap}: there is no escape from near 0.")
     return out
+
+
+def _overlap(data: xr.Dataset) -> str:
+    """The overlap that the potential holds."""
+    found = matrix_over(data.dims)
+    return "the overlap" if found is None else symbol(found.name).html
 
 
 def _barrier(here: xr.Dataset, cell: Point) -> xr.DataArray:

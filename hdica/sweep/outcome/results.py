@@ -27,7 +27,7 @@ from hdica.sweep.files.sealed import DIGEST, unsealed
 from hdica.sweep.outcome.looks import settled
 from hdica.sweep.outcome.published import PublishedStore
 from hdica.sweep.outcome.versions import is_version, version_folder
-from hdica.sweep.study.settings import Analysis
+from hdica.sweep.study.asked import model
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -223,7 +223,7 @@ def _check_study(root: Path, attrs: dict[Hashable, Any]) -> None:
         study = json.loads(attrs["study_yaml"])
         if not isinstance(study["study"], str) or not isinstance(study["methods"], dict):
             raise TypeError
-        Analysis.model_validate(study.get("analysis") or {})
+        model().model_validate(study.get("analysis") or {})
     except ValidationError as exc:
         raise HdicaError(f"{root}: {one_sentence(exc, 'analysis')}") from exc
     except (ValueError, KeyError, TypeError, RecursionError) as exc:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hdica.analysis.settings import Gives, Named, Settings, saved_for
 from hdica.errors import HdicaError
+from hdica.ingredients.save import Save
 from hdica.sweep.study import kept
+from hdica.sweep.study.asked import Asked
 from hdica.sweep.study.segment import segments_of
-from hdica.sweep.study.settings import Analyses, Analysis, Named
 from hdica.systems import address as gr
 from hdica.systems import axes as ax
 from hdica.systems import registry
@@ -148,25 +150,32 @@ def _check_functionals(study: Study) -> None:
             raise HdicaError(f"save.functionals.{name}: {exc}") from None
 
 
-def settled(study: Study) -> Analysis:
-    """The analyses of a study with every variable that it left open."""
-    save = study.save_spec()
-    return study.analysis.settled(
-        {
-            name: {output.name: output.dims for output in method.outputs_of(save)}
-            for name, method in methods_of(study).items()
-        }
-    )
+def settled(study: Study) -> Asked:
+    """The analyses of a study with every method and every variable that it left open."""
+    save, asked = study.save_spec(), methods_of(study)
+    system = registry.system_named(study.system)
+    given = {
+        method.name: _gives(asked[method.name], save)
+        for method in system.methods
+        if method.name in asked
+    }
+    return study.analysis.settled(system, given)
+
+
+def _gives(method: Method, save: Save) -> Gives:
+    outputs = {output.name: output.dims for output in method.outputs_of(save)}
+    return Gives(method.stochastic, outputs)
 
 
 def check_analysis(study: Study) -> None:
     """Refuse analyses of methods, variables or parameters that the study lacks."""
     dims = [key.replace(".", "_") for key in study.grid]
     for where, settings in study.analysis.asked():
-        for named in settings.named():
-            _check_method(study, where, named)
-        for named in settings.named():
-            _check_variable(study, where, settings, named)
+        named = settings.named(registry.system_named(study.system))
+        for one in named:
+            _check_method(study, where, one)
+        for one in named:
+            _check_output(study, where, settings, one)
         for key, dim in settings.swept():
             if dim not in dims:
                 raise HdicaError(
@@ -176,6 +185,11 @@ def check_analysis(study: Study) -> None:
 
 def _check_method(study: Study, where: str, named: Named) -> None:
     place, name = f"{where}.{named.key}", named.method
+    if not name:
+        _check_saved(study, where, named)
+        raise HdicaError(
+            f"{place} is missing (no method of this study has {named.output!r} over {_over(named)})"
+        )
     if name not in study.methods:
         hint = ax.suggestion(name, list(study.methods))
         raise HdicaError(f"{place} = {name!r} is not a method of this study ({hint})")
@@ -184,30 +198,30 @@ def _check_method(study: Study, where: str, named: Named) -> None:
         raise HdicaError(f"{place} = {name!r} is not allowed ({kind} is needed)")
 
 
-def _check_variable(study: Study, where: str, settings: Analyses, named: Named) -> None:
+def _check_output(study: Study, where: str, settings: Settings, named: Named) -> None:
     """Refuse a method without the output that an analysis needs."""
-    if not named.variable:
+    if not named.output:
         return
-    save, method = study.save_spec(), methods_of(study)[named.method]
-    outputs = {output.name: output.dims for output in method.outputs_of(save)}
-    chosen = getattr(settings, "variable", None) == named.variable
-    needed = _needed(named)
-    if named.variable not in outputs and chosen:
-        hint = ax.suggestion(named.variable, list(outputs))
+    outputs = _gives(methods_of(study)[named.method], study.save_spec()).outputs
+    if named.output not in outputs and getattr(settings, "variable", None) == named.output:
+        hint = ax.suggestion(named.output, list(outputs))
         raise HdicaError(
-            f"{where}.variable = {named.variable!r} is no output of {named.method} ({hint})"
+            f"{where}.variable = {named.output!r} is no output of {named.method} ({hint})"
         )
-    if needed and not getattr(save, needed):
-        raise HdicaError(f"{where} needs save.snapshots and save.{needed}")
-    if outputs.get(named.variable) not in named.dims:
-        allowed = " or ".join(", ".join(dims) or "no dimension" for dims in named.dims)
+    _check_saved(study, where, named)
+    if not named.fits(outputs.get(named.output)):
         raise HdicaError(
             f"{where}.{named.key} = {named.method!r} is not allowed "
-            f"(it has no {named.variable!r} over {allowed})"
+            f"(it has no {named.output!r} over {_over(named)})"
         )
 
 
-def _needed(named: Named) -> str:
-    """The key of ``save`` behind the output that an analysis needs."""
-    dims = {dim for some in named.dims for dim in some}
-    return "thresholds" if "threshold" in dims else "x" if dims & {"x", "edge"} else ""
+def _over(named: Named) -> str:
+    return " or ".join(", ".join(dims) or "no dimension" for dims in named.dims)
+
+
+def _check_saved(study: Study, where: str, named: Named) -> None:
+    """Refuse an analysis of what the study does not keep."""
+    needed = saved_for(named.dims)
+    if needed and not getattr(study.save_spec(), needed):
+        raise HdicaError(f"{where} needs save.snapshots and save.{needed}")

@@ -21,10 +21,10 @@ from hdica.errors import HdicaError, from_validation
 from hdica.ingredients.plain import plain
 from hdica.ingredients.save import NOTHING, Save
 from hdica.sweep.study import checks, kept
+from hdica.sweep.study.asked import Asked, Known, nothing
 from hdica.sweep.study.keys import canonical_json
 from hdica.sweep.study.plain_yaml import read_yaml
 from hdica.sweep.study.points import MethodSettings, Times
-from hdica.sweep.study.settings import Analysis
 from hdica.systems import address as gr
 from hdica.systems import axes as ax
 from hdica.systems import registry
@@ -98,7 +98,9 @@ class Study(BaseModel):
         default="own",
         description="shared: points that differ only in parameters share the noise of n and seed",
     )
-    analysis: Analysis = Field(default_factory=Analysis, description="what the report shows")
+    analysis: Annotated[Asked, Known] = Field(
+        default_factory=nothing, description="what the report shows"
+    )
     max_points: int = Field(default=10_000_000, ge=1, description="refuse a study above this size")
 
     @model_validator(mode="before")
@@ -113,7 +115,7 @@ class Study(BaseModel):
         _check_size(self)
         checks.check_systems(self)
         checks.check_save(self)
-        # Which variable an analysis takes where none is given depends on the methods.
+        # What an analysis leaves open depends on the methods.
         object.__setattr__(self, "analysis", checks.settled(self))
         checks.check_analysis(self)
         return self

@@ -1,0 +1,20 @@
+"""Trajectories of several methods side by side: its record."""
+
+from __future__ import annotations
+
+from hdica.analysis.compare.settings import Compare
+from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.registry import register
+
+COMPARE = register(
+    Analysis(
+        name="compare",
+        compute=lazy("hdica.analysis.compare.compute:compare"),
+        settings=Compare,
+        sections=(
+            Section(
+                "compare", "Methods side by side", lazy("hdica.analysis.compare.figure:compare"), 8
+            ),
+        ),
+    )
+)

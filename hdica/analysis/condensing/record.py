@@ -1,0 +1,15 @@
+"""Whether a limit condenses: mass that no density can hold: its record."""
+
+from __future__ import annotations
+
+from hdica.analysis.record import Analysis, lazy
+from hdica.analysis.registry import register
+
+CONDENSING = register(
+    Analysis(
+        name="condensing",
+        compute=lazy("hdica.analysis.condensing.compute:condensing"),
+        say=lazy("hdica.analysis.condensing.say:condensing"),
+        rank=12,
+    )
+)

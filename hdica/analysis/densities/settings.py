@@ -1,0 +1,20 @@
+"""What a picture of densities may name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from hdica.analysis.settings import BY_X, Needs, Settings
+
+
+class Densities(Settings):
+    """Densities of the estimate given the feature, at the snapshots."""
+
+    simulation: Annotated[str | None, Needs(True, "density", (BY_X,))] = Field(
+        default=None, description="stochastic method, if any"
+    )
+    limit: Annotated[str, Needs(False, "density", (BY_X,), found=True)] = Field(
+        default="", description="method that gives the limiting density"
+    )

@@ -1,0 +1,15 @@
+"""Whether the limits of a study learn anything at all: its record."""
+
+from __future__ import annotations
+
+from hdica.analysis.record import Analysis, lazy
+from hdica.analysis.registry import register
+
+LEARNING = register(
+    Analysis(
+        name="learning",
+        compute=lazy("hdica.analysis.learning.compute:learning"),
+        say=lazy("hdica.analysis.learning.say:learning"),
+        rank=13,
+    )
+)

@@ -1,0 +1,3 @@
+"""Long names of the variables."""
+
+LONG_NAMES = {"path": "{v} of a single run"}

@@ -1,0 +1,22 @@
+"""What a picture of single runs may name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from hdica.analysis.settings import TIME, Needs, Settings, Variable, looked_at
+
+
+class Paths(Settings):
+    """Single runs of a simulation."""
+
+    simulation: Annotated[str, Needs(True, looked_at, (TIME,))] = Field(
+        description="stochastic method"
+    )
+    variable: Variable = ""
+    runs: int = Field(default=4, ge=1, le=12, description="runs that are drawn, 1 to 12")
+    threshold: float | None = Field(
+        default=None, gt=0, description="lines at this value of either sign, if any"
+    )

@@ -1,0 +1,24 @@
+"""What a phase diagram may name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from hdica.analysis.settings import TIME, Needs, Settings, SweptName, Variable, looked_at
+
+
+class Phase(Settings):
+    """Where learning stops, over two swept parameters."""
+
+    simulation: Annotated[str, Needs(True, looked_at, (TIME,))] = Field(
+        description="stochastic method"
+    )
+    x: SweptName = Field(description="swept parameter on the horizontal axis")
+    y: SweptName = Field(description="swept parameter on the vertical axis")
+    variable: Variable = ""
+    limit: Annotated[str | None, Needs(False, looked_at, (TIME,))] = Field(
+        default=None, description="method that gives the limit"
+    )
+    success: float = Field(default=0.5, gt=0, description="threshold on |variable| at the end")

@@ -1,0 +1,105 @@
+"""What hdica has to know of an analysis: one record, read by the study, the report and the manual.
+
+A record names functions of its folder without importing them: a study is checked in a fraction of
+a second, without SciPy and without anything that draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from hdica.analysis.settings import Settings
+
+
+def lazy(name: str) -> Callable[..., Any]:
+    """A function that is imported when it is first called.
+
+    Parameters
+    ----------
+    name
+        ``"module:function"``.
+    """
+    module, _, function = name.partition(":")
+
+    def call(*given: Any) -> Any:
+        return getattr(import_module(module), function)(*given)
+
+    call.__name__ = call.__qualname__ = function
+    return call
+
+
+@dataclass(frozen=True)
+class Section:
+    """Panels of a report under a heading of their own.
+
+    Parameters
+    ----------
+    name
+        Anchor on the page.
+    heading
+        Above the panels.
+    draw
+        ``draw(data) -> [Panel, ...]``.
+    rank
+        Place in reading order, the least first.
+    """
+
+    name: str
+    heading: str
+    draw: Callable[..., Any]
+    rank: float
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """A table of verdicts, on the page below the figures.
+
+    Parameters
+    ----------
+    caption
+        Above the table.
+    build
+        ``build(data) -> Table``.
+    whole
+        Whether verdicts are on means over seeds, as the words on the page explain them, and not
+        on a law.
+    """
+
+    caption: str
+    build: Callable[..., Any]
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A question to a published store, and how its answer is shown.
+
+    Parameters
+    ----------
+    name
+        In studies, and of its group in the aggregate.
+    compute
+        ``compute(tree, settings) -> Dataset``; without settings ``compute(tree)``, None where
+        there is nothing to say.
+    settings
+        The class of its settings; None for what is computed whether or not a study asks for it.
+    sections
+        What a report draws of it.
+    say
+        ``say(data) -> [sentence, ...]``, HTML; None if there is nothing to say.
+    rank
+        Place of its sentences among the findings, the least first.
+    verdicts
+        Its table of verdicts, if it has any.
+    """
+
+    name: str
+    compute: Callable[..., Any]
+    settings: type[Settings] | None = None
+    sections: tuple[Section, ...] = ()
+    say: Callable[..., Any] | None = None
+    rank: float = 100
+    verdicts: Verdicts | None = None

@@ -1,0 +1,219 @@
+"""Settings of analyses: which methods and swept parameters a study names, and what they must be.
+
+What a key names is declared next to its type, so that a study is checked before anything runs, and
+what it leaves open is settled then: stores hold settings that leave nothing open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from hdica.systems.axes import check_keys
+from hdica.systems.system import OrderParameter, System
+
+Dims = tuple[str, ...]
+
+TIME, FIXED_POINT, TRANSITION = ("time",), ("fixed_point",), ("transition",)
+BRANCH_POINT: Dims = ("branch_point",)
+ALONE: Dims = ()
+BY_X, BY_EDGE = ("snapshot", "feature", "x"), ("snapshot", "feature", "edge")
+BY_THRESHOLD = ("snapshot", "threshold")
+
+
+def names(given: Any) -> Any:
+    """One name as a tuple; what is none yet as it is."""
+    return () if given is None else (given,) if isinstance(given, str) else given
+
+
+@dataclass(frozen=True)
+class Swept:
+    """Mark of a key that names a swept parameter."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Mark of a key that names one method or several, and what each must be.
+
+    Parameters
+    ----------
+    stochastic
+        Whether it must have seeds; None if either will do.
+    output
+        Output that it must have: its name, what gives the name from the settings, or None if any
+        will do.
+    over
+        Dimensions that this output may have beyond the grid, ``n`` and ``seed``. An order
+        parameter may have its own too.
+    entries
+        Whether the output may in addition have dimensions of entries of matrices.
+    found
+        Whether a key that is left out means the first method of the study that is so.
+    """
+
+    stochastic: bool | None
+    output: str | Callable[[Any], str] | None = None
+    over: tuple[Dims, ...] = ()
+    entries: bool = False
+    found: bool = False
+
+
+def looked_at(settings: Any) -> str:
+    """The output that the settings name as their variable, for :attr:`Needs.output`."""
+    return str(settings.variable)
+
+
+@dataclass(frozen=True)
+class Gives:
+    """What a method of a study has.
+
+    Parameters
+    ----------
+    stochastic
+        Whether it has seeds.
+    outputs
+        Dimensions beyond the grid, ``n`` and ``seed``, by name of output.
+    """
+
+    stochastic: bool
+    outputs: Mapping[str, Dims]
+
+
+@dataclass(frozen=True)
+class Named:
+    """A method that an analysis names, and what it must be.
+
+    Parameters
+    ----------
+    key
+        Key of the analysis that names it.
+    method
+        The method; empty if it was left out and none was found.
+    stochastic
+        Whether it must have seeds; None if either will do.
+    output
+        Output that it must have, empty if any will do.
+    dims
+        Dimensions that this output may have beyond the grid, ``n`` and ``seed``.
+    entries
+        Dimensions that it may have in addition.
+    """
+
+    key: str
+    method: str
+    stochastic: bool | None
+    output: str = ""
+    dims: tuple[Dims, ...] = ()
+    entries: frozenset[str] = frozenset()
+
+    def accepts(self, given: Gives) -> bool:
+        """Whether a method is what it must be."""
+        kind = self.stochastic is None or given.stochastic == self.stochastic
+        return kind and self.fits(given.outputs.get(self.output))
+
+    def fits(self, dims: Dims | None) -> bool:
+        """Whether an output has the right dimensions; None for no output."""
+        if not self.output:
+            return True
+        plain = None if dims is None else tuple(d for d in dims if d not in self.entries)
+        return plain in self.dims
+
+
+Methods = Annotated[tuple[str, ...], BeforeValidator(names)]
+SweptName = Annotated[str, Swept()]
+Level = Annotated[
+    float,
+    Field(gt=0, lt=1, description="chance that a study with right limits shows any “differs”"),
+]
+Band = Annotated[float, Field(gt=0, description="standard deviations that are drawn")]
+Variable = Annotated[str, Field(description="output (default: the order parameter)")]
+
+
+class Settings(BaseModel):
+    """Settings of one analysis; its docstring is the question."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys(cls, given: Any) -> Any:
+        return given if isinstance(given, cls) else check_keys(given, list(cls.model_fields))
+
+    def swept(self) -> Iterator[tuple[str, str]]:
+        """Every swept parameter named here, as pairs of key and dimension."""
+        for key, field in type(self).model_fields.items():
+            marked = any(isinstance(mark, Swept) for mark in field.metadata)
+            if marked and getattr(self, key) is not None:
+                yield key, getattr(self, key)
+
+    def named(self, system: System | None) -> list[Named]:
+        """Every method named here; a method to be found has no name as long as it is not."""
+        out = []
+        for key, needs in needs_of(type(self)):
+            for method in names(getattr(self, key)):
+                if method or needs.found:
+                    out.append(self._named(key, method, needs, system))
+        return out
+
+    def _named(self, key: str, method: str, needs: Needs, system: System | None) -> Named:
+        output = needs.output(self) if callable(needs.output) else needs.output or ""
+        own = [p.dims for p in _parameters(system) if p.name == output]
+        allowed = [(*axis, *more) for axis in needs.over for more in ((), *own)]
+        entries = system.entries if system is not None and needs.entries else frozenset()
+        dims = tuple(dict.fromkeys(allowed))
+        return Named(key, method, needs.stochastic, output, dims, entries)
+
+    def settled(self, system: System | None, given: Mapping[str, Gives]) -> Self:
+        """The same with the methods and the variable that were left open.
+
+        Parameters
+        ----------
+        system
+            The system of the study, None if it is not known.
+        given
+            What the methods of the study have, in the order in which they are looked at.
+        """
+        found: dict[str, Any] = {}
+        for named in self.named(system):
+            if not named.method:
+                fit = (name for name, gives in given.items() if named.accepts(gives))
+                found[named.key] = next(fit, "")
+        if getattr(self, "variable", None) == "":
+            found["variable"] = self._variable(system, given)
+        return self.model_copy(update=found) if found else self
+
+    def _variable(self, system: System | None, given: Mapping[str, Gives]) -> str:
+        """The first order parameter that a named method has, over time or of steady states."""
+        methods = [
+            method
+            for key, needs in needs_of(type(self))
+            if needs.output is looked_at
+            for method in names(getattr(self, key))
+        ]
+        known = [given[method].outputs for method in methods if method in given]
+        for p in _parameters(system):
+            dims = [(*axis, *p.dims) for axis in (TIME, FIXED_POINT)]
+            if any(outputs.get(p.name) in dims for outputs in known):
+                return p.name
+        return next((p.name for p in _parameters(system)), "")
+
+
+def needs_of(settings: type[BaseModel]) -> Iterator[tuple[str, Needs]]:
+    """Every key that names methods, and what they must be."""
+    for key, field in settings.model_fields.items():
+        for mark in field.metadata:
+            if isinstance(mark, Needs):
+                yield key, mark
+
+
+def saved_for(over: Iterable[Dims]) -> str:
+    """The key of a study's ``save`` behind an output over these dimensions, empty if none is."""
+    dims = {dim for some in over for dim in some}
+    return "thresholds" if "threshold" in dims else "x" if dims & {"x", "edge"} else ""
+
+
+def _parameters(system: System | None) -> tuple[OrderParameter, ...]:
+    return () if system is None else system.order_parameters

@@ -1,0 +1,60 @@
+"""What the known systems call things: dimensions of matrices, order parameters, starts, symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from hdica.systems.registry import systems
+from hdica.systems.system import OrderParameter, Symbol
+
+STATES = frozenset({"fixed_point", "transition", "branch_point"})
+"""Dimensions along which steady states and transitions are numbered."""
+
+
+def entries() -> frozenset[str]:
+    """Dimensions that number entries of a matrix, each of which is looked at like a cell."""
+    return frozenset(dim for record in systems().values() for dim in record.entries)
+
+
+def padded() -> frozenset[str]:
+    """Dimensions along which points have different numbers of entries; the rest is NaN."""
+    sized = {
+        dim for record in systems().values() for dim in getattr(record.parameters, "sized_by", {})
+    }
+    return STATES | sized | entries()
+
+
+def written(name: str) -> Symbol | None:
+    """How a name is written, by the first system that says so."""
+    found = (record.symbols.get(name) for record in systems().values())
+    return next((symbol for symbol in found if symbol is not None), None)
+
+
+def starts() -> frozenset[str]:
+    """Swept parameters that set the one number that the limit follows at the start."""
+    return frozenset(
+        alias
+        for record in systems().values()
+        for alias, path in getattr(record.parameters, "aliases", {}).items()
+        if path[0] == "start" and not record.order_parameters[0].dims
+    )
+
+
+def steps() -> frozenset[str]:
+    """Parameters that are step sizes."""
+    controls = (control for record in systems().values() for control in record.controls)
+    return frozenset(control.name for control in controls if control.step)
+
+
+def order_parameters(name: str = "") -> Iterator[OrderParameter]:
+    """Order parameters of every system; those of one name."""
+    for record in systems().values():
+        for parameter in record.order_parameters:
+            if name in ("", parameter.name):
+                yield parameter
+
+
+def matrix_over(dims: Collection[object]) -> OrderParameter | None:
+    """The first order parameter that is a matrix over some of these dimensions, if any."""
+    found = (p for p in order_parameters() if p.dims and set(p.dims) <= set(dims))
+    return next(found, None)

@@ -1,0 +1,22 @@
+"""The potential that holds an overlap near zero: its record."""
+
+from __future__ import annotations
+
+from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.registry import register
+from hdica.analysis.trapping.settings import Trapping
+
+TRAPPING = register(
+    Analysis(
+        name="trapping",
+        compute=lazy("hdica.analysis.trapping.compute:trapping"),
+        settings=Trapping,
+        sections=(
+            Section(
+                "trapping", "Trapping potential", lazy("hdica.analysis.trapping.figure:trapping"), 4
+            ),
+        ),
+        say=lazy("hdica.analysis.trapping.say:trapping"),
+        rank=5,
+    )
+)
