@@ -129,7 +129,10 @@ Level = Annotated[
     Field(gt=0, lt=1, description="chance that a study with right limits shows any “differs”"),
 ]
 Band = Annotated[float, Field(gt=0, description="standard deviations that are drawn")]
-Variable = Annotated[str, Field(description="output (default: the order parameter)")]
+Variable = Annotated[
+    str,
+    Field(description="output (default: the first order parameter that a method named has)"),
+]
 
 
 class Settings(BaseModel):

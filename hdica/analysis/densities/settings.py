@@ -13,7 +13,7 @@ class Densities(Settings):
     """Densities of the estimate given the feature, at the snapshots."""
 
     simulation: Annotated[str | None, Needs(True, "density", (BY_X,))] = Field(
-        default=None, description="stochastic method, if any"
+        default=None, description="stochastic method"
     )
     limit: Annotated[str, Needs(False, "density", (BY_X,), found=True)] = Field(
         default="", description="method that gives the limiting density"

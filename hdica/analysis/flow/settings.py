@@ -16,5 +16,5 @@ class Flow(Settings):
         default="", description="method that gives the drift"
     )
     fixed_points: Annotated[str | None, Needs(False)] = Field(
-        default=None, description="method that gives fixed points (default: any of the study)"
+        default=None, description="method that gives fixed points (default: the first that does)"
     )

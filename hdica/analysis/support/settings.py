@@ -13,7 +13,7 @@ class Support(Settings):
     """Recovery of the feature's support by thresholding the estimate."""
 
     simulation: Annotated[Methods | None, Needs(True, "tpr", (BY_THRESHOLD,))] = Field(
-        default=None, description="stochastic methods, if any"
+        default=None, description="stochastic methods"
     )
     limit: Annotated[str, Needs(False, "tpr", (BY_THRESHOLD,), found=True)] = Field(
         default="", description="method that gives the limiting rates"

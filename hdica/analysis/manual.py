@@ -1,0 +1,54 @@
+"""The table of analyses in config/README.md; ``python -m hdica.analysis.manual`` prints it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from pydantic.fields import FieldInfo
+
+from hdica.analysis.registry import asked_for
+from hdica.analysis.settings import Needs, Settings, needs_of, saved_for
+
+HEAD = ("| analysis | question | keys |", "|---|---|---|")
+
+
+def table() -> str:
+    """Every analysis that a study may ask for, with its keys, in Markdown."""
+    rows = (_row(name, one.settings) for name, one in asked_for().items() if one.settings)
+    return "\n".join([*HEAD, *rows])
+
+
+def _row(name: str, settings: type[Settings]) -> str:
+    needs = dict(needs_of(settings))
+    keys = "; ".join(
+        f"`{key}`: {_said(field, needs.get(key))}" for key, field in settings.model_fields.items()
+    )
+    kept = sorted(set(_kept(settings)))
+    more = f"; needs {' and '.join(kept)}" if kept else ""
+    cells = (f"`{name}`", (settings.__doc__ or "").rstrip("."), keys + more)
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _said(field: FieldInfo, needs: Needs | None) -> str:
+    """What a key means, and what it is where it is left out."""
+    text = str(field.description)
+    if field.is_required() or "default" in text:
+        return text
+    if needs is not None and needs.found:
+        return f"{text} (default: the first of the study that does)"
+    if field.default in (None, ()):
+        return f"{text} (optional)"
+    value = field.default if isinstance(field.default, str) else f"{field.default:g}"
+    return f"{text} (default {value})"
+
+
+def _kept(settings: type[Settings]) -> Iterator[str]:
+    for _, needs in needs_of(settings):
+        key = saved_for(needs.over)
+        if key:
+            yield f"`save.{key}`"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(table() + "\n")

@@ -1,0 +1,213 @@
+"""What every analysis promises, whichever there are: its record, its settings, its answer."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from markupsafe import escape
+
+from hdica.analysis import manual
+from hdica.analysis.aggregate import aggregate
+from hdica.analysis.reading import settings_of
+from hdica.analysis.record import Analysis, Section
+from hdica.analysis.registry import analyses, asked_for, register
+from hdica.analysis.settings import Needs, Settings, Swept, needs_of
+from hdica.analysis.show.panel import Panel
+from hdica.analysis.show.table import Table
+from hdica.errors import HdicaError
+from hdica.report.page import findings, panels, render
+from hdica.sweep.study.study import Study, study_from
+from hdica.systems.registry import systems
+from tests.analysis import bifurcation, escapes, laws, shared, toy
+from tests.sweep import toy as cheap
+
+ROOT = Path(__file__).parents[2]
+
+
+def _critical() -> xr.Dataset:
+    data = toy.flow_groups([0.02])["critical"].expand_dims(beta=[0.1, 0.2])
+    return data.assign_attrs(method="critical")
+
+
+def _overlaps() -> xr.DataTree:
+    groups = {**escapes.overlaps(), "trapping": escapes.trap()}
+    both = {"curves": ["chain", "ode"]}
+    return toy.tree(groups, {"decay": both, "paths": {"simulation": "chain"}, "trapping": {}})
+
+
+def _still() -> xr.DataTree:
+    """A limit that stays at a start without overlap."""
+    data = toy.ode([0.02], [0.0], [0.0, 1.0], 0.1)
+    return toy.tree({"ode": _zeroed(data)}, {})
+
+
+def _zeroed(data: xr.Dataset) -> xr.Dataset:
+    return data.assign({k: data[k] * 0.0 for k in data.data_vars if str(k).startswith("Q")})
+
+
+STORES = {
+    **dict.fromkeys(("runs", "convergence", "phase", "flow"), toy.store),
+    **dict.fromkeys(
+        ("condensing", "densities", "distances", "support", "potential", "compare"), laws.store
+    ),
+    **dict.fromkeys(("decay", "paths", "trapping"), _overlaps),
+    "steady": bifurcation.store,
+    "escape": escapes.store,
+    "slopes": lambda: shared.store(1),
+    "learning": _still,
+    "transition": lambda: toy.tree({"critical": _critical()}, {"transition": {"x": "beta"}}),
+}
+"""A store that has what each analysis needs."""
+
+
+def test_every_analysis_has_a_store_here() -> None:
+    assert set(STORES) == set(analyses())
+
+
+@pytest.mark.parametrize("name", list(analyses()))
+def test_an_answer_is_described_drawn_and_said(name: str) -> None:
+    analysis, store = analyses()[name], STORES[name]()
+    given = () if analysis.settings is None else (settings_of(store, name, _study(store)[name]),)
+    data = analysis.compute(store, *given)
+    assert isinstance(data, xr.Dataset)
+    assert data.data_vars
+    assert all(values.attrs.get("long_name") for values in data.data_vars.values())
+    drawn = [section.draw(data) for section in analysis.sections]
+    assert all(isinstance(panel, Panel) for found in drawn for panel in found)
+    assert not analysis.sections or any(drawn)
+    assert analysis.say is None or all(isinstance(text, str) for text in analysis.say(data))
+    if analysis.verdicts is not None:
+        assert isinstance(analysis.verdicts.build(data), Table)
+
+
+def _study(store: xr.DataTree) -> dict[str, Any]:
+    from hdica.analysis.reading import study
+
+    found: dict[str, Any] = study(store)["analysis"]
+    return found
+
+
+@pytest.mark.parametrize("name", list(asked_for()))
+def test_settings_say_what_they_are(name: str) -> None:
+    kind = asked_for()[name].settings
+    assert kind is not None
+    assert kind.__doc__
+    for key, field in kind.model_fields.items():
+        assert field.description, key
+        # A mark within a union would be found by nobody.
+        assert str(field.annotation).count("Needs(") == 0
+        assert str(field.annotation).count("Swept(") == 0
+        marked = any(isinstance(mark, Swept) for mark in field.metadata)
+        assert marked == ("swept parameter" in field.description), key
+    for _, needs in needs_of(kind):
+        assert isinstance(needs, Needs)
+        assert needs.output != ""
+
+
+def test_reading_order_is_told_for_everything_that_is_shown() -> None:
+    sections = [section for one in analyses().values() for section in one.sections]
+    ranks = [one.rank for one in analyses().values() if one.say is not None]
+    assert len({section.rank for section in sections}) == len(sections)
+    assert len({section.name for section in sections}) == len(sections)
+    assert len(set(ranks)) == len(ranks)
+
+
+def test_the_manual_has_the_table_of_analyses() -> None:
+    text = (ROOT / "config/README.md").read_text(encoding="utf-8")
+    found = re.search(r"^\| analysis \|.*?(?=\n\n)", text, flags=re.DOTALL | re.MULTILINE)
+    assert found is not None
+    assert found.group(0) == manual.table()
+
+
+def test_a_study_is_checked_without_what_computes_and_draws() -> None:
+    code = (
+        "import sys; from hdica.analysis.registry import analyses; analyses(); "
+        "print(*{'plotly', 'matplotlib', 'hdica.analysis.show.panel'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == ""
+
+
+class Ends(Settings):
+    """Where runs end."""
+
+    simulation: str
+    least: float = 0.0
+
+
+def _ends(tree: xr.DataTree, settings: Ends) -> xr.Dataset:
+    data = xr.Dataset({"end": tree[settings.simulation]["Q"].isel(time=-1).mean("seed")})
+    data["end"].attrs["long_name"] = "mean at the last time"
+    return data
+
+
+@pytest.fixture
+def ends(monkeypatch: pytest.MonkeyPatch) -> Analysis:
+    """An analysis of a plug-in, until the end of a test."""
+    record = Analysis(
+        "ends",
+        _ends,
+        Ends,
+        (Section("ends", "Where runs end", lambda data: [_panel()], 99),),
+        lambda data: [f"Runs end at {escape(float(data['end'].mean()))}."],
+    )
+    known = analyses()
+    monkeypatch.setitem(known, "ends", record)
+    monkeypatch.setitem(systems(), "Toy", cheap.record(cheap.make()))
+    return register(record)
+
+
+def _panel() -> Panel:
+    from hdica.analysis.show.words import words
+
+    return Panel("ends", words("Ends"), words("x"), words("y"), ())
+
+
+def test_a_plug_in_is_validated_computed_and_shown(ends: Analysis) -> None:
+    study = study_from(cheap.study(analysis={"ends": {"simulation": "walk"}}))
+    assert study.analysis.model_dump()["ends"] == {"simulation": "walk", "least": 0.0}
+    assert Study.model_validate_json(study.model_dump_json()) == study
+    assert "Ends" in Study.model_json_schema()["$defs"]
+    with pytest.raises(HdicaError, match=r"analysis\.ends\.simulation is missing"):
+        study_from(cheap.study(analysis={"ends": {}}))
+    tree = toy.tree({"chain": toy.store()["chain"].to_dataset()}, {"ends": {"simulation": "chain"}})
+    found = aggregate(tree)
+    assert "ends" in panels(found)
+    assert any(text.startswith("Runs end at ") for text in findings(found))
+    assert "Where runs end" in render(found, panels(found))
+
+
+def test_a_name_is_taken_by_one_analysis_only(ends: Analysis) -> None:
+    with pytest.raises(HdicaError, match="the name phase is taken"):
+        register(Analysis("phase", _ends, Ends))
+    with pytest.raises(HdicaError, match="a dict is not allowed"):
+        register({})
+
+
+def test_the_schema_of_a_study_has_every_analysis() -> None:
+    schema = Study.model_json_schema()
+    fields = schema["properties"]["analysis"]["properties"]
+    assert list(fields) == list(asked_for())
+    level = schema["$defs"]["Convergence"]["properties"]["level"]
+    assert level["default"] == 0.01
+    assert level["description"]
+
+
+def test_a_store_of_a_system_that_is_not_known_is_reported_or_refused_in_one_sentence() -> None:
+    tree = toy.store()
+    tree.attrs["system"] = "Unknown"
+    given = {"convergence": toy.CONVERGENCE, "phase": {**toy.PHASE, "variable": "Q"}}
+    whole = toy.tree({k: v.to_dataset() for k, v in tree.children.items()}, given)
+    whole.attrs["system"] = "Unknown"
+    found = aggregate(whole)
+    assert np.isfinite(found["convergence"]["mean"]).any()
+    assert render(found, panels(found))
+    with pytest.raises(HdicaError, match="phase.variable is missing .*'Unknown' is not known"):
+        aggregate(tree)
