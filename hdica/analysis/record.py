@@ -14,18 +14,21 @@ from typing import Any
 from hdica.analysis.settings import Settings
 
 
-def lazy(name: str) -> Callable[..., Any]:
-    """A function that is imported when it is first called.
+def lazy(record: str, name: str) -> Callable[..., Any]:
+    """A function of the folder of a record that is imported when it is first called.
 
     Parameters
     ----------
+    record
+        Module of the record: its ``__name__``.
     name
-        ``"module:function"``.
+        ``"module:function"``, the module beside that of the record.
     """
     module, _, function = name.partition(":")
 
     def call(*given: Any) -> Any:
-        return getattr(import_module(module), function)(*given)
+        found = import_module(f"{record.rpartition('.')[0]}.{module}")
+        return getattr(found, function)(*given)
 
     call.__name__ = call.__qualname__ = function
     return call

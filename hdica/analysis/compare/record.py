@@ -9,12 +9,8 @@ from hdica.analysis.registry import register
 COMPARE = register(
     Analysis(
         name="compare",
-        compute=lazy("hdica.analysis.compare.compute:compare"),
+        compute=lazy(__name__, "compute:compare"),
         settings=Compare,
-        sections=(
-            Section(
-                "compare", "Methods side by side", lazy("hdica.analysis.compare.figure:compare"), 8
-            ),
-        ),
+        sections=(Section("compare", "Methods side by side", lazy(__name__, "figure:compare"), 8),),
     )
 )

@@ -8,8 +8,8 @@ from hdica.analysis.registry import register
 CONDENSING = register(
     Analysis(
         name="condensing",
-        compute=lazy("hdica.analysis.condensing.compute:condensing"),
-        say=lazy("hdica.analysis.condensing.say:condensing"),
+        compute=lazy(__name__, "compute:condensing"),
+        say=lazy(__name__, "say:condensing"),
         rank=12,
     )
 )

@@ -9,28 +9,23 @@ from hdica.analysis.registry import register
 CONVERGENCE = register(
     Analysis(
         name="convergence",
-        compute=lazy("hdica.analysis.convergence.compute:convergence"),
+        compute=lazy(__name__, "compute:convergence"),
         settings=Convergence,
         sections=(
             Section(
                 "trajectories",
                 "Trajectories and their limit",
-                lazy("hdica.analysis.convergence.figure:trajectories"),
+                lazy(__name__, "figure:trajectories"),
                 10,
             ),
             Section(
-                "scaling",
-                "Error against n",
-                lazy("hdica.analysis.convergence.figure:fluctuation_and_bias"),
-                15,
+                "scaling", "Error against n", lazy(__name__, "figure:fluctuation_and_bias"), 15
             ),
         ),
-        say=lazy("hdica.analysis.convergence.say:convergence"),
+        say=lazy(__name__, "say:convergence"),
         rank=8,
         verdicts=Verdicts(
-            "Verdict of each comparison",
-            lazy("hdica.analysis.convergence.table:verdicts"),
-            whole=True,
+            "Verdict of each comparison", lazy(__name__, "table:verdicts"), whole=True
         ),
     )
 )

@@ -9,12 +9,10 @@ from hdica.analysis.registry import register
 DECAY = register(
     Analysis(
         name="decay",
-        compute=lazy("hdica.analysis.decay.compute:decay"),
+        compute=lazy(__name__, "compute:decay"),
         settings=Decay,
-        sections=(
-            Section("decay", "Learning curves", lazy("hdica.analysis.decay.figure:decay"), 9),
-        ),
-        say=lazy("hdica.analysis.decay.say:decay"),
+        sections=(Section("decay", "Learning curves", lazy(__name__, "figure:decay"), 9),),
+        say=lazy(__name__, "say:decay"),
         rank=6,
     )
 )

@@ -9,14 +9,11 @@ from hdica.analysis.registry import register
 DENSITIES = register(
     Analysis(
         name="densities",
-        compute=lazy("hdica.analysis.densities.compute:densities"),
+        compute=lazy(__name__, "compute:densities"),
         settings=Densities,
         sections=(
             Section(
-                "densities",
-                "Densities of the estimate",
-                lazy("hdica.analysis.densities.figure:densities"),
-                11,
+                "densities", "Densities of the estimate", lazy(__name__, "figure:densities"), 11
             ),
         ),
     )

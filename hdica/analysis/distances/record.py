@@ -9,18 +9,15 @@ from hdica.analysis.registry import register
 DISTANCES = register(
     Analysis(
         name="distances",
-        compute=lazy("hdica.analysis.distances.compute:distances"),
+        compute=lazy(__name__, "compute:distances"),
         settings=Distances,
         sections=(
             Section(
-                "distances",
-                "Distance of laws against n",
-                lazy("hdica.analysis.distances.figure:distances"),
-                12,
+                "distances", "Distance of laws against n", lazy(__name__, "figure:distances"), 12
             ),
         ),
-        say=lazy("hdica.analysis.distances.say:distances"),
+        say=lazy(__name__, "say:distances"),
         rank=9,
-        verdicts=Verdicts("Law of the entries", lazy("hdica.analysis.distances.table:distances")),
+        verdicts=Verdicts("Law of the entries", lazy(__name__, "table:distances")),
     )
 )

@@ -9,12 +9,10 @@ from hdica.analysis.registry import register
 ESCAPE = register(
     Analysis(
         name="escape",
-        compute=lazy("hdica.analysis.escape.compute:escape"),
+        compute=lazy(__name__, "compute:escape"),
         settings=Escape,
-        sections=(
-            Section("escape", "Escape times", lazy("hdica.analysis.escape.figure:escape"), 6),
-        ),
-        say=lazy("hdica.analysis.escape.say:escape"),
+        sections=(Section("escape", "Escape times", lazy(__name__, "figure:escape"), 6),),
+        say=lazy(__name__, "say:escape"),
         rank=4,
     )
 )

@@ -9,12 +9,10 @@ from hdica.analysis.registry import register
 FLOW = register(
     Analysis(
         name="flow",
-        compute=lazy("hdica.analysis.flow.compute:flow"),
+        compute=lazy(__name__, "compute:flow"),
         settings=Flow,
-        sections=(
-            Section("flow", "Flow of the limit", lazy("hdica.analysis.flow.figure:flow"), 16),
-        ),
-        say=lazy("hdica.analysis.flow.say:flow"),
+        sections=(Section("flow", "Flow of the limit", lazy(__name__, "figure:flow"), 16),),
+        say=lazy(__name__, "say:flow"),
         rank=14,
     )
 )

@@ -8,8 +8,8 @@ from hdica.analysis.registry import register
 LEARNING = register(
     Analysis(
         name="learning",
-        compute=lazy("hdica.analysis.learning.compute:learning"),
-        say=lazy("hdica.analysis.learning.say:learning"),
+        compute=lazy(__name__, "compute:learning"),
+        say=lazy(__name__, "say:learning"),
         rank=13,
     )
 )

@@ -9,8 +9,8 @@ from hdica.analysis.registry import register
 PATHS = register(
     Analysis(
         name="paths",
-        compute=lazy("hdica.analysis.paths.compute:paths"),
+        compute=lazy(__name__, "compute:paths"),
         settings=Paths,
-        sections=(Section("paths", "Single runs", lazy("hdica.analysis.paths.figure:paths"), 5),),
+        sections=(Section("paths", "Single runs", lazy(__name__, "figure:paths"), 5),),
     )
 )

@@ -9,12 +9,10 @@ from hdica.analysis.registry import register
 PHASE = register(
     Analysis(
         name="phase",
-        compute=lazy("hdica.analysis.phase.compute:phase"),
+        compute=lazy(__name__, "compute:phase"),
         settings=Phase,
-        sections=(
-            Section("phase", "Where learning stops", lazy("hdica.analysis.phase.figure:phase"), 3),
-        ),
-        say=lazy("hdica.analysis.phase.say:phase"),
+        sections=(Section("phase", "Where learning stops", lazy(__name__, "figure:phase"), 3),),
+        say=lazy(__name__, "say:phase"),
         rank=3,
     )
 )

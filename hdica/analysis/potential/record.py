@@ -9,17 +9,12 @@ from hdica.analysis.registry import register
 POTENTIAL = register(
     Analysis(
         name="potential",
-        compute=lazy("hdica.analysis.potential.compute:potential"),
+        compute=lazy(__name__, "compute:potential"),
         settings=Potential,
         sections=(
-            Section(
-                "potential",
-                "Effective potential",
-                lazy("hdica.analysis.potential.figure:potential"),
-                14,
-            ),
+            Section("potential", "Effective potential", lazy(__name__, "figure:potential"), 14),
         ),
-        say=lazy("hdica.analysis.potential.say:potential"),
+        say=lazy(__name__, "say:potential"),
         rank=11,
     )
 )

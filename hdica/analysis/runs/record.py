@@ -8,8 +8,8 @@ from hdica.analysis.registry import register
 RUNS = register(
     Analysis(
         name="runs",
-        compute=lazy("hdica.analysis.runs.compute:runs"),
-        say=lazy("hdica.analysis.runs.say:runs"),
+        compute=lazy(__name__, "compute:runs"),
+        say=lazy(__name__, "say:runs"),
         rank=15,
     )
 )

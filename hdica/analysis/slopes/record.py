@@ -8,13 +8,11 @@ from hdica.analysis.registry import register
 SLOPES = register(
     Analysis(
         name="slopes",
-        compute=lazy("hdica.analysis.slopes.compute:slopes"),
+        compute=lazy(__name__, "compute:slopes"),
         sections=(
-            Section(
-                "slopes", "Change along a parameter", lazy("hdica.analysis.slopes.figure:slopes"), 7
-            ),
+            Section("slopes", "Change along a parameter", lazy(__name__, "figure:slopes"), 7),
         ),
-        say=lazy("hdica.analysis.slopes.say:slopes"),
+        say=lazy(__name__, "say:slopes"),
         rank=7,
     )
 )

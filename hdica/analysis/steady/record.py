@@ -9,12 +9,10 @@ from hdica.analysis.steady.settings import Steady
 STEADY = register(
     Analysis(
         name="steady",
-        compute=lazy("hdica.analysis.steady.compute:steady"),
+        compute=lazy(__name__, "compute:steady"),
         settings=Steady,
-        sections=(
-            Section("steady", "Steady states", lazy("hdica.analysis.steady.figure:steady"), 1),
-        ),
-        say=lazy("hdica.analysis.steady.say:steady"),
+        sections=(Section("steady", "Steady states", lazy(__name__, "figure:steady"), 1),),
+        say=lazy(__name__, "say:steady"),
         rank=1,
     )
 )

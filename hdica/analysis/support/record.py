@@ -9,15 +9,11 @@ from hdica.analysis.support.settings import Support
 SUPPORT = register(
     Analysis(
         name="support",
-        compute=lazy("hdica.analysis.support.compute:support"),
+        compute=lazy(__name__, "compute:support"),
         settings=Support,
-        sections=(
-            Section(
-                "support", "Support recovery", lazy("hdica.analysis.support.figure:support"), 13
-            ),
-        ),
-        say=lazy("hdica.analysis.support.say:support"),
+        sections=(Section("support", "Support recovery", lazy(__name__, "figure:support"), 13),),
+        say=lazy(__name__, "say:support"),
         rank=10,
-        verdicts=Verdicts("Support recovery", lazy("hdica.analysis.support.table:support")),
+        verdicts=Verdicts("Support recovery", lazy(__name__, "table:support")),
     )
 )

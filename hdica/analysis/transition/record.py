@@ -9,14 +9,10 @@ from hdica.analysis.transition.settings import Transition
 TRANSITION = register(
     Analysis(
         name="transition",
-        compute=lazy("hdica.analysis.transition.compute:transition"),
+        compute=lazy(__name__, "compute:transition"),
         settings=Transition,
-        sections=(
-            Section(
-                "transition", "Transitions", lazy("hdica.analysis.transition.figure:transition"), 2
-            ),
-        ),
-        say=lazy("hdica.analysis.transition.say:transition"),
+        sections=(Section("transition", "Transitions", lazy(__name__, "figure:transition"), 2),),
+        say=lazy(__name__, "say:transition"),
         rank=2,
     )
 )

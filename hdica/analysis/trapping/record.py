@@ -9,14 +9,10 @@ from hdica.analysis.trapping.settings import Trapping
 TRAPPING = register(
     Analysis(
         name="trapping",
-        compute=lazy("hdica.analysis.trapping.compute:trapping"),
+        compute=lazy(__name__, "compute:trapping"),
         settings=Trapping,
-        sections=(
-            Section(
-                "trapping", "Trapping potential", lazy("hdica.analysis.trapping.figure:trapping"), 4
-            ),
-        ),
-        say=lazy("hdica.analysis.trapping.say:trapping"),
+        sections=(Section("trapping", "Trapping potential", lazy(__name__, "figure:trapping"), 4),),
+        say=lazy(__name__, "say:trapping"),
         rank=5,
     )
 )

@@ -142,7 +142,7 @@ def digest(save: Save) -> str:
 
 
 def described(save: Save, methods: Iterable[Method]) -> str:
-    """Who keeps what, for a person: ``densities (vector, pde), functionals (pde)``."""
+    """Who keeps what, for a person: ``densities (one, another), functionals (another)``."""
     known = list(methods)
     texts = []
     for _, what, part in parts(save):

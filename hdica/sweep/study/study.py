@@ -42,7 +42,7 @@ def _parse_parameters(given: Any) -> Any:
 
 def _parse_methods(given: Any) -> Any:
     if not isinstance(given, dict) or not given:
-        raise HdicaError("methods must name at least one method, for example chain or ode")
+        raise HdicaError("methods must name at least one method")
     return given
 
 
@@ -80,7 +80,7 @@ class Study(BaseModel):
     description: Annotated[str, AfterValidator(_plain_text)] = Field(
         default="", max_length=20_000, description="plain text for the report"
     )
-    system: str = Field(description="the problem, for example OnlineICA")
+    system: str = Field(description="name of the system")
     parameters: Annotated[dict[str, Any], BeforeValidator(_parse_parameters)] = Field(
         default_factory=dict, description="parameters of the system that stay fixed"
     )

@@ -35,7 +35,7 @@ def test_reports_and_tables_show_hostile_texts_as_texts(
     def lie(document: dict[str, Any]) -> None:
         about = document["attributes"]
         content = {**json.loads(about["study_yaml"]), "title": HOSTILE, "description": HOSTILE}
-        content["analysis"] = {"compare": {"curves": ["walk", "line"]}}
+        content["analysis"] = {"compare": {"curves": ["walk", "line"], "variable": "Q"}}
         about |= {
             "title": HOSTILE, "description": HOSTILE, "study": HOSTILE, "system": HOSTILE,
             "references": HOSTILE, "license": HOSTILE, "processors": HOSTILE, "git_commit": HOSTILE,
