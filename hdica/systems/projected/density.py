@@ -19,14 +19,16 @@ from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.mean_field.density.solve import DensityPath, solve, start_refusal
 from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
 from hdica.systems.fields import prior, start
+from hdica.systems.kernel import COMMON, FINITE, MEAN_FIELD, NUMERICS, home_of
 from hdica.systems.method import CONTROL as CONTROL_TEXT
 from hdica.systems.method import Guard, Method, Output, PointResult, Refuses, Role, alone, always
 from hdica.systems.projected.density_values import is_convex, kept_values, laws, potentials
-from hdica.systems.projected.simulation import KEEPS, TRAJECTORY
+from hdica.systems.projected.simulation import KEEPS, OWN, TRAJECTORY
 from hdica.systems.trials import seeded
 
 Array = NDArray[np.float64]
 FieldOf = Callable[[Any], MeanField]
+ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, OWN)
 CONTROL = 1.02
 _SAFETY = 4.0
 """An error of g may matter more than one of b of the same share."""
@@ -185,7 +187,12 @@ def _convexity(field: MeanField, path: DensityPath, times: Array) -> Array:
     return out
 
 
-def pde(field_of: FieldOf, equations: str, without_limit: Refuses = always) -> Method:
+def pde(
+    field_of: FieldOf,
+    equations: str,
+    without_limit: Refuses = always,
+    uses: tuple[str, ...] = (),
+) -> Method:
     """Method ``pde``: the density of the estimate as n -> infinity."""
 
     def picture(system: Any, times: Array, save: Save) -> tuple[Save, PointResult]:
@@ -197,6 +204,7 @@ def pde(field_of: FieldOf, equations: str, without_limit: Refuses = always) -> M
 
     return Method(
         name="pde",
+        engines=(*ENGINES, f"{MEAN_FIELD}.density", home_of(field_of), *uses),
         many=partial(pde_many, field_of),
         picture=picture,
         role=Role.LIMIT,
@@ -247,7 +255,12 @@ def _keeper(
     return see
 
 
-def particles(field_of: FieldOf, equations: str, without_limit: Refuses = always) -> Method:
+def particles(
+    field_of: FieldOf,
+    equations: str,
+    without_limit: Refuses = always,
+    uses: tuple[str, ...] = (),
+) -> Method:
     """Method ``particles``: n particles that see each other through Q and R alone."""
 
     def runner(
@@ -263,6 +276,7 @@ def particles(field_of: FieldOf, equations: str, without_limit: Refuses = always
 
     return Method(
         name="particles",
+        engines=(*FINITE, *ENGINES, f"{MEAN_FIELD}.particles", home_of(field_of), *uses),
         role=Role.SIMULATION,
         stochastic=True,
         accuracy="approximate",

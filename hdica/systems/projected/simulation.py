@@ -14,6 +14,7 @@ from hdica.finite.projected.vector import VectorRule, run_shared
 from hdica.finite.random.streams import LANES, Stream, digest, streams_of
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
+from hdica.systems.kernel import PROJECTED, home_of
 from hdica.systems.method import Method, Output, PointResult, Role, Trial
 from hdica.systems.trials import (
     SHARED,
@@ -34,6 +35,7 @@ TRAJECTORY = (
     Output("R", ("time",), "R, the mean of x phi(x)"),
 )
 LARGEST = Output("largest", ("time",), "share of |x|^2 on the largest entry of the estimate")
+OWN = "hdica.systems.projected"
 MOST_SHARED, MOST_NUMBERS = 64, 2**25
 """Points in one call of the kernel, and numbers in their estimates."""
 KEEPS = frozenset({"densities", "support", "functionals"})
@@ -66,7 +68,9 @@ def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:
     return together
 
 
-def vector(rule_of: Callable[[Any], VectorRule], equations: str) -> Method:
+def vector(
+    rule_of: Callable[[Any], VectorRule], equations: str, uses: tuple[str, ...] = ()
+) -> Method:
     """Method ``vector``: every entry of the estimate.
 
     Parameters
@@ -82,6 +86,7 @@ def vector(rule_of: Callable[[Any], VectorRule], equations: str) -> Method:
 
     own = Method(
         name="vector",
+        engines=(*PROJECTED, OWN, home_of(rule_of), *uses),
         role=Role.SIMULATION,
         rank=2,
         stochastic=True,
@@ -129,7 +134,10 @@ def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> Together:
 
 
 def chain(
-    rule_of: Callable[[Any], ChainRule], refuses: Callable[[Any], str], equations: str
+    rule_of: Callable[[Any], ChainRule],
+    refuses: Callable[[Any], str],
+    equations: str,
+    uses: tuple[str, ...] = (),
 ) -> Method:
     """Method ``chain``: the overlap alone, exact in law at a cost that does not depend on n.
 
@@ -145,6 +153,7 @@ def chain(
     together = _chains(rule_of, content_of)
     own = Method(
         name="chain",
+        engines=(*PROJECTED, OWN, home_of(rule_of), *uses),
         role=Role.SIMULATION,
         rank=1,
         stochastic=True,

@@ -31,11 +31,13 @@ from hdica.systems.hebbian_ica.limit.asymptotics import (
 from hdica.systems.hebbian_ica.limit.equation_17 import Field, make_field
 from hdica.systems.hebbian_ica.methods.escape import IGNORED, PAIR
 from hdica.systems.hebbian_ica.system import HebbianICA
+from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.kinds import padded
 from hdica.systems.method import Method, Output, PointResult, Role, refusal
 
 Array = NDArray[np.float64]
 _PAPER = "Rattray (2002)"
+HOME = "hdica.systems.hebbian_ica"
 MAX_TRANSITIONS = 12
 MAX_STATES = 2048
 """Four projections of four equal sources have more than a thousand, images not counted."""
@@ -106,6 +108,7 @@ def _search_seconds(system: HebbianICA) -> float:
 _AT = ("fixed_point",)
 FIXED_POINTS = Method(
     name="fixed_points",
+    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
     role=Role.STEADY_STATES,
     rank=1,
     accuracy="converged",
@@ -158,6 +161,7 @@ def _critical_refusal(system: HebbianICA) -> str:
 
 CRITICAL = Method(
     name="critical",
+    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
     varies="mu",
     role=Role.TRANSITIONS,
     rank=1,
@@ -223,6 +227,7 @@ def _annealed(
 
 ANNEALED = Method(
     name="annealed",
+    engines=(*COMMON, AVERAGES, NUMERICS, HOME),
     role=Role.LIMIT,
     accuracy="approximate",
     outputs=(Output("R", ("time", *PAIR), "overlap R = R* + u near the optimal state R* = I"),),
@@ -254,6 +259,7 @@ def _asymptotics(
 _SOURCE = ("source",)
 ASYMPTOTICS = Method(
     name="asymptotics",
+    engines=(*COMMON, AVERAGES, NUMERICS, HOME),
     role=Role.OTHER,
     accuracy="converged",
     outputs=(

@@ -21,11 +21,13 @@ from hdica.systems.hebbian_ica.methods.asymptotics import field_of, limit_refusa
 from hdica.systems.hebbian_ica.methods.escape import IGNORED
 from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
 from hdica.systems.hebbian_ica.system import vector as simulated
+from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP, PROJECTED
 from hdica.systems.method import Method, Output, PointResult, Role, Trial, refusal
 from hdica.systems.trials import alone, content_of, each, in_groups, seeded
 
 Array = NDArray[np.float64]
 _PAPER = "Rattray (2002)"
+HOME = "hdica.systems.hebbian_ica"
 _R = ("time", "projection", "source")
 OVERLAPS = (
     Output("R", _R, "overlap R = W'A_s of projection and source"),
@@ -84,6 +86,7 @@ def _seconds(
 
 VECTOR = Method(
     name="vector",
+    engines=(*PROJECTED, AVERAGES, HOME),
     role=Role.SIMULATION,
     rank=2,
     stochastic=True,
@@ -97,6 +100,7 @@ VECTOR = Method(
 )
 CHAIN = Method(
     name="chain",
+    engines=(*PROJECTED, AVERAGES, HOME),
     role=Role.SIMULATION,
     rank=1,
     stochastic=True,
@@ -111,6 +115,7 @@ CHAIN = Method(
 )
 ODE = Method(
     name="ode",
+    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
     closed=True,
     role=Role.LIMIT,
     rank=1,
