@@ -22,6 +22,7 @@ from hdica.systems.fields import prior, start
 from hdica.systems.kernel import COMMON, FINITE, MEAN_FIELD, NUMERICS, home_of
 from hdica.systems.method import CONTROL as CONTROL_TEXT
 from hdica.systems.method import Guard, Method, Output, PointResult, Refuses, Role, alone, always
+from hdica.systems.projected.controls import named
 from hdica.systems.projected.density_values import is_convex, kept_values, laws, potentials
 from hdica.systems.projected.simulation import KEEPS, OWN, TRAJECTORY
 from hdica.systems.trials import seeded
@@ -271,7 +272,7 @@ def particles(
         field = field_of(system)
         kept = _unreached(field, save, times)
         see = _keeper(field, save, times, kept) if save.anything else None
-        values, diverged = run(field, times, n, stream, observe=see)
+        values, diverged = named(run(field, times, n, stream, observe=see))
         return {**kept, **values}, diverged
 
     return Method(

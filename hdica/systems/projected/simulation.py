@@ -16,6 +16,7 @@ from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.systems.kernel import PROJECTED, home_of
 from hdica.systems.method import Method, Output, PointResult, Role, Trial
+from hdica.systems.projected.controls import named
 from hdica.systems.trials import (
     SHARED,
     Together,
@@ -61,7 +62,8 @@ def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:
         def compute(group: list[int]) -> list[Values]:
             stream = streams(trials[group[0]][1] or 0)
             saves = [saved_for(save, trials[k][0]) for k in group]
-            return run_shared([rules[k] for k in group], times, n, stream, saves)
+            found = run_shared([rules[k] for k in group], times, n, stream, saves)
+            return [named(one) for one in found]
 
         return in_groups(keys, max(1, min(MOST_SHARED, MOST_NUMBERS // n)), compute)
 
@@ -82,7 +84,7 @@ def vector(
     """
 
     def run(system: Any, times: Array, n: int, stream: Stream, save: Save) -> Values:
-        return run_shared([rule_of(system)], times, n, stream, [save])[0]
+        return named(run_shared([rule_of(system)], times, n, stream, [save])[0])
 
     own = Method(
         name="vector",
@@ -126,7 +128,8 @@ def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> Together:
 
         def compute(group: list[int]) -> list[Values]:
             streams = [of_seed[k](trials[k][1] or 0) for k in group]
-            return run_together([rules[k] for k in group], times, n, streams)
+            found = run_together([rules[k] for k in group], times, n, streams)
+            return [named(one) for one in found]
 
         return in_groups([rule.called for rule in rules], LANES, compute)
 
