@@ -119,6 +119,8 @@ class Method:
         Name in studies and datasets.
     role
         What it is asked for.
+    about
+        What it computes, in a few words: for the tables of methods.
     accuracy
         ``"exact"``, ``"exact in law"``, ``"converged"`` (to a stated tolerance) or
         ``"approximate"``.
@@ -180,6 +182,7 @@ class Method:
     outputs: tuple[Output, ...]
     run: Callable[[Any, Array, int | None, int | None, Save], PointResult]
     seconds: Callable[[Any, int | None, float], float]
+    about: str = ""
     rank: int | None = None
     stochastic: bool = False
     coords: Callable[[Array], dict[str, NDArray[Any]]] = over_time

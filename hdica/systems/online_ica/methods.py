@@ -58,6 +58,7 @@ def _run_drift(
 
 DRIFT = Method(
     name="drift",
+    about="the drift against q = Q² (φ = 0 or βx)",
     engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, __package__),
     role=Role.OTHER,
     accuracy="exact",

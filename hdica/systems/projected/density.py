@@ -205,6 +205,10 @@ def pde(
 
     return Method(
         name="pde",
+        about=(
+            "the density of the estimate as n → ∞ for any φ: conservative, positive, "
+            "with its own error"
+        ),
         engines=(*ENGINES, f"{MEAN_FIELD}.density", home_of(field_of), *uses),
         many=partial(pde_many, field_of),
         picture=picture,
@@ -277,6 +281,7 @@ def particles(
 
     return Method(
         name="particles",
+        about="the same limit by McKean–Vlasov particles, an independent check",
         engines=(*FINITE, *ENGINES, f"{MEAN_FIELD}.particles", home_of(field_of), *uses),
         role=Role.SIMULATION,
         stochastic=True,

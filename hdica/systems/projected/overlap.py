@@ -66,6 +66,10 @@ def ode(
 
     return Method(
         name="ode",
+        about=(
+            "dQ/dt as n → ∞ (in closed form where there is one), with the central limit "
+            "theorem (φ = 0 or βx)"
+        ),
         engines=(*COMMON, NUMERICS, OVERLAP, OWN, home_of(drift_of), *uses),
         closed=True,
         role=Role.LIMIT,

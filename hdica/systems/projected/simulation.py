@@ -88,6 +88,10 @@ def vector(
 
     own = Method(
         name="vector",
+        about=(
+            "the full n-vector rule, any φ, prior, start, step-size schedule; histograms "
+            "and support recovery"
+        ),
         engines=(*PROJECTED, OWN, home_of(rule_of), *uses),
         role=Role.SIMULATION,
         rank=2,
@@ -156,6 +160,7 @@ def chain(
     together = _chains(rule_of, content_of)
     own = Method(
         name="chain",
+        about="the overlap alone, at a cost per step that does not depend on n (φ = 0 or βx)",
         engines=(*PROJECTED, OWN, home_of(rule_of), *uses),
         role=Role.SIMULATION,
         rank=1,

@@ -117,6 +117,7 @@ def fixed_points(
 
     return Method(
         name="fixed_points",
+        about="steady states by a search refined until stable, their stability and kind",
         engines=(*ENGINES, home_of(field_of), *uses),
         role=Role.STEADY_STATES,
         rank=1,
@@ -158,6 +159,7 @@ def critical(
 
     return Method(
         name="critical",
+        about="where steady states change: folds, exchanges of stability, junctions",
         engines=(*MOVING, home_of(field_of), *uses),
         varies=parameter,
         role=Role.TRANSITIONS,
@@ -224,6 +226,7 @@ def branch_points(
     dims = ("branch_point",)
     return Method(
         name="branches",
+        about="curves of steady states over a parameter, through folds and junctions",
         engines=(*MOVING, home_of(field_of), *uses),
         varies=parameter,
         role=Role.BRANCHES,

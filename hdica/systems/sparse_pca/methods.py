@@ -43,6 +43,7 @@ OMEGA = Control("omega", 1e-3, 100.0)
 _BATCH = frozenset({"tau", "start", "regularizer", "variant", "constants"})
 SAMPLE_PCA = Method(
     name="sample_pca",
+    about="the batch baseline: the leading sample eigenvector",
     engines=(*PROJECTED, __package__),
     role=Role.BASELINE,
     stochastic=True,
@@ -60,6 +61,7 @@ SAMPLE_PCA = Method(
 )
 SAMPLE_PCA_LIMIT = Method(
     name="sample_pca_limit",
+    about="its overlap as n → ∞",
     engines=("hdica.systems", __package__),
     role=Role.BASELINE,
     accuracy="exact",

@@ -108,6 +108,10 @@ def _search_seconds(system: HebbianICA) -> float:
 _AT = ("fixed_point",)
 FIXED_POINTS = Method(
     name="fixed_points",
+    about=(
+        "optimal, mixed and symmetric states with their stability, proved complete for "
+        "polynomial f and K·M ≤ 6, else as many as a search finds"
+    ),
     engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
     role=Role.STEADY_STATES,
     rank=1,
@@ -161,6 +165,7 @@ def _critical_refusal(system: HebbianICA) -> str:
 
 CRITICAL = Method(
     name="critical",
+    about="the μ at which states end",
     engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
     varies="mu",
     role=Role.TRANSITIONS,
@@ -227,6 +232,7 @@ def _annealed(
 
 ANNEALED = Method(
     name="annealed",
+    about="learning curves for μ₀/(t + t₀), to first order",
     engines=(*COMMON, AVERAGES, NUMERICS, HOME),
     role=Role.LIMIT,
     accuracy="approximate",
@@ -259,6 +265,7 @@ def _asymptotics(
 _SOURCE = ("source",)
 ASYMPTOTICS = Method(
     name="asymptotics",
+    about="eigenvalues at the optimal state",
     engines=(*COMMON, AVERAGES, NUMERICS, HOME),
     role=Role.OTHER,
     accuracy="converged",

@@ -85,6 +85,7 @@ def _path_seconds(system: HebbianICA, n: int | None, last: float) -> float:
 
 DIFFUSION = Method(
     name="diffusion",
+    about="paths of √n R by its stochastic differential equation",
     engines=(*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, HOME),
     role=Role.SIMULATION,
     stochastic=True,
@@ -138,6 +139,7 @@ def _density(
 
 FOKKER_PLANCK = Method(
     name="fokker_planck",
+    about="densities of √n R",
     engines=(*COMMON, AVERAGES, DIFFUSIONS, NUMERICS, HOME),
     role=Role.OTHER,
     accuracy="converged",

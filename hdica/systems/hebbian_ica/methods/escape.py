@@ -106,6 +106,7 @@ def _escape(
 
 ESCAPE = Method(
     name="escape",
+    about="law of the escape time as n → ∞ at fixed ν",
     engines=(*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, NUMERICS, HOME),
     role=Role.ESCAPE,
     rank=1,
@@ -121,6 +122,7 @@ ESCAPE = Method(
 ESCAPE_DIFFUSION = replace(
     ESCAPE,
     name="escape_diffusion",
+    about="the same by the diffusion at n",
     rank=None,
     role=Role.ESCAPE,
     accuracy="approximate",
@@ -178,6 +180,7 @@ def _passage_seconds(system: HebbianICA, n: int | None, last: float) -> float:
 
 ESCAPE_TIMES = Method(
     name="escape_times",
+    about="when chains first find a source, and when min(K, M) are found",
     engines=(*PROJECTED, AVERAGES, HOME),
     role=Role.ESCAPE,
     stochastic=True,
@@ -216,6 +219,7 @@ def _trapping(
 
 TRAPPING = Method(
     name="trapping",
+    about="the potential of √n R",
     engines=(*COMMON, AVERAGES, HOME),
     role=Role.OTHER,
     accuracy="exact",

@@ -86,6 +86,10 @@ def _seconds(
 
 VECTOR = Method(
     name="vector",
+    about=(
+        "the full K vectors of the rule, fixed or adaptive signs, step sizes η, μ = nη "
+        "or ν = n²η, any schedule"
+    ),
     engines=(*PROJECTED, AVERAGES, HOME),
     role=Role.SIMULATION,
     rank=2,
@@ -100,6 +104,7 @@ VECTOR = Method(
 )
 CHAIN = Method(
     name="chain",
+    about="R and Q alone, at a cost per step that does not depend on n",
     engines=(*PROJECTED, AVERAGES, HOME),
     role=Role.SIMULATION,
     rank=1,
@@ -115,6 +120,7 @@ CHAIN = Method(
 )
 ODE = Method(
     name="ode",
+    about="dR/dt as n → ∞ at fixed μ, any K, M, f, with its error and a negative control",
     engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
     closed=True,
     role=Role.LIMIT,
@@ -158,6 +164,7 @@ def _clt(
 CLT = replace(
     ODE,
     name="clt",
+    about="the same with the limit of √n sd(R), for smooth f",
     rank=None,
     role=Role.LIMIT,
     outputs=(*ODE.outputs, Output("R_sd", _R, "limit of sqrt(n) times the standard deviation")),
