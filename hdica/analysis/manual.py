@@ -1,8 +1,7 @@
-"""The table of analyses in config/README.md; ``python -m hdica.analysis.manual`` prints it."""
+"""The table of analyses and their settings, as the manual has it."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 from pydantic.fields import FieldInfo
@@ -13,7 +12,7 @@ from hdica.analysis.settings import Needs, Settings, needs_of, saved_for
 HEAD = ("| analysis | question | keys |", "|---|---|---|")
 
 
-def table() -> str:
+def analyses_table() -> str:
     """Every analysis that a study may ask for, with its keys, in Markdown."""
     rows = (_row(name, one.settings) for name, one in asked_for().items() if one.settings)
     return "\n".join([*HEAD, *rows])
@@ -48,7 +47,3 @@ def _kept(settings: type[Settings]) -> Iterator[str]:
         key = saved_for(needs.over)
         if key:
             yield f"`save.{key}`"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(table() + "\n")

@@ -20,8 +20,9 @@ from hdica.ingredients.save import Save
 from hdica.process.timeout import check_timeout, named, within
 from hdica.systems.arguments import LARGEST, MAX_VALUES, check_length, entries
 from hdica.systems.fields import with_parameter
-from hdica.systems.labelled import candidates, dataset, described, joined
+from hdica.systems.labelled import candidates, dataset, described
 from hdica.systems.method import Guard, Method, PointResult
+from hdica.systems.notes import joined
 from hdica.systems.points import MAX_SEEDS, taken_names
 from hdica.systems.registry import record_of
 

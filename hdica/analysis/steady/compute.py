@@ -11,7 +11,7 @@ import xarray as xr
 from hdica.analysis.describe import described
 from hdica.analysis.reading import check_swept, finished, group, over
 from hdica.analysis.steady.branches import branches_of, distinct
-from hdica.analysis.steady.names import LONG_NAMES
+from hdica.analysis.steady.names import BRANCH, LONG_NAMES
 from hdica.analysis.steady.settings import Steady
 from hdica.analysis.terms import STATES as NUMBERED
 from hdica.analysis.transition.compute import with_kind
@@ -187,7 +187,7 @@ def _padded(
 
 def _branch_cells(out: xr.Dataset) -> tuple[list[str], dict[tuple[int, ...], Any]]:
     """Dimensions of the branches beside their points, and the branches of each cell."""
-    columns = xr.broadcast(*(out[f"branch_{k}"] for k in ("value", "Q", "stable", "kind", "index")))
+    columns = xr.broadcast(*(out[name] for name in BRANCH))
     grid = [str(d) for d in columns[0].dims if d != POINT]
     arrays = [c.transpose(*grid, POINT).values for c in columns]
     shape = arrays[0].shape[:-1]

@@ -15,6 +15,7 @@ from hdica.analysis.show.panel import Line, Panel, Points, Vertical
 from hdica.analysis.show.words import EMPTY, SYMBOLS, Text, number, place, size, symbol, words
 from hdica.analysis.steady.branches import Branches, branches_of
 from hdica.analysis.steady.compute import TRANSITIONS, extra_dims
+from hdica.analysis.steady.names import BRANCH
 
 GREY = "#888888"
 CONDENSED = 2
@@ -70,8 +71,7 @@ def branches_in(data: xr.Dataset, cell: Point) -> Branches | None:
     """The branches of a cell, if the data have any."""
     if "branch_Q" not in data:
         return None
-    names = ("value", "Q", "stable", "kind", "index")
-    columns = [selected(data[f"branch_{k}"], cell) for k in names]
+    columns = [selected(data[name], cell) for name in BRANCH]
     if any(c.ndim != 1 for c in columns):
         return None
     return branches_of(*(c.values for c in columns))
@@ -123,7 +123,7 @@ def _fixed(data: xr.Dataset, cell: Point, color: str, lead: Text) -> list[Item]:
         return []
     order = data.attrs["x"], "fixed_point"
     q, stable = (
-        selected(data[f"fixed_{k}"], cell).transpose(*order).values for k in ("Q", "stable")
+        selected(data[k], cell).transpose(*order).values for k in ("fixed_Q", "fixed_stable")
     )
     x = np.repeat(data[order[0]].values.astype(float), q.shape[1])
     keep = np.isfinite(q.ravel())

@@ -34,3 +34,6 @@ LONG_NAMES = {
     "bistable_from": "lower end of a range with several stable states",
     "bistable_to": "upper end of a range with several stable states",
 }
+
+BRANCH = ("branch_value", "branch_Q", "branch_stable", "branch_kind", "branch_index")
+"""Columns of a branch; the overlap is Q in what is returned, whatever its system calls it."""

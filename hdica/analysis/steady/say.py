@@ -46,7 +46,8 @@ def _transitions(data: xr.Dataset) -> list[str]:
     x, out = symbol(data.attrs["x"]).html, []
     for point in _theory_cells(data, "transition_value", {"transition"}):
         here = data.sel(point)
-        value, q, kind = (here[f"transition_{k}"].values for k in ("value", "Q", "kind"))
+        columns = ("transition_value", "transition_Q", "transition_kind")
+        value, q, kind = (here[name].values for name in columns)
         parts = [
             f"a {TRANSITIONS[int(kind[k])]} at {x} = {number(value[k], DIGITS)} "
             f"({size(data.attrs['variable']).html} = {number(abs(q[k]), 4)})"

@@ -6,11 +6,8 @@ import xarray as xr
 
 from hdica.analysis.describe import described
 from hdica.analysis.reading import check_numbers, finished, group, overlap_in
-from hdica.analysis.transition.names import LONG_NAMES
+from hdica.analysis.transition.names import LONG_NAMES, OVERLAP
 from hdica.analysis.transition.settings import Transition
-
-OVERLAP = "Q"
-"""Name of the overlap in what is returned, whatever its system calls it."""
 
 OF = "critical value of "
 """How the long name of a critical value says whose it is."""
