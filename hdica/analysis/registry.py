@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any
 
 from hdica.analysis.record import Analysis
 from hdica.errors import HdicaError
+from hdica.systems.registry import systems
 
+GROUP = "hdica.analyses"
+"""Entry points of packages that bring analyses of their own."""
 _ANALYSES: dict[str, Analysis] = {}
 
 
@@ -36,15 +41,23 @@ def register(analysis: Any) -> Analysis:
 
 
 @cache
-def _loaded() -> bool:
-    """Load what comes with hdica; each record registers itself."""
+def _load() -> None:
+    """Load what comes with hdica and with other packages; each record registers itself."""
     import_module("hdica.analysis.built_in")
-    return True
+    systems()  # a package that brings a system may bring analyses of it
+    for point in entry_points(group=GROUP):
+        try:
+            found = point.load()
+            if isinstance(found, Analysis):
+                register(found)
+        except Exception as exc:  # another's package: say which, and go on without it
+            said = f"the analysis {point.name} of {point.value} cannot be loaded ({exc})"
+            warnings.warn(said, stacklevel=2)
 
 
 def analyses() -> dict[str, Analysis]:
     """Every analysis by name, in the order in which they are computed."""
-    _loaded()
+    _load()
     return _ANALYSES
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import xarray as xr
 from markupsafe import escape
 
-from hdica.analysis import manual
+from hdica.analysis import manual, registry
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.reading import settings_of
 from hdica.analysis.record import Analysis, Section
@@ -179,6 +180,16 @@ def test_a_plug_in_is_validated_computed_and_shown(ends: Analysis) -> None:
     assert "ends" in panels(found)
     assert any(text.startswith("Runs end at ") for text in findings(found))
     assert "Where runs end" in render(found, panels(found))
+
+
+def test_what_packages_bring_is_loaded_or_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load() -> Analysis:
+        raise ImportError("no such module")
+
+    point = SimpleNamespace(name="ends", value="other:ENDS", load=load)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
+    with pytest.warns(UserWarning, match="analysis ends of other:ENDS cannot be loaded"):
+        registry._load.__wrapped__()
 
 
 def test_a_name_is_taken_by_one_analysis_only(ends: Analysis) -> None:

@@ -52,12 +52,7 @@ def _steps(system: SphereLMS, times: Any, n: int, stream: Any, save: Any) -> tup
         for k in range(made, last):
             y = rng.standard_normal(n)
             label = (xi @ y) / math.sqrt(n) + system.noise * rng.standard_normal()
-            x += (
-                float(tau.value(np.array(k / n)))
-                / math.sqrt(n)
-                * (label - x @ y / math.sqrt(n))
-                * y
-            )
+            x += float(tau.value(np.array(k / n))) / math.sqrt(n) * (label - x @ y / math.sqrt(n)) * y
             x *= math.sqrt(n / (x @ x))
         made = int(last)
         found.append(xi @ x / n)
