@@ -12,8 +12,8 @@ from hdica.ingredients import sources
 from hdica.sweep.study.study import Study, study_from
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.online_ica.system import OnlineICA
-from hdica.systems.registry import systems
 from hdica.systems.projected import steady as steady_methods
+from hdica.systems.registry import systems
 from hdica.systems.sparse_pca.system import SparsePCA
 
 ROOT = Path(__file__).parents[1]
