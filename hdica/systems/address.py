@@ -98,8 +98,10 @@ def _overlap(one: Path, other: Path) -> bool:
     return one[:shared] == other[:shared]
 
 
-def check_conflicts(fixed: dict[str, tuple[Path, Any]], axes: Iterable[Axis]) -> None:
-    """Refuse a field that is set twice.
+def check_conflicts(
+    fixed: dict[str, tuple[Path, Any]], axes: Iterable[Axis], where: str = "grid"
+) -> None:
+    """Refuse a field that is set twice; ``where`` is what the axes belong to, for the sentence.
 
     Raises
     ------
@@ -113,9 +115,10 @@ def check_conflicts(fixed: dict[str, tuple[Path, Any]], axes: Iterable[Axis]) ->
         for name, path in taken:
             if _overlap(path, axis.path):
                 raise HdicaError(
-                    f"grid.{axis.key} is already set by {name} (fix a parameter or sweep it once)"
+                    f"{where}.{axis.key} is already set by {name} (fix a parameter or sweep it "
+                    "once)"
                 )
-        taken.append((f"grid.{axis.key}", axis.path))
+        taken.append((f"{where}.{axis.key}", axis.path))
 
 
 def nested(assignments: Iterable[tuple[Path, Any]]) -> dict[str, Any]:
