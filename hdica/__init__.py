@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hdica.errors import (
         OutOfTime as OutOfTime,
     )
+    from hdica.study import Study as Study
     from hdica.sweep.outcome.results import (
         open_results as open_results,
     )
@@ -54,6 +55,7 @@ _drop_stale()
 _HOME = {
     "HdicaError": "hdica.errors",
     "OutOfTime": "hdica.errors",
+    "Study": "hdica.study",
     "System": "hdica.systems.system",
     "critical": "hdica.api.steady",
     "critical_curve": "hdica.api.curve",
