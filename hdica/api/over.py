@@ -19,6 +19,7 @@ from hdica.systems.arguments import LARGEST, MAX_VALUES, check_length, entries, 
 from hdica.systems.axes import Value
 from hdica.systems.method import Method
 from hdica.systems.points import MAX_SEEDS, RESERVED
+from hdica.systems.registry import record_of
 
 Over = Mapping[str, Any]
 Own = dict[str, tuple[float, ...]]
@@ -119,6 +120,7 @@ def grid_of(system: Any, over: Over | None) -> Grid:
     HdicaError
         If one is no parameter, or a value is not allowed.
     """
+    record_of(system)
     if over is None:
         return Grid((), (system,))
     if not isinstance(over, Mapping) or not over:

@@ -168,6 +168,15 @@ def test_what_is_asked_of_a_grid_is_checked_alike(function, over, said):
         CALLS[function](over=over)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [hdica.fixed_points, hdica.critical, lambda *a, **k: hdica.limit(*a, times=[0], **k)],
+)
+def test_what_is_no_system_is_refused(function):
+    with pytest.raises(HdicaError, match="system: a str is not allowed"):
+        function("OnlineICA", over={"tau": [0.1]})
+
+
 def test_what_varies_is_not_swept():
     with pytest.raises(HdicaError, match="'tau' is not allowed .its critical values are found"):
         hdica.critical(ICA, over={"tau": [0.1]})
