@@ -74,13 +74,15 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(_HOME[name]), name)
     if name == "__all__":
         return __dir__()
-    # The systems that come with hdica, and their own functions.
-    known = import_module("hdica.systems.built_in")
-    if name.startswith("_") or not hasattr(known, name):
-        raise AttributeError(f"module 'hdica' has no attribute {name!r}")
-    return getattr(known, name)
+    if not name.startswith("_"):
+        from hdica.systems.registry import offered
+
+        if name in (known := offered()):
+            return known[name]()
+    raise AttributeError(f"module 'hdica' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    own = vars(import_module("hdica.systems.built_in"))
-    return sorted(["__version__", *_HOME, *(name for name in own if not name.startswith("_"))])
+    from hdica.systems.registry import offered
+
+    return sorted(["__version__", *_HOME, *offered()])

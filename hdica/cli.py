@@ -245,22 +245,6 @@ def repair(results: Results) -> None:
     _say(f"{len(done)} repairs; hdica run restores the points" if done else "nothing is damaged")
 
 
-@app.command(epilog="Example: hdica upgrade results/tiny.zarr")
-def upgrade(results: Results) -> None:
-    """Bring stores of an earlier version to the present layout; no number changes.
-
-    It may be killed at any moment: the next call goes on. Exit status 3: something is damaged.
-    """
-    from hdica.sweep.outcome.upgrade import upgrade as bring_up
-
-    done = bring_up(results)
-    for sentence in done:
-        _note(sentence)
-    left = sum("is left as it is" in sentence for sentence in done)
-    _say(f"{len(done) - left} upgrades" if done else "nothing is of an earlier version")
-    raise typer.Exit(DAMAGED if left else 0)
-
-
 @app.command(epilog="Example: hdica query results/tiny.zarr --sel tau=0.05 --sel n=400 --to csv")
 def query(
     results: Results,

@@ -15,8 +15,9 @@ from hdica.api.over import Over
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, named, within
 from hdica.systems.arguments import whole
-from hdica.systems.labelled import candidates, dataset, described, first_of, joined, noted
+from hdica.systems.labelled import candidates, dataset, described, first_of, noted
 from hdica.systems.method import Method, PointResult, Role
+from hdica.systems.notes import joined
 from hdica.systems.points import check_times
 from hdica.systems.registry import record_of
 from hdica.systems.system import System

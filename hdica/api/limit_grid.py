@@ -17,8 +17,9 @@ from hdica.api.over import Over, first_everywhere, grid_of
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.process.timeout import check_timeout, named, within
-from hdica.systems.labelled import candidates, dataset, described, joined
+from hdica.systems.labelled import candidates, dataset, described
 from hdica.systems.method import Guard, Method, PointResult
+from hdica.systems.notes import joined
 from hdica.systems.points import taken_names
 from hdica.systems.registry import record_of
 

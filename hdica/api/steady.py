@@ -15,16 +15,9 @@ from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, named, within
 from hdica.systems.arguments import check_range, finite, text
 from hdica.systems.kinds import INFORMATIVE, STATE_KINDS, TRANSITION_KINDS, words
-from hdica.systems.labelled import (
-    candidates,
-    dataset,
-    described,
-    first_of,
-    joined,
-    noted,
-    with_role,
-)
+from hdica.systems.labelled import candidates, dataset, described, first_of, noted, with_role
 from hdica.systems.method import Method, Role
+from hdica.systems.notes import joined
 from hdica.systems.projected.steady import find_transitions
 from hdica.systems.registry import record_of
 from hdica.systems.system import System

@@ -3,3 +3,5 @@
 from hdica.process.cache_folders import settle as _settle
 
 _settle()
+
+VERSION = 4

@@ -16,6 +16,8 @@ from hdica.ingredients.quadrature import dot
 from hdica.ingredients.save import NOTHING, Save
 
 Array = NDArray[np.float64]
+OVERLAP, PENALTY = "xi.x/n", "x.phi(x)/n"
+"""Names of order parameters here: systems call them as their users do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +55,13 @@ def order_parameters(xi: Array, x: Array, phi: Formula) -> dict[str, float]:
     Returns
     -------
     dict
-        ``Q`` = xi.x/n, ``R`` = mean of x phi(x) and ``largest`` = max x_i^2/n, the share of
+        :data:`OVERLAP`, :data:`PENALTY` and ``largest`` = max x_i^2/n, the share of
         |x|^2 on its largest entry: of order log(n)/n, unless the estimate condenses.
     """
     n = xi.size
     return {
-        "Q": dot(xi, x) / n,
-        "R": float(np.mean(x * phi.value(x))),
+        OVERLAP: dot(xi, x) / n,
+        PENALTY: float(np.mean(x * phi.value(x))),
         "largest": float(np.max(x * x)) / n,
     }
 

@@ -1,13 +1,17 @@
 """The systems that come with hdica: a line each, in the order in which they are listed."""
 
 # ruff: noqa: I001
+from typing import TYPE_CHECKING
+
 from hdica.systems.online_ica.record import OnlineICA as OnlineICA
 from hdica.systems.sparse_pca.record import SparsePCA as SparsePCA
 from hdica.systems.hebbian_ica.record import HebbianICA as HebbianICA
-from hdica.systems.hebbian_ica.convert import convert as convert
-from hdica.systems.hebbian_ica.api import (
-    asymptotics as asymptotics,
-    conflict_region as conflict_region,
-    escape_signs as escape_signs,
-    escape_time as escape_time,
-)
+
+if TYPE_CHECKING:  # the functions that a record names, for whoever checks types
+    from hdica.systems.hebbian_ica.convert import convert as convert
+    from hdica.systems.hebbian_ica.api import (
+        asymptotics as asymptotics,
+        conflict_region as conflict_region,
+        escape_signs as escape_signs,
+        escape_time as escape_time,
+    )

@@ -49,6 +49,24 @@ SourceSpec = Annotated[Spec, AfterValidator(_known_source)]
 PriorSpec = Annotated[Spec, AfterValidator(_known_prior)]
 StartSpec = Annotated[dict[str, Any], AfterValidator(_known_start)]
 
+SCHEDULE = (
+    "step size > 0, a formula in `t` (`0.1/(1 + t/50)`), or "
+    "`{steps: {times: [10], values: [0.1, 0.05]}}`"
+)
+LAWS = (
+    "`rademacher`, `uniform`, `laplace`, `gaussian`, `{bernoulli_gaussian: p}`, `{student: nu}`, "
+    "`{chi2: k}`, `{scipy: name, ...}`, `{discrete: {values, weights}}`"
+)
+PRIORS = (
+    "`dense`, `gaussian`, `{sparse: rho}`, `{sparse_sign: rho}`, `{bernoulli_gaussian: rho}`, "
+    "`{atoms, weights}`"
+)
+STARTS = (
+    "`{overlap: Q0}` (Q fluctuates about Q0 by O(n^-1/2)), `{overlap: Q0, exact: true}` (it does "
+    "not), or `{normal: {mean, var}}`"
+)
+CONSTANTS = "numbers used by name in the formulas: `{beta: 0.2}`"
+"""What fields that several systems have may hold, for the manual."""
 ALIASES: dict[str, tuple[str, ...]] = {"Q0": ("start", "overlap"), "rho": ("prior", "sparse")}
 
 

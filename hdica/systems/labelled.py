@@ -128,8 +128,3 @@ def described(found: xr.Dataset, system: Any) -> xr.Dataset:
 def noted(found: xr.Dataset, note: str) -> xr.Dataset:
     """The same with a note among its attributes, if there is anything to say."""
     return found.assign_attrs(note=note) if note else found
-
-
-def joined(*notes: str) -> str:
-    """Notes as one text, empty ones left out."""
-    return "; ".join(note for note in notes if note)

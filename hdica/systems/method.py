@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING, Save
-from hdica.systems.kernel import KERNEL_VERSION
+from hdica.systems.kernel import kernel_of
 
 Array = NDArray[np.float64]
 
@@ -119,6 +119,8 @@ class Method:
         Name in studies and datasets.
     role
         What it is asked for.
+    about
+        What it computes, in a few words: for the tables of methods.
     accuracy
         ``"exact"``, ``"exact in law"``, ``"converged"`` (to a stated tolerance) or
         ``"approximate"``.
@@ -142,8 +144,10 @@ class Method:
         Fields of the system on which the result does not depend.
     equations
         What is computed, with paper and equation numbers.
+    engines
+        Packages whose code can change its numbers: see :mod:`hdica.systems.kernel`.
     kernel
-        Version of the numerical code behind the method; part of every point's key.
+        Version of that code, part of every point's key; put together if not given.
     keeps
         What the method can keep beyond ``outputs`` if a study asks for it: some of
         ``"densities"``, ``"support"``, ``"functionals"``, ``"potential"`` and ``"controls"``
@@ -178,13 +182,15 @@ class Method:
     outputs: tuple[Output, ...]
     run: Callable[[Any, Array, int | None, int | None, Save], PointResult]
     seconds: Callable[[Any, int | None, float], float]
+    about: str = ""
     rank: int | None = None
     stochastic: bool = False
     coords: Callable[[Array], dict[str, NDArray[Any]]] = over_time
     refuses: Refuses = always
     ignores: frozenset[str] = field(default_factory=frozenset)
     equations: str = ""
-    kernel: str = KERNEL_VERSION
+    engines: tuple[str, ...] = ()
+    kernel: str = ""
     keeps: frozenset[str] = field(default_factory=frozenset)
     together: Callable[[Sequence[Trial], Array, int | None, Save], list[PointResult]] | None = None
     shared: Method | None = None
@@ -195,6 +201,10 @@ class Method:
     closed: bool = False
     many: Many | None = None
     picture: Picture | None = None
+
+    def __post_init__(self) -> None:
+        if not self.kernel:
+            object.__setattr__(self, "kernel", kernel_of(self.engines))
 
     @property
     def takes_n(self) -> bool:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from functools import cache
+import warnings
+from collections.abc import Callable
+from functools import cache, partial
 from importlib import import_module
+from importlib.metadata import entry_points
+from operator import attrgetter
 from typing import Any
 
 from hdica.errors import HdicaError
 from hdica.systems.method import Method
 from hdica.systems.system import System
 
+GROUP = "hdica.systems"
+"""Entry points of packages that bring systems of their own."""
 _SYSTEMS: dict[str, System] = {}
+_INSTALLED: set[str] = set()
+"""Names of those that every process knows, because they come with a package."""
 
 
 def register(system: Any) -> System:
@@ -39,16 +47,54 @@ def register(system: Any) -> System:
 
 
 @cache
-def _loaded() -> bool:
-    """Load what comes with hdica; each record registers itself."""
+def _load() -> None:
+    """Load what comes with hdica and with other packages; each record registers itself."""
+    before = set(_SYSTEMS)
     import_module("hdica.systems.built_in")
-    return True
+    for point in entry_points(group=GROUP):
+        try:
+            found = point.load()
+            if isinstance(found, System):
+                register(found)
+        except Exception as exc:  # another's package: say which, and go on without it
+            said = f"the system {point.name} of {point.value} cannot be loaded ({exc})"
+            warnings.warn(said, stacklevel=2)
+    _INSTALLED.update(set(_SYSTEMS) - before)
+
+
+def check_installed(name: str) -> None:
+    """Refuse a system that other processes would not know.
+
+    Raises
+    ------
+    HdicaError
+        If it was registered in this process alone.
+    """
+    if name in systems() and name not in _INSTALLED:
+        raise HdicaError(
+            f"system {name} is registered in this process alone (allowed elsewhere: what comes "
+            f"with an installed package, by an entry point of the group {GROUP})"
+        )
 
 
 def systems() -> dict[str, System]:
     """Every system by name, in the order in which they became known."""
-    _loaded()
+    _load()
     return _SYSTEMS
+
+
+def offered() -> dict[str, Callable[[], Any]]:
+    """What ``hdica`` offers of its systems, by name: their classes, and their own functions."""
+    found: dict[str, Callable[[], Any]] = {}
+    for record in systems().values():
+        found[record.name] = partial(attrgetter("parameters"), record)
+        for name, module in record.functions.items():
+            found.setdefault(name, partial(_function, module, name))
+    return found
+
+
+def _function(module: str, name: str) -> Any:
+    return getattr(import_module(module), name)
 
 
 def system_named(name: str) -> System:

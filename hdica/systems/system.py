@@ -6,15 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hdica.limits.mean_field.family import MeanField
 from hdica.systems.method import Method, Role
+from hdica.systems.notes import Notes
 from hdica.systems.parameters import Parameters
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -121,33 +116,6 @@ class Paper:
     title: str
 
 
-def _silent(*given: Any) -> str:
-    return ""
-
-
-@dataclass(frozen=True)
-class Notes:
-    """Why results of a system show no learning, and what to change; each is empty for no reason.
-
-    Parameters
-    ----------
-    limit
-        ``limit(system, values, times) -> str`` of a trajectory, by name of variable.
-    states
-        ``states(system, overlap, stable, informative) -> str`` of steady states.
-    transitions
-        ``transitions(system, parameter, overlap, ends) -> str`` of critical values that were
-        looked for between two ends, or are all that there can be (None).
-    complete
-        ``complete(system) -> bool``: whether the transitions in the step size are all there are.
-    """
-
-    limit: Callable[[Any, Mapping[str, Array], Array], str] = _silent
-    states: Callable[[Any, Array, Mask, Mask], str] = _silent
-    transitions: Callable[[Any, str, Array, tuple[float, float] | None], str] = _silent
-    complete: Callable[[Any], bool] = lambda system: False
-
-
 @dataclass(frozen=True)
 class System:
     """A learning rule with its limit: all that the rest of hdica has to know of it.
@@ -179,6 +147,8 @@ class System:
         The limit as a mean field, for a system of that family.
     notes
         Why nothing is learned, where nothing is.
+    functions
+        Functions of its own that ``hdica`` offers: name, and the module that has it.
     analyses
         Analyses that suit it where a study names none, best first: names with settings.
     """
@@ -194,7 +164,8 @@ class System:
     clock: Clock = Clock()
     dimensions: tuple[Dimension, ...] = ()
     mean_field: Callable[[Any], MeanField] | None = None
-    notes: Notes = Notes()
+    notes: Notes = field(default_factory=Notes)
+    functions: Mapping[str, str] = field(default_factory=dict)
     analyses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property

@@ -13,7 +13,8 @@ from hdica.ingredients.priors import make_prior
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
 from hdica.ingredients.starts import make_start
-from hdica.systems.online_ica.rule import Rule, run_chain, run_vector
+from hdica.systems.online_ica.rule import Rule
+from tests.finite.runs import run_chain, run_vector
 from tests.reference import ChainNumbers, LaneNormals, online_ica_vector, overlap_start
 
 KS_LEVEL = 1e-4  # some forty tests: a false alarm in a rewrite of the streams once in 250

@@ -4,14 +4,21 @@ import numpy as np
 import pytest
 
 from hdica.errors import HdicaError
-from hdica.finite.observe import by_group, observe, order_parameters, realised_groups, support
+from hdica.finite.observe import (
+    OVERLAP,
+    PENALTY,
+    by_group,
+    observe,
+    order_parameters,
+    realised_groups,
+    support,
+)
 from hdica.finite.record import snapshot_rows
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.save import NOTHING, Save
 from hdica.systems.method import DENSITIES, SUPPORT
-from hdica.systems.online_ica.rule import run_vector
-from hdica.systems.sparse_pca.rule import run_pca_vector
+from tests.finite.runs import run_vector
 from tests.finite.test_kernels import make_rule
 from tests.systems.sparse_pca.test_rule import make_pca, streams
 
@@ -53,8 +60,8 @@ def test_without_zeros_in_the_feature_there_is_no_false_positive_rate():
 
 def test_order_parameters():
     found = order_parameters(XI, X, parse_formula("sign(x)"))
-    assert found["Q"] == pytest.approx(5.2 / 6)
-    assert found["R"] == pytest.approx(6.5 / 6)
+    assert found[OVERLAP] == pytest.approx(5.2 / 6)
+    assert found[PENALTY] == pytest.approx(6.5 / 6)
     assert found["largest"] == pytest.approx(9 / 6)
 
 
@@ -62,7 +69,7 @@ def test_order_parameters():
     ("run", "rule"),
     [
         (run_vector, make_rule(prior={"sparse": 0.25}, phi="0.3*sign(x)")),
-        (run_pca_vector, make_pca("0.3*sign(x)", {"sparse": 0.25})),
+        (run_vector, make_pca("0.3*sign(x)", {"sparse": 0.25})),
     ],
     ids=["ICA", "PCA"],
 )
@@ -91,18 +98,17 @@ def test_kept_arrays_have_the_shapes_of_their_outputs_and_belong_together(run, r
 def test_a_histogram_that_covers_every_entry_integrates_to_one():
     save = Save((1.0,), tuple(np.linspace(-20, 20, 81)))
     for prior in ("dense", "gaussian", {"sparse_sign": 0.4}):
-        found, _ = run_pca_vector(make_pca(prior=prior), np.array([1.0]), 100, streams(100), save)
+        found, _ = run_vector(make_pca(prior=prior), np.array([1.0]), 100, streams(100), save)
         total = np.sum(found["density"] * np.diff(save.edges), axis=-1)
         assert total == pytest.approx(np.ones_like(total), rel=1e-12)
         assert np.sum(found["weight"]) == pytest.approx(1.0)
         assert "tpr" not in found
 
 
-@pytest.mark.parametrize("run", [run_vector, run_pca_vector])
-def test_snapshots_do_not_depend_on_the_output_times(run):
-    rule = make_rule(prior={"sparse": 0.25}) if run is run_vector else make_pca()
-    few, _ = run(rule, np.array([0.0, 1.5]), 60, streams(60), SAVE)
-    many, _ = run(rule, np.linspace(0, 90, 301), 60, streams(60), SAVE)
+@pytest.mark.parametrize("rule", [make_rule(prior={"sparse": 0.25}), make_pca()])
+def test_snapshots_do_not_depend_on_the_output_times(rule):
+    few, _ = run_vector(rule, np.array([0.0, 1.5]), 60, streams(60), SAVE)
+    many, _ = run_vector(rule, np.linspace(0, 90, 301), 60, streams(60), SAVE)
     for name in ("density", "cdf", "tpr", "xi", "weight"):
         assert np.array_equal(few[name], many[name])
 
@@ -116,20 +122,20 @@ def test_snapshots_are_found_among_the_output_times_in_their_own_order():
 
 def test_each_snapshot_is_the_state_at_its_own_time():
     save = Save((2.0, 0.0), (0.0, 1.0), (1.0,))
-    back, _ = run_pca_vector(make_pca(), np.array([0.0, 2.0]), 50, streams(50), save)
+    back, _ = run_vector(make_pca(), np.array([0.0, 2.0]), 50, streams(50), save)
     for row, t in enumerate(save.snapshots):
         one = Save((t,), save.x, save.thresholds)
-        alone, _ = run_pca_vector(make_pca(), np.array([t]), 50, streams(50), one)
+        alone, _ = run_vector(make_pca(), np.array([t]), 50, streams(50), one)
         assert np.array_equal(back["cdf"][row], alone["cdf"][0])
     assert not np.array_equal(back["cdf"][0], back["cdf"][1])
 
 
 def test_a_functional_may_not_take_the_name_of_an_order_parameter():
     xi = np.ones(4)
-    with pytest.raises(HdicaError, match="functional 'Q' is not allowed"):
-        observe(xi, xi, make_prior("dense"), parse_formula("0"), Save(functionals={"Q": "x"}))
+    with pytest.raises(HdicaError, match="functional 'largest' is not allowed"):
+        observe(xi, xi, make_prior("dense"), parse_formula("0"), Save(functionals={"largest": "x"}))
     assert set(observe(xi, xi, make_prior("dense"), parse_formula("0"), NOTHING).at_times()) == {
-        "Q",
-        "R",
+        OVERLAP,
+        PENALTY,
         "largest",
     }

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from hdica.finite.observe import OVERLAP
 from hdica.finite.projected.chain import run_together
 from hdica.finite.projected.vector import run_shared
 from hdica.finite.random.streams import point_stream
 from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import make_schedule
-from hdica.systems.online_ica.rule import run_chain, run_vector
+from hdica.systems.projected.controls import named
+from tests.finite.runs import run_chain, run_vector
 from tests.finite.test_kernels import KS_LEVEL, make_rule
 from tests.systems.sparse_pca.test_rule import make_pca
 
@@ -61,7 +63,7 @@ def test_functions_that_are_no_polynomials_run_side_by_side_too():
     streams = [stream_of(k) for k in range(3)]
     found = run_together([rule.chain for rule in rules], TIMES, 50, streams)
     for rule, stream, one in zip(rules, streams, found, strict=True):
-        same(one, run_chain(rule, TIMES, 50, stream))
+        same(named(one), run_chain(rule, TIMES, 50, stream))
 
 
 KINDS = {
@@ -101,9 +103,9 @@ def test_a_point_that_stops_leaves_the_others_alone():
     rules = [make_rule(tau=0.1), wild, make_rule(tau=0.2)]
     found = run_shared([rule.vector for rule in rules], TIMES, 50, stream_of(2))
     assert "not finite at step" in found[1][1]
-    assert np.isnan(found[1][0]["Q"][-1])
+    assert np.isnan(found[1][0][OVERLAP][-1])
     for rule, one in zip(rules, found, strict=True):
-        same(one, run_vector(rule, TIMES, 50, stream_of(2)))
+        same(named(one), run_vector(rule, TIMES, 50, stream_of(2)))
     alone = run_shared([wild.vector, wild.vector], TIMES, 50, stream_of(2))
     same(alone[0], alone[1])
     same(alone[0], found[1])
@@ -114,7 +116,7 @@ def test_shared_noise_keeps_the_law_and_sharpens_differences():
     times = np.array([3.0])
 
     def last(found):
-        return [values["Q"][0] for values, _ in found]
+        return [values[OVERLAP][0] for values, _ in found]
 
     shared = np.array([last(run_shared(rules, times, n, stream_of(s, n))) for s in range(count)])
     own = np.array(

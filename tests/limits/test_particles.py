@@ -14,7 +14,7 @@ from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.starts import make_start
-from hdica.limits.mean_field.family import MeanField
+from hdica.limits.mean_field.family import OVERLAP, PENALTY, MeanField
 from hdica.limits.mean_field.particles import run as particles
 from hdica.limits.mean_field.particles import step as particle_step
 from hdica.limits.overlap.drift import Drift, solve
@@ -69,7 +69,7 @@ def paths(limit, times, count, seeds, name="Q", **options):
     """One order parameter, shape (seeds, T)."""
     found = [particles.run(limit, np.asarray(times), count, stream(s), **options) for s in seeds]
     assert not any(diverged for _, diverged in found)
-    return np.array([values[name] for values, _ in found])
+    return np.array([values[{"Q": OVERLAP, "R": PENALTY}[name]] for values, _ in found])
 
 
 def last_seen(limit, time, count, stream):
@@ -230,8 +230,8 @@ def test_what_is_observed_is_what_is_measured():
     )
     index, q, r, norm = np.array(seen).T
     assert index.tolist() == [0, 1, 2]
-    assert q == pytest.approx(values["Q"], abs=1e-14)
-    assert r == pytest.approx(values["R"], abs=1e-14)
+    assert q == pytest.approx(values[OVERLAP], abs=1e-14)
+    assert r == pytest.approx(values[PENALTY], abs=1e-14)
     assert norm == pytest.approx(1.0, abs=1e-14)
 
 
@@ -252,8 +252,8 @@ def test_what_cannot_be_followed_says_so(monkeypatch, phi, reason):
     monkeypatch.setattr(particles, "MAX_STEPS", 3)
     values, diverged = particles.run(cubic(phi), np.array([0.0, 30.0]), 300, stream(0))
     assert reason in diverged
-    assert np.isnan(values["Q"][1])
-    assert np.isfinite(values["Q"][0]) == (phi == "sign(x)")
+    assert np.isnan(values[OVERLAP][1])
+    assert np.isfinite(values[OVERLAP][0]) == (phi == "sign(x)")
 
 
 @pytest.mark.parametrize(
@@ -293,8 +293,8 @@ def test_the_decoupled_process_follows_equation_15_word_by_word():
     )
     assert diverged == ""
     xi, z = decoupled_reference(limit, order, 30, 200, 21, 5)
-    assert values["Q"][1] == pytest.approx(np.mean(xi * z), rel=1e-12)
-    assert values["R"][1] == pytest.approx(np.mean(z * 0.27 * np.sign(z)), rel=1e-12)
+    assert values[OVERLAP][1] == pytest.approx(np.mean(xi * z), rel=1e-12)
+    assert values[PENALTY][1] == pytest.approx(np.mean(z * 0.27 * np.sign(z)), rel=1e-12)
     assert values["norm"][1] == pytest.approx(np.mean(z * z), rel=1e-12)
 
 
@@ -306,13 +306,13 @@ def test_the_decoupled_process_reproduces_the_order_parameters_it_is_given():
         sparse_pca(), lambda t: (q, r), np.array([15.0]), count, stream(2), n
     )
     error = 4 * np.sqrt(1 / count)  # xi z has a variance below one: z follows xi closely
-    assert values["Q"][0] == pytest.approx(q, abs=error)
-    assert values["R"][0] == pytest.approx(r, abs=0.27 * error)
+    assert values[OVERLAP][0] == pytest.approx(q, abs=error)
+    assert values[PENALTY][0] == pytest.approx(r, abs=0.27 * error)
     assert values["norm"][0] == pytest.approx(1.0, abs=3 * error)
     wrong, _ = particles.run_decoupled(
         sparse_pca(), lambda t: (0.8 * q, r), np.array([15.0]), count, stream(2), n
     )
-    assert abs(wrong["Q"][0] - 0.8 * q) > 2 * error
+    assert abs(wrong[OVERLAP][0] - 0.8 * q) > 2 * error
 
 
 def test_decoupled_particles_are_independent():

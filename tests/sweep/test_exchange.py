@@ -198,31 +198,11 @@ def unbound(out: Path) -> None:
     manifest_path(out).write_text(sealed(manifest))
 
 
-def test_a_store_from_before_these_digests_opens_and_is_upgraded(study: Study, out: Path) -> None:
+def test_a_store_from_before_these_digests_opens(study: Study, out: Path) -> None:
     before = values(out)
     unbound(out)
     assert values(out) == before
     assert verify(out).code == 0
-    assert call(["upgrade", str(out)]) == 0
-    assert (out / "digests.json").exists()
-    assert verify(out).code == 0
-    assert len([*out.with_suffix(".versions").iterdir()]) == 1
-    assert values(out) == before
-    exchanged_by_renames(out, out)
-    manifest_path(out).unlink()
-    with pytest.raises(DamageError, match="is damaged"):
-        values(out)
-
-
-def test_an_upgrade_blesses_no_damage(study: Study, out: Path) -> None:
-    unbound(out)
-    exchanged_by_renames(out, out)
-    call(["upgrade", str(out)])
-    verdict = verify(out)
-    assert verdict.code == 3
-    assert str(out / ONE) in verdict.damaged[0]
-    with pytest.raises(DamageError, match=store.WRONG):
-        values(out)
 
 
 def test_values_are_compared_as_they_are_read_from_disk(study: Study, out: Path) -> None:

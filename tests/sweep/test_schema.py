@@ -16,20 +16,14 @@ from hdica.sweep.files.guarded import array_of
 from hdica.sweep.files.manifest import file_digest, store_files
 from hdica.sweep.files.paths import DamageError, manifest_path, work_path
 from hdica.sweep.files.sealed import SCHEMA_VERSION, SchemaError, read_sealed, sealed, write_sealed
-from hdica.sweep.files.store import open_segment
-from hdica.sweep.outcome import upgrade as upgrading
 from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.publish import is_current, publish
 from hdica.sweep.outcome.repair import repair
 from hdica.sweep.outcome.results import open_results
 from hdica.sweep.outcome.status import status
-from hdica.sweep.outcome.upgrade import upgrade
-from hdica.sweep.run.plan import place, planned_study, prepare
-from hdica.sweep.run.runner import run
+from hdica.sweep.run.plan import place, planned_study
 from hdica.sweep.study.study import Study, study_from
 from tests.sweep import flips, toy
 from tests.sweep.conftest import values
-from tests.sweep.test_noise import content as shared_noise
 
 
 def rewrite(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
@@ -71,21 +65,6 @@ def _plain(document: dict[str, Any]) -> None:
 def without_record(raw: bytes, crc: bool = True) -> bytes:
     """The file of a block's statuses from before there were commit records."""
     return packed(unpacked(raw, frame_size(raw)), crc=crc)
-
-
-def aged_by_one(out: Path) -> None:
-    """Make of results what schema 2 was: a working store without commit records."""
-    for segment in work_path(out).glob("*-*"):
-        for file in (segment / "status" / "c").iterdir():
-            file.write_bytes(without_record(file.read_bytes()))
-        for file, change in ((segment / "key/zarr.json", _unbound), (segment / "zarr.json", _two)):
-            document = json.loads(file.read_text())
-            change(document)
-            file.write_text(sealed(document))
-
-
-def _two(document: dict[str, Any]) -> None:
-    document["attributes"]["schema_version"] = 2
 
 
 def aged(out: Path) -> None:
@@ -140,7 +119,7 @@ def test_an_old_published_store_opens_as_it_is(study: Study, out: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "status", "verify", "repair"])
-def test_an_old_working_store_is_refused_with_the_command_that_helps(
+def test_an_old_working_store_is_refused_with_what_helps(
     study: Study, out: Path, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     yaml = [str(out.parent / "toy.yaml"), "--out", str(out)]
@@ -148,134 +127,8 @@ def test_an_old_working_store_is_refused_with_the_command_that_helps(
     assert call([command, *(yaml if command in ("run", "plan") else [str(out)])]) == 2
     said = capsys.readouterr().err
     assert "has schema 1, of an earlier version of hdica" in said
-    assert f"(hdica upgrade {out})" in said
+    assert "remove it, and the next run computes it anew" in said
     assert {p: p.read_bytes() for p in out.rglob("*") if p.is_file()} == before
-
-
-def test_an_upgrade_changes_no_number_and_computes_nothing(
-    study: Study, out: Path, calls: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = values(out)
-    chunks = {p: p.read_bytes() for p in out.parent.rglob("*") if p.is_file() and array_of(str(p))}
-    # Those that have a commit record then.
-    chunks = {
-        p: raw for p, raw in chunks.items() if "toy.work" not in str(p) or "status" not in str(p)
-    }
-    assert call(["upgrade", str(out)]) == 0
-    assert capsys.readouterr().out == "7 upgrades\n"
-    assert call(["upgrade", str(out)]) == 0
-    assert capsys.readouterr().out == "nothing is of an earlier version\n"
-    assert verify(out).code == 0
-    assert values(out) == before
-    assert status(out).total("pending") == 0
-    assert is_current(study, out)
-    assert run(study, out, progress=False).computed == 0
-    assert calls.read_text() == ""
-    assert {p: p.read_bytes() for p in chunks} == chunks
-    publish(study, out)
-    assert values(out) == before
-
-
-def test_a_store_without_commit_records_is_bound(out: Path, calls: Path) -> None:
-    study = flips.made(out)
-    before = values(out)
-    files = {
-        p: p.read_bytes() for p in work_path(out).rglob("*") if p.is_file() and array_of(str(p))
-    }
-    calls.write_text("")
-    aged_by_one(out)
-    with pytest.raises(SchemaError, match="has schema 2, of an earlier version of hdica"):
-        verify(out)
-    assert len(upgrade(out)) == len(list(work_path(out).glob("*-*")))
-    assert verify(out).code == 0
-    assert run(study, out, progress=False).computed == 0
-    assert calls.read_text() == ""
-    publish(study, out)
-    assert values(out) == before
-    assert {p for p in files if p.read_bytes() != files[p]} == set()
-
-
-def test_an_upgraded_store_grows_and_is_repaired(study: Study, out: Path) -> None:
-    upgrade(out)
-    grown = study_from(
-        {**flips.CONTENT, "grid": {"tau": [0.1, 0.15, 0.17, 0.2], "Q0": [0.25, 0.5]}}
-    )
-    assert run(grown, out, progress=False).computed == 2 * 2 * 4 + 2
-    publish(grown, out)
-    before = values(out)
-    for kind in ("working chunk of Q", "working array metadata"):
-        file = flips.files(out)[kind][0]
-        file.write_bytes(file.read_bytes()[:-1] + b"?")
-        assert verify(out).code == 3
-        repair(out)
-        run(grown, out, progress=False)
-        publish(grown, out)
-        assert values(out) == before
-
-
-@pytest.mark.faults
-@pytest.mark.parametrize("kind", ["working group metadata", "working array metadata", "manifest"])
-def test_metadata_that_were_upgraded_have_digests(study: Study, out: Path, kind: str) -> None:
-    upgrade(out)
-    readers = flips.Readers(study, out)
-    for file in flips.files(out)[kind][:3]:
-        for bit in range(11, 8 * file.stat().st_size, 2 * file.stat().st_size):
-            flips.trial(readers, file, bit)
-
-
-@pytest.mark.faults
-def test_an_upgrade_that_is_killed_is_gone_on_with(
-    study: Study, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before, real, left = values(out), upgrading.write_text, [0]
-
-    def cut(path: Path, text: str) -> None:
-        if not left[0]:
-            raise KeyboardInterrupt
-        left[0] -= 1
-        real(path, text)
-
-    interrupted = 0
-    monkeypatch.setattr(upgrading, "write_text", cut)
-    for writes in (0, 1, 3, 9, 1, 14, 20, 7, 4, 1, 1, 1, 100):
-        left[0] = writes
-        try:
-            upgrade(out)
-        except KeyboardInterrupt:
-            interrupted += 1
-            assert values(out) == before
-    assert interrupted >= 10
-    assert upgrade(out) == []
-    assert verify(out).code == 0
-    assert values(out) == before
-
-
-@pytest.mark.faults
-def test_an_upgrade_leaves_damage_to_repair(study: Study, out: Path) -> None:
-    before = values(out)
-    broken = next(work_path(out).glob("walk-n10-*")) / "zarr.json"
-    broken.write_bytes(broken.read_bytes()[:-9])
-    said = upgrade(out)
-    assert any(str(broken) in text and "it is left as it is" in text for text in said)
-    assert verify(out).code == 3
-    repair(out)
-    assert run(study, out, progress=False).computed == 24
-    publish(study, out)
-    assert values(out) == before
-
-
-def test_whose_noise_points_have_is_known_of_stores_from_before_it_was_noted(out: Path) -> None:
-    for noise in ("shared", "own"):
-        out = out.parents[1] / noise / "noise.zarr"
-        study = study_from(shared_noise(noise))
-        prepare(study, out)
-        expected = [open_segment(p.path).attrs["noise"] for p in place(study, out)]
-        assert set(expected) == {noise, "own"}
-        aged(out)
-        with pytest.raises(SchemaError, match="hdica upgrade"):
-            place(study, out)
-        upgrade(out)
-        assert [open_segment(p.path).attrs["noise"] for p in place(study, out)] == expected
 
 
 def newer(file: Path) -> None:
@@ -292,7 +145,6 @@ def newer(file: Path) -> None:
         ("working group metadata", lambda study, out: place(study, out)),
         ("working group metadata", lambda study, out: verify(out)),
         ("working group metadata", lambda study, out: repair(out)),
-        ("working group metadata", lambda study, out: upgrade(out)),
         ("record of the study", lambda study, out: status(out)),
         ("manifest", lambda study, out: open_results(out)),
         ("manifest", lambda study, out: verify(out)),

@@ -26,7 +26,6 @@ from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.publish import is_current, publish
 from hdica.sweep.outcome.repair import repair
 from hdica.sweep.outcome.results import open_results
-from hdica.sweep.outcome.upgrade import upgrade
 from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import Study, study_from
 from tests.sweep import toy
@@ -369,7 +368,7 @@ def test_a_version_itself_is_not_changed(out: Path) -> None:
     before = sorted(str(p) for p in out.parent.rglob("*"))
     assert np.array_equal(open_results(folder)["line"].Q, expected(TAUS))
     assert verify(folder).code == 0
-    for change in (repair, upgrade, lambda path: publish(study, path)):
+    for change in (repair, lambda path: publish(study, path)):
         with pytest.raises(HdicaError, match=r"is a version of .*toy\.zarr and never changes"):
             change(folder)
     assert sorted(str(p) for p in out.parent.rglob("*")) == before

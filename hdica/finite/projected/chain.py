@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.observe import Observation
+from hdica.finite.observe import OVERLAP, PENALTY, Observation
 from hdica.finite.random.streams import LANES, Stream
 from hdica.finite.record import Track, Values, begin, not_finite, record
 from hdica.ingredients.formula import Formula
@@ -114,8 +114,8 @@ def run_together(
     Returns
     -------
     list
-        For every point ``values``: ``Q`` and ``R``, each of shape (T,); and ``diverged``: empty,
-        or why the point stopped.
+        For every point ``values``: overlap and penalty, each of shape (T,); and ``diverged``:
+        empty, or why the point stopped.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def run_together(
         return made
 
     def track(lane: int, rule: ChainRule, stream: Stream) -> Track:
-        seen = Observation(lambda: {"Q": float(state[0, lane]), "R": rule.r})
+        seen = Observation(lambda: {OVERLAP: float(state[0, lane]), PENALTY: rule.r})
         draw = rule.sources(stream("source"))
         return Track(seen, draw, rule.schedule, lambda: rule.why(n))
 

@@ -29,7 +29,7 @@ class VectorRule:
     Parameters
     ----------
     model
-        ``kernels.ICA`` or ``kernels.PCA``.
+        The form of F: ``vector_kernels.NONLINEAR`` or ``vector_kernels.LINEAR``.
     sources
         ``sources(rng)``: a function that continues the stream of sources.
     prior, start, schedule, phi
@@ -37,7 +37,7 @@ class VectorRule:
     kind, numbers
         How phi acts at a given n: a function of n for a, b, the slope of a linear phi and omega.
     nonlinearity
-        f of ICA, None for PCA.
+        f of a nonlinear F, None for a linear one.
     """
 
     model: int
@@ -168,7 +168,7 @@ def run_shared(
     Returns
     -------
     list
-        For every rule ``values``: ``Q`` = xi.x/n, ``R`` = mean of x phi(x) and ``largest`` =
+        For every rule ``values``: overlap, penalty (:mod:`hdica.finite.observe`) and ``largest`` =
         max x_i^2/n, each of shape (T,), and what is kept besides (see
         :func:`hdica.finite.observe.observe`); and ``diverged``: empty, or why the point stopped.
 

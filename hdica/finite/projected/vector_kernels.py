@@ -1,4 +1,4 @@
-"""The rules of Wang and Lu on all n coordinates, compiled: online ICA and online sparse PCA.
+"""Projected rules x <- x + n^-1/2 F(u, c) y + n^-1 psi(x) on all n coordinates, compiled.
 
 A kernel runs a stretch of steps in place and says how many of them each point completed; fewer
 than asked means that the update was not finite, or vanished.
@@ -25,7 +25,8 @@ from hdica.finite.projected.passes import (
 )
 from hdica.finite.random.lanes import LANES, beyond, pointer
 
-ICA, PCA = 0, 1
+NONLINEAR, LINEAR = 0, 1
+"""Forms of F in x <- x + n^-1/2 F(u, c) y + n^-1 psi(x): see :func:`_weights`."""
 _STILL = (1.0, 0.0, 0.0, 0.0, 1.0, 1.0)
 """Weights of a pass that moves nothing."""
 _FLOATS, _MATRIX, _COUNTS = types.float64[::1], types.float64[:, ::1], types.int64[::1]
@@ -49,15 +50,15 @@ def value_of(f, coefficients, u):  # type: ignore[no-untyped-def]
 def _weights(law, p, n, carried, c, tau):  # type: ignore[no-untyped-def]
     """Weights of point p's pass: see :func:`hdica.finite.projected.passes.own_pass`.
 
-    ICA: x - (tau/sqrt n) f(y.x/sqrt n) y - (tau/n) phi(x) with y = z + shift xi, where the
-    component of z along xi is replaced by the source; PCA: x + (tau/n) (y.x) y with
+    NONLINEAR: x - (tau/sqrt n) f(y.x/sqrt n) y - (tau/n) phi(x) with y = z + shift xi, where the
+    component of z along xi is replaced by the source; LINEAR: x + (tau/n) (y.x) y with
     y = z + sqrt(omega/n) c xi.
     """
     model, _, numbers, coefficients, f, _ = law
     scale, xi_z, x_z, x_xi = carried[p, 0], carried[p, 1], carried[p, 2], carried[p, 3]
     a, b, linear, omega = numbers[p, 0], numbers[p, 1], numbers[p, 2], numbers[p, 3]
     root = math.sqrt(n)
-    if model == ICA:
+    if model == NONLINEAR:
         part, rate = 1.0 / root, tau / n
         shift = c * part - xi_z / n
         step = -tau * part * value_of(f, coefficients, scale * part * (x_z + shift * x_xi))
@@ -95,8 +96,8 @@ def own_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ign
     source, tau
         Shape (steps, 1): c and the step size of each step.
     law
-        ICA or PCA; how phi acts, shape (1,); a, b, the slope of a linear phi and omega, shape
-        (1, 4); the nonlinearity of ICA as coefficients of a polynomial, the highest first, or
+        The form of F; how phi acts, shape (1,); a, b, the slope of a linear phi and omega, shape
+        (1, 4); the nonlinearity as coefficients of a polynomial, the highest first, or
         none and then the address of a function; the address of phi of a block.
     scratch
         Shape (3 BLOCK,), overwritten.

@@ -1,1 +1,3 @@
 """Random streams and normal numbers, eight lanes side by side."""
+
+VERSION = 4

@@ -1,1 +1,3 @@
 """Diffusions of one variable: first passages, densities, paths."""
+
+VERSION = 4

@@ -1,1 +1,3 @@
 """Limits of projected rules with an element-wise regularizer."""
+
+VERSION = 4

@@ -27,6 +27,8 @@ from hdica.limits.numerics.halves import Halves
 from hdica.limits.numerics.packed import Function, scaled
 
 Array = NDArray[np.float64]
+OVERLAP, PENALTY = "xi.x/n", "x.phi(x)/n"
+"""Names of order parameters here: systems call them as their users do."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,1 +1,3 @@
 """Series, integrators, zeros: what every limit is solved with."""
+
+VERSION = 4

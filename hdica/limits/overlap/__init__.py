@@ -1,1 +1,3 @@
 """Limits closed in the overlap alone."""
+
+VERSION = 4

@@ -54,8 +54,8 @@ def checked(attributes: dict[str, Any], path: Path) -> dict[str, Any]:
     """
     schema = attributes.get("schema_version")
     if isinstance(schema, int) and schema < SCHEMA_VERSION:
-        results = path.parent.with_suffix(".zarr")
         raise SchemaError(
-            f"{path} has schema {schema}, of an earlier version of hdica (hdica upgrade {results})"
+            f"{path} has schema {schema}, of an earlier version of hdica (remove it, and the next "
+            "run computes it anew)"
         )
     return Attributes.model_validate(attributes).model_dump()

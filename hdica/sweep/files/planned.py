@@ -321,16 +321,6 @@ def forget(working: Working, number: int) -> None:
     _announce(working, "key", working.array("key"), _binding(working.attrs["id"], digests))
 
 
-def bind(working: Working) -> None:
-    """Note the digests of what the planner's arrays hold now, for a segment that had none."""
-    digests: Digests = {}
-    for name in ARRAYS:
-        chunks = range(-(-working.size // working.array(name).chunks[0]))
-        spans = [_span(working, number) for number in chunks]
-        digests[name] = [_digest(working.raw(name, span)) for span in spans]
-    _announce(working, "key", working.array("key"), _binding(working.attrs["id"], digests))
-
-
 def _grown(working: Working, name: str, places: int) -> zarr.Array[Any]:
     """An array with more places, which nobody knows of yet."""
     array = working.array(name)

@@ -33,6 +33,7 @@ from hdica.sweep.study.study import Study
 from hdica.sweep.workers.care import USUAL, Care
 from hdica.sweep.workers.cluster import ClusterSettings, cluster_settings, connect, ready
 from hdica.sweep.workers.local import WARM_START, start_loading, start_seconds, unguarded
+from hdica.systems.registry import check_installed
 
 MOST_LOST = 8
 """Blocks that may be lost before a run gives up: then it is no accident of single blocks."""
@@ -176,6 +177,7 @@ def run(
     if not replace:
         refuse_another(study, out)
     settings = ready(cluster_settings(cluster, workers))
+    _check_known(study.system, settings)
     remove_ended_scratch()
     with heeding(), ExitStack() as part:
         with written(work_path(out)):
@@ -189,6 +191,20 @@ def run(
             # The other run begins at the other end: what it finishes is not computed here.
             todo.reverse()
         return _run(study.study, todo, settings, progress, placed, shard, own)
+
+
+def _check_known(system: str, settings: ClusterSettings) -> None:
+    """Refuse to hand points to processes that do not know their system."""
+    if settings.kind == "serial":
+        return
+    try:
+        check_installed(system)
+    except HdicaError:
+        import dask
+
+        # What else workers load is up to whoever configured them.
+        if not dask.config.get("distributed.worker.preload", None):
+            raise
 
 
 def _run(

@@ -1,1 +1,3 @@
 """Hebbian ICA and its stochastic trapping (Rattray 2002)."""
+
+VERSION = 4

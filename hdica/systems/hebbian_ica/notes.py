@@ -18,9 +18,8 @@ from hdica.systems.hebbian_ica.fields import (
     turned_text,
     unit,
 )
-from hdica.systems.labelled import joined
+from hdica.systems.notes import Notes, joined
 from hdica.systems.projected import learning
-from hdica.systems.system import Notes
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

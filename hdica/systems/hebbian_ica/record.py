@@ -10,6 +10,7 @@ from hdica.systems.system import Control, Dimension, OrderParameter, Paper, Symb
 
 __all__ = ["SYSTEM", "HebbianICA"]
 
+_HERE = "hdica.systems.hebbian_ica"
 _ANNEALED = {"mu": "1/(t + 10)", "sigma": [-1], "start": {"overlap": 0.9}}
 
 SYSTEM = register(
@@ -56,6 +57,12 @@ SYSTEM = register(
             *asymptotics.METHODS,
         ),
         notes=NOTES,
+        functions={
+            "convert": f"{_HERE}.convert",
+            **dict.fromkeys(
+                ("asymptotics", "conflict_region", "escape_signs", "escape_time"), f"{_HERE}.api"
+            ),
+        },
         examples=(
             {"mu": 0.05, "sigma": [-1], "start": {"overlap": 0.7}},
             {"nu": 1.0, "sigma": [-1]},

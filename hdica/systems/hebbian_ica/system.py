@@ -17,7 +17,15 @@ from hdica.errors import HdicaError, speaking_of
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values
 from hdica.ingredients.save import NOTHING, Save
-from hdica.systems.fields import FormulaText, SourceSpec, check_real, formula
+from hdica.systems.fields import (
+    CONSTANTS,
+    LAWS,
+    SCHEDULE,
+    FormulaText,
+    SourceSpec,
+    check_real,
+    formula,
+)
 from hdica.systems.hebbian_ica.fields import (
     Beginning,
     Rate,
@@ -77,17 +85,44 @@ class HebbianICA(Parameters):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    sources: list[SourceSpec] = Field(["uniform"], min_length=1, description="laws of the sources")
+    sources: list[SourceSpec] = Field(
+        ["uniform"],
+        min_length=1,
+        description=(f"a list of laws, one a source: {LAWS}"),
+    )
     projections: int = Field(1, ge=1, description="number of projections K")
-    nonlinearity: FormulaText = Field("x**3", description="phi of the update, a formula in x")
-    sigma: Sigma = Field("stability", description="signs of the update, one a projection")
-    mu: Rate = Field(None, description="step size n eta > 0, or a schedule in t")
-    eta: Rate = Field(None, description="step size eta > 0, or a schedule in t")
-    nu: Rate = Field(None, description="step size n^2 eta > 0, or a schedule in t")
+    nonlinearity: FormulaText = Field("x**3", description="a formula in `x`")
+    sigma: Sigma = Field(
+        "stability",
+        description=(
+            "signs of the update, a list of +1 and -1; or the rule that decides them: "
+            "`stability` (eq. 14), `escape` (eq. 23), `adaptive` (a running mean, `vector` "
+            "only)"
+        ),
+    )
+    mu: Rate = Field(
+        None,
+        description=(f"μ = nη, one of the three is required: {SCHEDULE}. The limit `ode` needs it"),
+    )
+    eta: Rate = Field(None, description="the step size η, likewise")
+    nu: Rate = Field(None, description="ν = n²η, likewise: escape times as n → ∞ need it")
     alpha: float = Field(0.5, description="strength of the orthogonalisation, in (0, 2)")
-    start: Beginning = Field("random", description="law of the weights at t = 0")
-    threshold: float = Field(0.8, description="size of R_ij at which a source is found")
-    constants: dict[str, float] = Field({}, description="named numbers used in the formulas")
+    start: Beginning = Field(
+        "random",
+        description=(
+            "`{overlap: R0}` with a number or a matrix (rows are projections), `zero`, or `random`"
+        ),
+    )
+    threshold: float = Field(
+        0.8,
+        description=("size of R_ij at which a source counts as found, for escape times alone"),
+    )
+    constants: dict[str, float] = Field(
+        {},
+        description=(
+            f"{CONSTANTS}; `{{mu: mu0/(t + 100)}}` with `mu0` in the grid sweeps an annealed rate"
+        ),
+    )
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {"R0": ("start", "overlap")}
     formulas: ClassVar[Mapping[str, str]] = {"mu": "t", "eta": "t", "nu": "t", "nonlinearity": "x"}

@@ -1,1 +1,3 @@
 """Online ICA (Wang and Lu 2017)."""
+
+VERSION = 4

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from hdica.ingredients.save import Save
 from hdica.limits.overlap.nonlinear import folds_of
 from hdica.systems.fields import constant_tau, formula, source
+from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.method import Method, Output, PointResult, Role
 from hdica.systems.online_ica.rule import chain_refusal
 from hdica.systems.online_ica.system import (
@@ -57,6 +58,8 @@ def _run_drift(
 
 DRIFT = Method(
     name="drift",
+    about="the drift against q = Q² (φ = 0 or βx)",
+    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, __package__),
     role=Role.OTHER,
     accuracy="exact",
     outputs=(Output("drift", ("q",), "g(q) = (1/tau) dq/dt with q = Q^2, on the branch Q > 0"),),
@@ -68,6 +71,8 @@ DRIFT = Method(
     equations="Wang and Lu 2017, right-hand side of (14) for any f",
 )
 
+_MEANS = (AVERAGES,)
+_CLOSED = (AVERAGES, OVERLAP)
 METHODS = (
     vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1)-(2)"),
     chain(
@@ -80,11 +85,21 @@ METHODS = (
         limit_refusal,
         f"{_PAPER}, dQ/dt = (Q^2 - 1) G(Q) - Q Lambda(Q)/2 below (11), with the sign of "
         "G corrected; Dormand-Prince 8(5,3), tolerance 1e-12",
+        uses=_MEANS,
     ),
-    pde(mean_field, f"{_PAPER}, eq. (6)-(11) with the sign of G corrected", without_limit),
-    particles(mean_field, f"{_PAPER}, eq. (15) and its SDE, self-consistent", without_limit),
-    fixed_points(mean_field, _STEADY, closed_states(drift, mean_field), without_limit),
-    branch_points(mean_field, TAU, f"{_STEADY}, continued in tau", without_limit),
-    critical(mean_field, TAU, f"{_STEADY}, continued in tau", _closed_transitions, without_limit),
+    pde(mean_field, f"{_PAPER}, eq. (6)-(11) with the sign of G corrected", without_limit, _MEANS),
+    particles(
+        mean_field, f"{_PAPER}, eq. (15) and its SDE, self-consistent", without_limit, _MEANS
+    ),
+    fixed_points(mean_field, _STEADY, closed_states(drift, mean_field), without_limit, _CLOSED),
+    branch_points(mean_field, TAU, f"{_STEADY}, continued in tau", without_limit, _MEANS),
+    critical(
+        mean_field,
+        TAU,
+        f"{_STEADY}, continued in tau",
+        _closed_transitions,
+        without_limit,
+        _CLOSED,
+    ),
     DRIFT,
 )

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.systems.fields import formula, prior, schedule, source, start
-from hdica.systems.labelled import joined
+from hdica.systems.notes import Notes, joined
 from hdica.systems.projected import learning
-from hdica.systems.system import Notes
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

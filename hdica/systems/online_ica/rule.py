@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.projected.chain import ChainRule, run_together
-from hdica.finite.projected.vector import VectorRule, run_shared
-from hdica.finite.random.streams import Stream
-from hdica.finite.record import Values, contiguous
+from hdica.finite.projected.chain import ChainRule
+from hdica.finite.projected.vector import VectorRule
+from hdica.finite.record import contiguous
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
-from hdica.ingredients.save import NOTHING, Save
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.ingredients.starts import Start
@@ -50,7 +48,7 @@ class Rule:
     def vector(self) -> VectorRule:
         """The rule as the kernels on all coordinates take it."""
         from hdica.finite.projected.passes import PHI_OF_X, PLAIN, SIGN_OF_X
-        from hdica.finite.projected.vector_kernels import ICA
+        from hdica.finite.projected.vector_kernels import NONLINEAR
 
         phi = self.regularizer
         slope, net = phi.slope_if_linear, phi.elastic_net
@@ -61,7 +59,7 @@ class Rule:
         else:
             kind, numbers = PHI_OF_X, (1.0, 1.0, 0.0, 0.0)
         return VectorRule(
-            model=ICA,
+            model=NONLINEAR,
             sources=self.sources,
             prior=self.prior,
             start=self.start,
@@ -104,21 +102,3 @@ def chain_refusal(rule: Rule) -> str:
             f"not for {rule.regularizer.text!r} (use method 'vector')"
         )
     return ""
-
-
-def run_vector(rule: Rule, times: Array, n: int, stream: Stream, save: Save = NOTHING) -> Values:
-    """All n coordinates, step by step: exact.
-
-    Parameters, returns, raises
-        As :func:`hdica.finite.projected.vector.run_shared`, for one rule.
-    """
-    return run_shared([rule.vector], times, n, stream, [save])[0]
-
-
-def run_chain(rule: Rule, times: Array, n: int, stream: Stream) -> Values:
-    """The overlap alone, at a cost per step that does not depend on n: exact in law.
-
-    Parameters, returns, raises
-        As :func:`hdica.finite.projected.chain.run_together`, for one rule.
-    """
-    return run_together([rule.chain], times, n, [stream])[0]

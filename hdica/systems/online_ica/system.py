@@ -29,6 +29,11 @@ from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.nonlinear import drift_of
 from hdica.systems.fields import (
     ALIASES,
+    CONSTANTS,
+    LAWS,
+    PRIORS,
+    SCHEDULE,
+    STARTS,
     FormulaText,
     PriorSpec,
     SourceSpec,
@@ -78,13 +83,19 @@ class OnlineICA(Parameters):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    tau: StepSize = Field(description="step size tau > 0, or a schedule in t")
-    source: SourceSpec = Field("uniform", description="law of the latent variable c")
-    nonlinearity: FormulaText = Field("x**3", description="f of the update, a formula in x")
-    regularizer: FormulaText = Field("0", description="phi of the update, a formula in x")
-    prior: PriorSpec = Field("dense", description="law of the entries of the feature")
-    start: StartSpec = Field({"overlap": 0.5}, description="law of the estimate at t = 0")
-    constants: dict[str, float] = Field({}, description="named numbers used in the formulas")
+    tau: StepSize = Field(description=SCHEDULE)
+    source: SourceSpec = Field("uniform", description=LAWS)
+    nonlinearity: FormulaText = Field(
+        "x**3",
+        description=("a formula in `x`: `tanh(x)`, `x**3 - 3*x`"),
+    )
+    regularizer: FormulaText = Field(
+        "0",
+        description=("a formula in `x` and constants: `beta*sign(x)`"),
+    )
+    prior: PriorSpec = Field("dense", description=PRIORS)
+    start: StartSpec = Field({"overlap": 0.5}, description=STARTS)
+    constants: dict[str, float] = Field({}, description=CONSTANTS)
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}

@@ -19,14 +19,17 @@ from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.mean_field.density.solve import DensityPath, solve, start_refusal
 from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
 from hdica.systems.fields import prior, start
+from hdica.systems.kernel import COMMON, FINITE, MEAN_FIELD, NUMERICS, home_of
 from hdica.systems.method import CONTROL as CONTROL_TEXT
 from hdica.systems.method import Guard, Method, Output, PointResult, Refuses, Role, alone, always
+from hdica.systems.projected.controls import named
 from hdica.systems.projected.density_values import is_convex, kept_values, laws, potentials
-from hdica.systems.projected.simulation import KEEPS, TRAJECTORY
+from hdica.systems.projected.simulation import KEEPS, OWN, TRAJECTORY
 from hdica.systems.trials import seeded
 
 Array = NDArray[np.float64]
 FieldOf = Callable[[Any], MeanField]
+ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, OWN)
 CONTROL = 1.02
 _SAFETY = 4.0
 """An error of g may matter more than one of b of the same share."""
@@ -185,7 +188,12 @@ def _convexity(field: MeanField, path: DensityPath, times: Array) -> Array:
     return out
 
 
-def pde(field_of: FieldOf, equations: str, without_limit: Refuses = always) -> Method:
+def pde(
+    field_of: FieldOf,
+    equations: str,
+    without_limit: Refuses = always,
+    uses: tuple[str, ...] = (),
+) -> Method:
     """Method ``pde``: the density of the estimate as n -> infinity."""
 
     def picture(system: Any, times: Array, save: Save) -> tuple[Save, PointResult]:
@@ -197,6 +205,11 @@ def pde(field_of: FieldOf, equations: str, without_limit: Refuses = always) -> M
 
     return Method(
         name="pde",
+        about=(
+            "the density of the estimate as n → ∞ for any φ: conservative, positive, "
+            "with its own error"
+        ),
+        engines=(*ENGINES, f"{MEAN_FIELD}.density", home_of(field_of), *uses),
         many=partial(pde_many, field_of),
         picture=picture,
         role=Role.LIMIT,
@@ -247,7 +260,12 @@ def _keeper(
     return see
 
 
-def particles(field_of: FieldOf, equations: str, without_limit: Refuses = always) -> Method:
+def particles(
+    field_of: FieldOf,
+    equations: str,
+    without_limit: Refuses = always,
+    uses: tuple[str, ...] = (),
+) -> Method:
     """Method ``particles``: n particles that see each other through Q and R alone."""
 
     def runner(
@@ -258,11 +276,13 @@ def particles(field_of: FieldOf, equations: str, without_limit: Refuses = always
         field = field_of(system)
         kept = _unreached(field, save, times)
         see = _keeper(field, save, times, kept) if save.anything else None
-        values, diverged = run(field, times, n, stream, observe=see)
+        values, diverged = named(run(field, times, n, stream, observe=see))
         return {**kept, **values}, diverged
 
     return Method(
         name="particles",
+        about="the same limit by McKean–Vlasov particles, an independent check",
+        engines=(*FINITE, *ENGINES, f"{MEAN_FIELD}.particles", home_of(field_of), *uses),
         role=Role.SIMULATION,
         stochastic=True,
         accuracy="approximate",

@@ -13,8 +13,9 @@ from hdica.limits.mean_field.family import MeanField
 from hdica.limits.overlap.drift import Drift, solve
 from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.systems.fields import constant_tau, formula, prior, schedule, start
+from hdica.systems.kernel import COMMON, NUMERICS, OVERLAP, home_of
 from hdica.systems.method import Method, Output, PointResult, Role
-from hdica.systems.projected.simulation import TRAJECTORY
+from hdica.systems.projected.simulation import OWN, TRAJECTORY
 
 Array = NDArray[np.float64]
 DriftOf = Callable[[Any], Drift]
@@ -30,6 +31,7 @@ def ode(
     refuses: Callable[[Any], str],
     equations: str,
     closed: Closed = lambda system, times: None,
+    uses: tuple[str, ...] = (),
 ) -> Method:
     """Method ``ode``: the overlap as n -> infinity, with its central limit theorem.
 
@@ -64,6 +66,11 @@ def ode(
 
     return Method(
         name="ode",
+        about=(
+            "dQ/dt as n → ∞ (in closed form where there is one), with the central limit "
+            "theorem (φ = 0 or βx)"
+        ),
+        engines=(*COMMON, NUMERICS, OVERLAP, OWN, home_of(drift_of), *uses),
         closed=True,
         role=Role.LIMIT,
         rank=1,

@@ -14,7 +14,9 @@ from hdica.finite.projected.vector import VectorRule, run_shared
 from hdica.finite.random.streams import LANES, Stream, digest, streams_of
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
+from hdica.systems.kernel import PROJECTED, home_of
 from hdica.systems.method import Method, Output, PointResult, Role, Trial
+from hdica.systems.projected.controls import named
 from hdica.systems.trials import (
     SHARED,
     Together,
@@ -34,6 +36,7 @@ TRAJECTORY = (
     Output("R", ("time",), "R, the mean of x phi(x)"),
 )
 LARGEST = Output("largest", ("time",), "share of |x|^2 on the largest entry of the estimate")
+OWN = "hdica.systems.projected"
 MOST_SHARED, MOST_NUMBERS = 64, 2**25
 """Points in one call of the kernel, and numbers in their estimates."""
 KEEPS = frozenset({"densities", "support", "functionals"})
@@ -59,14 +62,17 @@ def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:
         def compute(group: list[int]) -> list[Values]:
             stream = streams(trials[group[0]][1] or 0)
             saves = [saved_for(save, trials[k][0]) for k in group]
-            return run_shared([rules[k] for k in group], times, n, stream, saves)
+            found = run_shared([rules[k] for k in group], times, n, stream, saves)
+            return [named(one) for one in found]
 
         return in_groups(keys, max(1, min(MOST_SHARED, MOST_NUMBERS // n)), compute)
 
     return together
 
 
-def vector(rule_of: Callable[[Any], VectorRule], equations: str) -> Method:
+def vector(
+    rule_of: Callable[[Any], VectorRule], equations: str, uses: tuple[str, ...] = ()
+) -> Method:
     """Method ``vector``: every entry of the estimate.
 
     Parameters
@@ -78,10 +84,15 @@ def vector(rule_of: Callable[[Any], VectorRule], equations: str) -> Method:
     """
 
     def run(system: Any, times: Array, n: int, stream: Stream, save: Save) -> Values:
-        return run_shared([rule_of(system)], times, n, stream, [save])[0]
+        return named(run_shared([rule_of(system)], times, n, stream, [save])[0])
 
     own = Method(
         name="vector",
+        about=(
+            "the full n-vector rule, any φ, prior, start, step-size schedule; histograms "
+            "and support recovery"
+        ),
+        engines=(*PROJECTED, OWN, home_of(rule_of), *uses),
         role=Role.SIMULATION,
         rank=2,
         stochastic=True,
@@ -121,7 +132,8 @@ def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> Together:
 
         def compute(group: list[int]) -> list[Values]:
             streams = [of_seed[k](trials[k][1] or 0) for k in group]
-            return run_together([rules[k] for k in group], times, n, streams)
+            found = run_together([rules[k] for k in group], times, n, streams)
+            return [named(one) for one in found]
 
         return in_groups([rule.called for rule in rules], LANES, compute)
 
@@ -129,7 +141,10 @@ def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> Together:
 
 
 def chain(
-    rule_of: Callable[[Any], ChainRule], refuses: Callable[[Any], str], equations: str
+    rule_of: Callable[[Any], ChainRule],
+    refuses: Callable[[Any], str],
+    equations: str,
+    uses: tuple[str, ...] = (),
 ) -> Method:
     """Method ``chain``: the overlap alone, exact in law at a cost that does not depend on n.
 
@@ -145,6 +160,8 @@ def chain(
     together = _chains(rule_of, content_of)
     own = Method(
         name="chain",
+        about="the overlap alone, at a cost per step that does not depend on n (φ = 0 or βx)",
+        engines=(*PROJECTED, OWN, home_of(rule_of), *uses),
         role=Role.SIMULATION,
         rank=1,
         stochastic=True,

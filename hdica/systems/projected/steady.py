@@ -13,8 +13,10 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
 from hdica.systems.fields import constant_tau, with_parameter
+from hdica.systems.kernel import COMMON, MEAN_FIELD, NUMERICS, home_of
 from hdica.systems.kinds import STATE_KINDS, TRANSITION_KINDS, codes, padded
 from hdica.systems.method import Method, Output, PointResult, Refuses, Role, always, refusal
+from hdica.systems.projected.simulation import OWN
 from hdica.systems.system import Control
 
 # The solvers are imported where they are called: their libraries take longer to load than many a
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 FieldOf = Callable[[Any], MeanField]
+ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, f"{MEAN_FIELD}.steady", OWN)
+MOVING = (*ENGINES, f"{MEAN_FIELD}.transitions")
 MAX_FIXED_POINTS = 12
 MAX_TRANSITIONS = 12
 MAX_BRANCH_POINTS = 2000
@@ -76,6 +80,7 @@ def fixed_points(
     equations: str,
     closed: Callable[[Any], dict[str, Array] | None],
     without_limit: Refuses = always,
+    uses: tuple[str, ...] = (),
 ) -> Method:
     """Method ``fixed_points``: the steady states that are found, with kind and stability.
 
@@ -112,6 +117,8 @@ def fixed_points(
 
     return Method(
         name="fixed_points",
+        about="steady states by a search refined until stable, their stability and kind",
+        engines=(*ENGINES, home_of(field_of), *uses),
         role=Role.STEADY_STATES,
         rank=1,
         accuracy="converged",
@@ -131,6 +138,7 @@ def critical(
     equations: str,
     closed: Callable[[Any], dict[str, Array] | None] = lambda system: None,
     without_limit: Refuses = always,
+    uses: tuple[str, ...] = (),
 ) -> Method:
     """Method ``critical``: transitions in the system's natural parameter."""
     parameter = control.name
@@ -151,6 +159,8 @@ def critical(
 
     return Method(
         name="critical",
+        about="where steady states change: folds, exchanges of stability, junctions",
+        engines=(*MOVING, home_of(field_of), *uses),
         varies=parameter,
         role=Role.TRANSITIONS,
         rank=1,
@@ -179,7 +189,11 @@ def _varied_refusal(without_limit: Refuses, system: Any, parameter: str) -> str:
 
 
 def branch_points(
-    field_of: FieldOf, control: Control, equations: str, without_limit: Refuses = always
+    field_of: FieldOf,
+    control: Control,
+    equations: str,
+    without_limit: Refuses = always,
+    uses: tuple[str, ...] = (),
 ) -> Method:
     """Method ``branches``: curves of steady states over the system's natural parameter."""
     parameter = control.name
@@ -212,6 +226,8 @@ def branch_points(
     dims = ("branch_point",)
     return Method(
         name="branches",
+        about="curves of steady states over a parameter, through folds and junctions",
+        engines=(*MOVING, home_of(field_of), *uses),
         varies=parameter,
         role=Role.BRANCHES,
         accuracy="converged",

@@ -1,1 +1,3 @@
 """Online sparse PCA (Wang and Lu 2016)."""
+
+VERSION = 4

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.systems.fields import prior, schedule, start
+from hdica.systems.kernel import OVERLAP, PROJECTED
 from hdica.systems.method import Method, PointResult, Role
 from hdica.systems.projected.density import particles, pde
 from hdica.systems.projected.overlap import closed_states, ode
@@ -42,6 +43,8 @@ OMEGA = Control("omega", 1e-3, 100.0)
 _BATCH = frozenset({"tau", "start", "regularizer", "variant", "constants"})
 SAMPLE_PCA = Method(
     name="sample_pca",
+    about="the batch baseline: the leading sample eigenvector",
+    engines=(*PROJECTED, __package__),
     role=Role.BASELINE,
     stochastic=True,
     accuracy="exact",
@@ -58,6 +61,8 @@ SAMPLE_PCA = Method(
 )
 SAMPLE_PCA_LIMIT = Method(
     name="sample_pca_limit",
+    about="its overlap as n → ∞",
+    engines=("hdica.systems", __package__),
     role=Role.BASELINE,
     accuracy="exact",
     outputs=TRAJECTORY[:1],
@@ -85,7 +90,7 @@ METHODS = (
     ),
     pde(mean_field, f"{_PAPER}, eq. (8)-(13)"),
     particles(mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
-    fixed_points(mean_field, _STEADY, closed_states(drift, mean_field)),
+    fixed_points(mean_field, _STEADY, closed_states(drift, mean_field), uses=(OVERLAP,)),
     branch_points(mean_field, OMEGA, f"{_STEADY}, continued in omega"),
     critical(mean_field, OMEGA, f"{_STEADY}, continued in omega"),
     SAMPLE_PCA,

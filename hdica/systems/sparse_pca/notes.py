@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.systems.fields import schedule
+from hdica.systems.notes import Notes
 from hdica.systems.projected.learning import BEGIN, ZERO, searched
 from hdica.systems.sparse_pca.system import overlap_refusal
-from hdica.systems.system import Notes
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

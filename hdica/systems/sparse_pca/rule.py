@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.projected.chain import ChainRule, run_together
-from hdica.finite.projected.vector import VANISHED, VectorRule, run_shared
-from hdica.finite.random.streams import Stream, normal_numbers
-from hdica.finite.record import Values, not_finite
+from hdica.finite.projected.chain import ChainRule
+from hdica.finite.projected.vector import VANISHED, VectorRule
+from hdica.finite.random.streams import normal_numbers
+from hdica.finite.record import not_finite
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
-from hdica.ingredients.save import NOTHING, Save
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start
 
@@ -69,7 +68,7 @@ class PCARule:
             If the proximal operator is not known.
         """
         from hdica.finite.projected.passes import PHI_OF_MOVED, PLAIN, SIGN_OF_MOVED, THRESHOLD
-        from hdica.finite.projected.vector_kernels import PCA
+        from hdica.finite.projected.vector_kernels import LINEAR
 
         if self.variant == "proximal":
             _check(proximal_refusal(self))
@@ -87,7 +86,7 @@ class PCARule:
             return a / n, 1 / (1 + b / n) if kind == THRESHOLD else 1 - b / n, 0.0, self.omega
 
         return VectorRule(
-            model=PCA,
+            model=LINEAR,
             sources=normal_numbers,
             prior=self.prior,
             start=self.start,
@@ -156,23 +155,3 @@ def oja_chain_refusal(rule: PCARule) -> str:
 def _check(refusal: str) -> None:
     if refusal:
         raise HdicaError(refusal)
-
-
-def run_pca_vector(
-    rule: PCARule, times: Array, n: int, stream: Stream, save: Save = NOTHING
-) -> Values:
-    """All n coordinates of online sparse PCA, step by step: exact.
-
-    Parameters, returns, raises
-        As :func:`hdica.finite.projected.vector.run_shared`, for one rule.
-    """
-    return run_shared([rule.vector], times, n, stream, [save])[0]
-
-
-def run_oja_chain(rule: PCARule, times: Array, n: int, stream: Stream) -> Values:
-    """Oja's method by its overlap alone, at a cost per step that does not depend on n.
-
-    Parameters, returns, raises
-        As :func:`hdica.finite.projected.chain.run_together`, for one rule.
-    """
-    return run_together([rule.chain], times, n, [stream])[0]

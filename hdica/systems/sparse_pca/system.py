@@ -20,6 +20,10 @@ from hdica.limits.numerics.series import trimmed
 from hdica.limits.overlap.drift import Drift
 from hdica.systems.fields import (
     ALIASES,
+    CONSTANTS,
+    PRIORS,
+    SCHEDULE,
+    STARTS,
     FormulaText,
     PriorSpec,
     StartSpec,
@@ -69,15 +73,21 @@ class SparsePCA(Parameters):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    tau: StepSize = Field(description="step size tau > 0, or a schedule in t")
-    omega: float = Field(1.0, description="signal-to-noise ratio omega >= 0")
-    regularizer: FormulaText = Field("0", description="phi of the update, a formula in x")
-    prior: PriorSpec = Field("dense", description="law of the entries of the feature")
-    start: StartSpec = Field({"overlap": 0.5}, description="law of the estimate at t = 0")
-    variant: Literal["linearised", "proximal"] = Field(
-        "linearised", description="how phi acts: linearised, or by its proximal operator"
+    tau: StepSize = Field(description=SCHEDULE)
+    omega: float = Field(1.0, description="signal-to-noise ratio >= 0")
+    regularizer: FormulaText = Field(
+        "0",
+        description=(
+            "a formula in `x`, not multiplied by tau: `beta*sign(x)` is OIST, `beta*sign(x) "
+            "+ gamma*x` the elastic net, `0` Oja's method"
+        ),
     )
-    constants: dict[str, float] = Field({}, description="named numbers used in the formulas")
+    prior: PriorSpec = Field("dense", description=PRIORS)
+    start: StartSpec = Field({"overlap": 0.5}, description=STARTS)
+    variant: Literal["linearised", "proximal"] = Field(
+        "linearised", description="`linearised`, or `proximal` (exact soft thresholding)"
+    )
+    constants: dict[str, float] = Field({}, description=CONSTANTS)
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "regularizer": "x"}

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import brentq
 
 from hdica.ingredients.save import NOTHING, Save
-from hdica.systems.sparse_pca.rule import run_oja_chain, run_pca_vector
+from tests.finite.runs import run_chain, run_vector
 from tests.systems.sparse_pca.test_rule import make_pca, streams, trials
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/finite_pca.json").read_text())
@@ -28,7 +28,7 @@ def mean_and_error(values):
 
 def example_2(omega, p, times, count, save=NOTHING):
     rule = make_pca(OIST, omega=omega, **EXAMPLE)
-    found = [run_pca_vector(rule, times, p, streams(p, seed), save)[0] for seed in range(count)]
+    found = [run_vector(rule, times, p, streams(p, seed), save)[0] for seed in range(count)]
     return {name: mean_and_error([f[name] for f in found]) for name in found[0]}
 
 
@@ -82,7 +82,7 @@ def test_chain_has_the_mean_and_the_spread_of_oja_s_limit():
     golden, n, count = GOLDEN["oja"], 2000, 800
     start = {"overlap": golden["Q0"], "exact": True}
     rule = make_pca(tau=golden["tau"], omega=golden["omega"], start=start)
-    found = trials(run_oja_chain, rule, np.array(golden["t"]), n, count)
+    found = trials(run_chain, rule, np.array(golden["t"]), n, count)
     mean, error = mean_and_error(found)
     # With other seeds n times the bias is largest at t = 5: -6.6(3) at n = 250, -6.6(8) at 1000;
     # and the spread is within 3(2) % of its limit at n = 2000 (at 250 it is twice the limit).
@@ -94,7 +94,7 @@ def test_chain_has_the_mean_and_the_spread_of_oja_s_limit():
 
 def final_overlaps(variant, n, count):
     rule = make_pca(OIST, variant=variant, **EXAMPLE)
-    return trials(run_pca_vector, rule, np.array([4.0]), n, count)[:, 0]
+    return trials(run_vector, rule, np.array([4.0]), n, count)[:, 0]
 
 
 def test_the_two_variants_differ_on_the_same_samples_by_order_n_to_minus_three_halves():
@@ -131,11 +131,11 @@ def test_below_every_threshold_one_entry_carries_what_the_bulk_does_not():
     assert 2 / rate**2 == pytest.approx(1 - limit, rel=1e-12)
     times = np.linspace(200, 400, 6)
     rule = make_pca(OIST, omega=0.05, tau=tau, **EXAMPLE)
-    found = trials(run_pca_vector, rule, times, p, 40, "largest")
+    found = trials(run_vector, rule, times, p, 40, "largest")
     # First order in |h| only: 0.501, where these runs give 0.460(9) and others 0.476(13), and at
     # p = 800 0.523 against 0.509(6).
     assert abs(found.mean() - expected) < 0.08
     # With m0 > 1 (a weaker regularizer) nothing condenses.
     rule = make_pca("0.1*sign(x)", omega=0.05, tau=tau, **EXAMPLE)
-    weak = trials(run_pca_vector, rule, times, p, 1, "largest")
+    weak = trials(run_vector, rule, times, p, 1, "largest")
     assert weak.max() < 0.1

@@ -12,13 +12,8 @@ from hdica.ingredients.priors import make_prior
 from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.starts import make_start
-from hdica.systems.sparse_pca.rule import (
-    PCARule,
-    oja_chain_refusal,
-    proximal_refusal,
-    run_oja_chain,
-    run_pca_vector,
-)
+from hdica.systems.sparse_pca.rule import PCARule, oja_chain_refusal, proximal_refusal
+from tests.finite.runs import run_chain, run_vector
 from tests.reference import ChainNumbers, LaneNormals, online_sparse_pca_vector, soft_threshold
 
 KS_LEVEL = 1e-4  # some thirty tests: a false alarm in a rewrite of the streams once in 300
@@ -72,7 +67,7 @@ CASES = [
 def test_vector_follows_the_printed_rule_step_by_step(variant, phi, eta, tau):
     n, steps = 12, 30
     rule = make_pca(phi, {"sparse": 0.5}, tau=tau, omega=1.7, variant=variant)
-    got, diverged = run_pca_vector(rule, np.array([steps / n]), n, streams(n))
+    got, diverged = run_vector(rule, np.array([steps / n]), n, streams(n))
     assert diverged == ""
     rng = streams(n)("start")
     xi = rule.prior.feature(rng, n)
@@ -106,7 +101,7 @@ def test_the_proximal_eta_minimises_what_it_should():
 def test_chain_and_vector_are_equal_in_law(prior, start, n):
     rule, times = make_pca(prior=prior, start=start), np.array([0.0, 1.0, 4.0])
     count = 800 if n <= 100 else 150
-    vector, chain = (trials(run, rule, times, n, count) for run in (run_pca_vector, run_oja_chain))
+    vector, chain = (trials(run, rule, times, n, count) for run in (run_vector, run_chain))
     for k in range(times.size):
         assert stats.ks_2samp(vector[:, k], chain[:, k]).pvalue > KS_LEVEL
 
@@ -114,7 +109,7 @@ def test_chain_and_vector_are_equal_in_law(prior, start, n):
 @pytest.mark.parametrize("n", [3, 5])
 def test_chain_is_exact_in_law_in_few_dimensions_too(n):
     rule, times = make_pca(tau="2/(1 + t)", omega=2.0), np.array([3.0])
-    vector, chain = (trials(run, rule, times, n, 1000) for run in (run_pca_vector, run_oja_chain))
+    vector, chain = (trials(run, rule, times, n, 1000) for run in (run_vector, run_chain))
     assert stats.ks_2samp(vector[:, 0], chain[:, 0]).pvalue > KS_LEVEL
 
 
@@ -122,15 +117,15 @@ def test_ks_notices_a_step_size_that_is_fifteen_percent_off():
     # Negative control of the tests above.
     n, count, times = 100, 1200, np.array([8.0])
     start = {"overlap": 0.5, "exact": True}
-    right = trials(run_pca_vector, make_pca(tau=0.8, start=start), times, n, count)
-    wrong = trials(run_oja_chain, make_pca(tau=0.92, start=start), times, n, count)
+    right = trials(run_vector, make_pca(tau=0.8, start=start), times, n, count)
+    wrong = trials(run_chain, make_pca(tau=0.92, start=start), times, n, count)
     assert stats.ks_2samp(right[:, 0], wrong[:, 0]).pvalue < KS_LEVEL
 
 
 @pytest.mark.parametrize("n", [3, 4, 50])
 def test_chain_follows_its_formula_step_by_step_with_numpy_s_numbers(n):
     steps, rule = 200, make_pca(tau=0.3, omega=1.7)
-    got, _ = run_oja_chain(rule, np.array([steps / n]), n, streams(n))
+    got, _ = run_chain(rule, np.array([steps / n]), n, streams(n))
     q = rule.start.draw_overlap(streams(n)("start"), n)
     numbers = ChainNumbers(streams(n)("noise"))
     for c in LaneNormals(streams(n)("source")).standard_normal(run_length(0))[:steps]:
@@ -140,7 +135,7 @@ def test_chain_follows_its_formula_step_by_step_with_numpy_s_numbers(n):
     assert got["Q"][0] == pytest.approx(q, rel=1e-8)
 
 
-@pytest.mark.parametrize("run", [run_pca_vector, run_oja_chain])
+@pytest.mark.parametrize("run", [run_vector, run_chain])
 def test_a_linear_regularizer_is_inert(run):
     n, times = 20, np.arange(12) / 20
     plain = run(make_pca(), times, n, streams(n))[0]["Q"]
@@ -155,14 +150,14 @@ def test_a_linear_regularizer_above_n_turns_the_vector_round_at_every_step():
     n, times = 20, np.array([0.5, 0.55])
     plain, turned, chain = (
         trials(run, make_pca(phi), times, n, 800)
-        for run, phi in [(run_pca_vector, "0"), (run_pca_vector, "30*x"), (run_oja_chain, "30*x")]
+        for run, phi in [(run_vector, "0"), (run_vector, "30*x"), (run_chain, "30*x")]
     )
     assert turned == pytest.approx(plain * [1, -1], rel=1e-10)
     for k in range(times.size):
         assert stats.ks_2samp(turned[:, k], chain[:, k]).pvalue > KS_LEVEL
 
 
-@pytest.mark.parametrize("run", [run_pca_vector, run_oja_chain])
+@pytest.mark.parametrize("run", [run_vector, run_chain])
 def test_a_trajectory_does_not_depend_on_when_it_is_recorded(run):
     rule, n = make_pca(tau="0.5/(1 + t/5)"), 50
     few = trials(run, rule, np.array([0.0, 100.0]), n, 2)
@@ -177,20 +172,20 @@ JUMP = {"steps": {"times": [3.0], "values": [0.5, 1e200]}}
     ("run", "rule", "why"),
     [
         (
-            run_pca_vector,
+            run_vector,
             make_pca("200*sign(x)", variant="proximal"),
             "every entry to zero at step",
         ),
-        (run_pca_vector, make_pca(tau=JUMP), "not finite at step"),
-        (run_oja_chain, make_pca(tau=JUMP), "not finite at step"),
-        (run_pca_vector, make_pca("20*x"), "every entry to zero at step 0 "),
-        (run_oja_chain, make_pca("20*x"), "every entry to zero at step 0 "),
+        (run_vector, make_pca(tau=JUMP), "not finite at step"),
+        (run_chain, make_pca(tau=JUMP), "not finite at step"),
+        (run_vector, make_pca("20*x"), "every entry to zero at step 0 "),
+        (run_chain, make_pca("20*x"), "every entry to zero at step 0 "),
     ],
     ids=["threshold", "vector", "chain", "vector by a factor 0", "chain by a factor 0"],
 )
 def test_divergence_is_recorded_with_step_and_time(run, rule, why):
     save = (Save((0.0, 9.0), (-1.0, 1.0), (0.5,), {"second": "x**2"}),)
-    more = save if run is run_pca_vector else ()
+    more = save if run is run_vector else ()
     values, diverged = run(rule, np.array([0.0, 9.0]), 20, streams(20), *more)
     assert why in diverged
     assert "(t = " in diverged
@@ -205,11 +200,11 @@ def test_refusals_name_the_regularizer_and_what_is_allowed():
     for phi in ("tanh(x)", "-sign(x)", "sign(x) - x"):
         assert repr(phi) in proximal_refusal(make_pca(phi))
         with pytest.raises(HdicaError, match="variant 'proximal' is not allowed"):
-            run_pca_vector(make_pca(phi, variant="proximal"), np.array([1.0]), 20, streams(20))
+            run_vector(make_pca(phi, variant="proximal"), np.array([1.0]), 20, streams(20))
     with pytest.raises(HdicaError, match="exact only for the regularizers 0 and beta"):
-        run_oja_chain(make_pca("sign(x)"), np.array([1.0]), 20, streams(20))
+        run_chain(make_pca("sign(x)"), np.array([1.0]), 20, streams(20))
     with pytest.raises(HdicaError, match="n = 2 is not allowed"):
-        run_oja_chain(make_pca(), np.array([1.0]), 2, streams(2))
+        run_chain(make_pca(), np.array([1.0]), 2, streams(2))
     with pytest.raises(HdicaError, match="omega = -1 is not allowed"):
         make_pca(omega=-1)
     with pytest.raises(HdicaError, match="variant = 'prox' is not known"):

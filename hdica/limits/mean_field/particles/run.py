@@ -20,7 +20,7 @@ from scipy.special import ndtri
 
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import dot
-from hdica.limits.mean_field.family import MeanField
+from hdica.limits.mean_field.family import OVERLAP, PENALTY, MeanField
 from hdica.limits.mean_field.particles.step import Cloud, cloud, matched, on_sphere, steps, velocity
 
 Array = NDArray[np.float64]
@@ -117,7 +117,7 @@ def run(
     """
     _check(count, step)
     xi, z = _begin(field, count, stream("start"))
-    values = {"Q": np.full(times.size, np.nan), "R": np.full(times.size, np.nan)}
+    values = {name: np.full(times.size, np.nan) for name in (OVERLAP, PENALTY)}
     index = 0
     for made, one in enumerate(steps(field, xi, z, stream("noise"), step)):
         if made >= MAX_STEPS:
@@ -128,7 +128,7 @@ def run(
             seen = one.at(float(times[index]))
             if not seen.finite:
                 return values, _not_finite(float(times[index]))
-            values["Q"][index], values["R"][index] = seen.q, seen.r
+            values[OVERLAP][index], values[PENALTY][index] = seen.q, seen.r
             _show(observe, xi, seen.z, index)
             index += 1
         if index == times.size:
@@ -181,7 +181,7 @@ def run_decoupled(
     mean, variance = field.start.conditional(xi)
     now = cloud(field, xi, mean + math.sqrt(variance) * rng.standard_normal(count))
     rng, made = stream("noise"), 0
-    values = {name: np.full(times.size, np.nan) for name in ("Q", "R", "norm")}
+    values = {name: np.full(times.size, np.nan) for name in (OVERLAP, PENALTY, "norm")}
     # Decimal times such as 0.3 must not lose a step to rounding.
     for index, target in enumerate(np.floor(times * n * (1 + 1e-12) + 1e-9).astype(int)):
         while made < target:
@@ -189,7 +189,7 @@ def run_decoupled(
             made += 1
         if not now.finite:
             return values, _not_finite(made / n)
-        found = {"Q": now.q, "R": now.r, "norm": dot(now.z, now.z) / count}
+        found = {OVERLAP: now.q, PENALTY: now.r, "norm": dot(now.z, now.z) / count}
         for name, value in found.items():
             values[name][index] = value
         _show(observe, xi, now.z, index)

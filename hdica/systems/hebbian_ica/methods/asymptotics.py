@@ -31,11 +31,13 @@ from hdica.systems.hebbian_ica.limit.asymptotics import (
 from hdica.systems.hebbian_ica.limit.equation_17 import Field, make_field
 from hdica.systems.hebbian_ica.methods.escape import IGNORED, PAIR
 from hdica.systems.hebbian_ica.system import HebbianICA
+from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.kinds import padded
 from hdica.systems.method import Method, Output, PointResult, Role, refusal
 
 Array = NDArray[np.float64]
 _PAPER = "Rattray (2002)"
+HOME = "hdica.systems.hebbian_ica"
 MAX_TRANSITIONS = 12
 MAX_STATES = 2048
 """Four projections of four equal sources have more than a thousand, images not counted."""
@@ -106,6 +108,11 @@ def _search_seconds(system: HebbianICA) -> float:
 _AT = ("fixed_point",)
 FIXED_POINTS = Method(
     name="fixed_points",
+    about=(
+        "optimal, mixed and symmetric states with their stability, proved complete for "
+        "polynomial f and K·M ≤ 6, else as many as a search finds"
+    ),
+    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
     role=Role.STEADY_STATES,
     rank=1,
     accuracy="converged",
@@ -158,6 +165,8 @@ def _critical_refusal(system: HebbianICA) -> str:
 
 CRITICAL = Method(
     name="critical",
+    about="the μ at which states end",
+    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
     varies="mu",
     role=Role.TRANSITIONS,
     rank=1,
@@ -223,6 +232,8 @@ def _annealed(
 
 ANNEALED = Method(
     name="annealed",
+    about="learning curves for μ₀/(t + t₀), to first order",
+    engines=(*COMMON, AVERAGES, NUMERICS, HOME),
     role=Role.LIMIT,
     accuracy="approximate",
     outputs=(Output("R", ("time", *PAIR), "overlap R = R* + u near the optimal state R* = I"),),
@@ -254,6 +265,8 @@ def _asymptotics(
 _SOURCE = ("source",)
 ASYMPTOTICS = Method(
     name="asymptotics",
+    about="eigenvalues at the optimal state",
+    engines=(*COMMON, AVERAGES, NUMERICS, HOME),
     role=Role.OTHER,
     accuracy="converged",
     outputs=(

@@ -21,11 +21,13 @@ from hdica.systems.hebbian_ica.escape.of_system import constant_nu, trap_refusal
 from hdica.systems.hebbian_ica.fields import signs, start_overlap
 from hdica.systems.hebbian_ica.methods.escape import PAIR, POSITIONS
 from hdica.systems.hebbian_ica.system import HebbianICA
+from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS
 from hdica.systems.method import Method, Output, PointResult, Role
 from hdica.systems.trials import seeded
 
 Array = NDArray[np.float64]
 _PAPER = "Rattray (2002)"
+HOME = "hdica.systems.hebbian_ica"
 _STEP = 0.02
 """Step of the paths relative to the shortest time of the drift."""
 _CUT = 6.0
@@ -83,6 +85,8 @@ def _path_seconds(system: HebbianICA, n: int | None, last: float) -> float:
 
 DIFFUSION = Method(
     name="diffusion",
+    about="paths of √n R by its stochastic differential equation",
+    engines=(*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, HOME),
     role=Role.SIMULATION,
     stochastic=True,
     accuracy="approximate",
@@ -135,6 +139,8 @@ def _density(
 
 FOKKER_PLANCK = Method(
     name="fokker_planck",
+    about="densities of √n R",
+    engines=(*COMMON, AVERAGES, DIFFUSIONS, NUMERICS, HOME),
     role=Role.OTHER,
     accuracy="converged",
     outputs=(

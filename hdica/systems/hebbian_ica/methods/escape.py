@@ -26,11 +26,13 @@ from hdica.systems.hebbian_ica.escape.times import Escape
 from hdica.systems.hebbian_ica.fields import signs
 from hdica.systems.hebbian_ica.finite.passage import Passage, passages
 from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
+from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS, PROJECTED
 from hdica.systems.method import Method, Output, PointResult, Role, Trial, refusal
 from hdica.systems.trials import alone, content_of, each, in_groups
 
 Array = NDArray[np.float64]
 _PAPER = "Rattray (2002)"
+HOME = "hdica.systems.hebbian_ica"
 UNIT = "n^3 steps"
 PAIR = ("projection", "source")
 POSITIONS = np.linspace(-8.0, 8.0, 321)
@@ -104,6 +106,8 @@ def _escape(
 
 ESCAPE = Method(
     name="escape",
+    about="law of the escape time as n → ∞ at fixed ν",
+    engines=(*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, NUMERICS, HOME),
     role=Role.ESCAPE,
     rank=1,
     accuracy="converged",
@@ -118,6 +122,7 @@ ESCAPE = Method(
 ESCAPE_DIFFUSION = replace(
     ESCAPE,
     name="escape_diffusion",
+    about="the same by the diffusion at n",
     rank=None,
     role=Role.ESCAPE,
     accuracy="approximate",
@@ -175,6 +180,8 @@ def _passage_seconds(system: HebbianICA, n: int | None, last: float) -> float:
 
 ESCAPE_TIMES = Method(
     name="escape_times",
+    about="when chains first find a source, and when min(K, M) are found",
+    engines=(*PROJECTED, AVERAGES, HOME),
     role=Role.ESCAPE,
     stochastic=True,
     accuracy="exact in law",
@@ -212,6 +219,8 @@ def _trapping(
 
 TRAPPING = Method(
     name="trapping",
+    about="the potential of √n R",
+    engines=(*COMMON, AVERAGES, HOME),
     role=Role.OTHER,
     accuracy="exact",
     outputs=(

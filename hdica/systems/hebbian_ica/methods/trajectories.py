@@ -21,11 +21,13 @@ from hdica.systems.hebbian_ica.methods.asymptotics import field_of, limit_refusa
 from hdica.systems.hebbian_ica.methods.escape import IGNORED
 from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
 from hdica.systems.hebbian_ica.system import vector as simulated
+from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP, PROJECTED
 from hdica.systems.method import Method, Output, PointResult, Role, Trial, refusal
 from hdica.systems.trials import alone, content_of, each, in_groups, seeded
 
 Array = NDArray[np.float64]
 _PAPER = "Rattray (2002)"
+HOME = "hdica.systems.hebbian_ica"
 _R = ("time", "projection", "source")
 OVERLAPS = (
     Output("R", _R, "overlap R = W'A_s of projection and source"),
@@ -84,6 +86,11 @@ def _seconds(
 
 VECTOR = Method(
     name="vector",
+    about=(
+        "the full K vectors of the rule, fixed or adaptive signs, step sizes η, μ = nη "
+        "or ν = n²η, any schedule"
+    ),
+    engines=(*PROJECTED, AVERAGES, HOME),
     role=Role.SIMULATION,
     rank=2,
     stochastic=True,
@@ -97,6 +104,8 @@ VECTOR = Method(
 )
 CHAIN = Method(
     name="chain",
+    about="R and Q alone, at a cost per step that does not depend on n",
+    engines=(*PROJECTED, AVERAGES, HOME),
     role=Role.SIMULATION,
     rank=1,
     stochastic=True,
@@ -111,6 +120,8 @@ CHAIN = Method(
 )
 ODE = Method(
     name="ode",
+    about="dR/dt as n → ∞ at fixed μ, any K, M, f, with its error and a negative control",
+    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, HOME),
     closed=True,
     role=Role.LIMIT,
     rank=1,
@@ -153,6 +164,7 @@ def _clt(
 CLT = replace(
     ODE,
     name="clt",
+    about="the same with the limit of √n sd(R), for smooth f",
     rank=None,
     role=Role.LIMIT,
     outputs=(*ODE.outputs, Output("R_sd", _R, "limit of sqrt(n) times the standard deviation")),
