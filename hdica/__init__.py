@@ -15,16 +15,16 @@ from hdica.process.cache_folders import close_caches as _close_caches
 from hdica.process.compile_cache import drop_stale as _drop_stale
 
 if TYPE_CHECKING:
+    from hdica.api.curve import (
+        critical_curve as critical_curve,
+    )
+    from hdica.api.curve import (
+        effective_potential as effective_potential,
+    )
     from hdica.api.limit import limit as limit
     from hdica.api.simulate import simulate as simulate
     from hdica.api.steady import (
         critical as critical,
-    )
-    from hdica.api.steady import (
-        critical_curve as critical_curve,
-    )
-    from hdica.api.steady import (
-        effective_potential as effective_potential,
     )
     from hdica.api.steady import (
         fixed_points as fixed_points,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hdica.errors import (
         OutOfTime as OutOfTime,
     )
+    from hdica.study import Study as Study
     from hdica.sweep.outcome.results import (
         open_results as open_results,
     )
@@ -54,10 +55,11 @@ _drop_stale()
 _HOME = {
     "HdicaError": "hdica.errors",
     "OutOfTime": "hdica.errors",
+    "Study": "hdica.study",
     "System": "hdica.systems.system",
     "critical": "hdica.api.steady",
-    "critical_curve": "hdica.api.steady",
-    "effective_potential": "hdica.api.steady",
+    "critical_curve": "hdica.api.curve",
+    "effective_potential": "hdica.api.curve",
     "fixed_points": "hdica.api.steady",
     "limit": "hdica.api.limit",
     "open_results": "hdica.sweep.outcome.results",

@@ -18,7 +18,7 @@ from hdica.errors import HdicaError, Incomplete, printable
 from hdica.process.standard_streams import open_streams
 
 if TYPE_CHECKING:
-    from hdica.sweep.run.runner import RunSummary
+    from hdica.sweep.outcome.computed import Published
     from hdica.sweep.study.study import Study
 
 USAGE, INCOMPLETE, DAMAGED, INTERRUPTED = 2, 1, 3, 130
@@ -160,8 +160,7 @@ def run(
 
     It may be killed at any moment: the next call goes on.
     """
-    from hdica.sweep.outcome.finished import run_or_finished
-    from hdica.sweep.outcome.torn import going_on
+    from hdica.sweep.outcome.computed import compute
 
     part = _shard(shard)
     loaded, target = _load(study, out)
@@ -170,48 +169,38 @@ def run(
         config,
         {**places, "workers": workers, "insecure": insecure, "memory": memory, "budget": budget},
     )
-    progress = False if quiet else None
-
-    def attempt() -> tuple[RunSummary, int]:
-        done = run_or_finished(loaded, target, part, settings, progress, retry_failed, replace)
-        if part != (0, 1):
-            return done, done.counts["failed"]
-        return done, _publish(loaded, target, replace, quiet)
-
-    summary, failed = going_on(target, attempt, _note)
-    if summary.lost:
-        raise Incomplete(
-            f"{summary.pending} points are pending; a rerun computes them ({summary.lost[0]})"
-        )
-    if failed:
-        raise Incomplete(
-            f"{failed} points failed; their reasons are in the variable 'reason' of {target} "
-            "(--retry-failed computes them again)"
-        )
+    done = compute(
+        loaded,
+        target,
+        settings,
+        shard=part,
+        progress=False if quiet else None,
+        retry_failed=retry_failed,
+        replace=replace,
+        own=True,
+        tell=_note,
+        done=(lambda found: None) if quiet else _published,
+    )
+    missing = done.missing(str(target), "--retry-failed")
+    if missing:
+        raise Incomplete(missing)
 
 
-def _publish(study: Study, out: Path, replace: bool, quiet: bool = False) -> int:
-    """Publish if there is anything new; returns how many points failed."""
-    from hdica.sweep.outcome.publish import publish_new
-
-    manifest, is_new = publish_new(study, out, replace)
-    counts = manifest["counts"].values()
-    if not quiet:
-        points = sum(sum(c.values()) for c in counts)
-        _note(f"{out} {'is published' if is_new else 'is up to date'}: {points} points")
-        diverged = sum(c["diverged"] for c in counts)
-        if diverged:
-            _note(f"{diverged} points diverged; when and why is in the variable 'reason'")
-    return sum(c["failed"] for c in counts)
+def _published(found: Published) -> None:
+    """Say what is published."""
+    for sentence in (found.sentence, found.diverged):
+        if sentence:
+            _note(sentence)
 
 
 @app.command(epilog="Example: hdica publish config/studies/tiny.yaml (after runs with --shard)")
 def publish(study: StudyFile, out: Out = None, replace: Replace = False) -> None:
     """Publish what is computed, computing nothing."""
+    from hdica.sweep.outcome.computed import published
     from hdica.sweep.outcome.torn import going_on
 
     loaded, target = _load(study, out)
-    going_on(target, lambda: _publish(loaded, target, replace), _note)
+    going_on(target, lambda: _published(published(loaded, target, replace)), _note)
 
 
 @app.command(epilog="Example: hdica status results/tiny.zarr")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pydantic import ValidationError
@@ -30,9 +31,20 @@ def printable(text: str, spaces: str = " ") -> str:
 
 
 class HdicaError(ValueError):
-    """A request that cannot be met; the message is one sentence naming field, value and remedy."""
+    """A request that cannot be met; the message is one sentence naming field, value and remedy.
 
-    def __init__(self, message: str = "") -> None:
+    Parameters
+    ----------
+    message
+        The sentence.
+    fields
+        What it speaks of, for whoever knows these by other names: ``"tau"``, ``"constants.beta"``.
+    """
+
+    fields: tuple[str, ...] = ()
+
+    def __init__(self, message: str = "", fields: Iterable[str] = ()) -> None:
+        self.fields = tuple(fields)
         if len(message) > MOST_LETTERS:
             message = f"{message[: MOST_LETTERS - 205]} ... {message[-200:]}"
         if "\n" in message:
@@ -104,6 +116,20 @@ def _prefixed(field: str, message: str) -> str:
     return f"{field}: {message}"
 
 
+def _first(exc: ValidationError) -> Any:
+    """The problem to speak of: a misspelt key also shows up as a missing one."""
+    errors = exc.errors(include_url=False)
+    return min(errors, key=lambda error: error["type"] != "extra_forbidden")
+
+
+def _fields(error: Any) -> tuple[str, ...]:
+    """Fields that a problem is with: where pydantic found it, else what the sentence is about."""
+    if error["loc"]:
+        return (_field(error["loc"]),)
+    inner = error.get("ctx", {}).get("error")
+    return inner.fields if isinstance(inner, HdicaError) else ()
+
+
 def one_sentence(exc: ValidationError, what: str, known: Iterable[str] = ()) -> str:
     """Say the first problem of a failed validation in one sentence.
 
@@ -121,9 +147,7 @@ def one_sentence(exc: ValidationError, what: str, known: Iterable[str] = ()) -> 
     str
         ``"<what>: <field> = <value> is not allowed (<what is>)"``.
     """
-    # A misspelt key also shows up as a missing one: say the misspelling.
-    errors = sorted(exc.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
-    error = errors[0]
+    error = _first(exc)
     field, kind = _field(error["loc"]), error["type"]
     message = error["msg"].removeprefix("Value error, ")
     if kind == "missing":
@@ -138,4 +162,20 @@ def one_sentence(exc: ValidationError, what: str, known: Iterable[str] = ()) -> 
 
 def from_validation(exc: ValidationError, what: str, known: Iterable[str] = ()) -> HdicaError:
     """The :class:`HdicaError` that says ``exc`` in one sentence."""
-    return HdicaError(one_sentence(exc, what, known))
+    return HdicaError(one_sentence(exc, what, known), _fields(_first(exc)))
+
+
+@contextmanager
+def speaking_of(*fields: str) -> Iterator[None]:
+    """Let errors of the body carry these fields, if they carry none of their own.
+
+    Parameters
+    ----------
+    fields
+        As :attr:`HdicaError.fields`.
+    """
+    try:
+        yield
+    except HdicaError as exc:
+        exc.fields = exc.fields or fields
+        raise

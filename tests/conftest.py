@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
+from hdica.process.compile_cache import PACKAGE, beside, compiled_in, folders
+
 SLURM = "tests/cluster/"
 # Nothing here outlives the power, but for what tests/power runs on purpose.
 os.environ.setdefault("HDICA_SYNC", "off")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile every kernel once, before several processes would each compile it."""
+    several = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
+    if not several or any(compiled_in(beside(PACKAGE))):
+        return
+    modules = [
+        ".".join(("hdica", *path.relative_to(PACKAGE).with_suffix("").parts))
+        for folder in folders(PACKAGE)
+        for path in sorted(folder.glob("*.py"))
+        if "cache=True" in path.read_text()
+    ]
+    halves = [f"import {', '.join(modules[k::2])}" for k in range(2)]
+    for one in [subprocess.Popen([sys.executable, "-c", half]) for half in halves]:
+        one.wait()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

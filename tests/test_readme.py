@@ -5,6 +5,7 @@ import importlib.util
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
@@ -28,7 +29,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_python_example_is_five_lines_and_prints_a_small_distance_and_tau_c() -> None:
-    example, _ = blocks("python")
+    example, *_ = blocks("python")
     assert len(example.splitlines()) == 5
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -46,6 +47,21 @@ def test_escape_times_of_the_second_example_are_those_in_its_comments() -> None:
     for line in lines:
         said = float(line.split("#")[1].split()[0])
         assert abs(eval(line, space) / said - 1) < 1e-3  # noqa: S307 - our own text
+
+
+def test_study_in_python_runs_and_writes_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, example = blocks("python")
+    monkeypatch.chdir(tmp_path)
+    space: dict[str, Any] = {"hdica": hdica}
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(example, space)  # noqa: S102 - our own text
+    assert printed.getvalue().startswith("first: 132 points, 132 pending")
+    assert space["tree"]["chain"]["Q"].sizes["seed"] == 16
+    assert space["page"] == Path("results/first/report.html")
+    assert space["page"].exists()
 
 
 def test_study_example_is_valid() -> None:

@@ -19,13 +19,17 @@ from hdica.systems.registry import record_of
 Array = NDArray[np.float64]
 
 
+Numbers = Iterable[float] | Mapping[str, Any]
+"""A list of numbers, or ``{start, stop, num, spacing}`` as a study writes them."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """What is asked for beyond Q and R, as in :func:`hdica.limit`."""
 
-    snapshots: Iterable[float] | None
-    x: Iterable[float] | None
-    thresholds: Iterable[float] | None
+    snapshots: Numbers | None
+    x: Numbers | None
+    thresholds: Numbers | None
     functionals: Mapping[str, str] | None
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.api.keeping import Asked, saved
+from hdica.api.keeping import Asked, Numbers, saved
+from hdica.api.over import Over
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, named, within
 from hdica.systems.arguments import whole
@@ -30,13 +31,13 @@ MANY_TIMES = 50
 def limit(
     system: Any,
     *,
-    times: Iterable[float],
+    times: Numbers,
     method: str = "auto",
-    over: Mapping[str, Iterable[float]] | None = None,
+    over: Over | None = None,
     threads: int = 1,
-    snapshots: Iterable[float] | None = None,
-    x: Iterable[float] | None = None,
-    thresholds: Iterable[float] | None = None,
+    snapshots: Numbers | None = None,
+    x: Numbers | None = None,
+    thresholds: Numbers | None = None,
     functionals: Mapping[str, str] | None = None,
     timeout: float | None = USUAL,
 ) -> xr.Dataset:
@@ -47,16 +48,17 @@ def limit(
     system
         The problem.
     times
-        Times t, increasing.
+        Times t, increasing: a list, or ``{"stop": 40, "num": 41}`` as in a study.
     method
         ``"ode"`` where the overlap closes the limit, ``"pde"`` for the density of the estimate
         and any regularizer, or ``"auto"``: the first of them that gives what is asked for.
         ``"sample_pca_limit"`` is the batch baseline of sparse PCA; for Hebbian ICA ``"clt"`` adds
         ``R_sd`` to the ODE, and ``"annealed"`` is asymptotic, for step sizes mu0/(t + t0).
     over
-        Scalar parameters and their values, for example ``{"tau": [0.1, 0.2], "beta": [...]}``:
-        fields, ``"rho"`` or constants of the formulas. Every combination is computed, each with
-        the bits that it has alone.
+        Parameters and their values as in a study's grid, for example
+        ``{"tau": {"start": 0.1, "stop": 0.2, "num": 3}, "source": ["uniform", "laplace"]}``:
+        fields, ``"Q0"``, ``"rho"``, dotted paths or constants of the formulas. Every combination
+        is computed, each with the bits that it has alone.
     threads
         Points of ``over`` computed at once; no number depends on it.
     snapshots

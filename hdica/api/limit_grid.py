@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -15,94 +13,17 @@ from numpy.typing import NDArray
 
 from hdica.api.keeping import Asked, saved
 from hdica.api.limit import MANY_TIMES, able, auto, learning_note, numbers_note
-from hdica.errors import HdicaError, OutOfTime
+from hdica.api.over import Over, first_everywhere, grid_of
+from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.process.timeout import check_timeout, named, within
-from hdica.systems.arguments import LARGEST, MAX_VALUES, check_length, entries
-from hdica.systems.fields import with_parameter
 from hdica.systems.labelled import candidates, dataset, described
 from hdica.systems.method import Guard, Method, PointResult
 from hdica.systems.notes import joined
-from hdica.systems.points import MAX_SEEDS, taken_names
+from hdica.systems.points import taken_names
 from hdica.systems.registry import record_of
 
 Array = NDArray[np.float64]
-Axes = dict[str, tuple[float, ...]]
-Own = dict[str, tuple[float, ...]]
-_NUMBERS = "at least one number, all finite and different"
-_TAKEN = frozenset({"time", "snapshot", "feature", "x", "edge", "threshold", "point", "note"})
-
-
-def _axes(over: Mapping[str, Iterable[float]]) -> Axes:
-    """Values of every parameter, checked."""
-    if not isinstance(over, Mapping) or not over:
-        raise HdicaError(f"over = {over!r} is not allowed (at least one parameter with its values)")
-    found: Axes = {}
-    for name, values in over.items():
-        if not isinstance(name, str) or name in _TAKEN:
-            raise HdicaError(f"over: {name!r} is not allowed (it names a dimension of the limit)")
-        one = not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0
-        given = entries([values] if one else values, f"over: {name}", _NUMBERS, MAX_VALUES)
-        if not given or not all(map(_is_number, given)) or len(set(given)) < len(given):
-            raise HdicaError(f"over: {name} = {given} is not allowed ({_NUMBERS})")
-        found[name] = tuple(map(float, given))
-    check_length(math.prod(map(len, found.values())), "over", MAX_SEEDS)
-    return found
-
-
-def _is_number(value: Any) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and abs(value) < LARGEST
-
-
-def _systems(system: Any, axes: Axes) -> list[Any]:
-    """The system at every combination, the last parameter varying fastest."""
-    found = [system]
-    for name, values in axes.items():
-        found = [with_parameter(one, name, value) for one in found for value in values]
-    return found
-
-
-def _chosen(
-    systems: Sequence[Any], method: str, plain: bool, timeout: float | None
-) -> tuple[Method, list[str], list[str]]:
-    """The first method that applies everywhere, else the last, with the refusals of all points.
-
-    Also why a point is left out that takes too long to ask: which method is used must not depend
-    on a clock.
-
-    Raises
-    ------
-    HdicaError
-        If it applies nowhere.
-    """
-    for candidate in candidates(systems[0], method, "limit", able, auto(plain)):
-        refusals, late = _refusals(candidate, systems, timeout)
-        if not any(refusals):
-            break
-    if all(refusals):
-        raise HdicaError(refusals[0])
-    return candidate, refusals, late
-
-
-def _refusals(
-    method: Method, systems: Sequence[Any], timeout: float | None
-) -> tuple[list[str], list[str]]:
-    """Why a method does not apply to some systems, and that this takes too long to find out."""
-
-    def asked(some: Sequence[Any]) -> list[str]:
-        what = named("limit", some[0])
-        return within(timeout, what, lambda: [method.refuses(one) for one in some])
-
-    with suppress(OutOfTime):  # mostly they take no time at all
-        return asked(systems), [""] * len(systems)
-    refusals, late = [""] * len(systems), [""] * len(systems)
-    for k, one in enumerate(systems):
-        try:
-            (refusals[k],) = asked([one])
-        except OutOfTime as exc:
-            late[k] = str(exc)
-    return refusals, late
 
 
 def _kept(method: Method, system: Any, times: Array, asked: Asked) -> Save:
@@ -118,21 +39,6 @@ def _kept(method: Method, system: Any, times: Array, asked: Asked) -> Save:
     return saved(method, system, times, replace(asked, snapshots=snapshots))
 
 
-def _own(systems: Sequence[Any], axes: Axes) -> Own:
-    """Dimensions of the systems' own: their values where they are the same, else numbers."""
-    found: Own = {}
-    for dim in systems[0].dims():
-        values = {one.dims()[dim] for one in systems}
-        if len({len(one) for one in values}) > 1:
-            raise HdicaError(
-                f"over: {', '.join(axes)} is not allowed with densities (the prior has another "
-                "number of groups of entries at some of the values)"
-            )
-        first = next(iter(values))
-        found[dim] = first if len(values) == 1 else tuple(range(len(first)))
-    return found
-
-
 def _run(
     method: Method, systems: Sequence[Any], times: Array, save: Save, threads: int, guard: Guard
 ) -> list[PointResult | HdicaError]:
@@ -146,13 +52,6 @@ def _run(
         except HdicaError as exc:
             found.append(exc)
     return found
-
-
-def _blank(method: Method, times: Array, save: Save, own: Own, why: str) -> PointResult:
-    """A point to which the method does not apply."""
-    sizes = {dim: v.size for dim, v in method.coords_of(times, save, own).items()}
-    outputs = method.outputs_of(save)
-    return PointResult({o.name: np.full([sizes[d] for d in o.dims], np.nan) for o in outputs}, why)
 
 
 @dataclass
@@ -201,7 +100,7 @@ class _Points:
 
 def limit_over(
     system: Any,
-    over: Mapping[str, Iterable[float]],
+    over: Over,
     times: Array,
     method: str,
     asked: Asked,
@@ -221,28 +120,23 @@ def limit_over(
     method, asked, threads, timeout
         As in :func:`hdica.limit`.
     """
-    axes = _axes(over)
-    systems = _systems(system, axes)
-    timeout = check_timeout(timeout)
-    chosen, refusals, late = _chosen(systems, method, asked.plain, timeout)
+    grid = grid_of(system, over)
+    timeout, systems = check_timeout(timeout), grid.systems
+    methods = candidates(systems[0], method, "limit", able, auto(asked.plain))
+    chosen, against = first_everywhere(methods, systems, timeout, "limit")
     save = _kept(chosen, system, times, asked)
-    taken = taken_names(chosen.outputs_of(save))
-    for name in axes:
-        if name in taken:
-            raise HdicaError(f"over: {name!r} is not allowed (it names a variable of the limit)")
-    own = _own(systems, axes) if save.x else system.dims()
-    able = [one for one, *why in zip(systems, refusals, late, strict=True) if not any(why)]
+    outputs = chosen.outputs_of(save)
+    grid.check_names(taken_names(outputs))
+    own = grid.own({dim for output in outputs for dim in output.dims})
     points = _Points(chosen, times, timeout)
-    solved = _run(chosen, able, times, save, threads, points.guard) if able else []
+    applies = [one for one, why in zip(systems, against, strict=True) if why is None]
+    solved = _run(chosen, applies, times, save, threads, points.guard) if applies else []
     left = iter(solved)
-    each = [
-        HdicaError(why) if why else OutOfTime(slow) if slow else next(left)
-        for why, slow in zip(refusals, late, strict=True)
-    ]
+    each = [next(left) if why is None else why for why in against]
     if not any(isinstance(one, PointResult) for one in each):
         raise next(one for one in (*solved, *each) if isinstance(one, HdicaError))
     results = [
-        one if isinstance(one, PointResult) else _blank(chosen, times, save, own, str(one))
+        one if isinstance(one, PointResult) else chosen.blank(times, save, own, str(one))
         for one in each
     ]
     flat = dataset(record_of(system), chosen, times, save, own, results, "point")
@@ -250,15 +144,4 @@ def limit_over(
     notes = np.array(
         [points.note(*pair) for pair in zip(systems, results, strict=True)], dtype=object
     )
-    return described(_unfolded(flat.assign(note=("point", notes, about)), axes), system)
-
-
-def _unfolded(flat: xr.Dataset, axes: Axes) -> xr.Dataset:
-    """The same with the parameters as dimensions in place of the points."""
-    shape, dims = tuple(len(v) for v in axes.values()), tuple(axes)
-    data = {}
-    for name, variable in flat.data_vars.items():
-        values = variable.values.reshape(shape + variable.shape[1:])
-        data[name] = (dims + variable.dims[1:], values, variable.attrs)
-    coords = {name: (name, np.array(values), {"long_name": name}) for name, values in axes.items()}
-    return xr.Dataset(data, {**flat.coords, **coords}, flat.attrs)
+    return described(grid.unfolded(flat.assign(note=("point", notes, about))), system)

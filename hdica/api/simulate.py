@@ -9,13 +9,21 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.api.keeping import Asked, saved
+from hdica.api.keeping import Asked, Numbers, saved
+from hdica.api.over import Over
 from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
 from hdica.process.timeout import USUAL, named, within
 from hdica.systems.labelled import candidates, dataset, described, first_of
 from hdica.systems.method import Method, PointResult, Role
-from hdica.systems.points import check_memory, check_n, check_seeds, check_steps, check_times
+from hdica.systems.points import (
+    check_dimensions,
+    check_memory,
+    check_n,
+    check_seeds,
+    check_steps,
+    check_times,
+)
 from hdica.systems.registry import record_of
 from hdica.systems.system import System
 
@@ -24,13 +32,13 @@ MOST_PLANNED = 100.0
 """How many times longer than the cost model says a simulation may take."""
 
 
-def _able(record: System) -> list[Method]:
+def able(record: System) -> list[Method]:
     """Methods that can be named: simulations first, then whatever else has seeds."""
     ranked = record.with_role(Role.SIMULATION)
     return ranked + [m for m in record.methods if m.stochastic and m not in ranked]
 
 
-def _auto(plain: bool) -> Callable[[System], list[Method]]:
+def auto(plain: bool) -> Callable[[System], list[Method]]:
     """Methods to try; where densities are asked for, those that keep any."""
     return lambda record: [
         m for m in record.with_role(Role.SIMULATION) if m.rank and (plain or m.keeps)
@@ -40,13 +48,14 @@ def _auto(plain: bool) -> Callable[[System], list[Method]]:
 def simulate(
     system: Any,
     *,
-    n: int,
-    times: Iterable[float],
+    n: int | Iterable[int],
+    times: Numbers,
     seeds: int | Iterable[int] = (0,),
     method: str = "auto",
-    snapshots: Iterable[float] | None = None,
-    x: Iterable[float] | None = None,
-    thresholds: Iterable[float] | None = None,
+    over: Over | None = None,
+    snapshots: Numbers | None = None,
+    x: Numbers | None = None,
+    thresholds: Numbers | None = None,
     functionals: Mapping[str, str] | None = None,
     noise: str = "own",
     timeout: float | Literal["plan"] | None = "plan",
@@ -58,9 +67,11 @@ def simulate(
     system
         The problem, for example :class:`hdica.OnlineICA` or :class:`hdica.SparsePCA`.
     n
-        Dimension, at least 3 (the number of particles for method ``"particles"``).
+        Dimension, at least 3 (the number of particles for method ``"particles"``); or a list of
+        dimensions, which gives results a dimension ``n``.
     times
-        Times t = k/n to record, increasing; step floor(t n).
+        Times t = k/n to record, increasing; step floor(t n). A list, or
+        ``{"stop": 40, "num": 41}`` as in a study.
     seeds
         One independent trial each; a trial depends on the system, n and its seed alone. A number
         is how many: 8 means 0 to 7.
@@ -71,6 +82,9 @@ def simulate(
         chain until the last time) and ``"diffusion"`` (R of order n^-1/2, approximate), or
         ``"auto"``: the chain where it is exact and nothing
         beyond Q and R is asked for, else the vector.
+    over
+        Parameters and their values as in :func:`hdica.limit`. Every trial of every combination
+        has the bits that it has alone.
     snapshots, x
         Times, among ``times``, and points at which the histogram of the entries given the
         feature is kept: ``density(snapshot, feature, x)`` and ``cdf(snapshot, feature, edge)``.
@@ -85,7 +99,8 @@ def simulate(
     timeout
         Seconds that all trials together may take before :class:`~hdica.errors.OutOfTime` is
         raised, None for no limit; by default a hundred times what the cost model says of them,
-        and two minutes at least.
+        and two minutes at least. With ``over``, or several n, each combination may take as many,
+        and one that takes longer is NaN, with status 3.
 
     Returns
     -------
@@ -93,16 +108,27 @@ def simulate(
         ``Q(seed, time)``, ``R(seed, time)`` (Hebbian ICA: ``R(seed, time, projection, source)``
         and ``Q(seed, time, projection, other)``), what was asked for, and per seed ``status``
         (1 done, 2 diverged) and ``reason``; values after a divergence are NaN. From the vector
-        also ``largest``, the share of |x|^2 on the largest entry.
+        also ``largest``, the share of |x|^2 on the largest entry. With ``over`` every variable has
+        the parameters as its first dimensions, in the order given, then ``n`` if several are
+        given; ``status`` is 3 where a combination has no result, and ``reason`` says why.
 
     Raises
     ------
     HdicaError
-        If an argument is not allowed or the method is not exact for this system.
+        If an argument is not allowed or the method is not exact for this system (with ``over``:
+        for none of the combinations).
     """
-    record, asked = record_of(system), Asked(snapshots, x, thresholds, functionals)
-    known = candidates(system, method, "simulate", _able, _auto(asked.plain))
-    chosen = _with_noise(first_of(known, system), noise)
+    asked = Asked(snapshots, x, thresholds, functionals)
+    if over is not None or _several(n):
+        from hdica.api.simulate_grid import Trials, simulate_grid
+
+        sizes = check_dimensions(n) if _several(n) else [check_n(n)]
+        what = Trials(sizes, check_times(times), check_seeds(seeds), timeout)
+        found = simulate_grid(system, over, what, asked, method, noise)
+        return found if _several(n) else found.isel(n=0)
+    record = record_of(system)
+    known = candidates(system, method, "simulate", able, auto(asked.plain))
+    chosen = with_noise(first_of(known, system), noise)
     size, grid, trials = check_n(n), check_times(times), check_seeds(seeds)
     check_steps(size, float(grid[-1]))
     save = saved(chosen, system, grid, asked)
@@ -120,6 +146,12 @@ def simulate(
         raise HdicaError(f"n = {size} needs more memory than there is ({chosen.name})") from exc
     found = dataset(record, chosen, grid, save, system.dims(), results, "seed")
     return described(_with_trials(found, grid, size, trials, results), system)
+
+
+def _several(n: Any) -> bool:
+    """Whether these are dimensions rather than one."""
+    listed = isinstance(n, Iterable) and not isinstance(n, str | bytes | Mapping)
+    return listed and getattr(n, "ndim", 1) > 0
 
 
 def _with_trials(
@@ -141,7 +173,7 @@ def _with_trials(
     )
 
 
-def _with_noise(method: Method, noise: str) -> Method:
+def with_noise(method: Method, noise: str) -> Method:
     """The method with noise of each trial's own, or shared by trials of equal n and seed."""
     if isinstance(noise, str) and noise == "own":
         return method

@@ -1,31 +1,25 @@
-"""Steady states, transitions and effective potentials as labelled data."""
+"""Steady states and transitions as labelled data."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.api.limit import limit
+from hdica.api.over import Over
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
-from hdica.limits.mean_field.family import MeanField
-from hdica.limits.mean_field.transitions.critical_curves import transition_curve
 from hdica.process.progress import shown
-from hdica.process.timeout import USUAL, limited
-from hdica.systems.arguments import check_range, finite, listed, text
-from hdica.systems.fields import with_parameter
+from hdica.process.timeout import USUAL, named, within
+from hdica.systems.arguments import check_range, finite, text
 from hdica.systems.kinds import INFORMATIVE, STATE_KINDS, TRANSITION_KINDS, words
 from hdica.systems.labelled import candidates, dataset, described, first_of, noted, with_role
 from hdica.systems.method import Method, Role
 from hdica.systems.notes import joined
-from hdica.systems.points import check_times
 from hdica.systems.projected.steady import find_transitions
-from hdica.systems.registry import record_of, systems
+from hdica.systems.registry import record_of
 from hdica.systems.system import System
 
 Array = NDArray[np.float64]
@@ -33,8 +27,9 @@ _NONE = np.empty(0)
 
 
 @shown
-@limited
-def fixed_points(system: Any, *, timeout: float | None = USUAL) -> xr.Dataset:
+def fixed_points(
+    system: Any, *, over: Over | None = None, timeout: float | None = USUAL
+) -> xr.Dataset:
     """Steady states of the limit.
 
     Of online ICA and sparse PCA those that a search over every overlap finds, refined until it is
@@ -45,9 +40,12 @@ def fixed_points(system: Any, *, timeout: float | None = USUAL) -> xr.Dataset:
     ----------
     system
         The problem.
+    over
+        Parameters and their values as in :func:`hdica.limit`.
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
+        limit. With ``over`` each combination may take as many, and one that takes longer has no
+        states, and a ``note`` that says so.
 
     Returns
     -------
@@ -69,14 +67,30 @@ def fixed_points(system: Any, *, timeout: float | None = USUAL) -> xr.Dataset:
         each state, and ``unseen`` estimates from those that were hit once what share of further
         starts would end elsewhere. See :func:`hdica.systems.hebbian_ica.states.found.states`.
 
+        With ``over`` every variable has the parameters as its first dimensions, in the order
+        given, and ``note`` is a variable over them. Where there are fewer states than elsewhere
+        numbers are NaN, ``kind`` is empty and ``stable`` is False: ``found.where(found.stable)``
+        is the stable states alone, and ``(found.kind != "").sum("fixed_point")`` how many there
+        are.
+
     Raises
     ------
     OutOfTime
         If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If the step size is not constant, the limit does not exist, or there are more states than
-        a result holds or a continuum of them.
+        a result holds or a continuum of them (with ``over``: at every combination).
     """
+    if over is not None:
+        from hdica.api.steady_grid import steady_grid
+
+        return steady_grid(system, over, timeout, "fixed_points", _fixed_points)
+    what = named("fixed_points", system)
+    return within(timeout, what, lambda: _fixed_points(system))
+
+
+def _fixed_points(system: Any) -> xr.Dataset:
+    """The steady states of one system."""
     record, chosen = record_of(system), _method(system, "fixed_points", Role.STEADY_STATES)
     result = chosen.run(system, _NONE, None, None, NOTHING)
     found = dataset(record, chosen, _NONE, NOTHING, system.dims(), [result], "")
@@ -105,13 +119,13 @@ def _overlap(record: System, found: xr.Dataset) -> Any:
 
 
 @shown
-@limited
 def critical(
     system: Any,
     parameter: str | None = None,
     *,
     low: float | None = None,
     high: float | None = None,
+    over: Over | None = None,
     timeout: float | None = USUAL,
 ) -> xr.Dataset:
     """Transitions of the steady states as one parameter varies.
@@ -126,9 +140,12 @@ def critical(
         transitions here: of projection i with source i).
     low, high
         Range of the parameter; by default some decades.
+    over
+        Other parameters and their values as in :func:`hdica.limit`.
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
+        limit. With ``over`` each combination may take as many, and one that takes longer has no
+        transitions, and a ``note`` that says so.
 
     Returns
     -------
@@ -139,7 +156,9 @@ def critical(
         with Q -> -Q symmetry a pitchfork in Q) and ``"junction"`` (a branch becomes condensed).
         Mirror images Q and -Q are given once, with Q > 0. Where two states merge with a corner,
         because one of them begins to condense there, the same value and Q stand twice, as a fold
-        and as a junction: that is one point, and ``note`` says so.
+        and as a junction: that is one point, and ``note`` says so. With ``over`` every variable
+        has the parameters as its first dimensions, and where there are fewer transitions than
+        elsewhere numbers are NaN and ``kind`` is empty, as in :func:`fixed_points`.
 
     Raises
     ------
@@ -148,10 +167,24 @@ def critical(
     HdicaError
         If the parameter is not a scalar of this system.
     """
+    record = record_of(system)
+    _named(system)
+    found = record.controls[0].name if parameter is None else parameter
+    text(found, "parameter", "the name of a scalar parameter")
+
+    def transitions(one: Any) -> xr.Dataset:
+        return _critical(one, found, low, high)
+
+    if over is not None:
+        from hdica.api.steady_grid import steady_grid
+
+        return steady_grid(system, over, timeout, "critical", transitions, found)
+    return within(timeout, named("critical", system), lambda: transitions(system))
+
+
+def _critical(system: Any, parameter: str, low: float | None, high: float | None) -> xr.Dataset:
+    """The transitions of one system."""
     record, method = record_of(system), _named(system)
-    if parameter is None:
-        parameter = record.controls[0].name
-    text(parameter, "parameter", "the name of a scalar parameter")
     if parameter == method.varies and low is None and high is None:
         return _natural(record, method, system)
     if record.mean_field is None:
@@ -159,7 +192,7 @@ def critical(
             f"parameter = {parameter!r} with low = {low} and high = {high} is not allowed for "
             f"{record.name} (allowed: {method.varies}, without low and high)"
         )
-    ends = _ends(record, parameter, low, high)
+    ends = ends_of(record, parameter, low, high)
     points = find_transitions(record.mean_field, system, parameter, ends)
     overlap = record.order_parameters[0].name
     columns = {"value": points.value, overlap: points.q, "error": points.error}
@@ -185,14 +218,14 @@ def _natural(record: System, method: Method, system: Any) -> xr.Dataset:
     found = found.isel(transition=np.isfinite(found["value"].values))
     kinds = words(found["kind"].values, TRANSITION_KINDS)
     complete = record.notes.complete(system)
-    ends = None if complete else _ends(record, method.varies, None, None)
+    ends = None if complete else ends_of(record, method.varies, None, None)
     overlap = _overlap(record, found)
     note = record.notes.transitions(system, method.varies, overlap, ends)
     note = joined(note, corner_note(found["value"].values, overlap, kinds))
     return described(noted(found.assign(kind=("transition", kinds)), note), system)
 
 
-def _ends(
+def ends_of(
     record: System, parameter: str, low: float | None, high: float | None
 ) -> tuple[float, float]:
     """Range of a parameter in which transitions are looked for."""
@@ -226,145 +259,3 @@ def corner_note(value: Array, overlap: Array, kind: Any) -> str:
         f"the fold and the junction at {', '.join(found)} are one point: two states merge there "
         "with a corner, because one of them begins to condense"
     )
-
-
-def _field_of(system: Any) -> Callable[[Any], MeanField]:
-    """How a system gives its limit.
-
-    Raises
-    ------
-    HdicaError
-        If it is not of the mean-field family.
-    """
-    record = record_of(system)
-    if record.mean_field is None:
-        able = ", ".join(one.name for one in systems().values() if one.mean_field)
-        raise HdicaError(f"system {record.name} has no density limit (allowed: {able})")
-    return record.mean_field
-
-
-@shown
-@limited
-def critical_curve(
-    system: Any,
-    parameter: str,
-    along: str,
-    values: Iterable[float],
-    *,
-    kind: str = "fold",
-    low: float | None = None,
-    high: float | None = None,
-    timeout: float | None = USUAL,
-) -> xr.Dataset:
-    """One transition as a second parameter varies: a line in the plane of two parameters.
-
-    Parameters
-    ----------
-    system
-        The problem; its own values of the two parameters do not matter.
-    parameter
-        The scalar parameter whose critical value is followed.
-    along
-        The scalar parameter that varies.
-    values
-        Its values, in the order in which they are visited.
-    kind
-        ``"fold"``, ``"transcritical"`` or ``"junction"``; where there are several at the first
-        value, that with the largest overlap is followed.
-    low, high
-        Range of ``parameter`` searched at the first value, as in :func:`critical`.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``along``: ``value``, its ``error``, and ``Q``; NaN from where the transition is lost.
-
-    Raises
-    ------
-    OutOfTime
-        If it takes longer than ``timeout``: two minutes unless that says otherwise.
-    HdicaError
-        If a parameter is not a scalar of this system, or there is no such transition at the
-        first value.
-    """
-    record, field_of = record_of(system), _field_of(system)
-    text(parameter, "parameter", "the name of a scalar parameter")
-    text(along, "along", "the name of a scalar parameter")
-    if not isinstance(kind, str) or kind not in TRANSITION_KINDS:
-        known = ", ".join(TRANSITION_KINDS)
-        raise HdicaError(f"kind = {kind!r} is not allowed (allowed: {known})")
-    visited = listed(values, "values")
-    if not visited.size:
-        raise HdicaError("values = [] is not allowed (at least one value)")
-    first = with_parameter(system, along, float(visited[0]))
-    found = find_transitions(field_of, first, parameter, _ends(record, parameter, low, high))
-    own = np.flatnonzero(found.kind == kind)
-    if not own.size:
-        known = ", ".join(sorted(set(found.kind.tolist()))) or "none"
-        raise HdicaError(
-            f"kind = {kind!r} is not found at {along} = {visited[0]:g} (there: {known})"
-        )
-    begin = own[np.argmax(found.q[own])]
-    line = transition_curve(
-        lambda value, second: field_of(
-            with_parameter(with_parameter(system, along, second), parameter, value)
-        ),
-        visited,
-        (float(found.value[begin]), float(found.q[begin])),
-        kind,
-    )
-    overlap = record.order_parameters[0].name
-    data = {"value": (along, line.value), "error": (along, line.error), overlap: (along, line.q)}
-    attrs = {"parameter": parameter, "kind": kind}
-    return described(xr.Dataset(data, {along: visited}, attrs), system)
-
-
-def effective_potential(
-    system: Any,
-    *,
-    times: Iterable[float],
-    x: Iterable[float] | None = None,
-    timeout: float | None = USUAL,
-) -> xr.Dataset:
-    """The potential E_t(x, xi) in which each entry of the estimate moves by itself.
-
-    E_t = d_t (x - b_t xi)^2/2 + B Phi(x), Wang and Lu 2017, eq. (16), with d_t and b_t corrected.
-
-    Parameters
-    ----------
-    system
-        The problem.
-    times
-        Times t, increasing.
-    x
-        Points; by default where the density matters.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``potential(time, feature, x)``, ``d(time)``, ``b(time)`` and ``convex(time)``.
-
-    Warns
-    -----
-    UserWarning
-        If the potential is not convex at some of the times (d_t < 0: the picture of a convex
-        problem solved coordinate by coordinate does not hold then).
-    """
-    times = check_times(times).tolist()
-    _field_of(system)
-    path = limit(system, times=times, snapshots=times, x=x, timeout=timeout)
-    convex = path["convex"].values == 1
-    if not np.all(convex):
-        listed = ", ".join(f"{t:g}" for t in path["time"].values[~convex])
-        warnings.warn(f"the effective potential is not convex at t = {listed}", stacklevel=2)
-    d = path["curvature"].rename("d").assign_attrs(long_name="d_t, curvature of the potential")
-    b = (path["pull"] / path["curvature"]).rename("b").assign_attrs(long_name="b_t")
-    shape = path["potential"].drop_vars("time", errors="ignore").rename(snapshot="time")
-    data = {"potential": shape, "d": d, "b": b, "convex": ("time", convex)}
-    return xr.Dataset(data, attrs=path.attrs)

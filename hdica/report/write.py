@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import xarray as xr
@@ -14,7 +15,11 @@ from hdica.sweep.outcome.looks import settled
 from hdica.sweep.outcome.results import open_results
 
 
-def write(results: Path, out: Path) -> list[Path]:
+def write(
+    results: Path | xr.DataTree,
+    out: Path,
+    about: Callable[[xr.DataTree], xr.DataTree] = lambda tree: tree,
+) -> list[Path]:
     """Write the report of a study.
 
     Every file is replaced whole, the page last; whatever ends this, the files of before are there
@@ -23,10 +28,12 @@ def write(results: Path, out: Path) -> list[Path]:
     Parameters
     ----------
     results
-        A published store, ``results/<study>.zarr``.
+        A published store, ``results/<study>.zarr``, or what it holds.
     out
         Folder for ``report.html`` (self-contained), ``aggregate.nc`` and
         ``figures/*.svg``, ``*.pdf``; made if needed.
+    about
+        Is given what the store holds, and gives it as it is to be shown.
 
     Returns
     -------
@@ -41,13 +48,17 @@ def write(results: Path, out: Path) -> list[Path]:
     Unwritable
         If the files cannot be written; what was there before still is.
     """
+    if isinstance(results, xr.DataTree):
+        check(Path(out))
+        return write_aggregate(aggregate(about(results)), Path(out))
+    store = results
 
     def read() -> xr.DataTree:
-        with open_results(results) as tree:
+        with open_results(store) as tree:
             check(Path(out))
-            return aggregate(tree)
+            return aggregate(about(tree))
 
-    return write_aggregate(settled(results, read), Path(out))
+    return write_aggregate(settled(store, read), Path(out))
 
 
 def write_aggregate(found: xr.DataTree, out: Path) -> list[Path]:

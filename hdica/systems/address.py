@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
-from hdica.errors import HdicaError, one_sentence
+from hdica.errors import HdicaError, from_validation
 from hdica.ingredients.grammar import constants_used
 from hdica.systems.axes import Value, suggestion
 
@@ -99,8 +98,10 @@ def _overlap(one: Path, other: Path) -> bool:
     return one[:shared] == other[:shared]
 
 
-def check_conflicts(fixed: dict[str, tuple[Path, Any]], axes: Iterable[Axis]) -> None:
-    """Refuse a field that is set twice.
+def check_conflicts(
+    fixed: dict[str, tuple[Path, Any]], axes: Iterable[Axis], where: str = "grid"
+) -> None:
+    """Refuse a field that is set twice; ``where`` is what the axes belong to, for the sentence.
 
     Raises
     ------
@@ -114,9 +115,10 @@ def check_conflicts(fixed: dict[str, tuple[Path, Any]], axes: Iterable[Axis]) ->
         for name, path in taken:
             if _overlap(path, axis.path):
                 raise HdicaError(
-                    f"grid.{axis.key} is already set by {name} (fix a parameter or sweep it once)"
+                    f"{where}.{axis.key} is already set by {name} (fix a parameter or sweep it "
+                    "once)"
                 )
-        taken.append((f"grid.{axis.key}", axis.path))
+        taken.append((f"{where}.{axis.key}", axis.path))
 
 
 def nested(assignments: Iterable[tuple[Path, Any]]) -> dict[str, Any]:
@@ -156,17 +158,17 @@ def build(system: Any, content: dict[str, Any], axes: Iterable[Axis] = (), blame
     try:
         return system.model_validate(content)
     except ValidationError as exc:
-        message = one_sentence(exc, system.__name__, list(system.model_fields))
+        found = from_validation(exc, system.__name__, system.model_fields)
     except HdicaError as exc:
-        message = str(exc)
+        found = exc
+    message = str(found)
     while message.startswith(f"{system.__name__}: "):
         message = message.removeprefix(f"{system.__name__}: ")
-    raise HdicaError(f"{blame or _culprit(message, axes)}: {message}") from None
+    where = blame or _swept(found.fields, axes) or "parameters"
+    raise HdicaError(f"{where}: {message}", found.fields) from None
 
 
-def _culprit(message: str, axes: Iterable[Axis]) -> str:
-    """Which swept parameter a refusal speaks of, by its field or by its value."""
-    field = re.split(r"\W", message, maxsplit=1)[0]
-    by_field = [f"grid.{a.key}" for a in axes if a.path[0] == field]
-    by_value = [f"grid.{a.key}" for a in axes if repr(a.values[0]) in message]
-    return " and ".join(by_field or by_value) or "parameters"
+def _swept(fields: Iterable[str], axes: Iterable[Axis]) -> str:
+    """The keys of the grid that set some of these fields, empty if none does."""
+    paths = [tuple(field.split(".")) for field in fields]
+    return " and ".join(f"grid.{a.key}" for a in axes if any(_overlap(a.path, p) for p in paths))

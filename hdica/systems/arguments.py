@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import plain
+from hdica.systems.axes import expanded, number, parse_axis, size
 
 Array = NDArray[np.float64]
 LARGEST = 1e300
@@ -138,14 +139,29 @@ def scalar(value: Any, name: str) -> int | float | None:
     return found if _is_number(found) else None
 
 
+def spaced(given: Mapping[str, Any], name: str, most: int) -> tuple[float, ...]:
+    """Evenly spaced numbers as a study writes them: ``{start, stop, num, spacing}``.
+
+    Raises
+    ------
+    HdicaError
+        If a key is wrong, or there are too many: that is known without expanding them.
+    """
+    axis = parse_axis(plain(given), name)
+    check_length(size(axis), name, most)
+    return tuple(number(value, name) for value in expanded(axis))
+
+
 def listed(values: Any, name: str, most: int = MAX_VALUES) -> Array:
-    """A list of finite numbers as an array of shape (numbers,).
+    """A list of finite numbers, or ``{start, stop, num}``, as an array of shape (numbers,).
 
     Raises
     ------
     HdicaError
         If it is a bare number, too long, or anything in it is no number.
     """
+    if isinstance(values, Mapping):
+        return np.array(spaced(values, name, most))
     given = scalar(values, name)
     if given is not None:
         raise HdicaError(f"{name} = {given!r} is not allowed (a list: write {name}=[{given!r}])")

@@ -164,9 +164,14 @@ def size(axis: tuple[Value, ...] | Range) -> int:
     return axis.size if isinstance(axis, Range) else len(axis)
 
 
+def expanded(axis: tuple[Value, ...] | Range) -> tuple[Value, ...]:
+    """All values of an axis as they are given."""
+    return axis.values() if isinstance(axis, Range) else axis
+
+
 def expand(axis: tuple[Value, ...] | Range, field: str) -> tuple[Value, ...]:
     """All values of an axis: canonical, distinct and, if they are numbers, sorted."""
-    return distinct(axis.values() if isinstance(axis, Range) else axis, field)
+    return distinct(expanded(axis), field)
 
 
 def _parse_grid(given: Any) -> Any:

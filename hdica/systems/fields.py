@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula, parse_formula
+from hdica.ingredients.grammar import constants_used
 from hdica.ingredients.priors import Prior, make_prior
 from hdica.ingredients.schedules import Schedule, make_schedule
 from hdica.ingredients.sources import Source, make_source
@@ -71,7 +72,18 @@ ALIASES: dict[str, tuple[str, ...]] = {"Q0": ("start", "overlap"), "rho": ("prio
 
 def formula(system: Any, name: str) -> Formula:
     """The formula behind the field ``name``, a function of x."""
-    return parse_formula(getattr(system, name), "x", system.constants)
+    try:
+        return parse_formula(getattr(system, name), "x", system.constants)
+    except HdicaError as exc:
+        exc.fields = _fields(system, name, "x")
+        raise
+
+
+def _fields(system: Any, name: str, variable: str) -> tuple[str, ...]:
+    """The field of a formula, and those of the named numbers that it uses."""
+    text = getattr(system, name)
+    used = constants_used(text, variable) if isinstance(text, str) else ()
+    return (name, *(f"constants.{constant}" for constant in sorted(used)))
 
 
 def check_real(system: Any, name: str) -> None:
@@ -86,13 +98,18 @@ def check_real(system: Any, name: str) -> None:
     if bad is not None:
         raise HdicaError(
             f"{name} = {getattr(system, name)!r} is not allowed (it is infinite or no real "
-            f"number at x = {bad:.6g}; allowed are functions that are finite at every real x)"
+            f"number at x = {bad:.6g}; allowed are functions that are finite at every real x)",
+            _fields(system, name, "x"),
         )
 
 
-def schedule(system: Any) -> Schedule:
-    """Step size as a function of t = k/n."""
-    return make_schedule(system.tau, system.constants)
+def schedule(system: Any, name: str = "tau") -> Schedule:
+    """Step size as a function of t = k/n; ``name`` is the field that gives it."""
+    try:
+        return make_schedule(getattr(system, name), system.constants, name)
+    except HdicaError as exc:
+        exc.fields = _fields(system, name, "t")
+        raise
 
 
 def constant_tau(system: Any) -> float:

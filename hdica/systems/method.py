@@ -246,6 +246,15 @@ class Method:
         named = {dim for output in self.outputs_of(save) for dim in output.dims}
         return {dim: values for dim, values in found.items() if dim in named}
 
+    def blank(
+        self, times: Array, save: Save, own: Mapping[str, Sequence[float]], why: str
+    ) -> PointResult:
+        """A point without a result, and why it has none; parameters as of :meth:`coords_of`."""
+        sizes = {dim: len(values) for dim, values in self.coords_of(times, save, own).items()}
+        outputs = self.outputs_of(save)
+        values = {o.name: np.full([sizes[dim] for dim in o.dims], np.nan) for o in outputs}
+        return PointResult(values, why)
+
     def bytes_of(self, times: Array, save: Save, own: Mapping[str, Sequence[float]]) -> int:
         """Bytes of the results of one point; parameters as of :meth:`coords_of`."""
         sizes = {dim: len(values) for dim, values in self.coords_of(times, save, own).items()}

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from hdica.errors import from_validation
+from hdica.errors import HdicaError, from_validation
 from hdica.ingredients.plain import plain
 
 
@@ -16,8 +16,9 @@ class Parameters(BaseModel):
     """A problem: immutable, every field checked, refused in one sentence.
 
     A class says of its fields what else hdica has to know: ``aliases``, short names of what lies
-    inside fields; ``formulas``, the variable of each field that is a formula; and ``sized_by``,
-    the field that sets the number of entries of a dimension of its own.
+    inside fields, each with the field and its part; ``formulas``, the variable of each field that
+    is a formula; and ``sized_by``, the field that sets the number of entries of a dimension of its
+    own.
 
     Raises
     ------
@@ -34,7 +35,8 @@ class Parameters(BaseModel):
         try:
             super().__init__(**data)
         except ValidationError as exc:
-            raise from_validation(exc, type(self).__name__, type(self).model_fields) from None
+            known = [*type(self).model_fields, *type(self).aliases]
+            raise from_validation(exc, type(self).__name__, known) from None
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Dimensions of its own that results may have, with their coordinates."""
@@ -42,9 +44,43 @@ class Parameters(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_numpy(cls, given: Any) -> Any:
+    def _written_out(cls, given: Any) -> Any:
         # Before any field is read, so that keys, JSON and equality see the same as for lists.
-        return plain(given) if isinstance(given, Mapping) else given
+        return cls.written_out(plain(given)) if isinstance(given, Mapping) else given
+
+    @classmethod
+    def written_out(cls, given: Mapping[str, Any], within: Mapping[str, Any] | None = None) -> Any:
+        """The same fields without short names: ``Q0 = 0.3`` is ``start = {"overlap": 0.3}``.
+
+        Parameters
+        ----------
+        given
+            Fields and short names with their values.
+        within
+            Fields as they are now: a short name changes its part of one that has this part, and
+            replaces any other.
+
+        Raises
+        ------
+        HdicaError
+            If a field is given by its own name as well.
+        """
+        found = {name: value for name, value in given.items() if name not in cls.aliases}
+        made: dict[str, Any] = {}
+        for name in given:
+            if name not in cls.aliases:
+                continue
+            top, part = cls.aliases[name]
+            if top in found:
+                raise HdicaError(
+                    f"{name} = {given[name]!r} and {top} = {found[top]!r} are not allowed "
+                    f"together ({name} is short for {top}: give one of them)",
+                    [top],
+                )
+            now = made.get(top, (within or {}).get(top))
+            kept = now if isinstance(now, Mapping) and (top in made or part in now) else {}
+            made[top] = {**kept, part: given[name]}
+        return found | made
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """The same problem with other fields, checked as if it were built anew.
@@ -52,7 +88,7 @@ class Parameters(BaseModel):
         Parameters
         ----------
         update
-            New values by field.
+            New values by field, or by its short name.
         deep
             Whether fields that are lists or mappings are copied, too.
 
@@ -64,5 +100,5 @@ class Parameters(BaseModel):
         if not update:
             return super().model_copy(deep=deep)
         given = {name: getattr(self, name) for name in self.model_fields_set}
-        changed = given | dict(update)
+        changed = given | self.written_out(update, dict(self))
         return type(self)(**(deepcopy(changed) if deep else changed))

@@ -41,10 +41,16 @@ _SEEDS = "how many, as in seeds=8, or a list of whole numbers >= 0, all differen
 
 def check_n(n: Any) -> int:
     """The dimension of a simulation, or a sentence why it is not allowed."""
-    allowed = "a whole number >= 3"
-    if isinstance(n, list | tuple | range | np.ndarray) and np.size(n) != 1:
-        allowed += "; several dimensions: one call for each, or a study"
-    return whole(n, "n", allowed, 3)
+    return whole(n, "n", "a whole number >= 3", 3)
+
+
+def check_dimensions(n: Any) -> list[int]:
+    """Several dimensions of simulations, or a sentence why they are not allowed."""
+    allowed = "a whole number >= 3, or a list of them, all different"
+    found = [whole(one, "n", allowed, 3) for one in entries(n, "n", allowed, MAX_TIMES)]
+    if not found or len(set(found)) < len(found):
+        raise HdicaError(f"n = {shown(found)} is not allowed ({allowed})")
+    return found
 
 
 def check_steps(n: int, last: float, name: str = "n") -> None:

@@ -1,7 +1,7 @@
 """Least mean squares on the sphere: a rule that none of the papers has, and its limit.
 
 Samples y are standard normal and their labels xi.y/sqrt(n) + noise e; the estimate follows
-x <- x + (tau/sqrt n) (label - x.y/sqrt n) y, then |x|^2 = n. With c = xi.y/sqrt(n) this is the family
+x <- x + (tau/sqrt n) (label - x.y/sqrt n) y, then |x|^2 = n. With c = xi.y/sqrt(n) this is
 x <- x + n^-1/2 F y with F = tau (c + noise e - u), <c F> = tau (1 - Q), <F_u> = -tau and
 <F^2> = tau^2 (2 (1 - Q) + noise^2), so that
 
@@ -11,7 +11,7 @@ x <- x + n^-1/2 F y with F = tau (c + noise e - u), <c F> = tau (1 - Q), <F_u> =
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
@@ -36,8 +36,8 @@ class SphereLMS(Parameters):
     overlap: float = Field(0.0, gt=-1, lt=1, description="overlap Q at t = 0")
     constants: dict[str, float] = Field({}, description="named numbers used in the formulas")
 
-    aliases = {"Q0": ("overlap",)}
-    formulas = {"tau": "t"}
+    aliases: ClassVar = {"Q0": ("overlap",)}
+    formulas: ClassVar = {"tau": "t"}
 
 
 def _steps(system: SphereLMS, times: Any, n: int, stream: Any, save: Any) -> tuple[Any, str]:
@@ -47,12 +47,12 @@ def _steps(system: SphereLMS, times: Any, n: int, stream: Any, save: Any) -> tup
     rest -= rest.mean()
     rest *= math.sqrt(n / (rest @ rest))
     x = system.overlap * xi + math.sqrt(1 - system.overlap**2) * rest
-    tau, found, made = make_schedule(system.tau, system.constants), [], 0
+    schedule, found, made = make_schedule(system.tau, system.constants), [], 0
     for last in steps_of(times, n):
         for k in range(made, last):
-            y = rng.standard_normal(n)
+            tau, y = float(schedule.value(np.array(k / n))), rng.standard_normal(n)
             label = (xi @ y) / math.sqrt(n) + system.noise * rng.standard_normal()
-            x += float(tau.value(np.array(k / n))) / math.sqrt(n) * (label - x @ y / math.sqrt(n)) * y
+            x += tau / math.sqrt(n) * (label - x @ y / math.sqrt(n)) * y
             x *= math.sqrt(n / (x @ x))
         made = int(last)
         found.append(xi @ x / n)

@@ -45,12 +45,13 @@ def run_or_finished(
     progress: bool | None,
     retry_failed: bool,
     replace: bool,
+    own: bool,
 ) -> runner.RunSummary:
     """Run a study; one that is finished needs no folder that can be written.
 
     Parameters
     ----------
-    study, out, shard, cluster, progress, retry_failed, replace
+    study, out, shard, cluster, progress, retry_failed, replace, own
         As for :func:`hdica.sweep.run.runner.run`.
 
     Raises
@@ -67,7 +68,7 @@ def run_or_finished(
             progress=progress,
             retry_failed=retry_failed,
             replace=replace,
-            own=True,
+            own=own,
         )
     except Unwritable:
         if is_finished(study, out, retry_failed):

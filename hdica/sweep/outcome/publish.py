@@ -148,17 +148,24 @@ def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, in
     return store.status_counts(source.status)
 
 
-def _root_attrs(study: Study) -> dict[str, Any]:
-    methods = registry.methods_of(study.system, study.noise)
-    used = dict.fromkeys(methods[name].equations for name in study.methods)
+def about_study(study: Study) -> dict[str, str]:
+    """Attributes of results that the study alone says."""
     return {
-        "Conventions": "CF-1.11",
         "title": study.title,
         "description": study.description,
         "study": study.study,
         "study_yaml": json.dumps(study.model_dump(mode="json"), separators=(",", ":")),
         "study_hash": study.content_hash(),
         "full_hash": study.full_hash(),
+    }
+
+
+def _root_attrs(study: Study) -> dict[str, Any]:
+    methods = registry.methods_of(study.system, study.noise)
+    used = dict.fromkeys(methods[name].equations for name in study.methods)
+    return {
+        "Conventions": "CF-1.11",
+        **about_study(study),
         "schema_version": store.SCHEMA_VERSION,
         "kernel_version": KERNEL_VERSION,
         "hdica_version": hdica.__version__,

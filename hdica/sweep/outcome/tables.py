@@ -12,28 +12,12 @@ from rich.text import Text
 from hdica.errors import printable
 from hdica.status import STATUS_NAMES
 from hdica.sweep.outcome.status import Status
-from hdica.sweep.run.plan import Plan
+from hdica.sweep.run.asked import Plan, duration, megabytes
 
 
 def console() -> Console:
     """Where tables go; wide enough for any column where stdout is no terminal."""
     return Console() if sys.stdout.isatty() else Console(width=200)
-
-
-def duration(seconds: float) -> str:
-    """A time for a person: ``0.3 s``, ``12 min``, ``3.2 h``."""
-    if seconds < 120:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
-
-
-def megabytes(size: float) -> str:
-    """A size for a person: ``0.4 MB``, ``3.1 GB``."""
-    if size < 1e5:
-        return f"{size / 1e3:.1f} kB"
-    return f"{size / 1e6:.1f} MB" if size < 1e9 else f"{size / 1e9:.1f} GB"
 
 
 def _n(n: int | None) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -30,6 +29,7 @@ from hdica.sweep.files.paths import (
 from hdica.sweep.files.planned import check_whole
 from hdica.sweep.files.sealed import read_sealed, sealed_text
 from hdica.sweep.run.another import STUDY, refuse_another
+from hdica.sweep.run.asked import Plan, SegmentPlan
 from hdica.sweep.run.holder import noted, wait_for
 from hdica.sweep.study.keys import Keys, find_rows
 from hdica.sweep.study.segment import Segment, segments_of
@@ -50,122 +50,6 @@ LOCK = ".lock"
 """File of a working store that is locked by who plans, publishes or repairs."""
 LOCK_SECONDS = 900.0
 """Longest wait for another process that plans, publishes or repairs the same store."""
-
-
-@dataclass(frozen=True)
-class SegmentPlan:
-    """What one segment asks for.
-
-    Parameters
-    ----------
-    method, n
-        What computes it.
-    points, pending
-        All points, and those that are not computed yet.
-    seconds_per_point
-        From the method's cost model, on one core.
-    bytes_per_point
-        Results of one point, uncompressed.
-    block
-        Points a block.
-    arrays
-        Arrays that have a file for every block.
-    """
-
-    method: str
-    n: int | None
-    points: int
-    pending: int
-    seconds_per_point: float
-    bytes_per_point: int
-    block: int
-    arrays: int
-
-    @property
-    def bytes(self) -> int:
-        """Results of all points, uncompressed."""
-        return self.points * self.bytes_per_point
-
-    @property
-    def seconds(self) -> float:
-        """Cost of the pending points on one core."""
-        return self.pending * self.seconds_per_point
-
-    @property
-    def blocks(self) -> int:
-        """Blocks that the pending points need at least."""
-        return -(-self.pending // self.block)
-
-    @property
-    def files(self) -> int:
-        """Files of results in the working store at the end, at least."""
-        return -(-self.points // self.block) * self.arrays
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a study asks for, before anything runs.
-
-    Parameters
-    ----------
-    study
-        Name of the study.
-    study_hash
-        Digest of everything that determines its numbers.
-    segments
-        One entry a method and n.
-    keeps
-        Which methods keep what beyond the order parameters, in words.
-    """
-
-    study: str
-    study_hash: str
-    segments: tuple[SegmentPlan, ...]
-    keeps: str = ""
-
-    @property
-    def points(self) -> int:
-        """All points."""
-        return sum(s.points for s in self.segments)
-
-    @property
-    def pending(self) -> int:
-        """Points that are not computed yet."""
-        return sum(s.pending for s in self.segments)
-
-    @property
-    def seconds(self) -> float:
-        """Cost of the pending points on one core."""
-        return sum(s.seconds for s in self.segments)
-
-    @property
-    def bytes(self) -> int:
-        """Results of all points, uncompressed."""
-        return sum(s.bytes for s in self.segments)
-
-    @property
-    def blocks(self) -> int:
-        """Blocks that the pending points need at least."""
-        return sum(s.blocks for s in self.segments)
-
-    @property
-    def files(self) -> int:
-        """Files of results in the working store at the end, at least."""
-        return sum(s.files for s in self.segments)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        names = (
-            "method", "n", "points", "pending", "seconds", "bytes", "bytes_per_point", "block",
-            "blocks", "files",
-        )  # fmt: skip
-        return {
-            "study": self.study,
-            "study_hash": self.study_hash,
-            "keeps": self.keeps,
-            **{name: getattr(self, name) for name in names if hasattr(self, name)},
-            "segments": [{name: getattr(s, name) for name in names} for s in self.segments],
-        }
 
 
 @dataclass(frozen=True)
@@ -250,7 +134,7 @@ def _placed(segment: Segment, path: Path, keys: Keys | None = None) -> Placed:
     return Placed(segment, path, np.full(segment.size, -1, dtype=np.int64))
 
 
-def plan(study: Study, out: str | Path, workers: int = 1) -> Plan:
+def plan(study: Study, out: str | Path | None = None, workers: int = 1) -> Plan:
     """What a study asks for. Nothing is written.
 
     Parameters
@@ -259,23 +143,34 @@ def plan(study: Study, out: str | Path, workers: int = 1) -> Plan:
         A validated study.
     out
         Path of the published store; what its working store already holds is not counted as
-        pending.
+        pending. None for a study of which nothing is computed.
     workers
         Processes that will compute it.
     """
-    plans = []
-    for placed in place(study, out):
-        segment = placed.segment
-        cost = segment.seconds_per_point
-        if placed.path.exists():
-            block = store.open_segment(placed.path).block
-        else:
-            block = _block(segment, workers)
+    if out is None:
+        asked = [_asked(segment, None, workers) for segment in segments_of(study)]
+    else:
+        asked = [_asked(placed.segment, placed, workers) for placed in place(study, out)]
+    return Plan(study.study, study.content_hash(), tuple(asked), kept_in(study))
+
+
+def _asked(segment: Segment, placed: Placed | None, workers: int) -> SegmentPlan:
+    """What one segment asks for, of which some points may have a place."""
+    begun = placed is not None and placed.path.exists()
+    block, pending = _block(segment, workers), segment.size
+    if placed is not None and begun:
+        block = store.open_segment(placed.path).block
         pending = int((placed.statuses() == store.PENDING).sum())
-        size, name = segment.bytes_per_point, segment.method.name
-        points, arrays = segment.size, len(segment.outputs) + 2
-        plans.append(SegmentPlan(name, segment.n, points, pending, cost, size, block, arrays))
-    return Plan(study.study, study.content_hash(), tuple(plans), kept_in(study))
+    return SegmentPlan(
+        segment.method.name,
+        segment.n,
+        segment.size,
+        pending,
+        segment.seconds_per_point,
+        segment.bytes_per_point,
+        block,
+        len(segment.outputs) + 2,
+    )
 
 
 @contextmanager

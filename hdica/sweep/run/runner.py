@@ -32,7 +32,7 @@ from hdica.sweep.run.spread import LOOK, NO_SCHEDULER, Patience, Task, spread
 from hdica.sweep.study.study import Study
 from hdica.sweep.workers.care import USUAL, Care
 from hdica.sweep.workers.cluster import ClusterSettings, cluster_settings, connect, ready
-from hdica.sweep.workers.local import WARM_START, start_loading, start_seconds
+from hdica.sweep.workers.local import WARM_START, start_loading, start_seconds, unguarded
 from hdica.systems.registry import check_installed
 
 MOST_LOST = 8
@@ -367,7 +367,7 @@ def _connected(cluster: ExitStack, settings: ClusterSettings, blocks: int) -> An
         return begin()
     except (RuntimeError, OSError) as exc:
         text = " ".join(str(exc).split()) or type(exc).__name__
-        raise Incomplete(f"the workers did not start: {text[:200]}") from exc
+        raise Incomplete(f"the workers did not start: {text[:200]}{unguarded()}") from exc
 
 
 @contextmanager

@@ -7,6 +7,7 @@ too much is refused while it is read, not when it is there.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
@@ -53,6 +54,26 @@ def read_yaml(path: Path) -> Any:
     for where, problem in _not_plain(content, ""):
         raise HdicaError(f"{path}: {where or 'it'} {problem}")
     return content
+
+
+def written_yaml(content: Any) -> str:
+    """Text of a YAML file from which :func:`read_yaml` reads the same plain data.
+
+    Parameters
+    ----------
+    content
+        Plain data; keys keep their order.
+    """
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = None  # lists and mappings of numbers and words on a line
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.allow_unicode = True
+    yaml.width = 100
+    text = io.StringIO()
+    yaml.dump(content, text)
+    return text.getvalue()
 
 
 def _content(path: Path, text: str) -> Any:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from hdica.errors import HdicaError
 from hdica.systems.arguments import check_length
-from hdica.systems.axes import check_keys, number, parse_axis, size
+from hdica.systems.axes import check_keys, expanded, number, parse_axis, size
 from hdica.systems.points import MAX_TIMES, check_n, check_seeds, check_time_axis, seed_count
 
 
@@ -97,8 +97,7 @@ def parse_numbers(given: Any, field: str, most: int) -> tuple[float, ...]:
         check_length(len(given), field, most)
     axis = parse_axis(given, field)
     check_length(size(axis), field, most)
-    values = axis if isinstance(axis, tuple) else axis.values()
-    return tuple(number(v, field) for v in values)
+    return tuple(number(v, field) for v in expanded(axis))
 
 
 def parse_times(given: Any) -> tuple[float, ...]:

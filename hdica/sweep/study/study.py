@@ -75,7 +75,7 @@ class Study(BaseModel):
         pattern=r"^[a-z][a-z0-9_]*$", max_length=100, description="name; equals the file's name"
     )
     title: Annotated[str, AfterValidator(_one_line)] = Field(
-        min_length=1, max_length=300, description="one line"
+        default="", min_length=1, max_length=300, description="one line; default: the name"
     )
     description: Annotated[str, AfterValidator(_plain_text)] = Field(
         default="", max_length=20_000, description="plain text for the report"
@@ -110,6 +110,8 @@ class Study(BaseModel):
 
     @model_validator(mode="after")
     def _whole(self) -> Study:
+        if not self.title:
+            object.__setattr__(self, "title", self.study)
         checks.check_methods(self)
         checks.check_noise(self)
         _check_size(self)

@@ -6,8 +6,9 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from hdica.process.cache_folders import settle
@@ -73,6 +74,15 @@ def for_children() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def unguarded() -> str:
+    """What to change in a script that would start workers anew in every worker; empty if none."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None) or ""
+    with suppress(OSError, ValueError):
+        if script.endswith(".py") and "__main__" not in Path(script).read_text():
+            return f" ({script} has to begin its work below: if __name__ == '__main__')"
+    return ""
 
 
 @cache

@@ -12,11 +12,11 @@ from pydantic import BeforeValidator
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.quadrature import numbers
-from hdica.ingredients.schedules import Schedule, make_schedule
+from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.limits.averages.expectations import gain_at
 from hdica.limits.averages.features import features
-from hdica.systems.fields import formula
+from hdica.systems.fields import formula, schedule
 from hdica.systems.hebbian_ica.escape.coefficients import near_zero
 
 Array = NDArray[np.float64]
@@ -105,15 +105,15 @@ def unit(system: Any) -> str:
         shown = " and ".join(given) or "none of them"
         raise HdicaError(
             f"mu, eta, nu: {shown} is not allowed (exactly one of them: eta is the step size "
-            "of (13), mu = n eta, nu = n^2 eta)"
+            "of (13), mu = n eta, nu = n^2 eta)",
+            UNITS,
         )
     return given[0]
 
 
 def given_rate(system: Any) -> Schedule:
     """The step size in the unit in which it is given, as a function of t = k/n."""
-    name = unit(system)
-    return make_schedule(getattr(system, name), system.constants, name)
+    return schedule(system, unit(system))
 
 
 def _in_unit(system: Any, name: str, n: int | None) -> Schedule:

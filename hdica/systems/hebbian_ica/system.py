@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, speaking_of
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values
 from hdica.ingredients.save import NOTHING, Save
@@ -153,10 +153,13 @@ class HebbianICA(Parameters):
         given_rate(self)
         check_real(self, "nonlinearity")
         if formula(self, "nonlinearity").is_zero:
-            raise HdicaError("nonlinearity = 0 is not allowed (nothing would be learned)")
-        check_start(self)
+            text = "nonlinearity = 0 is not allowed (nothing would be learned)"
+            raise HdicaError(text, ["nonlinearity"])
+        with speaking_of("start"):
+            check_start(self)
         if self.sigma != "adaptive":
-            signs(self)
+            with speaking_of("sigma"):
+                signs(self)
         return self
 
     def dims(self) -> dict[str, tuple[float, ...]]:

@@ -107,7 +107,8 @@ class OnlineICA(Parameters):
         for name in ("nonlinearity", "regularizer"):
             check_real(self, name)
         if formula(self, "nonlinearity").is_zero:
-            raise HdicaError("nonlinearity = 0 is not allowed (nothing would be learned)")
+            text = "nonlinearity = 0 is not allowed (nothing would be learned)"
+            raise HdicaError(text, ["nonlinearity"])
         return self
 
     def dims(self) -> dict[str, tuple[float, ...]]:

@@ -107,7 +107,7 @@ class SparsePCA(Parameters):
         check_real(self, "regularizer")
         refusal = proximal_refusal(rule(self)) if self.variant == "proximal" else ""
         if refusal:
-            raise HdicaError(refusal)
+            raise HdicaError(refusal, ["variant", "regularizer"])
         return self
 
     def dims(self) -> dict[str, tuple[float, ...]]:

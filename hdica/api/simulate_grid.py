@@ -1,0 +1,183 @@
+"""Trials over a grid of parameters and several dimensions, as labelled data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hdica.api.keeping import Asked, saved
+from hdica.api.over import Grid, Over, first_everywhere, grid_of
+from hdica.api.simulate import MOST_PLANNED, able, auto, with_noise
+from hdica.errors import HdicaError
+from hdica.finite.record import steps_of
+from hdica.ingredients.save import Save
+from hdica.process.timeout import USUAL, check_timeout, named, within
+from hdica.systems.labelled import candidates, dataset, described
+from hdica.systems.method import Method, PointResult
+from hdica.systems.points import check_memory, check_steps, taken_names
+from hdica.systems.registry import record_of
+
+Array = NDArray[np.float64]
+DONE, DIVERGED, FAILED = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What is run of every system.
+
+    Parameters
+    ----------
+    sizes
+        Dimensions n.
+    times
+        Output times, shape (T,).
+    seeds
+        One trial each.
+    timeout
+        Seconds for each system at each n, or as :func:`hdica.simulate` plans them.
+    """
+
+    sizes: list[int]
+    times: Array
+    seeds: list[int]
+    timeout: float | Literal["plan"] | None
+
+    def seconds(self, method: Method, systems: list[Any], n: int) -> float | None:
+        """How long the trials of some systems may take together."""
+        if self.timeout != "plan":
+            each = check_timeout(self.timeout)
+            return None if each is None else each * len(systems)
+        planned = sum(method.seconds(one, n, float(self.times[-1])) for one in systems)
+        return max(USUAL, MOST_PLANNED * planned * len(self.seeds))
+
+
+def simulate_grid(
+    system: Any, over: Over | None, trials: Trials, asked: Asked, method: str, noise: str
+) -> xr.Dataset:
+    """Trials at every combination of parameters and every n: see :func:`hdica.simulate`.
+
+    Parameters
+    ----------
+    system
+        The problem; its own values of the parameters do not matter.
+    over
+        Parameters and their values, None for the system alone.
+    trials
+        What is run of every system.
+    asked, method, noise
+        As in :func:`hdica.simulate`.
+    """
+    grid = grid_of(system, over)
+    methods = candidates(system, method, "simulate", able, auto(asked.plain))
+    chosen, against = first_everywhere(methods, grid.systems, USUAL, "simulate")
+    chosen = with_noise(chosen, noise)
+    for n in trials.sizes:
+        check_steps(n, float(trials.times[-1]))
+    save = saved(chosen, grid.systems[0], trials.times, asked)
+    outputs = chosen.outputs_of(save)
+    grid.check_names(taken_names(outputs))
+    own = grid.own({dim for output in outputs for dim in output.dims})
+    _check_memory(chosen, grid, trials, chosen.bytes_of(trials.times, save, own))
+    cells = len(grid.systems), len(trials.sizes)
+    found = np.full(cells, None, dtype=object)
+    found[:] = np.array(against, dtype=object)[:, None]
+    for column, n in enumerate(trials.sizes):
+        for group in _groups(chosen, [k for k, why in enumerate(against) if why is None]):
+            some = [grid.systems[k] for k in group]
+            found[group, column] = _filled(_run(chosen, some, n, trials, save), len(group))
+    results = _results(found.ravel().tolist(), chosen, trials, save, own)
+    flat = dataset(record_of(system), chosen, trials.times, save, own, results[0], "point")
+    return described(_labelled(flat, grid, trials, *results), system)
+
+
+def _check_memory(method: Method, grid: Grid, trials: Trials, size: int) -> None:
+    """Refuse what this machine cannot hold, before anything is computed."""
+    count, most = len(grid.systems) * len(trials.sizes) * len(trials.seeds), max(trials.sizes)
+    check_memory(count * size, f"over, n and seeds: {count} points", "fewer of them, or of times")
+    fewer = f"a smaller n for method {method.name!r}"
+    check_memory(8.0 * method.held(most), f"n = {most}", fewer)
+
+
+def _groups(method: Method, places: list[int]) -> list[list[int]]:
+    """Systems that are run together: all that share their noise, else each alone."""
+    return [places] if method.noise == "shared" and places else [[k] for k in places]
+
+
+def _filled(values: list[Any] | HdicaError, count: int) -> Any:
+    """The same as an array of objects, an error as often as it is needed."""
+    found = np.empty(count, dtype=object)
+    for k in range(count):
+        found[k] = values if isinstance(values, HdicaError) else values[k]
+    return found
+
+
+def _run(
+    method: Method, systems: list[Any], n: int, trials: Trials, save: Save
+) -> list[list[PointResult]] | HdicaError:
+    """The trials of each of some systems, or why there are none."""
+    # All systems of one seed side by side, so that its noise is drawn once where it is shared.
+    pairs = [(one, seed) for seed in trials.seeds for one in systems]
+    try:
+        found = within(
+            trials.seconds(method, systems, n),
+            f"{named('simulate', systems[0])} with n = {n}",
+            lambda: method.run_all(pairs, trials.times, n, save),
+        )
+    except MemoryError:
+        return HdicaError(f"n = {n} needs more memory than there is ({method.name})")
+    except HdicaError as exc:
+        return exc
+    return [found[k :: len(systems)] for k in range(len(systems))]
+
+
+def _results(
+    cells: list[list[PointResult] | HdicaError],
+    method: Method,
+    trials: Trials,
+    save: Save,
+    own: dict[str, tuple[float, ...]],
+) -> tuple[list[PointResult], list[int]]:
+    """Every trial, empty where there is none, with its status.
+
+    Raises
+    ------
+    HdicaError
+        If there is none at all: the first reason.
+    """
+    if all(isinstance(one, HdicaError) for one in cells):
+        raise next(one for one in cells if isinstance(one, HdicaError))
+    results, status = [], []
+    for cell in cells:
+        if isinstance(cell, HdicaError):
+            blank = method.blank(trials.times, save, own, str(cell))
+            results += [blank] * len(trials.seeds)
+            status += [FAILED] * len(trials.seeds)
+        else:
+            results += cell
+            status += [DIVERGED if one.diverged else DONE for one in cell]
+    return results, status
+
+
+def _labelled(
+    flat: xr.Dataset, grid: Grid, trials: Trials, results: list[PointResult], status: list[int]
+) -> xr.Dataset:
+    """The same with its dimensions, and the outcome of every trial."""
+    flags = {"flag_values": [DONE, DIVERGED, FAILED], "flag_meanings": "done diverged failed"}
+    reasons = np.array([one.diverged for one in results], dtype=object)
+    flat = flat.assign(
+        status=("point", np.array(status, dtype=np.uint8), {**flags, "long_name": "status"}),
+        reason=("point", reasons),
+    )
+    sizes = {"n": len(trials.sizes), "seed": len(trials.seeds)}
+    found = grid.unfolded(flat, sizes).assign_coords(
+        n=("n", trials.sizes, {"long_name": "dimension n"}),
+        seed=("seed", trials.seeds, {"long_name": "seed of the trial"}),
+    )
+    if "time" not in found.dims:
+        return found
+    steps = np.stack([steps_of(trials.times, n) for n in trials.sizes])
+    return found.assign_coords(step=(("n", "time"), steps, {"long_name": "step k = floor(t n)"}))

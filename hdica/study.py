@@ -1,0 +1,338 @@
+"""Studies in Python: planned, run and reported as on the command line."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+
+from hdica.errors import HdicaError
+from hdica.ingredients.plain import plain
+from hdica.sweep.study.plain_yaml import written_yaml
+from hdica.sweep.study.study import Study as Spec
+from hdica.sweep.study.study import load_study, point_count, study_from
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from hdica.sweep.run.asked import Plan
+
+
+def _store(out: Any) -> Path:
+    """Path of a published store, or a sentence why it is none."""
+    from hdica.sweep.files.paths import results_path
+
+    if not isinstance(out, str | os.PathLike):
+        raise HdicaError(f"out = {out!r} is not allowed (a path such as results/first.zarr)")
+    return results_path(os.fspath(out))
+
+
+def _read(results: Any) -> tuple[Path | xr.DataTree, Path | None]:
+    """Results to report, and the store that they come from, if any."""
+    import xarray as xr
+
+    if isinstance(results, xr.DataTree):
+        source = results.encoding.get("source")
+        return results, None if source is None else Path(source)
+    if not isinstance(results, str | os.PathLike):
+        kind = type(results).__name__
+        raise HdicaError(f"results: a {kind} is not allowed (what run gave, or a path)")
+    return Path(results), Path(results)
+
+
+def _beside(source: Path) -> Path:
+    """Where the report of a store, or of a version of one, goes."""
+    from hdica.sweep.outcome.versions import is_version
+
+    return (source.parent if is_version(source) else source).with_suffix("")
+
+
+class Content(TypedDict, total=False):
+    """What a study says: the keys of a study file."""
+
+    study: str
+    title: str
+    description: str
+    system: str
+    parameters: Mapping[str, Any]
+    grid: Mapping[str, Any]
+    times: Any
+    methods: Mapping[str, Any]
+    save: Mapping[str, Any] | None
+    noise: str
+    analysis: Mapping[str, Any]
+    max_points: int
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Study:
+    """One sweep of one system: a grid of parameters, methods, and what its report shows.
+
+    Parameters
+    ----------
+    study
+        Its name: lower case letters, digits and ``_``.
+    system
+        The problem, for example ``"OnlineICA"``.
+    times
+        Output times: a list, or ``{"stop": 40, "num": 41}``.
+    methods
+        What to compute: ``{"chain": {"n": [100, 200], "seeds": 3}, "ode": {}}``.
+    parameters
+        Parameters of the system that stay fixed.
+    grid
+        Swept parameters in the order of the result's dimensions, each with a list or
+        ``{"start", "stop", "num", "spacing"}``.
+    title, description
+        For the report; the title is the name unless it is given.
+    save, noise, analysis, max_points
+        As in a study file; see the manual of the configuration.
+
+    Raises
+    ------
+    HdicaError
+        If something is missing or not allowed: one sentence with field, value and what is allowed.
+
+    Examples
+    --------
+    >>> import hdica
+    >>> probe = hdica.Study(
+    ...     study="probe",
+    ...     system="OnlineICA",
+    ...     grid={"tau": [0.02, 0.04]},
+    ...     times={"stop": 4, "num": 5},
+    ...     methods={"ode": {}},
+    ... )
+    >>> probe.run()["ode"]["Q"].sizes["tau"]
+    2
+    """
+
+    spec: Spec
+
+    def __init__(self, **content: Unpack[Content]) -> None:
+        object.__setattr__(self, "spec", study_from(plain(content)))
+
+    @classmethod
+    def _of(cls, spec: Spec) -> Self:
+        found = cls.__new__(cls)
+        object.__setattr__(found, "spec", spec)
+        return found
+
+    @classmethod
+    def from_mapping(cls, content: Any) -> Self:
+        """A study from plain data, as a study file holds them.
+
+        Parameters
+        ----------
+        content
+            The keys of a study with their values.
+
+        Raises
+        ------
+        HdicaError
+            As for the class.
+        """
+        if not isinstance(content, Mapping):
+            kind = type(content).__name__
+            raise HdicaError(f"study: a {kind} is not allowed (a mapping with study, system, ...)")
+        return cls._of(study_from(plain(content)))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """A study from a file.
+
+        Parameters
+        ----------
+        path
+            The file, ``<study>.yaml``.
+
+        Raises
+        ------
+        HdicaError
+            As for the class, or if there is no such file.
+        """
+        return cls._of(load_study(path))
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.spec.study
+
+    @property
+    def title(self) -> str:
+        """Its title; the name if none was given."""
+        return self.spec.title
+
+    def __repr__(self) -> str:
+        methods = ", ".join(self.spec.methods)
+        swept = f" over {', '.join(self.spec.grid)}" if self.spec.grid else ""
+        count = f"at most {point_count(self.spec)} points"
+        return f"<hdica.Study {self.name}: {methods} of {self.spec.system}{swept}, {count}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Study):
+            return NotImplemented
+        return self.spec.full_hash() == other.spec.full_hash()
+
+    def __hash__(self) -> int:
+        return hash(self.spec.full_hash())
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Plain data from which :meth:`from_mapping` makes the same study, without defaults."""
+        found: dict[str, Any] = self.spec.model_dump(mode="json", exclude_defaults=True)
+        return found
+
+    def to_yaml(self) -> str:
+        """Text of a study file; :meth:`load` wants it in a file with the name of the study."""
+        return written_yaml(self.to_mapping())
+
+    def plan(self, out: str | Path | None = None, workers: int = 1) -> Plan:
+        """What it asks for, before anything runs; nothing is written.
+
+        Parameters
+        ----------
+        out
+            Path of the published store, if some of it may be computed there already.
+        workers
+            Processes that will compute it.
+
+        Returns
+        -------
+        Plan
+            ``points``, ``pending``, ``seconds`` (of the pending ones, on one core) and ``bytes``
+            (of all, uncompressed), and the same of each method and n in ``segments``. It prints as
+            a table.
+
+        Raises
+        ------
+        HdicaError
+            If what lies at ``out`` cannot be read.
+        """
+        from hdica.sweep.run.plan import plan
+        from hdica.systems.arguments import whole
+
+        count = whole(workers, "workers", "a whole number >= 1", 1)
+        return plan(self.spec, None if out is None else _store(out), count)
+
+    def run(
+        self,
+        out: str | Path | None = None,
+        workers: int = 1,
+        *,
+        cluster: Mapping[str, Any] | str | None = None,
+        retry_failed: bool = False,
+        replace: bool = False,
+        progress: bool = False,
+    ) -> xr.DataTree:
+        """Compute what is pending, publish it and open the results.
+
+        Stopped however you like, the next call goes on: what is computed at ``out`` already is not
+        computed again. The numbers are the same bits for any number of workers.
+
+        Parameters
+        ----------
+        out
+            Path of the published store, ``results/<study>.zarr``; None for results in memory,
+            of which nothing is left when they are no longer needed.
+        workers
+            Processes. A script that asks for several does so below ``if __name__ ==
+            "__main__":``, since each of them loads it.
+        cluster
+            Where Dask runs, as in the section ``cluster`` of the configuration; by default on
+            this machine.
+        retry_failed
+            Compute failed points again.
+        replace
+            Put it in the place of another study's results.
+        progress
+            Whether to show a bar on a terminal, and sparse lines elsewhere.
+
+        Returns
+        -------
+        xarray.DataTree
+            One group a method, as :func:`hdica.open_results` gives it.
+
+        Warns
+        -----
+        UserWarning
+            If points diverged, failed or are still pending; ``status`` and ``reason`` say which
+            and why.
+
+        Raises
+        ------
+        HdicaError
+            If a setting is not allowed, or the results of another study are there.
+        """
+        from hdica.sweep.outcome.computed import compute
+        from hdica.sweep.outcome.in_memory import loaded, passing_folder
+        from hdica.sweep.outcome.results import open_results
+        from hdica.sweep.run.signals import heeding
+        from hdica.sweep.workers.cluster import cluster_settings
+
+        given = dict(cluster) if isinstance(cluster, Mapping) else cluster
+        settings = cluster_settings(given, workers)
+        with heeding(), ExitStack() as passing:
+            folder = None if out is not None else passing.enter_context(passing_folder())
+            target = _store(out if folder is None else folder / f"{self.name}.zarr")
+            done = compute(
+                self.spec,
+                target,
+                settings,
+                progress=None if progress else False,
+                retry_failed=retry_failed,
+                replace=replace,
+                tell=warnings.warn,
+            )
+            tree = open_results(target) if folder is None else loaded(target)
+        where = "the results" if folder is not None else str(target)
+        diverged = "" if done.published is None else done.published.diverged
+        for sentence in (diverged, done.missing(where, "retry_failed=True")):
+            if sentence:
+                warnings.warn(sentence, stacklevel=2)
+        return tree
+
+    def report(self, results: str | Path | xr.DataTree, out: str | Path | None = None) -> Path:
+        """Write the page of its results, with figures for print and the aggregated data.
+
+        It shows what this study's analysis asks for, whichever was published.
+
+        Parameters
+        ----------
+        results
+            What :meth:`run` gave, or the path of a published store.
+        out
+            Folder for ``report.html``, ``aggregate.nc`` and ``figures/``; by default beside the
+            store, and ``results/<study>`` for results in memory.
+
+        Returns
+        -------
+        pathlib.Path
+            The page, ``report.html``.
+
+        Raises
+        ------
+        HdicaError
+            If the results are not those of this study.
+        """
+        from hdica.report import write
+
+        store, source = _read(results)
+        folder = Path("results") / self.name if source is None else _beside(source)
+        return write(store, folder if out is None else Path(out), self._shown)[0]
+
+    def _shown(self, tree: xr.DataTree) -> xr.DataTree:
+        """Results of this study, with its own title and analysis."""
+        from hdica.sweep.outcome.publish import about_study
+
+        if tree.attrs.get("study_hash") != self.spec.content_hash():
+            raise HdicaError(
+                f"results of study {tree.attrs.get('study')!r} are not allowed for the report of "
+                f"{self.name!r} (its own results: run it as it is now)"
+            )
+        found = tree.copy()
+        found.attrs.update(about_study(self.spec))
+        return found

@@ -1,0 +1,137 @@
+"""Compute what is pending of a study and publish it, for the command line and for Python."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hdica.sweep.outcome.finished import run_or_finished
+from hdica.sweep.outcome.publish import publish_new
+from hdica.sweep.outcome.torn import going_on
+from hdica.sweep.run.runner import RunSummary
+from hdica.sweep.study.study import Study
+from hdica.sweep.workers.cluster import ClusterSettings
+
+WHOLE = (0, 1)
+"""The shard that is all of a study."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a published store holds.
+
+    Parameters
+    ----------
+    out
+        Where it is.
+    counts
+        Points by status.
+    is_new
+        Whether it has just been published, rather than found as it should be.
+    """
+
+    out: Path
+    counts: Counter[str]
+    is_new: bool
+
+    @property
+    def sentence(self) -> str:
+        """That it is there."""
+        what = "is published" if self.is_new else "is up to date"
+        return f"{self.out} {what}: {sum(self.counts.values())} points"
+
+    @property
+    def diverged(self) -> str:
+        """That points diverged, empty if none did."""
+        count = self.counts["diverged"]
+        return f"{count} points diverged; when and why is in the variable 'reason'" * bool(count)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What became of a study.
+
+    Parameters
+    ----------
+    summary
+        What was computed now.
+    published
+        What is published, None for a part of a study.
+    """
+
+    summary: RunSummary
+    published: Published | None
+
+    def missing(self, where: str, again: str) -> str:
+        """What is missing and how to get it, empty if nothing is.
+
+        Parameters
+        ----------
+        where
+            The results, for the sentence.
+        again
+            What computes failed points again.
+        """
+        if self.summary.lost:
+            why = self.summary.lost[0]
+            return f"{self.summary.pending} points are pending; a rerun computes them ({why})"
+        counts = self.summary.counts if self.published is None else self.published.counts
+        if counts["failed"]:
+            return (
+                f"{counts['failed']} points failed; their reasons are in the variable 'reason' of "
+                f"{where} ({again} computes them again)"
+            )
+        return ""
+
+
+def published(study: Study, out: Path, replace: bool = False) -> Published:
+    """Publish a study if there is anything new.
+
+    Parameters
+    ----------
+    study, out, replace
+        As for :func:`hdica.sweep.outcome.publish.publish`.
+    """
+    manifest, is_new = publish_new(study, out, replace)
+    counts: Counter[str] = Counter()
+    for some in manifest["counts"].values():
+        counts.update(some)
+    return Published(out, counts, is_new)
+
+
+def compute(
+    study: Study,
+    out: Path,
+    cluster: ClusterSettings,
+    *,
+    shard: tuple[int, int] = WHOLE,
+    progress: bool | None = None,
+    retry_failed: bool = False,
+    replace: bool = False,
+    own: bool = False,
+    tell: Callable[[str], None],
+    done: Callable[[Published], None] = lambda published: None,
+) -> Computed:
+    """Compute what is pending and publish it; it may be killed at any moment.
+
+    Parameters
+    ----------
+    study, out, cluster, shard, progress, retry_failed, replace, own
+        As for :func:`hdica.sweep.run.runner.run`.
+    tell
+        Is given a sentence for each file that was cut short and is mended.
+    done
+        Is given what is published.
+    """
+
+    def attempt() -> Computed:
+        summary = run_or_finished(study, out, shard, cluster, progress, retry_failed, replace, own)
+        if shard != WHOLE:
+            return Computed(summary, None)
+        found = published(study, out, replace)
+        done(found)
+        return Computed(summary, found)
+
+    return going_on(out, attempt, tell)

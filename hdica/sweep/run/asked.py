@@ -1,0 +1,151 @@
+"""What a study asks for: points, seconds and bytes, before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+def duration(seconds: float) -> str:
+    """A time for a person: ``0.3 s``, ``12 min``, ``3.2 h``."""
+    if seconds < 120:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
+
+
+def megabytes(size: float) -> str:
+    """A size for a person: ``0.4 MB``, ``3.1 GB``."""
+    if size < 1e5:
+        return f"{size / 1e3:.1f} kB"
+    return f"{size / 1e6:.1f} MB" if size < 1e9 else f"{size / 1e9:.1f} GB"
+
+
+@dataclass(frozen=True)
+class SegmentPlan:
+    """What one segment asks for.
+
+    Parameters
+    ----------
+    method, n
+        What computes it.
+    points, pending
+        All points, and those that are not computed yet.
+    seconds_per_point
+        From the method's cost model, on one core.
+    bytes_per_point
+        Results of one point, uncompressed.
+    block
+        Points a block.
+    arrays
+        Arrays that have a file for every block.
+    """
+
+    method: str
+    n: int | None
+    points: int
+    pending: int
+    seconds_per_point: float
+    bytes_per_point: int
+    block: int
+    arrays: int
+
+    def __str__(self) -> str:
+        """One line for a person."""
+        name = self.method if self.n is None else f"{self.method} n={self.n}"
+        cost = f"{duration(self.seconds)}, {megabytes(self.bytes)}"
+        return f"{name}: {self.points} points, {self.pending} pending, {cost}"
+
+    @property
+    def bytes(self) -> int:
+        """Results of all points, uncompressed."""
+        return self.points * self.bytes_per_point
+
+    @property
+    def seconds(self) -> float:
+        """Cost of the pending points on one core."""
+        return self.pending * self.seconds_per_point
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that the pending points need at least."""
+        return -(-self.pending // self.block)
+
+    @property
+    def files(self) -> int:
+        """Files of results in the working store at the end, at least."""
+        return -(-self.points // self.block) * self.arrays
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """What a study asks for, before anything runs; it prints as a table.
+
+    Parameters
+    ----------
+    study
+        Name of the study.
+    study_hash
+        Digest of everything that determines its numbers.
+    segments
+        One entry a method and n.
+    keeps
+        Which methods keep what beyond the order parameters, in words.
+    """
+
+    study: str
+    study_hash: str
+    segments: tuple[SegmentPlan, ...]
+    keeps: str = ""
+
+    @property
+    def points(self) -> int:
+        """All points."""
+        return sum(s.points for s in self.segments)
+
+    @property
+    def pending(self) -> int:
+        """Points that are not computed yet."""
+        return sum(s.pending for s in self.segments)
+
+    @property
+    def seconds(self) -> float:
+        """Cost of the pending points on one core."""
+        return sum(s.seconds for s in self.segments)
+
+    @property
+    def bytes(self) -> int:
+        """Results of all points, uncompressed."""
+        return sum(s.bytes for s in self.segments)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that the pending points need at least."""
+        return sum(s.blocks for s in self.segments)
+
+    @property
+    def files(self) -> int:
+        """Files of results in the working store at the end, at least."""
+        return sum(s.files for s in self.segments)
+
+    def __repr__(self) -> str:
+        """A line for the whole study, and one for each method and n."""
+        total = f"{self.study}: {self.points} points, {self.pending} pending"
+        lines = [f"{total}, {duration(self.seconds)} on one core, {megabytes(self.bytes)}"]
+        lines += [f"  {segment}" for segment in self.segments]
+        return "\n".join([*lines, *([f"  keeps {self.keeps}"] if self.keeps else [])])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        names = (
+            "method", "n", "points", "pending", "seconds", "bytes", "bytes_per_point", "block",
+            "blocks", "files",
+        )  # fmt: skip
+        return {
+            "study": self.study,
+            "study_hash": self.study_hash,
+            "keeps": self.keeps,
+            **{name: getattr(self, name) for name in names if hasattr(self, name)},
+            "segments": [{name: getattr(s, name) for name in names} for s in self.segments],
+        }
