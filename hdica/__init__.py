@@ -15,6 +15,7 @@ from hdica.process.cache_folders import close_caches as _close_caches
 from hdica.process.compile_cache import drop_stale as _drop_stale
 
 if TYPE_CHECKING:
+    from hdica.analysis.record import Analysis as Analysis
     from hdica.api.curve import (
         critical_curve as critical_curve,
     )
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from hdica.errors import (
         OutOfTime as OutOfTime,
     )
+    from hdica.plug_in import register as register
     from hdica.study import Study as Study
     from hdica.sweep.outcome.results import (
         open_results as open_results,
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
         version_path as version_path,
     )
     from hdica.systems.built_in import *  # noqa: F403
-    from hdica.systems.registry import register as register
     from hdica.systems.system import System as System
 
 __version__ = "0.1.0"
@@ -53,6 +54,7 @@ _drop_stale()
 
 # Names are imported when first used: the command line must not pay for numba to say --help.
 _HOME = {
+    "Analysis": "hdica.analysis.record",
     "HdicaError": "hdica.errors",
     "OutOfTime": "hdica.errors",
     "Study": "hdica.study",
@@ -63,7 +65,7 @@ _HOME = {
     "fixed_points": "hdica.api.steady",
     "limit": "hdica.api.limit",
     "open_results": "hdica.sweep.outcome.results",
-    "register": "hdica.systems.registry",
+    "register": "hdica.plug_in",
     "simulate": "hdica.api.simulate",
     "version_path": "hdica.sweep.outcome.results",
 }

@@ -194,8 +194,8 @@ def run(
 
 
 def _check_known(system: str, settings: ClusterSettings) -> None:
-    """Refuse to hand points to processes that do not know their system."""
-    if settings.kind == "serial":
+    """Refuse to hand points to processes of this machine that do not know their system."""
+    if settings.kind != "local":
         return
     try:
         check_installed(system)

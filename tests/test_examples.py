@@ -1,0 +1,111 @@
+"""The example of a system of one's own: installed beside hdica, and run everywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hdica
+from tests.workflow.conftest import ROOT
+
+OWN = ROOT / "examples/own_system"
+Run = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Run a program of a fresh environment that has hdica, what it needs, and the example."""
+    home = tmp_path_factory.mktemp("fresh")
+    venv.create(home / "venv")
+    python = home / "venv/bin/python"
+    # Everything but the example is taken from the environment of the tests, not downloaded.
+    packages = Path(
+        subprocess.check_output(
+            [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
+        ).strip()
+    )
+    others = sysconfig.get_path("purelib")
+    (packages / "beside.pth").write_text(f"import site; site.addsitedir({others!r})\n{ROOT}\n")
+    shutil.copytree(OWN, home / "own_system", ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    environment = {"PATH": f"{home}/venv/bin:{os.defpath}", "HOME": str(home)}
+
+    def program(*arguments: str, cwd: Path | None = None, code: int = 0) -> str:
+        done = subprocess.run(
+            [str(python), *arguments],
+            cwd=cwd or home,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    pip = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index")
+    program(*pip, str(home / "own_system"))
+    return program
+
+
+def test_it_is_short() -> None:
+    lines = [len(path.read_text().splitlines()) for path in (OWN / "own_system").glob("*.py")]
+    assert sum(lines) < 200
+
+
+@pytest.mark.slow
+def test_a_study_of_it_is_swept_by_two_processes_and_reported(run: Run, tmp_path: Path) -> None:
+    study, out = str(OWN / "lms.yaml"), tmp_path / "lms.zarr"
+    command = ("-m", "hdica.cli", "run", study, "--out", str(out), "--quiet")
+    local = tmp_path / "local.yaml"
+    local.write_text(json.dumps({"cluster": {"mode": "local", "workers": 2}}))
+    run(*command, "--config", str(local))
+    run("-m", "hdica.cli", "verify", str(out))
+    tree = hdica.open_results(out)  # by a process that does not know the system
+    assert tree["vector"].Q.dims == ("tau", "n", "seed", "time")
+    gap = tree["vector"].Q.sel(n=100).mean("seed") - tree["ode"].Q
+    assert 0 < abs(gap).max() < 0.1
+    run("-m", "hdica.cli", "report", str(out))
+    page = (tmp_path / "lms/report.html").read_text()
+    assert "Crossing times" in page
+    assert "is crossed first at tau = " in page
+
+
+@pytest.mark.slow
+def test_the_workflow_builds_it(run: Run, tmp_path: Path) -> None:
+    for name in ("Snakefile", "workflow", "config"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    shutil.copy(OWN / "lms.yaml", tmp_path / "config/studies/lms.yaml")
+    (tmp_path / "config/config.yaml").write_text("studies: lms\n")
+    run("-m", "snakemake", "--cores", "1", cwd=tmp_path)
+    assert "Crossing times" in (tmp_path / "results/lms/report.html").read_text()
+
+
+def test_a_system_of_this_process_alone_is_refused_elsewhere(tmp_path: Path) -> None:
+    script = (
+        f"import sys; sys.path.insert(0, {str(OWN)!r})\n"
+        "import hdica\n"
+        "from own_system import crossing, regression\n"
+        "hdica.register(regression.SYSTEM), hdica.register(crossing.ANALYSIS)\n"
+        f"study = hdica.Study.load({str(OWN / 'lms.yaml')!r})\n"
+        "print(dict(study.run().vector.sizes))\n"
+        "try:\n"
+        f"    study.run(out={str(tmp_path / 'lms.zarr')!r}, workers=2)\n"
+        "except hdica.HdicaError as exc:\n"
+        "    print(exc)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    sizes, said = done.stdout.splitlines()
+    assert "'seed': 16" in sizes
+    assert "SphereLMS is registered in this process alone" in said
+    assert not (tmp_path / "lms.zarr").exists()
