@@ -86,11 +86,6 @@ def settings_of(config: Path | None, given: dict[str, Any]) -> ClusterSettings:
         A file with a section ``cluster``, or None.
     given
         Options; those that are empty are not given.
-
-    Raises
-    ------
-    HdicaError
-        If the file or a setting is wrong.
     """
     from hdica.sweep.study.study import read_yaml
     from hdica.sweep.workers.cluster import cluster_settings, in_full

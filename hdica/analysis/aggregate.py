@@ -23,11 +23,6 @@ def aggregate(tree: xr.DataTree) -> xr.DataTree:
         Group ``runs`` always, ``condensing`` if a method keeps the curvature, ``learning`` if a
         limit learns nothing, ``slopes`` if points share their noise, and one group for each
         analysis asked for. The root carries the store's attributes.
-
-    Raises
-    ------
-    HdicaError
-        If the store lacks what an analysis needs.
     """
     found = {name: _computed(tree, analysis) for name, analysis in analyses().items()}
     groups = {name: data for name, data in found.items() if data is not None}

@@ -28,11 +28,6 @@ def described(
         That output.
     units
         By variable; the others have none.
-
-    Raises
-    ------
-    KeyError
-        If a variable has no long name: a new one must be described in the names of its analysis.
     """
     for name, values in data.data_vars.items():
         values.attrs["long_name"] = table[str(name)].format(v=variable)

@@ -24,13 +24,7 @@ OWN = frozenset({"n", "seed", "time"})
 
 
 def study(tree: xr.DataTree) -> dict[str, Any]:
-    """The study of a store, as plain data.
-
-    Raises
-    ------
-    HdicaError
-        If the store does not carry its study.
-    """
+    """The study of a store, as plain data."""
     text = tree.attrs.get("study_yaml")
     if not text:
         raise HdicaError("the store has no attribute study_yaml, so it is not a published store")
@@ -48,11 +42,6 @@ def settings_of(tree: xr.DataTree, analysis: str, given: Mapping[str, Any]) -> A
     """Settings of an analysis from plain data; what they leave open is settled by the store.
 
     Studies leave nothing open today; those of before may have.
-
-    Raises
-    ------
-    HdicaError
-        If they are no settings of this analysis, or if nothing in the store settles them.
     """
     kind = asked_for()[analysis].settings
     assert kind is not None
@@ -107,13 +96,7 @@ def overlaps(tree: xr.DataTree) -> tuple[str, ...]:
 
 
 def overlap_in(tree: xr.DataTree, data: xr.Dataset) -> str:
-    """The first order parameter that a method has.
-
-    Raises
-    ------
-    HdicaError
-        If it has none, or if the system of the store is not known.
-    """
+    """The first order parameter that a method has."""
     found = next((name for name in overlaps(tree) if name in data), "")
     if not found:
         raise HdicaError(
@@ -137,13 +120,7 @@ def transitions_in(tree: xr.DataTree, parameter: str) -> str | None:
 
 
 def group(tree: xr.DataTree, method: str) -> xr.Dataset:
-    """Everything a method left in the store.
-
-    Raises
-    ------
-    HdicaError
-        If the store has no such method.
-    """
+    """Everything a method left in the store."""
     if method not in tree.children:
         known = ", ".join(sorted(tree.children)) or "none"
         raise HdicaError(f"the store has no method {method!r} (its methods: {known})")
@@ -176,13 +153,7 @@ def grid_of(data: xr.Dataset) -> list[str]:
 
 
 def check_numbers(data: xr.Dataset, parameter: str, where: str) -> None:
-    """Refuse a parameter that is not swept, or whose values are no numbers.
-
-    Raises
-    ------
-    HdicaError
-        Naming ``where`` it was asked for.
-    """
+    """Refuse a parameter that is not swept, or whose values are no numbers."""
     check_swept(data, parameter, where)
     if data[parameter].dtype.kind not in "fiu":
         raise HdicaError(f"{where} = {parameter!r} is not allowed (its values must be numbers)")
@@ -203,13 +174,7 @@ def largest_n(values: xr.DataArray) -> int:
 
 
 def check_swept(data: xr.Dataset, parameter: str, where: str) -> None:
-    """Refuse a parameter that is not swept.
-
-    Raises
-    ------
-    HdicaError
-        Naming ``where`` it was asked for and what is swept.
-    """
+    """Refuse a parameter that is not swept."""
     known = grid_of(data)
     if parameter not in known:
         hint = f"swept: {', '.join(known)}" if known else "nothing is swept"

@@ -24,11 +24,6 @@ def register(analysis: Any) -> Analysis:
     ----------
     analysis
         Its record.
-
-    Raises
-    ------
-    HdicaError
-        If it is no record of an analysis, or another one has its name.
     """
     if not isinstance(analysis, Analysis):
         kind = type(analysis).__name__

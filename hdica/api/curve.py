@@ -27,13 +27,7 @@ from hdica.systems.registry import record_of, systems
 
 
 def _field_of(system: Any) -> Callable[[Any], MeanField]:
-    """How a system gives its limit.
-
-    Raises
-    ------
-    HdicaError
-        If it is not of the mean-field family.
-    """
+    """How a system gives its limit."""
     record = record_of(system)
     if record.mean_field is None:
         able = ", ".join(one.name for one in systems().values() if one.mean_field)

@@ -41,13 +41,7 @@ class Asked:
 
 
 def saved(method: Method, system: Any, times: Array, asked: Asked) -> Save:
-    """What to keep, checked against the times and the method.
-
-    Raises
-    ------
-    HdicaError
-        If the method does not keep that, or not at these times.
-    """
+    """What to keep, checked against the times and the method."""
     from hdica.ingredients.functionals import parse_functional
 
     snapshots = asked.snapshots

@@ -72,13 +72,7 @@ class _Points:
     notes: dict[int, str] = field(default_factory=dict)
 
     def guard(self, system: Any, compute: Callable[[], PointResult]) -> PointResult:
-        """The result of a point, and its note for later.
-
-        Raises
-        ------
-        HdicaError
-            If it has no result, or none in time.
-        """
+        """The result of a point, and its note for later."""
         found: list[PointResult] = []
 
         def solve() -> str:

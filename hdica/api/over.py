@@ -78,13 +78,7 @@ class Grid:
                 raise HdicaError(f"over: {axis.key!r} is not allowed (it names a variable)")
 
     def own(self, used: Collection[str]) -> Own:
-        """Dimensions of the systems' own: their values where they are the same, else numbers.
-
-        Raises
-        ------
-        HdicaError
-            If one has other sizes at some of the combinations.
-        """
+        """Dimensions of the systems' own: their values where they are the same, else numbers."""
         found: Own = {}
         for dim in self.systems[0].dims():
             if dim not in used:
@@ -114,11 +108,6 @@ def grid_of(system: Any, over: Over | None) -> Grid:
     over
         Fields, short names, dotted paths or constants of the formulas, each with a list of
         numbers or words or ``{start, stop, num, spacing}``; None for the system alone.
-
-    Raises
-    ------
-    HdicaError
-        If one is no parameter, or a value is not allowed.
     """
     record_of(system)
     if over is None:
@@ -188,11 +177,6 @@ def first_everywhere(
         Seconds that one may take to say whether a method applies.
     function
         What is called, for the sentence: ``"limit"``.
-
-    Raises
-    ------
-    HdicaError
-        If it applies nowhere.
     """
     for method in methods:
         against = _against(method, systems, timeout, function)

@@ -141,13 +141,7 @@ def _results(
     save: Save,
     own: dict[str, tuple[float, ...]],
 ) -> tuple[list[PointResult], list[int]]:
-    """Every trial, empty where there is none, with its status.
-
-    Raises
-    ------
-    HdicaError
-        If there is none at all: the first reason.
-    """
+    """Every trial, empty where there is none, with its status."""
     if all(isinstance(one, HdicaError) for one in cells):
         raise next(one for one in cells if isinstance(one, HdicaError))
     results, status = [], []

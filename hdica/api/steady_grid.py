@@ -41,11 +41,6 @@ def steady_grid(
         The name of the function, and what it finds of one system.
     parameter
         What it varies itself, and ``over`` may not.
-
-    Raises
-    ------
-    HdicaError
-        If there is no result at any combination: the first reason.
     """
     grid, timeout = grid_of(system, over), check_timeout(timeout)
     if parameter in [axis.key for axis in grid.axes]:

@@ -79,11 +79,6 @@ def observe(xi: Array, x: Array, prior: Prior, phi: Formula, save: Save = NOTHIN
         Law of the feature, which says the groups of its entries, and the regularizer.
     save
         What to keep.
-
-    Raises
-    ------
-    HdicaError
-        If a functional has the name of an order parameter, or is no formula in x and xi.
     """
     functionals = {
         name: parse_functional(text, save.constants) for name, text in save.functionals.items()

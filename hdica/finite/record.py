@@ -50,11 +50,6 @@ def snapshot_rows(snapshots: tuple[float, ...], times: Array) -> dict[int, list[
         Times of the snapshots.
     times
         Shape (T,), the output times.
-
-    Raises
-    ------
-    HdicaError
-        If a snapshot is not one of the output times.
     """
     rows: dict[int, list[int]] = {}
     for row, snapshot in enumerate(snapshots):
@@ -173,11 +168,6 @@ def record(
         For every point the values and why it diverged. Values are one array of shape (T,) per
         number read at every time and of shape (snapshots, ...) per array read at the snapshots,
         NaN after a divergence; and what does not change.
-
-    Raises
-    ------
-    HdicaError
-        If a snapshot is not one of the times.
     """
     for track in tracks:
         track.open(times)

@@ -52,13 +52,7 @@ class Formula:
 
     @cached_property
     def antiderivative(self) -> Formula:
-        """An antiderivative in closed form.
-
-        Raises
-        ------
-        HdicaError
-            If sympy finds none.
-        """
+        """An antiderivative in closed form."""
         integral = sp.integrate(self.expression, self.symbol)
         if integral.has(sp.Integral):
             raise HdicaError(f"formula {self.text!r}: no closed antiderivative was found")
@@ -211,10 +205,5 @@ def parse_formula(
         Name of the variable.
     constants
         Numbers for the other names.
-
-    Raises
-    ------
-    HdicaError
-        If anything is outside the grammar; nothing of the text is evaluated then or ever.
     """
     return _parse(str(text), variable, tuple(sorted((constants or {}).items())))

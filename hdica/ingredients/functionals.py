@@ -75,10 +75,5 @@ def parse_functional(text: str, constants: Mapping[str, float] | None = None) ->
         A formula in ``x`` and ``xi``, for example ``"(x - xi)**2"``.
     constants
         Numbers for the other names.
-
-    Raises
-    ------
-    HdicaError
-        If anything is outside the grammar of :func:`hdica.ingredients.formula.parse_formula`.
     """
     return _parse(str(text), tuple(sorted((constants or {}).items())))

@@ -191,11 +191,6 @@ def read_expression(
         Names of the variables.
     constants
         Numbers for the other names.
-
-    Raises
-    ------
-    HdicaError
-        If anything is outside the grammar; nothing of the text is evaluated then or ever.
     """
     reader = _Reader(text, variables, constants)
     if len(text) > MAX_LENGTH:

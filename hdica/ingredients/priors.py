@@ -172,11 +172,6 @@ def make_prior(spec: str | dict[str, Any]) -> Prior:
         ``"dense"`` (all xi_i = 1), ``"gaussian"``, ``{"sparse": rho}`` (0 or 1/sqrt(rho)),
         ``{"sparse_sign": rho}``, ``{"bernoulli_gaussian": rho}`` or
         ``{"atoms": [...], "weights": [...]}`` (rescaled to unit second moment).
-
-    Raises
-    ------
-    HdicaError
-        If it is none of these, or a number in it is out of range.
     """
     spec = plain(spec)
     try:

@@ -20,11 +20,6 @@ def real_zeros(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
 
     Coefficients that are not rational are taken in so many digits, so that roots that only just
     touch may part or vanish.
-
-    Raises
-    ------
-    HdicaError
-        If its numbers are of too different sizes.
     """
     if isinstance(expression, sp.Mul):
         parts = [real_zeros(one, symbol) for one in expression.args]

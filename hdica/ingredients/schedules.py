@@ -79,11 +79,6 @@ def make_schedule(
         Named numbers for the formula.
     name
         What the system calls its step size.
-
-    Raises
-    ------
-    HdicaError
-        If it is none of these, or the step size is not positive at every t in [0, 1e6] tried.
     """
     spec = plain(spec)
     if isinstance(spec, int | float) and not isinstance(spec, bool):

@@ -332,11 +332,6 @@ def make_source(spec: str | dict[str, Any]) -> Source:
         ``"rademacher"``, ``"uniform"``, ``"laplace"``, ``"gaussian"``,
         ``{"bernoulli_gaussian": p}``, ``{"student": nu}``, ``{"chi2": k}``,
         ``{"scipy": name, shape...}`` or ``{"discrete": {"values": ..., "weights": ...}}``.
-
-    Raises
-    ------
-    HdicaError
-        If it is none of these, or a number in it is out of range.
     """
     if isinstance(spec, str):
         if spec not in _NAMED:

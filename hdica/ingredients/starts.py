@@ -124,11 +124,6 @@ def make_start(spec: Mapping[str, Any]) -> Start:
         |x|^2 = n, so that Q fluctuates about Q0 by O(n^-1/2); with ``"exact": True`` z is
         orthogonal to xi and Q = Q0 at every n. ``{"normal": {"mean": m, "var": v}}``: x_i
         independent of xi, then |x|^2 = n.
-
-    Raises
-    ------
-    HdicaError
-        If it is neither, or a number in it is out of range.
     """
     spec = plain(spec)
     if isinstance(spec, Mapping) and "overlap" in spec and set(spec) <= {"overlap", "exact"}:

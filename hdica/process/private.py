@@ -46,11 +46,6 @@ def private_folder(base: Path, prefix: str) -> Iterator[Path]:
         Where it is made.
     prefix
         How its name begins.
-
-    Raises
-    ------
-    HdicaError
-        If there it would not be for this user alone.
     """
     remove_ended(base, prefix)
     made, held = _held(base, prefix)
@@ -175,11 +170,6 @@ def scratch() -> Path:
     """The folder of this process for what it and its children keep in files while they run.
 
     It is removed when the process ends, and by the next run of the same user if it was killed.
-
-    Raises
-    ------
-    HdicaError
-        If there is no place for it.
     """
     from multiprocessing.util import Finalize
 

@@ -46,11 +46,6 @@ def within(seconds: float | None, what: str, compute: Callable[[], Result]) -> R
         What is computed, as the sentence says it.
     compute
         Computes it.
-
-    Raises
-    ------
-    OutOfTime
-        If it takes longer.
     """
     seconds = check_timeout(seconds)
     if seconds is None or _LIMITED.get():

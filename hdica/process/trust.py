@@ -31,11 +31,6 @@ def doubt(path: Path, owners: Collection[int] = (), holds: bool = False) -> str:
     holds
         Whether it is enough that others cannot touch what the user makes in the folder, as in
         ``/tmp``.
-
-    Raises
-    ------
-    OSError
-        If it does not exist, or cannot be looked at.
     """
     trusted = {ROOT, os.getuid(), *owners}
     here, rest, links = Path("/"), _parts(path.absolute()), 0

@@ -19,15 +19,7 @@ MOST = 2**26
 
 
 def check(out: Path) -> None:
-    """Refuse a folder that cannot take a report, before the work for it. Nothing is made.
-
-    Raises
-    ------
-    HdicaError
-        If a link or something else stands where a folder or a file goes.
-    Unwritable
-        If the folder cannot be written.
-    """
+    """Refuse a folder that cannot take a report, before the work for it. Nothing is made."""
     if not stands(out):
         return
     with written(out), made(out) as top:
@@ -58,13 +50,6 @@ def place(out: Path, page: bytes, data: bytes, drawn: Mapping[str, bytes]) -> li
     -------
     list of Path
         The files written, the page first.
-
-    Raises
-    ------
-    HdicaError
-        If a link or something else stands where a folder or a file goes.
-    Unwritable
-        If they cannot be written; what was there before still is.
     """
     with (
         written(out, "; what was there before is kept"),

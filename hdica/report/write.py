@@ -39,14 +39,6 @@ def write(
     -------
     list of Path
         The files written, the page first.
-
-    Raises
-    ------
-    HdicaError
-        If the store is not there or lacks what the study's analysis needs, or if a link or
-        something else stands where a folder or a file goes.
-    Unwritable
-        If the files cannot be written; what was there before still is.
     """
     if isinstance(results, xr.DataTree):
         check(Path(out))

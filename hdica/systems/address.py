@@ -60,13 +60,7 @@ def _is_constant(key: str, system: Any, parameters: dict[str, Any]) -> bool:
 
 
 def address(key: str, system: Any, parameters: dict[str, Any], where: str) -> Path:
-    """Path of the field that a key of ``grid`` or ``parameters`` sets.
-
-    Raises
-    ------
-    HdicaError
-        If it is neither a field, an alias, a dotted path nor a constant in use.
-    """
+    """Path of the field that a key of ``grid`` or ``parameters`` sets."""
     aliases: dict[str, Path] = getattr(system, "aliases", {})
     fields = list(system.model_fields)
     if key in fields:
@@ -101,13 +95,7 @@ def _overlap(one: Path, other: Path) -> bool:
 def check_conflicts(
     fixed: dict[str, tuple[Path, Any]], axes: Iterable[Axis], where: str = "grid"
 ) -> None:
-    """Refuse a field that is set twice; ``where`` is what the axes belong to, for the sentence.
-
-    Raises
-    ------
-    HdicaError
-        If a parameter is both fixed and swept, or swept by two keys.
-    """
+    """Refuse a field that is set twice; ``where`` is what the axes belong to, for the sentence."""
     taken: list[tuple[str, Path]] = []
     for key, (path, value) in fixed.items():
         taken += [(f"parameters.{key}", leaf) for leaf in leaves(path, value)]
@@ -149,11 +137,6 @@ def build(system: Any, content: dict[str, Any], axes: Iterable[Axis] = (), blame
         Swept parameters, to name ``grid.KEY`` rather than ``parameters`` in the message.
     blame
         The one key that can be wrong, if that is known.
-
-    Raises
-    ------
-    HdicaError
-        One sentence: field, value, what is allowed.
     """
     try:
         return system.model_validate(content)

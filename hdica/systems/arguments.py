@@ -60,11 +60,6 @@ def whole(value: Any, name: str, allowed: str, least: float = -math.inf) -> int:
         Of the argument, and what it may be, for the sentence.
     least
         The smallest number that is allowed.
-
-    Raises
-    ------
-    HdicaError
-        If it is anything else.
     """
     found = _read(value, name)
     if not _is_finite(found) or int(found) != found or found < least:
@@ -112,13 +107,7 @@ def _length(values: Any) -> float:
 
 
 def entries(values: Any, name: str, allowed: str, most: int) -> list[Any]:
-    """What a list holds, read no further than it may be long.
-
-    Raises
-    ------
-    HdicaError
-        If it is no list, or longer.
-    """
+    """What a list holds, read no further than it may be long."""
     check_length(_length(values), name, most)
     given = _read(values, name)
     no_list = isinstance(given, bool | str | bytes | bytearray | memoryview | Mapping)
@@ -140,26 +129,14 @@ def scalar(value: Any, name: str) -> int | float | None:
 
 
 def spaced(given: Mapping[str, Any], name: str, most: int) -> tuple[float, ...]:
-    """Evenly spaced numbers as a study writes them: ``{start, stop, num, spacing}``.
-
-    Raises
-    ------
-    HdicaError
-        If a key is wrong, or there are too many: that is known without expanding them.
-    """
+    """Evenly spaced numbers as a study writes them: ``{start, stop, num, spacing}``."""
     axis = parse_axis(plain(given), name)
     check_length(size(axis), name, most)
     return tuple(number(value, name) for value in expanded(axis))
 
 
 def listed(values: Any, name: str, most: int = MAX_VALUES) -> Array:
-    """A list of finite numbers, or ``{start, stop, num}``, as an array of shape (numbers,).
-
-    Raises
-    ------
-    HdicaError
-        If it is a bare number, too long, or anything in it is no number.
-    """
+    """A list of finite numbers, or ``{start, stop, num}``, as an array of shape (numbers,)."""
     if isinstance(values, Mapping):
         return np.array(spaced(values, name, most))
     given = scalar(values, name)
@@ -191,11 +168,6 @@ def check_increasing(
         Most numbers that are allowed.
     positive
         Whether numbers below 0 are refused.
-
-    Raises
-    ------
-    HdicaError
-        If there are none or too many, or one is below 0 or not after the one before.
     """
     if not len(values):
         raise HdicaError(f"{name} is an empty list (at least one {what} is needed)")

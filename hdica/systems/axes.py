@@ -20,13 +20,7 @@ def canonical(value: float) -> float:
 
 
 def number(value: Any, field: str) -> float:
-    """``value`` as a canonical number.
-
-    Raises
-    ------
-    HdicaError
-        If it is no finite number.
-    """
+    """``value`` as a canonical number."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise HdicaError(f"{field} = {value!r} is not allowed (a number is needed)")
     try:
@@ -46,13 +40,7 @@ def suggestion(key: object, allowed: list[str]) -> str:
 
 
 def check_keys(given: Any, allowed: list[str], where: str = "") -> Any:
-    """Return ``given`` if it is a mapping with allowed keys only.
-
-    Raises
-    ------
-    HdicaError
-        With a close match for the first unknown key.
-    """
+    """Return ``given`` if it is a mapping with allowed keys only."""
     if not isinstance(given, dict):
         raise HdicaError(f"{where or 'it'} must be a mapping with the keys {', '.join(allowed)}")
     for key in given:
@@ -113,13 +101,7 @@ def _entry(value: Any, field: str) -> Value:
 
 
 def parse_axis(given: Any, field: str) -> tuple[Value, ...] | Range:
-    """Read one axis as a user writes it: a list of values, or ``{start, stop, num, spacing}``.
-
-    Raises
-    ------
-    HdicaError
-        If it is empty, mixed, repeated or neither.
-    """
+    """Read one axis as a user writes it: a list of values, or ``{start, stop, num, spacing}``."""
     if isinstance(given, Range):
         return given
     if isinstance(given, dict):
@@ -139,13 +121,7 @@ def parse_axis(given: Any, field: str) -> tuple[Value, ...] | Range:
 
 
 def distinct(values: tuple[Value, ...], field: str) -> tuple[Value, ...]:
-    """Return the values, numbers sorted and words in the given order.
-
-    Raises
-    ------
-    HdicaError
-        If one appears twice (numbers are compared in their 12 canonical digits).
-    """
+    """Return the values, numbers sorted and words in the given order."""
     seen: set[Value] = set()
     for value in values:
         if value in seen:

@@ -87,13 +87,7 @@ def _fields(system: Any, name: str, variable: str) -> tuple[str, ...]:
 
 
 def check_real(system: Any, name: str) -> None:
-    """Refuse a formula that is not a real number everywhere.
-
-    Raises
-    ------
-    HdicaError
-        Naming the formula and a point where it is undefined.
-    """
+    """Refuse a formula that is not a real number everywhere."""
     bad = formula(system, name).undefined_at
     if bad is not None:
         raise HdicaError(
@@ -113,13 +107,7 @@ def schedule(system: Any, name: str = "tau") -> Schedule:
 
 
 def constant_tau(system: Any) -> float:
-    """The step size, for what exists only if it is constant.
-
-    Raises
-    ------
-    HdicaError
-        If it changes with time.
-    """
+    """The step size, for what exists only if it is constant."""
     tau = schedule(system).constant
     if tau is None:
         raise HdicaError(
@@ -154,11 +142,6 @@ def with_parameter(system: Any, key: str, value: float) -> Any:
         A field (``"tau"``), an alias (``"rho"``) or the name of a constant of the formulas.
     value
         Its new value.
-
-    Raises
-    ------
-    HdicaError
-        If there is no such parameter or the value is not allowed.
     """
     cls = type(system)
     if key in system.constants:

@@ -28,13 +28,7 @@ def words(values: Any, names: Sequence[str]) -> NDArray[Any]:
 
 
 def padded(values: Array, size: int, what: str) -> Array:
-    """``values`` and NaN up to ``size``.
-
-    Raises
-    ------
-    HdicaError
-        If there are more values than a store holds.
-    """
+    """``values`` and NaN up to ``size``."""
     if values.size > size:
         raise HdicaError(f"{values.size} {what} were found, more than the {size} a store holds")
     return np.concatenate([values, np.full(size - values.size, np.nan)])

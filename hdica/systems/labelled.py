@@ -49,11 +49,6 @@ def candidates(system: Any, name: str, kind: str, able: Methods, auto: Methods) 
         What is asked for, for the sentence.
     able, auto
         Methods that may be named, and those that ``"auto"`` tries.
-
-    Raises
-    ------
-    HdicaError
-        If the method is not known, or the system has none for this.
     """
     record = record_of(system)
     allowed = {method.name: method for method in able(record)}
@@ -71,13 +66,7 @@ def candidates(system: Any, name: str, kind: str, able: Methods, auto: Methods) 
 
 
 def first_of(methods: Sequence[Method], system: Any) -> Method:
-    """The first method that applies to a system.
-
-    Raises
-    ------
-    HdicaError
-        If none does; the sentence is that of the last.
-    """
+    """The first method that applies to a system."""
     reason = ""
     for method in methods:
         reason = method.refuses(system)

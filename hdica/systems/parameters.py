@@ -19,11 +19,6 @@ class Parameters(BaseModel):
     inside fields, each with the field and its part; ``formulas``, the variable of each field that
     is a formula; and ``sized_by``, the field that sets the number of entries of a dimension of its
     own.
-
-    Raises
-    ------
-    HdicaError
-        If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -59,11 +54,6 @@ class Parameters(BaseModel):
         within
             Fields as they are now: a short name changes its part of one that has this part, and
             replaces any other.
-
-        Raises
-        ------
-        HdicaError
-            If a field is given by its own name as well.
         """
         found = {name: value for name, value in given.items() if name not in cls.aliases}
         made: dict[str, Any] = {}
@@ -91,11 +81,6 @@ class Parameters(BaseModel):
             New values by field, or by its short name.
         deep
             Whether fields that are lists or mappings are copied, too.
-
-        Raises
-        ------
-        HdicaError
-            If there is no such field or its value is not allowed.
         """
         if not update:
             return super().model_copy(deep=deep)

@@ -28,11 +28,6 @@ def register(system: Any) -> System:
     ----------
     system
         Its record.
-
-    Raises
-    ------
-    HdicaError
-        If it is no record of a system, or another one has its name.
     """
     if not isinstance(system, System):
         kind = type(system).__name__
@@ -63,13 +58,7 @@ def _load() -> None:
 
 
 def check_installed(name: str) -> None:
-    """Refuse a system that other processes would not know.
-
-    Raises
-    ------
-    HdicaError
-        If it was registered in this process alone.
-    """
+    """Refuse a system that other processes would not know."""
     if name in systems() and name not in _INSTALLED:
         raise HdicaError(
             f"system {name} is registered in this process alone (allowed elsewhere: what comes "
@@ -98,13 +87,7 @@ def _function(module: str, name: str) -> Any:
 
 
 def system_named(name: str) -> System:
-    """The record of a system.
-
-    Raises
-    ------
-    HdicaError
-        If there is no such system.
-    """
+    """The record of a system."""
     known = systems()
     if name not in known:
         raise HdicaError(f"system = {name!r} is not known (allowed: {', '.join(known)})")
@@ -112,13 +95,7 @@ def system_named(name: str) -> System:
 
 
 def record_of(parameters: Any) -> System:
-    """The record behind the parameters of a problem.
-
-    Raises
-    ------
-    HdicaError
-        If they belong to no system.
-    """
+    """The record behind the parameters of a problem."""
     name, known = type(parameters).__name__, systems()
     if name not in known or not isinstance(parameters, known[name].parameters):
         raise HdicaError(f"system: a {name} is not allowed (allowed: {', '.join(known)})")
@@ -135,11 +112,6 @@ def methods_of(name: str, noise: str = "own") -> dict[str, Method]:
     noise
         ``"shared"`` for methods whose points of equal n and seed share their noise, where a
         method can: see :attr:`hdica.systems.method.Method.shared`.
-
-    Raises
-    ------
-    HdicaError
-        If there is no such system.
     """
     methods = {method.name: method for method in system_named(name).methods}
     if noise == "own":

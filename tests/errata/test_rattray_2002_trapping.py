@@ -21,7 +21,6 @@ from hdica.systems.hebbian_ica.escape.times import escape
 from hdica.systems.hebbian_ica.finite.passage import passages
 from hdica.systems.hebbian_ica.limit.equation_17 import make_field
 from hdica.systems.hebbian_ica.limit.jacobian import as_matrix, part_jacobians
-from hdica.systems.hebbian_ica.states.single import scalar_drift
 from hdica.systems.hebbian_ica.system import rule
 from tests.errata.test_rattray_2002 import (
     AGREES,
@@ -33,6 +32,7 @@ from tests.errata.test_rattray_2002 import (
     laws,
 )
 from tests.systems.hebbian_ica.cases import stream_of
+from tests.systems.hebbian_ica.single_states import scalar_drift
 
 TANH = parse_formula("tanh(x)")
 UNIFORM, RADEMACHER = make_source("uniform"), make_source("rademacher")

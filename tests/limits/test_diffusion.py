@@ -8,7 +8,8 @@ from hdica.ingredients.quadrature import gaussian_nodes, panel_nodes
 from hdica.limits.diffusion import densities as module
 from hdica.limits.diffusion.densities import density, survival
 from hdica.limits.diffusion.first_passage import Diffusion, first_passage
-from hdica.limits.diffusion.paths import _moved, passage_times, paths
+from hdica.limits.diffusion.paths import _moved, paths
+from tests.limits.passage_times import passage_times
 
 BROWNIAN = Diffusion(lambda x: 0 * x, lambda x: 1 + 0 * x)
 WELL = Diffusion(lambda x: -x / 2, lambda x: 1 + 0 * x)

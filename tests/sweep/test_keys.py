@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdica.sweep.study import cells
-from hdica.sweep.study.keys import find_rows, point_key, segment_keys
+from hdica.sweep.study.keys import find_rows, segment_keys
 from hdica.sweep.study.segment import segments_of
 from hdica.sweep.study.study import Study, study_from
 from hdica.systems import address as gr
 from tests.sweep import toy
+from tests.sweep.plain_keys import point_key
 
 
 def test_content_is_put_together_in_parts_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

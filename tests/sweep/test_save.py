@@ -11,12 +11,12 @@ import pytest
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.sweep.study import kept
-from hdica.sweep.study.keys import point_key
 from hdica.sweep.study.segment import segments_of
 from hdica.sweep.study.study import Study, study_from
 from hdica.systems import points
 from tests.sweep import toy
 from tests.sweep.keeping import SAVE, saved, without
+from tests.sweep.plain_keys import point_key
 
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     ({**SAVE, "snapshot": [1]}, {}, "save.snapshot is not a known key (did you mean 'snapshots'?)"),

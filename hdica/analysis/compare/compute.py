@@ -29,11 +29,6 @@ def compare(tree: xr.DataTree, settings: Compare) -> xr.Dataset:
         standard error over seeds; over ``limit``: the limit; over ``fixed_point``: the stable
         steady states, if a method of fixed points is among the curves. Each part only if a
         method gives it; ``n`` over ``simulation``.
-
-    Raises
-    ------
-    HdicaError
-        If a setting, a method or the variable is missing.
     """
     variable = settings.variable
     curves = (*settings.curves, *names(settings.steady))

@@ -43,11 +43,6 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
         standard error and standard deviation, and the limit; over ``n`` the largest
         difference over time; per point the exponents, the finite-n term and the verdict of
         :func:`hdica.analysis.statistics.verdict.judge`. Every variable has a ``long_name``.
-
-    Raises
-    ------
-    HdicaError
-        If a setting, a method or the variable is missing.
     """
     variable, simulations = settings.variable, settings.simulation
     level, limit_name = settings.level, settings.limit

@@ -42,11 +42,6 @@ def decay(tree: xr.DataTree, settings: Decay) -> xr.Dataset:
         limits; without ``time``: slopes over the last decade of time, with standard errors over
         seeds, and t (mean - target) at the last time. A slope is NaN where fewer than three times
         are in the decade or the distance is not three standard errors at all of them.
-
-    Raises
-    ------
-    HdicaError
-        If a setting, a method or the variable is missing.
     """
     variable, target = settings.variable, settings.target
     groups = {name: group(tree, name) for name in settings.curves}

@@ -29,11 +29,6 @@ def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
         histograms over seeds with its standard error (over seeds; with a single seed, that of
         independent entries). ``xi`` is the value of xi of a group. The attribute ``n`` is the
         dimension of the histograms, 0 if there are none.
-
-    Raises
-    ------
-    HdicaError
-        If a setting, a method or its densities are missing.
     """
     limits = group(tree, settings.limit)
     out = xr.Dataset({"limit": finished(limits, "density"), "xi": xi_of(limits)})

@@ -50,11 +50,6 @@ def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
         seeds; their size if the entries were independent draws; the mass outside the edges.
         Per snapshot and feature the exponents of decay in n, and the verdict of
         :func:`hdica.analysis.statistics.agreement.agreement`.
-
-    Raises
-    ------
-    HdicaError
-        If a setting, a method or its distribution functions are missing.
     """
     simulations, limit_name, level = settings.simulation, settings.limit, settings.level
     limits = group(tree, limit_name)

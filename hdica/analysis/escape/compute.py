@@ -56,11 +56,6 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
         parameters. Each part only if a method gives it; means and ends of intervals that the runs
         do not bound are infinite. The mean of the first escape supposes a constant rate, which
         ``exponential_p`` tests; that of the last supposes nothing and needs every run to escape.
-
-    Raises
-    ------
-    HdicaError
-        If a setting, a method or a variable is missing, or ``x`` is not swept or has no numbers.
     """
     x, event, level = settings.x, settings.event, settings.level
     runs = {name: group(tree, name) for name in settings.simulation}

@@ -26,11 +26,6 @@ def flow(tree: xr.DataTree, settings: Flow) -> xr.Dataset:
     xarray.Dataset
         ``drift`` over the swept parameters and ``q``; ``fixed_q``, ``fixed_Q`` and ``stable`` over
         the swept parameters and ``fixed_point``, NaN where there are fewer.
-
-    Raises
-    ------
-    HdicaError
-        If the store lacks the drift.
     """
     curves = group(tree, settings.method)
     out = {"drift": finished(curves, "drift")}

@@ -30,11 +30,6 @@ def paths(tree: xr.DataTree, settings: Paths) -> xr.Dataset:
         ``path`` over at most six grid points, ``seed``, at most 1000 times, and the dimensions of
         the variable; NaN where a run is not done. The attribute ``cells`` tells how many grid
         points there are.
-
-    Raises
-    ------
-    HdicaError
-        If a setting, the method or the variable is missing.
     """
     variable, name = settings.variable, settings.simulation
     data = group(tree, name)

@@ -54,11 +54,6 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
         boundary, and the start with even odds. Where the simulation's points share their noise,
         errors of what is put together from several cells are taken over whole seeds, and the
         share of agreeing cells has an interval.
-
-    Raises
-    ------
-    HdicaError
-        If a setting, a method or a swept parameter is missing.
     """
     x, y, variable = settings.x, settings.y, settings.variable
     threshold, limit = settings.success, settings.limit

@@ -28,11 +28,6 @@ def potential(tree: xr.DataTree, settings: Potential) -> xr.Dataset:
         ``potential`` over the swept parameters, ``snapshot``, ``feature`` and ``x``, shifted to 0
         at the point nearest to x = 0; ``convex`` and ``curvature`` over ``time``, as far as the
         method has them; ``xi``, the value of xi of a group.
-
-    Raises
-    ------
-    HdicaError
-        If the setting, the method or its potential is missing.
     """
     data = group(tree, settings.limit)
     values = finished(data, "potential")

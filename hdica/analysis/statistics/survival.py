@@ -31,11 +31,6 @@ class EscapeTimes:
         Shape (runs,), above 0.
     escaped
         Whether the time is that of an escape, shape (runs,).
-
-    Raises
-    ------
-    HdicaError
-        If shapes differ, there is no run, or a time is not a finite number above 0.
     """
 
     times: Array
@@ -179,11 +174,6 @@ def restricted_mean(
         the plain mean.
     confidence
         Of the normal interval with Greenwood's variance.
-
-    Raises
-    ------
-    HdicaError
-        If the horizon lies beyond all runs.
     """
     _check_confidence(confidence)
     end = float(runs.times.max()) if horizon is None else horizon
@@ -214,11 +204,6 @@ def exponential_p(runs: EscapeTimes) -> float:
     a Poisson process: given their number, uniform (Epstein 1960). Kolmogorov and Smirnov's test
     of that is exact where every run escapes, and good for many escapes otherwise. It sees early
     failure as well as fatigue.
-
-    Raises
-    ------
-    HdicaError
-        If fewer than five runs escape.
     """
     if runs.events < 5:
         raise HdicaError(f"times: {runs.events} escapes are too few for a test (at least 5)")
@@ -272,11 +257,6 @@ def follows(runs: EscapeTimes, survival: Callable[[Array], Array]) -> OneSample:
     survival
         Probability of no escape until a time, vectorised, such as that of a limit or of the
         diffusion at finite n.
-
-    Raises
-    ------
-    HdicaError
-        If the survival is not above 0 and at most 1 at every time.
     """
     values = np.asarray(survival(runs.times), dtype=float)
     if not np.all((values > 0) & (values <= 1)):

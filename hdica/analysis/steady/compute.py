@@ -53,11 +53,6 @@ def steady(tree: xr.DataTree, settings: Steady) -> xr.Dataset:
         |Q| over seeds with its standard error, the nearest stable state, and whether it is
         within 3 standard errors and 3/sqrt(n) of that; each over the swept parameters that it
         depends on, and only if a method gives it.
-
-    Raises
-    ------
-    HdicaError
-        If a setting or a method is missing, or ``x`` is not swept or has no numbers.
     """
     x, variable, simulations = settings.x, settings.variable, settings.simulation
     theory, ends = _limits(tree, settings.limits, variable)

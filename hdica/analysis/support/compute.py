@@ -35,11 +35,6 @@ def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
         rates' means over seeds with standard errors, and the limit's rates; per snapshot the
         area under the limit's curve of true against false positives, and the verdict of
         :func:`hdica.analysis.statistics.agreement.agreement` on both rates together.
-
-    Raises
-    ------
-    HdicaError
-        If a setting, a method or its rates are missing.
     """
     simulations, limit_name, level = names(settings.simulation), settings.limit, settings.level
     limits, groups = group(tree, limit_name), [group(tree, name) for name in simulations]

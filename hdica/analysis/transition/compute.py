@@ -30,11 +30,6 @@ def transition(tree: xr.DataTree, settings: Transition) -> xr.Dataset:
         ``transition``, NaN where there are fewer; ``Q`` is the overlap, which the attribute
         ``overlap`` names as its system does. The attribute ``parameter`` names the critical
         parameter.
-
-    Raises
-    ------
-    HdicaError
-        If a setting or the method is missing, or ``x`` is not swept or has no numbers.
     """
     x = settings.x
     data = with_kind(group(tree, settings.critical))

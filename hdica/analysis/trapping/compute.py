@@ -25,11 +25,6 @@ def trapping(tree: xr.DataTree, settings: Trapping) -> xr.Dataset:
     xarray.Dataset
         ``U`` over the swept parameters, ``projection``, ``source`` and ``r``; ``barrier`` and
         ``summit`` without ``r``, infinite where the potential confines.
-
-    Raises
-    ------
-    HdicaError
-        If the method or its potential is missing.
     """
     data = group(tree, settings.limit)
     kept = {k: finished(data, k) for k in ("U", "barrier", "summit")}

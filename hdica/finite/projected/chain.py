@@ -116,11 +116,6 @@ def run_together(
     list
         For every point ``values``: overlap and penalty, each of shape (T,); and ``diverged``:
         empty, or why the point stopped.
-
-    Raises
-    ------
-    HdicaError
-        If n < 3.
     """
     if n < 3:
         raise HdicaError(f"n = {n} is not allowed for method 'chain' (n >= 3)")

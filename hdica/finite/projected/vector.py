@@ -171,12 +171,6 @@ def run_shared(
         For every rule ``values``: overlap, penalty (:mod:`hdica.finite.observe`) and ``largest`` =
         max x_i^2/n, each of shape (T,), and what is kept besides (see
         :func:`hdica.finite.observe.observe`); and ``diverged``: empty, or why the point stopped.
-
-    Raises
-    ------
-    HdicaError
-        If a snapshot is kept that is not one of the times, or a functional that is
-        no formula.
     """
     pairs = [begin(rule.prior, rule.start, n, stream) for rule in rules]
     xi = pairs[0][0]

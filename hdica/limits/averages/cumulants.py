@@ -17,13 +17,7 @@ Array = NDArray[np.float64]
 
 
 def cumulants(source: Source, order: int) -> Array:
-    """Cumulants kappa_0 (which is 0) to kappa_order of a source, shape (order + 1,).
-
-    Raises
-    ------
-    HdicaError
-        If a moment that they need is infinite.
-    """
+    """Cumulants kappa_0 (which is 0) to kappa_order of a source, shape (order + 1,)."""
     m = [source.moment(k) for k in range(order + 1)]
     if not all(math.isfinite(v) for v in m):
         raise HdicaError(

@@ -78,11 +78,6 @@ def averaged(integrand: Integrand, f: Formula, source: Source, q: float) -> Aver
         Law of c.
     q
         Overlap in [-1, 1].
-
-    Raises
-    ------
-    HdicaError
-        If an average is infinite: it is carried by the far tail of the source.
     """
     found = double_average(integrand, features(f), source.law, q)
     if _is_infinite(found):
@@ -99,11 +94,6 @@ def check_finite(f: Formula, source: Source) -> None:
     """Refuse averages that are infinite, at a small part of the cost of finding any.
 
     The tails that carry them are seen by few points, and are heaviest at Q = 0 or abs(Q) = 1.
-
-    Raises
-    ------
-    HdicaError
-        If there are such.
     """
     if f.coefficients is not None:
         averages(f, source)
@@ -131,11 +121,6 @@ def average(
         Vectorised function of c and u.
     f, source, q
         As in :func:`averaged`.
-
-    Raises
-    ------
-    HdicaError
-        If the average is infinite.
     """
     found = averaged(lambda c, e, u: (integrand(c, u),), f, source, q)
     return float(found.value[0]), float(found.error[0])
@@ -152,11 +137,6 @@ def polynomial_average(
         Vectorised function of c and u.
     f, source, q
         As in :func:`averaged`.
-
-    Raises
-    ------
-    HdicaError
-        If the average is infinite.
     """
     nodes, normal = source.nodes, gaussian_nodes(_ORDER)
     c = np.broadcast_to(nodes.points[:, None], (nodes.points.size, normal.points.size))
@@ -278,11 +258,6 @@ def smooth_parts(
         Wanted relative accuracy.
     reach
         The series are functions of Q/reach.
-
-    Raises
-    ------
-    HdicaError
-        If an average is infinite, or stays unknown to a part in a million.
     """
     spent = 0
 
@@ -314,11 +289,5 @@ def _by_quadrature(f: Formula, source: Source) -> Averages:
 
 @lru_cache(maxsize=64)
 def averages(f: Formula, source: Source) -> Averages:
-    """The averages of f and a source for every overlap: closed form if f is a polynomial.
-
-    Raises
-    ------
-    HdicaError
-        If an average is infinite or cannot be found accurately.
-    """
+    """The averages of f and a source for every overlap: closed form if f is a polynomial."""
     return _polynomial(f, source) if f.coefficients is not None else _by_quadrature(f, source)

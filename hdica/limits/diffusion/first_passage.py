@@ -284,11 +284,6 @@ def first_passage(
     tolerance
         Wanted relative error; panels are halved until the moments change by less, six times at
         most.
-
-    Raises
-    ------
-    HdicaError
-        If an argument is out of range, or the mean time is infinite or its logarithm above 1e4.
     """
     if not (math.isfinite(low) and low < high):
         raise HdicaError(f"range: [{low}, {high}] is not allowed (a finite number below another)")

@@ -104,11 +104,6 @@ def integrate(
         Shape (T,), increasing.
     tolerance
         Relative and absolute, a step; what is returned says if it had to be larger.
-
-    Raises
-    ------
-    HdicaError
-        If the steps become too small, or too many are needed.
     """
     shape, now, used = state.shape, state.ravel(), tolerance
     result = np.empty((times.size, now.size))

@@ -48,13 +48,7 @@ def bounded(what: str) -> Iterator[None]:
 
 
 def spend(points: int, each: int = EACH) -> None:
-    """Count one evaluation at some points.
-
-    Raises
-    ------
-    HdicaError
-        If the call has done more work than is allowed.
-    """
+    """Count one evaluation at some points."""
     account = _ACCOUNT.get()
     if account is None:
         return

@@ -36,13 +36,7 @@ _NOISE_GOAL = 1e-9
 
 @lru_cache(maxsize=64)
 def drift_of(f: Formula, law: Source) -> Drift:
-    """Drift of the overlap under x <- x - tau f(u) y, for a nonlinearity and the law of a source.
-
-    Raises
-    ------
-    HdicaError
-        If an average is infinite.
-    """
+    """Drift of the overlap under x <- x - tau f(u) y, for f and the law of a source."""
     return projected_drift(averages(f, law), lambda: _noise(f, law))
 
 

@@ -44,13 +44,6 @@ def checked(attributes: dict[str, Any], path: Path) -> dict[str, Any]:
         As they are stored.
     path
         Directory of the segment.
-
-    Raises
-    ------
-    SchemaError
-        If an earlier version wrote them.
-    ValueError
-        If one is missing or impossible.
     """
     schema = attributes.get("schema_version")
     if isinstance(schema, int) and schema < SCHEMA_VERSION:

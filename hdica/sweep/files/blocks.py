@@ -65,13 +65,7 @@ def _encoded(values: NDArray[Any], chunks: Chunks) -> bytes:
 
 
 def _decoded(raw: bytes, working: Working, name: str) -> NDArray[Any]:
-    """Values in the file of a chunk.
-
-    Raises
-    ------
-    FrameError
-        If it is not as it was written.
-    """
+    """Values in the file of a chunk."""
     array, chunks = working.array(name), working.layout(name)
     chunks.check(raw)
     content = unpacked(raw, chunks.size, chunks.crc)
@@ -86,13 +80,7 @@ def _file(working: Working, name: str, block: int) -> Path:
 
 
 def committed(working: Working, block: int) -> Committed | None:
-    """Statuses and record of a block, None if it was never committed.
-
-    Raises
-    ------
-    DamageError
-        If they were changed, are of another block or segment, or are cut short.
-    """
+    """Statuses and record of a block, None if it was never committed."""
     file = _file(working, "status", block)
     try:
         about = os.stat(file, follow_symlinks=False)
@@ -132,26 +120,14 @@ def points_digest(working: Working, block: int) -> str:
 
 
 def check_points(working: Working, block: int, commit: Commit) -> None:
-    """Refuse a record that was made for other points than those at the places of its block.
-
-    Raises
-    ------
-    DamageError
-        Naming file and points.
-    """
+    """Refuse a record that was made for other points than those at the places of its block."""
     if commit.points != points_digest(working, block):
         file = working.chunk("status", block)
         raise _damage(working, block, f"{file} is damaged, it is of other points", False)
 
 
 def chunk(working: Working, name: str, block: int) -> NDArray[Any] | None:
-    """Values of one array in one block, None where nothing is committed of it.
-
-    Raises
-    ------
-    DamageError
-        If the file is missing, does not decode or is not the one that was committed.
-    """
+    """Values of one array in one block, None where nothing is committed of it."""
     if name == "status":
         found = committed(working, block)
         return None if found is None else found.status
@@ -205,13 +181,7 @@ def _wrong(
 
 
 def read(working: Working, name: str, places: slice) -> NDArray[Any]:
-    """Some places of an array that has one chunk a block; the fill value where none is committed.
-
-    Raises
-    ------
-    DamageError
-        As :func:`chunk`.
-    """
+    """Some places of an array with one chunk a block; the fill value where none is committed."""
     array, block = working.array(name), working.block
     dtype = object if working.layout(name).size is None else array.dtype
     found = np.full((places.stop - places.start, *array.shape[1:]), array.fill_value, dtype=dtype)
@@ -226,13 +196,7 @@ def read(working: Working, name: str, places: slice) -> NDArray[Any]:
 
 
 def _checked(working: Working, name: str, block: int, values: NDArray[Any]) -> NDArray[Any]:
-    """Values that are exactly a chunk.
-
-    Raises
-    ------
-    AssertionError
-        If they are not: a shared chunk would lose data silently.
-    """
+    """Values that are exactly a chunk."""
     array = working.array(name)
     fits = array.chunks[0] == working.block and values.shape == array.chunks
     if not fits or working.span(block).stop > working.size:
@@ -259,11 +223,6 @@ def write(
         Why points diverged or failed, empty texts for the others.
     status
         Status of every place.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the segment was removed.
     """
     with writing(working.path, block):
         before = committed(working, block)
@@ -344,11 +303,6 @@ def put(working: Working, files: list[tuple[Path, bytes]]) -> None:
     ----------
     files
         Each file, as :func:`_file` has looked at the way to it, with what it shall hold.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the segment was removed; nothing of it is made anew then.
     """
     levels = {folder: None for path, _ in files for folder in _folders(working, path)}
     for folder in levels:

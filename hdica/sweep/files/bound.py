@@ -51,15 +51,7 @@ def bind(root: Path, known: dict[str, str] | None = None) -> dict[str, str]:
 
 
 def bound_digests(root: Path) -> dict[str, str] | None:
-    """Digest of every file, as a store itself says; None if it is older than these digests.
-
-    Raises
-    ------
-    DamageError
-        If the root's metadata or the digests are missing or were changed.
-    SchemaError
-        If a newer version wrote it.
-    """
+    """Digest of every file, as a store itself says; None if it is older than these digests."""
     path = root / METADATA
     raw = read_regular(path)
     if raw is None:

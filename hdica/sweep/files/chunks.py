@@ -29,11 +29,6 @@ def every_place(working: Working, name: str) -> NDArray[Any]:
         An open segment.
     name
         ``"status"`` or ``"cpu_seconds"``.
-
-    Raises
-    ------
-    DamageError
-        If a chunk does not decode, is not the one that was committed, or is no regular file.
     """
     array = working.array(name)
     found = np.full(working.size, array.fill_value, dtype=array.dtype)

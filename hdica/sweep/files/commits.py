@@ -90,13 +90,7 @@ class Commit:
 
 
 def commit_from(text: bytes, path: Path) -> Commit:
-    """The record that a note is.
-
-    Raises
-    ------
-    DamageError
-        If it is none.
-    """
+    """The record that a note is."""
     try:
         found = json.loads(text)
         chunks = {

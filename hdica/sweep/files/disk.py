@@ -22,13 +22,7 @@ _MEANS |= dict.fromkeys(("off", "0", "no", "false"), False)
 
 
 def syncing() -> bool:
-    """Whether files are to reach the disk before they are relied upon.
-
-    Raises
-    ------
-    HdicaError
-        If the environment says neither.
-    """
+    """Whether files are to reach the disk before they are relied upon."""
     said = os.environ.get(SWITCH, "")
     if (found := _MEANS.get(said.strip().lower())) is None:
         raise HdicaError(f"{SWITCH} = {said!r} is not allowed (on or off)")

@@ -51,13 +51,7 @@ class Folder:
     descriptor: int
 
     def check(self, name: str) -> os.stat_result | None:
-        """What stands in the place of a file; None if nothing does.
-
-        Raises
-        ------
-        HdicaError
-            If it is a link, a folder, a pipe or a device.
-        """
+        """What stands in the place of a file; None if nothing does."""
         path = no_link(self.path / name)
         try:
             about = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
@@ -143,13 +137,7 @@ class Folder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Let nobody else place files meanwhile, so that sets of files do not mix.
-
-        Raises
-        ------
-        Unwritable
-            If another process keeps the folder for :data:`ALONE_SECONDS`.
-        """
+        """Let nobody else place files meanwhile, so that sets of files do not mix."""
         deadline = time.monotonic() + ALONE_SECONDS
         while not taken(self.descriptor):
             if time.monotonic() > deadline:
@@ -194,13 +182,7 @@ def _no_folder(path: Path) -> HdicaError:
 
 
 def stands(path: Path) -> bool:
-    """Whether a folder, or a link to one, is there already.
-
-    Raises
-    ------
-    HdicaError
-        If it cannot be made, because something else stands in its place or above it.
-    """
+    """Whether a folder, or a link to one, is there already."""
     nearest = next(p for p in (path, *path.parents) if os.path.lexists(p))
     if not nearest.is_dir() and not nearest.is_symlink():
         raise _no_folder(path)
@@ -209,13 +191,7 @@ def stands(path: Path) -> bool:
 
 @contextmanager
 def made(path: Path) -> Iterator[Folder]:
-    """A folder, made if need be with those above it, until the end of the body.
-
-    Raises
-    ------
-    HdicaError
-        If a link or something else stands in its place.
-    """
+    """A folder, made if need be with those above it, until the end of the body."""
     try:
         no_link(path).mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as exc:
@@ -234,15 +210,7 @@ def _around(path: Path) -> Iterator[Folder]:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a place where no file can be written, before the work for its content.
-
-    Raises
-    ------
-    HdicaError
-        Saying what stands there.
-    Unwritable
-        If the folder cannot be written.
-    """
+    """Refuse a place where no file can be written, before the work for its content."""
     with written(path), _around(path) as folder:
         folder.check(path.name)
         folder.try_out()
@@ -257,13 +225,6 @@ def write_file(path: Path, content: bytes) -> None:
         The file; its folder has to be there.
     content
         What it shall hold.
-
-    Raises
-    ------
-    HdicaError
-        If something stands there that is no file.
-    Unwritable
-        If it cannot be written; what was there before still is.
     """
     with written(path), _around(path) as folder:
         folder.sweep_up()

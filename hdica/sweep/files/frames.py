@@ -43,13 +43,7 @@ def codec() -> list[ZstdCodec | Crc32cCodec]:
 
 
 def frame_size(raw: bytes) -> int:
-    """How many bytes a zstd frame says that it decodes to.
-
-    Raises
-    ------
-    FrameError
-        If it does not say, has no checksum, or is no frame such as :func:`codec` writes.
-    """
+    """How many bytes a zstd frame says that it decodes to."""
     if raw[:4] != MAGIC or len(raw) < 6:
         raise FrameError("its checksum is wrong")
     descriptor = raw[4]
@@ -73,11 +67,6 @@ def unpacked(raw: bytes, size: int | None, crc: bool = True) -> bytes:
         :data:`MOST_TEXT`.
     crc
         Whether the file ends with CRC32C: stores of schema 1 have none.
-
-    Raises
-    ------
-    FrameError
-        If a checksum is wrong or it would decode to another size; nothing is decoded then.
     """
     check_size(raw, size)
     try:
@@ -88,13 +77,7 @@ def unpacked(raw: bytes, size: int | None, crc: bool = True) -> bytes:
 
 
 def check_size(raw: bytes, size: int | None) -> None:
-    """Refuse the file of a chunk that would decode to another size, before any memory is taken.
-
-    Raises
-    ------
-    FrameError
-        Naming the sizes.
-    """
+    """Refuse the file of a chunk that would decode to another size, before any memory is taken."""
     claimed = frame_size(raw)
     if claimed > MOST_TEXT if size is None else claimed != size:
         most = f"at most {MOST_TEXT}" if size is None else f"{size}"

@@ -69,13 +69,7 @@ class Chunks:
         return tuple(-(-n // c) for n, c in zip(self.shape, self.chunk, strict=True))
 
     def check(self, raw: bytes) -> None:
-        """Refuse a file that would decode to anything but a chunk.
-
-        Raises
-        ------
-        FrameError
-            Saying what it would decode to.
-        """
+        """Refuse a file that would decode to anything but a chunk."""
         if self.size is not None:
             check_size(raw, self.size)
             return
@@ -94,11 +88,6 @@ def chunks_of(metadata: dict[str, Any], path: Path) -> Chunks:
         The metadata.
     path
         Their file.
-
-    Raises
-    ------
-    DamageError
-        If such an array is never written by this package.
     """
     try:
         grid, kind = metadata["chunk_grid"], metadata["data_type"]
@@ -142,13 +131,7 @@ def _is_plain(metadata: dict[str, Any]) -> bool:
 
 
 def members(document: dict[str, Any], path: Path) -> dict[str, dict[str, Any]]:
-    """Metadata of all members that those of a group hold, by name.
-
-    Raises
-    ------
-    DamageError
-        If one has a name that could lead elsewhere or is of a format that is never written.
-    """
+    """Metadata of all members that those of a group hold, by name."""
     inline = document.get("consolidated_metadata") or {}
     nodes = inline.get("metadata", {}) if isinstance(inline, dict) else None
     if not isinstance(nodes, dict):

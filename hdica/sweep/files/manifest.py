@@ -60,15 +60,7 @@ def digest(content: bytes) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """sha256 of a file.
-
-    Raises
-    ------
-    DamageError
-        If it is a link or no regular file.
-    FileNotFoundError
-        If there is none.
-    """
+    """sha256 of a file."""
     content = read_regular(path)
     if content is None:
         raise FileNotFoundError(2, "No such file or directory", str(path))
@@ -103,15 +95,7 @@ def write_manifest(out: str | Path, about: dict[str, Any], files: dict[str, str]
 
 
 def read_manifest(out: str | Path) -> dict[str, Any] | None:
-    """The manifest of a published store, None if there is none.
-
-    Raises
-    ------
-    DamageError
-        If it was changed, is not JSON or names files that cannot be the store's.
-    SchemaError
-        If a newer version wrote it.
-    """
+    """The manifest of a published store, None if there is none."""
     path = manifest_path(out)
     try:
         found = read_sealed(path, old=True)

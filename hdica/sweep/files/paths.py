@@ -32,14 +32,7 @@ class TornError(DamageError):
 
 
 def results_path(out: str | Path) -> Path:
-    """Path of the published store.
-
-    Raises
-    ------
-    HdicaError
-        If the name does not end in ``.zarr``, it is no path of this machine, or a link stands
-        there.
-    """
+    """Path of the published store."""
     path, wrong = Path(out), f"results {str(out)!r} is not allowed"
     if path.suffix != ".zarr":
         raise HdicaError(f"{wrong} (the name must end in .zarr)")
@@ -57,13 +50,7 @@ def work_path(out: str | Path) -> Path:
 
 
 def require_store(out: str | Path) -> None:
-    """Refuse results of which there is neither a published nor a working store.
-
-    Raises
-    ------
-    HdicaError
-        Naming the path.
-    """
+    """Refuse results of which there is neither a published nor a working store."""
     root = results_path(out)
     if not root.is_dir() and not work_path(out).is_dir():
         raise HdicaError(f"{root} does not exist (hdica run writes it)")
@@ -80,13 +67,7 @@ def manifest_path(out: str | Path) -> Path:
 
 
 def no_link(path: Path) -> Path:
-    """The path itself, if no link stands there.
-
-    Raises
-    ------
-    HdicaError
-        If one does: results lie where their path says, so that nothing else is ever changed.
-    """
+    """The path itself, if no link stands there."""
     if path.is_symlink():
         raise HdicaError(f"{path} is a link, which is not followed (give the place it leads to)")
     return path
@@ -108,11 +89,6 @@ def inside(root: Path, name: str) -> Path:
         Folder of the store.
     name
         The file, relative to it.
-
-    Raises
-    ------
-    DamageError
-        If the name could lead out of the folder, or a link is on the way.
     """
     parts = parts_of(name)
     if not parts:
@@ -126,13 +102,7 @@ def inside(root: Path, name: str) -> Path:
 
 
 def read_regular(path: Path, most: int = MOST_BYTES) -> bytes | None:
-    """Content of a file, None if there is none.
-
-    Raises
-    ------
-    DamageError
-        If it is a link, a pipe, a device or larger than ``most`` bytes; none is waited for.
-    """
+    """Content of a file, None if there is none."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):

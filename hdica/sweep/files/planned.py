@@ -128,13 +128,7 @@ def _binding(identity: str, digests: Digests) -> dict[str, Any]:
 
 
 def digests_of(working: Working) -> Digests:
-    """Digests of all chunks of the planner's arrays, by array.
-
-    Raises
-    ------
-    DamageError
-        If the metadata of the keys are of another segment or have none.
-    """
+    """Digests of all chunks of the planner's arrays, by array."""
     about = working.array("key").metadata.attributes
     found: Any = about.get("planned")
     file = working.path / "key" / METADATA
@@ -150,13 +144,7 @@ def digests_of(working: Working) -> Digests:
 
 
 def read(working: Working, name: str, places: slice) -> NDArray[Any]:
-    """Some places of one of the planner's arrays.
-
-    Raises
-    ------
-    DamageError
-        If a chunk is missing, does not decode or is not the one that was planned there.
-    """
+    """Some places of one of the planner's arrays."""
     chunk = working.array(name).chunks[0]
     parts = []
     for number in range(places.start // chunk, -(-places.stop // chunk)):
@@ -193,13 +181,7 @@ def _chunk(working: Working, name: str, number: int) -> NDArray[Any]:
 
 
 def check_whole(working: Working) -> None:
-    """Refuse chunks that were cut short; nothing is decoded, and most runs read few of them.
-
-    Raises
-    ------
-    TornError
-        Naming file and points.
-    """
+    """Refuse chunks that were cut short; nothing is decoded, and most runs read few of them."""
     for name in ARRAYS:
         for number in range(-(-working.size // working.array(name).chunks[0])):
             file = working.chunk(name, number)

@@ -62,14 +62,7 @@ def _is_sealed(raw: bytes, digest: Any) -> bool:
 
 
 def parsed(raw: bytes, path: Path) -> dict[str, Any]:
-    """A JSON object.
-
-    Raises
-    ------
-    DamageError
-        If it is none, or nested too deeply; a :class:`~hdica.sweep.files.paths.TornError` if its
-        end is missing.
-    """
+    """A JSON object."""
     try:
         document = json.loads(raw)
     except (ValueError, RecursionError) as exc:
@@ -92,13 +85,6 @@ def unsealed(raw: bytes, path: Path, old: bool = False) -> dict[str, Any]:
         The file.
     old
         Whether a document from before there were seals is let through.
-
-    Raises
-    ------
-    DamageError
-        If anything in it was changed.
-    SchemaError
-        If a newer version wrote it.
     """
     document = parsed(raw, path)
     about = _about(document)
@@ -123,15 +109,7 @@ def _too_new(path: Path, version: int, about: dict[str, Any]) -> str:
 
 
 def read_sealed(path: Path, old: bool = False) -> dict[str, Any] | None:
-    """Content of a sealed file without its digest and version, None if there is no file.
-
-    Raises
-    ------
-    DamageError
-        If it was changed, or is no regular file.
-    SchemaError
-        If a newer version wrote it.
-    """
+    """Content of a sealed file without its digest and version, None if there is no file."""
     raw = read_regular(path)
     if raw is None:
         return None

@@ -115,13 +115,7 @@ class Working:
         return (*PLANNER_ARRAYS, *self.committed, "status", "reason")
 
     def array(self, name: str) -> zarr.Array[Any]:
-        """One of the arrays.
-
-        Raises
-        ------
-        DamageError
-            If its metadata is missing or unreadable.
-        """
+        """One of the arrays."""
         if name not in self.opened:
             with readable(self.path / name / METADATA, self.path.name):
                 array = opened_array(self.group, name)
@@ -164,14 +158,7 @@ class Working:
         return self.path.joinpath(name, "c", str(block), *rest)
 
     def read(self, name: str, places: slice) -> NDArray[Any]:
-        """Some places of one array.
-
-        Raises
-        ------
-        DamageError
-            If a chunk does not decode, its checksum is wrong or it is not the one that belongs
-            there, naming file and points; or if one that must be there is missing.
-        """
+        """Some places of one array."""
         reader = planned if name in PLANNER_ARRAYS else blocks
         return reader.read(self, name, places)
 
@@ -203,15 +190,7 @@ def readable(path: Path, segment: str) -> Iterator[None]:
 
 
 def open_segment(path: Path) -> Working:
-    """Open a segment as it is now.
-
-    Raises
-    ------
-    DamageError
-        If its metadata is missing, was changed or cannot be read.
-    SchemaError
-        If another version of this package wrote it; the sentence says what to do.
-    """
+    """Open a segment as it is now."""
     with readable(path / METADATA, path.name):
         if path.is_symlink() or not path.is_dir():
             raise DamageError(f"{path} is no folder")

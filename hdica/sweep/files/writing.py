@@ -29,11 +29,6 @@ def written(path: str | Path, then: str = "") -> Iterator[None]:
         What is being written.
     then
         What comes of it, as an end of the sentence.
-
-    Raises
-    ------
-    Unwritable
-        If the body raises an OSError.
     """
     try:
         yield

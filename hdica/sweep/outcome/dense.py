@@ -78,13 +78,7 @@ class Source:
         return np.stack([part.reshape(-1, seeds) for part in parts], axis=1).reshape(-1)
 
     def gather(self, name: str, start: int, stop: int, fill: Any, dtype: Any) -> NDArray[Any]:
-        """Values of one array at the points from ``start`` to ``stop``; ``fill`` where pending.
-
-        Raises
-        ------
-        DamageError
-            If a chunk of a point that is not pending is missing or does not decode.
-        """
+        """Values of one array at the points from ``start`` to ``stop``; ``fill`` where pending."""
         points = np.arange(start, stop)
         part = (points // self.placed[0].segment.per_cell) % len(self.placed)
         ready = self.status[start:stop] != store.PENDING

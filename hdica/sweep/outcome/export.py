@@ -35,13 +35,6 @@ def export(data: xr.Dataset, to: str, out: Path | None, order: list[str], title:
         Order of the coordinates.
     title
         Of a table on a terminal.
-
-    Raises
-    ------
-    HdicaError
-        If netcdf is asked for on a terminal, or no file can stand where it is to go.
-    Unwritable
-        If it cannot be written; what was there before still is.
     """
     if to == "netcdf":
         _netcdf(data, out)

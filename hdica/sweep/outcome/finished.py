@@ -53,11 +53,6 @@ def run_or_finished(
     ----------
     study, out, shard, cluster, progress, retry_failed, replace, own
         As for :func:`hdica.sweep.run.runner.run`.
-
-    Raises
-    ------
-    Unwritable
-        If something is left to do, and the folder cannot be written.
     """
     try:
         return runner.run(

@@ -78,13 +78,7 @@ class Verdict:
 
 
 def segment_damage(path: Path) -> Iterator[Damage]:
-    """Everything wrong in one segment of a working store.
-
-    Raises
-    ------
-    SchemaError
-        If another version of this package wrote it.
-    """
+    """Everything wrong in one segment of a working store."""
     try:
         working = store.open_segment(path)
         for name in working.names:
@@ -271,13 +265,6 @@ def verify(path: str | Path) -> Verdict:
     -------
     Verdict
         Whole, incomplete or damaged, with one sentence for each thing that is wrong.
-
-    Raises
-    ------
-    HdicaError
-        If there is neither a published nor a working store.
-    SchemaError
-        If another version of this package wrote them.
     """
     return settled(path, lambda: _verdict(path), lambda verdict: verdict.code == WHOLE)
 

@@ -46,13 +46,6 @@ def settled(
         Reads it; called again if need be.
     is_fine
         Whether what was found is as it should be, so that it is believed at once.
-
-    Raises
-    ------
-    Exception
-        What the last look raised.
-    HdicaError
-        If a publication hangs, or one follows the other, and no look was undisturbed.
     """
     if Path(path).suffix != ".zarr":
         return look()

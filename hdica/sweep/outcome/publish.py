@@ -255,15 +255,6 @@ def publish(study: Study, out: str | Path, replace: bool = False) -> dict[str, A
     -------
     dict
         The manifest: study, hashes, counts by method and status, digest of every file.
-
-    Raises
-    ------
-    DamageError
-        If a point is done and its data is missing or does not decode.
-    HdicaError
-        If something else lies where the store goes, or the results of another study.
-    Unwritable
-        If a file cannot be written; until the last moment the store published before is there.
     """
     target = results_path(out)
     checked_path(target)

@@ -138,11 +138,6 @@ class PublishedStore(GuardedStore):
 
         Who reads it with other tools would read it as data. What is a link to the same file has
         been compared already, and what was published anew is no more of this version.
-
-        Raises
-        ------
-        DamageError
-            Naming the file.
         """
         if self.newest is None:
             return

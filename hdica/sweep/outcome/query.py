@@ -23,13 +23,7 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def parse_selection(given: Sequence[str]) -> dict[str, str]:
-    """Read ``dim=value`` pairs as a user types them.
-
-    Raises
-    ------
-    HdicaError
-        If one is not such a pair, or a dimension is given twice.
-    """
+    """Read ``dim=value`` pairs as a user types them."""
     found: dict[str, str] = {}
     for text in given:
         dim, sign, value = text.partition("=")
@@ -42,13 +36,7 @@ def parse_selection(given: Sequence[str]) -> dict[str, str]:
 
 
 def choose_method(tree: xr.DataTree, dims: Sequence[str], method: str | None = None) -> str:
-    """The method asked for, or the first of the study that has all the dimensions.
-
-    Raises
-    ------
-    HdicaError
-        If there is none.
-    """
+    """The method asked for, or the first of the study that has all the dimensions."""
     names = methods(tree)
     if method is not None:
         if method not in names:
@@ -152,11 +140,6 @@ def select(data: xr.Dataset, selection: dict[str, str], nearest: bool = False) -
         By dimension, as typed.
     nearest
         Take the closest value where the exact one is not there.
-
-    Raises
-    ------
-    HdicaError
-        Naming the dimension and the values that are there.
     """
     for dim, text in selection.items():
         if dim not in data.dims:
@@ -184,11 +167,6 @@ def outputs(data: xr.Dataset, names: Sequence[str] = (), dims: Sequence[str] = (
 
     Those asked for; or the first output that has all the selected dimensions, and the outputs
     of the same dimensions.
-
-    Raises
-    ------
-    HdicaError
-        If one is not there, or no output has all the selected dimensions.
     """
     known = [str(name) for name in data.data_vars]
     for name in names:
@@ -219,11 +197,6 @@ def average(data: xr.Dataset, dims: Sequence[str], names: Sequence[str]) -> xr.D
     """Mean over some dimensions, with the standard error and the count behind each variable.
 
     Points without a value are left out and not counted.
-
-    Raises
-    ------
-    HdicaError
-        If a dimension is not there or given twice, or a variable has no mean.
     """
     for place, dim in enumerate(dims):
         if dim in dims[:place]:
@@ -325,11 +298,6 @@ def query(
     -------
     xarray.Dataset
         The selected variables, loaded.
-
-    Raises
-    ------
-    HdicaError
-        One sentence: what is not there, and what is.
     """
     chosen = choose_method(tree, list(selection), method)
     data = tree[chosen].to_dataset()

@@ -165,13 +165,6 @@ def repair(path: str | Path) -> list[str]:
     -------
     list of str
         What was done, one sentence each; empty if nothing was damaged.
-
-    Raises
-    ------
-    HdicaError
-        If there is neither a published nor a working store.
-    SchemaError
-        If another version of this package wrote them.
     """
     require_store(path)
     checked_path(path)

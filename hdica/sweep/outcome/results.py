@@ -44,13 +44,7 @@ def _every(counts: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def check_chunks(published: PublishedStore) -> None:
-    """Refuse a store with a missing chunk, which would read as NaN.
-
-    Raises
-    ------
-    DamageError
-        Naming the file.
-    """
+    """Refuse a store with a missing chunk, which would read as NaN."""
     for name, chunks in published.arrays.items():
         for index in _every(chunks.counts):
             key = "/".join([name, "c", *map(str, index)])
@@ -71,13 +65,7 @@ def _check_newest(published: PublishedStore, key: str) -> None:
 
 
 def existing(path: str | Path) -> Path:
-    """Path of a published store that is there.
-
-    Raises
-    ------
-    HdicaError
-        If there is none; a run that goes on is mentioned.
-    """
+    """Path of a published store that is there."""
     if not isinstance(path, str | os.PathLike) or "\0" in str(path):
         raise HdicaError(f"path = {path!r} is not allowed (a path such as results/first.zarr)")
     root = no_link(Path(path))
@@ -96,11 +84,6 @@ def published_store(root: Path) -> PublishedStore:
     """A published store to read from, its root's metadata checked.
 
     It is the version that never changes, where there is one.
-
-    Raises
-    ------
-    DamageError
-        If its manifest or the root's metadata were changed.
     """
     manifest = read_manifest(root) if root.suffix == ".zarr" else None
     raw = read_regular(inside(root, METADATA))
@@ -117,13 +100,7 @@ def published_store(root: Path) -> PublishedStore:
 
 
 def learned(published: PublishedStore) -> PublishedStore:
-    """The same store, which knows its arrays from its root's metadata.
-
-    Raises
-    ------
-    DamageError
-        If these are missing, were changed or describe what is never written.
-    """
+    """The same store, which knows its arrays from its root's metadata."""
     if published.load(METADATA) is None:
         raise DamageError(f"{published.root / METADATA} is missing (all points)")
     if not published.arrays:

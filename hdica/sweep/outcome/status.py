@@ -125,11 +125,6 @@ def status(path: str | Path) -> Status:
     ----------
     path
         Path of the published store; it need not exist yet.
-
-    Raises
-    ------
-    HdicaError
-        If there is neither a published nor a working store.
     """
     return settled(path, lambda: _status(path))
 

@@ -51,11 +51,6 @@ def going_on(
         Is given a sentence for each file that was mended.
     again
         What has to be done before the work is begun again.
-
-    Raises
-    ------
-    DamageError
-        If something is wrong that no power loss explains.
     """
     for _ in range(ATTEMPTS - 1):
         try:

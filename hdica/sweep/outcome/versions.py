@@ -46,13 +46,7 @@ def versions_path(out: str | Path) -> Path:
 
 
 def checked_path(out: str | Path) -> Path:
-    """Folder of the versions of a published store that is to be changed.
-
-    Raises
-    ------
-    HdicaError
-        If something else lies there, or the store is a version itself.
-    """
+    """Folder of the versions of a published store that is to be changed."""
     folder = versions_path(out)
     if is_version(Path(out)):
         newest = Path(out).parent.with_suffix(".zarr")
@@ -171,11 +165,6 @@ def cloned(root: Path, target: Path) -> None:
         The store. Its files are only ever replaced, so that a change of one shows in neither.
     target
         The copy; it must not exist yet.
-
-    Raises
-    ------
-    DamageError
-        If something in the store is no regular file, and would be lost.
     """
     strange = walk(root)[1]
     if strange:
@@ -214,11 +203,6 @@ def make_version(root: Path, out: str | Path, version: str, files: dict[str, str
         Its version.
     files
         Digest of every file.
-
-    Raises
-    ------
-    HdicaError
-        If something else lies where it goes.
     """
     folder = checked_path(out)
     target = folder / f"{version}.zarr"

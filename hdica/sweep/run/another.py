@@ -39,13 +39,6 @@ def refuse_another(study: Study, out: str | Path) -> None:
         The study that is to be computed or published.
     out
         Path of the published store.
-
-    Raises
-    ------
-    HdicaError
-        Saying what differs from the published study; from the planned one, if none is published.
-    SchemaError
-        If a newer version wrote the record of the planned one.
     """
     there = _published(out) or _planned(out)
     here = study.model_dump(mode="json")

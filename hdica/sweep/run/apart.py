@@ -55,13 +55,6 @@ class Companion:
             Index of the block.
         care
             What to mind.
-
-        Raises
-        ------
-        Again
-            If a point has exceeded its budget or has ended the process.
-        Incomplete
-            If the process has ended while it computed no point.
         """
         _, pipe = self._child = self._child or _forked(self._shared)
         try:

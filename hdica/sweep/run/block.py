@@ -80,13 +80,7 @@ def _system(name: str, content: str) -> Any:
 
 
 def method_of(working: store.Working) -> Method:
-    """The method of a segment, if this process has the same numerical code.
-
-    Raises
-    ------
-    HdicaError
-        If the segment was planned with another version of the code.
-    """
+    """The method of a segment, if this process has the same numerical code."""
     system, name = working.attrs["system"], working.attrs["method"]
     method = registry.methods_of(system, working.attrs["noise"])[name]
     if method.kernel != working.attrs["kernel"]:
@@ -321,13 +315,6 @@ def compute_block(
         What to mind.
     pulse
         Told of every point that is begun.
-
-    Raises
-    ------
-    Incomplete
-        If points are still pending because this machine lacked memory or files for them.
-    Unwritable
-        If the block could not be written; then all of it is still pending.
     """
     pulse = pulse or Pulse()
     begun = begin_block(path, block)

@@ -31,11 +31,6 @@ def compute(path: Path, block: int, care: Care) -> BlockSummary:
         Index of the block.
     care
         What to mind.
-
-    Raises
-    ------
-    Again
-        If a point stood in the way: everything else that was computed is stored.
     """
     if not (care.apart or left_behind()):
         return attempt(path, block, care, killable=_killable())

@@ -169,11 +169,6 @@ def wait_for(taken: Callable[[], bool], work: Path, seconds: float) -> None:
         The working store.
     seconds
         Longest wait.
-
-    Raises
-    ------
-    HdicaError
-        If it was not taken in that time.
     """
     began = time.monotonic()
     next_line, named = began + PATIENCE, ""

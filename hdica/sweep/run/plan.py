@@ -178,11 +178,6 @@ def locked(out: str | Path) -> Iterator[Path]:
     """Hold the working store's lock: one process plans, publishes or repairs at a time.
 
     Waiting for it is told on standard error, with who holds it.
-
-    Raises
-    ------
-    HdicaError
-        If another process holds it for :data:`LOCK_SECONDS`.
     """
     work = work_path(out)
     make_folder(work)
@@ -282,15 +277,7 @@ def _place_all(placed: Placed, keys: Keys, workers: int, block: int | None) -> P
 
 
 def planned_study(out: str | Path) -> Study | None:
-    """The study that was planned last in the working store, None if there is none.
-
-    Raises
-    ------
-    DamageError
-        If its record was changed or is no study.
-    SchemaError
-        If a newer version wrote it.
-    """
+    """The study that was planned last in the working store, None if there is none."""
     path = work_path(out) / STUDY
     content = read_sealed(path, old=True)
     try:

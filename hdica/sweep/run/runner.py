@@ -162,16 +162,6 @@ def run(
     -------
     RunSummary
         What was computed, and what is still pending because it could not be.
-
-    Raises
-    ------
-    HdicaError
-        If the cluster cannot be reached, a setting is wrong, the working store is damaged, or the
-        results of another study are there.
-    Incomplete
-        If it gave up: nothing can be written, or no block ends any more.
-    Stopped
-        If SIGTERM or SIGINT said so, and nobody else handles it.
     """
     _check_shard(shard)
     if not replace:

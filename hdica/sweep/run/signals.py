@@ -93,11 +93,6 @@ def aside(function: Callable[..., Result], *arguments: Any, seconds: float | Non
         What to call.
     seconds
         How long to wait; for ever if None.
-
-    Raises
-    ------
-    TimeoutError
-        If it takes longer. It goes on nevertheless, until the process ends.
     """
     future: Future[Result] = Future()
 

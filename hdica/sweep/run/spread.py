@@ -104,11 +104,6 @@ def spread(
     ------
     Task, Exception or None
         A block, and what its computation ended with if it did not end well.
-
-    Raises
-    ------
-    Incomplete
-        If no block ends for too long, naming those in flight.
     """
     from distributed import as_completed
 

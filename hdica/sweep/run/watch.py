@@ -123,11 +123,6 @@ def attempt(
         Memory in which another process sees which point is being computed.
     killable
         Whether this process is one that may be ended by the alarm clock of the system.
-
-    Raises
-    ------
-    Again
-        If a point has exceeded its budget: everything else that was computed is stored.
     """
     pulse = Pulse(shared)
     call = Beside(compute_block, path, block, care, pulse)

@@ -27,50 +27,6 @@ def times_digest(times: Sequence[float]) -> str:
     return hashlib.sha256(canonical_json([float(t) for t in times]).encode()).hexdigest()
 
 
-def point_key(
-    content: dict[str, Any],
-    *,
-    system: str,
-    method: str,
-    kernel: str,
-    times: Sequence[float],
-    n: int | None = None,
-    seed: int | None = None,
-    save: str = "",
-) -> bytes:
-    """Key of one point: sha256 of the canonical JSON of everything that it depends on.
-
-    Parameters
-    ----------
-    content
-        Canonical content of the system, without the fields that the method ignores.
-    system, method, kernel
-        Names of the system and the method, and the version of its numerical code.
-    times
-        Output times.
-    n, seed
-        Dimension and seed, None for a method without.
-    save
-        Digest of what is kept beyond the method's outputs, empty if nothing is.
-
-    Returns
-    -------
-    bytes
-        32 bytes.
-    """
-    point = {
-        "content": content,
-        "kernel": kernel,
-        "method": method,
-        "n": n,
-        "seed": seed,
-        "system": system,
-        "times": times_digest(times),
-        **({"save": save} if save else {}),
-    }
-    return hashlib.sha256(canonical_json(point).encode()).digest()
-
-
 def segment_keys(
     contents: Iterable[str],
     seeds: Sequence[int | None],
@@ -82,7 +38,7 @@ def segment_keys(
     n: int | None,
     save: str = "",
 ) -> Keys:
-    """:func:`point_key` of every (content, seed), seed fastest.
+    """Key of every (content, seed), seed fastest: sha256 of canonical JSON of all it depends on.
 
     The digest of what the seeds of a cell share is computed once and copied.
 

@@ -18,15 +18,7 @@ def could_be_json(text: str) -> bool:
 
 
 def read_json(text: str) -> Any:
-    """Content of a JSON text.
-
-    Raises
-    ------
-    json.JSONDecodeError
-        If it is none.
-    HdicaError
-        If a key is given twice, or a number is longer than anybody writes.
-    """
+    """Content of a JSON text."""
     # YAML reads NaN and Infinity as words.
     return json.loads(text, object_pairs_hook=_mapping, parse_int=_whole, parse_constant=str)
 

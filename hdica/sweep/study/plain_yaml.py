@@ -43,11 +43,6 @@ def read_yaml(path: Path) -> Any:
     """Plain data of a YAML 1.2 file: texts, numbers, booleans, None, lists and mappings.
 
     A key given twice is an error.
-
-    Raises
-    ------
-    HdicaError
-        If the file cannot be read, is not YAML, or is more than plain data; the place is named.
     """
     text = _text(path)
     content = _content(path, text)

@@ -87,11 +87,6 @@ def parse_numbers(given: Any, field: str, most: int) -> tuple[float, ...]:
         Name of the field.
     most
         Most numbers that are allowed; a longer range is refused without expanding it.
-
-    Raises
-    ------
-    HdicaError
-        If there are too many, or one is no finite number.
     """
     if isinstance(given, list | tuple):
         check_length(len(given), field, most)
@@ -101,13 +96,7 @@ def parse_numbers(given: Any, field: str, most: int) -> tuple[float, ...]:
 
 
 def parse_times(given: Any) -> tuple[float, ...]:
-    """Output times: canonical, not negative, increasing.
-
-    Raises
-    ------
-    HdicaError
-        If a time is negative or not after the one before.
-    """
+    """Output times: canonical, not negative, increasing."""
     found = parse_numbers(given, "times", MAX_TIMES)
     check_time_axis(found)
     return found

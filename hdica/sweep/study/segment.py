@@ -148,11 +148,6 @@ def own_dimension(study: Study, dim: str) -> tuple[float, ...]:
 
     Else its entries are numbered; those of ``feature`` by increasing xi, and the variable ``xi``
     has the values.
-
-    Raises
-    ------
-    HdicaError
-        If the number of entries differs among cells: they would share no array.
     """
     system, swept = registry.system_named(study.system).parameters, study.axes()
     base = [*study.fixed().values(), *((axis.path, axis.values[0]) for axis in swept)]

@@ -31,11 +31,6 @@ def check_size(text: str, field: str, workers: int = 1) -> str:
         What to call it.
     workers
         How many share it.
-
-    Raises
-    ------
-    HdicaError
-        Naming field, value and what is allowed.
     """
     if in_bytes(text) < workers * LEAST:
         each = f" for each of {workers} workers" if workers > 1 else ""

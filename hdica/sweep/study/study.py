@@ -206,13 +206,7 @@ def _check_size(study: Study) -> None:
 
 
 def study_from(content: Any) -> Study:
-    """Validate a study given as plain data.
-
-    Raises
-    ------
-    HdicaError
-        One sentence: field, value, what is allowed.
-    """
+    """Validate a study given as plain data."""
     named = isinstance(content, dict) and isinstance(content.get("study"), str)
     what = f"study {content['study']!r}" if named else "study"
     try:
@@ -222,13 +216,7 @@ def study_from(content: Any) -> Study:
 
 
 def load_study(path: str | Path) -> Study:
-    """Read and validate a study file.
-
-    Raises
-    ------
-    HdicaError
-        One sentence: file, field, value, what is allowed.
-    """
+    """Read and validate a study file."""
     path = Path(path)
     content = read_yaml(path)
     if not isinstance(content, dict):

@@ -64,11 +64,6 @@ def parse_address(text: str, field: str = "address") -> Address:
         The address.
     field
         What to call it.
-
-    Raises
-    ------
-    HdicaError
-        If it is not of a form that can be used.
     """
     refused = HdicaError(f"{field} = {text!r} is not allowed ({FORMS})")
     try:
@@ -86,11 +81,6 @@ def check_exposure(address: Address, insecure: bool, field: str = "address") -> 
     """Refuse plain tcp beyond this machine unless it was asked for.
 
     A Dask scheduler runs whatever it is sent.
-
-    Raises
-    ------
-    HdicaError
-        Naming the address and both remedies.
     """
     if address.exposed and not insecure:
         raise HdicaError(
@@ -101,13 +91,7 @@ def check_exposure(address: Address, insecure: bool, field: str = "address") -> 
 
 
 def check_certificates(address: Address, tls: str, field: str = "address") -> None:
-    """Refuse an encrypted address without certificates.
-
-    Raises
-    ------
-    HdicaError
-        Naming the address and the remedy.
-    """
+    """Refuse an encrypted address without certificates."""
     if address.encrypted and not tls:
         raise HdicaError(
             f"{field} = {str(address)!r} needs tls (the folder with ca.pem, cert.pem and key.pem "

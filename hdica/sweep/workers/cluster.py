@@ -93,13 +93,7 @@ class ClusterSettings(BaseModel):
         return "local" if self.workers > 1 else "serial"
 
     def allowed(self, address: Address, field: str = "address") -> Address:
-        """``address`` if these settings allow it.
-
-        Raises
-        ------
-        HdicaError
-            If it is plain tcp beyond this machine, or there are no certificates for it.
-        """
+        """``address`` if these settings allow it."""
         check_exposure(address, self.insecure, field)
         check_certificates(address, self.tls, field)
         return address
@@ -114,11 +108,6 @@ def cluster_settings(given: Any = None, workers: int | None = None) -> ClusterSe
         Settings, a mapping, None for the defaults, or one word: see :func:`in_full`.
     workers
         Processes, where ``given`` does not say it.
-
-    Raises
-    ------
-    HdicaError
-        One sentence: field, value, what is allowed.
     """
     if isinstance(given, ClusterSettings):
         return given
@@ -143,11 +132,6 @@ def in_full(given: Any) -> Any:
     given
         A mode, the address of a scheduler (``tls://host:8786``) or the file that one wrote
         (``scheduler.json``).
-
-    Raises
-    ------
-    HdicaError
-        If it is a word and none of these.
     """
     if not isinstance(given, str):
         return given
@@ -181,12 +165,6 @@ def ready(settings: ClusterSettings) -> ClusterSettings:
 
     A local cluster has as many as the settings say, Slurm as many as all its jobs, a running
     scheduler as many as it says.
-
-    Raises
-    ------
-    HdicaError
-        If a library, a program, a certificate or a place for temporary files is missing, or no
-        scheduler answers.
     """
     workers = settings.workers
     if settings.kind == "scheduler":
@@ -226,11 +204,6 @@ def connect(settings: ClusterSettings, blocks: int | None = None) -> Iterator[An
         Where Dask runs.
     blocks
         How many there are to compute: more workers than that are not started.
-
-    Raises
-    ------
-    HdicaError
-        If the cluster cannot be reached or does not start.
     """
     if settings.kind == "scheduler":
         from hdica.sweep.workers.scheduler import scheduler_client

@@ -54,11 +54,6 @@ def check_slurm(settings: ClusterSettings) -> None:
     """Check that jobs of workers can be submitted: libraries, programs, folder, certificates.
 
     Slurm itself is asked whether it would take such a job; none is submitted.
-
-    Raises
-    ------
-    HdicaError
-        One sentence: what is missing, or what Slurm says against the job.
     """
     library = jobqueue()
     for program in ("sbatch", "squeue", "scancel"):
@@ -75,13 +70,7 @@ def check_slurm(settings: ClusterSettings) -> None:
 
 
 def jobqueue() -> Any:
-    """The library; it takes SIGINT for itself when it is loaded, which is how a run is stopped.
-
-    Raises
-    ------
-    HdicaError
-        If it is not installed.
-    """
+    """The library; it takes SIGINT for itself when it is loaded, which is how a run is stopped."""
     handler = signal.getsignal(signal.SIGINT)
     try:
         return import_module("dask_jobqueue.slurm")
@@ -321,11 +310,6 @@ def slurm_client(settings: ClusterSettings, blocks: int | None = None) -> Iterat
         The cluster.
     blocks
         How many there are to compute: no more jobs than they are worth are submitted.
-
-    Raises
-    ------
-    HdicaError
-        If Slurm takes no job, or no worker comes in time.
     """
     import dask
     import distributed

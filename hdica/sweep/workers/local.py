@@ -91,11 +91,6 @@ def start_loading() -> float:
 
     Nobody waits for it. It is a fresh process of one thread that ends with this one, so that a
     later cluster starts in a fraction of a second.
-
-    Raises
-    ------
-    HdicaError
-        If there is no place for temporary files.
     """
     if FORKS:
         from multiprocessing import forkserver

@@ -50,13 +50,7 @@ class Reached:
 
 
 def find(settings: ClusterSettings) -> Address:
-    """Address of the scheduler that the settings name.
-
-    Raises
-    ------
-    HdicaError
-        If its file does not say it, or the settings do not allow it.
-    """
+    """Address of the scheduler that the settings name."""
     if settings.address:
         return settings.allowed(parse_address(settings.address))
     file = settings.scheduler_file
@@ -88,13 +82,7 @@ def _content(file: Path) -> Any:
 
 
 def reach(settings: ClusterSettings) -> Reached:
-    """Ask the scheduler that the settings name for its workers.
-
-    Raises
-    ------
-    HdicaError
-        If it may not be used, refuses the certificates, or does not answer in time.
-    """
+    """Ask the scheduler that the settings name for its workers."""
     address = find(settings)
     security = None
     if address.encrypted:
@@ -171,13 +159,7 @@ def _first(exc: BaseException) -> str:
 
 @contextmanager
 def scheduler_client(settings: ClusterSettings) -> Iterator[Any]:
-    """A client of a running scheduler.
-
-    Raises
-    ------
-    HdicaError
-        If it cannot be reached.
-    """
+    """A client of a running scheduler."""
     from distributed import Client
 
     found = reach(settings)

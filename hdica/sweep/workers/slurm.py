@@ -158,13 +158,7 @@ def lifetime(walltime: int) -> tuple[float, float]:
 
 
 def check_path(path: str, field: str) -> str:
-    """``path`` if it may stand in a job script as it is.
-
-    Raises
-    ------
-    HdicaError
-        Naming field, path and what is allowed.
-    """
+    """``path`` if it may stand in a job script as it is."""
     if not re.fullmatch(WORD, path):
         raise HdicaError(
             f"{field} = {path!r} is not allowed (letters, digits and . _ - + = , : @ % / only, "
@@ -174,13 +168,7 @@ def check_path(path: str, field: str) -> str:
 
 
 def shared_folder(settings: SlurmSettings) -> Path:
-    """The folder of logs and certificates, made if it is missing.
-
-    Raises
-    ------
-    HdicaError
-        If its path cannot stand in a job script, it cannot be made, or all users can write to it.
-    """
+    """The folder of logs and certificates, made if it is missing."""
     folder = Path(settings.shared_folder).expanduser().resolve()
     check_path(str(folder), "slurm.shared_folder")
     try:

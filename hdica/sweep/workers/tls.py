@@ -30,13 +30,7 @@ SKEW = datetime.timedelta(hours=1)
 
 
 def certificate_names(given: Iterable[str] = ()) -> tuple[str, ...]:
-    """Names that a certificate carries: the given ones, or this machine's.
-
-    Raises
-    ------
-    HdicaError
-        If one is neither a host name nor an address.
-    """
+    """Names that a certificate carries: the given ones, or this machine's."""
     names = tuple(dict.fromkeys(given)) or (socket.gethostname(), "localhost", "127.0.0.1")
     for name in names:
         if not (_number(name) or HOST.fullmatch(name)):
@@ -73,12 +67,6 @@ def make_certificates(
     -------
     datetime
         When the certificate ends.
-
-    Raises
-    ------
-    HdicaError
-        If a file is there already, others can write to the folder, or a name or number of days is
-        not allowed.
     """
     if not 1 <= days <= MOST_DAYS:
         raise HdicaError(f"days = {days} is not allowed (1 to {MOST_DAYS})")
@@ -186,11 +174,6 @@ def security(folder: str, key: str = "") -> Any:
         With ca.pem, cert.pem and key.pem.
     key
         Path of the private key, where it does not lie there.
-
-    Raises
-    ------
-    HdicaError
-        If a file is missing, cannot be read, or does not belong to the others.
     """
     from distributed.security import Security
 

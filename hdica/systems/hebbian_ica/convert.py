@@ -14,13 +14,7 @@ from hdica.systems.parameters import Parameters
 
 
 def online_of(system: HebbianICA) -> OnlineICA:
-    """Hebbian ICA of one projection and one source as online ICA without a regularizer.
-
-    Raises
-    ------
-    HdicaError
-        If the system has several projections or sources, adaptive signs, or another unit than mu.
-    """
+    """Hebbian ICA of one projection and one source as online ICA without a regularizer."""
     shape = (system.projections, len(system.sources))
     if shape != (1, 1):
         raise HdicaError(
@@ -45,13 +39,7 @@ def online_of(system: HebbianICA) -> OnlineICA:
 
 
 def hebbian_of(system: OnlineICA) -> HebbianICA:
-    """Online ICA without a regularizer as Hebbian ICA of one projection and one source.
-
-    Raises
-    ------
-    HdicaError
-        If it has a regularizer or starts from no overlap.
-    """
+    """Online ICA without a regularizer as Hebbian ICA of one projection and one source."""
     if not formula(system, "regularizer").is_zero:
         raise HdicaError(
             f"regularizer = {system.regularizer!r} is not allowed for HebbianICA (0: its overlap "

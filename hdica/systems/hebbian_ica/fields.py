@@ -68,13 +68,7 @@ def is_number(value: Any) -> bool:
 
 
 def matrix(given: Any) -> Array:
-    """An overlap as a matrix: a number is 1 x 1, a list is a list of rows.
-
-    Raises
-    ------
-    HdicaError
-        If it is neither, or if its entries are no finite numbers.
-    """
+    """An overlap as a matrix: a number is 1 x 1, a list is a list of rows."""
     listed = isinstance(given, list | tuple | np.ndarray)
     rows = [numbers(row) for row in given] if listed else [numbers([given])]
     kept = [row for row in rows if row is not None and row.size]
@@ -93,13 +87,7 @@ def sources(system: Any) -> tuple[Source, ...]:
 
 
 def unit(system: Any) -> str:
-    """Which of ``"eta"``, ``"mu"`` and ``"nu"`` is given.
-
-    Raises
-    ------
-    HdicaError
-        If it is not exactly one of them.
-    """
+    """Which of ``"eta"``, ``"mu"`` and ``"nu"`` is given."""
     given = [name for name in UNITS if getattr(system, name) is not None]
     if len(given) != 1:
         shown = " and ".join(given) or "none of them"
@@ -139,13 +127,7 @@ def step_size(system: Any, n: int) -> Schedule:
 
 
 def mu_of(system: Any, n: int | None = None) -> Schedule:
-    """Mu = n eta as a function of t; n may be None if the system gives mu itself.
-
-    Raises
-    ------
-    HdicaError
-        If n is needed and not given.
-    """
+    """Mu = n eta as a function of t; n may be None if the system gives mu itself."""
     return _in_unit(system, "mu", n)
 
 
@@ -163,13 +145,7 @@ def start_overlap(system: Any) -> Array | None:
 
 
 def check_start(system: Any) -> None:
-    """Refuse a start that no W with W'W = I has.
-
-    Raises
-    ------
-    HdicaError
-        If R has another shape, or I - R R' has a negative eigenvalue.
-    """
+    """Refuse a start that no W with W'W = I has."""
     r0 = start_overlap(system)
     if r0 is None:
         return
@@ -229,12 +205,6 @@ def signs(system: Any) -> Array:
 
     ``"stability"`` takes (14), ``"escape"`` takes (23), each for the source that the projection
     starts nearest to.
-
-    Raises
-    ------
-    HdicaError
-        If the number of signs is not that of projections, if the average that decides is zero
-        or infinite, or if the signs are adaptive, so that only a simulation knows them.
     """
     if system.sigma == "adaptive":
         raise HdicaError(

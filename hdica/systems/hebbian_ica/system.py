@@ -209,11 +209,6 @@ def chains(
     Systems that run side by side have equally many projections and sources, and the same
     nonlinearity if it is no polynomial: equal
     :attr:`hdica.systems.hebbian_ica.finite.rule.HebbianRule.alike`.
-
-    Raises
-    ------
-    HdicaError
-        If a system's signs are adaptive, or n is too small.
     """
     for system in systems:
         refusal = chain_refusal(system)

@@ -72,13 +72,7 @@ class Rule:
 
     @property
     def chain(self) -> ChainRule:
-        """The rule as the kernel of chains takes it.
-
-        Raises
-        ------
-        HdicaError
-            If the regularizer is neither 0 nor beta*x.
-        """
+        """The rule as the kernel of chains takes it."""
         refusal = chain_refusal(self)
         if refusal:
             raise HdicaError(refusal)

@@ -161,11 +161,6 @@ def drift(system: OnlineICA) -> Drift:
 
     G = tau (<c f(u)> - Q <f'(u)>) has the sign opposite to the printed (11), as (12) and (14)
     need; Lambda = tau^2 <f(u)^2> is (9). A linear phi is inert, because |x|^2 = n.
-
-    Raises
-    ------
-    HdicaError
-        If an average is infinite, or phi is not linear.
     """
     refusal = limit_refusal(system)
     if refusal:
@@ -177,11 +172,6 @@ def mean_field(system: OnlineICA) -> MeanField:
     """The limit (6)-(10) for any phi: b = -G(Q), g = Lambda(Q)/2, B = tau.
 
     Gamma = x [Q G + tau R - Lambda/2] - xi G - tau phi(x) is (10), with the sign of G corrected.
-
-    Raises
-    ------
-    HdicaError
-        If an average over the source is infinite.
     """
     mean = averages(formula(system, "nonlinearity"), source(system))
     errors = _errors(mean)

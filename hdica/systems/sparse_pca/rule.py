@@ -38,11 +38,6 @@ class PCARule:
     variant
         ``"linearised"``: eta as in (6); ``"proximal"``: the proximal operator of Phi/n of which
         (6) is the linearisation, for phi = a*sign(x) + b*x.
-
-    Raises
-    ------
-    HdicaError
-        If omega or the variant is not allowed.
     """
 
     omega: float
@@ -60,13 +55,7 @@ class PCARule:
 
     @property
     def vector(self) -> VectorRule:
-        """The rule as the kernels on all coordinates take it.
-
-        Raises
-        ------
-        HdicaError
-            If the proximal operator is not known.
-        """
+        """The rule as the kernels on all coordinates take it."""
         from hdica.finite.projected.passes import PHI_OF_MOVED, PLAIN, SIGN_OF_MOVED, THRESHOLD
         from hdica.finite.projected.vector_kernels import LINEAR
 
@@ -103,11 +92,6 @@ class PCARule:
         A linear phi = beta*x scales x~ as a whole, by 1 - beta/n (linearised) or 1/(1 + beta/n)
         (proximal), which the normalisation undoes: it changes nothing, unless the first factor
         is negative or zero (n <= beta). The sample's component along xi is sqrt(1 + omega) c.
-
-        Raises
-        ------
-        HdicaError
-            If the regularizer is neither 0 nor beta*x.
         """
         _check(oja_chain_refusal(self))
         beta, signal = self.regularizer.slope_if_linear or 0.0, math.sqrt(1 + self.omega)

@@ -30,11 +30,6 @@ def sample_pca_overlap(omega: float, t: ArrayLike) -> NDArray[np.float64]:
     -------
     numpy.ndarray
         Q >= 0, of the shape of ``t``.
-
-    Raises
-    ------
-    HdicaError
-        If omega or a time is negative or not finite.
     """
     times = np.asarray(t, dtype=float)
     if not 0 <= omega < np.inf:

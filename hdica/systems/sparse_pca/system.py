@@ -159,11 +159,6 @@ def drift(system: SparsePCA) -> Drift:
     The variance of a step (central limit theorem about the limit) is, with s = 1 + omega Q^2,
     c = Q omega (1 - Q^2) and W = (1 - Q^2)(1 + omega - omega Q^2),
     tau^2 (s W + c^2) - 2 Q tau^3 s c + Q^2 tau^4 s^2/2. A linear phi is inert.
-
-    Raises
-    ------
-    HdicaError
-        If phi is not linear.
     """
     refusal = overlap_refusal(system)
     if refusal:

@@ -19,7 +19,7 @@ from hdica.systems.hebbian_ica.limit.jacobian import (
     jacobian,
     part_jacobians,
 )
-from hdica.systems.hebbian_ica.states.single import critical_mu, optimal_point, scalar_drift
+from tests.systems.hebbian_ica.single_states import critical_mu, optimal_point, scalar_drift
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/hebbian_limit.json").read_text())
 CUBIC = parse_formula("x**3")

@@ -109,13 +109,7 @@ def _symmetric(field: MeanField, xi: Array, weights: Array) -> bool:
 
 
 def posed(field: MeanField, factor: float = 1.0) -> tuple[Problem, Places]:
-    """The problem of a mean field, with half of its nodes where the other half mirrors them.
-
-    Raises
-    ------
-    HdicaError
-        If the start has no density given xi, or one too narrow for cells.
-    """
+    """The problem of a mean field, with half of its nodes where the other half mirrors them."""
     refusal = start_refusal(field.start, field.prior)
     if refusal:
         raise HdicaError(refusal)

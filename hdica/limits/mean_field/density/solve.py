@@ -234,11 +234,6 @@ def solve(
         further level would cost more than about a minute.
     factor
         Multiplies the whole right-hand side; 1.02 is a limit that is wrong by 2 %.
-
-    Raises
-    ------
-    HdicaError
-        If the start has no density given xi, or one too narrow for cells.
     """
     problem, places = posed(field, factor)
     functionals = dict(functionals or {})

@@ -100,13 +100,7 @@ def _roomy(problem: Problem, lattice: Lattice, windows: Windows, refine: int) ->
 
 
 def start_windows(problem: Problem, lattice: Lattice) -> Windows:
-    """Where the normal laws of the start have mass.
-
-    Raises
-    ------
-    HdicaError
-        If they have more cells than can be followed.
-    """
+    """Where the normal laws of the start have mass."""
     mean, var = problem.field.start.conditional(problem.xi)
     reach = _REACH * math.sqrt(var)
     low, high = np.floor(lattice.number(mean - reach)), np.ceil(lattice.number(mean + reach))

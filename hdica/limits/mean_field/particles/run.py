@@ -104,11 +104,6 @@ def run(
     diverged
         Empty, or why the particles stopped; values from then on are NaN.
 
-    Raises
-    ------
-    HdicaError
-        If ``count`` or ``step`` is not allowed.
-
     Notes
     -----
     At phi = 0 the equation of Q is closed, and Q has neither noise nor bias at any count. Else
@@ -167,11 +162,6 @@ def run_decoupled(
         reproduce those given, and 1, up to O(1/n) and count^-1/2 where h > 0.
     diverged
         As in :func:`run`.
-
-    Raises
-    ------
-    HdicaError
-        If ``count`` or ``n`` is not allowed.
     """
     _check(count, STEP)
     if isinstance(n, bool) or int(n) != n or n < 1:

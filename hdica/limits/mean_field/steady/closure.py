@@ -77,13 +77,7 @@ class Closure:
 
 
 def step_size(field: MeanField) -> float:
-    """The constant step size of a field.
-
-    Raises
-    ------
-    HdicaError
-        If it changes with time: then nothing is steady.
-    """
+    """The constant step size of a field."""
     if field.schedule.constant is None:
         raise HdicaError("tau = a schedule is not allowed for steady states (a constant step size)")
     return field.schedule.constant
@@ -217,11 +211,6 @@ def close(
         otherwise E x^2 decides.
     slopes
         False where nobody asks for the derivatives, which cost as much as the rest: they are NaN.
-
-    Raises
-    ------
-    HdicaError
-        If the step size is not constant or the regularizer has no steady state.
     """
     tau, shape = step_size(field), confinement(field.phi)
     q = np.atleast_1d(np.asarray(q, dtype=float))

@@ -90,14 +90,7 @@ class Confinement:
 
 @lru_cache(maxsize=256)
 def confinement(phi: Formula) -> Confinement:
-    """How a regularizer confines the estimate.
-
-    Raises
-    ------
-    HdicaError
-        If it drives the estimate away faster than any multiplier can hold, or if its growth at
-        infinity cannot be told.
-    """
+    """How a regularizer confines the estimate."""
     net = phi.elastic_net
     if net is not None:
         return _split_off(phi, net[1], False, net[0])

@@ -172,12 +172,6 @@ def steady_states(field: MeanField) -> SteadyStates:
     ----------
     field
         The limit, at constant step size.
-
-    Raises
-    ------
-    HdicaError
-        If the step size is not constant, the regularizer has no steady state, or the search takes
-        more work than is allowed.
     """
     q = overlaps(field)
     state = close(field, q)

@@ -130,11 +130,6 @@ def transition_curve(
         :func:`~hdica.limits.mean_field.transitions.continuation.transitions` finds them).
     kind
         ``"fold"``, ``"junction"``, ``"transcritical"`` or ``"pitchfork"``.
-
-    Raises
-    ------
-    HdicaError
-        If the kind is not known, or there is no such transition near the start.
     """
     values = np.asarray(values, dtype=float)
     search = _search(family, kind, start[1])

@@ -111,11 +111,6 @@ def landscape(family: Family, low: float, high: float) -> Landscape:
         The limit at a parameter value.
     low, high
         Range of the parameter; decades are resolved logarithmically if low > 0.
-
-    Raises
-    ------
-    HdicaError
-        If the range is empty or not finite, or the diffusion vanishes at Q = 1 or -1.
     """
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise HdicaError(f"low = {low:g} and high = {high:g} are not allowed (low < high, finite)")

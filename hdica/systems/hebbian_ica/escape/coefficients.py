@@ -142,14 +142,7 @@ def expansion(phi: Formula, source: Source, overlap: float, terms: int) -> float
 
 @lru_cache(maxsize=64)
 def near_zero(phi: Formula, source: Source) -> Trap:
-    """P, kappa4 and <phi'''(z)> of a nonlinearity and a source.
-
-    Raises
-    ------
-    HdicaError
-        If phi vanishes, an average or moment is infinite, or R has a drift of order R^2, which
-        acts on another scale than n^3 steps: that is kappa3 <phi''(z)> other than zero.
-    """
+    """P, kappa4 and <phi'''(z)> of a nonlinearity and a source."""
     power, power_off = power_at(phi, source, 0.0)
     if power == 0.0:
         raise HdicaError(f"nonlinearity: {phi.text!r} is not allowed (it vanishes)")
@@ -167,13 +160,7 @@ def near_zero(phi: Formula, source: Source) -> Trap:
 
 
 def restoring(phi: Formula, source: Source) -> float:
-    """<s phi(s) - phi'(s)>: its sign is that of (14), its size xi the rate at the optimum.
-
-    Raises
-    ------
-    HdicaError
-        If phi jumps: <phi'(s)> then depends on the density of the source at the jump.
-    """
+    """<s phi(s) - phi'(s)>: its sign is that of (14), its size xi the rate at the optimum."""
     for kink in phi.kinks:
         eps = 1e-9 * max(1.0, abs(kink))
         below, above = phi.value(np.array([kink - eps, kink + eps]))

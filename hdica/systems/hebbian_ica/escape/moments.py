@@ -116,11 +116,6 @@ def one_step(phi: Formula, source: Source, reach: float) -> OneStep:
     ----------
     reach
         Largest |R|, in (0, 1).
-
-    Raises
-    ------
-    HdicaError
-        If the reach is out of range, an average is infinite or does not converge.
     """
     if not 0 < reach < 1:
         raise HdicaError(f"threshold: {reach} is not allowed (between 0 and 1)")

@@ -51,13 +51,7 @@ def trap_refusal(system: Any, n: bool) -> str:
 
 
 def constant_nu(system: Any, n: int | None) -> float:
-    """Nu = n^2 eta of a constant step size.
-
-    Raises
-    ------
-    HdicaError
-        If it changes with time, or n is needed and not given.
-    """
+    """Nu = n^2 eta of a constant step size."""
     refusal = trap_refusal(system, n is not None)
     if refusal:
         raise HdicaError(refusal)
@@ -67,13 +61,7 @@ def constant_nu(system: Any, n: int | None) -> float:
 
 
 def beginning(system: Any, n: int | None) -> Begin:
-    """The start in the terms of escape times: ``"zero"``, ``"random"`` or R of K = M = 1.
-
-    Raises
-    ------
-    HdicaError
-        If it is another: there are no escape times from it.
-    """
+    """The start in the terms of escape times: ``"zero"``, ``"random"`` or R of K = M = 1."""
     r0 = start_overlap(system)
     if r0 is None:
         return "random"
@@ -99,13 +87,7 @@ def traps(system: Any) -> list[Trap]:
 
 
 def escape_of(system: Any, n: int | None) -> Escape:
-    """Escape times of the system from its start.
-
-    Raises
-    ------
-    HdicaError
-        If the diffusion near R = 0 does not apply, or no entry escapes.
-    """
+    """Escape times of the system from its start."""
     return escape(
         _shared(system),
         formula(system, "nonlinearity"),

@@ -213,12 +213,6 @@ def escape(
         tends to infinity) or a number for all entries: R at finite n, r as n tends to infinity.
     threshold
         |R| at which an entry has escaped, at finite n; as n tends to infinity it does not matter.
-
-    Raises
-    ------
-    HdicaError
-        If an argument is out of range, no entry has the sigma with which it escapes, or an
-        average does not exist.
     """
     request = _Request(phi, nu, n, start, threshold)
     _check(request, sigma, projections, len(sources))

@@ -209,11 +209,6 @@ def passages(
         Of abs(R_ij), a number > 0.
     most_steps
         Steps after which a chain is given up, at least 0.
-
-    Raises
-    ------
-    HdicaError
-        If the threshold, the steps or n are not allowed.
     """
     check_dimension(rule, n, "chain")
     if not 0 < threshold < np.inf:

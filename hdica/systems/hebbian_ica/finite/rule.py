@@ -84,13 +84,7 @@ def address(f: Formula) -> int:
 
 
 def check_dimension(rule: HebbianRule, n: int, method: str) -> None:
-    """Refuse an n in which sources and projections do not fit.
-
-    Raises
-    ------
-    HdicaError
-        If n < K + M.
-    """
+    """Refuse an n in which sources and projections do not fit."""
     k, m = rule.shape
     if n < k + m:
         raise HdicaError(
@@ -176,11 +170,6 @@ def run_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -> Value
         ``sigma``, shape (T, K), those of the last step, 0 at t = 0. NaN after a divergence.
     diverged
         Empty, or at which step and time the update was not finite.
-
-    Raises
-    ------
-    HdicaError
-        If n is too small.
     """
     check_dimension(rule, n, "vector")
     state = VectorState.begin(first_weights(rule.start, rule.shape, n, stream("start")), stream)
@@ -327,11 +316,6 @@ def run_chains(
     -------
     list
         As of :func:`run_vector`, for every point.
-
-    Raises
-    ------
-    HdicaError
-        If n is too small.
     """
     check_dimension(rules[0], n, "chain")
     chains, m = ChainState.idle(rules), rules[0].shape[1]

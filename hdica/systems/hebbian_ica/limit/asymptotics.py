@@ -62,11 +62,6 @@ def source_rate(phi: Formula, source: Source, sign: int = 1) -> tuple[float, flo
         The two averages.
     error
         The larger of their relative errors.
-
-    Raises
-    ------
-    HdicaError
-        If an average is infinite or cannot be found accurately.
     """
     if phi.coefficients is None:
         # Jumps belong to phi': just below one the projection smooths them, and a corner of the
@@ -98,11 +93,6 @@ def rates(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Ra
         The nonlinearity.
     sources
         M laws; projection i finds source i.
-
-    Raises
-    ------
-    HdicaError
-        If an average over a source is infinite or cannot be found accurately.
     """
     signs = np.asarray(sigma, dtype=float)
     found = min(signs.size, len(sources))
@@ -191,13 +181,7 @@ def _check_stable(known: Rates) -> None:
 
 
 def critical_mu0(known: Rates) -> float:
-    """Smallest mu0 of mu = mu0/t with which R - R* decays as 1/t: -1/lambda_max.
-
-    Raises
-    ------
-    HdicaError
-        If R* is unstable.
-    """
+    """Smallest mu0 of mu = mu0/t with which R - R* decays as 1/t: -1/lambda_max."""
     _check_stable(known)
     return -1.0 / eigensystem(known).largest
 
@@ -207,11 +191,6 @@ def annealed_limit(known: Rates, mu0: float) -> Array:
 
     On the diagonal -mu0^2 <phi^2> / (4 mu0 xi_i - 2); off it zero if phi is odd and the sources
     are symmetric.
-
-    Raises
-    ------
-    HdicaError
-        If R* is unstable or mu0 is not above :func:`critical_mu0`.
     """
     least = critical_mu0(known)
     if not mu0 > least:
@@ -256,13 +235,7 @@ class OptimalAnnealing:
 
 
 def optimal_annealing(known: Rates) -> OptimalAnnealing:
-    """The minimum of (21) over mu0, source by source.
-
-    Raises
-    ------
-    HdicaError
-        If R* is unstable.
-    """
+    """The minimum of (21) over mu0, source by source."""
     least = critical_mu0(known)
     return OptimalAnnealing(1 / known.xi, -known.power / (2 * known.xi**2), least)
 
@@ -287,11 +260,6 @@ def annealed_decay(known: Rates, mu0: float, start: float, u0: Array, times: Arr
     -------
     ndarray
         Shape (T, K, M).
-
-    Raises
-    ------
-    HdicaError
-        If R* is unstable or a number is not allowed.
     """
     from scipy.special import exprel
 

@@ -161,11 +161,6 @@ def mean_function(
     -------
     callable
         Of R; it returns <phi(y_i) s_j>, <phi(y_i) y_k>, <phi(y_i) phi(y_k)>.
-
-    Raises
-    ------
-    HdicaError
-        If an average is infinite or would need too many quadrature points.
     """
     if phi.coefficients is not None:
         return find_moments(phi, sources).means
@@ -175,13 +170,7 @@ def mean_function(
 def quadrature(
     phi: Formula, sources: Sequence[Source], tolerance: float = FINE, fine: bool = True
 ) -> Callable[[Array], MeanValues]:
-    """The averages by quadrature, whatever phi is; parameters as in :func:`mean_function`.
-
-    Raises
-    ------
-    HdicaError
-        If too many quadrature points would be needed, or <phi(s)^2> is infinite.
-    """
+    """The averages by quadrature, whatever phi is; parameters as in :func:`mean_function`."""
     rules = [source_rule(phi, source, tolerance, fine) for source in sources]
     for rule, source in zip(rules, sources, strict=True):
         with np.errstate(all="ignore"):
@@ -209,11 +198,6 @@ def means(r: Array, phi: Formula, sources: Sequence[Source]) -> Means:
         The nonlinearity.
     sources
         The M laws.
-
-    Raises
-    ------
-    HdicaError
-        If an average is infinite or would need too many quadrature points.
     """
     found = mean_function(phi, sources)(r)
     if phi.coefficients is not None:

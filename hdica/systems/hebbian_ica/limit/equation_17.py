@@ -110,12 +110,6 @@ def make_field(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) 
         The nonlinearity.
     sources
         M laws.
-
-    Raises
-    ------
-    HdicaError
-        If a sign is neither 1 nor -1, or an average over the sources is infinite or cannot be
-        found accurately.
     """
     signs, laws = np.asarray(sigma, dtype=float), tuple(sources)
     if signs.ndim != 1 or signs.size == 0 or not np.all(np.abs(signs) == 1.0):
@@ -172,13 +166,7 @@ def _product(a: Numbers, b: Numbers) -> Numbers:
 
 
 def check_overlaps(r: Array, field: Field) -> Array:
-    """R0 as an array of shape (K, M).
-
-    Raises
-    ------
-    HdicaError
-        If it has another shape or I - R0 R0' has a negative eigenvalue.
-    """
+    """R0 as an array of shape (K, M)."""
     start = np.asarray(r, dtype=float)
     if start.shape != field.shape or not np.all(np.isfinite(start)):
         raise HdicaError(
@@ -208,11 +196,6 @@ def solve(field: Field, schedule: Schedule, r0: Array, times: Array) -> Path:
         R at t = 0, shape (K, M); a random start is R = 0, where the limit stays.
     times
         Shape (T,), increasing, in samples per dimension.
-
-    Raises
-    ------
-    HdicaError
-        If R0 is not allowed, or the integration fails.
     """
     start = check_overlaps(r0, field)
     if field.scalar is not None:

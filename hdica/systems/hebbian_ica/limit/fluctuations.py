@@ -74,12 +74,6 @@ def noise(field: Field, tolerance: float = 1e-4) -> Callable[[Array, float], Arr
         Right-hand side of (17).
     tolerance
         Of the quadratures; those of polynomials are exact.
-
-    Raises
-    ------
-    HdicaError
-        If phi has kinks, which these quadratures do not resolve, if the variance is infinite, or
-        if there are too many variables.
     """
     check_noise(field.phi, field.sources)
     sources, normal = _rules(field, tolerance)
@@ -102,13 +96,7 @@ def noise(field: Field, tolerance: float = 1e-4) -> Callable[[Array, float], Arr
 
 
 def check_noise(phi: Formula, sources: Sequence[Source]) -> None:
-    """Refuse a nonlinearity whose fluctuations are infinite or not resolved.
-
-    Raises
-    ------
-    HdicaError
-        If phi has kinks, or a source lacks a moment that the variance of a step needs.
-    """
+    """Refuse a nonlinearity whose fluctuations are infinite or not resolved."""
     if phi.kinks:
         raise HdicaError(
             f"fluctuations of the nonlinearity {phi.text!r} are not available (allowed are "
@@ -156,11 +144,6 @@ def solve_fluctuations(
     covariance0
         S at t = 0, shape (K, M, K, M): zero (None) for a fixed start, the identity for a random
         one, whose entries are normal with variance 1/n.
-
-    Raises
-    ------
-    HdicaError
-        As :func:`noise`, if R0 is not allowed, or if the integration fails.
     """
     start = check_overlaps(r0, field)
     size = start.size

@@ -56,13 +56,7 @@ class Moments:
 
 
 def find_moments(phi: Formula, sources: Sequence[Source]) -> Moments:
-    """Moments for a polynomial ``phi``.
-
-    Raises
-    ------
-    HdicaError
-        If a source lacks a moment that <phi^2> needs.
-    """
+    """Moments for a polynomial ``phi``."""
     c = phi.coefficients
     assert c is not None
     needed = max(2 * (c.size - 1), c.size, 2)

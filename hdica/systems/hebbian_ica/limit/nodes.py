@@ -202,11 +202,6 @@ def product(
         Points that are allowed, with those of further variables.
     beside
         Points of further variables at each of these.
-
-    Raises
-    ------
-    TooManyPoints
-        If there would be more.
     """
     count = int(np.prod([float(rule.points.size) for rule in rules])) * beside
     if count > most:

@@ -65,11 +65,6 @@ def states(field: Field, mu: float) -> States:
         Right-hand side of (17).
     mu
         Constant learning rate > 0.
-
-    Raises
-    ------
-    HdicaError
-        If fixed points are not isolated.
     """
     group = symmetries(field)
     if field.exact:

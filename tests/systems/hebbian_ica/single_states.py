@@ -65,24 +65,13 @@ def scalar_drift(sigma: float, phi: Formula, source: Source) -> Drift:
         1 or -1.
     phi, source
         Nonlinearity and law.
-
-    Raises
-    ------
-    HdicaError
-        If an average is infinite or cannot be found accurately.
     """
     flow = projected_drift(averages(phi, source), lambda: None)
     return replace(flow, learning=scaled(flow.learning, -sigma))
 
 
 def critical_mu(sigma: float, phi: Formula, source: Source) -> float:
-    """Largest constant mu at which K = M = 1 has a fixed point other than R = 0: a fold.
-
-    Raises
-    ------
-    HdicaError
-        If there is none at any mu: with this sign of sigma the source is not found.
-    """
+    """Largest constant mu at which K = M = 1 has a fixed point other than R = 0: a fold."""
     folds = find_folds(scalar_drift(sigma, phi, source))
     if folds.tau.size == 0:
         raise HdicaError(
@@ -104,12 +93,6 @@ def optimal_point(field: Field, mu: float, found: Array | None = None) -> FixedP
     found
         R at mu = 0, shape (K, M): an entry 1 or -1 in min(K, M) rows and columns, else 0; the
         identity if None.
-
-    Raises
-    ------
-    HdicaError
-        If ``found`` is no such matrix, or Newton's method does not converge because mu is beyond
-        the fold where the fixed point ends.
     """
     target = np.eye(*field.shape) if found is None else np.asarray(found, dtype=float)
     _check_target(target, field.shape)
