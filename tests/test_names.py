@@ -79,3 +79,43 @@ def test_no_line_names_a_system(path: Path) -> None:
         for line, name in named(path.read_text(), names() - {kept})
     ]
     assert not found
+
+
+INSIDE = sorted(
+    path
+    for path in SYSTEMS.rglob("*.py")
+    if path.parent != SYSTEMS and path != SYSTEMS / "hebbian_ica/convert.py"  # from one to another
+)
+
+
+@pytest.mark.parametrize("path", INSIDE, ids=[str(p.relative_to(SYSTEMS)) for p in INSIDE])
+def test_a_system_and_a_family_name_no_other_system(path: Path) -> None:
+    own = path.relative_to(SYSTEMS).parts[0]
+    mine = {
+        name
+        for name, record in systems().items()
+        if record.parameters.__module__.startswith(f"hdica.systems.{own}.")
+    }
+    others = frozenset(systems()) - mine
+    found = [f"line {line}: {name!r}" for line, name in named(path.read_text(), others, own)]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = 'OnlineICA'",
+        "def f(data):\n    return data['R']",
+        "if method.name == 'pde':\n    pass",
+        "USUAL = {'tau': ['chain', 'vector']}",
+        "from hdica.systems.sparse_pca.system import drift",
+        "def f(system):\n    from hdica.systems.hebbian_ica import fields",
+        "isinstance(system, HebbianICA)",
+    ],
+)
+def test_a_name_that_is_put_there_is_found(source: str) -> None:
+    assert list(named(source, names()))
+
+
+def test_a_docstring_may_have_an_example() -> None:
+    assert not list(named('"""Such as OnlineICA."""\n\ndef f():\n    """Q"""\n', names()))

@@ -31,6 +31,7 @@ from hdica.sweep.run.plan import locked, place
 from hdica.sweep.study.study import Study
 from hdica.systems import registry
 from hdica.systems.kernel import KERNEL_VERSION
+from hdica.systems.system import Clock
 
 TIME_UNITS = "samples per dimension (k/n)"
 
@@ -45,12 +46,16 @@ DIMS = {
 """CF attributes of the dimensions that need more than their name."""
 
 
-def about_dim(dim: str, values: NDArray[Any]) -> dict[str, str]:
+def about_dim(system: str, dim: str, values: NDArray[Any]) -> dict[str, str]:
     """CF attributes of one of a method's own dimensions."""
     if dim == "feature" and values.dtype.kind == "i":
         text = "group of the feature's entries, by increasing xi (its values are in xi)"
         return {"long_name": text, "units": "1"}
-    return DIMS.get(dim, {"long_name": dim.replace("_", " "), "units": "1"})
+    record = registry.system_named(system)
+    own = {one.name: one.about for one in record.dimensions}
+    known = DIMS.get(dim, {"long_name": own.get(dim, dim.replace("_", " ")), "units": "1"})
+    timed = known["units"] == TIME_UNITS and record.clock != Clock()
+    return known | {"units": record.clock.units} if timed else known
 
 
 def sources(study: Study, out: str | Path) -> list[Source]:
@@ -93,7 +98,7 @@ def _coordinates(group: zarr.Group, source: Source) -> None:
         seeds = np.array(segment.seeds, dtype=np.int64)
         _coordinate(group, "seed", seeds, {"long_name": "seed of the random stream", "units": "1"})
     for dim, values in sorted(segment.coords.items()):
-        _coordinate(group, dim, values, about_dim(dim, values))
+        _coordinate(group, dim, values, about_dim(segment.system, dim, values))
     if segment.n is not None and "time" in segment.coords:
         _steps(group, dimensions, segment.coords["time"])
 
