@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hdica.process.cache_folders import close_caches as _close_caches
 from hdica.process.compile_cache import drop_stale as _drop_stale
+from hdica.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from hdica.analysis.record import Analysis as Analysis
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from hdica.systems.built_in import *  # noqa: F403
     from hdica.systems.system import System as System
 
-__version__ = "0.1.0"
 
 _close_caches()
 _drop_stale()

@@ -12,7 +12,7 @@ import typer
 from hdica.errors import HdicaError
 
 if TYPE_CHECKING:
-    from hdica.sweep.workers.cluster import ClusterSettings
+    from hdica.sweep.workers.settings import ClusterSettings
 
 cluster_app = typer.Typer(
     name="cluster", help="Make what a Dask cluster beyond this machine needs."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,20 +11,16 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.api.keeping import Asked, Numbers, saved
+from hdica.api.limits import MANY_TIMES, able, auto, note_of
 from hdica.api.over import Over
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, named, within
 from hdica.systems.arguments import whole
 from hdica.systems.labelled import candidates, dataset, described, first_of, noted
-from hdica.systems.method import Method, PointResult, Role
-from hdica.systems.notes import joined
 from hdica.systems.points import check_times
 from hdica.systems.registry import record_of
-from hdica.systems.system import System
 
 Array = NDArray[np.float64]
-MANY_TIMES = 50
-"""More output times than this, and only the last density is kept unless snapshots are asked for."""
 
 
 @shown
@@ -109,19 +105,6 @@ def limit(
     )
 
 
-def able(record: System) -> list[Method]:
-    """Methods that can be named: limits, and baselines without seeds."""
-    ranked = record.with_role(Role.LIMIT)
-    return ranked + [m for m in record.with_role(Role.BASELINE) if not m.stochastic]
-
-
-def auto(plain: bool) -> Callable[[System], list[Method]]:
-    """Methods to try; ``plain`` if the order parameters alone are asked for."""
-    return lambda record: [
-        m for m in record.with_role(Role.LIMIT) if m.rank and (plain or m.picture)
-    ]
-
-
 def _limit(system: Any, times: Array, method: str, asked: Asked) -> xr.Dataset:
     """The limit at one point."""
     record = record_of(system)
@@ -135,32 +118,3 @@ def _limit(system: Any, times: Array, method: str, asked: Asked) -> xr.Dataset:
         result = chosen.run(system, times, None, None, save)
     found = dataset(record, chosen, times, save, system.dims(), [result], "")
     return described(noted(found, note_of(system, chosen, times, result)), system)
-
-
-def note_of(system: Any, method: Method, times: Array, result: PointResult) -> str:
-    """What a reader of the numbers must know, of themselves and of what is learned."""
-    return joined(numbers_note(result), learning_note(system, method, times, result))
-
-
-def learning_note(system: Any, method: Method, times: Array, result: PointResult) -> str:
-    """Why nothing is learned, where a limit that is not itself an approximation says so."""
-    if method.role is not Role.LIMIT or method.accuracy == "approximate" or times[-1] == 0.0:
-        return ""
-    record = record_of(system)
-    path = result.values.get(record.order_parameters[0].name)
-    if path is None or not np.all(np.isfinite(path)):
-        return ""
-    return record.notes.limit(system, result.values, times)
-
-
-def numbers_note(result: PointResult) -> str:
-    """That the solver stopped, or the state condenses."""
-    if result.diverged:
-        return result.diverged
-    curvature = result.values.get("curvature")
-    if curvature is not None and curvature[-1] < 0:
-        return (
-            "at the last time h < 0: |x|^2 moves to ever larger entries, so the estimate is "
-            "not converging (it condenses if this lasts)"
-        )
-    return ""

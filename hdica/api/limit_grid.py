@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.api.keeping import Asked, saved
-from hdica.api.limit import MANY_TIMES, able, auto, learning_note, numbers_note
+from hdica.api.limits import MANY_TIMES, able, auto, learning_note, numbers_note
 from hdica.api.over import Over, first_everywhere, grid_of
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from hdica.api.keeping import Asked, Numbers, saved
 from hdica.api.over import Over
+from hdica.api.simulations import MOST_PLANNED, able, auto, with_noise
 from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
 from hdica.process.timeout import USUAL, named, within
 from hdica.systems.labelled import candidates, dataset, described, first_of
-from hdica.systems.method import Method, PointResult, Role
+from hdica.systems.method import PointResult
 from hdica.systems.points import (
     check_dimensions,
     check_memory,
@@ -25,24 +26,8 @@ from hdica.systems.points import (
     check_times,
 )
 from hdica.systems.registry import record_of
-from hdica.systems.system import System
 
 Array = NDArray[np.float64]
-MOST_PLANNED = 100.0
-"""How many times longer than the cost model says a simulation may take."""
-
-
-def able(record: System) -> list[Method]:
-    """Methods that can be named: simulations first, then whatever else has seeds."""
-    ranked = record.with_role(Role.SIMULATION)
-    return ranked + [m for m in record.methods if m.stochastic and m not in ranked]
-
-
-def auto(plain: bool) -> Callable[[System], list[Method]]:
-    """Methods to try; where densities are asked for, those that keep any."""
-    return lambda record: [
-        m for m in record.with_role(Role.SIMULATION) if m.rank and (plain or m.keeps)
-    ]
 
 
 def simulate(
@@ -171,13 +156,3 @@ def _with_trials(
         status=("seed", status, flags),
         reason=("seed", np.array([r.diverged for r in results], dtype=object)),
     )
-
-
-def with_noise(method: Method, noise: str) -> Method:
-    """The method with noise of each trial's own, or shared by trials of equal n and seed."""
-    if isinstance(noise, str) and noise == "own":
-        return method
-    if not isinstance(noise, str) or noise != "shared" or method.shared is None:
-        allowed = "'own' or 'shared'" if method.shared else f"'own' for method {method.name!r}"
-        raise HdicaError(f"noise = {noise!r} is not allowed ({allowed})")
-    return method.shared

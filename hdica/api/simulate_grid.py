@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hdica.api.keeping import Asked, saved
 from hdica.api.over import Grid, Over, first_everywhere, grid_of
-from hdica.api.simulate import MOST_PLANNED, able, auto, with_noise
+from hdica.api.simulations import MOST_PLANNED, able, auto, with_noise
 from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save

@@ -12,7 +12,8 @@ from ruamel.yaml import YAML
 from hdica.errors import HdicaError
 from hdica.sweep.study.size import in_bytes
 from hdica.sweep.workers.address import parse_address
-from hdica.sweep.workers.cluster import ENVIRONMENT, ClusterSettings, cluster_settings, ready
+from hdica.sweep.workers.cluster import ENVIRONMENT, cluster_settings, ready
+from hdica.sweep.workers.settings import ClusterSettings
 from hdica.sweep.workers.slurm import SlurmSettings, lifetime
 
 ROOT = Path(__file__).parents[2]

@@ -21,7 +21,8 @@ from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import Study, study_from
 from hdica.sweep.workers import jobs
-from hdica.sweep.workers.cluster import ClusterSettings, cluster_settings, connect, ready
+from hdica.sweep.workers.cluster import cluster_settings, connect, ready
+from hdica.sweep.workers.settings import ClusterSettings
 from hdica.sweep.workers.slurm import SlurmSettings, job_options
 from tests.sweep import toy
 from tests.sweep.conftest import values

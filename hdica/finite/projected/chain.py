@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.observe import OVERLAP, PENALTY, Observation
-from hdica.finite.random.streams import LANES, Stream
+from hdica.finite.random.streams import Stream
+from hdica.finite.random.width import LANES
 from hdica.finite.record import Track, Values, begin, not_finite, record
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior

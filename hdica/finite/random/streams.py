@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 Stream = Callable[[str], np.random.Generator]
 """``stream(part)``: the generator of one part of a point."""
 
-LANES = 8
-"""Numbers in one vector of the kernels, and chains that run side by side: part of the definition
-of every result, as sums add lane by lane."""
 # Sources are drawn in runs, aligned to the absolute step, so that a trajectory does not depend on
 # the times at which it is recorded. Runs double, so that few steps cost few numbers.
 FIRST_RUN, RUN = 256, 4096

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-import hdica
 from hdica.errors import one_sentence
 from hdica.sweep.files.paths import (
     DamageError,
@@ -18,6 +17,7 @@ from hdica.sweep.files.paths import (
     walk,
 )
 from hdica.sweep.files.sealed import read_sealed, write_sealed
+from hdica.version import __version__
 
 WHAT = "the digests of all points; hdica repair withdraws it, and hdica run publishes again"
 
@@ -89,7 +89,7 @@ def write_manifest(out: str | Path, about: dict[str, Any], files: dict[str, str]
     dict
         What was written.
     """
-    manifest = {**about, "hdica_version": hdica.__version__, "files": files}
+    manifest = {**about, "hdica_version": __version__, "files": files}
     write_sealed(manifest_path(out), manifest)
     return manifest
 

@@ -18,7 +18,6 @@ import zarr
 from numcodecs.vlen import VLenUTF8
 from numpy.typing import NDArray
 
-import hdica
 from hdica.status import PENDING
 from hdica.sweep.files.disk import make_folder, sync_folder, sync_tree
 from hdica.sweep.files.frames import codec, is_torn
@@ -29,6 +28,7 @@ from hdica.sweep.files.places import UNREADABLE, WRONG, described
 from hdica.sweep.files.sealed import SCHEMA_VERSION, sealed
 from hdica.sweep.study.kept import plain
 from hdica.sweep.study.keys import Keys
+from hdica.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,7 +101,7 @@ def create(path: Path, segment: Segment, block: int) -> None:
     group.update_attributes(
         {
             "schema_version": SCHEMA_VERSION,
-            "hdica_version": hdica.__version__,
+            "hdica_version": __version__,
             "id": identity,
             "system": segment.system,
             "method": method.name,

@@ -11,9 +11,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import hdica
 from hdica.errors import HdicaError
 from hdica.sweep.files.paths import DamageError, TornError, read_regular, write_text
+from hdica.version import __version__
 
 SCHEMA_VERSION = 3
 """Layout of the stores: 2 has digests in metadata and CRC32C behind every chunk; 3 binds every
@@ -93,7 +93,7 @@ def unsealed(raw: bytes, path: Path, old: bool = False) -> dict[str, Any]:
         return document
     newer = isinstance(version, int) and version > SCHEMA_VERSION
     if not _is_sealed(raw, about.get(DIGEST)):
-        hint = f"; or a version of hdica newer than {hdica.__version__} wrote it" if newer else ""
+        hint = f"; or a version of hdica newer than {__version__} wrote it" if newer else ""
         raise DamageError(f"{path} is damaged, its digest is wrong{hint}")
     if newer:
         raise SchemaError(_too_new(path, version, about))
@@ -104,7 +104,7 @@ def _too_new(path: Path, version: int, about: dict[str, Any]) -> str:
     writer = str(about.get("hdica_version", "a newer version"))
     return (
         f"{path} has schema {version}, written by hdica {writer}, and this is hdica "
-        f"{hdica.__version__}, which reads up to schema {SCHEMA_VERSION} (install a newer hdica)"
+        f"{__version__}, which reads up to schema {SCHEMA_VERSION} (install a newer hdica)"
     )
 
 

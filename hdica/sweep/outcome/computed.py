@@ -12,7 +12,7 @@ from hdica.sweep.outcome.publish import publish_new
 from hdica.sweep.outcome.torn import going_on
 from hdica.sweep.run.runner import RunSummary
 from hdica.sweep.study.study import Study
-from hdica.sweep.workers.cluster import ClusterSettings
+from hdica.sweep.workers.settings import ClusterSettings
 
 WHOLE = (0, 1)
 """The shard that is all of a study."""

@@ -11,7 +11,7 @@ from hdica.sweep.outcome.publish import is_current
 from hdica.sweep.run import runner
 from hdica.sweep.run.plan import place
 from hdica.sweep.study.study import Study
-from hdica.sweep.workers.cluster import ClusterSettings
+from hdica.sweep.workers.settings import ClusterSettings
 
 
 def is_finished(study: Study, out: str | Path, retry_failed: bool = False) -> bool:

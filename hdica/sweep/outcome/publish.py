@@ -12,7 +12,6 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 
-import hdica
 from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
 from hdica.sweep.files import provenance, store
@@ -32,6 +31,7 @@ from hdica.sweep.study.study import Study
 from hdica.systems import registry
 from hdica.systems.kernel import KERNEL_VERSION
 from hdica.systems.system import Clock
+from hdica.version import __version__
 
 TIME_UNITS = "samples per dimension (k/n)"
 
@@ -173,7 +173,7 @@ def _root_attrs(study: Study) -> dict[str, Any]:
         **about_study(study),
         "schema_version": store.SCHEMA_VERSION,
         "kernel_version": KERNEL_VERSION,
-        "hdica_version": hdica.__version__,
+        "hdica_version": __version__,
         "git_commit": provenance.git_commit(),
         "package_versions": provenance.package_versions(),
         "created": provenance.now(),

@@ -31,8 +31,9 @@ from hdica.sweep.run.signals import aside, heeding, unbroken
 from hdica.sweep.run.spread import LOOK, NO_SCHEDULER, Patience, Task, spread
 from hdica.sweep.study.study import Study
 from hdica.sweep.workers.care import USUAL, Care
-from hdica.sweep.workers.cluster import ClusterSettings, cluster_settings, connect, ready
+from hdica.sweep.workers.cluster import cluster_settings, connect, ready
 from hdica.sweep.workers.local import WARM_START, start_loading, start_seconds, unguarded
+from hdica.sweep.workers.settings import ClusterSettings
 from hdica.systems.registry import check_installed
 
 MOST_LOST = 8

@@ -8,19 +8,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.sweep.study.keys import canonical_json
+from hdica.sweep.study.said import Said
 from hdica.systems import address as gr
 from hdica.systems import registry
 from hdica.systems.axes import Value
 from hdica.systems.method import Method
-
-if TYPE_CHECKING:
-    from hdica.sweep.study.study import Study
 
 AT_ONCE = 2**14
 """Cells whose content is in memory at a time."""
@@ -113,7 +111,7 @@ def cells_of(method: Method, swept: tuple[gr.Axis, ...], texts: dict[str, Texts]
     return Cells(axes, fields, tuple(text for text in ignored if text))
 
 
-def field_texts(study: Study, swept: tuple[gr.Axis, ...]) -> dict[str, Texts]:
+def field_texts(study: Said, swept: tuple[gr.Axis, ...]) -> dict[str, Texts]:
     """Canonical JSON of every field of a study's systems, by name in sorted order.
 
     Each field is varied alone, on top of the first values of the axes of the others.

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hdica.analysis.settings import Gives, Named, Settings, saved_for
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.sweep.study import kept
 from hdica.sweep.study.asked import Asked
+from hdica.sweep.study.said import Said
 from hdica.sweep.study.segment import segments_of
 from hdica.systems import address as gr
 from hdica.systems import axes as ax
 from hdica.systems import registry
 from hdica.systems.method import Method
 from hdica.systems.points import check_functionals, check_size, check_steps, taken_names
-
-if TYPE_CHECKING:
-    from hdica.sweep.study.study import Study
 
 MAX_CHECKED = 2000
 """Values of one axis that are tried before anything runs; a longer axis is thinned."""
@@ -28,13 +26,13 @@ MAX_ASKED = 100
 """Values of one axis for which the methods say whether they apply, which may take them long."""
 
 
-def methods_of(study: Study) -> dict[str, Method]:
+def methods_of(study: Said) -> dict[str, Method]:
     """The methods of a study, by name."""
     known = registry.methods_of(study.system, study.noise)
     return {name: known[name] for name in study.methods}
 
 
-def check_methods(study: Study) -> None:
+def check_methods(study: Said) -> None:
     """Refuse methods that the system lacks, and those with keys missing or in excess."""
     known = registry.methods_of(study.system)
     for name, settings in study.methods.items():
@@ -54,7 +52,7 @@ def check_methods(study: Study) -> None:
             check_steps(settings.n[-1], study.times[-1], f"methods.{name}.n")
 
 
-def check_noise(study: Study) -> None:
+def check_noise(study: Said) -> None:
     """Refuse noise to share where no method has any."""
     if study.noise == "shared" and all(m.noise == "own" for m in methods_of(study).values()):
         able = [k for k, m in registry.methods_of(study.system).items() if m.shared]
@@ -65,7 +63,7 @@ def check_noise(study: Study) -> None:
         )
 
 
-def check_systems(study: Study) -> None:
+def check_systems(study: Said) -> None:
     """Try each value of each axis alone, on top of the first value of the others."""
     system = registry.system_named(study.system).parameters
     axes, fixed = study.axes(), study.fixed()
@@ -93,14 +91,14 @@ def _has_words(axis: gr.Axis) -> bool:
     return any(isinstance(value, str) for value in axis.values)
 
 
-def _refusals(study: Study, system: Any) -> None:
+def _refusals(study: Said, system: Any) -> None:
     for name, method in methods_of(study).items():
         why = method.refuses(system)
         if why:
             raise HdicaError(f"methods.{name} does not apply: {why}")
 
 
-def _check_names(study: Study, axes: tuple[gr.Axis, ...]) -> None:
+def _check_names(study: Said, axes: tuple[gr.Axis, ...]) -> None:
     """Refuse a functional or a swept parameter that would be mistaken for something else."""
     save = study.save_spec()
     plain = replace(save, functionals={})
@@ -113,7 +111,7 @@ def _check_names(study: Study, axes: tuple[gr.Axis, ...]) -> None:
         taken.add(axis.dim)
 
 
-def check_save(study: Study) -> None:
+def check_save(study: Said) -> None:
     """Refuse what no method can keep, at other times than those of the study, or too much."""
     save, methods = study.save_spec(), methods_of(study)
     if not save.anything:
@@ -135,7 +133,7 @@ def check_save(study: Study) -> None:
             check_size(segment.bytes_per_point, segment.method.name)
 
 
-def _check_functionals(study: Study) -> None:
+def _check_functionals(study: Said) -> None:
     """Read every functional with the constants of the systems."""
     from hdica.ingredients.functionals import parse_functional
 
@@ -150,7 +148,7 @@ def _check_functionals(study: Study) -> None:
             raise HdicaError(f"save.functionals.{name}: {exc}") from None
 
 
-def settled(study: Study) -> Asked:
+def settled(study: Said) -> Asked:
     """The analyses of a study with every method and every variable that it left open."""
     save, asked = study.save_spec(), methods_of(study)
     system = registry.system_named(study.system)
@@ -167,7 +165,7 @@ def _gives(method: Method, save: Save) -> Gives:
     return Gives(method.stochastic, outputs)
 
 
-def check_analysis(study: Study) -> None:
+def check_analysis(study: Said) -> None:
     """Refuse analyses of methods, variables or parameters that the study lacks."""
     dims = [key.replace(".", "_") for key in study.grid]
     for where, settings in study.analysis.asked():
@@ -183,7 +181,7 @@ def check_analysis(study: Study) -> None:
                 )
 
 
-def _check_method(study: Study, where: str, named: Named) -> None:
+def _check_method(study: Said, where: str, named: Named) -> None:
     place, name = f"{where}.{named.key}", named.method
     if not name:
         _check_saved(study, where, named)
@@ -198,7 +196,7 @@ def _check_method(study: Study, where: str, named: Named) -> None:
         raise HdicaError(f"{place} = {name!r} is not allowed ({kind} is needed)")
 
 
-def _check_output(study: Study, where: str, settings: Settings, named: Named) -> None:
+def _check_output(study: Said, where: str, settings: Settings, named: Named) -> None:
     """Refuse a method without the output that an analysis needs."""
     if not named.output:
         return
@@ -220,7 +218,7 @@ def _over(named: Named) -> str:
     return " or ".join(", ".join(dims) or "no dimension" for dims in named.dims)
 
 
-def _check_saved(study: Study, where: str, named: Named) -> None:
+def _check_saved(study: Said, where: str, named: Named) -> None:
     """Refuse an analysis of what the study does not keep."""
     needed = saved_for(named.dims)
     if needed and not getattr(study.save_spec(), needed):

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,11 @@ from hdica.ingredients.save import NOTHING, Save
 from hdica.sweep.study import kept
 from hdica.sweep.study.cells import Cells, cells_of, field_texts
 from hdica.sweep.study.keys import Keys, canonical_json, segment_keys
+from hdica.sweep.study.said import Said
 from hdica.systems import address as gr
 from hdica.systems import registry
 from hdica.systems.axes import Value, canonical, shown
 from hdica.systems.method import Method, Output
-
-if TYPE_CHECKING:
-    from hdica.sweep.study.study import Study
-
 
 Own = tuple[tuple[str, tuple[float, ...]], ...]
 """Dimensions of a system's own, each with its coordinate."""
@@ -143,7 +140,7 @@ class Segment:
         return 8 * values + 1 + 8 + 32 + 8
 
 
-def own_dimension(study: Study, dim: str) -> tuple[float, ...]:
+def own_dimension(study: Said, dim: str) -> tuple[float, ...]:
     """Coordinate of a dimension of the system's own: its values where all cells have the same.
 
     Else its entries are numbered; those of ``feature`` by increasing xi, and the variable ``xi``
@@ -177,7 +174,7 @@ def _shown(values: tuple[Value, ...]) -> str:
     return ", ".join(shown(value) for value in values)
 
 
-def segments_of(study: Study) -> list[Segment]:
+def segments_of(study: Said) -> list[Segment]:
     """All segments of a study, by method in the study's order, then by n."""
     methods = registry.methods_of(study.system, study.noise)
     asked, swept = study.save_spec(), study.axes()

@@ -31,7 +31,7 @@ from hdica.sweep.workers.slurm import (
 )
 
 if TYPE_CHECKING:
-    from hdica.sweep.workers.cluster import ClusterSettings
+    from hdica.sweep.workers.settings import ClusterSettings
 
 LOOK = 10.0
 """Seconds between looks at the queue."""

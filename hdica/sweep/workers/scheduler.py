@@ -18,7 +18,7 @@ from hdica.errors import HdicaError
 from hdica.sweep.workers.address import Address, parse_address
 
 if TYPE_CHECKING:
-    from hdica.sweep.workers.cluster import ClusterSettings
+    from hdica.sweep.workers.settings import ClusterSettings
 
 ANSWER = 10.0
 """Seconds in which a scheduler has to answer."""

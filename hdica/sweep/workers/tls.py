@@ -19,7 +19,7 @@ from hdica.process.trust import make_folders, writable
 from hdica.sweep.files.paths import write_whole
 
 if TYPE_CHECKING:
-    from hdica.sweep.workers.cluster import ClusterSettings
+    from hdica.sweep.workers.settings import ClusterSettings
 
 CA, CERTIFICATE, KEY = "ca.pem", "cert.pem", "key.pem"
 DAYS, MOST_DAYS = 365, 3650

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.random.streams import LANES, RUN, Stream, run_length
+from hdica.finite.random.streams import RUN, Stream, run_length
+from hdica.finite.random.width import LANES
 from hdica.finite.record import not_finite
 from hdica.ingredients.schedules import Schedule
 from hdica.systems.hebbian_ica.finite.rule import (

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.finite.random.streams import LANES, Stream, streams_of
+from hdica.finite.random.streams import Stream, streams_of
+from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.systems.fields import formula

@@ -1,0 +1,148 @@
+"""What a study says, field by field, and what follows from it without any check of the whole."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
+
+from hdica.errors import HdicaError
+from hdica.ingredients.plain import plain
+from hdica.ingredients.save import NOTHING, Save
+from hdica.sweep.study import kept
+from hdica.sweep.study.asked import Asked, Known, nothing
+from hdica.sweep.study.keys import canonical_json
+from hdica.sweep.study.points import MethodSettings, Times
+from hdica.systems import address as gr
+from hdica.systems import axes as ax
+from hdica.systems import registry
+
+
+def _parse_parameters(given: Any) -> Any:
+    if given is None:
+        return {}
+    if not isinstance(given, dict) or not all(isinstance(k, str) for k in given):
+        raise HdicaError("parameters must be a mapping from names to values")
+    return plain(given)
+
+
+def _parse_methods(given: Any) -> Any:
+    if not isinstance(given, dict) or not given:
+        raise HdicaError("methods must name at least one method")
+    return given
+
+
+SPACES = "\n\t\u00a0\u2002\u2003\u2009\u202f"
+"""What a text may hold beside what is printed."""
+
+
+def _plain_text(text: str) -> str:
+    odd = next((c for c in text if not c.isprintable() and c not in SPACES), "")
+    if odd:
+        raise HdicaError(f"it holds the character U+{ord(odd):04X}, which is not allowed")
+    return text
+
+
+def _one_line(text: str) -> str:
+    if "\n" in _plain_text(text.rstrip("\n")):
+        raise HdicaError("it has a line break (one line is allowed)")
+    return text.rstrip("\n")
+
+
+class Said(BaseModel):
+    """Everything a study file says. Values are canonical: 12 significant digits, numbers sorted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    study: str = Field(
+        pattern=r"^[a-z][a-z0-9_]*$", max_length=100, description="name; equals the file's name"
+    )
+    title: Annotated[str, AfterValidator(_one_line)] = Field(
+        default="", min_length=1, max_length=300, description="one line; default: the name"
+    )
+    description: Annotated[str, AfterValidator(_plain_text)] = Field(
+        default="", max_length=20_000, description="plain text for the report"
+    )
+    system: str = Field(description="name of the system")
+    parameters: Annotated[dict[str, Any], BeforeValidator(_parse_parameters)] = Field(
+        default_factory=dict, description="parameters of the system that stay fixed"
+    )
+    grid: ax.Grid = Field(
+        default_factory=dict, description="swept parameters, in the order of the dimensions"
+    )
+    times: Times = Field(description="output times, in samples per dimension")
+    methods: Annotated[dict[str, MethodSettings], BeforeValidator(_parse_methods)] = Field(
+        description="how each point is computed"
+    )
+    save: kept.Saved | None = Field(
+        default=None, description="what points keep beyond their order parameters"
+    )
+    noise: Literal["own", "shared"] = Field(
+        default="own",
+        description="shared: points that differ only in parameters share the noise of n and seed",
+    )
+    analysis: Annotated[Asked, Known] = Field(
+        default_factory=nothing, description="what the report shows"
+    )
+    max_points: int = Field(default=10_000_000, ge=1, description="refuse a study above this size")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys(cls, given: Any) -> Any:
+        return given if isinstance(given, cls) else ax.check_keys(given, list(cls.model_fields))
+
+    def axes(self) -> tuple[gr.Axis, ...]:
+        """Swept parameters in the order of the study."""
+        system = registry.system_named(self.system).parameters
+        return tuple(
+            gr.Axis(
+                key,
+                gr.address(key, system, self.parameters, "grid"),
+                ax.expand(values, f"grid.{key}"),
+            )
+            for key, values in self.grid.items()
+        )
+
+    def fixed(self) -> dict[str, tuple[gr.Path, Any]]:
+        """Path and value of every fixed parameter."""
+        system = registry.system_named(self.system).parameters
+        return {
+            key: (gr.address(key, system, self.parameters, "parameters"), value)
+            for key, value in self.parameters.items()
+        }
+
+    def save_spec(self) -> Save:
+        """What points keep beyond their order parameters, as methods take it."""
+        return NOTHING if self.save is None else self.save.spec()
+
+    def content(self) -> dict[str, Any]:
+        """Everything that the numbers depend on, grids expanded."""
+        methods = registry.methods_of(self.system, self.noise)
+        saved = kept.plain(self.save_spec())
+        return {
+            "system": self.system,
+            "parameters": self.parameters,
+            "grid": {key: ax.expand(v, f"grid.{key}") for key, v in self.grid.items()},
+            "times": self.times,
+            "methods": {k: m.model_dump(mode="json") for k, m in self.methods.items()},
+            "kernels": {k: methods[k].kernel for k in self.methods},
+            **({"save": saved} if saved else {}),
+        }
+
+    def content_hash(self) -> str:
+        """Digest of everything that determines numbers; not of titles and reports."""
+        return hashlib.sha256(canonical_json(self.content()).encode()).hexdigest()
+
+    def full_hash(self) -> str:
+        """Digest of everything the study says, its order, and its kernels."""
+        order = [list(self.grid), list(self.methods)]
+        whole = [self.content_hash(), order, self.model_dump(mode="json")]
+        return hashlib.sha256(canonical_json(whole).encode()).hexdigest()
