@@ -62,18 +62,18 @@ def test_it_is_short() -> None:
 
 @pytest.mark.slow
 def test_a_study_of_it_is_swept_by_two_processes_and_reported(run: Run, tmp_path: Path) -> None:
-    study, out = str(OWN / "lms.yaml"), tmp_path / "lms.zarr"
+    study, out = str(OWN / "robust.yaml"), tmp_path / "robust.zarr"
     command = ("-m", "hdica.cli", "run", study, "--out", str(out), "--quiet")
     local = tmp_path / "local.yaml"
     local.write_text(json.dumps({"cluster": {"mode": "local", "workers": 2}}))
     run(*command, "--config", str(local))
     run("-m", "hdica.cli", "verify", str(out))
     tree = hdica.open_results(out)  # by a process that does not know the system
-    assert tree["vector"].Q.dims == ("tau", "n", "seed", "time")
-    gap = tree["vector"].Q.sel(n=100).mean("seed") - tree["ode"].Q
+    assert tree["chain"].Q.dims == ("tau", "n", "seed", "time")
+    gap = tree["chain"].Q.sel(n=400).mean("seed") - tree["ode"].Q
     assert 0 < abs(gap).max() < 0.1
     run("-m", "hdica.cli", "report", str(out))
-    page = (tmp_path / "lms/report.html").read_text()
+    page = (tmp_path / "robust/report.html").read_text()
     assert "Crossing times" in page
     assert "is crossed first at tau = " in page
 
@@ -83,10 +83,10 @@ def test_the_workflow_builds_it(run: Run, tmp_path: Path) -> None:
     for name in ("Snakefile", "workflow", "config"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
-    shutil.copy(OWN / "lms.yaml", tmp_path / "config/studies/lms.yaml")
-    (tmp_path / "config/config.yaml").write_text("studies: lms\n")
+    shutil.copy(OWN / "robust.yaml", tmp_path / "config/studies/robust.yaml")
+    (tmp_path / "config/config.yaml").write_text("studies: robust\n")
     run("-m", "snakemake", "--cores", "1", cwd=tmp_path)
-    assert "Crossing times" in (tmp_path / "results/lms/report.html").read_text()
+    assert "Crossing times" in (tmp_path / "results/robust/report.html").read_text()
 
 
 def test_a_system_of_this_process_alone_is_refused_elsewhere(tmp_path: Path) -> None:
@@ -95,10 +95,10 @@ def test_a_system_of_this_process_alone_is_refused_elsewhere(tmp_path: Path) -> 
         "import hdica\n"
         "from own_system import crossing, regression\n"
         "hdica.register(regression.SYSTEM), hdica.register(crossing.ANALYSIS)\n"
-        f"study = hdica.Study.load({str(OWN / 'lms.yaml')!r})\n"
-        "print(dict(study.run().vector.sizes))\n"
+        f"study = hdica.Study.load({str(OWN / 'robust.yaml')!r})\n"
+        "print(dict(study.run().chain.sizes))\n"
         "try:\n"
-        f"    study.run(out={str(tmp_path / 'lms.zarr')!r}, workers=2)\n"
+        f"    study.run(out={str(tmp_path / 'robust.zarr')!r}, workers=2)\n"
         "except hdica.HdicaError as exc:\n"
         "    print(exc)\n"
     )
@@ -107,5 +107,5 @@ def test_a_system_of_this_process_alone_is_refused_elsewhere(tmp_path: Path) -> 
     )
     sizes, said = done.stdout.splitlines()
     assert "'seed': 16" in sizes
-    assert "SphereLMS is registered in this process alone" in said
-    assert not (tmp_path / "lms.zarr").exists()
+    assert "RobustRegression is registered in this process alone" in said
+    assert not (tmp_path / "robust.zarr").exists()

@@ -27,6 +27,17 @@ def call_scalar(typing: Any, address: Any, x: Any) -> Any:
 
 
 @intrinsic
+def call_pair(typing: Any, address: Any, x: Any, y: Any) -> Any:
+    """Value of a C function ``double f(double, double)``: :attr:`Push.compiled`."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(_DOUBLE, [_DOUBLE, _DOUBLE]).as_pointer()
+        return builder.call(builder.inttoptr(arguments[0], kind), arguments[1:])
+
+    return types.float64(types.int64, types.float64, types.float64), emit
+
+
+@intrinsic
 def call_block(typing: Any, address: Any, x: Any, out: Any, count: Any) -> Any:
     """Call ``void phi(double *x, double *out, int64 count)``: :attr:`Formula.compiled_block`."""
 

@@ -13,7 +13,7 @@ from hdica.ingredients.priors import make_prior
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
 from hdica.ingredients.starts import make_start
-from hdica.systems.online_ica.rule import Rule
+from hdica.systems.projected.rule import ProjectedRule
 from tests.finite.runs import run_chain, run_vector
 from tests.reference import ChainNumbers, LaneNormals, online_ica_vector, overlap_start
 
@@ -21,7 +21,7 @@ KS_LEVEL = 1e-4  # some forty tests: a false alarm in a rewrite of the streams o
 
 
 def make_rule(f="x**3", source="uniform", phi="0", prior="dense", start=None, tau=0.1):
-    return Rule(
+    return ProjectedRule(
         make_source(source),
         make_prior(prior),
         make_start(start or {"overlap": 0.6}),

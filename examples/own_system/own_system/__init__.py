@@ -1,3 +1,3 @@
-"""Least mean squares on the sphere, and when an overlap crosses a level."""
+"""Robust regression on the sphere, and when an overlap crosses a level."""
 
 VERSION = 1  # raised with any change here that can change a number

@@ -15,6 +15,7 @@ from hdica.finite.random.width import LANES
 from hdica.finite.record import Track, Values, begin, not_finite, record
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
+from hdica.ingredients.pushes import Push
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start
@@ -40,6 +41,8 @@ class ChainRule:
         R, which does not change.
     why
         ``why(n)``: what happened, after a step that did not succeed.
+    push
+        A function G(u, c) in place of f(u).
     """
 
     sources: Callable[[np.random.Generator], Callable[[int], Array]]
@@ -50,10 +53,13 @@ class ChainRule:
     parameters: Callable[[int], tuple[float, float, float]]
     r: float
     why: Callable[[int], str] = lambda n: not_finite()
+    push: Push | None = None
 
     @property
     def terms(self) -> Array | None:
         """Coefficients of a polynomial f, the highest power first; None for another f."""
+        if self.push is not None:
+            return None
         if self.nonlinearity is None:
             return np.array([1.0, 0.0])
         found = self.nonlinearity.coefficients
@@ -62,6 +68,8 @@ class ChainRule:
     @property
     def called(self) -> object:
         """What chains in one call must have in common: f, if it is no polynomial."""
+        if self.push is not None:
+            return self.push.expression
         return (
             None
             if self.terms is not None or not self.nonlinearity
@@ -131,12 +139,11 @@ def run_together(
     state = _lanes(angles, (1.0, 0.0))
     parameters = _lanes(np.array([rule.parameters(n) for rule in rules]).T, (0.0, 1.0, 0.0))
     coefficients, made = _coefficients(rules), np.zeros(LANES, dtype=np.int64)
-    f = 0
-    if not coefficients.size and rules[0].nonlinearity is not None:
-        f = rules[0].nonlinearity.compiled.address
+    called = rules[0].push or (None if coefficients.size else rules[0].nonlinearity)
+    f, pair = 0 if called is None else called.compiled.address, int(rules[0].push is not None)
 
     def advance(source: Array, tau: Array) -> NDArray[np.int64]:
-        chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, made)
+        chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, pair, made)
         return made
 
     def track(lane: int, rule: ChainRule, stream: Stream) -> Track:

@@ -18,7 +18,7 @@ import numba
 import numpy as np
 from numba import types
 
-from hdica.finite.jit import call_scalar
+from hdica.finite.jit import call_pair, call_scalar
 from hdica.finite.random.gaussian import (
     draw,
     minus_log2,
@@ -111,6 +111,16 @@ def lane_value(f, coefficients, terms, u, scratch):  # type: ignore[no-untyped-d
     return value
 
 
+@numba.njit(inline="always")
+def pair_value(f, u, c, scratch):  # type: ignore[no-untyped-def]
+    """A function of u and of the sample's component along xi, lane by lane."""
+    store(scratch, 0, u)
+    store(scratch, LANES, c)
+    for k in range(LANES):
+        scratch[k] = call_pair(f, scratch[k], scratch[LANES + k])
+    return load(scratch, 0)
+
+
 @numba.njit
 def _stop(state, parameters, made, step):  # type: ignore[no-untyped-def]
     """Let the chains that are no longer finite stand still, and note their last step."""
@@ -131,13 +141,14 @@ def _stop(state, parameters, made, step):  # type: ignore[no-untyped-def]
         _MATRIX,
         _MATRIX,
         types.int64,
+        types.int64,
         types.int64[::1],
     ),
     cache=True,
     nogil=True,
     error_model="numpy",
 )
-def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, made):  # type: ignore[no-untyped-def]
+def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, pair, made):  # type: ignore[no-untyped-def]
     """Steps of eight chains.
 
     Parameters
@@ -156,13 +167,15 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, made)
     coefficients, f
         The nonlinearity: coefficients of a polynomial, shape (terms, LANES), the highest first,
         or none and the address of a function for all.
+    pair
+        1 if that is a function of u and c.
     made
         Shape (LANES,): steps completed, overwritten.
     """
     a, b, c, count = read_state(pointer(lanes))
     places = pointer(state), pointer(parameters), pointer(coefficients)
     sources, sizes = pointer(source), pointer(tau)
-    room = np.empty(LANES)
+    room = np.empty(2 * LANES)
     scratch = pointer(room)
     steps, terms, d = source.shape[0], coefficients.shape[0], (n - 2) / 2 - 1 / 3
     made[:] = steps
@@ -176,7 +189,11 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, made)
             e, rest, a, b, c, count = chain_draws(a, b, c, count, n, d)
             along, size = load(sources, k * LANES), load(sizes, k * LANES)
             u = fma(q, along, s * e)
-            g = rate * size * lane_value(f, places[2], terms, u, scratch)
+            if pair:
+                value = pair_value(f, u, along, scratch)
+            else:
+                value = lane_value(f, places[2], terms, u, scratch)
+            g = rate * size * value
             keep = base - slope * size
             ahead, across = fma(g, along, keep * q), fma(g, e, keep * s)
             across = fma(g * g, rest, across * across)

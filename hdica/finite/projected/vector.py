@@ -14,6 +14,7 @@ from hdica.finite.random.streams import Stream
 from hdica.finite.record import Advance, Track, Values, begin, not_finite, record
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
+from hdica.ingredients.pushes import Push
 from hdica.ingredients.save import NOTHING, Save
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start
@@ -29,7 +30,7 @@ class VectorRule:
     Parameters
     ----------
     model
-        The form of F: ``vector_kernels.NONLINEAR`` or ``vector_kernels.LINEAR``.
+        The form of F: ``NONLINEAR``, ``LINEAR`` or ``GENERAL`` of the kernels.
     sources
         ``sources(rng)``: a function that continues the stream of sources.
     prior, start, schedule, phi
@@ -37,7 +38,9 @@ class VectorRule:
     kind, numbers
         How phi acts at a given n: a function of n for a, b, the slope of a linear phi and omega.
     nonlinearity
-        f of a nonlinear F, None for a linear one.
+        f of a nonlinear F = -tau f(u), None for another.
+    push
+        G of a general F = tau G(u, c), None for another.
     """
 
     model: int
@@ -49,6 +52,7 @@ class VectorRule:
     kind: int
     numbers: Callable[[int], tuple[float, float, float, float]]
     nonlinearity: Formula | None = None
+    push: Push | None = None
 
     @property
     def phi_is_called(self) -> bool:
@@ -111,7 +115,8 @@ def _functions(rule: VectorRule) -> tuple[Array, int, int]:
     """The nonlinearity as a polynomial or a compiled function, and phi of a block."""
     f, phi = rule.nonlinearity, rule.phi
     terms = np.empty(0) if f is None or f.coefficients is None else f.coefficients[::-1].copy()
-    address = 0 if f is None or terms.size else f.compiled.address
+    called = rule.push or (None if f is None or terms.size else f)
+    address = 0 if called is None else called.compiled.address
     return terms, address, phi.compiled_block.address if rule.phi_is_called else 0
 
 

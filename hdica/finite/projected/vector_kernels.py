@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numba import types
 
-from hdica.finite.jit import call_scalar
+from hdica.finite.jit import call_pair, call_scalar
 from hdica.finite.projected.passes import (
     BLOCK,
     PLAIN,
@@ -25,7 +25,7 @@ from hdica.finite.projected.passes import (
 )
 from hdica.finite.random.lanes import LANES, beyond, pointer
 
-NONLINEAR, LINEAR = 0, 1
+NONLINEAR, LINEAR, GENERAL = 0, 1, 2
 """Forms of F in x <- x + n^-1/2 F(u, c) y + n^-1 psi(x): see :func:`_weights`."""
 _STILL = (1.0, 0.0, 0.0, 0.0, 1.0, 1.0)
 """Weights of a pass that moves nothing."""
@@ -51,17 +51,21 @@ def _weights(law, p, n, carried, c, tau):  # type: ignore[no-untyped-def]
     """Weights of point p's pass: see :func:`hdica.finite.projected.passes.own_pass`.
 
     NONLINEAR: x - (tau/sqrt n) f(y.x/sqrt n) y - (tau/n) phi(x) with y = z + shift xi, where the
-    component of z along xi is replaced by the source; LINEAR: x + (tau/n) (y.x) y with
-    y = z + sqrt(omega/n) c xi.
+    component of z along xi is replaced by the source; GENERAL: the same with tau G(u, c) for
+    -tau f(u); LINEAR: x + (tau/n) (y.x) y with y = z + sqrt(omega/n) c xi.
     """
     model, _, numbers, coefficients, f, _ = law
     scale, xi_z, x_z, x_xi = carried[p, 0], carried[p, 1], carried[p, 2], carried[p, 3]
     a, b, linear, omega = numbers[p, 0], numbers[p, 1], numbers[p, 2], numbers[p, 3]
     root = math.sqrt(n)
-    if model == NONLINEAR:
+    if model != LINEAR:
         part, rate = 1.0 / root, tau / n
         shift = c * part - xi_z / n
-        step = -tau * part * value_of(f, coefficients, scale * part * (x_z + shift * x_xi))
+        u = scale * part * (x_z + shift * x_xi)
+        if model == GENERAL:
+            step = tau * part * call_pair(f, u, c)
+        else:
+            step = -tau * part * value_of(f, coefficients, u)
         return scale * (1.0 - rate * linear), step, step * shift, rate * a, b, scale
     shift = math.sqrt(omega / n) * c
     step = tau / n * scale * (x_z + shift * x_xi)
@@ -98,7 +102,7 @@ def own_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ign
     law
         The form of F; how phi acts, shape (1,); a, b, the slope of a linear phi and omega, shape
         (1, 4); the nonlinearity as coefficients of a polynomial, the highest first, or
-        none and then the address of a function; the address of phi of a block.
+        none and then the address of a function, of u or of u and c; the address of phi of a block.
     scratch
         Shape (3 BLOCK,), overwritten.
     made

@@ -240,7 +240,7 @@ def smooth_parts(
     sample: Callable[[float], Integrand],
     f: Formula,
     source: Source,
-    orders: Sequence[int],
+    orders: Sequence[int] | None,
     goal: float = 1e-13,
     reach: float = 1.0,
 ) -> list[Known]:
@@ -253,7 +253,7 @@ def smooth_parts(
     f, source
         Nonlinearity and law of c.
     orders
-        As in :func:`parities`.
+        As in :func:`parities`; None for functions of no parity.
     goal
         Wanted relative accuracy.
     reach
@@ -268,7 +268,8 @@ def smooth_parts(
         tell(lambda: f"averages of {f.text} over {source.label}: {spent:,} points")
         return found.value, found.error, found.size
 
-    found = joined(at, parities(source, orders), goal, enough=lambda: spent > MOST_POINTS)
+    even = None if orders is None else parities(source, orders)
+    found = joined(at, even, goal, enough=lambda: spent > MOST_POINTS)
     for one in found:
         if one.error > max(WORST, 100 * goal) * one.size:
             raise too_rough(f, source, one.error / one.size)

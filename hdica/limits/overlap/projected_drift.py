@@ -19,7 +19,7 @@ MORE = 32
 """Degree that products with Q and sqrt(1 - Q^2) add on a half."""
 
 
-def projected_drift(mean: Averages, find_noise: Callable[[], Noise | None]) -> Drift:
+def projected_drift(mean: Averages, find_noise: Callable[[], Noise | None], zero: int = 1) -> Drift:
     """dQ/dt = -tau (1 - Q^2) gain - tau^2 Q power/2, with the errors of both orders.
 
     Parameters
@@ -28,6 +28,8 @@ def projected_drift(mean: Averages, find_noise: Callable[[], Noise | None]) -> D
         Averages of f and the source.
     find_noise
         As in :class:`~hdica.limits.overlap.drift.Drift`.
+    zero
+        Order of the zero that the learning has at Q = 0; 0 where it has none.
     """
     gain, power = mean.gain, mean.power
     if isinstance(gain, Chebyshev) and isinstance(power, Chebyshev):
@@ -43,7 +45,7 @@ def projected_drift(mean: Averages, find_noise: Callable[[], Noise | None]) -> D
         return -whole(q) * (np.sqrt(square) if gain.over else square)
 
     return Drift(
-        fitted(learned, max(gain.above.size, gain.below.size) + MORE, zero=1),
+        fitted(learned, max(gain.above.size, gain.below.size) + MORE, zero=zero),
         fitted(
             lambda q: -0.5 * q * power(q), max(power.above.size, power.below.size) + MORE, zero=1
         ),

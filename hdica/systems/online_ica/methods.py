@@ -10,7 +10,6 @@ from hdica.limits.overlap.nonlinear import folds_of
 from hdica.systems.fields import constant_tau, formula, source
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.method import Method, Output, PointResult, Role
-from hdica.systems.online_ica.rule import chain_refusal
 from hdica.systems.online_ica.system import (
     OnlineICA,
     drift,
@@ -22,6 +21,7 @@ from hdica.systems.online_ica.system import (
 from hdica.systems.projected.controls import TAU
 from hdica.systems.projected.density import particles, pde
 from hdica.systems.projected.overlap import closed_states, ode
+from hdica.systems.projected.rule import chain_refusal
 from hdica.systems.projected.simulation import chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points, steady_refusal
 
@@ -77,7 +77,7 @@ METHODS = (
     vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1)-(2)"),
     chain(
         lambda system: rule(system).chain,
-        lambda system: chain_refusal(rule(system)),
+        lambda system: chain_refusal(formula(system, "regularizer")),
         f"{_PAPER}, eq. (1)-(2)",
     ),
     ode(

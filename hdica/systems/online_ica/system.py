@@ -6,12 +6,11 @@ analysis", NIPS 2017.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
@@ -19,12 +18,11 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import (
-    Averages,
     averages,
     check_finite,
 )
-from hdica.limits.mean_field.family import MeanField, Scaled
-from hdica.limits.numerics.packed import packed, scaled
+from hdica.limits.mean_field.averaged import field_of
+from hdica.limits.mean_field.family import MeanField
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.nonlinear import drift_of
 from hdica.systems.fields import (
@@ -46,8 +44,8 @@ from hdica.systems.fields import (
     source,
     start,
 )
-from hdica.systems.online_ica.rule import Rule
 from hdica.systems.parameters import Parameters
+from hdica.systems.projected.rule import ProjectedRule
 
 Array = NDArray[np.float64]
 
@@ -116,9 +114,9 @@ class OnlineICA(Parameters):
         return {"feature": tuple(prior(self).group_values.tolist())}
 
 
-def rule(system: OnlineICA) -> Rule:
+def rule(system: OnlineICA) -> ProjectedRule:
     """The update (2), as the finite-n kernels take it."""
-    return Rule(
+    return ProjectedRule(
         source(system),
         prior(system),
         start(system),
@@ -173,37 +171,10 @@ def mean_field(system: OnlineICA) -> MeanField:
 
     Gamma = x [Q G + tau R - Lambda/2] - xi G - tau phi(x) is (10), with the sign of G corrected.
     """
-    mean = averages(formula(system, "nonlinearity"), source(system))
-    errors = _errors(mean)
-    gain, power = packed(mean.gain), packed(mean.power)
-
-    def value(series: Array, q: float) -> float:
-        return _value_at()(series, min(1.0, max(-1.0, float(q))))
-
-    return MeanField(
-        prior=prior(system),
-        start=start(system),
-        schedule=schedule(system),
-        phi=formula(system, "regularizer"),
-        pull=Scaled(lambda q, tau: -tau * value(gain, q), scaled(mean.gain, -1.0), 1, errors[0]),
-        diffusion=Scaled(
-            lambda q, tau: tau**2 * value(power, q) / 2, scaled(mean.power, 0.5), 2, errors[1] / 2
-        ),
-        strength=lambda tau: tau,
+    return field_of(
+        averages(formula(system, "nonlinearity"), source(system)),
+        prior(system),
+        start(system),
+        schedule(system),
+        formula(system, "regularizer"),
     )
-
-
-@cache
-def _value_at() -> Callable[[Array, float], float]:
-    """Loaded when a limit is solved: who only asks whether there is one need not wait for it."""
-    from hdica.limits.numerics.compiled import value_at
-
-    function: Callable[[Array, float], float] = value_at
-    return function
-
-
-def _errors(mean: Averages) -> tuple[float, float]:
-    """Errors of gain and power; 0 where both are known to rounding, in closed form."""
-    if isinstance(mean.gain, Chebyshev):
-        return 0.0, 0.0
-    return mean.gain_error, mean.power_error

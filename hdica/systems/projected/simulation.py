@@ -45,7 +45,8 @@ KEEPS = frozenset({"densities", "support", "functionals"})
 
 def _alike(system: Any, rule: VectorRule) -> Hashable:
     """What points must have in common to see one feature and one vector of noise."""
-    f = rule.nonlinearity.expression if rule.nonlinearity is not None else None
+    called = rule.push or rule.nonlinearity
+    f = None if called is None else called.expression
     phi = rule.phi.expression if rule.phi_is_called else None
     return digest(system.prior), f, phi
 

@@ -1,0 +1,81 @@
+"""Pushes: how far an estimate moves along a sample, F = tau G(u, c), by a user's formula.
+
+A projected rule is x <- x + n^-1/2 F(u, c) y + n^-1 psi(x) with |x|^2 = n, where u = x.y/sqrt(n) is
+what the estimate sees of the sample y, and c is the sample's component along the feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from numpy.typing import ArrayLike, NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import vectorised
+from hdica.ingredients.grammar import read_expression
+
+Array = NDArray[np.float64]
+VARIABLES = ("u", "c")
+
+
+@dataclass(frozen=True)
+class Push:
+    """G of a rule, smooth in u and c.
+
+    Parameters
+    ----------
+    text
+        What the user wrote.
+    expression
+        The same as a sympy expression.
+    symbols
+        Its symbols for u and c.
+    """
+
+    text: str
+    expression: sp.Expr
+    symbols: tuple[sp.Symbol, ...]
+
+    @cached_property
+    def value(self) -> Callable[[ArrayLike, ArrayLike], Array]:
+        """``value(u, c)``: the function on arrays that broadcast against each other."""
+        return vectorised(self.expression, *self.symbols)
+
+    @cached_property
+    def slope(self) -> Callable[[ArrayLike, ArrayLike], Array]:
+        """Its derivative with respect to u, likewise."""
+        return vectorised(sp.diff(self.expression, self.symbols[0]), *self.symbols)
+
+    @cached_property
+    def compiled(self) -> Any:
+        """The function, compiled by numba: a C function ``double G(double u, double c)``."""
+        import numba
+
+        plain = sp.lambdify(self.symbols, sp.Float(1.0) * self.expression, modules="math", cse=True)
+        return numba.cfunc("float64(float64, float64)")(plain)
+
+
+@lru_cache(maxsize=512)
+def _parse(text: str, constants: tuple[tuple[str, float], ...]) -> Push:
+    expression, symbols = read_expression(text, VARIABLES, dict(constants))
+    if expression.atoms(sp.sign, sp.Abs):
+        raise HdicaError(f"push = {text!r} is not allowed (a smooth function: no sign, no abs)")
+    return Push(text, expression, symbols)
+
+
+def parse_push(text: str, constants: Mapping[str, float] | None = None) -> Push:
+    """Read a user's push.
+
+    Parameters
+    ----------
+    text
+        A formula in ``u`` and ``c``, for example ``"tanh(c - u)"``.
+    constants
+        Numbers for the other names.
+    """
+    return _parse(str(text), tuple(sorted((constants or {}).items())))

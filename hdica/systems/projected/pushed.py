@@ -1,0 +1,79 @@
+"""All the ways to compute a rule of the family that is given by its push."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hdica.ingredients.pushes import Push
+from hdica.limits.mean_field.averaged import field_of
+from hdica.limits.mean_field.family import MeanField
+from hdica.limits.overlap.drift import Drift
+from hdica.limits.overlap.pushed import pushed_averages, pushed_drift
+from hdica.systems.fields import formula, prior, schedule, source, start
+from hdica.systems.kernel import AVERAGES, OVERLAP, home_of
+from hdica.systems.method import Method, refusal
+from hdica.systems.projected.density import particles, pde
+from hdica.systems.projected.overlap import ode
+from hdica.systems.projected.rule import ProjectedRule, chain_refusal
+from hdica.systems.projected.simulation import chain, vector
+
+PushOf = Callable[[Any], Push]
+
+
+def pushed_rule(system: Any, push: Push) -> ProjectedRule:
+    """A system with the fields of the family, as the engines at finite n take it."""
+    phi = formula(system, "regularizer")
+    return ProjectedRule(source(system), prior(system), start(system), schedule(system), push, phi)
+
+
+def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]:
+    """Simulations and limits of a rule with one overlap.
+
+    The system has the fields ``tau``, ``source``, ``prior``, ``start``, ``regularizer`` and
+    ``constants``, as :class:`hdica.OnlineICA` has them.
+
+    Parameters
+    ----------
+    push_of
+        G of a system.
+    rule, paper
+        What is computed, and where it comes from.
+    """
+
+    def field(system: Any) -> MeanField:
+        mean = pushed_averages(push_of(system), source(system))
+        phi = formula(system, "regularizer")
+        return field_of(mean, prior(system), start(system), schedule(system), phi)
+
+    def drift(system: Any) -> Drift:
+        return pushed_drift(push_of(system), source(system))
+
+    def closed_refusal(system: Any) -> str:
+        if formula(system, "regularizer").slope_if_linear is None:
+            return (
+                "the overlap alone does not close the limit for the regularizer "
+                f"{system.regularizer!r} (allowed: 0 and beta*x)"
+            )
+        return without_limit(system)
+
+    without_limit = refusal(lambda system: pushed_averages(push_of(system), source(system)))
+    found, home = f"{paper}: {rule}", home_of(push_of)
+    means = (AVERAGES, OVERLAP, home)
+    return (
+        vector(lambda system: pushed_rule(system, push_of(system)).vector, found, (home,)),
+        chain(
+            lambda system: pushed_rule(system, push_of(system)).chain,
+            lambda system: chain_refusal(formula(system, "regularizer")),
+            found,
+            (home,),
+        ),
+        ode(drift, closed_refusal, f"{found}, its overlap as n -> infinity", uses=(AVERAGES, home)),
+        pde(
+            field,
+            f"{found}, its density as n -> infinity",
+            without_limit,
+            (AVERAGES, OVERLAP, home),
+        ),
+        particles(field, f"{found}, the process of its limit", without_limit, means),
+    )

@@ -1,0 +1,122 @@
+"""Rules of the family by their push: x <- x + n^-1/2 tau G(u, c) y - (tau/n) phi(x), |x|^2 = n.
+
+G is any smooth formula of u = x.y/sqrt(n) and of c, the sample's component along the feature, whose
+law is the source's; a rule of another paper is an instance with a G of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.finite.projected.chain import ChainRule
+from hdica.finite.projected.vector import VectorRule
+from hdica.finite.record import contiguous
+from hdica.ingredients.formula import Formula
+from hdica.ingredients.priors import Prior
+from hdica.ingredients.pushes import Push
+from hdica.ingredients.schedules import Schedule
+from hdica.ingredients.sources import Source
+from hdica.ingredients.starts import Start
+
+Array = NDArray[np.float64]
+
+
+def acting(phi: Formula) -> tuple[int, tuple[float, float, float, float]]:
+    """How a regularizer times tau/n acts on x, and its numbers, as the kernels take them."""
+    from hdica.finite.projected.passes import PHI_OF_X, PLAIN, SIGN_OF_X
+
+    slope, net = phi.slope_if_linear, phi.elastic_net
+    if slope is not None:
+        return PLAIN, (0.0, 1.0, slope, 0.0)
+    if net is not None:
+        return SIGN_OF_X, (net[0], 1.0, net[1], 0.0)
+    return PHI_OF_X, (1.0, 1.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class ProjectedRule:
+    """A rule as the engines at finite n take it.
+
+    Parameters
+    ----------
+    source, prior, start, schedule
+        Laws of c, of the feature's entries and of the first estimate, and step sizes tau(k/n).
+    push
+        G as a formula in u and c; or f, a formula in u alone that is descended along: G = -f(u).
+    regularizer
+        phi.
+    """
+
+    source: Source
+    prior: Prior
+    start: Start
+    schedule: Schedule
+    push: Push | Formula
+    regularizer: Formula
+
+    def sources(self, rng: np.random.Generator) -> Callable[[int], Array]:
+        """A function that continues the stream of c."""
+        return lambda size: contiguous(self.source.sample(rng, size))
+
+    @property
+    def descended(self) -> Formula | None:
+        """f, if G = -f(u)."""
+        return self.push if isinstance(self.push, Formula) else None
+
+    @property
+    def general(self) -> Push | None:
+        """G, if it is a function of u and c."""
+        return self.push if isinstance(self.push, Push) else None
+
+    @property
+    def vector(self) -> VectorRule:
+        """The rule as the kernels on all coordinates take it."""
+        from hdica.finite.projected.vector_kernels import GENERAL, NONLINEAR
+
+        kind, numbers = acting(self.regularizer)
+        return VectorRule(
+            model=NONLINEAR if self.descended else GENERAL,
+            sources=self.sources,
+            prior=self.prior,
+            start=self.start,
+            schedule=self.schedule,
+            phi=self.regularizer,
+            kind=kind,
+            numbers=lambda n: numbers,
+            nonlinearity=self.descended,
+            push=self.general,
+        )
+
+    @property
+    def chain(self) -> ChainRule:
+        """The rule as the kernel of chains takes it, exact in law for a linear phi."""
+        refusal = chain_refusal(self.regularizer)
+        if refusal:
+            raise HdicaError(refusal)
+        beta = self.regularizer.slope_if_linear or 0.0
+        sign = -1 if self.descended else 1
+        return ChainRule(
+            sources=self.sources,
+            prior=self.prior,
+            start=self.start,
+            schedule=self.schedule,
+            nonlinearity=self.descended,
+            parameters=lambda n: (sign / n, 1.0, beta / n),
+            r=beta,
+            push=self.general,
+        )
+
+
+def chain_refusal(phi: Formula) -> str:
+    """Empty if the overlap alone is a chain, else the sentence that says why not."""
+    if phi.slope_if_linear is None:
+        return (
+            f"method 'chain' is exact only for the regularizers 0 and beta*x, "
+            f"not for {phi.text!r} (use method 'vector')"
+        )
+    return ""
