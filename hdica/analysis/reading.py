@@ -33,9 +33,33 @@ def study(tree: xr.DataTree) -> dict[str, Any]:
 
 
 def asked(tree: xr.DataTree, analysis: str) -> Any:
-    """Settings of one analysis, or None if the study of the store did not ask for it."""
-    given = (study(tree).get("analysis") or {}).get(analysis)
+    """Settings of one analysis, or None if the study of the store did not ask for it.
+
+    A study that asks for none is shown what suits its system.
+    """
+    written = {k: v for k, v in (study(tree).get("analysis") or {}).items() if v is not None}
+    given = written.get(analysis) if written else _usual(tree, analysis)
     return None if given is None else settings_of(tree, analysis, given)
+
+
+def _usual(tree: xr.DataTree, analysis: str) -> dict[str, str] | None:
+    """Settings of an analysis that suits the system of a store; None if its methods do not."""
+    record = system_of(tree)
+    if record is None or analysis not in record.analyses:
+        return None
+    overlap, given = record.order_parameters[0], _gives(tree)
+    found = {}
+    for key, role in record.analyses[analysis].items():
+        able = [
+            method.name
+            for method in record.with_role(role)
+            if method.name in given
+            and given[method.name].outputs.get(overlap.name) == ("time", *overlap.dims)
+        ]
+        if not able:
+            return None
+        found[key] = able[0]
+    return found
 
 
 def settings_of(tree: xr.DataTree, analysis: str, given: Mapping[str, Any]) -> Any:

@@ -116,6 +116,10 @@ class Paper:
     title: str
 
 
+USUAL = {"convergence": {"simulation": Role.SIMULATION, "limit": Role.LIMIT}}
+"""Analyses that suit every system with simulations and a limit."""
+
+
 @dataclass(frozen=True)
 class System:
     """A learning rule with its limit: all that the rest of hdica has to know of it.
@@ -150,7 +154,8 @@ class System:
     functions
         Functions of its own that ``hdica`` offers: name, and the module that has it.
     analyses
-        Analyses that suit it where a study names none, best first: names with settings.
+        Analyses that suit it where a study names none: their names, and for each key that names a
+        method the role that it must have.
     """
 
     parameters: type[Parameters]
@@ -166,7 +171,7 @@ class System:
     mean_field: Callable[[Any], MeanField] | None = None
     notes: Notes = field(default_factory=Notes)
     functions: Mapping[str, str] = field(default_factory=dict)
-    analyses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    analyses: Mapping[str, Mapping[str, Role]] = field(default_factory=lambda: dict(USUAL))
 
     @property
     def name(self) -> str:

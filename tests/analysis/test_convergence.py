@@ -133,9 +133,13 @@ def test_every_variable_is_described(store):
 
 def test_only_what_the_study_asks_for(store):
     quiet = store.copy()
-    study = json.loads(quiet.attrs["study_yaml"]) | {"analysis": {"flow": None, "phase": None}}
-    quiet.attrs["study_yaml"] = json.dumps(study)
-    assert set(aggregate(quiet).children) == {"runs"}
+    content = json.loads(quiet.attrs["study_yaml"])
+    paths = {"simulation": "chain", "variable": "Q"}
+    for asked in ({"flow": None, "phase": None}, {}, {"paths": paths, "phase": None}):
+        quiet.attrs["study_yaml"] = json.dumps(content | {"analysis": asked})
+        # A study that asks for none is shown what suits its system.
+        shown = "paths" if "paths" in asked else "convergence"
+        assert set(aggregate(quiet).children) == {"runs", shown}
 
 
 def test_the_runs_are_accounted_for(store):

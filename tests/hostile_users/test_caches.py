@@ -14,10 +14,12 @@ import pytest
 
 from hdica.process import cache_folders, private
 from hdica.process.cache_folders import close_caches, settle
-from hdica.process.compile_cache import COMPILED
+from hdica.process.compile_cache import folders
 from tests.hostile_users.conftest import NOBODY, Stranger
 
-PACKAGE = Path(cache_folders.__file__).parent
+PACKAGE = Path(cache_folders.__file__).parents[1]
+WHERE = "limits/mean_field/density/__pycache__"
+"""Where numba keeps what the scripts of this file compile."""
 pytestmark = pytest.mark.faults
 
 
@@ -113,13 +115,13 @@ def test_compiled_code_beside_the_sources_that_others_left_is_not_run(
     stranger: Stranger, names: list[Path], copy: Path, tmp_path: Path
 ) -> None:
     ran = stranger.common / "ran"
-    for folder in (copy / "limits", copy):
+    for folder in (copy / "limits/mean_field/density", copy):
         (folder / "__pycache__").mkdir(mode=0o777)
         (folder / "__pycache__").chmod(0o777)
-    planted = [copy / "limits/__pycache__" / name.name for name in names]
+    planted = [copy / WHERE / name.name for name in names]
     for path in planted:
         stranger.writes(path, pickle.dumps(Bait(ran)))
-    (copy / "limits/__pycache__" / "theirs").symlink_to(tmp_path)
+    (copy / WHERE / "theirs").symlink_to(tmp_path)
     said = compiled(copy, tmp_path)
     assert not ran.exists()
     assert f"of user {NOBODY} is deleted: it may have been run" in said
@@ -137,7 +139,7 @@ def test_an_open_umask_opens_no_folder_of_compiled_code(copy: Path, tmp_path: Pa
     assert open_to_others(copy) == []
     assert open_to_others(tmp_path / "hdica") == []
     assert len(list((tmp_path / "hdica").rglob("*.nb[ic]"))) == 2
-    assert (copy / "limits/__pycache__").is_dir()
+    assert (copy / WHERE).is_dir()
     assert not list(copy.rglob("*.nb[ic]"))
 
 
@@ -173,8 +175,8 @@ def test_without_a_home_they_are_kept_as_long_as_the_process_lives(
 
 
 def test_an_installation_of_root_is_good_for_everybody(stranger: Stranger, copy: Path) -> None:
-    for folder in COMPILED:
-        (copy / folder / "__pycache__").mkdir()
+    for folder in folders(copy):
+        (folder / "__pycache__").mkdir()
     script = (
         "import os, sys; from pathlib import Path; "
         "from hdica.process.cache_folders import settle; "

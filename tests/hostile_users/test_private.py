@@ -118,7 +118,7 @@ def test_a_place_where_others_can_exchange_folders_is_not_used(
     with pytest.raises(HdicaError, match=r"TMPDIR = '.*' is not allowed \(others can write to"):
         private.scratch.__wrapped__()
     monkeypatch.setattr(private, "ELSEWHERE", (str(common),))
-    code = "from hdica import private; print(private.scratch())"
+    code = "from hdica.process import private; print(private.scratch())"
     done = subprocess.run(
         [sys.executable, "-c", f"import os; os.environ['TMPDIR'] = {str(usual)!r}; {code}"],
         capture_output=True,

@@ -22,6 +22,10 @@ from hdica.systems.system import System
 class Asked(Settings):
     """What the report of a study shows."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The class is made anew in each process, of the analyses that are known there.
+        return _read, (self.model_dump(),)
+
     def asked(self) -> Iterator[tuple[str, Settings]]:
         """Every analysis that is asked for, as pairs of where and what."""
         for name in type(self).model_fields:
