@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,7 +36,7 @@ class Observation:
         Arrays that do not change, by output name.
     """
 
-    at_times: Callable[[], dict[str, float]]
+    at_times: Callable[[], Mapping[str, float | Array]]
     at_snapshots: Callable[[], dict[str, Array]] = dict
     snapshots: tuple[float, ...] = ()
     once: dict[str, Array] = field(default_factory=dict)

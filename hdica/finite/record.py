@@ -98,15 +98,18 @@ class Track:
         """Make room for what will be seen, NaN where it is not reached."""
         seen = self.observation
         self._rows = snapshot_rows(seen.snapshots, times)
-        self.recorded = {name: np.full(times.size, np.nan) for name in seen.at_times()}
+        self.recorded = {
+            name: np.full((times.size, *np.shape(value)), np.nan)
+            for name, value in seen.at_times().items()
+        }
         for name, value in seen.at_snapshots().items():
             self.recorded[name] = np.full((len(seen.snapshots), *value.shape), np.nan)
         self.recorded |= seen.once
 
     def see(self, index: int) -> None:
         """Record the present state at an output time."""
-        for name, number in self.observation.at_times().items():
-            self.recorded[name][index] = number
+        for name, value in self.observation.at_times().items():
+            self.recorded[name][index] = value
         if index in self._rows:
             for name, array in self.observation.at_snapshots().items():
                 self.recorded[name][self._rows[index]] = array
@@ -165,8 +168,8 @@ def record(
     Returns
     -------
     list
-        For every point the values and why it diverged. Values are one array of shape (T,) per
-        number read at every time and of shape (snapshots, ...) per array read at the snapshots,
+        For every point the values and why it diverged. Values are one array of shape (T, ...) per
+        number or array read at every time and of shape (snapshots, ...) per one at the snapshots,
         NaN after a divergence; and what does not change.
     """
     for track in tracks:

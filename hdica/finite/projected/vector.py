@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -104,7 +104,7 @@ def _observed(state: _State, p: int, xi: Array, rule: VectorRule, save: Save) ->
     state.estimate(p, x)
     seen = observe(xi, x, rule.prior, rule.phi, save)
 
-    def at_times() -> dict[str, float]:
+    def at_times() -> Mapping[str, float | Array]:
         state.estimate(p, x)
         return seen.at_times()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -104,37 +103,12 @@ def draws(rule: HebbianRule, stream: Stream) -> list[Draw]:
     return [one(j, source) for j, source in enumerate(rule.sources)]
 
 
-def _named(arrays: dict[str, Array]) -> dict[str, float]:
-    """Entries of matrices under names of their own, as the recording loop takes them."""
-    return {
-        f"{name} {place}": float(value)
-        for name, array in arrays.items()
-        for place, value in enumerate(np.ravel(array))
-    }
-
-
-def _gathered(recorded: dict[str, Array], shapes: dict[str, tuple[int, ...]]) -> dict[str, Array]:
-    """Matrices again: one array of shape (T, *shape) a name."""
-    return {
-        name: np.stack(
-            [recorded[f"{name} {place}"] for place in range(math.prod(shape))], axis=-1
-        ).reshape(-1, *shape)
-        for name, shape in shapes.items()
-    }
-
-
-def _shapes(rule: HebbianRule) -> dict[str, tuple[int, ...]]:
-    k, m = rule.shape
-    more: dict[str, tuple[int, ...]] = {"sigma": (k,)} if rule.signs is None else {}
-    return {"R": (k, m), "Q": (k, k)} | more
-
-
 def _tracks(
     rule: HebbianRule, n: int, stream: Stream, seen: Callable[[], dict[str, Array]]
 ) -> list[Track]:
     """One track a source; the first one observes the point."""
     schedule = rule.step_size(n)
-    observations = [lambda: _named(seen()), *[dict] * (len(rule.sources) - 1)]
+    observations = [seen, *[dict] * (len(rule.sources) - 1)]
     return [
         Track(Observation(what), draw, schedule)
         for what, draw in zip(observations, draws(rule, stream), strict=True)
@@ -180,7 +154,7 @@ def run_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -> Value
         return arrays | ({"sigma": np.sign(state.mean)} if rule.signs is None else {})
 
     found = record(_vector(rule, state, n), _tracks(rule, n, stream, seen), times, n)
-    return _gathered(found[0][0], _shapes(rule)), found[0][1]
+    return found[0]
 
 
 @dataclass(eq=False)
@@ -331,9 +305,7 @@ def run_chains(
     of_lane = [track(lane) for lane in range(LANES)]
     # Columns of the recording loop: all lanes of one source, then all of the next.
     tracks = [lane[j] for j in range(m) for lane in of_lane]
-    found = record(_chains(rules[0], chains, n, streams), tracks, times, n)
-    pairs = zip(rules, found[: len(rules)], strict=True)
-    return [(_gathered(values, _shapes(rule)), diverged) for rule, (values, diverged) in pairs]
+    return record(_chains(rules[0], chains, n, streams), tracks, times, n)[: len(rules)]
 
 
 def _chains(rule: HebbianRule, chains: ChainState, n: int, streams: Sequence[Stream]) -> Advance:
