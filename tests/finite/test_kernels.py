@@ -54,7 +54,7 @@ def test_vector_follows_the_printed_rule_step_by_step(phi):
     xi = rule.prior.feature(rng, n)
     x = rule.start.estimate(rng, xi)
     sources = iter(rule.source.sample(stream("source"), run_length(0)))
-    f, g = rule.nonlinearity.value, rule.regularizer.value
+    f, g = rule.push.value, rule.regularizer.value
     x = online_ica_vector(
         LaneNormals(stream("noise")), xi, x, 0.1, f, g, lambda rng: next(sources), steps
     )
@@ -107,7 +107,7 @@ def test_chain_is_equal_in_law_to_plain_numpy(source, start):
             x = overlap_start(rng, xi, start["overlap"])
         else:
             x = rule.start.estimate(rng, xi)
-        f = rule.nonlinearity.value
+        f = rule.push.value
         x = online_ica_vector(
             rng, xi, x, 0.15, f, lambda x: 0 * x, lambda r: rule.source.sample(r, 1)[0], int(n * t)
         )
