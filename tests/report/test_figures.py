@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
+import xarray as xr
 
+from hdica.analysis.convergence.figure import trajectories
 from hdica.analysis.phase.figure import unstable
 from hdica.analysis.show.choose import grouped, shown, spread
 from hdica.analysis.show.panel import Heat, Line, Points, Vertical
@@ -129,3 +131,16 @@ def test_an_unstable_state_divides_starts_only_where_the_overlap_alone_evolves(a
     assert data.attrs["divides"] == 1
     assert "the boundary in theory" in unstable(data)
     assert "no boundary" in unstable(data.assign_attrs(divides=0))
+
+
+def test_grid_points_without_a_finished_run_leave_the_others_drawn(aggregated):
+    data = aggregated["convergence"].to_dataset()
+    first = {d: data[d].values[0] for d in ("tau", "Q0")}
+    here = xr.ones_like(data["count"], dtype=bool)
+    here.loc[first] = False
+    gone = data.assign(count=data["count"].where(here, 0), mean=data["mean"].where(here))
+    drawn, less = (trajectories(d) for d in (data, gone))
+    items = [sum(len(panel.items) for panel in some) for some in (drawn, less)]
+    assert 0 < items[1] < items[0]
+    nobody = data.assign(count=data["count"] * 0, mean=data["mean"] * np.nan)
+    trajectories(nobody)

@@ -100,7 +100,7 @@ def _runs(data: xr.Dataset, members: list[Point]) -> list[Item]:
                 if int(here["count"]) > 0:
                     first = not any(item.label == label for item in out)
                     color = color_of(i, len(drawn))
-                out.append(_run(here, label, color, j, first, data.attrs.get("band", 1.0)))
+                    out.append(_run(here, label, color, j, first, data.attrs.get("band", 1.0)))
     return out
 
 
