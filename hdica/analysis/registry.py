@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 from hdica.analysis.record import Analysis
 from hdica.errors import HdicaError
+from hdica.systems import plugins
 from hdica.systems.registry import systems
 
 GROUP = "hdica.analyses"
@@ -40,14 +39,7 @@ def _load() -> None:
     """Load what comes with hdica and with other packages; each record registers itself."""
     import_module("hdica.analysis.built_in")
     systems()  # a package that brings a system may bring analyses of it
-    for point in entry_points(group=GROUP):
-        try:
-            found = point.load()
-            if isinstance(found, Analysis):
-                register(found)
-        except Exception as exc:  # another's package: say which, and go on without it
-            said = f"the analysis {point.name} of {point.value} cannot be loaded ({exc})"
-            warnings.warn(said, stacklevel=2)
+    plugins.load(GROUP, "analysis", Analysis, register)
 
 
 def analyses() -> dict[str, Analysis]:

@@ -131,6 +131,16 @@ def start(system: Any) -> Start:
     return make_start(system.start)
 
 
+def closed_refusal(system: Any) -> str:
+    """Empty if the regularizer lets the overlap alone close the limit, else why it does not."""
+    if formula(system, "regularizer").slope_if_linear is None:
+        return (
+            "the overlap alone does not close the limit for the regularizer "
+            f"{system.regularizer!r} (allowed: 0 and beta*x)"
+        )
+    return ""
+
+
 def with_parameter(system: Any, key: str, value: float) -> Any:
     """The same system with one scalar parameter changed.
 

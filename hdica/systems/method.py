@@ -85,7 +85,7 @@ def over_time(times: Array) -> dict[str, NDArray[Any]]:
     return {"time": times}
 
 
-def alone(system: Any, compute: Callable[[], PointResult]) -> PointResult:
+def untimed(system: Any, compute: Callable[[], PointResult]) -> PointResult:
     """What ``compute`` gives for a point, with no time limit."""
     return compute()
 

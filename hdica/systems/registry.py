@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
-from importlib.metadata import entry_points
-from operator import attrgetter
 from typing import Any
 
 from hdica.errors import HdicaError
+from hdica.systems import plugins
 from hdica.systems.method import Method
 from hdica.systems.system import System
 
@@ -46,14 +44,7 @@ def _load() -> None:
     """Load what comes with hdica and with other packages; each record registers itself."""
     before = set(_SYSTEMS)
     import_module("hdica.systems.built_in")
-    for point in entry_points(group=GROUP):
-        try:
-            found = point.load()
-            if isinstance(found, System):
-                register(found)
-        except Exception as exc:  # another's package: say which, and go on without it
-            said = f"the system {point.name} of {point.value} cannot be loaded ({exc})"
-            warnings.warn(said, stacklevel=2)
+    plugins.load(GROUP, "system", System, register)
     _INSTALLED.update(set(_SYSTEMS) - before)
 
 
@@ -76,7 +67,7 @@ def offered() -> dict[str, Callable[[], Any]]:
     """What ``hdica`` offers of its systems, by name: their classes, and their own functions."""
     found: dict[str, Callable[[], Any]] = {}
     for record in systems().values():
-        found[record.name] = partial(attrgetter("parameters"), record)
+        found[record.name] = partial(getattr, record, "parameters")
         for name, module in record.functions.items():
             found.setdefault(name, partial(_function, module, name))
     return found

@@ -23,6 +23,7 @@ from hdica.analysis.show.table import Table
 from hdica.errors import HdicaError
 from hdica.report.page import findings, panels, render
 from hdica.sweep.study.study import Study, study_from
+from hdica.systems import plugins
 from hdica.systems.registry import systems
 from tests.analysis import bifurcation, escapes, laws, shared, toy
 from tests.sweep import toy as cheap
@@ -187,9 +188,10 @@ def test_what_packages_bring_is_loaded_or_named(monkeypatch: pytest.MonkeyPatch)
         raise ImportError("no such module")
 
     point = SimpleNamespace(name="ends", value="other:ENDS", load=load)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [point])
     with pytest.warns(UserWarning, match="analysis ends of other:ENDS cannot be loaded"):
         registry._load.__wrapped__()
+    assert "ends" not in registry.analyses()
 
 
 def test_a_name_is_taken_by_one_analysis_only(ends: Analysis) -> None:

@@ -21,10 +21,9 @@ from hdica.analysis.statistics.resample import (
     shares_noise,
 )
 from hdica.status import DIVERGED, DONE
+from hdica.systems.kinds import FOLD
 
 CONFIDENCE = 0.95
-FOLD = 0
-"""Code of a fold in the variable ``kind`` of critical values."""
 
 EDGE = 0.05
 """A threshold is estimated only where the success share leaves 0 and reaches 1 this closely."""

@@ -17,7 +17,6 @@ from hdica.analysis.terms import STATES as NUMBERED
 from hdica.analysis.transition.compute import with_kind
 from hdica.errors import HdicaError
 
-STATES = ("informative", "uninformative", "condensed")
 TRANSITIONS = ("fold", "transcritical point", "junction")
 """Meanings of the codes in ``kind``."""
 

@@ -11,7 +11,8 @@ from markupsafe import escape
 from hdica.analysis.show.choose import MOST, Point, points, spread
 from hdica.analysis.show.sentences import N, cell, listed
 from hdica.analysis.show.words import count, number, place, size, symbol
-from hdica.analysis.steady.compute import ALLOWANCE, ERRORS, STATES, TRANSITIONS
+from hdica.analysis.steady.compute import ALLOWANCE, ERRORS, TRANSITIONS
+from hdica.systems.kinds import STATE_KINDS
 
 DIGITS = 10
 CONDENSED = 2
@@ -89,7 +90,7 @@ def _kinds(data: xr.Dataset) -> list[str]:
         here = data["state_kind"].sel(point).transpose(x, "stable_state").values
         at = data[x].values.astype(float)
         parts = []
-        for code, name in enumerate(STATES):
+        for code, name in enumerate(STATE_KINDS):
             found = at[(here == code).any(axis=1)]
             if len(found):
                 ends = number(found[0], 4), number(found[-1], 4)

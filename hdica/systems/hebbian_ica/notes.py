@@ -23,8 +23,10 @@ from hdica.systems.projected import learning
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-_ASK = "ask how long noise takes to leave 0 (hdica.escape_time of hdica.HebbianICA: n^3 steps for"
-_ESCAPE = f"{_ASK} odd f)"
+_ESCAPE = (
+    "ask how long noise takes to leave 0 (hdica.escape_time of hdica.HebbianICA: n^3 steps for "
+    "odd f)"
+)
 _WEAKER = (
     "no informative state was found to be stable: take a smaller mu, or the sign of sigma that "
     "holds the optimum (sigma = 'stability', hdica.escape_signs)"

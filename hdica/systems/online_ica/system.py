@@ -38,6 +38,7 @@ from hdica.systems.fields import (
     StartSpec,
     StepSize,
     check_real,
+    closed_refusal,
     formula,
     prior,
     schedule,
@@ -128,12 +129,7 @@ def rule(system: OnlineICA) -> ProjectedRule:
 
 def limit_refusal(system: OnlineICA) -> str:
     """Empty if the overlap alone closes the limit, else the sentence that says why not."""
-    if formula(system, "regularizer").slope_if_linear is None:
-        return (
-            f"the overlap alone does not close the limit for the regularizer "
-            f"{system.regularizer!r} (allowed: 0 and beta*x)"
-        )
-    return without_limit(system)
+    return closed_refusal(system) or without_limit(system)
 
 
 @lru_cache(maxsize=256)

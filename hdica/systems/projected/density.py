@@ -21,7 +21,7 @@ from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
 from hdica.systems.fields import prior, start
 from hdica.systems.kernel import COMMON, FINITE, MEAN_FIELD, NUMERICS, home_of
 from hdica.systems.method import CONTROL as CONTROL_TEXT
-from hdica.systems.method import Guard, Method, Output, PointResult, Refuses, Role, alone, always
+from hdica.systems.method import Guard, Method, Output, PointResult, Refuses, Role, always, untimed
 from hdica.systems.projected.controls import named
 from hdica.systems.projected.density_values import is_convex, kept_values, laws, potentials
 from hdica.systems.projected.simulation import KEEPS, OWN, TRAJECTORY
@@ -143,7 +143,7 @@ def pde_many(
     times: Array,
     save: Save = NOTHING,
     threads: int = 1,
-    guard: Guard = alone,
+    guard: Guard = untimed,
 ) -> list[PointResult | HdicaError]:
     """Method ``pde`` for many points: each has the bits that it has alone.
 

@@ -10,7 +10,7 @@ from hdica.limits.mean_field.averaged import field_of
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.pushed import pushed_averages, pushed_drift
-from hdica.systems.fields import formula, prior, schedule, source, start
+from hdica.systems.fields import closed_refusal, formula, prior, schedule, source, start
 from hdica.systems.kernel import AVERAGES, OVERLAP, home_of
 from hdica.systems.method import Method, refusal
 from hdica.systems.projected.density import particles, pde
@@ -49,14 +49,6 @@ def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]
     def drift(system: Any) -> Drift:
         return pushed_drift(push_of(system), source(system))
 
-    def closed_refusal(system: Any) -> str:
-        if formula(system, "regularizer").slope_if_linear is None:
-            return (
-                "the overlap alone does not close the limit for the regularizer "
-                f"{system.regularizer!r} (allowed: 0 and beta*x)"
-            )
-        return without_limit(system)
-
     without_limit = refusal(lambda system: pushed_averages(push_of(system), source(system)))
     found, home = f"{paper}: {rule}", home_of(push_of)
     means = (AVERAGES, OVERLAP, home)
@@ -68,12 +60,12 @@ def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]
             found,
             (home,),
         ),
-        ode(drift, closed_refusal, f"{found}, its overlap as n -> infinity", uses=(AVERAGES, home)),
-        pde(
-            field,
-            f"{found}, its density as n -> infinity",
-            without_limit,
-            (AVERAGES, OVERLAP, home),
+        ode(
+            drift,
+            lambda system: closed_refusal(system) or without_limit(system),
+            f"{found}, its overlap as n -> infinity",
+            uses=means,
         ),
+        pde(field, f"{found}, its density as n -> infinity", without_limit, means),
         particles(field, f"{found}, the process of its limit", without_limit, means),
     )

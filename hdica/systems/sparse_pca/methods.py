@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.systems.fields import prior, schedule, start
+from hdica.systems.fields import closed_refusal, prior, schedule, start
 from hdica.systems.kernel import OVERLAP, PROJECTED
 from hdica.systems.method import Method, PointResult, Role
 from hdica.systems.projected.density import particles, pde
@@ -20,7 +20,6 @@ from hdica.systems.sparse_pca.system import (
     drift,
     mean_field,
     oja_overlap,
-    overlap_refusal,
     rule,
 )
 from hdica.systems.system import Control
@@ -83,7 +82,7 @@ METHODS = (
     ),
     ode(
         drift,
-        overlap_refusal,
+        closed_refusal,
         f"{_PAPER}, closed form (14); for a varying step size its equation, "
         "Dormand-Prince 8(5,3), tolerance 1e-12",
         _closed_path,

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.systems.fields import schedule
+from hdica.systems.fields import closed_refusal, schedule
 from hdica.systems.notes import Notes
 from hdica.systems.projected.learning import BEGIN, ZERO, searched
-from hdica.systems.sparse_pca.system import overlap_refusal
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -24,7 +23,7 @@ def _stays(system: Any) -> str:
         f"ever on this scale of time (t = k/n): {BEGIN}"
     )
     tau = schedule(system).constant
-    if tau is not None and system.omega > tau / 2 and not overlap_refusal(system):
+    if tau is not None and system.omega > tau / 2 and not closed_refusal(system):
         grows = tau * (system.omega - tau / 2)
         return f"{lead}; at finite n noise of order n^-1/2 grows like exp({grows:.3g} t)"
     return lead
@@ -35,7 +34,7 @@ def _weak(system: Any) -> str:
     tau = schedule(system).constant
     if system.omega == 0:
         return "omega = 0 leaves nothing to learn: take omega > 0"
-    if tau is None or system.omega > tau / 2 or overlap_refusal(system):
+    if tau is None or system.omega > tau / 2 or closed_refusal(system):
         return ""
     return (
         f"omega = {system.omega:g} is at most tau/2 = {tau / 2:g}, so Q falls to 0 from every "

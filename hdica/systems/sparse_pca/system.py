@@ -29,6 +29,7 @@ from hdica.systems.fields import (
     StartSpec,
     StepSize,
     check_real,
+    closed_refusal,
     formula,
     prior,
     schedule,
@@ -143,16 +144,6 @@ def mean_field(system: SparsePCA) -> MeanField:
     )
 
 
-def overlap_refusal(system: SparsePCA) -> str:
-    """Empty if the overlap alone closes the limit, else the sentence that says why not."""
-    if formula(system, "regularizer").slope_if_linear is None:
-        return (
-            f"the overlap alone does not close the limit for the regularizer "
-            f"{system.regularizer!r} (allowed: 0 and beta*x)"
-        )
-    return ""
-
-
 def drift(system: SparsePCA) -> Drift:
     """Drift of Q for Oja's method: dQ/dt = tau omega Q (1 - Q^2) - tau^2 Q (1 + omega Q^2)/2.
 
@@ -160,7 +151,7 @@ def drift(system: SparsePCA) -> Drift:
     c = Q omega (1 - Q^2) and W = (1 - Q^2)(1 + omega - omega Q^2),
     tau^2 (s W + c^2) - 2 Q tau^3 s c + Q^2 tau^4 s^2/2. A linear phi is inert.
     """
-    refusal = overlap_refusal(system)
+    refusal = closed_refusal(system)
     if refusal:
         raise HdicaError(refusal)
     omega, q = system.omega, Polynomial([0.0, 1.0])
