@@ -176,7 +176,8 @@ def quantile_nodes(lower: Callable[[Array], Array], upper: Callable[[Array], Arr
     return Nodes(points[kept], weights[kept] / weights[kept].sum())
 
 
-def _double_exponential(a: float, b: float, step: float = 1 / 32) -> tuple[Array, Array]:
+def _double_exponential(a: float, b: float) -> tuple[Array, Array]:
+    step = 1 / 32
     t = np.arange(-6.3, 6.3 + step / 2, step)
     s, ds = np.pi / 2 * np.sinh(t), np.pi / 2 * np.cosh(t)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -21,24 +21,10 @@ from hdica.limits.mean_field.density.state import State, begin, start_windows
 Array = NDArray[np.float64]
 BUDGET = 1e7
 """Cells times steps that the coarsest level may take."""
+_EDGE = 1e-15
+"""Mass times (1 + x^2) that may lie in the outer eighth of an atom's window."""
 _ROWS = 256
 """Steps at most that one call of the compiled exploration takes."""
-
-
-@dataclass(frozen=True)
-class Care:
-    """How carefully the coarsest level goes.
-
-    Parameters
-    ----------
-    step_error
-        Local error of a step; the global one is extrapolated away.
-    edge
-        Mass times (1 + x^2) that may lie in the outer eighth of an atom's window.
-    """
-
-    step_error: float = 2e-6
-    edge: float = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,21 +160,21 @@ def _law_ahead(piece: Piece, state: State) -> Law:
     return tabulated(problem.field, piece.tau(np.array([t + GAMMA * (end - t), end])))
 
 
-def _walk(piece: Piece, state: State, record: Record, care: Care) -> Iterator[Run]:
+def _walk(piece: Piece, state: State, record: Record, step_error: float) -> Iterator[Run]:
     """Steps through a piece, one run of them after the other."""
     from hdica.limits.mean_field.density.walk import walk
 
-    halts, factor = np.isin(piece.marks, record.snapshots), piece.problem.factor
+    halts = np.isin(piece.marks, record.snapshots)
     state.forget()
     state.clock[MARK], reason = 0.0, ROOM
     start, run, ends, found = float(state.clock[T]), [], np.empty(_ROWS), record.room(_ROWS)
     while reason not in (DONE, BROKE):
         windows = np.zeros((4, state.windows.low.size), dtype=np.int64)
         windows[:2] = state.windows.low, state.windows.high
-        limits, integrands = (care.step_error, care.edge, BUDGET), record.integrands(state.mesh)
+        limits, integrands = (step_error, _EDGE, BUDGET), record.integrands(state.mesh)
         with _in_range(state):
             reason, taken = walk(
-                piece.marks, halts, factor, *limits, state.cells, _law_ahead(piece, state),
+                piece.marks, halts, *limits, state.cells, _law_ahead(piece, state),
                 state.memory, state.clock, state.work, windows, integrands, ends, found,
             )  # fmt: skip
         record.see(state, ends[:taken], piece.tau(ends[:taken]), found[:taken])
@@ -202,7 +188,9 @@ def _walk(piece: Piece, state: State, record: Record, care: Care) -> Iterator[Ru
             state.move(Windows(windows[0], windows[1]))
 
 
-def explore(problem: Problem, lattice: Lattice, times: Array, record: Record, care: Care) -> Plan:
+def explore(
+    problem: Problem, lattice: Lattice, times: Array, record: Record, step_error: float
+) -> Plan:
     """Run the coarsest level with adaptive steps and windows, and write down both.
 
     Parameters
@@ -211,15 +199,15 @@ def explore(problem: Problem, lattice: Lattice, times: Array, record: Record, ca
         Output times, increasing; a step ends at each and at each jump of the step size.
     record
         Sees t = 0 and the end of every step.
-    care
-        How long its steps and how wide its windows are.
+    step_error
+        Local error of a step that is accepted.
     """
     first = start_windows(problem, lattice)
     state = begin(problem, lattice, first, 1)
     record.begin(state, float(problem.field.schedule.value(np.array(0.0))))
     runs: list[Run] = []
     for piece in pieces(problem, times):
-        runs += _walk(piece, state, record, care)
+        runs += _walk(piece, state, record, step_error)
         if piece.marks.size and state.clock[T] < piece.marks[-1]:
             return Plan(lattice, first, tuple(runs), _why(state))
     return Plan(lattice, first, tuple(runs), "")
@@ -244,7 +232,7 @@ def advance(
     law, rows = piece.problem.law(piece.tau(np.stack([starts + GAMMA * (ends - starts), ends], 1)))
     arrays = (state.cells, law, state.memory, state.clock, state.work, integrands, found)
     with _in_range(state):
-        return int(march(ends, rows, every, piece.problem.factor, *arrays))
+        return int(march(ends, rows, every, *arrays))
 
 
 def follow(problem: Problem, plan: Plan, refine: int, record: Record) -> None:

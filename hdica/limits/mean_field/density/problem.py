@@ -34,8 +34,6 @@ class Problem:
         The equations.
     xi, weights
         Nodes and their weights, shape (atoms,).
-    factor
-        Multiplies the whole right-hand side.
     mirrored
         Whether P(-x | -xi) = P(x | xi), and the nodes stand for their mirror images too.
     """
@@ -43,7 +41,6 @@ class Problem:
     field: MeanField
     xi: Array
     weights: Array
-    factor: float = 1.0
     mirrored: bool = False
 
     @cached_property
@@ -108,7 +105,7 @@ def _symmetric(field: MeanField, xi: Array, weights: Array) -> bool:
     return bool(even and np.array_equal(mean, -mean[::-1]) and field.phi.is_odd)
 
 
-def posed(field: MeanField, factor: float = 1.0) -> tuple[Problem, Places]:
+def posed(field: MeanField) -> tuple[Problem, Places]:
     """The problem of a mean field, with half of its nodes where the other half mirrors them."""
     refusal = start_refusal(field.start, field.prior)
     if refusal:
@@ -124,4 +121,4 @@ def posed(field: MeanField, factor: float = 1.0) -> tuple[Problem, Places]:
     atom[flipped] = [number[-xi] for xi in points[flipped].tolist()]
     share = np.where(mirrored & (points > 0), 2.0, 1.0) * weights
     xi, share = (np.ascontiguousarray(v[own], dtype=float) for v in (points, share))
-    return Problem(field, xi, share, factor, mirrored), Places(atom, flipped)
+    return Problem(field, xi, share, mirrored), Places(atom, flipped)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hdica.limits.mean_field.density.grid import Mesh, make_lattice
 from hdica.limits.mean_field.density.law_of_x import Curve, Density, extrapolated
-from hdica.limits.mean_field.density.march import BUDGET, Care, Plan, explore, follow
+from hdica.limits.mean_field.density.march import BUDGET, Plan, explore, follow
 from hdica.limits.mean_field.density.problem import (
     Functional,
     Places,
@@ -29,7 +29,7 @@ from hdica.limits.mean_field.density.problem import (
 from hdica.limits.mean_field.density.record import Record
 from hdica.limits.mean_field.density.scales import Lengths, lengths
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.numerics.romberg import observed_order, romberg
+from hdica.limits.numerics.romberg import romberg
 from hdica.process.progress import tell
 
 Array = NDArray[np.float64]
@@ -37,34 +37,13 @@ __all__ = ["DensityPath", "Functional", "solve", "start_refusal"]
 _AT_START, _LATER = 0.1, 0.25
 """Cells of the coarsest level per finest scale of the start, and of what follows."""
 _LEVELS, _MOST_LEVELS = 3, 6
-_STEP_ERROR, _EDGE = 2e-6, 1e-15
+_STEP_ERROR = 2e-6
+"""Local error of a step; the global one is extrapolated away."""
 _FINE, _COARSEST = 1e-7, 3.0
 """Tolerance that asks for the widths above, and the largest factor on them."""
 _NEAR, _NEXT = 2.0, 2
 """An error is the largest within this factor in time, and of so many steps on each side."""
 _EVEN = 5.0
-
-
-@dataclass(frozen=True)
-class Effort:
-    """What a tolerance asks of the coarsest level.
-
-    Parameters
-    ----------
-    coarseness
-        Factor on the width of its cells.
-    care
-        Length of its steps, width of its windows.
-    """
-
-    coarseness: float
-    care: Care
-
-
-def effort_for(tolerance: float) -> Effort:
-    """Cells and steps whose extrapolated error is the tolerance, of order h^4."""
-    coarse = min(_COARSEST, max(1.0, (tolerance / _FINE) ** 0.25))
-    return Effort(coarse, Care(_STEP_ERROR * coarse**4, _EDGE))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +72,6 @@ class DensityPath:
         Empty, or one sentence that says why and when the run ended early.
     levels, cells, steps
         Levels run; cells of all atoms and steps on the finest.
-    spacing
-        Width of the cells of the coarsest level.
-    order
-        Observed order of convergence of Q (2 if all is well).
     """
 
     q: Array
@@ -115,8 +90,6 @@ class DensityPath:
     levels: int
     cells: int
     steps: int
-    spacing: float
-    order: float
 
 
 def _stretch(problem: Problem) -> float:
@@ -135,10 +108,10 @@ def _finest(problem: Problem, record: Record, size: Lengths) -> float:
 
 
 def _explored(
-    problem: Problem, times: Array, effort: Effort, record: Callable[[], Record]
+    problem: Problem, times: Array, coarse: float, record: Callable[[], Record]
 ) -> tuple[Plan, Record]:
     """The coarsest level, its cells made finer until they resolve all that the run meets."""
-    field, coarse = problem.field, effort.coarseness
+    field = problem.field
     size = lengths(field.phi)
     _, var = field.start.conditional(problem.xi)
     q0, tau0 = field.start.overlap(field.prior), float(field.schedule.value(np.array(0.0)))
@@ -148,7 +121,7 @@ def _explored(
     for _ in range(4):
         seen = record()
         lattice = make_lattice(field.phi.kinks, spacing, _stretch(problem))
-        plan = explore(problem, lattice, times, seen, effort.care)
+        plan = explore(problem, lattice, times, seen, _STEP_ERROR * coarse**4)
         finest = _finest(problem, seen, size)
         if spacing <= 1.1 * _LATER * coarse * finest:
             break
@@ -160,8 +133,9 @@ def _levels(
     problem: Problem, times: Array, tolerance: float, record: Callable[[], Record]
 ) -> tuple[Plan, list[Record]]:
     """As many levels as the tolerance on Q asks for and the budget allows."""
-    effort = effort_for(tolerance)
-    plan, first = _explored(problem, times, effort, record)
+    # Cells and steps whose extrapolated error is the tolerance, of order h^4.
+    coarse = min(_COARSEST, max(1.0, (tolerance / _FINE) ** 0.25))
+    plan, first = _explored(problem, times, coarse, record)
     records = [first]
     while len(records) < _MOST_LEVELS:
         if len(records) >= _LEVELS:
@@ -215,7 +189,6 @@ def solve(
     snapshots: Sequence[float] = (),
     functionals: Mapping[str, Functional] | None = None,
     tolerance: float = 1e-7,
-    factor: float = 1.0,
 ) -> DensityPath:
     """Solve the limit (Wang and Lu 2017, (10)-(14); Wang and Lu 2016, (8)-(11)).
 
@@ -232,10 +205,8 @@ def solve(
     tolerance
         Error of Q at which refinement ends; it ends earlier, with the error reached, where a
         further level would cost more than about a minute.
-    factor
-        Multiplies the whole right-hand side; 1.02 is a limit that is wrong by 2 %.
     """
-    problem, places = posed(field, factor)
+    problem, places = posed(field)
     functionals = dict(functionals or {})
     times = np.asarray(times, dtype=float)
     kept = np.array([float(t) for t in snapshots])
@@ -304,6 +275,4 @@ def _path(
         levels=len(records),
         cells=records[-1].cells,
         steps=plan.steps * 2 ** (len(records) - 1),
-        spacing=plan.lattice.spacing,
-        order=observed_order(levels[:, :, 1]),
     )

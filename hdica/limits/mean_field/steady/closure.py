@@ -45,8 +45,6 @@ class Closure:
         E x^2 at a = 0; infinite where the density is not normalisable there.
     bulk
         E x^2 of the entries of order one.
-    bulk_slope
-        d E x^2/dq at fixed a = 0; meant for condensed states.
     excess
         S = E[xi x] - q, zero in a steady state.
     slope
@@ -68,7 +66,6 @@ class Closure:
     at_end: Array
     condensed: NDArray[np.bool_]
     bulk: Array
-    bulk_slope: Array
     excess: Array
     slope: Array
     free_slope: Array
@@ -231,9 +228,7 @@ def close(
     with np.errstate(invalid="ignore"):
         overlap = np.sum(weights * xi * found.powers[1], axis=-1)
         unknown = np.full(q.size, np.nan)
-        fixed, free, bulk_slope = (
-            _slopes(field, q, g, k, ratio, found) if slopes else (unknown, unknown, unknown)
-        )
+        fixed, free = _slopes(field, q, g, k, ratio, found) if slopes else (unknown, unknown)
     work = np.sum(weights * found.work, axis=-1)
     return Closure(
         q=q,
@@ -244,7 +239,6 @@ def close(
         at_end=at_end,
         condensed=held,
         bulk=np.where(held, bulk, 1.0),
-        bulk_slope=bulk_slope,
         excess=overlap - q,
         slope=np.where(held, fixed, free),
         free_slope=free,
@@ -256,8 +250,8 @@ def close(
 
 def _slopes(
     field: MeanField, q: Array, g: Array, k: Array, ratio: Array, found: Moments
-) -> tuple[Array, Array, Array]:
-    """dS/dq at fixed a and at fixed E x^2, and d E x^2/dq at fixed a, from covariances."""
+) -> tuple[Array, Array]:
+    """dS/dq at fixed a and at fixed E x^2, from covariances."""
     xi, weights = field.prior.nodes.points, field.prior.nodes.weights
     _, x1, x2, x3, x4 = found.powers
     p0, p1, p2 = found.mixed
@@ -270,4 +264,4 @@ def _slopes(
     bulk_slope = ratio_rate * skew - k_rate * np.sum(weights * (p2 - x2 * p0), axis=-1)
     fixed = ratio_rate * np.sum(weights * xi**2 * (x2 - x1 * x1), axis=-1)
     fixed -= k_rate * np.sum(weights * xi * (p1 - x1 * p0), axis=-1) + 1
-    return fixed, fixed - skew * bulk_slope / spread, bulk_slope
+    return fixed, fixed - skew * bulk_slope / spread

@@ -60,12 +60,6 @@ class Landscape:
             return float(self.low * math.exp(u * math.log(self.high / self.low)))
         return self.low + u * (self.high - self.low)
 
-    def position(self, parameter: float) -> float:
-        """Inverse of :meth:`parameter`."""
-        if self.logarithmic:
-            return math.log(parameter / self.low) / math.log(self.high / self.low)
-        return (parameter - self.low) / (self.high - self.low)
-
     def stretch(self, u: float) -> float:
         """dp/du."""
         if self.logarithmic:
