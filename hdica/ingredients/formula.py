@@ -23,17 +23,7 @@ _PLAIN = 1e-20
 
 @dataclass(frozen=True)
 class Formula:
-    """A real function of one variable, with its derivative and kinks.
-
-    Parameters
-    ----------
-    text
-        What the user wrote.
-    expression
-        The same as a sympy expression in one real symbol.
-    symbol
-        That symbol.
-    """
+    """A real function of one variable by a user's formula, with its derivative and kinks."""
 
     text: str
     expression: sp.Expr
@@ -201,15 +191,5 @@ def _parse(text: str, variable: str, constants: tuple[tuple[str, float], ...]) -
 def parse_formula(
     text: str, variable: str = "x", constants: Mapping[str, float] | None = None
 ) -> Formula:
-    """Read a user's formula.
-
-    Parameters
-    ----------
-    text
-        The formula, for example ``"beta*sign(x)"``.
-    variable
-        Name of the variable.
-    constants
-        Numbers for the other names.
-    """
+    """Read a user's formula, such as ``"beta*sign(x)"``; numbers for other names are given."""
     return _parse(str(text), variable, tuple(sorted((constants or {}).items())))

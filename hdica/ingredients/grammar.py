@@ -181,17 +181,7 @@ def _tree(text: str) -> ast.Expression | None:
 def read_expression(
     text: str, variables: tuple[str, ...], constants: Mapping[str, float]
 ) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
-    """A text of the grammar as a sympy expression, and the symbols of its variables.
-
-    Parameters
-    ----------
-    text
-        What the user wrote.
-    variables
-        Names of the variables.
-    constants
-        Numbers for the other names.
-    """
+    """A text of the grammar as a sympy expression, and the symbols of its variables."""
     reader = _Reader(text, variables, constants)
     if len(text) > MAX_LENGTH:
         raise reader.refuse(f"it has {len(text)} characters and at most {MAX_LENGTH} are read")

@@ -33,13 +33,6 @@ def singular_at(expression: sp.Expr, symbol: sp.Symbol) -> float | None:
     """A real number at which an expression is infinite or no real number, nearest to 0; or None.
 
     What would cancel is not cancelled: sin(x)/x is no number at 0 as it is computed.
-
-    Parameters
-    ----------
-    expression
-        In one real symbol.
-    symbol
-        The symbol.
     """
     found: list[float] = []
     for inner, strict, positive in _conditions(expression):

@@ -44,21 +44,10 @@ LEAST, MOST = 1e-9, 1e6
 class Source:
     """A standardised law.
 
-    Parameters
-    ----------
-    label
-        Short name for tables and plots.
-    sample
-        ``sample(rng, size)`` draws an array of shape (size,).
-    nodes
-        Discrete measure for expectations of functions as smooth as the law itself; its error is
-        not known. Averages that carry an error are taken over ``law``.
-    moment
-        ``moment(k)`` is E c^k, ``inf`` where it does not exist.
-    symmetric
-        Whether -c has the same law.
-    find_law
-        The law as atoms and smooth pieces.
+    ``sample(rng, size)`` draws an array of shape (size,). ``nodes`` is a discrete measure for
+    expectations of functions as smooth as the law itself; its error is not known, and averages that
+    carry an error are taken over ``law``. ``moment(k)`` is E c^k, ``inf`` where it does not exist;
+    ``symmetric`` says whether -c has the same law.
     """
 
     label: str
@@ -315,12 +304,9 @@ ALLOWED = (
 def make_source(spec: str | dict[str, Any]) -> Source:
     """The source that a study names.
 
-    Parameters
-    ----------
-    spec
-        ``"rademacher"``, ``"uniform"``, ``"laplace"``, ``"gaussian"``,
-        ``{"bernoulli_gaussian": p}``, ``{"student": nu}``, ``{"chi2": k}``,
-        ``{"scipy": name, shape...}`` or ``{"discrete": {"values": ..., "weights": ...}}``.
+    ``"rademacher"``, ``"uniform"``, ``"laplace"``, ``"gaussian"``, ``{"bernoulli_gaussian": p}``,
+    ``{"student": nu}``, ``{"chi2": k}``, ``{"scipy": name, shape...}`` or ``{"discrete": {"values":
+    ..., "weights": ...}}``.
     """
     if isinstance(spec, str):
         if spec not in _NAMED:

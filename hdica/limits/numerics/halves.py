@@ -37,16 +37,10 @@ def _width(q: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """A function of Q on [-1, 1].
+    """A function of Q on [-1, 1]: Chebyshev coefficients in x of the half Q < 0 and of Q >= 0.
 
-    Parameters
-    ----------
-    below, above
-        Chebyshev coefficients in x, of the half with Q < 0 and of that with Q >= 0.
-    over
-        Power of sqrt(1 - Q^2) by which the series are divided.
-    zero
-        Order of the zero at Q = 0: power of x + 1 by which the series are multiplied.
+    The series are divided by sqrt(1 - Q^2)^over and multiplied by (x + 1)^zero, ``zero`` being the
+    order of the zero at Q = 0.
     """
 
     below: Array
@@ -119,15 +113,10 @@ def trimmed_tail(series: Array, level: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """Some functions on one half, each as a series with its error.
+    """Some functions on one half: coefficients of each, and errors and sizes, shape (functions,).
 
-    Parameters
-    ----------
-    series
-        Coefficients of every function.
-    error, size
-        Shape (functions,): largest error of a value, that of the samples and that of the
-        series; and the largest size to which rounding is relative.
+    The error is the largest of a value, that of the samples and that of the series; rounding is
+    relative to the size.
     """
 
     series: list[Array]
@@ -148,24 +137,10 @@ def sampled(
 ) -> Sampling:
     """Series of some functions on one half, their degree doubled until their tails are small.
 
-    Parameters
-    ----------
-    function
-        Values, errors and sizes at one overlap.
-    sign
-        1 for Q >= 0, -1 for Q <= 0.
-    goal
-        Wanted size of the last coefficients, relative to the largest size of the function.
-    most
-        Degree at which doubling ends.
-    enough
-        Whether so much work was done that doubling ends at once.
-
-    Returns
-    -------
-    Sampling
-        Errors are those of the samples plus what the series misses at points of its own, and
-        the sum of the tail as it decays.
+    ``sign`` is 1 for Q >= 0, -1 for Q <= 0; ``goal`` the wanted size of the last coefficients,
+    relative to the largest size of the function; ``enough`` says whether so much work was done that
+    doubling ends at once. Errors are those of the samples plus what the series misses at points of
+    its own, and the sum of the tail as it decays.
     """
     known: dict[float, tuple[Array, Array, Array]] = {}
 
@@ -205,16 +180,10 @@ def _missed(function: Sampled, sign: int, series: list[Array]) -> list[Array]:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A function of Q with what is known of its accuracy.
+    """A function of Q with its largest absolute error, of it times sqrt(1 - Q^2)^over.
 
-    Parameters
-    ----------
-    function
-        The function, or the function times sqrt(1 - Q^2)^over.
-    error
-        Its largest absolute error.
-    size
-        Largest average of absolute values behind it: below its rounding nothing is known.
+    ``size`` is the largest average of absolute values behind it: below its rounding nothing is
+    known.
     """
 
     function: Halves
@@ -229,17 +198,7 @@ def joined(
     most: int = MOST,
     enough: Callable[[], bool] = _endless,
 ) -> list[Known]:
-    """Some functions on [-1, 1].
-
-    Parameters
-    ----------
-    function
-        Values, errors and sizes at one overlap.
-    parities
-        1 or -1 for each function that is even or odd in Q; None if some are neither.
-    goal, most, enough
-        As in :func:`sampled`.
-    """
+    """Some functions on [-1, 1]; ``parities`` are 1 or -1 for each, None if some are neither."""
     above = sampled(function, 1, goal, most, enough)
     if parities is None:
         below = sampled(function, -1, goal, most, enough)
@@ -254,14 +213,7 @@ def joined(
 def fitted(function: Callable[[Array], Array], degree: int, zero: int = 0) -> Halves:
     """Interpolant of a vectorised function of Q, with a zero of some order at Q = 0.
 
-    Parameters
-    ----------
-    function
-        Of Q, known there relative to its own size.
-    degree
-        Of the series on each half.
-    zero
-        Order of the zero.
+    The function is known there relative to its own size; the degree is that on each half.
     """
     x = lobatto(degree)
     # The last point is Q = 0 itself: the next best value of the quotient is that beside it.

@@ -13,21 +13,14 @@ _COLUMNS = 3
 def romberg(levels: Array) -> tuple[Array, Array]:
     """Best value and its error, from runs whose error is a h^2 + b h^3 + c h^4 + ...
 
-    All powers from the second occur: those in the step in time because the method is of order
-    two and not symmetric, the odd ones in the cells because a smooth start meets a kink.
+    All powers from the second occur: those in the step in time because the method is of order two
+    and not symmetric, the odd ones in the cells because a smooth start meets a kink. Levels, two at
+    least, are of shape (levels, ...), coarsest first.
 
-    Parameters
-    ----------
-    levels
-        Shape (levels, ...), coarsest first, at least two levels.
-
-    Returns
-    -------
-    best, error
-        The last entry of the table; twice the larger of its differences to the entry before it
-        in its row and, divided by eight, to the last entry of the row above. The first alone
-        estimates the error of the entry before, which the best one beats where the powers are
-        those above; the factor two is for where they are not quite.
+    The best is the last entry of the table, its error twice the larger of its differences to the
+    entry before it in its row and, divided by eight, to the last entry of the row above. The first
+    alone estimates the error of the entry before, which the best one beats where the powers are
+    those above; the factor two is for where they are not quite.
     """
     rows = [[levels[0]]]
     for value in levels[1:]:

@@ -22,14 +22,7 @@ MORE = 32
 def projected_drift(mean: Averages, find_noise: Callable[[], Noise | None], zero: int = 1) -> Drift:
     """dQ/dt = -tau (1 - Q^2) gain - tau^2 Q power/2, with the errors of both orders.
 
-    Parameters
-    ----------
-    mean
-        Averages of f and the source.
-    find_noise
-        As in :class:`~hdica.limits.overlap.drift.Drift`.
-    zero
-        Order of the zero that the learning has at Q = 0; 0 where it has none.
+    ``zero`` is the order of the zero that the learning has at Q = 0; 0 where it has none.
     """
     gain, power = mean.gain, mean.power
     if isinstance(gain, Chebyshev) and isinstance(power, Chebyshev):

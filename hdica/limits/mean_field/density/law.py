@@ -39,21 +39,6 @@ def _rows(coefficient: Coefficient, taus: Array) -> Array:
 
 
 def tabulated(field: MeanField, taus: Array) -> Law:
-    """B and g as functions of Q, packed, and B, at each of some step sizes.
-
-    Parameters
-    ----------
-    field
-        The equations.
-    taus
-        Step sizes, shape (S,).
-
-    Returns
-    -------
-    pull, diffusion
-        Shape (S, numbers).
-    strength
-        Shape (S,).
-    """
+    """The law at S step sizes: b and g as packed functions of Q, a row each, and B, shape (S,)."""
     strength = np.array([float(field.strength(tau)) for tau in taus.tolist()])
     return _rows(field.pull, taus), _rows(field.diffusion, taus), strength

@@ -31,14 +31,7 @@ _ROWS = 256
 class Piece:
     """A stretch of time on which the step size tau(t) is smooth.
 
-    Parameters
-    ----------
-    problem
-        What is solved.
-    low, high
-        Its ends.
-    marks
-        Times inside, and its end, at which a step must end.
+    A step must end at the marks: times inside, and its end.
     """
 
     problem: Problem
@@ -56,17 +49,7 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Consecutive steps of the coarsest level on the same cells.
-
-    Parameters
-    ----------
-    start, ends
-        When the first begins, and when each ends.
-    windows
-        Cells in use.
-    piece
-        Stretch of the step size in which they lie.
-    """
+    """Consecutive steps of the coarsest level on the same cells, between ``start`` and the ends."""
 
     start: float
     ends: Array
@@ -76,19 +59,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What the coarsest level found out.
-
-    Parameters
-    ----------
-    lattice
-        Its cells.
-    windows
-        Those of the start.
-    runs
-        Its steps.
-    stopped
-        Why it ended early, or empty.
-    """
+    """The steps of the coarsest level, from its first windows on, and why it ended early, if so."""
 
     lattice: Lattice
     windows: Windows
@@ -193,14 +164,8 @@ def explore(
 ) -> Plan:
     """Run the coarsest level with adaptive steps and windows, and write down both.
 
-    Parameters
-    ----------
-    times
-        Output times, increasing; a step ends at each and at each jump of the step size.
-    record
-        Sees t = 0 and the end of every step.
-    step_error
-        Local error of a step that is accepted.
+    A step ends at each of the increasing times and at each jump of the step size; ``step_error`` is
+    the local error of one that is accepted. The record sees t = 0 and the end of every step.
     """
     first = start_windows(problem, lattice)
     state = begin(problem, lattice, first, 1)

@@ -26,16 +26,10 @@ NO_WEIGHT = 1e-18
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A mean field at the nodes of its prior that count.
+    """A mean field at the nodes of its prior that count, and their weights, shape (atoms,).
 
-    Parameters
-    ----------
-    field
-        The equations.
-    xi, weights
-        Nodes and their weights, shape (atoms,).
-    mirrored
-        Whether P(-x | -xi) = P(x | xi), and the nodes stand for their mirror images too.
+    ``mirrored`` says whether P(-x | -xi) = P(x | xi), and the nodes stand for their mirror images
+    too.
     """
 
     field: MeanField
@@ -70,14 +64,9 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where the density at each node of the prior is found.
+    """Which atom of the problem, or its mirror image, has the density at each node of the prior.
 
-    Parameters
-    ----------
-    atom
-        Number of the atom of the problem, -1 for a node of no weight; shape (nodes,).
-    flipped
-        Whether it is the mirror image of that atom's.
+    Its number is -1 for a node of no weight.
     """
 
     atom: Indices

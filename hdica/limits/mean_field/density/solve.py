@@ -50,28 +50,13 @@ _EVEN = 5.0
 class DensityPath:
     """The limit at the asked times; arrays of shape (T,), NaN after a stop.
 
-    Parameters
-    ----------
-    q, r
-        Overlap Q = E[xi x] and R = E[x phi(x)].
-    curvature, pull
-        2h and b at Q and R.
-    q_error, r_error
-        Estimated errors of Q and R.
-    functionals, functional_errors
-        Means of the functions asked for, by name, and their estimated errors.
-    mass_error
-        Largest |mass - 1| of an atom, on the finest level.
-    moment_error
-        |E x^2 - 1| on the finest level.
-    multiplier_error
-        Difference of the extrapolated multiplier to the formula for 2h.
-    densities
-        One for each snapshot.
-    stopped
-        Empty, or one sentence that says why and when the run ended early.
-    levels, cells, steps
-        Levels run; cells of all atoms and steps on the finest.
+    ``q``, ``r``: overlap Q = E[xi x] and R = E[x phi(x)]; ``curvature``, ``pull``: 2h and b there;
+    ``functionals``: means of the functions asked for, by name; each with its estimated error.
+    ``mass_error`` and ``moment_error``: largest |mass - 1| of an atom and |E x^2 - 1|, on the
+    finest level; ``multiplier_error``: difference of the extrapolated multiplier to the formula for
+    2h. ``densities``: one for each snapshot. ``stopped``: empty, or one sentence that says why and
+    when the run ended early. ``levels``: how many were run; ``cells`` of all atoms and ``steps`` on
+    the finest.
     """
 
     q: Array
@@ -192,19 +177,10 @@ def solve(
 ) -> DensityPath:
     """Solve the limit (Wang and Lu 2017, (10)-(14); Wang and Lu 2016, (8)-(11)).
 
-    Parameters
-    ----------
-    field
-        The equations; P(x | xi) is solved at each node of its prior.
-    times
-        Shape (T,), increasing, in samples per dimension; may begin with 0.
-    snapshots
-        Times, among ``times``, at which the densities are kept.
-    functionals
-        Name and h(xi, x), vectorised, of means E[h(xi, x)] to keep at every time.
-    tolerance
-        Error of Q at which refinement ends; it ends earlier, with the error reached, where a
-        further level would cost more than about a minute.
+    At increasing times, in samples per dimension, which may begin with 0; densities P(x | xi) at
+    each node of the prior are kept at the snapshots, some of these times, and means E[h(xi, x)] of
+    the functionals, vectorised, at every time. Refinement ends at the tolerance as error of Q, or
+    earlier, with the error reached, where a further level would cost more than about a minute.
     """
     problem, places = posed(field)
     functionals = dict(functionals or {})
@@ -216,15 +192,7 @@ def solve(
 
 
 def _enveloped(error: Array, times: Array) -> Array:
-    """The largest error nearby: an estimate that changes sign is no error of zero.
-
-    Parameters
-    ----------
-    error
-        Shape (times, quantities).
-    times
-        Shape (times,), increasing.
-    """
+    """The largest error nearby, shape (times, quantities): one that changes sign is not zero."""
     index = np.arange(times.size)
     low = np.minimum(np.searchsorted(times, times / _NEAR), np.maximum(index - _NEXT, 1))
     high = np.maximum(np.searchsorted(times, times * _NEAR, side="right"), index + _NEXT + 1)

@@ -28,18 +28,9 @@ _ROOM = 3
 class State:
     """Where a run is.
 
-    Parameters
-    ----------
-    problem
-        What is solved.
-    windows, mesh
-        Cells in use.
-    work
-        Flat arrays over the cells: masses, their rate of change, and room to work.
-    clock
-        Time, step to try, Q, 2h, whether the rate is known, cost so far, next mark.
-    memory
-        What earlier steps taught about the stages, and room to work.
+    ``work``: flat arrays over the cells, masses, their rate of change, and room to work. ``clock``:
+    time, step to try, Q, 2h, whether the rate is known, cost so far, next mark. ``memory``: what
+    earlier steps taught about the stages, and room to work.
     """
 
     problem: Problem
@@ -143,12 +134,8 @@ def begin(
 ) -> State:
     """The state at t = 0, with the multiplier that its formula gives.
 
-    Parameters
-    ----------
-    problem, lattice, windows, refine
-        What is solved, on which cells, each cut into ``refine``.
-    reach
-        Windows that hold all to come, if known.
+    Each cell of the lattice is cut into ``refine``; ``reach`` are windows that hold all to come, if
+    known.
     """
     field = problem.field
     if reach is None:

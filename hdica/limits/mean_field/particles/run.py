@@ -59,39 +59,21 @@ def run(
 ) -> tuple[dict[str, Array], str]:
     """Particles that interact through their own Q and R: the limit itself as count -> infinity.
 
-    A step is Heun's method with normal numbers made orthogonal to xi and z, then
-    E[Z^2] = 1 again by rescaling; the multiplier 2 h alone would not hold it, as departures grow
-    where h < 0. The bits of a path depend on the field, the count, the stream and ``step`` alone:
-    steps end where the field says and at jumps of the step size, and output times in between are
-    reached by a step of their own from the last one before them.
+    A step is Heun's method with normal numbers made orthogonal to xi and z, then E[Z^2] = 1 again
+    by rescaling; the multiplier 2 h alone would not hold it, as departures grow where h < 0. The
+    bits of a path depend on the field, the count, the stream and ``step`` alone: steps end where
+    the field says and at jumps of the step size, and output times in between are reached by a step
+    of their own from the last one before them.
 
-    Parameters
-    ----------
-    field
-        The limit.
-    times
-        Shape (T,), increasing, in samples per dimension.
-    count
-        Particles; entries of xi take the shares of the prior, as in a feature of that dimension.
-    stream
-        ``stream(part)``: the generator of ``"start"`` and of ``"noise"``.
-    step
-        Time step in units of the fastest time scale; the error is O(step^2) where phi is smooth.
-    observe
-        ``observe(xi, z, index)`` is called at each time with arrays of shape (count,).
+    Entries of xi take the shares of the prior, as in a feature of dimension ``count``;
+    ``stream(part)`` is the generator of ``"start"`` and of ``"noise"``; the error of ``step``, a
+    time step in units of the fastest time scale, is O(step^2) where phi is smooth; ``observe(xi, z,
+    index)`` is called at each time. Returned are Q and R by name, each of the shape of the times,
+    and why the particles stopped, or nothing; values from then on are NaN.
 
-    Returns
-    -------
-    values
-        ``Q`` = mean of xi z and ``R`` = mean of z phi(z), each of shape (T,).
-    diverged
-        Empty, or why the particles stopped; values from then on are NaN.
-
-    Notes
-    -----
-    At phi = 0 the equation of Q is closed, and Q has neither noise nor bias at any count. Else
-    both are small: ten times or more below the standard deviation, and some thirty times below
-    the O(1/count) bias, of particles with independent numbers.
+    At phi = 0 the equation of Q is closed, and Q has neither noise nor bias at any count. Else both
+    are small: ten times or more below the standard deviation, and some thirty times below the
+    O(1/count) bias, of particles with independent numbers.
     """
     if isinstance(count, bool) or int(count) != count or count < MIN_COUNT:
         raise HdicaError(f"count = {count!r} is not allowed (a whole number >= {MIN_COUNT})")

@@ -30,14 +30,9 @@ _ORDER = 16
 class Moments:
     """Averages over densities exp{-a x^2 - k Psi(x) + c x}/Z.
 
-    Parameters
-    ----------
-    powers
-        E x^j for j = 0 to 4, shape (5, ...); infinite where the density is not normalisable.
-    mixed
-        E[x^j Psi(x)] for j = 0 to 2, shape (3, ...).
-    work
-        E[x psi(x)], shape (...).
+    ``powers`` are E x^j for j = 0 to 4, shape (5, ...), ``mixed`` E[x^j Psi(x)] for j = 0 to 2,
+    shape (3, ...), infinite where the density is not normalisable; ``work`` is E[x psi(x)], shape
+    (...).
     """
 
     powers: Array
@@ -46,17 +41,10 @@ class Moments:
 
 
 def moments(shape: Confinement, a: Array, k: Array, tilt: Array) -> Moments:
-    """Averages over the densities with coefficients ``a``, ``k`` and ``tilt`` = c.
+    """Averages over the densities with coefficients ``a``, ``k`` and ``tilt`` = c, broadcast.
 
-    For psi = l1 sign(x) in closed form (001, eq. (19), with erfcx and the constant
-    2/sqrt(pi) that belongs to it); otherwise by Gauss-Legendre quadrature to 1e-12.
-
-    Parameters
-    ----------
-    shape
-        The regularizer.
-    a, k, tilt
-        Coefficients, broadcast against each other.
+    For psi = l1 sign(x) in closed form (001, eq. (19), with erfcx and the constant 2/sqrt(pi) that
+    belongs to it); otherwise by Gauss-Legendre quadrature to 1e-12.
     """
     a, k, tilt = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (a, k, tilt)))
     if shape.l1 is not None:

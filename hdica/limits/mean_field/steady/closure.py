@@ -26,36 +26,15 @@ _STEPS = 200
 class Closure:
     """Boltzmann states with E x^2 = 1 at given overlaps, arrays of shape (overlaps,).
 
-    Parameters
-    ----------
-    q
-        Overlaps that enter drift and diffusion.
-    g
-        Diffusion g(q).
-    k
-        B/g.
-    ratio
-        b/g.
-    a
-        h/g above the end of its range; 0 in a condensed state.
-    condensed
-        Whether even the weakest multiplier leaves E x^2 < 1, so that the rest of |x|^2 = n sits
-        on o(n) coordinates.
-    at_end
-        E x^2 at a = 0; infinite where the density is not normalisable there.
-    bulk
-        E x^2 of the entries of order one.
-    excess
-        S = E[xi x] - q, zero in a steady state.
-    slope
-        dS/dq, at fixed a in condensed states.
-    free_slope
-        dS/dq with the multiplier that keeps E x^2; differs from ``slope`` in condensed states,
-        and is the slope on the other side of a junction.
-    r
-        R = E[x phi(x)], condensate included.
-    h
-        Multiplier: half the curvature of the effective potential.
+    ``q`` are the overlaps that enter drift and diffusion, ``g`` is g(q), ``k`` B/g, ``ratio`` b/g,
+    ``a`` h/g above the end of its range, 0 in a condensed state: even the weakest multiplier leaves
+    E x^2 < 1, so that the rest of |x|^2 = n sits on o(n) coordinates. ``at_end`` is E x^2 at a = 0,
+    infinite where the density is not normalisable there, ``bulk`` that of the entries of order one.
+
+    ``excess`` is S = E[xi x] - q, zero in a steady state; ``slope`` dS/dq, at fixed a in condensed
+    states; ``free_slope`` dS/dq with the multiplier that keeps E x^2, which differs from ``slope``
+    in condensed states and is the slope on the other side of a junction. ``r`` is R = E[x phi(x)],
+    condensate included, ``h`` the multiplier: half the curvature of the effective potential.
     """
 
     q: Array
@@ -108,26 +87,10 @@ def _end_moment(shape: Confinement, weights: Array, k: Array, tilt: Array) -> Ar
 def multiplier(shape: Confinement, weights: Array, k: Array, tilt: Array) -> tuple[Array, Array]:
     """The a at which the mean of E x^2 over all atoms is 1, or the end of its range.
 
-    Newton's method on 1/E x^2 - 1, which is increasing, linear in a for a Gaussian and nearly
-    so otherwise, inside a bracket that every step shrinks.
-
-    Parameters
-    ----------
-    shape
-        The regularizer.
-    weights
-        Weights of the atoms, shape (atoms,).
-    k
-        Shape (rows,).
-    tilt
-        Shape (rows, atoms).
-
-    Returns
-    -------
-    a
-        Shape (rows,); 0 where E x^2 < 1 even there.
-    at_end
-        E x^2 at a = 0, shape (rows,).
+    Newton's method on 1/E x^2 - 1, which is increasing, linear in a for a Gaussian and nearly so
+    otherwise, inside a bracket that every step shrinks. Weights are of shape (atoms,), ``k`` of
+    shape (rows,), ``tilt`` of shape (rows, atoms); returned are a, 0 where E x^2 < 1 even there,
+    and E x^2 at a = 0, both of shape (rows,).
     """
     if shape.l1 is not None:
         return _compiled_multiplier(shape.l1, weights, k, tilt)
@@ -197,17 +160,9 @@ def close(
 ) -> Closure:
     """Boltzmann states with E x^2 = 1 whose drift and diffusion belong to the overlaps ``q``.
 
-    Parameters
-    ----------
-    field
-        The limit, at constant step size.
-    q
-        Overlaps in [-1, 1], shape (overlaps,).
-    condensed
-        True for the smooth continuation of the condensed states (a = 0) beyond E x^2 = 1;
-        otherwise E x^2 decides.
-    slopes
-        False where nobody asks for the derivatives, which cost as much as the rest: they are NaN.
+    ``condensed`` is True for the smooth continuation of the condensed states (a = 0) beyond E x^2 =
+    1; otherwise E x^2 decides. ``slopes`` is False where nobody asks for the derivatives, which
+    cost as much as the rest: they are NaN.
     """
     tau, shape = step_size(field), confinement(field.phi)
     q = np.atleast_1d(np.asarray(q, dtype=float))
