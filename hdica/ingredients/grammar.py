@@ -198,9 +198,7 @@ def read_expression(
 
 def constants_used(text: str, variable: str = "x") -> frozenset[str]:
     """Names in a formula other than its variable, ``pi`` and the functions."""
-    if len(text) > MAX_LENGTH:
-        return frozenset()
-    tree = _tree(text)
+    tree = _tree(text) if len(text) <= MAX_LENGTH else None
     if tree is None:
         return frozenset()
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

@@ -168,16 +168,6 @@ def make_mesh(
     return Mesh(lattice, refine, first, faces, x, dx, gap, middle, mean, table, offsets, lows)
 
 
-def same(one: Windows, other: Windows) -> bool:
-    """Whether two windows hold the same cells."""
-    return np.array_equal(one.low, other.low) and np.array_equal(one.high, other.high)
-
-
-def union(one: Windows, other: Windows) -> Windows:
-    """The smallest windows that hold both."""
-    return Windows(np.minimum(one.low, other.low), np.maximum(one.high, other.high))
-
-
 def carried(values: Array, old: Windows, new: Windows, refine: int) -> Array:
     """Cell values on new windows: zero where they grew, folded into the end where they shrank."""
     starts = np.cumsum(old.high - old.low)[:-1] * refine

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.limits.mean_field.density.grid import Lattice, Windows, union
-from hdica.limits.mean_field.density.law import Law, tabulated
+from hdica.limits.mean_field.density.grid import Lattice, Windows
 from hdica.limits.mean_field.density.layout import BROKE, DONE, DT, GAMMA, MARK, ROOM, WINDOWS, T
-from hdica.limits.mean_field.density.problem import Problem
+from hdica.limits.mean_field.density.problem import Law, Problem, tabulated
 from hdica.limits.mean_field.density.record import Record
 from hdica.limits.mean_field.density.state import State, begin, start_windows
 
@@ -79,10 +78,9 @@ class Plan:
     @property
     def reach(self) -> Windows:
         """Windows that hold all cells ever in use."""
-        found = self.windows
-        for run in self.runs:
-            found = union(found, run.windows)
-        return found
+        windows = [self.windows, *(run.windows for run in self.runs)]
+        low, high = [one.low for one in windows], [one.high for one in windows]
+        return Windows(np.min(low, axis=0), np.max(high, axis=0))
 
 
 def pieces(problem: Problem, times: Array) -> Iterator[Piece]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.limits.mean_field.density.grid import Lattice, Mesh, Windows, carried, make_mesh, same
+from hdica.limits.mean_field.density.grid import Lattice, Mesh, Windows, carried, make_mesh
 from hdica.limits.mean_field.density.layout import DT, H2, KEPT, MASS, RATE, RATED, SMOOTH, Q
 from hdica.limits.mean_field.density.problem import Problem
 
@@ -68,7 +68,8 @@ class State:
 
     def move(self, windows: Windows) -> None:
         """Go on with other windows."""
-        if same(windows, self.windows):
+        old = self.windows
+        if np.array_equal(old.low, windows.low) and np.array_equal(old.high, windows.high):
             return
         lattice, refine = self.mesh.lattice, self.mesh.refine
         mesh = self.mesh.on(windows)
@@ -76,7 +77,7 @@ class State:
             mesh = _roomy(self.problem, lattice, windows, refine)
         work = np.empty((self.work.shape[0], int(mesh.offsets[-1])))
         for row in (MASS, RATE):
-            work[row] = carried(self.work[row], self.windows, windows, refine)
+            work[row] = carried(self.work[row], old, windows, refine)
         self.windows, self.mesh, self.work = windows, mesh, work
 
 
