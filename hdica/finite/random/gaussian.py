@@ -142,7 +142,7 @@ def write_state(first, a, b, c, count):  # type: ignore[no-untyped-def]
 
 @numba.njit(types.void(types.uint64[::1], types.uint64[::1]), cache=True, nogil=True)
 def fill_words(state, words):  # type: ignore[no-untyped-def]
-    """Raw stream: word k of lane l at ``words[LANES k + l]``; the state is that of `lanes_of`."""
+    """Raw stream: word k of lane l at ``words[LANES k + l]``; the state is of :func:`lanes_of`."""
     a, b, c, count = read_state(pointer(state))
     out = pointer(words)
     for i in range(0, words.size, LANES):
@@ -153,7 +153,7 @@ def fill_words(state, words):  # type: ignore[no-untyped-def]
 
 @numba.njit(types.void(types.uint64[::1], types.float64[::1]), cache=True, nogil=True)
 def fill_normal(state, numbers):  # type: ignore[no-untyped-def]
-    """Standard normal numbers, a multiple of CHUNK; the state is that of `lanes_of`."""
+    """Standard normal numbers, a multiple of CHUNK; the state is of :func:`lanes_of`."""
     a, b, c, count = read_state(pointer(state))
     out = pointer(numbers)
     for i in range(0, numbers.size, CHUNK):

@@ -226,12 +226,8 @@ def _moments(panels: _Panels, high: float, start: Start) -> tuple[float, float]:
     weight = start(panels.points) if callable(start) else (panels.points > start).astype(float)
     j, scales = _marched(panels, one)
     if math.isinf(high):
-        last = np.sum(
-            j[-2:] * np.exp(scales[-2:] - scales.max())[:, None] * panels.width[-2:, None]
-        )
-        if last > 1e-12 * np.sum(
-            j * np.exp(scales - scales.max())[:, None] * panels.width[:, None]
-        ):
+        parts = j * np.exp(scales - scales.max())[:, None] * panels.width[:, None]
+        if np.sum(parts[-2:]) > 1e-12 * np.sum(parts):
             raise HdicaError(
                 "escape: the mean time to infinity is infinite (the drift must carry X there)"
             )
