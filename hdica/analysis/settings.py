@@ -17,7 +17,7 @@ from hdica.systems.system import OrderParameter, System
 
 Dims = tuple[str, ...]
 
-TIME, FIXED_POINT, TRANSITION = ("time",), ("fixed_point",), ("transition",)
+TIME, FIXED_POINT, BY_TRANSITION = ("time",), ("fixed_point",), ("transition",)
 BRANCH_POINT: Dims = ("branch_point",)
 ALONE: Dims = ()
 BY_X, BY_EDGE = ("snapshot", "feature", "x"), ("snapshot", "feature", "edge")

@@ -5,11 +5,20 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.compare.names import LONG_NAMES
-from hdica.analysis.compare.settings import Compare
+from hdica.analysis.compare.record import Compare
 from hdica.analysis.describe import described
 from hdica.analysis.reading import finished, group, largest_n, over
 from hdica.analysis.settings import names
+
+LONG_NAMES = {
+    "mean": "mean of {v} over seeds",
+    "sd": "standard deviation of {v} over seeds",
+    "se": "standard error of the mean of {v}",
+    "count": "seeds that are done",
+    "dimension": "dimension n of the simulation",
+    "limit_mean": "limit of {v}",
+    "steady": "{v} at a stable steady state",
+}
 
 
 def compare(tree: xr.DataTree, settings: Compare) -> xr.Dataset:

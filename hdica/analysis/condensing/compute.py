@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import xarray as xr
 
-from hdica.analysis.condensing.names import LONG_NAMES
 from hdica.analysis.describe import described
 from hdica.analysis.reading import group, over
 from hdica.status import PENDING
+
+LONG_NAMES = {
+    "curvature": "d_t = 2h at the last time",
+    "least": "least d_t = 2h over time",
+    "end": "last time with a curvature",
+}
 
 
 def condensing(tree: xr.DataTree) -> xr.Dataset | None:

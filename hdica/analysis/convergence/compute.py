@@ -7,8 +7,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.assemble import Cell, assembled
-from hdica.analysis.convergence.names import LONG_NAMES
-from hdica.analysis.convergence.settings import Convergence
+from hdica.analysis.convergence.record import Convergence
 from hdica.analysis.describe import described
 from hdica.analysis.reading import finished, group, optional, over, swept
 from hdica.analysis.statistics.exponents import (
@@ -18,8 +17,48 @@ from hdica.analysis.statistics.exponents import (
     fluctuation_exponent,
 )
 from hdica.analysis.statistics.ladder import Ladder, ladder
+from hdica.analysis.statistics.verdict import LONG_NAMES as VERDICT_NAMES
 from hdica.analysis.statistics.verdict import Verdict, judge
 from hdica.status import DIVERGED, FAILED, PENDING
+
+LONG_NAMES = {
+    **VERDICT_NAMES,
+    "mean": "mean of {v} over seeds",
+    "se": "standard error of the mean of {v}",
+    "sd": "standard deviation of {v} over seeds",
+    "difference": "mean of {v} minus its limit",
+    "z": "difference over its standard error, solver error included",
+    "sd_predicted": "standard deviation of {v} by the central limit theorem",
+    "sup_error": "largest |mean of {v} - limit| over time",
+    "sup_error_se": "standard error of the mean where the difference is largest",
+    "sup_time": "time of the largest difference",
+    "rms_sd": "standard deviation of {v}, root mean square over time",
+    "rms_sd_predicted": "predicted standard deviation of {v}, root mean square over time",
+    "diverged": "seeds that diverged",
+    "failed": "seeds that failed",
+    "pending": "seeds not yet computed",
+    "bias_p": "p-value of mean = limit at this n, over all times",
+    "fluctuation_exponent": "a in sd ~ n^-a",
+    "fluctuation_exponent_low": "lower end of the 95 % interval of a",
+    "fluctuation_exponent_high": "upper end of the 95 % interval of a",
+    "fluctuation_exponent_n_from": "smallest n in the fit of a",
+    "fluctuation_exponent_resolved": "1 where a is determined by the data",
+    "bias_exponent": "b in |mean - limit| ~ n^-b",
+    "bias_exponent_low": "lower end of the 95 % interval of b",
+    "bias_exponent_high": "upper end of the 95 % interval of b",
+    "bias_exponent_n_from": "smallest n in the fit of b",
+    "bias_exponent_resolved": "1 where the bias stands above its noise",
+    "p_value": "p-value of mean = limit + C/n over all times",
+    "score": "largest normal score over time of mean - limit - C/n",
+    "coefficient": "C in the finite-n term C/n",
+    "coefficient_error": "standard error of C",
+    "extrapolated": "mean of {v} extrapolated to n = infinity",
+    "extrapolated_error": "standard error of the extrapolated mean",
+    "limit": "limit of {v}",
+    "limit_error": "solver error of the limit of {v}",
+    "limit_control": "limit of {v} with a drift wrong by 2 %",
+    "limit_sd": "sqrt(n) times the predicted standard deviation of {v}",
+}
 
 Array = NDArray[np.float64]
 

@@ -6,12 +6,25 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.decay.names import LONG_NAMES
-from hdica.analysis.decay.settings import Decay
+from hdica.analysis.decay.record import Decay
 from hdica.analysis.describe import described
 from hdica.analysis.reading import finished, group, largest_n, over
 from hdica.analysis.statistics.resample import jackknife_error
 from hdica.analysis.terms import matrix_over
+
+LONG_NAMES = {
+    "gap": "mean of {v} over seeds minus its target",
+    "gap_se": "standard error of the mean of {v}",
+    "count": "seeds that are done",
+    "dimension": "dimension n of the simulation",
+    "slope": "d log |mean of {v} - target| / d log t over the last decade",
+    "slope_se": "standard error of the slope, over seeds",
+    "scaled": "t (mean of {v} - target) at the last time",
+    "scaled_se": "standard error of t (mean of {v} - target) at the last time",
+    "limit_gap": "limit of {v} minus its target",
+    "limit_slope": "d log |limit of {v} - target| / d log t over the last decade",
+    "limit_scaled": "t (limit of {v} - target) at the last time",
+}
 
 Array = NDArray[np.float64]
 

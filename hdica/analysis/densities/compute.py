@@ -5,11 +5,20 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.densities.names import LONG_NAMES
-from hdica.analysis.densities.settings import Densities
+from hdica.analysis.densities.record import Densities
 from hdica.analysis.describe import described
 from hdica.analysis.reading import finished, group, largest_n
 from hdica.ingredients.save import Save
+
+FEATURE = "value of xi of the group"
+
+LONG_NAMES = {
+    "limit": "limit of the density of x given xi",
+    "density": "histogram density of x given xi, mean over seeds",
+    "density_se": "standard error of the histogram density",
+    "count": "seeds that are done",
+    "xi": FEATURE,
+}
 
 
 def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:

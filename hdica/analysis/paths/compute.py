@@ -6,9 +6,10 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.describe import described
-from hdica.analysis.paths.names import LONG_NAMES
-from hdica.analysis.paths.settings import Paths
+from hdica.analysis.paths.record import Paths
 from hdica.analysis.reading import finished, grid_of, group, largest_n
+
+LONG_NAMES = {"path": "{v} of a single run"}
 
 MOST_TIMES = 1000
 MOST_CELLS = 6

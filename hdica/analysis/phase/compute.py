@@ -11,8 +11,7 @@ from scipy import stats
 
 from hdica.analysis.describe import described
 from hdica.analysis.phase.basins import Fate, fate, states_of
-from hdica.analysis.phase.names import LONG_NAMES
-from hdica.analysis.phase.settings import Phase
+from hdica.analysis.phase.record import Phase
 from hdica.analysis.reading import check_swept, finished, group, steady_states, transitions_in
 from hdica.analysis.statistics.resample import (
     interval,
@@ -22,6 +21,34 @@ from hdica.analysis.statistics.resample import (
 )
 from hdica.status import DIVERGED, DONE
 from hdica.systems.kinds import FOLD
+
+LONG_NAMES = {
+    "overlap": "mean of |{v}| over seeds at the last time",
+    "signed": "mean of {v} over seeds at the last time",
+    "successes": "seeds that go to an informative state",
+    "decaying": "seeds with |{v}| above the threshold at the last time that do not",
+    "by_limit": "1 where the limit's steady states tell where runs go, 0 where their trend does",
+    "trials": "seeds that are done",
+    "diverged": "seeds that diverged",
+    "probability": "share of seeds that succeed",
+    "probability_low": "lower end of the 95 % Wilson interval",
+    "probability_high": "upper end of the 95 % Wilson interval",
+    "limit": "limit of |{v}| at the last time",
+    "limit_success": "1 where the limit goes to an informative state",
+    "agreement": "1 where the majority of seeds goes where the limit goes",
+    "agreement_share": "share of cells whose majority goes where the limit goes",
+    "agreement_share_low": "lower end of its 95 % interval over seeds, which the cells share",
+    "agreement_share_high": "upper end of its 95 % interval over seeds, which the cells share",
+    "boundary": "smallest unstable informative fixed point",
+    "boundary_stable": "stable informative fixed point above the boundary",
+    "threshold": "start with even odds (Spearman-Karber)",
+    "threshold_se": "standard error of the start with even odds",
+    "threshold_shift": "shift of the start with even odds since the value of x before",
+    "threshold_shift_se": "standard error of the shift, over seeds that both share",
+    "critical_value": "critical value",
+    "critical_overlap": "overlap at the critical value",
+    "critical_error": "error of the critical value",
+}
 
 CONFIDENCE = 0.95
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.densities.compute import xi_of
+from hdica.analysis.densities.compute import FEATURE, xi_of
 from hdica.analysis.describe import described
-from hdica.analysis.potential.names import LONG_NAMES
-from hdica.analysis.potential.settings import Potential
+from hdica.analysis.potential.record import Potential
 from hdica.analysis.reading import finished, group
+
+LONG_NAMES = {
+    "potential": "effective potential E_t(x, xi) - E_t(0, xi)",
+    "convex": "1 where the effective potential is convex",
+    "curvature": "d_t = 2h, curvature of the effective potential",
+    "xi": FEATURE,
+}
 
 
 def potential(tree: xr.DataTree, settings: Potential) -> xr.Dataset:

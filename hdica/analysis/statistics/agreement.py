@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hdica.analysis.assemble import Cell, assembled
 from hdica.analysis.reading import optional
+from hdica.analysis.statistics import verdict
 from hdica.analysis.statistics.ladder import MIN_SEEDS, Ladder, ladder
 from hdica.analysis.statistics.verdict import Verdict, judge, nothing
 
@@ -25,6 +26,12 @@ TAIL = 0.02
 BEYOND = 20
 """No place is tested with fewer entries of all seeds together expected beyond it: means of so
 rare events are not normal."""
+
+LONG_NAMES = {
+    **verdict.LONG_NAMES,
+    "p_value": "p-value of mean = limit + C/n over all places of the law",
+    "score": "largest normal score over the places of the law",
+}
 
 COMPANIONS = ("limit", "error", "control")
 SEEDS = ("seeds_needed", "seeds_needed_error")

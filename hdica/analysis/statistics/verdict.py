@@ -13,6 +13,20 @@ from hdica.analysis.statistics.seeds import seeds_that_decide
 
 Array = NDArray[np.float64]
 
+LONG_NAMES = {
+    "verdict": "agrees, differs or undecided",
+    "why": "reason of the verdict",
+    "control_p": "p-value of the same test against a drift wrong by 2 %",
+    "control_rejected": "1 where the drift wrong by 2 % is rejected",
+    "power": "chance that a drift wrong by 2 % is rejected",
+    "seeds_needed": "seeds at each n that would decide an open comparison 19 times in 20",
+    "seeds_needed_error": "standard error of the seeds that would decide",
+    "n_from": "smallest n in the test",
+    "n_count": "number of n in the test",
+    "count": "seeds that are done",
+}
+"""Of what every verdict comes with."""
+
 WINDOW_LEVEL = 0.05
 """Smaller n are dropped while the means deviate from the expansion in 1/n at this level."""
 

@@ -14,8 +14,7 @@ from hdica.analysis.show.choose import Point, points, said, selected, shown
 from hdica.analysis.show.panel import Line, Panel, Points, Vertical
 from hdica.analysis.show.words import EMPTY, SYMBOLS, Text, number, place, size, symbol, words
 from hdica.analysis.steady.branches import Branches, branches_of
-from hdica.analysis.steady.compute import TRANSITIONS, extra_dims
-from hdica.analysis.steady.names import BRANCH
+from hdica.analysis.steady.compute import BRANCH, TRANSITIONS, extra_dims
 
 GREY = "#888888"
 CONDENSED = 2

@@ -11,9 +11,23 @@ import xarray as xr
 from hdica.analysis.describe import described
 from hdica.analysis.reading import finished, group, over
 from hdica.analysis.settings import names
+from hdica.analysis.statistics.agreement import LONG_NAMES as AGREEMENT
 from hdica.analysis.statistics.agreement import Part, agreement, companions
-from hdica.analysis.support.names import LONG_NAMES
-from hdica.analysis.support.settings import Support
+from hdica.analysis.support.record import Support
+
+LONG_NAMES = {
+    **AGREEMENT,
+    "tpr": "true positive rate, mean over seeds",
+    "tpr_se": "standard error of the true positive rate",
+    "tpr_limit": "limit of the true positive rate",
+    "fpr": "false positive rate, mean over seeds",
+    "fpr_se": "standard error of the false positive rate",
+    "fpr_limit": "limit of the false positive rate",
+    "misclassified": "misclassified share, mean over seeds",
+    "misclassified_se": "standard error of the misclassified share",
+    "misclassified_limit": "limit of the misclassified share",
+    "area_limit": "area under the limit's true against false positive rate",
+}
 
 RATES = ("tpr", "fpr", "misclassified")
 

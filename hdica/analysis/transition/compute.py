@@ -6,8 +6,17 @@ import xarray as xr
 
 from hdica.analysis.describe import described
 from hdica.analysis.reading import check_numbers, finished, group, overlap_in
-from hdica.analysis.transition.names import LONG_NAMES, OVERLAP
-from hdica.analysis.transition.settings import Transition
+from hdica.analysis.transition.record import Transition
+
+OVERLAP = "Q"
+"""Name of the overlap in what is returned, whatever its system calls it: files have it."""
+
+LONG_NAMES = {
+    "value": "critical value",
+    OVERLAP: "{v} at the transition",
+    "error": "error of the critical value",
+    "kind": "0 fold, 1 transcritical, 2 junction",
+}
 
 OF = "critical value of "
 """How the long name of a critical value says whose it is."""

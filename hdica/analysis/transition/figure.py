@@ -13,7 +13,7 @@ from hdica.analysis.show.choose import Point, shown
 from hdica.analysis.show.panel import Panel, Points
 from hdica.analysis.show.words import EMPTY, SYMBOLS, Text, critical, place, size, symbol, words
 from hdica.analysis.steady.compute import TRANSITIONS
-from hdica.analysis.transition.names import OVERLAP
+from hdica.analysis.transition.compute import OVERLAP
 
 Array = NDArray[np.float64]
 LINES = 4

@@ -6,8 +6,13 @@ import xarray as xr
 
 from hdica.analysis.describe import described
 from hdica.analysis.reading import finished, group
-from hdica.analysis.trapping.names import LONG_NAMES
-from hdica.analysis.trapping.settings import Trapping
+from hdica.analysis.trapping.record import Trapping
+
+LONG_NAMES = {
+    "U": "potential U/D of r = sqrt(n) R, D the variance of its noise in a unit of time",
+    "barrier": "height of the barrier of U/D",
+    "summit": "r at the top of the barrier",
+}
 
 
 def trapping(tree: xr.DataTree, settings: Trapping) -> xr.Dataset:
