@@ -10,19 +10,11 @@ from hdica.analysis.registry import analyses
 
 
 def aggregate(tree: xr.DataTree) -> xr.DataTree:
-    """Run the analyses that the study of a store asks for.
+    """Run the analyses that the study of a published store asks for.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-
-    Returns
-    -------
-    xarray.DataTree
-        Group ``runs`` always, ``condensing`` if a method keeps the curvature, ``learning`` if a
-        limit learns nothing, ``slopes`` if points share their noise, and one group for each
-        analysis asked for. The root carries the store's attributes.
+    A group for each of them; ``runs`` always, ``condensing`` if a method keeps the curvature,
+    ``learning`` if a limit learns nothing, ``slopes`` if points share their noise. The root carries
+    the store's attributes.
     """
     found = {name: _computed(tree, analysis) for name, analysis in analyses().items()}
     groups = {name: data for name, data in found.items() if data is not None}

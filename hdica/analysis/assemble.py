@@ -13,21 +13,10 @@ Cell = Mapping[str, tuple[tuple[str, ...], Any]]
 
 
 def assembled(cells: Sequence[Cell], grid: Sequence[str], coords: Mapping[str, Any]) -> xr.Dataset:
-    """One dataset of all cells.
+    """All cells, of the same variables, as one dataset over the grid and their own dimensions.
 
-    Parameters
-    ----------
-    cells
-        In the order of the grid, the last dimension fastest; all with the same variables.
-    grid
-        Dimensions of the grid.
-    coords
-        Values of the dimensions of the grid and of the variables; an own dimension may lack them.
-
-    Returns
-    -------
-    xarray.Dataset
-        Every variable over the grid and its own dimensions.
+    The last dimension of the grid is the fastest. ``coords`` has the values of its dimensions and
+    of the variables'; an own dimension may lack them.
     """
     shape = tuple(len(coords[d]) for d in grid)
     variables = {}

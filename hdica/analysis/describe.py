@@ -18,16 +18,8 @@ def described(
 ) -> xr.Dataset:
     """The dataset with ``long_name`` and ``units`` on every variable.
 
-    Parameters
-    ----------
-    data
-        What an analysis found.
-    table
-        Long name by variable, ``{v}`` for the output that was looked at.
-    variable
-        That output.
-    units
-        By variable; the others have none.
+    The table has ``{v}`` for the output that was looked at, ``variable``; what is not among the
+    units has none.
     """
     for name, values in data.data_vars.items():
         values.attrs["long_name"] = table[str(name)].format(v=variable)

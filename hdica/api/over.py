@@ -32,15 +32,7 @@ _TAKEN = RESERVED | {
 
 @dataclass(frozen=True)
 class Grid:
-    """A system at every combination of some parameters, the last of them varying fastest.
-
-    Parameters
-    ----------
-    axes
-        The parameters with their values, in the order given.
-    systems
-        The system at every combination.
-    """
+    """A system at every combination of some parameters, the last of them varying fastest."""
 
     axes: tuple[Axis, ...]
     systems: tuple[Any, ...]
@@ -101,13 +93,8 @@ def _array(values: tuple[Value, ...]) -> Any:
 def grid_of(system: Any, over: Over | None) -> Grid:
     """The system at every combination of the parameters of ``over``, as a study's grid has them.
 
-    Parameters
-    ----------
-    system
-        A problem; its own values of the parameters do not matter.
-    over
-        Fields, short names, dotted paths or constants of the formulas, each with a list of
-        numbers or words or ``{start, stop, num, spacing}``; None for the system alone.
+    Fields, short names, dotted paths or constants of the formulas, each with a list of numbers or
+    words or ``{start, stop, num, spacing}``; None for the system alone.
     """
     record_of(system)
     if over is None:
@@ -166,17 +153,7 @@ def first_everywhere(
     """The first method that applies everywhere, else the last, with why it does not at a point.
 
     A point is left out that takes too long to ask: which method is used must not depend on a clock.
-
-    Parameters
-    ----------
-    methods
-        In the order in which to try them.
-    systems
-        The points.
-    timeout
-        Seconds that one may take to say whether a method applies.
-    function
-        What is called, for the sentence: ``"limit"``.
+    ``function`` is what is called, for the sentence: ``"limit"``.
     """
     for method in methods:
         against = _against(method, systems, timeout, function)

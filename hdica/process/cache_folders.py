@@ -28,11 +28,6 @@ def close_caches(package: Path = PACKAGE) -> int:
 
     Python makes them with the permissions of the day. What lay in an open one is deleted, since it
     may be from anybody. Missing ones are made, closed.
-
-    Parameters
-    ----------
-    package
-        Folder of the package.
     """
     careful, count = open_umask(), 0
     for folder, names, files in os.walk(package):
@@ -64,17 +59,7 @@ def settle(package: Path = PACKAGE) -> Path | None:
     """See to it that numba loads nothing that others could have put there.
 
     Where they could, compiled functions are kept in a folder of this user's alone, which is said;
-    if only for the umask, the first time.
-
-    Parameters
-    ----------
-    package
-        Folder of the package.
-
-    Returns
-    -------
-    Path
-        That folder, or None where numba's own place will do.
+    if only for the umask, the first time. Returns that folder, or None where numba's own will do.
     """
     why = _against(package)
     if not why:

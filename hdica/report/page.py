@@ -48,18 +48,11 @@ def findings(aggregate: xr.DataTree) -> list[Markup]:
 
 
 def render(aggregate: xr.DataTree, sections: dict[str, list[Panel]]) -> str:
-    """The whole page as text.
+    """The whole page as text, of what :func:`hdica.analysis.aggregate` returns and its panels.
 
     Everything a user wrote is escaped. Scripts run only if their digest is in the page's content
     security policy, which also forbids every request: even text that escaped the escaping could
     neither run nor load anything.
-
-    Parameters
-    ----------
-    aggregate
-        What :func:`hdica.analysis.aggregate` returns.
-    sections
-        Panels by section.
     """
     environment = Environment(
         loader=PackageLoader("hdica.report"), autoescape=True, undefined=StrictUndefined,

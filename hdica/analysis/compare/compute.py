@@ -24,20 +24,9 @@ LONG_NAMES = {
 def compare(tree: xr.DataTree, settings: Compare) -> xr.Dataset:
     """Simulations, each at its largest n, limits, and steady states in one dataset.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``simulation``, the swept parameters and ``time``: mean, standard deviation and
-        standard error over seeds; over ``limit``: the limit; over ``fixed_point``: the stable
-        steady states, if a method of fixed points is among the curves. Each part only if a
-        method gives it; ``n`` over ``simulation``.
+    Over ``simulation``, the swept parameters and ``time``: mean, standard deviation and standard
+    error over seeds; over ``limit``: the limit; over ``fixed_point``: the stable steady states.
+    Each part only if a method gives it; ``n`` over ``simulation``.
     """
     variable = settings.variable
     curves = (*settings.curves, *names(settings.steady))

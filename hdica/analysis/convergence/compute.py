@@ -68,20 +68,10 @@ SEED_COUNTS = ("count", "diverged", "failed", "pending")
 def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
     """Compare simulations with their n -> infinity limit at every grid point.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``simulation``, the swept parameters, ``n`` and ``time``: the mean over seeds with
-        standard error and standard deviation, and the limit; over ``n`` the largest
-        difference over time; per point the exponents, the finite-n term and the verdict of
-        :func:`hdica.analysis.statistics.verdict.judge`. Every variable has a ``long_name``.
+    Over ``simulation``, the swept parameters, ``n`` and ``time``: the mean over seeds with standard
+    error and standard deviation, and the limit; over ``n`` the largest difference over time; per
+    point the exponents, the finite-n term and the verdict of
+    :func:`hdica.analysis.statistics.verdict.judge`.
     """
     variable, simulations = settings.variable, settings.simulation
     level, limit_name = settings.level, settings.limit

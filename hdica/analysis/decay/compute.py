@@ -40,21 +40,11 @@ LEAST_TIMES = 3
 def decay(tree: xr.DataTree, settings: Decay) -> xr.Dataset:
     """Distance of means and of limits to a target over time, with slopes and products with t.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``simulation`` (each at its largest n), the swept parameters, columns for a matrix,
-        and ``time``: mean minus target with its standard error; over ``limit`` the same of the
-        limits; without ``time``: slopes over the last decade of time, with standard errors over
-        seeds, and t (mean - target) at the last time. A slope is NaN where fewer than three times
-        are in the decade or the distance is not three standard errors at all of them.
+    Over ``simulation`` (each at its largest n), the swept parameters, columns for a matrix, and
+    ``time``: mean minus target with its standard error; over ``limit`` the same of the limits;
+    without ``time``: slopes over the last decade of time, with standard errors over seeds, and t
+    (mean - target) at the last time. A slope is NaN where fewer than three times are in the decade
+    or the distance is not three standard errors at all of them.
     """
     variable, target = settings.variable, settings.target
     groups = {name: group(tree, name) for name in settings.curves}

@@ -24,20 +24,10 @@ LONG_NAMES = {
 def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
     """Density of the estimate given the feature, by the limit and at the largest n.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over the swept parameters, ``snapshot``, ``feature`` and ``x``: the limit; the mean of the
-        histograms over seeds with its standard error (over seeds; with a single seed, that of
-        independent entries). ``xi`` is the value of xi of a group. The attribute ``n`` is the
-        dimension of the histograms, 0 if there are none.
+    Over the swept parameters, ``snapshot``, ``feature`` and ``x``: the limit; the mean of the
+    histograms over seeds with its standard error (over seeds; with a single seed, that of
+    independent entries). ``xi`` is the value of xi of a group. The attribute ``n`` is the dimension
+    of the histograms, 0 if there are none.
     """
     limits = group(tree, settings.limit)
     out = xr.Dataset({"limit": finished(limits, "density"), "xi": xi_of(limits)})

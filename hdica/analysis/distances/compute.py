@@ -60,25 +60,14 @@ KINDS = ("ks", "w1")
 def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
     """Compare the law of the estimate's entries, given the feature, with the limit's density.
 
-    Two distances of distribution functions F and G: Kolmogorov and Smirnov's, max |F - G| over
-    the edges of the histogram, and Wasserstein's W1, the integral of |F - G| over the range of
-    the edges by the trapezoidal rule. Mass outside the edges is not seen by W1; it is reported.
+    Two distances of distribution functions F and G: Kolmogorov and Smirnov's, max |F - G| over the
+    edges of the histogram, and Wasserstein's W1, the integral of |F - G| over the range of the
+    edges by the trapezoidal rule. Mass outside the edges is not seen by W1; it is reported.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``simulation``, the swept parameters, ``n``, ``snapshot`` and ``feature``: both
-        distances of one run, mean over seeds with standard error; both of the law pooled over
-        seeds; their size if the entries were independent draws; the mass outside the edges.
-        Per snapshot and feature the exponents of decay in n, and the verdict of
-        :func:`hdica.analysis.statistics.agreement.agreement`.
+    Over ``simulation``, the swept parameters, ``n``, ``snapshot`` and ``feature``: both distances
+    of one run, mean over seeds with standard error; both of the law pooled over seeds; their size
+    if the entries were independent draws. Per snapshot and feature the exponents of decay in n, and
+    the verdict of :func:`hdica.analysis.statistics.agreement.agreement`.
     """
     simulations, limit_name, level = settings.simulation, settings.limit, settings.level
     limits = group(tree, limit_name)

@@ -76,23 +76,13 @@ COUNTS = ("runs", "escapes", "diverged")
 def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     """Escape times of simulations and of theory, in n^3 steps, and whether they agree.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``simulation``, the swept parameters and ``n``: counts, mean, restricted mean, median
-        and, over ``elapsed``, survival with its interval; over ``limit``: ``theory`` and its
-        survival, and with ``simulation`` too the test of
-        :func:`hdica.analysis.escape.verdict.judged`; ``kramers`` and ``printed`` over swept
-        parameters. Each part only if a method gives it; means and ends of intervals that the runs
-        do not bound are infinite. The mean of the first escape supposes a constant rate, which
-        ``exponential_p`` tests; that of the last supposes nothing and needs every run to escape.
+    Over ``simulation``, the swept parameters and ``n``: counts, mean, restricted mean, median and,
+    over ``elapsed``, survival with its interval; over ``limit``: ``theory`` and its survival, and
+    with ``simulation`` too the test of :func:`hdica.analysis.escape.verdict.judged`; ``kramers``
+    and ``printed`` over swept parameters. Each part only if a method gives it; means and ends of
+    intervals that the runs do not bound are infinite. The mean of the first escape supposes a
+    constant rate, which ``exponential_p`` tests; that of the last supposes nothing and needs every
+    run to escape.
     """
     x, event, level = settings.x, settings.event, settings.level
     runs = {name: group(tree, name) for name in settings.simulation}
@@ -189,7 +179,7 @@ def _estimates(runs: EscapeTimes | None, constant: bool) -> Cell:
         "restricted_high": plain.high,
         **_median(survival_curve(runs)),
         "longest": float(runs.times.max()),
-        "exponential_p": exponential_p(runs) if runs.events >= 5 else np.nan,
+        "exponential_p": exponential_p(runs),
     }
     return {name: ((), value) for name, value in values.items()}
 
@@ -199,7 +189,7 @@ _ESTIMATED = ("mean", "restricted", "median")
 
 def _median(curve: SurvivalCurve) -> dict[str, float]:
     """Median, with the times at which the ends of the survival's interval pass one half."""
-    value = curve.quantile(0.5)
+    value = curve.median
     ends = [curve.times[band <= 0.5] for band in (curve.low, curve.high)]  # NaN passes nothing
     low, high = (float(t[0]) if t.size else np.inf for t in ends)
     return {"median": value, "median_low": min(low, value), "median_high": max(high, value)}

@@ -20,18 +20,8 @@ LONG_NAMES = {
 def flow(tree: xr.DataTree, settings: Flow) -> xr.Dataset:
     """Flow curves g(q) = (1/tau) dq/dt against q = Q^2, and the fixed points on them.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``drift`` over the swept parameters and ``q``; ``fixed_q``, ``fixed_Q`` and ``stable`` over
-        the swept parameters and ``fixed_point``, NaN where there are fewer.
+    ``drift`` over the swept parameters and ``q``; ``fixed_q``, ``fixed_Q`` and ``stable`` over the
+    swept parameters and ``fixed_point``, NaN where there are fewer.
     """
     curves = group(tree, settings.method)
     out = {"drift": finished(curves, "drift")}

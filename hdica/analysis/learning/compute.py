@@ -23,20 +23,12 @@ _NONE = np.empty(0)
 
 
 def learning(tree: xr.DataTree) -> xr.Dataset | None:
-    """Limits that stay at 0 from their start, and methods that find nothing learned anywhere.
+    """Limits that stay at 0 from their start, and methods that find nothing learned, if any.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-
-    Returns
-    -------
-    xarray.Dataset or None
-        Over ``method``: ``count`` of ``points`` that are ``"still"`` (the start has no overlap
-        and the limit none) or, where all points of the method are so, ``"lost"`` (the limit falls
-        to 0) or ``"none"`` (no transition, no stable informative state): ``what``; and ``note``,
-        why that is so at the first of them. None if there is nothing to say.
+    ``count`` of ``points`` of a method that are ``"still"`` (the start has no overlap and the limit
+    none) or, where all points of the method are so, ``"lost"`` (the limit falls to 0) or ``"none"``
+    (no transition, no stable informative state): ``what``; and ``note``, why that is so at the
+    first of them.
     """
     rows = [row for name in tree.children if "status" in tree[name] for row in _of(tree, name)]
     if not rows:

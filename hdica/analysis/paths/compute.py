@@ -18,19 +18,9 @@ MOST_CELLS = 6
 def paths(tree: xr.DataTree, settings: Paths) -> xr.Dataset:
     """The first runs of some grid points at the largest n, as in Figure 3 of Rattray (2002).
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``path`` over at most six grid points, ``seed``, at most 1000 times, and the dimensions of
-        the variable; NaN where a run is not done. The attribute ``cells`` tells how many grid
-        points there are.
+    ``path`` over at most six grid points, ``seed``, at most 1000 times, and the dimensions of the
+    variable; NaN where a run is not done. The attribute ``cells`` tells how many grid points there
+    are.
     """
     variable, name = settings.variable, settings.simulation
     data = group(tree, name)

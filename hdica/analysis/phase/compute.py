@@ -63,23 +63,11 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     says: by the basins of the limit's steady states where the store has them, else by its trend.
     Being large at the last time is not enough.
 
-    Parameters
-    ----------
-    tree
-        A published store. Steady states and critical values of ``x``, if a method has them, give
-        the basins, the theoretical boundary and the critical value.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``x``, ``y``, further swept parameters and ``n``: overlap at the last time, success
-        counts and shares with 95 % Wilson intervals, how many runs are still decaying, the
-        limit's end and whether the majority of seeds goes where it goes; over ``x``: the
-        boundary, and the start with even odds. Where the simulation's points share their noise,
-        errors of what is put together from several cells are taken over whole seeds, and the
-        share of agreeing cells has an interval.
+    Over ``x``, ``y``, further swept parameters and ``n``: overlap at the last time, success counts
+    and shares with 95 % Wilson intervals, how many runs are still decaying, the limit's end and
+    whether the majority of seeds goes where it goes; over ``x``: the boundary, and the start with
+    even odds. Where the simulation's points share their noise, errors of what is put together from
+    several cells are taken over whole seeds, and the share of agreeing cells has an interval.
     """
     x, y, variable = settings.x, settings.y, settings.variable
     threshold, limit = settings.success, settings.limit

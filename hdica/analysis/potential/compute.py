@@ -21,19 +21,9 @@ LONG_NAMES = {
 def potential(tree: xr.DataTree, settings: Potential) -> xr.Dataset:
     """E_t(x, xi): every entry follows its gradient in a noise of its own (000, eq. (16)).
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``potential`` over the swept parameters, ``snapshot``, ``feature`` and ``x``, shifted to 0
-        at the point nearest to x = 0; ``convex`` and ``curvature`` over ``time``, as far as the
-        method has them; ``xi``, the value of xi of a group.
+    ``potential`` over the swept parameters, ``snapshot``, ``feature`` and ``x``, shifted to 0 at
+    the point nearest to x = 0; ``convex`` and ``curvature`` over ``time``, as far as the method has
+    them; ``xi``, the value of xi of a group.
     """
     data = group(tree, settings.limit)
     values = finished(data, "potential")

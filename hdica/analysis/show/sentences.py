@@ -37,16 +37,7 @@ def counted(
 ) -> list[str]:
     """How many comparisons agree, and why the others do not.
 
-    Parameters
-    ----------
-    data
-        With ``verdict`` and ``why``.
-    cells
-        The comparisons.
-    what
-        What they are, in the plural.
-    name
-        A comparison in words, HTML.
+    ``what`` they are, in the plural; ``name`` says one of them in HTML.
     """
     verdicts = ["near" if near(data.sel(p)) else str(data["verdict"].sel(p).item()) for p in cells]
     agree, differ, close, undecided = (
@@ -100,12 +91,9 @@ def _would(data: xr.Dataset, cells: Sequence[Point]) -> str:
 
 
 def seeds(found: Sequence[tuple[float, ...]]) -> str:
-    """How many seeds would decide, in words; empty where that is not known.
+    """How many seeds would decide open comparisons, in words; empty where that is not known.
 
-    Parameters
-    ----------
-    found
-        Of each open comparison the number of seeds and its standard error.
+    Of each the number of seeds is given with its standard error.
     """
     known = [pair for pair in found if not np.isnan(pair[0])]
     some = sorted(pair for pair in known if np.isfinite(pair[0]))
@@ -128,17 +116,7 @@ def seeds(found: Sequence[tuple[float, ...]]) -> str:
 def exponents(
     data: xr.Dataset, name: str, noun: str, quantity: str, letter: str, expected: float
 ) -> list[str]:
-    """How a quantity falls with n, over all comparisons.
-
-    Parameters
-    ----------
-    data
-        With ``<name>_exponent`` and its interval.
-    name, noun, quantity, letter
-        Of the variable, the thing, its formula and the exponent.
-    expected
-        The exponent in theory.
-    """
+    """How a quantity falls with n, over all comparisons: noun, formula, exponent's letter."""
     if data.sizes["n"] < 2:
         return []
     value, low, high = (

@@ -23,18 +23,9 @@ VERDICT_HEAD = ("verdict", "<i>p</i>", "<i>p</i> of 2 % control", "power", "seed
 
 @dataclass(frozen=True)
 class Table:
-    """A table for the page.
+    """A table for the page, its column names in HTML, its cells plain text that the page escapes.
 
-    Parameters
-    ----------
-    head
-        Column names, HTML.
-    rows
-        Cells, plain text; escaped by the page.
-    numeric
-        Which columns are numbers and align to the right.
-    total
-        Rows before cutting.
+    Numeric columns align to the right; ``total`` counts the rows before cutting.
     """
 
     head: tuple[str, ...]

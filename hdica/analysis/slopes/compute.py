@@ -28,22 +28,14 @@ def slopes(tree: xr.DataTree) -> xr.Dataset | None:
     """Slope of the mean at the last time from one value of a parameter to the next.
 
     Points that share their noise rise and fall together, so that the difference of two of them,
-    formed for each seed alone, varies much less than either. Its mean over seeds has the error
-    of a mean of independent numbers.
+    formed for each seed alone, varies much less than either. Its mean over seeds has the error of a
+    mean of independent numbers.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-
-    Returns
-    -------
-    xarray.Dataset or None
-        For every swept number p, over ``simulation``, the swept parameters with ``p_between`` in
-        place of p (the middles of its values) and ``n``: ``slope_p`` with its 95 % interval by
-        Student's t and its standard error ``slope_p_se``; ``slope_p_se_apart``, what that would
-        be with noise of their own; and ``slope_p_count``, the seeds finished on both sides. None
-        if no method shares noise or no number is swept.
+    For every swept number p, over ``simulation``, the swept parameters with ``p_between`` in place
+    of p (the middles of its values) and ``n``: ``slope_p`` with its 95 % interval by Student's t
+    and its standard error ``slope_p_se``; ``slope_p_se_apart``, what that would be with noise of
+    their own; and ``slope_p_count``, the seeds finished on both sides. None if no method shares
+    noise or no number is swept.
     """
     variable = _variable(tree)
     names = [
@@ -82,18 +74,8 @@ def _slopes(ends: xr.DataArray) -> dict[str, xr.DataArray]:
 def paired_slope(ends: xr.DataArray, parameter: str) -> dict[str, xr.DataArray]:
     """Slope between neighbouring values of a parameter, from differences within each seed.
 
-    Parameters
-    ----------
-    ends
-        Over ``parameter``, ``seed`` and more; NaN where a run is not finished.
-    parameter
-        Its values are numbers.
-
-    Returns
-    -------
-    dict
-        By ending of the name: ``""``, ``"_low"``, ``"_high"``, ``"_se"``, ``"_se_apart"`` and
-        ``"_count"``, over ``<parameter>_between`` in place of the parameter.
+    By ending of the name, over ``<parameter>_between`` in place of the parameter, of ends over it,
+    ``seed`` and more; NaN where a run is not finished.
     """
     at = ends[parameter].values.astype(float)
     middle = {parameter: f"{parameter}_between"}

@@ -74,21 +74,11 @@ BESIDE = ("n", "simulation", "limit", "stable_state", "range")
 def steady(tree: xr.DataTree, settings: Steady) -> xr.Dataset:
     """Bifurcation diagram: |Q| of steady states and of simulations at their last time.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``branch_*`` over ``branch_point``, ``fixed_*`` over ``fixed_point``, ``transition_*`` over
-        ``transition``, ``limit_end`` over ``limit``, and over ``simulation`` and ``n`` the mean of
-        |Q| over seeds with its standard error, the nearest stable state, and whether it is
-        within 3 standard errors and 3/sqrt(n) of that; each over the swept parameters that it
-        depends on, and only if a method gives it.
+    ``branch_*`` over ``branch_point``, ``fixed_*`` over ``fixed_point``, ``transition_*`` over
+    ``transition``, ``limit_end`` over ``limit``, and over ``simulation`` and ``n`` the mean of |Q|
+    over seeds with its standard error, the nearest stable state, and whether it is within 3
+    standard errors and 3/sqrt(n) of that; each over the swept parameters that it depends on, and
+    only if a method gives it.
     """
     x, variable, simulations = settings.x, settings.variable, settings.simulation
     theory, ends = _limits(tree, settings.limits, variable)

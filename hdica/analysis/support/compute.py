@@ -35,20 +35,10 @@ RATES = ("tpr", "fpr", "misclassified")
 def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
     """True and false positive rates of the support {i: |x_i| > threshold}, against the limit's.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``simulation``, the swept parameters, ``n``, ``snapshot`` and ``threshold``: the
-        rates' means over seeds with standard errors, and the limit's rates; per snapshot the
-        area under the limit's curve of true against false positives, and the verdict of
-        :func:`hdica.analysis.statistics.agreement.agreement` on both rates together.
+    Over ``simulation``, the swept parameters, ``n``, ``snapshot`` and ``threshold``: the rates'
+    means over seeds with standard errors, and the limit's rates; per snapshot the area under the
+    limit's curve of true against false positives, and the verdict of
+    :func:`hdica.analysis.statistics.agreement.agreement` on both rates together.
     """
     simulations, limit_name, level = names(settings.simulation), settings.limit, settings.level
     limits, groups = group(tree, limit_name), [group(tree, name) for name in simulations]

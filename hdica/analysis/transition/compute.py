@@ -25,20 +25,9 @@ OF = "critical value of "
 def transition(tree: xr.DataTree, settings: Transition) -> xr.Dataset:
     """Where steady states appear or vanish, over one swept parameter.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``value`` with its ``error``, ``Q`` and ``kind`` over the swept parameters and
-        ``transition``, NaN where there are fewer; ``Q`` is the overlap, which the attribute
-        ``overlap`` names as its system does. The attribute ``parameter`` names the critical
-        parameter.
+    ``value`` with its ``error``, ``Q`` and ``kind`` over the swept parameters and ``transition``,
+    NaN where there are fewer; ``Q`` is the overlap, which the attribute ``overlap`` names as its
+    system does. The attribute ``parameter`` names the critical parameter.
     """
     x = settings.x
     data = with_kind(group(tree, settings.critical))

@@ -18,18 +18,8 @@ LONG_NAMES = {
 def trapping(tree: xr.DataTree, settings: Trapping) -> xr.Dataset:
     """U(r)/D of r = sqrt(n) R near R = 0 (Rattray 2002, (25)-(26)), with its barrier.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``U`` over the swept parameters, ``projection``, ``source`` and ``r``; ``barrier`` and
-        ``summit`` without ``r``, infinite where the potential confines.
+    ``U`` over the swept parameters, ``projection``, ``source`` and ``r``; ``barrier`` and
+    ``summit`` without ``r``, infinite where the potential confines.
     """
     data = group(tree, settings.limit)
     kept = {k: finished(data, k) for k in ("U", "barrier", "summit")}
