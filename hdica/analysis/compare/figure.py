@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.convergence.figure import color_of, deviations
+from hdica.analysis.convergence.figure import deviations
 from hdica.analysis.show.choose import Point, said, selected, shown, spread
+from hdica.analysis.show.marks import DASHES, GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import SYMBOLS, Text, count, measured, place, symbol, words
+from hdica.analysis.show.words import Text, count, leading, measured, symbol, words
 
 MARKERS = 16
-DASHES = ("solid", "dash", "dot")
 OWN = {"simulation", "limit", "time", "fixed_point"}
 
 Item = Line | Points
@@ -44,7 +44,7 @@ def compare(data: xr.Dataset) -> list[Panel]:
 
 def _label(point: Point, method: str, n: int = 0) -> Text:
     """The grid point, where there are several, and the method."""
-    text = (place(point) + words(", ") if point else words("")) + words(method)
+    text = leading(point) + words(method)
     return text + words(", ") + symbol("n") + words(f" = {count(n)}") if n else text
 
 
@@ -94,7 +94,7 @@ def _steady(data: xr.Dataset, point: Point, color: str, first: bool) -> list[Ite
     ends = data["time"].values[[0, -1]].astype(float)
     label = words("stable steady state")
     return [
-        Line(ends, np.full(2, v), label, color or "#888888", "dot", listed=first and k == 0)
+        Line(ends, np.full(2, v), label, color or GREY, "dot", listed=first and k == 0)
         for k, v in enumerate(np.unique(values[np.isfinite(values) & (values >= 0)]))
     ]
 

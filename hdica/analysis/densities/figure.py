@@ -7,9 +7,19 @@ from html import escape
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.show.choose import Point, shown, spread
+from hdica.analysis.show.choose import Point, evenly, shown, spread
 from hdica.analysis.show.panel import Line, Panel
-from hdica.analysis.show.words import EMPTY, OKABE_ITO, Text, count, number, place, symbol, words
+from hdica.analysis.show.words import (
+    EMPTY,
+    OKABE_ITO,
+    Text,
+    count,
+    number,
+    place,
+    symbol,
+    titled,
+    words,
+)
 from hdica.ingredients.save import Save
 
 SNAPSHOTS = 4
@@ -41,8 +51,7 @@ def densities(data: xr.Dataset) -> list[Panel]:
 def chosen(data: xr.Dataset, name: str) -> tuple[list[str], list[float], list[int]]:
     """Grid, snapshots and positions of groups of a variable over both and x."""
     grid = [str(d) for d in data[name].dims if d not in ("snapshot", "feature", "x")]
-    times = data["snapshot"].values
-    snapshots = [float(times[k]) for k in spread(len(times), SNAPSHOTS)]
+    snapshots = evenly(data["snapshot"].values.astype(float).tolist(), SNAPSHOTS)
     return grid, snapshots, spread(data.sizes["feature"], GROUPS)
 
 
@@ -57,8 +66,7 @@ def headline(at: Point, group: Text) -> Text:
     """Time and group first, then the grid point."""
     rest = {k: v for k, v in at.items() if k != "snapshot"}
     title = place({"snapshot": at["snapshot"]})
-    title = title + words(", ") + group if group else title
-    return title + words(" · ") + place(rest) if rest else title
+    return titled(title + words(", ") + group if group else title, rest)
 
 
 def _drawn(here: xr.Dataset) -> bool:

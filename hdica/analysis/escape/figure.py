@@ -8,15 +8,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.convergence.figure import color_of
 from hdica.analysis.show.choose import Point, said, selected, shown
+from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Heat, Line, Panel, Points
-from hdica.analysis.show.words import EMPTY, STEPS, SYMBOLS, Text, count, place, symbol, words
+from hdica.analysis.show.words import EMPTY, STEPS, Text, count, place, symbol, titled, words
 
 Array = NDArray[np.float64]
 Item = Line | Points
 
-GREY = "#888888"
 MAPS = 3
 ARROW = 1.6
 """The bar of a lower bound ends at so many times its value: the mean may lie anywhere above."""
@@ -91,12 +90,9 @@ def _means(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
     if not items:
         return None
     which = "first" if data.attrs["event"] == "first" else "last"
-    title = words(f"Mean time of the {which} escape") + (
-        words(" · ") + place(cell) if cell else EMPTY
-    )
     return Panel(
         f"escape_mean{tail}",
-        title,
+        titled(words(f"Mean time of the {which} escape"), cell),
         symbol(data.attrs["x"]),
         words("mean escape time, ") + STEPS,
         tuple(items),
@@ -280,7 +276,7 @@ def _map(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
     lead = words("log₁₀ ")
     return Panel(
         f"escape_map{tail}",
-        words("Mean escape time") + (words(" · ") + place(cell) if cell else EMPTY),
+        titled(words("Mean escape time"), cell),
         (lead if log_x else EMPTY) + symbol(data.attrs["x"]),
         lead + symbol("n"),
         (Heat(across, up, z, lead + words("mean"), low=low, high=high),),

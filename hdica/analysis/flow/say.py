@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xarray as xr
 
-from hdica.analysis.show.choose import MOST, points, spread
+from hdica.analysis.show.choose import evenly, points
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import number, place
 
@@ -13,9 +13,9 @@ def flow(data: xr.Dataset) -> list[str]:
     """Sentences on the fixed points of the flow."""
     if "fixed_q" not in data:
         return []
-    everything = points(data, [str(d) for d in data["fixed_q"].dims if d != "fixed_point"])
+    dims = [str(d) for d in data["fixed_q"].dims if d != "fixed_point"]
     out = []
-    for point in (everything[i] for i in spread(len(everything), MOST)):
+    for point in evenly(points(data, dims)):
         lead = f"At {place(point).html} " if point else ""
         kinds = _fixed_points(data.sel(point))
         if kinds:

@@ -8,7 +8,7 @@ from markupsafe import escape
 from scipy import stats
 
 from hdica.analysis.phase.figure import unstable_symbol
-from hdica.analysis.show.choose import spread
+from hdica.analysis.show.choose import evenly
 from hdica.analysis.show.sentences import N, listed
 from hdica.analysis.show.words import count, number, p_value, place, symbol, with_error
 from hdica.analysis.terms import starts
@@ -37,7 +37,7 @@ def boundary(data: xr.Dataset) -> list[str]:
     if not len(keep):
         return []
     parts = []
-    for k in (int(keep[i]) for i in spread(len(keep), 3)):
+    for k in evenly(keep.tolist(), 3):
         here = f"{number(found[k])} ± {number(error[k], 1)}"
         if y in starts() and np.isfinite(theory[k]):
             what = "boundary" if data.attrs.get("divides", 1) else "unstable state"
@@ -88,7 +88,7 @@ def _shift(last: xr.Dataset, x: str, y: str) -> list[str]:
         return []
     parts = [
         f"{number(shift[k], 2)} ± {number(error[k], 1)} up to {place({x: last[x].values[k]}).html}"
-        for k in (int(keep[i]) for i in spread(len(keep), 3))
+        for k in evenly(keep.tolist(), 3)
     ]
     return [
         f"From one {symbol(x).html} to the next this {symbol(y).html} moves, seed by seed, by "

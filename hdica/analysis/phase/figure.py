@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.convergence.figure import color_of
-from hdica.analysis.show.choose import Point, points, spread
+from hdica.analysis.show.choose import Point, evenly, points
+from hdica.analysis.show.marks import color_of
 from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical
 from hdica.analysis.show.words import (
-    EMPTY,
     Text,
     axis,
     critical,
@@ -17,6 +16,7 @@ from hdica.analysis.show.words import (
     place,
     size,
     symbol,
+    titled,
     words,
 )
 from hdica.analysis.terms import starts
@@ -33,9 +33,8 @@ def phase(data: xr.Dataset) -> list[Panel]:
     if any(data[axis].dtype.kind not in "fiu" for axis in (x, y)):
         return []
     others = [str(d) for d in data["overlap"].dims if d not in (x, y, "n")]
-    combinations = points(data, others)
     top = {"n": int(data["n"].values[-1])}
-    chosen = [{**combinations[i], **top} for i in spread(len(combinations), MAPS)]
+    chosen = [{**other, **top} for other in evenly(points(data, others), MAPS)]
     out = []
     for k, other in enumerate(chosen):
         here = data.sel(other)
@@ -49,14 +48,10 @@ def phase(data: xr.Dataset) -> list[Panel]:
     return out
 
 
-def _title(lead: str, other: Point) -> Text:
-    return words(lead) + (words(" · ") + place(other) if other else EMPTY)
-
-
 def _overlap(here: xr.Dataset, other: Point, tail: str) -> Panel:
     variable = str(here.attrs["variable"])
     label = words("mean ") + size(variable)
-    title = _title(f"Overlap at t = {number(here.attrs['time'])}", other)
+    title = titled(words(f"Overlap at t = {number(here.attrs['time'])}"), other)
     at = number(here.attrs["time"])
     caption = f"Mean of {size(variable).html} over seeds at <i>t</i> = {at}. {_legend(here)}"
     return _map(here, "overlap", label, title, f"phase_overlap{tail}", caption)
@@ -82,7 +77,7 @@ def _success(here: xr.Dataset, other: Point, tail: str) -> Panel:
         f"{what[0].upper()}{what[1:]} at <i>t</i> = {number(here.attrs['time'])}; shown is the "
         f"share of such runs. {_legend(here)}"
     )
-    title = _title("Success probability", other)
+    title = titled(words("Success probability"), other)
     return _map(here, "probability", label, title, f"phase_success{tail}", caption, "cividis")
 
 
@@ -98,7 +93,7 @@ def _decaying(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
         f"{_legend(here)}"
     )
     drawn = here.assign(decaying=share)
-    label, title = words("share still decaying"), _title("Still decaying", other)
+    label, title = words("share still decaying"), titled(words("Still decaying"), other)
     return [_map(drawn, "decaying", label, title, f"phase_decaying{tail}", caption, "cividis")]
 
 
@@ -238,7 +233,7 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
                 )
     return Panel(
         f"phase_slices{tail}",
-        _title("Slices", other),
+        titled(words("Slices"), other),
         axis(y),
         words("success probability"),
         tuple(items),
@@ -261,4 +256,4 @@ def _informative(here: xr.Dataset, x: str) -> list[int]:
     span = here["probability"].max(here.attrs["y"]) - here["probability"].min(here.attrs["y"])
     telling = np.flatnonzero(span.values >= 0.5)
     pool = telling if len(telling) else np.arange(here.sizes[x])
-    return [int(pool[i]) for i in spread(len(pool), SLICES)]
+    return evenly(pool.tolist(), SLICES)

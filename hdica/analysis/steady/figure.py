@@ -9,14 +9,13 @@ from html import escape
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.convergence.figure import color_of
 from hdica.analysis.show.choose import Point, points, said, selected, shown
+from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points, Vertical
-from hdica.analysis.show.words import EMPTY, SYMBOLS, Text, number, place, size, symbol, words
+from hdica.analysis.show.words import EMPTY, Text, leading, number, place, size, symbol, words
 from hdica.analysis.steady.branches import Branches, branches_of
 from hdica.analysis.steady.compute import BRANCH, TRANSITIONS, extra_dims
 
-GREY = "#888888"
 CONDENSED = 2
 LETTER = 0.021
 """Width of a letter of a label as a share of the printed axis."""
@@ -96,7 +95,7 @@ def _theory(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) -> li
         if cell in own[:i]:
             continue
         color = color_of(i, len(cells)) if cell else "ink"
-        lead = place(cell) + words(", ") if cell else EMPTY
+        lead = leading(cell)
         branches = branches_in(data, cell)
         if branches is None:
             out += _fixed(data, cell, color, lead)

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from markupsafe import escape
 
-from hdica.analysis.show.choose import MOST, Point, points, spread
+from hdica.analysis.show.choose import Point, evenly, points
 from hdica.analysis.show.sentences import N, cell, listed
 from hdica.analysis.show.words import count, number, place, size, symbol
 from hdica.analysis.steady.compute import ALLOWANCE, ERRORS, TRANSITIONS
@@ -31,8 +31,7 @@ def steady(data: xr.Dataset) -> list[str]:
 
 
 def _theory_cells(data: xr.Dataset, name: str, own: set[str]) -> list[Point]:
-    every = points(data, [str(d) for d in data[name].dims if d not in own])
-    return [every[i] for i in spread(len(every), MOST)]
+    return evenly(points(data, [str(d) for d in data[name].dims if d not in own]))
 
 
 def _said(point: Point, text: str) -> str:

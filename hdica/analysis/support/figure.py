@@ -8,10 +8,10 @@ from html import escape
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.convergence.figure import color_of
 from hdica.analysis.show.choose import Point, shown, spread
+from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import EMPTY, SYMBOLS, Text, count, place, symbol, words
+from hdica.analysis.show.words import Text, count, place, symbol, titled, words
 
 CELLS = 2
 SNAPSHOTS = 6
@@ -33,10 +33,6 @@ def support(data: xr.Dataset) -> list[Panel]:
         out += [_rates(here, cell, tail), _wrong(here, cell, tail)]
     every = bool(data["fpr_limit"].notnull().any())
     return [replace(panel, columns=3) for panel in out] if every else out
-
-
-def _title(lead: str, cell: Point) -> Text:
-    return words(lead) + (words(" · ") + place(cell) if cell else EMPTY)
 
 
 def _snapshots(here: xr.Dataset) -> list[tuple[Text, str, xr.Dataset]]:
@@ -75,7 +71,7 @@ def _caption(here: xr.Dataset, bars: str = "± 2 standard errors") -> str:
 
 
 def _roc(here: xr.Dataset, cell: Point, tail: str) -> Panel:
-    chance = Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), words("chance"), "#888888", "dot")
+    chance = Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), words("chance"), GREY, "dot")
     items: list[Item] = [chance]
     for label, color, one in _snapshots(here):
         x, y = one["fpr_limit"].values, one["tpr_limit"].values
@@ -87,7 +83,7 @@ def _roc(here: xr.Dataset, cell: Point, tail: str) -> Panel:
             items.append(Points(x, y, label, color, y - bar, y + bar, mark, listed=False))
     return Panel(
         f"support_roc{tail}",
-        _title("True against false positives", cell),
+        titled(words("True against false positives"), cell),
         words("false positive rate"),
         words("true positive rate"),
         tuple(items),
@@ -126,7 +122,7 @@ def _rates(here: xr.Dataset, cell: Point, tail: str) -> Panel:
     items += _against_threshold(here, "fpr", "dash", False)
     return Panel(
         f"support_rates{tail}",
-        _title("Rates against the threshold", cell),
+        titled(words("Rates against the threshold"), cell),
         words("threshold on ") + symbol("|x|"),
         words("rate"),
         tuple(items),
@@ -138,7 +134,7 @@ def _rates(here: xr.Dataset, cell: Point, tail: str) -> Panel:
 def _wrong(here: xr.Dataset, cell: Point, tail: str) -> Panel:
     return Panel(
         f"support_wrong{tail}",
-        _title("Misclassified entries", cell),
+        titled(words("Misclassified entries"), cell),
         words("threshold on ") + symbol("|x|"),
         words("misclassified share of the entries"),
         tuple(_against_threshold(here, "misclassified", "solid", True)),

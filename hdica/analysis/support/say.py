@@ -7,7 +7,7 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.distances.say import ALONE
-from hdica.analysis.show.choose import Point, points, spread
+from hdica.analysis.show.choose import Point, evenly, points
 from hdica.analysis.show.sentences import N, cell, counted
 from hdica.analysis.show.words import count, number, place
 
@@ -23,8 +23,7 @@ def support(data: xr.Dataset) -> list[str]:
         out = counted(data, cells, "comparisons of support recovery with the limit", cell)
         out += [ALONE] if data.sizes["n"] == 1 else []
     last = data.isel(snapshot=-1)
-    every = points(last, [d for d in grid if d != "snapshot"])
-    for point in (every[i] for i in spread(len(every), CELLS)):
+    for point in evenly(points(last, [d for d in grid if d != "snapshot"]), CELLS):
         out += _recovery(last.sel(point), point)
     return out
 

@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.convergence.figure import color_of
 from hdica.analysis.show.choose import Point, shown
+from hdica.analysis.show.marks import SYMBOLS, color_of
 from hdica.analysis.show.panel import Panel, Points
-from hdica.analysis.show.words import EMPTY, SYMBOLS, Text, critical, place, size, symbol, words
+from hdica.analysis.show.words import Text, critical, leading, size, symbol, words
 from hdica.analysis.steady.compute import TRANSITIONS
 from hdica.analysis.transition.compute import OVERLAP
 
@@ -99,7 +99,7 @@ def _items(data: xr.Dataset, name: str) -> list[Points]:
     out: list[Points] = []
     seen: set[str] = set()
     for i, cell in enumerate(cells):
-        lead = place(cell) + words(", ") if cell else EMPTY
+        lead = leading(cell)
         for curve in curves(data, cell):
             label = lead + words(curve.name)
             color = color_of(i if len(cells) > 1 else curve.mark, max(len(cells), 4))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.show.choose import Point, points, spread
+from hdica.analysis.show.choose import Point, evenly, points
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import number, place, symbol
 from hdica.analysis.terms import matrix_over
@@ -21,7 +21,7 @@ def trapping(data: xr.Dataset) -> list[str]:
     for entry in entries:
         here = data.sel(entry)
         every = [c for c in points(here, grid_of(here)) if np.isfinite(float(_barrier(here, c)))]
-        parts = [_said(here, every[i]) for i in spread(len(every), CELLS)]
+        parts = [_said(here, c) for c in evenly(every, CELLS)]
         lead = f"For {place(entry).html} the" if len(entries) > 1 else "The"
         if parts:
             out.append(
