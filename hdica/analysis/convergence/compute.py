@@ -6,10 +6,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.assemble import Cell, assembled
 from hdica.analysis.convergence.record import Convergence
-from hdica.analysis.describe import described
-from hdica.analysis.reading import finished, group, optional, over, swept
+from hdica.analysis.describe import Cell, assembled, described
+from hdica.analysis.reading import finished, group, optional, over, swept, tests_of
 from hdica.analysis.statistics.exponents import (
     Exponent,
     bias_exponent,
@@ -77,11 +76,9 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
     level, limit_name = settings.level, settings.limit
     groups = [group(tree, name) for name in simulations]
     limits = _limits(group(tree, limit_name), variable)
-    tests = max(sum(_points(finished(data, variable)) for data in groups), 1)
+    tests = tests_of(groups, variable, "time")
     parts = [_compare(data, limits, variable, level / tests) for data in groups]
-    joined = over(parts, "simulation", simulations)
-    # A method without some n of another has no seeds there.
-    joined = joined.assign({k: joined[k].fillna(0).astype(int) for k in SEED_COUNTS})
+    joined = over(parts, "simulation", simulations, SEED_COUNTS)
     joined = joined.assign(limits.rename({k: f"limit_{k}" for k in limits if k != "limit"}))
     joined.attrs = {
         "variable": variable,
@@ -99,11 +96,6 @@ def _limits(data: xr.Dataset, variable: str) -> xr.Dataset:
     limit = finished(data, variable)
     companions = {k: optional(data, f"{variable}_{k}", limit) for k in ("error", "control", "sd")}
     return xr.Dataset({"limit": limit, **companions}).reset_coords(drop=True)
-
-
-def _points(values: xr.DataArray) -> int:
-    """Number of grid points."""
-    return int(np.prod([values.sizes[d] for d in swept(values)], dtype=int))
 
 
 def _compare(data: xr.Dataset, limits: xr.Dataset, variable: str, level: float) -> xr.Dataset:

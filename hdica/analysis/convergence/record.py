@@ -39,5 +39,5 @@ CONVERGENCE = Analysis(
     ),
     say=lazy(__name__, "say:convergence"),
     rank=8,
-    verdicts=Verdicts("Verdict of each comparison", lazy(__name__, "table:verdicts"), whole=True),
+    verdicts=Verdicts("Verdict of each comparison", lazy(__name__, "say:table"), whole=True),
 )

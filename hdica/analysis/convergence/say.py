@@ -1,4 +1,4 @@
-"""What the comparison of simulation and limit says."""
+"""What the comparison of simulation and limit says, and its table."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.convergence.figure import grid_of
-from hdica.analysis.show.choose import points
+from hdica.analysis.show.choose import Point, points
 from hdica.analysis.show.sentences import SEEDS, N, cell, counted, exponents, near, rarity, seeds
-from hdica.analysis.show.words import count, number, p_value
+from hdica.analysis.show.table import VERDICT_HEAD, Table, exponent, of_verdicts, verdict
+from hdica.analysis.show.words import count, number, p_value, symbol, value_of
 
 
 def convergence(data: xr.Dataset) -> list[str]:
@@ -80,3 +81,36 @@ def _largest(data: xr.Dataset) -> list[str]:
         f"{number(float(here['sup_error']), 2)} ± {number(float(here['sup_error_se']), 2)} "
         f"({cell(worst)}, <i>t</i> = {number(float(here['sup_time']))})."
     ]
+
+
+def table(data: xr.Dataset) -> Table:
+    """One row for each grid point and simulation; whatever does not agree comes first."""
+    dims = ["simulation", *grid_of(data)]
+    head = (
+        *("method" if d == "simulation" else symbol(d).html for d in dims),
+        *VERDICT_HEAD,
+        "<i>n</i> used from",
+        "<i>a</i> (fluctuation)",
+        "<i>b</i> (bias)",
+        "sup error, largest <i>n</i>",
+    )
+    return of_verdicts(data, dims, head, _row, [data[d].dtype.kind in "fiu" for d in dims])
+
+
+def _row(point: Point, here: xr.Dataset) -> tuple[str, ...]:
+    return (
+        *map(value_of, point.values()),
+        *verdict(here),
+        count(float(here["n_from"])) if np.isfinite(here["n_from"]) else "–",
+        exponent(here, "fluctuation_exponent"),
+        exponent(here, "bias_exponent"),
+        _error(here),
+    )
+
+
+def _error(here: xr.Dataset) -> str:
+    known = np.flatnonzero(np.isfinite(here["sup_error"].values))
+    if not len(known):
+        return "–"
+    last = here.isel(n=int(known[-1]))
+    return f"{number(float(last['sup_error']), 2)} ± {number(float(last['sup_error_se']), 1)}"

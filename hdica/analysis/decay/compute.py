@@ -53,7 +53,7 @@ def decay(tree: xr.DataTree, settings: Decay) -> xr.Dataset:
     parts = []
     if finite:
         found = [_simulated(finished(groups[m], variable), target) for m in finite]
-        parts.append(over(found, "simulation", finite))
+        parts.append(over(found, "simulation", finite, ["count"]))
     if limits:
         parts.append(over([_limit(groups[m], variable, target) for m in limits], "limit", limits))
     out = xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")

@@ -9,12 +9,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.assemble import assembled
 from hdica.analysis.convergence.compute import exponent
 from hdica.analysis.densities.compute import FEATURE, xi_of
-from hdica.analysis.describe import described
+from hdica.analysis.describe import assembled, described
 from hdica.analysis.distances.record import Distances
-from hdica.analysis.reading import finished, group, over
+from hdica.analysis.reading import finished, group, over, tests_of
 from hdica.analysis.statistics.agreement import LONG_NAMES as AGREEMENT
 from hdica.analysis.statistics.agreement import Part, agreement, companions
 from hdica.analysis.statistics.exponents import decay_exponent
@@ -73,20 +72,14 @@ def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
     limits = group(tree, limit_name)
     curves = companions(limits, "cdf", finished(limits, "cdf"))
     groups = [group(tree, name) for name in simulations]
-    tests = max(sum(_cells(finished(data, "cdf")) for data in groups), 1)
+    tests = tests_of(groups, "cdf", "edge")
     parts = [_compare(data, curves, _weight(data, limits), level / tests) for data in groups]
-    out = over(parts, "simulation", simulations)
-    out["count"] = out["count"].fillna(0).astype(int)
+    out = over(parts, "simulation", simulations, ["count"])
     out["xi"] = xi_of(limits)
     out["outside_limit"] = _outside(curves["limit"])
     out.attrs = {"limit_method": limit_name, "level": level, "tests": tests}
-    out.attrs |= {"level_each": level / tests}
+    out.attrs["level_each"] = level / tests
     return described(out, LONG_NAMES)
-
-
-def _cells(values: xr.DataArray) -> int:
-    """Number of comparisons: grid points times snapshots times groups."""
-    return math.prod(values.sizes[d] for d in values.dims if d not in ("n", "seed", "edge"))
 
 
 def _weight(data: xr.Dataset, limits: xr.Dataset) -> xr.DataArray:

@@ -31,5 +31,5 @@ DISTANCES = Analysis(
     ),
     say=lazy(__name__, "say:distances"),
     rank=9,
-    verdicts=Verdicts("Law of the entries", lazy(__name__, "table:distances")),
+    verdicts=Verdicts("Law of the entries", lazy(__name__, "say:table")),
 )

@@ -9,8 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.assemble import Cell, assembled
-from hdica.analysis.describe import described
+from hdica.analysis.describe import Cell, assembled, described
 from hdica.analysis.escape.record import MEANS, Escape
 from hdica.analysis.escape.verdict import Hazard, Judged, hazard_of, judged
 from hdica.analysis.reading import check_numbers, finished, grid_of, group, over

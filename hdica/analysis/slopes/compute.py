@@ -47,10 +47,9 @@ def slopes(tree: xr.DataTree) -> xr.Dataset | None:
     parts = [_slopes(finished(data, variable).isel(time=-1, drop=True)) for data in groups]
     if not any(parts):
         return None
-    out = over([xr.Dataset(part).reset_coords(drop=True) for part in parts], "simulation", names)
-    for name in out.data_vars:
-        if str(name).endswith("_count"):
-            out[name] = out[name].fillna(0).astype(int)
+    found = [xr.Dataset(part).reset_coords(drop=True) for part in parts]
+    counts = dict.fromkeys(k for part in parts for k in part if k.endswith("_count"))
+    out = over(found, "simulation", names, list(counts))
     out.attrs = {"variable": variable, "time": float(groups[0]["time"].values[-1])}
     return described(out, _table(out), variable)
 

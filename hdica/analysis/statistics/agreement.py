@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.assemble import Cell, assembled
+from hdica.analysis.describe import Cell, assembled
 from hdica.analysis.reading import optional
 from hdica.analysis.statistics import verdict
 from hdica.analysis.statistics.ladder import MIN_SEEDS, Ladder, ladder

@@ -46,7 +46,7 @@ NEAR = "the distance to the limit exceeds its error bars, so little that it may 
 """The reason of a "differs" near the level, of which a report says how rare it is by chance."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """Outcome of the comparison of one grid point.
 
@@ -65,15 +65,15 @@ class Verdict:
 
     verdict: str
     why: str
-    p_value: float
-    score: float
-    control_p: float
-    control_rejected: bool
-    power: float
-    seeds_needed: float
-    seeds_needed_error: float
-    n_from: float
-    n_count: int
+    p_value: float = np.nan
+    score: float = np.nan
+    control_p: float = np.nan
+    control_rejected: bool = False
+    power: float = np.nan
+    seeds_needed: float = np.nan
+    seeds_needed_error: float = np.nan
+    n_from: float = np.nan
+    n_count: int = 0
     coefficient: Array
     coefficient_error: Array
     extrapolated: Array
@@ -196,15 +196,6 @@ def nothing(limit: Array, why: str) -> Verdict:
     return Verdict(
         verdict=UNDECIDED,
         why=why,
-        p_value=np.nan,
-        score=np.nan,
-        control_p=np.nan,
-        control_rejected=False,
-        power=np.nan,
-        seeds_needed=np.nan,
-        seeds_needed_error=np.nan,
-        n_from=np.nan,
-        n_count=0,
         coefficient=empty,
         coefficient_error=empty,
         extrapolated=empty,

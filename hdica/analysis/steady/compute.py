@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,8 +64,10 @@ with n random numbers, and of one large entry of a condensed estimate."""
 ERRORS = 3.0
 """... and so many standard errors."""
 
-MOST_STATES = 8
-MOST_RANGES = 6
+STATES = ("stable_state", 8, "state", "state_kind")
+RANGES = ("range", 6, "bistable_from", "bistable_to")
+"""Lists: dimension, the most that are kept, and their two variables."""
+
 POINT = "branch_point"
 BESIDE = ("n", "simulation", "limit", "stable_state", "range")
 """Dimensions that are not swept, beside those of steady states."""
@@ -90,9 +92,8 @@ def steady(tree: xr.DataTree, settings: Steady) -> xr.Dataset:
         groups = [group(tree, name) for name in simulations]
         for data in groups:
             check_swept(data, x, "analysis.steady.x")
-        found = over([_end(data, variable) for data in groups], "simulation", simulations)
-        found["count"] = found["count"].fillna(0).astype(int)
-        out = _merged([out, found])
+        found = [_end(data, variable) for data in groups]
+        out = _merged([out, over(found, "simulation", simulations, ["count"])])
     if x in out.dims and out[x].dtype.kind not in "fiu":
         raise HdicaError(f"analysis.steady.x = {x!r} is not allowed (its values must be numbers)")
     out = _merged([out, _states(out, x)])
@@ -178,32 +179,30 @@ def _fixed_states(out: xr.Dataset) -> dict[str, xr.DataArray]:
     columns = xr.broadcast(abs(out["fixed_Q"]), kind.fillna(0.0), out["fixed_stable"])
     grid = [d for d in columns[0].dims if d != "fixed_point"]
     q, kinds, stable = (c.transpose(*grid, "fixed_point").values for c in columns)
-    shape = q.shape[:-1]
     found = {
         i: distinct([(float(a), float(b)) for a, b, s in zip(q[i], kinds[i], stable[i], strict=True)
                      if s == 1 and np.isfinite(a)])
-        for i in np.ndindex(*shape)
+        for i in np.ndindex(*q.shape[:-1])
     }  # fmt: skip
-    return _padded(found, grid, shape, {d: out[d] for d in grid})
+    return _padded(out, found, grid, STATES)
 
 
 def _padded(
+    out: xr.Dataset,
     found: Mapping[tuple[int, ...], list[tuple[float, float]]],
-    grid: Sequence[Any],
-    shape: tuple[int, ...],
-    coords: Mapping[Any, Any],
+    grid: Sequence[Hashable],
+    lists: tuple[str, int, str, str],
 ) -> dict[str, xr.DataArray]:
-    """Lists of states as arrays, NaN where there are fewer."""
-    values = np.full((2, *shape, MOST_STATES), np.nan)
-    for i, states in found.items():
-        for k, state in enumerate(states[:MOST_STATES]):
+    """Lists of pairs as two arrays, NaN where there are fewer: dimension, most, and their names."""
+    dim, most, *names = lists
+    values = np.full((2, *(out.sizes[d] for d in grid), most), np.nan)
+    for i, pairs in found.items():
+        for k, pair in enumerate(pairs[:most]):
             at: Any = (slice(None), *i, k)
-            values[at] = state
-    dims = [*grid, "stable_state"]
-    names = ("state", "state_kind")
-    return {
-        name: xr.DataArray(v, dict(coords), dims) for name, v in zip(names, values, strict=True)
-    }
+            values[at] = pair
+    coords = {d: out[d] for d in grid}
+    pairs_of = zip(names, values, strict=True)
+    return {name: xr.DataArray(v, coords, [*grid, dim]) for name, v in pairs_of}
 
 
 def _branch_cells(out: xr.Dataset) -> tuple[list[str], dict[tuple[int, ...], Any]]:
@@ -219,28 +218,20 @@ def _branch_states(out: xr.Dataset, x: str) -> dict[str, xr.DataArray]:
     grid, cells = _branch_cells(out)
     at = out[x].values.astype(float)
     found = {(*i, k): b.stable_at(v) for i, b in cells.items() for k, v in enumerate(at)}
-    dims = [*grid, x]
-    shape = tuple(out.sizes[d] for d in dims)
-    return _padded(found, dims, shape, {d: out[d] for d in dims})
+    return _padded(out, found, [*grid, x], STATES)
 
 
 def _branch_ranges(out: xr.Dataset, x: str) -> dict[str, xr.DataArray]:
     """Ranges of x with several stable states."""
     grid, cells = _branch_cells(out)
-    values = np.full((2, *(out.sizes[d] for d in grid), MOST_RANGES), np.nan)
-    known = out.get("transition_value")
+    known, found = out.get("transition_value"), {}
     for i, branches in cells.items():
         here = np.zeros(0)
         if known is not None:
             point = {d: k for d, k in zip(grid, i, strict=True) if d in known.dims}
             here = known.isel(point).values.ravel()
-        ranges = branches.bistable(here[np.isfinite(here)])
-        for k, ends in enumerate(ranges[:MOST_RANGES]):
-            at: Any = (slice(None), *i, k)
-            values[at] = ends
-    dims, coords = [*grid, "range"], {d: out[d] for d in grid}
-    names = ("bistable_from", "bistable_to")
-    return {name: xr.DataArray(v, coords, dims) for name, v in zip(names, values, strict=True)}
+        found[i] = branches.bistable(here[np.isfinite(here)])
+    return _padded(out, found, grid, RANGES)
 
 
 def _nearest(out: xr.Dataset) -> xr.Dataset:

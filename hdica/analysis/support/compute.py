@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
 import xarray as xr
 
 from hdica.analysis.describe import described
-from hdica.analysis.reading import finished, group, over
+from hdica.analysis.reading import finished, group, over, tests_of
 from hdica.analysis.settings import names
 from hdica.analysis.statistics.agreement import LONG_NAMES as AGREEMENT
 from hdica.analysis.statistics.agreement import Part, agreement, companions
@@ -43,23 +42,17 @@ def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
     simulations, limit_name, level = names(settings.simulation), settings.limit, settings.level
     limits, groups = group(tree, limit_name), [group(tree, name) for name in simulations]
     curves = {rate: companions(limits, rate, finished(limits, rate)) for rate in RATES}
-    tests = max(sum(_cells(finished(data, "tpr")) for data in groups), 1)
+    tests = tests_of(groups, "tpr", "threshold")
     out = xr.Dataset()
     if simulations:
         parts = [_compare(data, limits, curves, level / tests) for data in groups]
-        out = over(parts, "simulation", simulations)
-        out["count"] = out["count"].fillna(0).astype(int)
+        out = over(parts, "simulation", simulations, ["count"])
     for rate in RATES:
         out[f"{rate}_limit"] = curves[rate]["limit"].reset_coords(drop=True)
     out["area_limit"] = area(out["tpr_limit"], out["fpr_limit"])
     out.attrs = {"limit_method": limit_name, "level": level, "tests": tests}
-    out.attrs |= {"level_each": level / tests}
+    out.attrs["level_each"] = level / tests
     return described(out, LONG_NAMES)
-
-
-def _cells(values: xr.DataArray) -> int:
-    """Number of comparisons: grid points times snapshots."""
-    return math.prod(values.sizes[d] for d in values.dims if d not in ("n", "seed", "threshold"))
 
 
 def _compare(

@@ -29,5 +29,5 @@ SUPPORT = Analysis(
     sections=(Section("support", "Support recovery", lazy(__name__, "figure:support"), 13),),
     say=lazy(__name__, "say:support"),
     rank=10,
-    verdicts=Verdicts("Support recovery", lazy(__name__, "table:support")),
+    verdicts=Verdicts("Support recovery", lazy(__name__, "say:table")),
 )

@@ -1,4 +1,4 @@
-"""What the recovered support says."""
+"""What the recovered support says, and its table."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from markupsafe import escape
 from hdica.analysis.distances.say import ALONE
 from hdica.analysis.show.choose import Point, evenly, points
 from hdica.analysis.show.sentences import N, cell, counted
+from hdica.analysis.show.table import VERDICT_HEAD, Table, of_verdicts, verdict
 from hdica.analysis.show.words import count, number, place
 
 CELLS = 3
@@ -57,3 +58,15 @@ def _recovery(here: xr.Dataset, point: Point) -> list[str]:
         f"{ranking}best threshold, |<i>x</i>| = {number(float(here['threshold'][best]))}, "
         f"misclassifies {number(100 * wrong[best])} % of the entries in the limit{measured}."
     ]
+
+
+def table(data: xr.Dataset) -> Table:
+    """One row for each snapshot; whatever does not agree comes first."""
+    head = ("rates", *VERDICT_HEAD, "area under the limit's curve")
+
+    def row(point: Point, here: xr.Dataset) -> tuple[str, ...]:
+        rest = {k: v for k, v in point.items() if k != "simulation"}
+        name = f"{point['simulation']}, {place(rest).plain}"
+        return name, *verdict(here), number(float(here["area_limit"]), 4)
+
+    return of_verdicts(data, [str(d) for d in data["verdict"].dims], head, row)
