@@ -71,18 +71,8 @@ def _simulations(data: xr.Dataset, point: Point, color: str) -> list[Item]:
         keep = np.array(spread(len(time), MARKERS))
         y, bar = mean.values[keep], data.attrs["band"] * np.nan_to_num(sd.values[keep])
         n = int(selected(data["dimension"], point).sel(own))
-        shade = color or color_of(j, data.sizes["simulation"])
-        out.append(
-            Points(
-                time[keep],
-                y,
-                _label(point, str(method), n),
-                shade,
-                y - bar,
-                y + bar,
-                SYMBOLS[j % 4],
-            )
-        )
+        shade, label = color or color_of(j, data.sizes["simulation"]), _label(point, str(method), n)
+        out.append(Points(time[keep], y, label, shade, y - bar, y + bar, SYMBOLS[j % 4]))
     return out
 
 

@@ -65,7 +65,7 @@ def _sizes(data: xr.Dataset) -> dict[str, list[int]]:
 
 def _caption(data: xr.Dataset, members: list[Point], start: str | None) -> str:
     methods = [escape(str(m)) for m in data["simulation"].values]
-    spread = deviations(data.attrs.get("band", 1.0))
+    spread = deviations(data.attrs["band"])
     text = f"Line and band: mean ± {spread} over seeds ({methods[0]})"
     if len(methods) > 1:
         text += f"; markers with bars: the same by {' and '.join(methods[1:])}"
@@ -99,7 +99,7 @@ def _runs(data: xr.Dataset, members: list[Point]) -> list[Item]:
                 if int(here["count"]) > 0:
                     first = not any(item.label == label for item in out)
                     color = color_of(i, len(drawn))
-                    out.append(_run(here, label, color, j, first, data.attrs.get("band", 1.0)))
+                    out.append(_run(here, label, color, j, first, data.attrs["band"]))
     return out
 
 

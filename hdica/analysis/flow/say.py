@@ -7,6 +7,7 @@ import xarray as xr
 from hdica.analysis.show.choose import evenly, points
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import number, place
+from hdica.analysis.terms import ZERO
 
 
 def flow(data: xr.Dataset) -> list[str]:
@@ -28,6 +29,6 @@ def flow(data: xr.Dataset) -> list[str]:
 def _fixed_points(here: xr.Dataset) -> list[str]:
     """Informative fixed points by q; -Q and Q are one."""
     pairs = zip(here["fixed_q"].values, here["stable"].values, strict=True)
-    kinds = {(number(q, 4), bool(s > 0.5)): float(q) for q, s in pairs if q > 1e-9}
+    kinds = {(number(q, 4), bool(s > 0.5)): float(q) for q, s in pairs if q > ZERO}
     ordered = sorted(kinds, key=lambda kind: kinds[kind])
     return [f"<i>q</i> = {q} ({'stable' if s else 'unstable'})" for q, s in ordered]

@@ -9,14 +9,12 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.reading import finished, group, overlaps, study, system_of
-from hdica.analysis.terms import entries, padded
+from hdica.analysis.terms import ZERO, entries, padded
 from hdica.errors import HdicaError
 from hdica.systems import address as gr
 from hdica.systems.axes import expand
 from hdica.systems.registry import record_of
 
-ZERO = 1e-9
-"""Overlaps this small are the 0 of the start with rounding."""
 LOST = 0.05
 """A limit that ends with overlaps this small has learned nothing."""
 _NONE = np.empty(0)

@@ -8,11 +8,8 @@ import xarray as xr
 
 from hdica.analysis.reading import finished, group, method_of, overlaps, steady_states
 from hdica.analysis.statistics.trend import falling
-from hdica.analysis.terms import entries
+from hdica.analysis.terms import ZERO, entries
 from hdica.status import DONE
-
-ZERO = 1e-9
-"""A steady state closer to 0 than this is the uninformative one."""
 
 AT = "fixed_point"
 

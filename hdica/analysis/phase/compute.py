@@ -19,6 +19,7 @@ from hdica.analysis.statistics.resample import (
     resampled_shares,
     shares_noise,
 )
+from hdica.analysis.terms import ZERO
 from hdica.status import DIVERGED, DONE
 from hdica.systems.kinds import FOLD
 
@@ -248,9 +249,9 @@ def _theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
     if states is not None and x in tree[states].dims:
         fixed = group(tree, states)
         at, stable = fixed[variable], fixed["stable"]
-        done = fixed["status"] == DONE
-        out["boundary"] = at.where(done & (stable == 0) & (at > 1e-9)).min("fixed_point")
-        out["boundary_stable"] = at.where(done & (stable == 1) & (at > 1e-9)).max("fixed_point")
+        known = at.where((fixed["status"] == DONE) & (at > ZERO))
+        out["boundary"] = known.where(stable == 0).min("fixed_point")
+        out["boundary_stable"] = known.where(stable == 1).max("fixed_point")
     if transitions is not None:
         found = folds(group(tree, transitions))
         pairs = {"critical_value": "value", "critical_overlap": variable, "critical_error": "error"}

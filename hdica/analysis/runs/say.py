@@ -26,7 +26,7 @@ def runs(data: xr.Dataset) -> list[str]:
 
 def sharing(data: xr.Dataset) -> str:
     """Methods whose points share their noise, in words; empty if there are none."""
-    shared = data["method"].values[data["noise"].values == "shared"] if "noise" in data else []
+    shared = data["method"].values[data["noise"].values == "shared"]
     return listed([str(name) for name in shared]) if len(shared) else ""
 
 
@@ -35,7 +35,7 @@ def _reasons(data: xr.Dataset) -> list[str]:
     out = []
     for method in data["method"].values:
         here = data.sel({"method": method})
-        text = str(here["reason"].item()).rstrip(".") if "reason" in here else ""
+        text = str(here["reason"].item()).rstrip(".")
         if text:
             lost = int(here["diverged"]) + int(here["failed"])
             lead = "" if lost == 1 else "the first of them, "

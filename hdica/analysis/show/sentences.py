@@ -76,7 +76,7 @@ def _rarest(data: xr.Dataset, cells: Sequence[Point]) -> str:
 
 def rarity(data: xr.Dataset, p: float) -> str:
     """How often right limits give a p-value this small somewhere in the study."""
-    tests = int(data.attrs.get("tests", 1))
+    tests = int(data.attrs["tests"])
     somewhere = -np.expm1(tests * np.log1p(-p))
     who = "a right limit gives" if tests == 1 else f"{tests} right limits give"
     return f"{who} one so small by chance one time in {count(1 / somewhere)}"
@@ -84,8 +84,6 @@ def rarity(data: xr.Dataset, p: float) -> str:
 
 def _would(data: xr.Dataset, cells: Sequence[Point]) -> str:
     """The seeds that would decide open comparisons, after a semicolon; empty if unknown."""
-    if "seeds_needed" not in data:
-        return ""
     text = seeds([tuple(float(data[k].sel(p)) for k in SEEDS) for p in cells])
     return f"; {text}" if text else ""
 
