@@ -16,13 +16,13 @@ from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
 from hdica.process.timeout import USUAL, check_timeout, named, within
+from hdica.status import DIVERGED, DONE, FAILED
 from hdica.systems.labelled import candidates, dataset, described
 from hdica.systems.method import Method, PointResult
 from hdica.systems.points import check_memory, check_steps, taken_names
 from hdica.systems.registry import record_of
 
 Array = NDArray[np.float64]
-DONE, DIVERGED, FAILED = 1, 2, 3
 
 
 @dataclass(frozen=True)

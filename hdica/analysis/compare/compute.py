@@ -40,7 +40,8 @@ def compare(tree: xr.DataTree, settings: Compare) -> xr.Dataset:
     if limits:
         found = [xr.Dataset({"limit_mean": finished(groups[m], variable)}) for m in limits]
         parts.append(over(found, "limit", limits))
-    parts += [xr.Dataset({"steady": _stable(groups[m], variable)}) for m in steady[:1]]
+    for data in [groups[m] for m in steady[:1]]:
+        parts.append(xr.Dataset({"steady": finished(data, variable).where(data["stable"] == 1)}))
     out = xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")
     out.attrs = {"variable": variable, "band": settings.band}
     return described(out, LONG_NAMES, variable)
@@ -55,8 +56,3 @@ def _moments(data: xr.Dataset, variable: str) -> xr.Dataset:
     sd = values.std("seed", ddof=1)
     moments = {"mean": values.mean("seed"), "sd": sd, "se": sd / np.sqrt(count), "count": count}
     return xr.Dataset({**moments, "dimension": n}).reset_coords(drop=True)
-
-
-def _stable(data: xr.Dataset, variable: str) -> xr.DataArray:
-    """Stable steady states, NaN elsewhere."""
-    return finished(data, variable).where(data["stable"] == 1)

@@ -182,13 +182,8 @@ def _point(
 
 def exponent(name: str, found: Exponent) -> Cell:
     """A fitted exponent with its interval as variables."""
-    return {
-        name: ((), found.value),
-        f"{name}_low": ((), found.low),
-        f"{name}_high": ((), found.high),
-        f"{name}_n_from": ((), found.n_from),
-        f"{name}_resolved": ((), float(found.resolved)),
-    }
+    values = {f"{name}_{k}": ((), float(value)) for k, value in vars(found).items()}
+    return {name: values.pop(f"{name}_value"), **values}
 
 
 def _verdict(found: Verdict) -> Cell:

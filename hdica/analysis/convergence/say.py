@@ -7,7 +7,7 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.convergence.figure import grid_of
-from hdica.analysis.show.choose import Point, points
+from hdica.analysis.show.choose import Point, at_largest_n, points
 from hdica.analysis.show.sentences import SEEDS, N, cell, counted, exponents, near, rarity, seeds
 from hdica.analysis.show.table import VERDICT_HEAD, Table, exponent, of_verdicts, verdict
 from hdica.analysis.show.words import count, number, p_value, symbol, value_of
@@ -51,8 +51,8 @@ def _single_verdict(data: xr.Dataset) -> str:
 
 
 def _prediction(data: xr.Dataset) -> list[str]:
-    last = data["rms_sd"].notnull().any([d for d in data["rms_sd"].dims if d != "n"])
-    top = data.isel(n=int(np.flatnonzero(last.values)[-1])) if bool(last.any()) else data.isel(n=-1)
+    known = data["rms_sd"].notnull().any([d for d in data["rms_sd"].dims if d != "n"])
+    top = at_largest_n(data, known)
     ratio = (top["rms_sd"] / top["rms_sd_predicted"]).values.ravel()
     ratio = ratio[np.isfinite(ratio)]
     if not len(ratio):
@@ -109,8 +109,7 @@ def _row(point: Point, here: xr.Dataset) -> tuple[str, ...]:
 
 
 def _error(here: xr.Dataset) -> str:
-    known = np.flatnonzero(np.isfinite(here["sup_error"].values))
-    if not len(known):
+    last = at_largest_n(here, here["sup_error"].notnull())
+    if not np.isfinite(last["sup_error"]):
         return "–"
-    last = here.isel(n=int(known[-1]))
     return f"{number(float(last['sup_error']), 2)} ± {number(float(last['sup_error_se']), 1)}"

@@ -7,7 +7,7 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.distances.figure import NAMES, SHORT, grid_of, law_label
-from hdica.analysis.show.choose import Point, points
+from hdica.analysis.show.choose import Point, at_largest_n, points
 from hdica.analysis.show.sentences import N, counted, exponents
 from hdica.analysis.show.table import VERDICT_HEAD, Table, exponent, of_verdicts, verdict
 from hdica.analysis.show.words import count, number
@@ -39,10 +39,7 @@ def distances(data: xr.Dataset) -> list[str]:
 
 def _sizes(data: xr.Dataset, kind: str, words: str) -> list[str]:
     """Size of a distance at the largest n, alone, against independent draws, and pooled."""
-    done = np.flatnonzero((data["count"] > 0).any([d for d in data["count"].dims if d != "n"]))
-    if not len(done):
-        return []
-    top = data.isel(n=int(done[-1]))
+    top = at_largest_n(data, (data["count"] > 0).any([d for d in data["count"].dims if d != "n"]))
     moving = top[kind].values > 0
     size, error = top[kind].values[moving], np.nan_to_num(top[f"{kind}_se"].values[moving])
     expected = top[f"{kind}_expected"].broadcast_like(top[kind]).transpose(*top[kind].dims)
@@ -86,7 +83,7 @@ def table(data: xr.Dataset) -> Table:
 
     def row(point: Point, here: xr.Dataset) -> tuple[str, ...]:
         rest = {k: v for k, v in point.items() if k != "simulation"}
-        last = _last(here, "ks")
+        last = at_largest_n(here, here["ks"].notnull())
         return (
             f"{point['simulation']}, {law_label(data, rest).plain}",
             *verdict(here),
@@ -95,12 +92,6 @@ def table(data: xr.Dataset) -> Table:
         )
 
     return of_verdicts(data, [str(d) for d in data["verdict"].dims], head, row)
-
-
-def _last(here: xr.Dataset, name: str) -> xr.Dataset:
-    """The largest n with a result, or the largest of all."""
-    known = np.flatnonzero(np.isfinite(here[name].values))
-    return here.isel(n=int(known[-1]) if len(known) else -1)
 
 
 def _distance(last: xr.Dataset, kind: str) -> tuple[str, str]:

@@ -235,13 +235,6 @@ def _majority(share: xr.DataArray, side: xr.DataArray) -> xr.DataArray:
     return xr.where(right > 0.5, 1.0, xr.where(right == 0.5, 0.5, 0.0))
 
 
-def folds(critical: xr.Dataset) -> xr.Dataset:
-    """The transitions at which informative states appear or vanish; all, if kinds are not told."""
-    if "kind" not in critical:
-        return critical
-    return critical.where(critical["kind"] == FOLD)
-
-
 def _theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
     """Boundary from the unstable fixed points, and the critical values of ``x``."""
     out: dict[str, xr.DataArray] = {}
@@ -253,7 +246,8 @@ def _theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
         out["boundary"] = known.where(stable == 0).min("fixed_point")
         out["boundary_stable"] = known.where(stable == 1).max("fixed_point")
     if transitions is not None:
-        found = folds(group(tree, transitions))
+        found = group(tree, transitions)
+        found = found.where(found["kind"] == FOLD)  # where informative states appear or vanish
         pairs = {"critical_value": "value", "critical_overlap": variable, "critical_error": "error"}
         out |= {name: found[own] for name, own in pairs.items() if own in found}
     return xr.Dataset(out).reset_coords(drop=True)

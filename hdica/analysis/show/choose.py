@@ -42,6 +42,12 @@ def selected(values: xr.DataArray, point: Point) -> xr.DataArray:
     return values.sel({k: v for k, v in point.items() if k in values.dims})
 
 
+def at_largest_n(data: xr.Dataset, known: xr.DataArray) -> xr.Dataset:
+    """The data at the largest n at which something is known, or the largest of all."""
+    where = np.flatnonzero(known.values)
+    return data.isel(n=int(where[-1]) if len(where) else -1)
+
+
 def shown(data: xr.Dataset, dims: Sequence[str], most: int = MOST) -> list[Point]:
     """Grid points for a figure: first every value of the last axis that fits, evenly."""
     if not dims:

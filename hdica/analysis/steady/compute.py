@@ -13,7 +13,6 @@ from hdica.analysis.reading import check_swept, finished, group, over
 from hdica.analysis.steady.branches import branches_of, distinct
 from hdica.analysis.steady.record import Steady
 from hdica.analysis.terms import STATES as NUMBERED
-from hdica.analysis.transition.compute import with_kind
 from hdica.errors import HdicaError
 
 
@@ -136,8 +135,7 @@ def _branches(tree: xr.DataTree, method: str | None, variable: str) -> list[xr.D
 def _transitions(tree: xr.DataTree, method: str | None, variable: str) -> list[xr.Dataset]:
     if not method:
         return []
-    data = with_kind(group(tree, method))
-    found = _renamed(data, "transition", ["value", variable, "error", "kind"])
+    found = _renamed(group(tree, method), "transition", ["value", variable, "error", "kind"])
     return [found.rename({f"transition_{variable}": "transition_Q"})]
 
 

@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.show.choose import Point, shown, spread
+from hdica.analysis.show.choose import Point, at_largest_n, shown, spread
 from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
 from hdica.analysis.show.words import Text, count, place, symbol, titled, words
@@ -45,16 +45,11 @@ def _snapshots(here: xr.Dataset) -> list[tuple[Text, str, xr.Dataset]]:
     ]
 
 
-def _largest(one: xr.Dataset) -> xr.Dataset:
-    """The largest n with a finished seed."""
-    done = np.flatnonzero(one["count"].values > 0)
-    return one.isel(n=int(done[-1]) if len(done) else -1)
-
-
 def _methods(one: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
     """Marker and data of every simulation at its largest n."""
     names = one["simulation"].values if "simulation" in one.dims else ()
-    return [(SYMBOLS[j % 4], _largest(one.sel(simulation=m))) for j, m in enumerate(names)]
+    own = [one.sel(simulation=m) for m in names]
+    return [(SYMBOLS[j % 4], at_largest_n(m, m["count"] > 0)) for j, m in enumerate(own)]
 
 
 def _error(one: xr.Dataset, name: str) -> np.ndarray:

@@ -7,7 +7,7 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.distances.say import ALONE
-from hdica.analysis.show.choose import Point, evenly, points
+from hdica.analysis.show.choose import Point, at_largest_n, evenly, points
 from hdica.analysis.show.sentences import N, cell, counted
 from hdica.analysis.show.table import VERDICT_HEAD, Table, of_verdicts, verdict
 from hdica.analysis.show.words import count, number, place
@@ -38,9 +38,8 @@ def _recovery(here: xr.Dataset, point: Point) -> list[str]:
     parts = []
     for method in here["simulation"].values if "simulation" in here.dims else ():
         own = here.sel(simulation=method).isel(threshold=best)
-        done = np.flatnonzero(own["count"].values > 0)
-        if len(done):
-            own = own.isel(n=int(done[-1]))
+        own = at_largest_n(own, own["count"] > 0)
+        if int(own["count"]):
             value, error = 100 * float(own["misclassified"]), 100 * float(own["misclassified_se"])
             bar = f" ± {number(error, 1)}" if np.isfinite(error) else ""
             where = f"{escape(str(method))} at {N} = {count(float(own['n']))}"

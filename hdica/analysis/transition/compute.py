@@ -30,7 +30,7 @@ def transition(tree: xr.DataTree, settings: Transition) -> xr.Dataset:
     system does. The attribute ``parameter`` names the critical parameter.
     """
     x = settings.x
-    data = with_kind(group(tree, settings.critical))
+    data = group(tree, settings.critical)
     check_numbers(data, x, "analysis.transition.x")
     overlap = overlap_in(tree, data)
     data = data.rename({overlap: OVERLAP})
@@ -40,10 +40,3 @@ def transition(tree: xr.DataTree, settings: Transition) -> xr.Dataset:
     parameter = name.removeprefix(OF) if name.startswith(OF) else ""
     out.attrs = {"x": x, "parameter": parameter, "overlap": overlap}
     return described(out, LONG_NAMES, overlap)
-
-
-def with_kind(data: xr.Dataset) -> xr.Dataset:
-    """Critical values with their kinds; a store that does not tell them has folds only."""
-    if "kind" in data:
-        return data
-    return data.assign(kind=data["value"].where(data["value"].isnull(), 0.0))
