@@ -91,7 +91,7 @@ def limit_over(
     method: str,
     asked: Asked,
     threads: int,
-    timeout: float | None = None,
+    timeout: float | None,
 ) -> xr.Dataset:
     """The limit at every combination of parameters: :func:`hdica.limit` with ``over``."""
     grid = grid_of(system, over)

@@ -69,6 +69,13 @@ class Grid:
             if axis.dim in taken:
                 raise HdicaError(f"over: {axis.key!r} is not allowed (it names a variable)")
 
+    def uneven(self, dim: str) -> HdicaError:
+        """That combinations cannot share a dimension."""
+        return HdicaError(
+            f"over: {', '.join(axis.key for axis in self.axes)} is not allowed (dimension {dim!r} "
+            "has another number of entries at some of the values)"
+        )
+
     def own(self, used: Collection[str]) -> Own:
         """Dimensions of the systems' own: their values where they are the same, else numbers."""
         found: Own = {}
@@ -77,10 +84,7 @@ class Grid:
                 continue
             values = {tuple(one.dims()[dim]) for one in self.systems}
             if len({len(one) for one in values}) > 1:
-                raise HdicaError(
-                    f"over: {', '.join(axis.key for axis in self.axes)} is not allowed (dimension "
-                    f"{dim!r} has another number of entries at some of the values)"
-                )
+                raise self.uneven(dim)
             first = next(iter(values))
             found[dim] = first if len(values) == 1 else tuple(range(len(first)))
         return found

@@ -76,11 +76,7 @@ def _sizes(grid: Grid, known: Sequence[xr.Dataset]) -> dict[str, int]:
         for dim, size in one.sizes.items():
             name = str(dim)
             if name not in LISTS and found.get(name, size) != size:
-                keys = ", ".join(axis.key for axis in grid.axes)
-                raise HdicaError(
-                    f"over: {keys} is not allowed (dimension {name!r} has another number of "
-                    "entries at some of the values)"
-                )
+                raise grid.uneven(name)
             found[name] = max(size, found.get(name, 0))
     return found
 

@@ -99,14 +99,8 @@ def _verdicts(aggregate: xr.DataTree, whole: bool) -> list[dict[str, Any]]:
 
 
 def _equations(data: xr.Dataset) -> list[tuple[str, str, str]]:
-    return [
-        (
-            str(m),
-            data["equations"].sel({"method": m}).item(),
-            data["kernel"].sel({"method": m}).item(),
-        )
-        for m in data["method"].values
-    ]
+    columns = (data[name].values.tolist() for name in ("method", "equations", "kernel"))
+    return list(zip(*columns, strict=True))
 
 
 def _yaml(text: str) -> str:

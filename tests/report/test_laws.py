@@ -15,10 +15,7 @@ from hdica.report.interactive import figure
 from hdica.report.page import findings, panels, render
 from hdica.report.printed import draw
 from tests.analysis import laws, toy
-
-
-def plain(sentences):
-    return [re.sub(r"<[^>]+>", "", str(s)) for s in sentences]
+from tests.report.shown import of, plain
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +26,6 @@ def drawn(aggregated_laws):
 @pytest.fixture(scope="module")
 def said(aggregated_laws):
     return plain(findings(aggregated_laws))
-
-
-def of(panel, kind):
-    return [i for i in panel.items if isinstance(i, kind)]
 
 
 def test_density_panels_are_rows_of_snapshots_and_columns_of_groups(drawn):

@@ -8,7 +8,7 @@ from markupsafe import escape
 
 from hdica.analysis.convergence.figure import grid_of
 from hdica.analysis.show.choose import Point, at_largest_n, points
-from hdica.analysis.show.sentences import SEEDS, N, cell, counted, exponents, near, rarity, seeds
+from hdica.analysis.show.sentences import N, cell, counted, exponents, near, rarity, would_decide
 from hdica.analysis.show.table import VERDICT_HEAD, Table, exponent, of_verdicts, verdict
 from hdica.analysis.show.words import count, number, p_value, symbol, value_of
 
@@ -32,21 +32,21 @@ def _verdicts(data: xr.Dataset) -> list[str]:
 
 
 def _single_verdict(data: xr.Dataset) -> str:
-    verdict, why = str(data["verdict"].values.item()), str(data["why"].values.item())
-    p, control = float(data["p_value"].values.item()), float(data["control_p"].values.item())
+    data = data.squeeze()
+    verdict, why = str(data["verdict"].item()), str(data["why"].item())
+    p, control = float(data["p_value"]), float(data["control_p"])
     level = number(data.attrs["level"])
     says = {"agrees": "agrees with the limit", "differs": "differs from the limit"}
     tests = f"{escape(p_value(p))}; for the wrong drift {escape(p_value(control))}; level {level}"
-    if verdict in says and not near(data.squeeze()):
+    if verdict in says and not near(data):
         return f"The simulation {says[verdict]}: {why} ({tests})."
     reason = f"{why} ({tests})" if np.isfinite(p) else why
-    if near(data.squeeze()):
+    if near(data):
         reason = (
             f"{escape(p_value(p))} is below the level {level}, but {rarity(data, p)} (for the "
             f"wrong drift {escape(p_value(control))})"
         )
-    needed = seeds([tuple(float(data[k].values.item()) for k in SEEDS)])
-    tail = f"; {needed}" if needed else ""
+    tail = would_decide(data, [{}])
     return f"Whether the simulation tends to the limit is open: {reason}{tail}."
 
 

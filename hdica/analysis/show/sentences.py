@@ -13,7 +13,6 @@ from hdica.analysis.show.words import count, number, p_value, place, plural, rou
 from hdica.analysis.statistics.verdict import CLEAR
 
 N = symbol("n").html
-SEEDS = ("seeds_needed", "seeds_needed_error")
 
 
 def listed(parts: Sequence[str]) -> str:
@@ -58,7 +57,7 @@ def counted(
             places = "; ".join(name(p) for p in some[:3])
             more = f"; and {len(some) - 3} more" if len(some) > 3 else ""
             rare = _rarest(data, some) if verdict == "near" else ""
-            out.append(f"{word}, because {reason}: {places}{more}{rare}{_would(data, some)}.")
+            out.append(f"{word}, because {reason}: {places}{more}{rare}{would_decide(data, some)}.")
     return out
 
 
@@ -82,17 +81,10 @@ def rarity(data: xr.Dataset, p: float) -> str:
     return f"{who} one so small by chance one time in {count(1 / somewhere)}"
 
 
-def _would(data: xr.Dataset, cells: Sequence[Point]) -> str:
-    """The seeds that would decide open comparisons, after a semicolon; empty if unknown."""
-    text = seeds([tuple(float(data[k].sel(p)) for k in SEEDS) for p in cells])
-    return f"; {text}" if text else ""
-
-
-def seeds(found: Sequence[tuple[float, ...]]) -> str:
-    """How many seeds would decide open comparisons, in words; empty where that is not known.
-
-    Of each the number of seeds is given with its standard error.
-    """
+def would_decide(data: xr.Dataset, cells: Sequence[Point]) -> str:
+    """How many seeds would decide open comparisons, after semicolons; empty if unknown."""
+    names = ("seeds_needed", "seeds_needed_error")
+    found = [tuple(float(data[k].sel(p)) for k in names) for p in cells]
     known = [pair for pair in found if not np.isnan(pair[0])]
     some = sorted(pair for pair in known if np.isfinite(pair[0]))
     parts = []
@@ -108,7 +100,7 @@ def seeds(found: Sequence[tuple[float, ...]]) -> str:
     if never:
         where = f"at {count(never)} of them " if some else ""
         parts.append(f"{where}no number of seeds would, because what is to be seen is too small")
-    return "; ".join(parts)
+    return "".join(f"; {part}" for part in parts)
 
 
 def exponents(

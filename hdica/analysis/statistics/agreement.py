@@ -121,12 +121,12 @@ def _judged(parts: Sequence[Mapping[str, Array]], n: Array, level: float) -> Ver
     return judge(runs, limit, np.nan_to_num(error), control, level)
 
 
-def thinned(law: Array, tail: float = TAIL, most: int = PLACES) -> NDArray[np.intp]:
+def thinned(law: Array, tail: float = TAIL) -> NDArray[np.intp]:
     """Which places of a law to test: evenly in probability, with at least ``tail`` on either side.
 
     The law runs from near 0 to near 1 or back, shape (places,); positions increase.
     """
-    levels = np.linspace(tail, 1 - tail, most)
+    levels = np.linspace(tail, 1 - tail, PLACES)
     nearest = np.unique(np.abs(law[:, None] - levels).argmin(axis=0))
     inside = (law[nearest] >= tail) & (law[nearest] <= 1 - tail)
     return np.asarray(nearest[inside])

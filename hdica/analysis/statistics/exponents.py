@@ -55,13 +55,7 @@ def fluctuation_exponent(runs: Ladder) -> Exponent:
     size = np.log(runs.variances[:, moving].mean(axis=1))
     relative = np.mean([(len(r) - 1) * _log_variance_error(r[:, moving]) ** 2 for r in runs.runs])
     weight = (runs.counts - 1) / relative
-    x = np.log(runs.n)
-    while len(x) > 2 and _bent(x, size, weight):
-        x, size, weight = x[1:], size[1:], weight[1:]
-    slope, error = _line(x, size, weight)
-    dof = (runs.counts - 1)[-len(x) :].sum()
-    half = stats.t.ppf(0.5 + CONFIDENCE / 2, dof) * error / 2
-    return Exponent(-slope / 2, -slope / 2 - half, -slope / 2 + half, float(np.exp(x[0])), True)
+    return _power(runs.n, size, weight, runs.counts - 1, 0.5)
 
 
 def _log_variance_error(values: Array) -> float:
@@ -73,6 +67,17 @@ def _log_variance_error(values: Array) -> float:
     left = (total - deviation**2 * count / (count - 1)) / (count - 2)
     logs = np.log(np.maximum(left.mean(axis=1), np.finfo(float).tiny))
     return float(np.sqrt((count - 1) / count * ((logs - logs.mean()) ** 2).sum()))
+
+
+def _power(n: Array, y: Array, weight: Array, dof: Array, share: float) -> Exponent:
+    """A share of the exponent in exp(y) ~ n^-a, without smaller n as long as the line is bent."""
+    x = np.log(n)
+    while len(x) > 2 and _bent(x, y, weight):
+        x, y, weight = x[1:], y[1:], weight[1:]
+    slope, error = _line(x, y, weight)
+    value, half = -slope * share, stats.t.ppf(0.5 + CONFIDENCE / 2, dof[-len(x) :].sum())
+    half *= error * share
+    return Exponent(value, value - half, value + half, float(np.exp(x[0])), True)
 
 
 def _bent(x: Array, y: Array, weight: Array) -> bool:
@@ -103,12 +108,8 @@ def decay_exponent(n: Array, mean: Array, error: Array, dof: float) -> Exponent:
     use = (mean > 0) & (error > 0)
     if use.sum() < 2:
         return Exponent()
-    x, y, weight = np.log(n[use]), np.log(mean[use]), (mean[use] / error[use]) ** 2
-    while len(x) > 2 and _bent(x, y, weight):
-        x, y, weight = x[1:], y[1:], weight[1:]
-    slope, deviation = _line(x, y, weight)
-    half = stats.t.ppf(0.5 + CONFIDENCE / 2, dof * len(x)) * deviation
-    return Exponent(-slope, -slope - half, -slope + half, float(np.exp(x[0])), True)
+    weight = (mean[use] / error[use]) ** 2
+    return _power(n[use], np.log(mean[use]), weight, np.full(use.sum(), dof), 1.0)
 
 
 def bias_exponent(runs: Ladder, limit: Array, tolerance: Array) -> Exponent:

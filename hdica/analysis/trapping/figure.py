@@ -54,9 +54,8 @@ def _panel(here: xr.Dataset, entry: Point, number_: int) -> Panel | None:
         tops = tops[(tops >= float(one["r"].min())) & (tops <= float(one["r"].max()))]
         if tops.size:
             marks.append(Points(tops, np.full(tops.size, barrier), label, color, listed=False))
-        heights.append(f"{number(barrier)}{f' at {place(cell).html}' if cell else ''}")
-        if not np.isfinite(barrier):
-            heights[-1] = "none: it confines" + (f" at {place(cell).html}" if cell else "")
+        height = number(barrier) if np.isfinite(barrier) else "none: it confines"
+        heights.append(height + (f" at {place(cell).html}" if cell else ""))
     if not lines:
         return None
     return Panel(
