@@ -71,5 +71,4 @@ def _plain(values: np.ndarray) -> list[Any]:
 
 
 def _size(table: dict[str, Any]) -> int:
-    columns = table["columns"].values()
-    return sum(8 * len(c) for c in columns)
+    return sum(8 * len(column) for column in table["columns"].values())

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from hdica.analysis.describe import Cell, assembled, described
 from hdica.analysis.escape.record import MEANS, Escape
-from hdica.analysis.escape.verdict import Hazard, Judged, hazard_of, judged
+from hdica.analysis.escape.verdict import Hazard, hazard_of, judged
 from hdica.analysis.reading import check_numbers, finished, grid_of, group, over
 from hdica.analysis.statistics.survival import (
     EscapeTimes,
+    Estimate,
     SurvivalCurve,
     exponential_mean,
     exponential_p,
@@ -96,11 +97,12 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
         found = [_simulated(data, event, at) for data in runs.values()]
         parts.append(over(found, "simulation", list(runs)))
     if runs and limits:
-        tests = sum(_testable(d, t, event) for d in runs.values() for t in limits.values())
+        tested = [[_tested(d, t, event) for t in limits.values()] for d in runs.values()]
+        tests = sum(None not in pair for row in tested for cells in row for pair in cells)
         each = level / max(tests, 1)
         judgements = [
-            over([_judgement(d, t, event, each) for t in limits.values()], "limit", list(limits))
-            for d in runs.values()
+            over([_judgement(d, cells, each) for cells in row], "limit", list(limits))
+            for d, row in zip(runs.values(), tested, strict=True)
         ]
         parts.append(over(judgements, "simulation", list(runs)))
     out = xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")
@@ -157,8 +159,12 @@ def _mean(runs: EscapeTimes, constant: bool) -> dict[str, float]:
     """
     found = exponential_mean(runs) if constant else restricted_mean(runs)
     if constant or runs.events == runs.times.size:
-        return {"mean": found.value, "mean_low": found.low, "mean_high": found.high}
-    return {"mean": np.inf, "mean_low": found.low, "mean_high": np.inf}
+        return _named("mean", found)
+    return _named("mean", Estimate(np.inf, found.low, np.inf))
+
+
+def _named(name: str, found: Estimate) -> dict[str, float]:
+    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
 def _estimates(runs: EscapeTimes | None, constant: bool) -> Cell:
@@ -167,15 +173,12 @@ def _estimates(runs: EscapeTimes | None, constant: bool) -> Cell:
         nothing = {f"{k}{end}": ((), np.nan) for k in _ESTIMATED for end in ("", "_low", "_high")}
         known = {"runs": ((), 0), "escapes": ((), 0), "exposure": ((), 0.0)}
         return {**known, **nothing, "longest": ((), np.nan), "exponential_p": ((), np.nan)}
-    plain = restricted_mean(runs)
     values = {
         "runs": runs.times.size,
         "escapes": runs.events,
         "exposure": runs.exposure,
         **_mean(runs, constant),
-        "restricted": plain.value,
-        "restricted_low": plain.low,
-        "restricted_high": plain.high,
+        **_named("restricted", restricted_mean(runs)),
         **_median(survival_curve(runs)),
         "longest": float(runs.times.max()),
         "exponential_p": exponential_p(runs),
@@ -262,23 +265,15 @@ def _survival(data: xr.Dataset, event: str, at: Array) -> xr.DataArray:
 
 
 def _tested(data: xr.Dataset, theory: xr.Dataset, event: str) -> list[tuple[Any, Any]]:
-    """Runs and hazard of every cell of a simulation."""
+    """Runs and hazard of every cell of a simulation, None where there are none."""
     grid = [*grid_of(data), "n"]
     like = data["status"].isel(seed=0, drop=True).reset_coords(drop=True)
     return list(zip(_cells(data, event), _hazards(theory, event, grid, like), strict=True))
 
 
-def _testable(data: xr.Dataset, theory: xr.Dataset, event: str) -> int:
-    """Number of cells in which a simulation can be tested against a theory."""
-    return sum(None not in pair for pair in _tested(data, theory, event))
-
-
-def _judgement(data: xr.Dataset, theory: xr.Dataset, event: str, level: float) -> xr.Dataset:
+def _judgement(data: xr.Dataset, tested: list[tuple[Any, Any]], level: float) -> xr.Dataset:
     """Tests of a simulation against a theory in every cell."""
-    found = [judged(runs, hazard, level) for runs, hazard in _tested(data, theory, event)]
+    found = [judged(runs, hazard, level) for runs, hazard in tested]
     grid = [*grid_of(data), "n"]
-    return assembled([_described(one) for one in found], grid, {d: data[d].values for d in grid})
-
-
-def _described(found: Judged) -> Cell:
-    return {name: ((), value) for name, value in vars(found).items()}
+    cells: list[Cell] = [{name: ((), value) for name, value in vars(one).items()} for one in found]
+    return assembled(cells, grid, {d: data[d].values for d in grid})

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.analysis.reading import finished, group, overlaps, study, system_of
 from hdica.analysis.terms import ZERO, entries, padded
@@ -57,8 +56,7 @@ def _of(tree: xr.DataTree, name: str) -> list[tuple[str, str, int, int, str]]:
         return []
     for what, where in kinds.items():
         if bool(where.any()):
-            first = {d: v[0].item() for d, v in _first(where).items()}
-            note = _note(tree, data, overlap, first)
+            note = _note(tree, data, overlap, _first(where))
             return [(name, what, int(where.sum()), int(where.size), note)]
     return []
 
@@ -71,13 +69,10 @@ def _known(data: xr.Dataset) -> xr.DataArray:
     return (stable & (data["kind"] == 0) if "kind" in data else stable).any("fixed_point")
 
 
-def _first(where: xr.DataArray) -> dict[str, NDArray[Any]]:
-    """Coordinates of the first point that is meant, as arrays of one value."""
-    if not where.dims:
-        return {}
-    index = np.argwhere(where.values)[0]
-    pairs = zip(where.dims, index, strict=True)
-    return {str(d): where[d].values[[i]] for d, i in pairs if d not in padded()}
+def _first(where: xr.DataArray) -> dict[str, Any]:
+    """Coordinates of the first point that is meant."""
+    pairs = zip(where.dims, np.argwhere(where.values)[0].tolist(), strict=True)
+    return {str(d): where[d][i].item() for d, i in pairs if d not in padded()}
 
 
 def _note(tree: xr.DataTree, data: xr.Dataset, overlap: str, point: dict[str, Any]) -> str:

@@ -99,7 +99,9 @@ def _outcomes(final: xr.DataArray, status: xr.DataArray, found: Fate) -> xr.Data
     """Overlap and success over seeds."""
     trials = final.notnull().sum("seed")
     successes = found.success.sum("seed")
-    low, high = xr.apply_ufunc(_wilson, successes, trials, output_core_dims=[[], []])
+    low, high = xr.apply_ufunc(
+        _wilson, successes, trials, output_core_dims=[[], []], vectorize=True
+    )
     return xr.Dataset(
         {
             "overlap": abs(final).mean("seed"),
@@ -117,18 +119,12 @@ def _outcomes(final: xr.DataArray, status: xr.DataArray, found: Fate) -> xr.Data
 
 
 @cache
-def _interval(successes: int, trials: int) -> tuple[float, float]:
+def _wilson(successes: int, trials: int) -> tuple[float, float]:
+    """Ends of a Wilson interval; equal counts are computed once."""
     if trials == 0:
         return np.nan, np.nan
     found = stats.binomtest(successes, trials).proportion_ci(CONFIDENCE, method="wilson")
     return float(found.low), float(found.high)
-
-
-def _wilson(successes: np.ndarray, trials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson intervals of whole arrays; equal counts are computed once."""
-    pairs = [_interval(int(s), int(t)) for s, t in zip(successes.flat, trials.flat, strict=True)]
-    ends = np.array(pairs, dtype=float).reshape(*np.shape(successes), 2)
-    return ends[..., 0], ends[..., 1]
 
 
 @dataclass(frozen=True)
