@@ -218,7 +218,7 @@ def over(
     return out.assign({name: out[name].fillna(0).astype(int) for name in counts})
 
 
-def tests_of(groups: Sequence[xr.Dataset], variable: str, along: str) -> int:
+def comparisons_in(groups: Sequence[xr.Dataset], variable: str, along: str) -> int:
     """In how many cells a variable of some methods is tested along a dimension; at least 1."""
     own = ("n", "seed", along)
     cells = [

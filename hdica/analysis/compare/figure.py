@@ -9,7 +9,7 @@ from hdica.analysis.convergence.figure import deviations
 from hdica.analysis.show.choose import Point, said, selected, shown, spread
 from hdica.analysis.show.marks import DASHES, GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import Text, count, leading, measured, symbol, words
+from hdica.analysis.show.words import Text, leading, measured, of_n, symbol, words
 
 MARKERS = 16
 OWN = {"simulation", "limit", "time", "fixed_point"}
@@ -45,7 +45,7 @@ def compare(data: xr.Dataset) -> list[Panel]:
 def _label(point: Point, method: str, n: int = 0) -> Text:
     """The grid point, where there are several, and the method."""
     text = leading(point) + words(method)
-    return text + words(", ") + symbol("n") + words(f" = {count(n)}") if n else text
+    return text + words(", ") + of_n(n) if n else text
 
 
 def _limits(data: xr.Dataset, point: Point, color: str) -> list[Item]:

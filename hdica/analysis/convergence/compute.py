@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hdica.analysis.convergence.record import Convergence
 from hdica.analysis.describe import Cell, assembled, described
-from hdica.analysis.reading import finished, group, optional, over, swept, tests_of
+from hdica.analysis.reading import comparisons_in, finished, group, optional, over, swept
 from hdica.analysis.statistics.exponents import (
     Exponent,
     bias_exponent,
@@ -76,7 +76,7 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
     level, limit_name = settings.level, settings.limit
     groups = [group(tree, name) for name in simulations]
     limits = _limits(group(tree, limit_name), variable)
-    tests = tests_of(groups, variable, "time")
+    tests = comparisons_in(groups, variable, "time")
     parts = [_compare(data, limits, variable, level / tests) for data in groups]
     joined = over(parts, "simulation", simulations, SEED_COUNTS)
     joined = joined.assign(limits.rename({k: f"limit_{k}" for k in limits if k != "limit"}))

@@ -14,9 +14,9 @@ from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
 from hdica.analysis.show.words import (
     Text,
-    count,
     measured,
     number,
+    of_n,
     place,
     symbol,
     value_of,
@@ -93,7 +93,7 @@ def _runs(data: xr.Dataset, members: list[Point]) -> list[Item]:
         for j, method in enumerate(data["simulation"].values):
             if n not in sizes[str(method)]:
                 continue
-            label = _n_label(n, str(method), len(sizes))
+            label = of_n(n, str(method) if len(sizes) > 1 else "")
             for point in members:
                 here = data.sel({"simulation": method, "n": n, **point})
                 if int(here["count"]) > 0:
@@ -101,11 +101,6 @@ def _runs(data: xr.Dataset, members: list[Point]) -> list[Item]:
                     color = color_of(i, len(drawn))
                     out.append(_run(here, label, color, j, first, data.attrs["band"]))
     return out
-
-
-def _n_label(n: int, method: str, methods: int) -> Text:
-    text = symbol("n") + words(f" = {count(n)}")
-    return text + words(f", {method}") if methods > 1 else text
 
 
 def _run(here: xr.Dataset, label: Text, color: str, method: int, listed: bool, band: float) -> Item:

@@ -10,7 +10,7 @@ from hdica.analysis import terms
 from hdica.analysis.show.choose import Point, points, said, selected, shown
 from hdica.analysis.show.marks import DASHES, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import Text, count, leading, number, place, symbol, words
+from hdica.analysis.show.words import Text, leading, number, of_n, place, symbol, words
 
 Array = NDArray[np.float64]
 MARKERS = 24
@@ -76,7 +76,7 @@ def _items(data: xr.Dataset, cell: Point) -> list[Item]:
         for k, method in enumerate(data["simulation"].values if "gap" in data else []):
             point = {**cell, **entry, "simulation": method}
             n = int(selected(data["dimension"], point))
-            label = lead + words(f"{method}, ") + symbol("n") + words(f" = {count(n)}")
+            label = lead + words(f"{method}, ") + of_n(n)
             color = color_of(i if len(every) > 1 else k, max(len(every), 6))
             gap, se = (selected(data[name], point) for name in ("gap", "gap_se"))
             out.append(_markers(gap, se, label, color, SYMBOLS[k % 4]))

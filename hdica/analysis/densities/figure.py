@@ -13,8 +13,8 @@ from hdica.analysis.show.words import (
     EMPTY,
     OKABE_ITO,
     Text,
-    count,
     number,
+    of_n,
     place,
     symbol,
     titled,
@@ -97,8 +97,7 @@ def _steps(here: xr.Dataset, x: np.ndarray) -> Line:
     at = np.repeat(edges, 2)[1:-1]
     density, error = (np.repeat(here[k].values, 2) for k in ("density", "density_se"))
     error = ERRORS * np.nan_to_num(error)
-    label = words(f"{here.attrs['simulation_method']}, ") + symbol("n")
-    label = label + words(f" = {count(here.attrs['n'])}")
+    label = words(f"{here.attrs['simulation_method']}, ") + of_n(here.attrs["n"])
     low, high = np.maximum(density - error, 0.0), density + error
     return Line(at, density, label, OKABE_ITO[0], low=low, high=high)
 

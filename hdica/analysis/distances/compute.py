@@ -13,7 +13,7 @@ from hdica.analysis.convergence.compute import exponent
 from hdica.analysis.densities.compute import FEATURE, xi_of
 from hdica.analysis.describe import assembled, described
 from hdica.analysis.distances.record import Distances
-from hdica.analysis.reading import finished, group, over, tests_of
+from hdica.analysis.reading import comparisons_in, finished, group, over
 from hdica.analysis.statistics.agreement import LONG_NAMES as AGREEMENT
 from hdica.analysis.statistics.agreement import Part, agreement, companions
 from hdica.analysis.statistics.exponents import decay_exponent
@@ -72,7 +72,7 @@ def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
     limits = group(tree, limit_name)
     curves = companions(limits, "cdf", finished(limits, "cdf"))
     groups = [group(tree, name) for name in simulations]
-    tests = tests_of(groups, "cdf", "edge")
+    tests = comparisons_in(groups, "cdf", "edge")
     parts = [_compare(data, curves, _weight(data, limits), level / tests) for data in groups]
     out = over(parts, "simulation", simulations, ["count"])
     out["xi"] = xi_of(limits)

@@ -57,11 +57,11 @@ def hazard_of(age: Array, survival: Array, mean: float) -> Hazard | None:
 def count_p(observed: int, expected: float, complete: bool) -> float:
     """Two-sided p-value of a number of escapes, by Poisson's tails.
 
-    On the clock that sums the cumulative hazards of all runs still observed, escapes are a Poisson
-    process of rate 1 (each run brings its hazard until it ends), of which so many are expected.
-    Where every run escapes (``complete``) the tails are exact, because the clock then ends with the
-    last escape and its reading is a gamma variable; where runs end early they are close to it, and
-    right for few escapes and strict levels too, where a normal score is not.
+    On the clock that sums the cumulative hazards of all runs still observed, whose last reading is
+    what is expected, escapes are a Poisson process of rate 1 (each run brings its hazard until it
+    ends). Where every run escapes (``complete``) the tails are exact, because the clock then ends
+    with the last escape and its reading is a gamma variable; where runs end early they are close to
+    it, and right for few escapes and strict levels too, where a normal score is not.
     """
     if expected == 0:
         return 1.0 if observed == 0 else 0.0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hdica.analysis.show.choose import points
 from hdica.analysis.show.marks import DASHES, GREY, color_of
 from hdica.analysis.show.panel import Line, Panel
-from hdica.analysis.show.words import count, measured, place, symbol, titled, words
+from hdica.analysis.show.words import measured, of_n, place, symbol, titled, words
 from hdica.analysis.terms import entries
 
 Array = NDArray[np.float64]
@@ -29,11 +29,10 @@ def paths(data: xr.Dataset) -> list[Panel]:
         lines = _lines(here)
         if not lines:
             continue
-        n = symbol("n") + words(f" = {count(data.attrs['n'])}")
         out.append(
             Panel(
                 f"paths_{k + 1}",
-                titled(n, cell),
+                titled(of_n(data.attrs["n"]), cell),
                 symbol("t"),
                 measured(str(data.attrs["variable"])),
                 (*_thresholds(data), *lines),

@@ -26,11 +26,6 @@ def cell(point: Point) -> str:
     return ", ".join([str(escape(point["simulation"])), *([place(rest).html] if rest else [])])
 
 
-def span(data: xr.Dataset) -> str:
-    """The range of n in words."""
-    return f"{N} = {count(data['n'].values[0])} … {count(data['n'].values[-1])}"
-
-
 def counted(
     data: xr.Dataset, cells: Sequence[Point], what: str, name: Callable[[Point], str]
 ) -> list[str]:
@@ -112,16 +107,17 @@ def exponents(
     value, low, high = (
         data[f"{name}_exponent{end}"].values.ravel() for end in ("", "_low", "_high")
     )
+    span = f"{N} = {count(data['n'].values[0])} … {count(data['n'].values[-1])}"
     known = np.isfinite(value)
     total, found = len(value), int(known.sum())
     if found == 0:
-        return [f"The {noun} does not stand above its noise: no exponent ({span(data)})."]
+        return [f"The {noun} does not stand above its noise: no exponent ({span})."]
     law = f"{quantity} ∼ {N}<sup>−<i>{letter}</i></sup>"
     if total == 1:
         ends = f"[{number(low[0], 2)}, {number(high[0], 2)}]"
         return [
             f"The {noun} falls as {law}, <i>{letter}</i> = {number(value[0])} {ends} "
-            f"(expected {expected:g}; {span(data)})."
+            f"(expected {expected:g}; {span})."
         ]
     inside = int(((low <= expected) & (expected <= high))[known].sum())
     missing = f"; the other {total - found} are not resolved" if found < total else ""

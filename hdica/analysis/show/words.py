@@ -145,9 +145,7 @@ def count(value: float) -> str:
 def _superscript(text: str) -> str:
     before, _, power = text.partition("^")
     raised = power.translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return (
-        (before + raised).replace("1 × 10", "10") if before.startswith("1 ×") else before + raised
-    )
+    return (before + raised).removeprefix("1 × ")
 
 
 def value_of(value: Any) -> str:
@@ -163,6 +161,11 @@ def place(point: dict[str, Any]) -> Text:
     for name, value in point.items():
         out = out + (words(", ") if out else EMPTY) + symbol(name) + words(f" = {value_of(value)}")
     return out
+
+
+def of_n(n: float, name: str = "") -> Text:
+    """A dimension, and the method if there are several: "n = 400, vector"."""
+    return symbol("n") + words(f" = {count(n)}{name and ', '}{name}")
 
 
 def titled(lead: Text, point: dict[str, Any]) -> Text:

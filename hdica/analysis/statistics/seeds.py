@@ -27,7 +27,7 @@ CLOSE = 3e-3
 
 
 def more(test: Contrast, times: float, seeds: float) -> Contrast:
-    """The same contrast as so many times the seeds, of which each n has some, would leave it."""
+    """The same contrast with so many times the seeds that there are at each n."""
     growth = (times * seeds - 1) / (seeds - 1)
     return replace(test, error=test.error / math.sqrt(times), dof=test.dof * growth)
 

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.describe import described
-from hdica.analysis.reading import finished, group, over, tests_of
+from hdica.analysis.reading import comparisons_in, finished, group, over
 from hdica.analysis.settings import names
 from hdica.analysis.statistics.agreement import LONG_NAMES as AGREEMENT
 from hdica.analysis.statistics.agreement import Part, agreement, companions
@@ -42,7 +42,7 @@ def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
     simulations, limit_name, level = names(settings.simulation), settings.limit, settings.level
     limits, groups = group(tree, limit_name), [group(tree, name) for name in simulations]
     curves = {rate: companions(limits, rate, finished(limits, rate)) for rate in RATES}
-    tests = tests_of(groups, "tpr", "threshold")
+    tests = comparisons_in(groups, "tpr", "threshold")
     out = xr.Dataset()
     if simulations:
         parts = [_compare(data, limits, curves, level / tests) for data in groups]

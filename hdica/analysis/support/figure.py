@@ -56,13 +56,13 @@ def _error(one: xr.Dataset, name: str) -> np.ndarray:
     return np.asarray(ERRORS * np.nan_to_num(one[f"{name}_se"].values))
 
 
-def _caption(here: xr.Dataset, bars: str = "± 2 standard errors") -> str:
+def _caption(here: xr.Dataset) -> str:
     text = f"Lines: the limit ({escape(str(here.attrs['limit_method']))})."
     parts = []
     for _, own in _methods(here.isel(snapshot=0)):
         method = escape(str(own["simulation"].item()))
         parts.append(f"{method} at {symbol('n').html} = {count(float(own['n']))}")
-    return f"{text} Markers: {' and '.join(parts)}, {bars}." if parts else text
+    return f"{text} Markers: {' and '.join(parts)}, ± 2 standard errors." if parts else text
 
 
 def _roc(here: xr.Dataset, cell: Point, tail: str) -> Panel:
