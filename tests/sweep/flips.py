@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.sweep.files.bound import DIGESTS
 from hdica.sweep.files.guarded import array_of
+from hdica.sweep.files.manifest import DIGESTS
 from hdica.sweep.files.paths import manifest_path, work_path
 from hdica.sweep.files.sealed import write_sealed
 from hdica.sweep.outcome.integrity import verify

@@ -12,9 +12,9 @@ import pytest
 import zarr
 
 from hdica.cli import call
-from hdica.sweep.files import store
-from hdica.sweep.files.bound import bind
+from hdica.sweep.files.manifest import bind
 from hdica.sweep.files.paths import DamageError, manifest_path, work_path
+from hdica.sweep.files.places import WRONG
 from hdica.sweep.files.sealed import sealed, sealed_text
 from hdica.sweep.outcome import dense
 from hdica.sweep.outcome.integrity import verify
@@ -183,31 +183,23 @@ def test_what_a_forger_of_every_digest_can_do(study: Study, out: Path) -> None:
     assert open_results(out)["line"].Q[0, 0, 0] == 0.25
 
 
-def unbound(out: Path) -> None:
-    """What an earlier version of schema 2 wrote: no digests inside."""
-    shutil.rmtree(out.with_suffix(".versions"))
-    (out / "digests.json").unlink()
+def test_a_store_that_names_no_digests_is_damaged(study: Study, out: Path) -> None:
+    before = values(out)
     document = json.loads((out / "zarr.json").read_text())
     document["attributes"].pop("digests")
     (out / "zarr.json").write_text(sealed(document))
-    manifest = json.loads(manifest_path(out).read_text())
-    manifest["files"].pop("digests.json")
-    manifest["files"]["zarr.json"] = store_digest(out / "zarr.json")
-    for name in ("version", "before"):
-        manifest.pop(name)
-    manifest_path(out).write_text(sealed(manifest))
-
-
-def test_a_store_from_before_these_digests_opens(study: Study, out: Path) -> None:
-    before = values(out)
-    unbound(out)
+    manifest_path(out).unlink()
+    with pytest.raises(DamageError, match="does not name the digests of all points"):
+        open_results(out)
+    assert verify(out).code == 3
+    assert repair(out)
+    publish(study, out)
     assert values(out) == before
-    assert verify(out).code == 0
 
 
 def test_values_are_compared_as_they_are_read_from_disk(study: Study, out: Path) -> None:
     tree = open_results(out)
     exchanged_in_place(out, out)
-    with pytest.raises(DamageError, match=store.WRONG):
+    with pytest.raises(DamageError, match=WRONG):
         tree["line"].Q.load()
     assert np.isfinite(tree["line"].twice).all()

@@ -13,10 +13,11 @@ import xarray as xr
 import zarr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numcodecs.zstd import Zstd
 
 from hdica.cli import call
 from hdica.sweep.files import store
-from hdica.sweep.files.frames import FrameError, codec, unpacked
+from hdica.sweep.files.frames import FrameError, check_size, codec
 from hdica.sweep.files.guarded import array_of
 from hdica.sweep.files.paths import DamageError, manifest_path, work_path
 from hdica.sweep.outcome.integrity import verify
@@ -327,9 +328,10 @@ def test_zstd_alone_never_gives_other_data_but_lets_flips_through() -> None:
             damaged = bytearray(whole)
             damaged[bit // 8] ^= 1 << bit % 8
             try:
-                assert unpacked(bytes(damaged), len(raw), crc=False) == raw
+                check_size(bytes(damaged), len(raw))
+                assert Zstd().decode(bytes(damaged)) == raw
                 found["the same"] += 1
-            except FrameError:
+            except (FrameError, RuntimeError, ValueError):
                 found["refused"] += 1
     assert found["refused"] > 50 * max(1, found["the same"])
 

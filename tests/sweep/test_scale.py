@@ -9,7 +9,7 @@ import pytest
 from filelock import FileLock
 
 from hdica.sweep.files import store
-from hdica.sweep.files.chunks import every_place
+from hdica.sweep.files.blocks import every_place
 from hdica.sweep.files.paths import DamageError, work_path
 from hdica.sweep.outcome.status import status
 from hdica.sweep.run.plan import MOST_BLOCKS, block_points, place, plan, prepare

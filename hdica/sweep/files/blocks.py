@@ -60,15 +60,15 @@ class Committed:
 def _encoded(values: NDArray[Any], chunks: Chunks) -> bytes:
     """The file of a chunk of an array."""
     if chunks.size is None:
-        return packed(bytes(_TEXTS.encode(values.astype(object))), crc=chunks.crc)
-    return packed(np.ascontiguousarray(values).tobytes(), crc=chunks.crc)
+        return packed(bytes(_TEXTS.encode(values.astype(object))))
+    return packed(np.ascontiguousarray(values).tobytes())
 
 
 def _decoded(raw: bytes, working: Working, name: str) -> NDArray[Any]:
     """Values in the file of a chunk."""
     array, chunks = working.array(name), working.layout(name)
     chunks.check(raw)
-    content = unpacked(raw, chunks.size, chunks.crc)
+    content = unpacked(raw, chunks.size)
     if chunks.size is None:
         return np.asarray(_TEXTS.decode(content), dtype=object)
     return np.frombuffer(content, array.dtype).reshape(array.chunks)
@@ -167,17 +167,16 @@ def _wrong(
     working: Working, name: str, block: int, raw: bytes | None, commit: Commit
 ) -> DamageError:
     """What is wrong with a file that its record does not name."""
-    file, crc = working.chunk(name, block), working.layout(name).crc
+    file = working.chunk(name, block)
     if raw is None:
         return _damage(working, block, f"{file} is missing though its status is done", True)
-    torn = commit.is_short(name, raw) or is_torn(raw, crc)
     try:
         _decoded(raw, working, name)
-        # What ends with a right checksum was not cut short, however short it is.
-        why, torn = UNNAMED, torn and not crc
     except FrameError as exc:
-        why = str(exc)
-    return _damage(working, block, f"{file} is damaged, {why}", torn)
+        torn = commit.is_short(name, raw) or is_torn(raw)
+        return _damage(working, block, f"{file} is damaged, {exc}", torn)
+    # What ends with a right checksum was not cut short, however short it is.
+    return _damage(working, block, f"{file} is damaged, {UNNAMED}", False)
 
 
 def read(working: Working, name: str, places: slice) -> NDArray[Any]:
@@ -193,6 +192,36 @@ def read(working: Working, name: str, places: slice) -> NDArray[Any]:
                 first - number * block : last - number * block
             ]
     return found
+
+
+def every_place(working: Working, name: str) -> NDArray[Any]:
+    """``"status"`` or ``"cpu_seconds"`` at all places; the fill value where no block was written.
+
+    Only blocks that have a file are looked at: a study of expensive points has a chunk a block, and
+    few of the blocks that it will have. Who asks what is still to do would wait for hundreds of
+    thousands of files that are not there.
+    """
+    array = working.array(name)
+    found = np.full(working.size, array.fill_value, dtype=array.dtype)
+    for number in _written(working):
+        values = chunk(working, name, number)
+        if values is not None:
+            found[working.span(number)] = values
+    return found
+
+
+def _written(working: Working) -> Iterator[int]:
+    """Blocks of which something was committed; whatever else lies there is not looked at."""
+    folder, count = inside(working.path, "status/c"), working.blocks
+    if not folder.is_dir():
+        return
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.isascii() and entry.name.isdigit():
+                block = int(entry.name)
+                # Beyond the last one: of an append that has not ended.
+                if entry.name == str(block) and block < count:
+                    yield block
 
 
 def _checked(working: Working, name: str, block: int, values: NDArray[Any]) -> NDArray[Any]:

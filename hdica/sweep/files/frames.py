@@ -10,7 +10,6 @@ it by.
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 from numcodecs.checksum32 import CRC32C
 from numcodecs.zstd import Zstd
@@ -55,7 +54,7 @@ def frame_size(raw: bytes) -> int:
     return size + 256 if width == 2 else size
 
 
-def unpacked(raw: bytes, size: int | None, crc: bool = True) -> bytes:
+def unpacked(raw: bytes, size: int | None) -> bytes:
     """Bytes behind the file of a chunk, with every checksum compared.
 
     Parameters
@@ -65,13 +64,10 @@ def unpacked(raw: bytes, size: int | None, crc: bool = True) -> bytes:
     size
         How many bytes there must be; None for texts, of which there may be up to
         :data:`MOST_TEXT`.
-    crc
-        Whether the file ends with CRC32C: stores of schema 1 have none.
     """
     check_size(raw, size)
     try:
-        inner: Any = _CRC32C.decode(raw) if crc else raw
-        return bytes(_ZSTD.decode(inner))
+        return bytes(_ZSTD.decode(_CRC32C.decode(raw)))
     except (RuntimeError, ValueError, MemoryError) as exc:
         raise FrameError("its checksum is wrong") from exc
 
@@ -84,7 +80,7 @@ def check_size(raw: bytes, size: int | None) -> None:
         raise FrameError(f"it would decode to {claimed} bytes and not to {most}")
 
 
-def packed(content: bytes, note: bytes = b"", crc: bool = True) -> bytes:
+def packed(content: bytes, note: bytes = b"") -> bytes:
     """The file of a chunk as :func:`codec` writes it, bit for bit if there is no note.
 
     Parameters
@@ -93,14 +89,12 @@ def packed(content: bytes, note: bytes = b"", crc: bool = True) -> bytes:
         Bytes of the values.
     note
         What stands behind the frame; its length is repeated at its end, where it is looked for.
-    crc
-        Whether the file ends with CRC32C.
     """
     raw = bytes(_ZSTD.encode(content))
     if note:
         size = struct.pack("<I", len(note))
         raw += NOTE + struct.pack("<I", len(note) + len(size)) + note + size
-    return bytes(_CRC32C.encode(raw)) if crc else raw
+    return bytes(_CRC32C.encode(raw))
 
 
 def note_in(raw: bytes) -> bytes:
@@ -114,17 +108,10 @@ def note_in(raw: bytes) -> bytes:
     return raw[start : end - 4] if start >= 8 and raw[start - 8 : start] == head else b""
 
 
-def is_torn(raw: bytes, crc: bool = True) -> bool:
+def is_torn(raw: bytes) -> bool:
     """Whether the file of a chunk lacks its end, as a power loss leaves it.
 
     It is empty, ends in zeros where there is a checksum, or before its frame does.
-
-    Parameters
-    ----------
-    raw
-        Content of the file.
-    crc
-        Whether the file ends with CRC32C.
     """
     if not raw.rstrip(b"\0") or raw.endswith(bytes(CHECKSUM_BYTES)):
         return True
@@ -138,12 +125,12 @@ def is_torn(raw: bytes, crc: bool = True) -> bool:
         # A block of kind 1 is one byte, however often it is repeated.
         place += 3 + (1 if header >> 1 & 3 == 1 else header >> 3)
         if header & 1:
-            return _ends_early(raw, place + CHECKSUM_BYTES, crc)
+            return _ends_early(raw, place + CHECKSUM_BYTES)
     return True
 
 
-def _ends_early(raw: bytes, end: int, crc: bool) -> bool:
+def _ends_early(raw: bytes, end: int) -> bool:
     """Whether a file whose frame ends there lacks a part of its note or of its CRC32C."""
     if raw[end : end + 4] == NOTE:
         end += 8 + int.from_bytes(raw[end + 4 : end + 8], "little")
-    return end + CHECKSUM_BYTES * crc > len(raw)
+    return end + CHECKSUM_BYTES > len(raw)

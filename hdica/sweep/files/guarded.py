@@ -29,8 +29,8 @@ SIZES = {
     "float32": 4, "int64": 8, "uint64": 8, "float64": 8, "string": None,
 }  # fmt: skip
 """Types that stores hold, with the bytes of a value; texts have no fixed size."""
-CHAINS = (("bytes", "zstd"), ("vlen-utf8", "zstd"))
-"""Codecs that stores use; CRC32C follows since schema 2."""
+CHAINS = (("bytes", "zstd", "crc32c"), ("vlen-utf8", "zstd", "crc32c"))
+"""Codecs that stores use."""
 
 
 def array_of(key: str) -> str:
@@ -53,15 +53,12 @@ class Chunks:
         Names of the dimensions.
     size
         Bytes of a chunk, decoded; None for texts.
-    crc
-        Whether files end with CRC32C.
     """
 
     shape: tuple[int, ...]
     chunk: tuple[int, ...]
     dims: tuple[str, ...]
     size: int | None
-    crc: bool
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -74,7 +71,7 @@ class Chunks:
             check_size(raw, self.size)
             return
         # Texts begin with their number, for each of which a decoder takes memory at once.
-        count = int.from_bytes(unpacked(raw, None, self.crc)[:4], "little")
+        count = int.from_bytes(unpacked(raw, None)[:4], "little")
         if count != math.prod(self.chunk):
             raise FrameError(f"it has {count} texts and not {math.prod(self.chunk)}")
 
@@ -100,8 +97,7 @@ def chunks_of(metadata: dict[str, Any], path: Path) -> Chunks:
             and len(shape) == len(chunk)
             and 0 not in chunk
             and all(isinstance(dim, str) for dim in dims)
-            and names[:2] in CHAINS
-            and names[2:] in ((), ("crc32c",))
+            and names in CHAINS
             and (kind == "string") == (names[0] == "vlen-utf8")
         )
     except (KeyError, TypeError, AttributeError, ValueError) as exc:
@@ -111,9 +107,7 @@ def chunks_of(metadata: dict[str, Any], path: Path) -> Chunks:
     if math.prod(chunk) * (SIZES[kind] or 1) > MOST_CHUNK:
         raise DamageError(f"{path} asks for chunks of more than {MOST_CHUNK} bytes")
     size = SIZES[kind]
-    return Chunks(
-        shape, chunk, dims, None if size is None else size * math.prod(chunk), len(names) > 2
-    )
+    return Chunks(shape, chunk, dims, None if size is None else size * math.prod(chunk))
 
 
 def _is_plain(metadata: dict[str, Any]) -> bool:
@@ -198,7 +192,7 @@ class GuardedStore(LocalStore):
     def _learn(self, key: str, path: Path, raw: bytes) -> None:
         """Check metadata, and keep what they say of chunks."""
         sealed = self.nested or key == METADATA
-        document = unsealed(raw, path, old=True) if sealed else parsed(raw, path)
+        document = unsealed(raw, path) if sealed else parsed(raw, path)
         here = key.rpartition("/")[0]
         if document.get("zarr_format") != 3:
             raise DamageError(f"{path} is not of Zarr's format 3, which is the only one written")

@@ -171,7 +171,7 @@ def _chunk(working: Working, name: str, number: int) -> NDArray[Any]:
         raise
     except UNREADABLE as exc:
         what = str(exc) if isinstance(exc, DamageError) else f"{file} is damaged, {WRONG}"
-        kind = TornError if _torn(working, name, file) else DamageError
+        kind = TornError if _torn(file) else DamageError
         raise kind(f"{what} ({described(working, within)})") from exc
     if _digest(values) != expected[number]:
         raise DamageError(f"{file} is damaged, {MOVED} ({described(working, within)})")
@@ -185,14 +185,14 @@ def check_whole(working: Working) -> None:
     for name in ARRAYS:
         for number in range(-(-working.size // working.array(name).chunks[0])):
             file = working.chunk(name, number)
-            if not file.exists() or _torn(working, name, file):
+            if not file.exists() or _torn(file):
                 points = described(working, _span(working, number))
                 raise TornError(f"{file} is cut short ({points})")
 
 
-def _torn(working: Working, name: str, file: Path) -> bool:
+def _torn(file: Path) -> bool:
     try:
-        return is_torn(read_regular(file) or b"", working.layout(name).crc)
+        return is_torn(read_regular(file) or b"")
     except (DamageError, OSError):
         return False
 

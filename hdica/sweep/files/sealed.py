@@ -16,8 +16,7 @@ from hdica.sweep.files.paths import DamageError, TornError, read_regular, write_
 from hdica.version import __version__
 
 SCHEMA_VERSION = 3
-"""Layout of the stores: 2 has digests in metadata and CRC32C behind every chunk; 3 binds every
-chunk of a working store to its place."""
+"""Layout of the stores."""
 DIGEST = "digest"
 VERSION = "schema_version"
 
@@ -74,46 +73,35 @@ def parsed(raw: bytes, path: Path) -> dict[str, Any]:
     return document
 
 
-def unsealed(raw: bytes, path: Path, old: bool = False) -> dict[str, Any]:
-    """The document behind a sealed text.
-
-    Parameters
-    ----------
-    raw
-        Content of the file.
-    path
-        The file.
-    old
-        Whether a document from before there were seals is let through.
-    """
+def unsealed(raw: bytes, path: Path) -> dict[str, Any]:
+    """The document behind the sealed text of a file."""
     document = parsed(raw, path)
     about = _about(document)
-    version = about.get(VERSION, SCHEMA_VERSION if "node_type" in document else 1)
-    if DIGEST not in about and version == 1 and old:
-        return document
+    version = about.get(VERSION, SCHEMA_VERSION)
     newer = isinstance(version, int) and version > SCHEMA_VERSION
     if not _is_sealed(raw, about.get(DIGEST)):
         hint = f"; or a version of hdica newer than {__version__} wrote it" if newer else ""
         raise DamageError(f"{path} is damaged, its digest is wrong{hint}")
     if newer:
-        raise SchemaError(_too_new(path, version, about))
+        writer = str(about.get("hdica_version", "a newer version"))
+        raise SchemaError(
+            f"{path} has schema {version}, written by hdica {writer}, and this is hdica "
+            f"{__version__}, which reads up to schema {SCHEMA_VERSION} (install a newer hdica)"
+        )
+    if version != SCHEMA_VERSION:
+        raise SchemaError(
+            f"{path} has schema {version}, of an earlier version of hdica (remove it, and the next "
+            "run computes it anew)"
+        )
     return document
 
 
-def _too_new(path: Path, version: int, about: dict[str, Any]) -> str:
-    writer = str(about.get("hdica_version", "a newer version"))
-    return (
-        f"{path} has schema {version}, written by hdica {writer}, and this is hdica "
-        f"{__version__}, which reads up to schema {SCHEMA_VERSION} (install a newer hdica)"
-    )
-
-
-def read_sealed(path: Path, old: bool = False) -> dict[str, Any] | None:
+def read_sealed(path: Path) -> dict[str, Any] | None:
     """Content of a sealed file without its digest and version, None if there is no file."""
     raw = read_regular(path)
     if raw is None:
         return None
-    found = unsealed(raw, path, old)
+    found = unsealed(raw, path)
     return {key: value for key, value in found.items() if key not in (DIGEST, VERSION)}
 
 

@@ -11,49 +11,56 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import zarr
 from numpy.typing import NDArray
+from pydantic import AfterValidator, BaseModel, Field
 
 from hdica.status import DIVERGED, DONE, FAILED, PENDING, STATUS_NAMES
 from hdica.sweep.files import blocks, planned
-from hdica.sweep.files.attributes import checked
 from hdica.sweep.files.blocks import Committed
-from hdica.sweep.files.frames import codec
 from hdica.sweep.files.guarded import METADATA, Chunks, GuardedStore, chunks_of
 from hdica.sweep.files.paths import DamageError, TornError
-from hdica.sweep.files.places import UNREADABLE, WRONG, describe, described, numbered
-from hdica.sweep.files.planned import ARRAY_CONFIG, create
-from hdica.sweep.files.sealed import SCHEMA_VERSION, SchemaError
+from hdica.sweep.files.places import UNREADABLE
+from hdica.sweep.files.planned import ARRAY_CONFIG
+from hdica.sweep.files.sealed import SchemaError
 from hdica.sweep.study.keys import Keys
 
-__all__ = [
-    "DIVERGED",
-    "DONE",
-    "FAILED",
-    "PENDING",
-    "SCHEMA_VERSION",
-    "STATUS_NAMES",
-    "UNREADABLE",
-    "WRONG",
-    "DamageError",
-    "codec",
-    "create",
-    "describe",
-    "described",
-    "numbered",
-]
+__all__ = ["DIVERGED", "DONE", "FAILED", "PENDING", "STATUS_NAMES", "DamageError"]
 
 PLANNER_ARRAYS = planned.ARRAYS
 SPAN = 32 * 2**20
 """Bytes of one array read at a time."""
+
+
+def _identifier(name: str) -> str:
+    if not name.isidentifier():
+        raise ValueError("it is no name")
+    return name
+
+
+class Attributes(BaseModel):
+    """What the metadata of a segment say about it, checked when it is opened."""
+
+    schema_version: int
+    hdica_version: str = Field(description="what made it")
+    id: str = Field(pattern=r"^[0-9a-f]{32}$", description="of its own, whatever it holds")
+    system: str
+    method: str
+    n: int | None = Field(ge=1, description="dimension, None for a method without")
+    times: tuple[float, ...]
+    kernel: str = Field(description="version of the numerical code")
+    noise: Literal["own", "shared"]
+    block: int = Field(ge=1, description="places a block")
+    outputs: tuple[Annotated[str, AfterValidator(_identifier)], ...]
+    save: dict[str, Any] = Field(description="what is kept beyond the method's outputs")
 
 
 def status_counts(status: NDArray[np.uint8]) -> dict[str, int]:
@@ -73,7 +80,7 @@ class Working:
     group
         The group; its arrays are opened when they are needed.
     attrs
-        Its attributes: see :class:`hdica.sweep.files.attributes.Attributes`.
+        What :class:`Attributes` names.
     opened, layouts
         Its arrays and how their chunks are coded.
     seen, planned
@@ -196,7 +203,8 @@ def open_segment(path: Path) -> Working:
             raise DamageError(f"{path} is no folder")
         guarded = GuardedStore(path)
         group = zarr.open_group(guarded, mode="r+", zarr_format=3, use_consolidated=False)
-        return Working(path, group, checked(dict(group.attrs.asdict()), path))
+        about = Attributes.model_validate(group.attrs.asdict())
+        return Working(path, group, about.model_dump())
 
 
 def opened_array(group: zarr.Group, name: str) -> zarr.Array[Any]:
@@ -217,10 +225,3 @@ def open_cached(path: Path) -> Working:
     with readable(path / "key" / METADATA, path.name):
         info = os.stat(path / "key" / METADATA)
     return _cached(path, (info.st_mtime_ns, info.st_ino))
-
-
-def append(
-    path: Path, keys: Keys, systems: Callable[[int, int], list[str]], seeds: NDArray[np.int64]
-) -> None:
-    """Add points behind the last block; see :func:`hdica.sweep.files.planned.append`."""
-    planned.append(open_segment(path), keys, systems, seeds)

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from hdica.sweep.files.bound import version_in, version_of
 from hdica.sweep.files.disk import exchange, sync_folder, sync_names, sync_tree
-from hdica.sweep.files.manifest import read_manifest, write_manifest
+from hdica.sweep.files.manifest import read_manifest, version_in, version_of
 from hdica.sweep.files.paths import DamageError, discard, manifest_path, results_path
+from hdica.sweep.files.sealed import write_sealed
 from hdica.sweep.outcome.versions import (
     leftovers_in,
     make_version,
@@ -23,6 +23,7 @@ from hdica.sweep.outcome.versions import (
     version_folder,
 )
 from hdica.sweep.run.plan import locked
+from hdica.version import __version__
 
 
 @contextmanager
@@ -66,7 +67,9 @@ def commit(
     target = results_path(out)
     version, before = version_of(files), version_in(target)
     if before == version:
-        before = _before(out)
+        before = ""
+        with suppress(DamageError):
+            before = (read_manifest(out) or {"before": ""})["before"]
     sync_tree(partial)
     made = make_version(partial, out, version, files)
     if made is not None:
@@ -80,8 +83,9 @@ def commit(
             target.replace(_old(target))
         partial.replace(target)
     sync_folder(target.parent)
-    versions = {"version": version, "before": before}
-    manifest = write_manifest(out, {**about, **versions}, files)
+    versions = {"version": version, "before": before, "hdica_version": __version__}
+    manifest = {**about, **versions, "files": files}
+    write_sealed(manifest_path(out), manifest)
     _tidy(out, manifest)
     return manifest
 
@@ -104,14 +108,6 @@ def withdraw(out: str | Path, aside: bool) -> None:
         target.replace(_old(target))
 
 
-def _before(out: str | Path) -> str:
-    """The version before the one that is published."""
-    try:
-        return str((read_manifest(out) or {}).get("before", ""))
-    except DamageError:
-        return ""
-
-
 def _partial(target: Path) -> Path:
     return target.with_name(f".{target.name}.partial")
 
@@ -131,28 +127,16 @@ def _tidy(out: str | Path, manifest: dict[str, Any]) -> None:
     # It is published: what cannot be removed now, as where NFS has it open, the next run removes.
     with suppress(OSError):
         discard(_old(results_path(out)))
-        remove_old(out, {manifest.get("version", ""), manifest.get("before", "")})
-
-
-def _is_tidy(out: str | Path, manifest: dict[str, Any]) -> bool:
-    version = manifest.get("version", "")
-    left = is_moving(out) or bool(leftovers_in(out))
-    return not left and (not version or version_folder(out, version) is not None)
+        remove_old(out, {manifest["version"], manifest["before"]})
 
 
 def complete(out: str | Path, manifest: dict[str, Any]) -> None:
     """Do what is left of a publication: of one that was killed, or was copied without its version.
 
     Nothing where nothing can be written: whatever is read is there.
-
-    Parameters
-    ----------
-    out
-        Path of the published store.
-    manifest
-        Its manifest.
     """
-    if not _is_tidy(out, manifest):
+    left = is_moving(out) or leftovers_in(out)
+    if left or version_folder(out, manifest["version"]) is None:
         with suppress(OSError), locked(out):
             finish(out)
 
@@ -162,7 +146,6 @@ def finish(out: str | Path) -> None:
     manifest, target = read_manifest(out), results_path(out)
     if manifest is None:
         return
-    if manifest.get("version"):
-        make_version(target, out, manifest["version"], manifest["files"])
+    make_version(target, out, manifest["version"], manifest["files"])
     discard(_partial(target))
     _tidy(out, manifest)

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hdica.sweep.files import store
-from hdica.sweep.files.bound import bound_digests
 from hdica.sweep.files.guarded import METADATA
-from hdica.sweep.files.manifest import file_digest
+from hdica.sweep.files.manifest import bound_digests, file_digest, version_of
 from hdica.sweep.files.paths import DamageError, inside, results_path, walk
+from hdica.sweep.files.places import WRONG
 from hdica.sweep.outcome import published
 from hdica.sweep.outcome.published import PublishedStore
 from hdica.sweep.outcome.results import learned
@@ -48,20 +47,10 @@ class Damage:
     torn: bool = False
 
 
-def published_damage(
-    out: str | Path, manifest: dict[str, Any] | None, again: bool = False
-) -> list[Damage]:
-    """Published files that are missing, do not belong there or differ from the manifest.
+def published_damage(out: str | Path, manifest: dict[str, Any] | None) -> list[Damage]:
+    """Published files that are missing, do not belong there or differ from their digests.
 
-    Parameters
-    ----------
-    out
-        Path of the published store.
-    manifest
-        Its manifest. Without one they are compared with the digests in the store itself.
-    again
-        Whether a store without a manifest is published again anyway, from a working store: then
-        an older one, which has checksums alone, is not looked at.
+    Those are the manifest's or, without one, those in the store itself.
     """
     root = results_path(out)
     if not root.is_dir():
@@ -69,7 +58,12 @@ def published_damage(
         return [Damage(missing, root / METADATA)] if manifest else []
     if manifest is not None:
         return [*_by_digests(root, manifest["files"])]
-    return _by_itself(root, again)
+    try:
+        files = bound_digests(root)
+        learned(PublishedStore(root, files))
+    except DamageError as exc:
+        return [Damage(str(exc), root / METADATA)]
+    return [*_by_digests(root, files)]
 
 
 def _by_digests(root: Path, files: dict[str, str], like: Path | None = None) -> Iterator[Damage]:
@@ -82,7 +76,7 @@ def _by_digests(root: Path, files: dict[str, str], like: Path | None = None) -> 
             continue
         try:
             right = file_digest(inside(root, name)) == expected
-            what = "" if right else f"{root / name} is damaged, {store.WRONG}"
+            what = "" if right else f"{root / name} is damaged, {WRONG}"
         except FileNotFoundError:
             what = f"{root / name} is missing"
         except (DamageError, OSError) as exc:
@@ -99,26 +93,6 @@ def _is_same(one: Path, other: Path) -> bool:
     with suppress(OSError):
         return os.path.samestat(os.lstat(one), os.lstat(other))
     return False
-
-
-def _by_itself(root: Path, again: bool) -> list[Damage]:
-    """What a store without a manifest says of its own files."""
-    try:
-        files = bound_digests(root)
-        if files is None and again:
-            return []
-        opened = learned(PublishedStore(root, files))
-    except DamageError as exc:
-        return [Damage(str(exc), root / METADATA)]
-    if files is not None:
-        return [*_by_digests(root, files)]
-    found = []
-    for name in walk(root)[0]:
-        try:
-            opened.load(name)
-        except DamageError as exc:
-            found.append(Damage(str(exc), root / name))
-    return found
 
 
 def versions_damage(out: str | Path) -> list[Damage]:
@@ -142,7 +116,7 @@ def version_damage(folder: Path, like: Path | None = None) -> list[Damage]:
         files = bound_digests(folder)
     except DamageError as exc:
         return [Damage(str(exc), path)]
-    if files is None or not files[METADATA].startswith(folder.stem):
+    if version_of(files) != folder.stem:
         return [Damage(f"{path} is not of the version {folder.stem} (all points)", path)]
     return [*_by_digests(folder, files, like)]
 

@@ -14,6 +14,7 @@ import zarr
 from numpy.typing import NDArray
 
 from hdica.sweep.files import store
+from hdica.sweep.files.frames import codec
 from hdica.sweep.run.plan import Placed
 from hdica.systems.method import Method, Output
 
@@ -260,7 +261,7 @@ def write_variable(
         chunks=chunks,
         dtype=dtype,
         fill_value=fill,
-        compressors=store.codec(),
+        compressors=codec(),
         dimension_names=(*dims, *own_dims),
         config={"write_empty_chunks": True},
         attributes=attrs,

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.sweep.files import blocks, store
-from hdica.sweep.files.bound import bound_digests
 from hdica.sweep.files.guarded import METADATA, array_of
-from hdica.sweep.files.manifest import pending_in, read_manifest
+from hdica.sweep.files.manifest import bound_digests, count_in, read_manifest
 from hdica.sweep.files.paths import (
     DamageError,
     TornError,
@@ -23,6 +22,7 @@ from hdica.sweep.files.paths import (
     walk,
     work_path,
 )
+from hdica.sweep.files.places import WRONG, describe
 from hdica.sweep.files.processors import is_noted, notes
 from hdica.sweep.files.sealed import read_sealed
 from hdica.sweep.outcome.damage import Damage, published_damage, versions_damage
@@ -162,7 +162,7 @@ def working_damage(out: str | Path) -> list[Damage]:
     work, found = work_path(out), study_damage(out)
     for file in notes(work):
         if not is_noted(file):
-            found.append(Damage(f"{file} is damaged, {store.WRONG} (no point)", file))
+            found.append(Damage(f"{file} is damaged, {WRONG} (no point)", file))
     return found + [d for path in segments_in(out) for d in segment_damage(path)]
 
 
@@ -182,7 +182,7 @@ def record_damage(out: str | Path) -> list[Damage]:
     found = []
     for file in shard_records(out):
         try:
-            read_sealed(file, old=True)
+            read_sealed(file)
         except DamageError as exc:
             found.append(Damage(f"{exc} (the points of a shard)", file))
     return found
@@ -194,9 +194,9 @@ def _lost_commits(out: str | Path, manifest: dict[str, Any]) -> Iterator[Damage]
     A status that was never written says the same as one that was lost, so only what was known
     to be finished can be missed.
     """
-    if pending_in(manifest):
+    if count_in(manifest, "pending"):
         return
-    for name, (identity, places) in manifest.get("segments", {}).items():
+    for name, (identity, places) in manifest["segments"].items():
         try:
             working = store.open_segment(work_path(out) / name)
             if working.attrs["id"] != identity:
@@ -207,7 +207,7 @@ def _lost_commits(out: str | Path, manifest: dict[str, Any]) -> Iterator[Damage]
         except DamageError:
             continue  # found already, or given up
         for block in lost:
-            file, points = working.chunk("status", block), store.describe(working, block)
+            file, points = working.chunk("status", block), describe(working, block)
             text = f"{file} is missing though it was published ({points})"
             yield Damage(text, working.path, "status", block)
 
@@ -224,31 +224,28 @@ def _incomplete(out: str | Path, manifest: dict[str, Any] | None) -> Iterator[st
         return
     if study is not None and manifest["full_hash"] != study.full_hash():
         yield f"{root} was published before the study or its code was changed"
-    if pending_in(manifest):
-        yield f"{pending_in(manifest)} points of {root} are pending"
-    failed = sum(counts.get("failed", 0) for counts in manifest["counts"].values())
-    if failed:
+    if pending := count_in(manifest, "pending"):
+        yield f"{pending} points of {root} are pending"
+    if failed := count_in(manifest, "failed"):
         yield f"{failed} points of {root} failed (hdica run STUDY --retry-failed tries again)"
 
 
 def all_damage(out: str | Path, manifest: dict[str, Any] | None) -> list[Damage]:
     """Everything wrong in both stores and in the records beside them."""
     found = working_damage(out) + record_damage(out)
-    found += published_damage(out, manifest, bool(segments_in(out))) + versions_damage(out)
+    found += published_damage(out, manifest) + versions_damage(out)
     return found if manifest is None else [*found, *_lost_commits(out, manifest)]
 
 
 def _alone(path: str | Path) -> dict[str, Any] | None:
     """What a manifest says, of a store that is not damaged and has none nor a working store.
 
-    So is a version, and what was copied without what lies beside it. None where the store has no
-    digests of its own.
+    So is a version, and what was copied without what lies beside it.
     """
     root = results_path(path)
     if work_path(path).is_dir() or not root.is_dir():
         return None
-    files = bound_digests(root)
-    return None if files is None else {"files": files, "counts": status_counts(root)}
+    return {"files": bound_digests(root), "counts": status_counts(root)}
 
 
 def verify(path: str | Path) -> Verdict:

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
 from hdica.sweep.files import provenance, store
-from hdica.sweep.files.bound import bind
+from hdica.sweep.files.frames import codec
 from hdica.sweep.files.guarded import METADATA
-from hdica.sweep.files.manifest import digest, pending_in, read_manifest, store_files
+from hdica.sweep.files.manifest import bind, count_in, digest, read_manifest, store_files
 from hdica.sweep.files.paths import DamageError, read_regular, results_path, walk, work_path
 from hdica.sweep.files.processors import noted
-from hdica.sweep.files.sealed import parsed
+from hdica.sweep.files.sealed import SCHEMA_VERSION, parsed
 from hdica.sweep.files.writing import written
 from hdica.sweep.outcome.commit import beside, commit, complete
 from hdica.sweep.outcome.dense import Source, write_variable
@@ -75,7 +75,7 @@ def _coordinate(group: zarr.Group, name: str, values: Any, attrs: dict[str, Any]
         chunks=array.shape,
         dtype=str if text else array.dtype,
         fill_value="" if text else None,
-        compressors=store.codec(),
+        compressors=codec(),
         dimension_names=(name,),
         config={"write_empty_chunks": True},
         attributes=attrs,
@@ -111,7 +111,7 @@ def _steps(group: zarr.Group, n: NDArray[np.int64], times: NDArray[Any]) -> None
         shape=steps.shape,
         chunks=steps.shape,
         dtype="i8",
-        compressors=store.codec(),
+        compressors=codec(),
         dimension_names=("n", "time"),
         config={"write_empty_chunks": True},
         attributes={"long_name": "number of samples seen, floor(t n)", "units": "1"},
@@ -171,7 +171,7 @@ def _root_attrs(study: Study) -> dict[str, Any]:
     return {
         "Conventions": "CF-1.11",
         **about_study(study),
-        "schema_version": store.SCHEMA_VERSION,
+        "schema_version": SCHEMA_VERSION,
         "kernel_version": KERNEL_VERSION,
         "hdica_version": __version__,
         "git_commit": provenance.git_commit(),
@@ -196,7 +196,9 @@ def is_current(study: Study, out: str | Path) -> bool:
     """Whether the published store is whole and is this very study's: nothing to publish."""
     try:
         manifest = read_manifest(out)
-        if not manifest or manifest.get("full_hash") != study.full_hash() or pending_in(manifest):
+        if not manifest or manifest["full_hash"] != study.full_hash():
+            return False
+        if count_in(manifest, "pending"):
             return False
         root, files = results_path(out), manifest["files"]
         if not root.is_dir() or store_files(root) != sorted(files):
@@ -214,7 +216,7 @@ def is_current(study: Study, out: str | Path) -> bool:
 
 def _tried_again(study: Study, out: str | Path, manifest: dict[str, Any]) -> bool:
     """Whether points that were published as failed have another result by now."""
-    failed = sum(counts.get("failed", 0) for counts in manifest["counts"].values())
+    failed = count_in(manifest, "failed")
     if not failed or not work_path(out).is_dir():
         return False
     now = [store.status_counts(one.statuses()) for one in place(study, out)]

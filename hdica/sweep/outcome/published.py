@@ -12,10 +12,10 @@ import numpy as np
 import zarr
 
 from hdica.sweep.files import store
-from hdica.sweep.files.frames import FrameError, unpacked
 from hdica.sweep.files.guarded import METADATA, Chunks, GuardedStore, array_of, chunks_of
 from hdica.sweep.files.manifest import digest, file_digest
 from hdica.sweep.files.paths import DamageError, discard_inside, inside, read_regular
+from hdica.sweep.files.places import UNREADABLE, WRONG
 from hdica.sweep.files.sealed import parsed, unsealed
 from hdica.sweep.outcome.versions import hold, is_version
 
@@ -30,9 +30,7 @@ class PublishedStore(GuardedStore):
     root
         The store, or a version of it: that is not removed as long as this object lives.
     digests
-        Digest of every file; None for an older store that does not have them, and no manifest.
-        Then the checksums inside the chunks are compared, and the root's metadata, which hold all
-        others, have a digest of their own.
+        Digest of every file.
     read_only
         Whether it refuses to be written.
     newest
@@ -43,14 +41,13 @@ class PublishedStore(GuardedStore):
     def __init__(
         self,
         root: Path | str,
-        digests: dict[str, str] | None = None,
+        digests: dict[str, str],
         *,
         read_only: bool = True,
         newest: Path | None = None,
     ) -> None:
         super().__init__(root, read_only=read_only, nested=False)
         self.digests, self.newest = digests, newest
-        self._read_at: tuple[int, int] | None = None
         self._held = hold(self.root) if is_version(self.root) else None
 
     def with_read_only(self, read_only: bool = False) -> Self:
@@ -74,8 +71,6 @@ class PublishedStore(GuardedStore):
     def load(self, key: str) -> bytes | None:
         """Content of a file; a chunk that is missing is damage, since Zarr would read NaN."""
         raw = super().load(key)
-        if self.digests is None:
-            self._compare_time(key)
         if raw is None and array_of(key) in self.arrays:
             if self.is_gone or self._is_another():
                 raise _republished(self.root)
@@ -86,40 +81,16 @@ class PublishedStore(GuardedStore):
 
     def check(self, key: str, path: Path, raw: bytes) -> None:
         """Refuse the content of a file that is not as it was published."""
-        if self.digests is not None:
-            self._compare(key, path, raw)
-        super().check(key, path, raw)
-        chunks = self.arrays.get(array_of(key))
-        if self.digests is None and chunks is not None:
-            try:
-                unpacked(raw, chunks.size, chunks.crc)
-            except FrameError as exc:
-                raise DamageError(f"{path} is damaged, {exc}{self._points(key)}") from exc
-
-    def _compare(self, key: str, path: Path, raw: bytes) -> None:
-        expected = (self.digests or {}).get(key)
-        if digest(raw) == expected:
-            return
-        if self._is_another():
-            raise _republished(self.root)
-        shown = self._named(key, path)
-        if expected is None:
-            root = shown.parents[key.count("/")]
-            raise DamageError(f"{shown} does not belong to {root} (its digests lack it)")
-        raise DamageError(f"{shown} is damaged, {store.WRONG}{self._points(key)}")
-
-    def _compare_time(self, key: str) -> None:
-        """Refuse a file of a store without digests that was published anew since its root was read.
-
-        Who asks for the root's metadata again asks anew.
-        """
-        with suppress(OSError):
-            about = os.lstat(self.root / METADATA)
-            now = (about.st_ino, about.st_mtime_ns)
-            if key == METADATA:
-                self._read_at = now
-            elif self._read_at not in (None, now):
+        expected = self.digests.get(key)
+        if digest(raw) != expected:
+            if self._is_another():
                 raise _republished(self.root)
+            shown = self._named(key, path)
+            if expected is None:
+                root = shown.parents[key.count("/")]
+                raise DamageError(f"{shown} does not belong to {root} (its digests lack it)")
+            raise DamageError(f"{shown} is damaged, {WRONG}{self._points(key)}")
+        super().check(key, path, raw)
 
     def _is_another(self) -> bool:
         """Whether another store lies here than the one that was opened."""
@@ -145,8 +116,8 @@ class PublishedStore(GuardedStore):
         try:
             if os.path.samestat(os.lstat(inside(self.newest, key)), os.lstat(self.root / key)):
                 return
-            right = file_digest(file) == (self.digests or {}).get(key)
-            why = "" if right else f"{file} is damaged, {store.WRONG}"
+            right = file_digest(file) == self.digests.get(key)
+            why = "" if right else f"{file} is damaged, {WRONG}"
         except FileNotFoundError:
             why = f"{file} is missing"
         except (DamageError, OSError) as exc:
@@ -171,14 +142,14 @@ def _republished(root: Path) -> Republished:
     return Republished(f"{root} was published anew since it was opened (open it again)")
 
 
-def _differs(root: Path, digests: dict[str, str] | None) -> bool:
+def _differs(root: Path, digests: dict[str, str]) -> bool:
     """Whether the metadata at a store's root are whole, and others than those known of it."""
     path = root / METADATA
     try:
         raw = read_regular(path)
-        if raw is None or digests is None or digest(raw) == digests.get(METADATA):
+        if raw is None or digest(raw) == digests.get(METADATA):
             return raw is None and not root.exists()
-        return bool(unsealed(raw, path, old=True))
+        return bool(unsealed(raw, path))
     except (DamageError, OSError):
         return False
 
@@ -241,7 +212,7 @@ def _range(root: Path, name: str, span: slice) -> str:
     try:
         values = np.asarray(zarr.open_array(guarded, path=name, mode="r", zarr_format=3)[span])
         first, last = values[0], values[-1]
-    except (*store.UNREADABLE, IndexError):
+    except (*UNREADABLE, IndexError):
         return f"number {span.start} to {span.stop - 1}"
     return f"{first}" if len(values) == 1 else f"{first} to {last}"
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from hdica.errors import HdicaError
 from hdica.sweep.files import blocks, planned, store
-from hdica.sweep.files.bound import bind
 from hdica.sweep.files.guarded import METADATA
-from hdica.sweep.files.manifest import read_manifest
+from hdica.sweep.files.manifest import bind, bound_digests, read_manifest
 from hdica.sweep.files.paths import (
     DamageError,
     discard,
@@ -91,12 +90,14 @@ def _put_aside(out: str | Path, damage: Damage) -> str:
     return f"{damage.sentence}: it is now {aside}"
 
 
-def _repair_published(out: str | Path, damages: list[Damage]) -> str:
+def _repair_published(
+    out: str | Path, damages: list[Damage], manifest: dict[str, Any] | None
+) -> str:
     """Take back published points, or the whole publication where that is not possible.
 
     What somebody reads is never written: a copy by links takes the place of the store.
     """
-    root, manifest = results_path(out), _readable_manifest(out)
+    root = results_path(out)
     names = [damage.path.relative_to(root).as_posix() for damage in damages]
     for name in names:
         if (root / name).is_symlink():
@@ -128,19 +129,12 @@ def _repair_versions(out: str | Path) -> list[str]:
     return done
 
 
-def _readable_manifest(out: str | Path) -> dict[str, Any] | None:
-    try:
-        return read_manifest(out)
-    except DamageError:
-        return None
-
-
-def _repair_study(out: str | Path, damage: Damage) -> str:
+def _repair_study(out: str | Path, damage: Damage, manifest: dict[str, Any] | None) -> str:
     """Write the record of the study anew, from the published store if that has it."""
     try:
         root = results_path(out)
-        manifest = read_manifest(out)
-        raw = PublishedStore(root, manifest["files"] if manifest else None).load(METADATA)
+        files = manifest["files"] if manifest else bound_digests(root)
+        raw = PublishedStore(root, files).load(METADATA)
         attrs = parsed(raw or b"", root / METADATA).get("attributes") or {}
         study = study_from(json.loads(attrs["study_yaml"]))
         write_sealed(damage.path, study.model_dump(mode="json"))
@@ -169,8 +163,15 @@ def repair(path: str | Path) -> list[str]:
     require_store(path)
     checked_path(path)
     with locked(path) as work:
-        found = all_damage(path, _readable_manifest(path))
-        done = _repair_manifest(path)
+        manifest, done = None, []
+        try:
+            manifest = read_manifest(path)
+        except DamageError as exc:
+            done.append(str(exc))
+        found = all_damage(path, manifest)
+        if done:
+            # It was changed: the next run publishes again.
+            discard(manifest_path(path))
         # What does not belong there first: a link could stand where a chunk goes.
         done += [_put_aside(path, damage) for damage in found if damage.stray]
         rest = [damage for damage in found if not damage.stray]
@@ -178,13 +179,13 @@ def repair(path: str | Path) -> list[str]:
         public = [damage for damage in rest if damage.path.is_relative_to(root)]
         for damage in rest:
             if damage.path == work / STUDY:
-                done.append(_repair_study(path, damage))
+                done.append(_repair_study(path, damage, manifest))
             elif damage.path.is_relative_to(work):
                 done.append(f"{damage.sentence}: {repair_working(damage)}")
             elif damage not in public and of_version(damage) is None:
                 done.append(f"{damage.sentence}: it is withdrawn")
         if public:
-            what = _repair_published(path, public)
+            what = _repair_published(path, public, manifest)
             done += [f"{damage.sentence}: {what}" for damage in public]
         if public or any(map(of_version, rest)):
             done += _repair_versions(path)
@@ -193,13 +194,3 @@ def repair(path: str | Path) -> list[str]:
             for record in shard_records(path):
                 record.unlink()
         return done
-
-
-def _repair_manifest(out: str | Path) -> list[str]:
-    """Withdraw a manifest that was changed; the next run publishes again."""
-    try:
-        read_manifest(out)
-    except DamageError as exc:
-        discard(manifest_path(out))
-        return [f"{exc}"]
-    return []

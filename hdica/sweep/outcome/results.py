@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from hdica.errors import HdicaError, one_sentence
-from hdica.sweep.files.bound import BOUND, bound_digests, version_of
 from hdica.sweep.files.guarded import METADATA
-from hdica.sweep.files.manifest import digest, read_manifest
+from hdica.sweep.files.manifest import BOUND, bound_digests, digest, read_manifest, version_of
 from hdica.sweep.files.paths import (
     DamageError,
     inside,
@@ -90,10 +89,10 @@ def published_store(root: Path) -> PublishedStore:
     if raw is None:
         raise DamageError(f"{root / METADATA} is missing (all points)")
     if manifest is not None and digest(raw) != manifest["files"].get(METADATA):
-        unsealed(raw, root / METADATA, old=True)
+        unsealed(raw, root / METADATA)
         raise DamageError(f"{root / METADATA} is not what its manifest says (all points)")
     files = bound_digests(root) if manifest is None else manifest["files"]
-    folder = None if files is None else version_folder(root, version_of(files))
+    folder = version_folder(root, version_of(files))
     if folder is None:
         return learned(PublishedStore(root, files))
     return learned(PublishedStore(folder, files, newest=root))

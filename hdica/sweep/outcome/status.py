@@ -10,7 +10,7 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.sweep.files import store
-from hdica.sweep.files.chunks import every_place
+from hdica.sweep.files.blocks import every_place
 from hdica.sweep.files.paths import work_path
 from hdica.sweep.outcome.looks import settled
 from hdica.sweep.run.plan import Placed, place, planned_study

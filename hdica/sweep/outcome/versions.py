@@ -19,11 +19,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hdica.errors import HdicaError
-from hdica.sweep.files.bound import DIGESTS
 from hdica.sweep.files.disk import sync_folder
 from hdica.sweep.files.guarded import METADATA
 from hdica.sweep.files.locks import taken
-from hdica.sweep.files.manifest import file_digest
+from hdica.sweep.files.manifest import DIGESTS, file_digest
 from hdica.sweep.files.paths import DamageError, discard, no_link, results_path, walk
 
 FOLDER = ".versions"

@@ -58,7 +58,7 @@ def _published(out: str | Path) -> dict[str, Any] | None:
     """What the published store says of its study, None if it says nothing that can be read."""
     path = results_path(out) / METADATA
     try:
-        attributes = unsealed(read_regular(path) or b"", path, old=True)["attributes"]
+        attributes = unsealed(read_regular(path) or b"", path)["attributes"]
         content = json.loads(attributes["study_yaml"])
     except (DamageError, KeyError, TypeError, ValueError):
         return None
@@ -67,7 +67,7 @@ def _published(out: str | Path) -> dict[str, Any] | None:
 
 def _planned(out: str | Path) -> dict[str, Any] | None:
     try:
-        return read_sealed(work_path(out) / STUDY, old=True)
+        return read_sealed(work_path(out) / STUDY)
     except DamageError:
         return None
 

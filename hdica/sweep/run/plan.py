@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.sweep.files import store
-from hdica.sweep.files.chunks import every_place
+from hdica.sweep.files.blocks import every_place
 from hdica.sweep.files.disk import make_folder
 from hdica.sweep.files.paths import (
     DamageError,
@@ -26,7 +26,7 @@ from hdica.sweep.files.paths import (
     work_path,
     write_text,
 )
-from hdica.sweep.files.planned import check_whole
+from hdica.sweep.files.planned import append, check_whole, create
 from hdica.sweep.files.sealed import read_sealed, sealed_text
 from hdica.sweep.run.another import STUDY, refuse_another
 from hdica.sweep.run.asked import Plan, SegmentPlan
@@ -259,8 +259,9 @@ def _place_all(placed: Placed, keys: Keys, workers: int, block: int | None) -> P
     if not missing.size:
         return placed
     if not placed.path.exists():
-        store.create(placed.path, segment, block or _block(segment, workers))
-    start = store.open_segment(placed.path).size
+        create(placed.path, segment, block or _block(segment, workers))
+    working = store.open_segment(placed.path)
+    start = working.size
 
     def systems(first: int, last: int) -> list[str]:
         cells, code = np.unique(missing[first:last] // segment.per_cell, return_inverse=True)
@@ -270,7 +271,7 @@ def _place_all(placed: Placed, keys: Keys, workers: int, block: int | None) -> P
     seeds = np.full(missing.size, -1, dtype=np.int64)
     if segment.seeds:
         seeds = np.asarray(segment.seeds, dtype=np.int64)[missing % segment.per_cell]
-    store.append(placed.path, keys[missing], systems, seeds)
+    append(working, keys[missing], systems, seeds)
     rows = placed.rows.copy()
     rows[missing] = start + np.arange(missing.size)
     return Placed(segment, placed.path, rows)
@@ -279,7 +280,7 @@ def _place_all(placed: Placed, keys: Keys, workers: int, block: int | None) -> P
 def planned_study(out: str | Path) -> Study | None:
     """The study that was planned last in the working store, None if there is none."""
     path = work_path(out) / STUDY
-    content = read_sealed(path, old=True)
+    content = read_sealed(path)
     try:
         return None if content is None else study_from(content)
     except HdicaError as exc:

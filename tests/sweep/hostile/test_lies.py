@@ -18,9 +18,9 @@ from zarr.codecs import BytesCodec
 
 from hdica.errors import HdicaError
 from hdica.sweep.files import planned
-from hdica.sweep.files.bound import bind
 from hdica.sweep.files.frames import codec
 from hdica.sweep.files.guarded import GuardedStore
+from hdica.sweep.files.manifest import bind
 from hdica.sweep.files.paths import (
     DamageError,
     manifest_path,
