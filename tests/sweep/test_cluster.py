@@ -13,7 +13,7 @@ import pytest
 
 from hdica.sweep.run import runner
 from hdica.sweep.run.block import BlockSummary
-from hdica.sweep.run.progress import Silent
+from hdica.sweep.run.progress import Progress
 from hdica.sweep.run.runner import RunSummary, run
 from hdica.sweep.run.spread import Task
 from hdica.sweep.study.study import study_from
@@ -36,7 +36,7 @@ def here(monkeypatch: pytest.MonkeyPatch, how: dict[str, Any], taken: float = 0.
 
     monkeypatch.setattr(runner.time, "perf_counter", lambda: clock[0])
     summary = RunSummary()
-    begun = runner._here(TODO, cluster_settings(how), summary, Silent(), compute)
+    begun = runner._here(TODO, cluster_settings(how), summary, Progress(), compute)
     assert summary.computed == 10 * begun
     return begun
 

@@ -158,17 +158,17 @@ def test_what_does_not_belong_to_a_store_is_found_and_put_aside(study: Study, ou
     assert aside == ["of somebody"] * 3
 
 
-def pending(study: Study, out: Path) -> set[str]:
-    """Labels of the points that the working store does not have."""
+def pending(study: Study, out: Path) -> set[tuple[str, int]]:
+    """Segments and numbers of the points that the working store does not have."""
     return {
-        placed.segment.label(point)
+        (placed.path.name, point)
         for placed in place(study, out)
         for point in np.flatnonzero(placed.statuses() == store.PENDING).tolist()
     }
 
 
-def held(study: Study, out: Path, file: Path) -> set[str]:
-    """Labels of the points that a file of the working store holds."""
+def held(study: Study, out: Path, file: Path) -> set[tuple[str, int]]:
+    """Segments and numbers of the points that a file of the working store holds."""
     segment = file.relative_to(work_path(out)).parts[0]
     placed = next(p for p in place(study, out) if p.path.name == segment)
     name = file.relative_to(placed.path).as_posix()
@@ -178,7 +178,7 @@ def held(study: Study, out: Path, file: Path) -> set[str]:
         number = int(name.split("/")[2])
         rows = rows[(rows >= number * chunk) & (rows < (number + 1) * chunk)]
     points = np.flatnonzero(np.isin(placed.rows, rows)).tolist()
-    return {placed.segment.label(point) for point in points}
+    return {(placed.path.name, point) for point in points}
 
 
 @pytest.mark.parametrize(

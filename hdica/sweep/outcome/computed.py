@@ -7,10 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hdica.sweep.outcome.finished import run_or_finished
-from hdica.sweep.outcome.publish import publish_new
+from hdica.errors import HdicaError, Unwritable
+from hdica.status import FAILED, PENDING
+from hdica.sweep.files.paths import work_path
+from hdica.sweep.outcome.publish import is_current, publish_new
 from hdica.sweep.outcome.torn import going_on
-from hdica.sweep.run.runner import RunSummary
+from hdica.sweep.run import runner
+from hdica.sweep.run.plan import place
 from hdica.sweep.study.study import Study
 from hdica.sweep.workers.settings import ClusterSettings
 
@@ -61,7 +64,7 @@ class Computed:
         What is published, None for a part of a study.
     """
 
-    summary: RunSummary
+    summary: runner.RunSummary
     published: Published | None
 
     def missing(self, where: str, again: str) -> str:
@@ -87,18 +90,25 @@ class Computed:
 
 
 def published(study: Study, out: Path, replace: bool = False) -> Published:
-    """Publish a study if there is anything new.
-
-    Parameters
-    ----------
-    study, out, replace
-        As for :func:`hdica.sweep.outcome.publish.publish`.
-    """
+    """Publish a study if there is anything new."""
     manifest, is_new = publish_new(study, out, replace)
     counts: Counter[str] = Counter()
     for some in manifest["counts"].values():
         counts.update(some)
     return Published(out, counts, is_new)
+
+
+def _is_finished(study: Study, out: Path, retry_failed: bool) -> bool:
+    """Whether every point of a study is computed and published."""
+    if not is_current(study, out):
+        return False
+    open_ = {PENDING, FAILED} if retry_failed else {PENDING}
+    try:
+        # Where only the published store was copied, there is nothing else that could be pending.
+        placed = place(study, out) if work_path(out).is_dir() else []
+        return not any(open_ & {*one.statuses().tolist()} for one in placed)
+    except HdicaError:
+        return False
 
 
 def compute(
@@ -127,7 +137,22 @@ def compute(
     """
 
     def attempt() -> Computed:
-        summary = run_or_finished(study, out, shard, cluster, progress, retry_failed, replace, own)
+        try:
+            summary = runner.run(
+                study,
+                out,
+                shard=shard,
+                cluster=cluster,
+                progress=progress,
+                retry_failed=retry_failed,
+                replace=replace,
+                own=own,
+            )
+        except Unwritable:
+            # One of which nothing is left to do needs no folder that can be written.
+            if not _is_finished(study, out, retry_failed):
+                raise
+            summary = runner.RunSummary()
         if shard != WHOLE:
             return Computed(summary, None)
         found = published(study, out, replace)

@@ -11,8 +11,7 @@ import mmap
 import os
 import signal
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, NoReturn
@@ -154,13 +153,3 @@ def _buried(path: Path, block: int, care: Care, place: int, status: int) -> Hdic
     begun.data.fail(place, reason)
     begun.data.cpu_seconds[place] = 0.0
     return Again(f"{label}: a point failed, {reason}", begun.commit())
-
-
-@contextmanager
-def companion() -> Iterator[Companion]:
-    """A companion for the time of the body."""
-    made = Companion()
-    try:
-        yield made
-    finally:
-        made.close()

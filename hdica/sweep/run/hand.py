@@ -6,11 +6,11 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from hdica.errors import Incomplete
-from hdica.sweep.run.apart import Companion, companion
+from hdica.sweep.run.apart import Companion
 from hdica.sweep.run.block import BlockSummary
 from hdica.sweep.run.watch import ALARMS, attempt, left_behind
 from hdica.sweep.workers.care import Care
@@ -66,7 +66,7 @@ def in_place(own: bool) -> Iterator[Compute]:
     """
     # Whoever looks on with a debugger wants the blocks here.
     if own and FORKS and sys.gettrace() is None:
-        with companion() as other:
+        with closing(Companion()) as other:
             yield other.compute
         return
     try:

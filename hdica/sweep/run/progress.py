@@ -6,14 +6,14 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol, TextIO
+from typing import TextIO
 
 QUIET_SECONDS = 10.0
 """At most one line in this time."""
 
 
-class Progress(Protocol):
-    """What a run tells while it goes on."""
+class Progress:
+    """What a run tells while it goes on: here nothing at all."""
 
     def advance(self, points: int, seconds: float) -> None:
         """Say that ``points`` more points are stored, of which the plan said ``seconds``."""
@@ -22,28 +22,8 @@ class Progress(Protocol):
         """Say something that somebody who waits should know."""
 
 
-class Silent:
-    """No progress at all."""
-
-    def advance(self, points: int, seconds: float) -> None:
-        """Say nothing."""
-
-    def note(self, text: str) -> None:
-        """Say nothing."""
-
-
-class Lines:
-    """One line now and then.
-
-    Parameters
-    ----------
-    name
-        What runs.
-    points, seconds
-        What is to be done, and what the plan says it costs.
-    stream
-        Where lines go.
-    """
+class Lines(Progress):
+    """One line now and then about ``points`` to compute, which the plan says cost ``seconds``."""
 
     def __init__(self, name: str, points: int, seconds: float, stream: TextIO) -> None:
         self.name, self.points, self.seconds, self.stream = name, points, seconds, stream
@@ -80,19 +60,13 @@ class Lines:
 def report(
     name: str, points: int, seconds: float, progress: bool | None = None
 ) -> Iterator[Progress]:
-    """Show the progress of a run on stderr.
+    """Show the progress of a run on stderr: a bar on a terminal, sparse lines elsewhere.
 
-    Parameters
-    ----------
-    name
-        What runs.
-    points, seconds
-        What is to be done, and what the plan says it costs.
-    progress
-        False for silence; otherwise a bar on a terminal and sparse lines elsewhere.
+    ``points`` are to be computed, which the plan says cost ``seconds``. With ``progress=False``
+    nothing is shown.
     """
     if progress is False or not points:
-        yield Silent()
+        yield Progress()
     elif sys.stderr.isatty():
         with _bar(name, points) as bar:
             yield bar
@@ -120,7 +94,7 @@ def _bar(name: str, points: int) -> Iterator[Progress]:
     with RichProgress(*columns, console=Console(stderr=True)) as shown:
         task = shown.add_task(name, total=points)
 
-        class Bar:
+        class Bar(Progress):
             def advance(self, points: int, seconds: float) -> None:
                 shown.advance(task, points)
 

@@ -8,8 +8,6 @@ then computed in processes that can be killed (:mod:`hdica.sweep.run.apart`).
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,16 +85,6 @@ class _Look:
         return begins + max(0.0, self.limit - self.before + self.pulse.since) + 3 * self.grace
 
 
-@contextmanager
-def _alarms(killable: bool) -> Iterator[None]:
-    """Leave no alarm behind."""
-    try:
-        yield
-    finally:
-        if killable:
-            _arm(0.0)
-
-
 def _arm(seconds: float) -> None:
     """Let the system end this process after some processor time, or thrice as long by the clock.
 
@@ -127,7 +115,7 @@ def attempt(
     pulse = Pulse(shared)
     call = Beside(compute_block, path, block, care, pulse)
     look = _Look(call, pulse, care)
-    with _alarms(killable):
+    try:
         while True:
             if killable:
                 _arm(look.left)
@@ -143,6 +131,9 @@ def attempt(
         pulse.ending = True
         if not call.end(look.grace, COMPILING):
             _LEFT_BEHIND.append(call)
+    finally:
+        if killable:
+            _arm(0.0)  # no alarm is left behind
     if not isinstance(call.raised, Late):
         return call.result()  # it has ended at the last moment
     assert pulse.begun is not None

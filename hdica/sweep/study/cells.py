@@ -80,12 +80,6 @@ class Cells:
         for first in range(0, self.size, AT_ONCE):
             yield from self._texts(np.arange(first, min(first + AT_ONCE, self.size)))
 
-    def label(self, cell: int) -> str:
-        """What a cell is, for a person: ``tau=0.05, Q0=0.1``."""
-        index = np.unravel_index(cell, self.shape) if self.axes else ()
-        pairs = zip(self.axes, index, strict=True)
-        return ", ".join(f"{axis.dim}={axis.values[int(i)]}" for axis, i in pairs)
-
 
 def cells_of(method: Method, swept: tuple[gr.Axis, ...], texts: dict[str, Texts]) -> Cells:
     """Cells of one method.

@@ -108,16 +108,6 @@ class Segment:
             save=kept.digest(self.save),
         )
 
-    def label(self, point: int) -> str:
-        """What a point is, for a person."""
-        cell, place = divmod(int(point), self.per_cell)
-        parts = [self.method.name, self.cells.label(cell)]
-        if self.n is not None:
-            parts.append(f"n={self.n}")
-        if self.seeds:
-            parts.append(f"seed={self.seeds[place]}")
-        return ", ".join(part for part in parts if part)
-
     def sample_systems(self, count: int = 9) -> list[Any]:
         """Systems of cells spread evenly over the grid, for the cost model."""
         chosen = np.unique(np.linspace(0, self.cells.size - 1, count).round().astype(int))
