@@ -29,6 +29,7 @@ from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import Study, study_from
 from tests.sweep import flips, toy
 from tests.sweep.conftest import values
+from tests.sweep.harm import cut, empty, flip, remove
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
@@ -56,24 +57,6 @@ def study(out: Path, template: Path) -> Study:
     """A fresh copy of the computed and published study."""
     shutil.copytree(template, out.parent)
     return study_from(flips.CONTENT)
-
-
-def flip(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 4
-    file.write_bytes(content)
-
-
-def cut(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-3])
-
-
-def empty(file: Path) -> None:
-    file.write_bytes(b"")
-
-
-def remove(file: Path) -> None:
-    file.unlink()
 
 
 KINDS = [

@@ -20,6 +20,7 @@ from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
+from tests.sweep.harm import cut, flip, remove
 
 pytestmark = pytest.mark.faults
 
@@ -42,20 +43,6 @@ def study(out: Path, template: Path) -> Study:
     return study_from(toy.study())
 
 
-def flip(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 4
-    file.write_bytes(content)
-
-
-def unlink(file: Path) -> None:
-    file.unlink()
-
-
-def truncate(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-3])
-
-
 def walk(study: Study, out: Path) -> store.Working:
     return store.open_segment(place(study, out)[0].path)
 
@@ -71,8 +58,8 @@ def test_a_whole_store_is_whole(study: Study, out: Path) -> None:
     ("name", "harm"),
     [
         *((name, flip) for name in ("Q", "cpu_seconds", "status", "key", "parameters", "seed")),
-        *((name, unlink) for name in ("Q", "status", "key")),
-        ("cpu_seconds", truncate),
+        *((name, remove) for name in ("Q", "status", "key")),
+        ("cpu_seconds", cut),
     ],
 )
 def test_a_damaged_working_store_is_named_repaired_and_restored(
@@ -132,8 +119,8 @@ def test_a_segment_without_metadata_is_computed_again(study: Study, out: Path, n
     ("name", "harm"),
     [
         ("walk/Q/c/0/0/0/0/0", flip),
-        ("walk/status/c/0/0/0/0", unlink),
-        ("steady/root/c/0", truncate),
+        ("walk/status/c/0/0/0/0", remove),
+        ("steady/root/c/0", cut),
         ("steady/status/c", flip),
     ],
 )

@@ -31,6 +31,7 @@ from hdica.sweep.study import kept
 from hdica.sweep.study.segment import segments_of
 from tests.sweep import toy
 from tests.sweep.conftest import values
+from tests.sweep.harm import flip
 from tests.sweep.keeping import METHODS, SAVE, made, saved, without
 
 SPARSE: dict[str, Any] = {"prior": {"sparse": 0.05}}
@@ -208,12 +209,6 @@ def test_an_output_that_is_not_returned_fails_its_point(
     assert run(study, out, progress=False).counts["failed"] == 6
     reason = store.open_segment(place(study, out)[0].path).read("reason", slice(0, 1))[0]
     assert reason == "HdicaError: density is missing from what the method returned"
-
-
-def flip(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 4
-    file.write_bytes(content)
 
 
 @pytest.mark.faults

@@ -30,6 +30,7 @@ from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
+from tests.sweep.harm import flip, remove
 
 TAUS = [0.1, 0.2, 0.3]
 CHUNK = "line/Q/c/0/0/0"
@@ -236,25 +237,15 @@ def test_a_deleted_chunk_is_refused_where_plain_xarray_reads_nan(out: Path) -> N
 # ------------------------------------------------------------------ damage of versions
 
 
-def flip(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 4
-    file.write_bytes(content)
-
-
 def replaced(file: Path) -> None:
     """Another file in its place, as an editor or rsync writes it: links to it stay as they are."""
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 4
-    file.unlink()
-    file.write_bytes(content)
+    copy = file.with_name("copy")
+    copy.write_bytes(file.read_bytes())
+    flip(copy)
+    copy.replace(file)
 
 
-def removed(file: Path) -> None:
-    file.unlink()
-
-
-@pytest.mark.parametrize("harm", [replaced, removed])
+@pytest.mark.parametrize("harm", [replaced, remove])
 @pytest.mark.parametrize("name", [CHUNK, "zarr.json", "digests.json", "line/tau/c/0"])
 def test_a_damaged_version_is_named_and_made_again(
     out: Path, harm: Callable[[Path], None], name: str

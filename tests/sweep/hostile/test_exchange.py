@@ -25,6 +25,7 @@ from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
+from tests.sweep.harm import empty
 
 pytestmark = pytest.mark.faults
 
@@ -261,10 +262,6 @@ def half(file: Path) -> None:
     """Its first half reached the disk, and its size."""
     raw = file.read_bytes()
     file.write_bytes(raw[: len(raw) // 2] + bytes(len(raw) - len(raw) // 2))
-
-
-def empty(file: Path) -> None:
-    file.write_bytes(b"")
 
 
 @pytest.mark.parametrize("harm", [cut, zeros, half, empty, Path.unlink])
