@@ -26,14 +26,9 @@ BAND = 64 * 2**20
 
 @dataclass(frozen=True)
 class Source:
-    """Where the points of one published group come from.
+    """Where the points of one published group come from: the segments of one method, one an n.
 
     Points are numbered as in the dense arrays: cell, then n, then seed, the last fastest.
-
-    Parameters
-    ----------
-    placed
-        The segments of one method, one an n.
     """
 
     placed: tuple[Placed, ...]
@@ -83,12 +78,8 @@ class Source:
         points = np.arange(start, stop)
         part = (points // self.placed[0].segment.per_cell) % len(self.placed)
         ready = self.status[start:stop] != store.PENDING
-        shape: tuple[int, ...] = ()
-        if self.working:
-            shape = next(iter(self.working.values())).array(name).shape[1:]
-        else:
-            segment = self.placed[0].segment
-            shape = next((segment.shape(o.dims) for o in segment.outputs if o.name == name), ())
+        segment = self.placed[0].segment
+        shape = next((segment.shape(o.dims) for o in segment.outputs if o.name == name), ())
         found = np.full((stop - start, *shape), fill, dtype=dtype)
         for index, working in self.working.items():
             chosen = np.flatnonzero(ready & (part == index))
@@ -124,18 +115,11 @@ def runs(blocks: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
 
 
 def chunk_shape(swept: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ...]:
-    """Chunks of a published array.
+    """Chunks of a published array, from the sizes that are ``swept`` and those that are ``whole``.
 
     Seeds and an output's own dimensions are mostly wanted whole, and are whole in a chunk if they
-    fit. The swept ones share the room that is left as evenly as they can, so that a slice along
-    any of them reads little more than what was asked for.
-
-    Parameters
-    ----------
-    swept
-        Sizes of the swept parameters and of n.
-    whole
-        Sizes of the seeds, if there are any, and of the output's own dimensions.
+    fit. The swept parameters and n share the room that is left as evenly as they can, so that a
+    slice along any of them reads little more than what was asked for.
     """
     size = math.prod(whole)
     if size > CHUNK_ELEMENTS:
@@ -167,22 +151,12 @@ Slices = tuple[slice, ...]
 
 @dataclass(frozen=True)
 class Band:
-    """Neighbouring points that are whole chunks.
-
-    Parameters
-    ----------
-    start, stop
-        Their range.
-    shape
-        Their extent along each of the dimensions that number points.
-    chunks
-        Every chunk, as slices of the array and of the band.
-    """
+    """Neighbouring points, ``start`` to ``stop``, that are whole chunks."""
 
     start: int
     stop: int
-    shape: tuple[int, ...]
-    chunks: tuple[tuple[Slices, Slices], ...]
+    shape: tuple[int, ...]  # extent along each of the dimensions that number points
+    chunks: tuple[tuple[Slices, Slices], ...]  # as slices of the array and of the band
 
 
 def _pieces(size: int, chunk: int) -> list[slice]:
@@ -190,13 +164,7 @@ def _pieces(size: int, chunk: int) -> list[slice]:
 
 
 def bands(points: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Band]:
-    """Every chunk of some points, in bands that follow each other.
-
-    Parameters
-    ----------
-    points, chunks
-        Sizes of the dimensions that number points, and of a chunk along them.
-    """
+    """Every chunk of some points, in bands that follow each other; ``chunks`` is a chunk's size."""
     if not points:
         yield Band(0, 1, (), (((), ()),))
         return
@@ -234,20 +202,8 @@ def write_variable(
 ) -> None:
     """Write one variable of a published group, chunk after chunk.
 
-    Parameters
-    ----------
-    group
-        The published group.
-    name
-        Name of the array, in the group and in the segments.
-    source
-        Where the values come from.
-    output
-        The method's output, None for ``status``, ``cpu_seconds`` and ``reason``.
-    dtype, fill
-        Type of the array, and its value where a point is pending.
-    attrs
-        Its attributes.
+    ``output`` is None for ``status``, ``cpu_seconds`` and ``reason``; ``fill`` is the value where a
+    point is pending.
     """
     own_dims = output.dims if output else ()
     own = source.placed[0].segment.shape(own_dims)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from hdica.process.private import scratch
@@ -22,21 +21,12 @@ def passing_folder() -> Iterator[Path]:
 
     If the process is killed in it, the next run removes it.
     """
-    folder = Path(tempfile.mkdtemp(prefix="study-", dir=scratch()))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with TemporaryDirectory(prefix="study-", dir=scratch(), ignore_cleanup_errors=True) as made:
+        yield Path(made)
 
 
 def loaded(results: Path) -> xr.DataTree:
-    """What a published store holds, which it needs no longer.
-
-    Parameters
-    ----------
-    results
-        Path of the store.
-    """
+    """What a published store holds, which it needs no longer."""
     with open_results(results) as tree:
         found = tree.load().copy(deep=True)
     for node in found.subtree:

@@ -66,7 +66,9 @@ def sources(study: Study, out: str | Path) -> list[Source]:
     ]
 
 
-def _coordinate(group: zarr.Group, name: str, values: Any, attrs: dict[str, Any]) -> None:
+def _coordinate(
+    group: zarr.Group, name: str, values: Any, about: dict[str, Any], dims: tuple[str, ...] = ()
+) -> None:
     array = np.asarray(values)
     text = array.dtype.kind in "UO"
     made = group.create_array(
@@ -76,9 +78,9 @@ def _coordinate(group: zarr.Group, name: str, values: Any, attrs: dict[str, Any]
         dtype=str if text else array.dtype,
         fill_value="" if text else None,
         compressors=codec(),
-        dimension_names=(name,),
+        dimension_names=dims or (name,),
         config={"write_empty_chunks": True},
-        attributes=attrs,
+        attributes=about,
     )
     made[:] = array.astype(object) if text else array
 
@@ -100,23 +102,11 @@ def _coordinates(group: zarr.Group, source: Source) -> None:
     for dim, values in sorted(segment.coords.items()):
         _coordinate(group, dim, values, about_dim(segment.system, dim, values))
     if segment.n is not None and "time" in segment.coords:
-        _steps(group, dimensions, segment.coords["time"])
-
-
-def _steps(group: zarr.Group, n: NDArray[np.int64], times: NDArray[Any]) -> None:
-    """The exact index of the step behind each time, as the simulations count it."""
-    steps = np.stack([steps_of(times.astype(np.float64), int(one)) for one in n])
-    made = group.create_array(
-        "step",
-        shape=steps.shape,
-        chunks=steps.shape,
-        dtype="i8",
-        compressors=codec(),
-        dimension_names=("n", "time"),
-        config={"write_empty_chunks": True},
-        attributes={"long_name": "number of samples seen, floor(t n)", "units": "1"},
-    )
-    made[:] = steps
+        # The exact index of the step behind each time, as the simulations count it.
+        times = segment.coords["time"].astype(np.float64)
+        steps = np.stack([steps_of(times, int(n)) for n in dimensions]).astype(np.int64)
+        about = {"long_name": "number of samples seen, floor(t n)", "units": "1"}
+        _coordinate(group, "step", steps, about, ("n", "time"))
 
 
 def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, int]:
@@ -228,13 +218,7 @@ def _tried_again(study: Study, out: str | Path, manifest: dict[str, Any]) -> boo
 def publish_new(
     study: Study, out: str | Path, replace: bool = False
 ) -> tuple[dict[str, Any], bool]:
-    """Publish a study if there is anything new; its manifest, and whether there was.
-
-    Parameters
-    ----------
-    study, out, replace
-        As for :func:`publish`.
-    """
+    """Publish a study if there is anything new; its manifest, and whether there was."""
     manifest = read_manifest(out) if is_current(study, out) else None
     if manifest is None:
         return publish(study, out, replace), True
@@ -243,25 +227,12 @@ def publish_new(
 
 
 def publish(study: Study, out: str | Path, replace: bool = False) -> dict[str, Any]:
-    """Write the published store from the working store, and the manifest last.
+    """Write the published store from the working store, and the manifest last, which is returned.
 
     The store is written to a temporary sibling and swapped in by a rename; a version of it that
     never changes is kept beside it, for who reads while it is published anew. Points that are
-    pending stay NaN with status 0.
-
-    Parameters
-    ----------
-    study
-        A validated study.
-    out
-        Path of the published store, ``*.zarr``.
-    replace
-        Whether the results of another study may be there, which go.
-
-    Returns
-    -------
-    dict
-        The manifest: study, hashes, counts by method and status, digest of every file.
+    pending stay NaN with status 0. With ``replace`` the results of another study may be there,
+    which go.
     """
     target = results_path(out)
     checked_path(target)

@@ -71,13 +71,11 @@ def _listed(values: np.ndarray) -> str:
 
 def _number(text: str, dim: str) -> float:
     """A number as it is written everywhere: float() would also read nan, 1_0 and other digits."""
-    if not NUMBER.fullmatch(text):
-        finite = "" if text.lower().lstrip("+-") not in ("nan", "inf", "infinity") else "finite "
-        raise HdicaError(f"--sel {dim}={text} is not allowed (a {finite}number is needed)")
-    found = float(text)
-    if not math.isfinite(found):
-        raise HdicaError(f"--sel {dim}={text} is not allowed (a finite number is needed)")
-    return found
+    plain = NUMBER.fullmatch(text)
+    if plain and math.isfinite(found := float(text)):
+        return found
+    finite = "finite " if plain or text.lower().lstrip("+-") in ("nan", "inf", "infinity") else ""
+    raise HdicaError(f"--sel {dim}={text} is not allowed (a {finite}number is needed)")
 
 
 def _equal(values: np.ndarray, wanted: float) -> np.ndarray:
@@ -130,16 +128,8 @@ def _positions(values: np.ndarray, text: str, dim: str, nearest: bool) -> list[i
 def select(data: xr.Dataset, selection: dict[str, str], nearest: bool = False) -> xr.Dataset:
     """Select by coordinate: ``value``, ``value1,value2`` or ``low:high``.
 
-    A single value drops the dimension and stays as a scalar coordinate.
-
-    Parameters
-    ----------
-    data
-        One group of a published store.
-    selection
-        By dimension, as typed.
-    nearest
-        Take the closest value where the exact one is not there.
+    A single value drops the dimension and stays as a scalar coordinate. If ``nearest``, the closest
+    value is taken where the exact one is not there.
     """
     for dim, text in selection.items():
         if dim not in data.dims:
@@ -246,12 +236,7 @@ def dim_order(tree: xr.DataTree, method: str) -> list[str]:
 def table(data: xr.Dataset, order: Sequence[str] = ()) -> pd.DataFrame:
     """Rows of a selection, without those that have no value at all.
 
-    Parameters
-    ----------
-    data
-        What to tabulate.
-    order
-        Order of the coordinates; those that are not named come first.
+    Coordinates that ``order`` does not name come first.
     """
     import pandas as pd
 
@@ -277,27 +262,12 @@ def query(
     mean: Sequence[str] = (),
     nearest: bool = False,
 ) -> xr.Dataset:
-    """Answer a question about results.
+    """Answer a question about a published store: the selected variables, loaded.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    selection
-        By dimension: ``value``, ``value1,value2`` or ``low:high``.
-    method
-        Group to ask; the first of the study that has all the dimensions if None.
-    variables
-        What to show; the method's first outputs with the selected dimensions if empty.
-    mean
-        Dimensions to average over.
-    nearest
-        Take the closest coordinate where the exact one is not there.
-
-    Returns
-    -------
-    xarray.Dataset
-        The selected variables, loaded.
+    A selection is by dimension: ``value``, ``value1,value2`` or ``low:high``. Without a method it
+    is the first of the study that has all the dimensions, without variables that method's first
+    outputs with them; ``mean`` are dimensions to average over, and ``nearest`` takes the closest
+    coordinate.
     """
     chosen = choose_method(tree, list(selection), method)
     data = tree[chosen].to_dataset()

@@ -42,27 +42,13 @@ MOST_LOST = 8
 
 @dataclass
 class RunSummary:
-    """What a run did.
+    """What a run did."""
 
-    Parameters
-    ----------
-    computed
-        Points computed now.
-    counts
-        How many of them ended with each status.
-    cpu_seconds
-        What they cost.
-    pending
-        Points of this shard that are still pending.
-    lost
-        One sentence a block that could not be computed.
-    """
-
-    computed: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
+    computed: int = 0  # points
+    counts: Counter[str] = field(default_factory=Counter)  # how many of them ended with each status
     cpu_seconds: float = 0.0
-    pending: int = 0
-    lost: list[str] = field(default_factory=list)
+    pending: int = 0  # points of this shard that still are
+    lost: list[str] = field(default_factory=list)  # one sentence a block that could not be computed
 
     def add(self, summary: BlockSummary) -> None:
         """Count one finished block."""
@@ -104,16 +90,13 @@ def tasks(placed: list[Placed], shard: tuple[int, int] = (0, 1), care: Care = US
     return sorted(found, key=lambda task: -task.seconds)
 
 
-def reset_failed(placed: list[Placed]) -> int:
-    """Make failed points pending again; returns how many."""
-    count = 0
+def _reset_failed(placed: list[Placed]) -> None:
+    """Make failed points pending again."""
     for one in placed:
         working = store.open_segment(one.path)
         failed = one.rows[one.statuses() == store.FAILED]
         for block in np.unique(failed // working.block).tolist():
             blocks.set_status(working, block, {store.FAILED: store.PENDING})
-        count += failed.size
-    return count
 
 
 def run(
@@ -176,7 +159,7 @@ def run(
             placed = prepare(study, out, settings.workers, block, replace)
             if retry_failed:
                 with locked(out):
-                    reset_failed(placed)
+                    _reset_failed(placed)
         todo = tasks(placed, shard, Care(settings.budget))
         if not alone and shard == (0, 1):
             # The other run begins at the other end: what it finishes is not computed here.
