@@ -43,18 +43,10 @@ _TEXTS = VLenUTF8()
 
 @dataclass(frozen=True, eq=False)
 class Committed:
-    """What the file of a block's statuses says.
+    """What the file of a block's statuses says."""
 
-    Parameters
-    ----------
-    status
-        Status of every place.
-    commit
-        The record behind them.
-    """
-
-    status: Status
-    commit: Commit
+    status: Status  # of every place
+    commit: Commit  # the record behind them
 
 
 def _encoded(values: NDArray[Any], chunks: Chunks) -> bytes:
@@ -242,16 +234,8 @@ def write(
 ) -> None:
     """Commit a whole block: all else first, its statuses and their record last.
 
-    What another run has committed of it meanwhile is kept.
-
-    Parameters
-    ----------
-    values
-        A chunk of every array that is committed, by its name.
-    reasons
-        Why points diverged or failed, empty texts for the others.
-    status
-        Status of every place.
+    ``values`` has a chunk of every array that is committed, ``reasons`` empty texts where there is
+    none. What another run has committed of the block meanwhile is kept.
     """
     with writing(working.path, block):
         before = committed(working, block)
@@ -290,12 +274,9 @@ def _keep(
 
 
 def set_status(working: Working, block: int, change: Mapping[int, int] | None) -> None:
-    """Commit other statuses for the same data.
+    """Commit other statuses for the same data: ``change`` has the new by the old.
 
-    Parameters
-    ----------
-    change
-        New status by old one; None makes every place pending and gives up all data.
+    None makes every place pending and gives up all data.
     """
     with writing(working.path, block):
         if change is None:
@@ -326,13 +307,7 @@ def record(
 
 
 def put(working: Working, files: list[tuple[Path, bytes]]) -> None:
-    """Write chunks of a segment; at the end files and folders are on the disk.
-
-    Parameters
-    ----------
-    files
-        Each file, as :func:`_file` has looked at the way to it, with what it shall hold.
-    """
+    """Write chunks, at paths as :func:`_file` has looked at them; at the end all is on the disk."""
     levels = {folder: None for path, _ in files for folder in _folders(working, path)}
     for folder in levels:
         folder.mkdir(exist_ok=True)

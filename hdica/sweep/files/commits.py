@@ -31,18 +31,10 @@ UNNAMED = "it is not the chunk that its commit record names"
 
 @dataclass(frozen=True)
 class Mark:
-    """What a record says of a chunk's file.
+    """What a record says of a chunk's file."""
 
-    Parameters
-    ----------
-    size
-        Bytes.
-    digest
-        sha256.
-    """
-
-    size: int
-    digest: str
+    size: int  # bytes
+    digest: str  # sha256
 
     @classmethod
     def of(cls, raw: bytes) -> Mark:
@@ -54,25 +46,14 @@ class Mark:
 class Commit:
     """The commit record of a block.
 
-    Parameters
-    ----------
-    segment
-        Identity of the segment.
-    block
-        Number of the block.
-    points
-        Digest of the keys of its places.
-    status
-        Digest of the statuses that were committed with it.
-    chunks
-        Marks of the files of every array. Two, while a block that was committed before is being
-        written anew: the file before and the one after.
+    ``chunks`` has the marks of the files of every array. They are two while a block that was
+    committed before is being written anew: the file before and the one after.
     """
 
-    segment: str
-    block: int
-    points: str
-    status: str
+    segment: str  # its identity
+    block: int  # its number
+    points: str  # digest of the keys of its places
+    status: str  # digest of the statuses that were committed with it
     chunks: dict[str, tuple[Mark, ...]]
 
     def names(self, name: str, raw: bytes) -> bool:
@@ -105,18 +86,11 @@ def commit_from(text: bytes, path: Path) -> Commit:
 
 @contextmanager
 def writing(segment: Path, block: int) -> Iterator[None]:
-    """Keep everybody else from writing a block meanwhile, also on other machines.
+    """Keep everybody else from writing a block of a segment meanwhile, also on other machines.
 
     Two runs of one store may have computed the same block: processor times differ, so that of two
     sets of files only one fits its record. Where a file system has no locks, they would be mixed
     if they came within the same few milliseconds; ``hdica repair`` makes such a block pending.
-
-    Parameters
-    ----------
-    segment
-        Directory of the segment.
-    block
-        Number of the block.
     """
     folder = no_link(segment.parent / LOCKS)
     folder.mkdir(exist_ok=True)

@@ -119,12 +119,7 @@ def write_partial(path: Path, content: bytes, mode: int = 0o666) -> Path:
 def write_all(files: Iterable[tuple[Path, bytes]], mode: int = 0o666) -> None:
     """Write files, each whole or not at all; at the end all of them are on the disk.
 
-    Parameters
-    ----------
-    files
-        Each file with what it shall hold; its folder is there.
-    mode
-        Permissions, from the beginning and less those that the user masks.
+    Their folders are there. Permissions are less those that the user masks, from the beginning.
     """
     partials: list[tuple[Path, Path]] = []
     try:

@@ -37,17 +37,9 @@ OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True)
 class Folder:
-    """An open folder.
+    """An open folder."""
 
-    Parameters
-    ----------
-    path
-        Where it is, for sentences.
-    descriptor
-        Of the open folder.
-    """
-
-    path: Path
+    path: Path  # for sentences
     descriptor: int
 
     def check(self, name: str) -> os.stat_result | None:
@@ -217,15 +209,7 @@ def check_file(path: Path) -> None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all.
-
-    Parameters
-    ----------
-    path
-        The file; its folder has to be there.
-    content
-        What it shall hold.
-    """
+    """Write a file, whole or not at all, in a folder that has to be there."""
     with written(path), _around(path) as folder:
         folder.sweep_up()
         with folder.beside(path.name, content) as partial:

@@ -57,13 +57,7 @@ def frame_size(raw: bytes) -> int:
 def unpacked(raw: bytes, size: int | None) -> bytes:
     """Bytes behind the file of a chunk, with every checksum compared.
 
-    Parameters
-    ----------
-    raw
-        Content of the file.
-    size
-        How many bytes there must be; None for texts, of which there may be up to
-        :data:`MOST_TEXT`.
+    There must be ``size`` of them; None for texts, of which there may be :data:`MOST_TEXT`.
     """
     check_size(raw, size)
     try:
@@ -83,12 +77,7 @@ def check_size(raw: bytes, size: int | None) -> None:
 def packed(content: bytes, note: bytes = b"") -> bytes:
     """The file of a chunk as :func:`codec` writes it, bit for bit if there is no note.
 
-    Parameters
-    ----------
-    content
-        Bytes of the values.
-    note
-        What stands behind the frame; its length is repeated at its end, where it is looked for.
+    A note stands behind the frame; its length is repeated at its end, where it is looked for.
     """
     raw = bytes(_ZSTD.encode(content))
     if note:

@@ -43,22 +43,12 @@ def array_of(key: str) -> str:
 
 @dataclass(frozen=True)
 class Chunks:
-    """What the metadata of an array say of its chunks.
+    """What the metadata of an array say of its chunks."""
 
-    Parameters
-    ----------
-    shape, chunk
-        Shape of the array and of a chunk.
-    dims
-        Names of the dimensions.
-    size
-        Bytes of a chunk, decoded; None for texts.
-    """
-
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # of the array
     chunk: tuple[int, ...]
-    dims: tuple[str, ...]
-    size: int | None
+    dims: tuple[str, ...]  # their names
+    size: int | None  # bytes of a chunk, decoded; None for texts
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -77,15 +67,7 @@ class Chunks:
 
 
 def chunks_of(metadata: dict[str, Any], path: Path) -> Chunks:
-    """What the metadata of an array say of its chunks.
-
-    Parameters
-    ----------
-    metadata
-        The metadata.
-    path
-        Their file.
-    """
+    """What the metadata of an array, of the file ``path``, say of its chunks."""
     try:
         grid, kind = metadata["chunk_grid"], metadata["data_type"]
         shape, chunk = tuple(metadata["shape"]), tuple(grid["configuration"]["chunk_shape"])
@@ -148,16 +130,7 @@ class GuardedStore(LocalStore):
 
     Every method raises :class:`~hdica.sweep.files.paths.DamageError`, naming the file, for links,
     for metadata that were changed or are not ours, and for chunks that would decode to another
-    size.
-
-    Parameters
-    ----------
-    root
-        The folder.
-    read_only
-        Whether it refuses to be written.
-    nested
-        Whether the metadata of every member have a digest, and not the root's alone.
+    size. If ``nested``, the metadata of every member have a digest, and not the root's alone.
     """
 
     def __init__(self, root: Path | str, *, read_only: bool = False, nested: bool = True) -> None:

@@ -81,15 +81,7 @@ def parts_of(name: str) -> tuple[str, ...]:
 
 
 def inside(root: Path, name: str) -> Path:
-    """Path of a file of a store.
-
-    Parameters
-    ----------
-    root
-        Folder of the store.
-    name
-        The file, relative to it.
-    """
+    """Path of a file of a store."""
     parts = parts_of(name)
     if not parts:
         raise DamageError(f"{root} names the file {name!r}, which cannot be one of its own")
@@ -126,17 +118,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_whole(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Write a whole file or nothing; when this returns, it is on the disk under its name.
-
-    Parameters
-    ----------
-    path
-        The file.
-    content
-        What it shall hold.
-    mode
-        Permissions, from the beginning and less those that the user masks.
-    """
+    """Write a whole file or nothing; when this returns, it is on the disk under its name."""
     write_all([(path, content)], mode)
 
 

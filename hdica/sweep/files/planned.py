@@ -72,17 +72,7 @@ def _array(
 
 
 def create(path: Path, segment: Segment, block: int) -> None:
-    """Make an empty segment; it appears whole, by a rename.
-
-    Parameters
-    ----------
-    path
-        Where it shall lie.
-    segment
-        What it holds.
-    block
-        Places a block.
-    """
+    """Make an empty segment; it appears whole, by a rename."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     discard(partial)
     make_folder(partial.parent)
@@ -217,16 +207,8 @@ def append(
     An array has its new places when its metadata say so: after the data of the planner's arrays,
     and those of the keys last. An append that is cut short leaves the places that there were.
 
-    Parameters
-    ----------
-    working
-        The segment, opened for this.
-    keys
-        Content keys of the new points, dtype ``S32``.
-    systems
-        ``systems(first, last)``: JSON of the systems of some of the new points.
-    seeds
-        Seed of each point, -1 for none.
+    ``systems(first, last)`` gives the JSON of the systems of some of the new points; a seed of -1
+    means none.
     """
     start = working.size
     stop = start + -(-len(keys) // working.block) * working.block

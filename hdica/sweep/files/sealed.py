@@ -38,13 +38,7 @@ def _text(document: dict[str, Any]) -> str:
 
 
 def sealed(document: dict[str, Any]) -> str:
-    """Text of a document with its digest: that of the text in which the digest is empty.
-
-    Parameters
-    ----------
-    document
-        Plain data; a digest that it has already is replaced.
-    """
+    """Text of a document with its digest: that of the text in which the digest is empty."""
     whole: dict[str, Any] = json.loads(json.dumps(document))
     about = _about(whole)
     about[DIGEST] = ""

@@ -71,34 +71,19 @@ def status_counts(status: NDArray[np.uint8]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Working:
-    """One open segment of a working store.
-
-    Parameters
-    ----------
-    path
-        Directory of the Zarr group.
-    group
-        The group; its arrays are opened when they are needed.
-    attrs
-        What :class:`Attributes` names.
-    opened, layouts
-        Its arrays and how their chunks are coded.
-    seen, planned
-        What was read last: commit records by block, and a chunk of each of the planner's arrays.
-    durable
-        Folders whose names are on the disk.
-    """
+    """One open segment of a working store."""
 
     path: Path
-    group: zarr.Group
-    attrs: dict[str, Any]
+    group: zarr.Group  # its arrays are opened when they are needed
+    attrs: dict[str, Any]  # what :class:`Attributes` names
     opened: dict[str, zarr.Array[Any]] = field(default_factory=dict, repr=False)
-    layouts: dict[str, Chunks] = field(default_factory=dict, repr=False)
+    layouts: dict[str, Chunks] = field(default_factory=dict, repr=False)  # how chunks are coded
+    # What was read last: commit records by block, and a chunk of each of the planner's arrays.
     seen: dict[int, tuple[tuple[int, ...], Committed | None]] = field(
         default_factory=dict, repr=False
     )
     planned: dict[str, tuple[int, NDArray[Any]]] = field(default_factory=dict, repr=False)
-    durable: set[Path] = field(default_factory=set, repr=False)
+    durable: set[Path] = field(default_factory=set, repr=False)  # names that are on the disk
 
     @property
     def block(self) -> int:

@@ -23,12 +23,7 @@ def in_words(exc: OSError) -> str:
 def written(path: str | Path, then: str = "") -> Iterator[None]:
     """Say in one sentence why the body cannot write its files.
 
-    Parameters
-    ----------
-    path
-        What is being written.
-    then
-        What comes of it, as an end of the sentence.
+    ``then`` is what comes of it, as an end of the sentence.
     """
     try:
         yield

@@ -36,24 +36,12 @@ def unfinished(
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer of a question that was asked of results on disk.
+    """Answer of a question that was asked of results on disk."""
 
-    Parameters
-    ----------
-    data
-        The selected variables, loaded.
-    order
-        Dimensions in the order of the study.
-    title
-        What was asked.
-    notes
-        What there is to know beside it, a sentence each.
-    """
-
-    data: xr.Dataset
-    order: list[str]
-    title: str
-    notes: list[str]
+    data: xr.Dataset  # the selected variables, loaded
+    order: list[str]  # dimensions in the order of the study
+    title: str  # what was asked
+    notes: list[str]  # what there is to know beside it, a sentence each
 
 
 def answer(
@@ -65,16 +53,9 @@ def answer(
     nearest: bool = False,
     tabled: bool = False,
 ) -> Answer:
-    """Ask results on disk; while they are published anew, the old ones or the new ones.
+    """Ask results on disk, as :func:`query` does; if published anew meanwhile, the old or the new.
 
-    Parameters
-    ----------
-    results
-        A published store.
-    selection, method, variables, mean, nearest
-        As for :func:`query`.
-    tabled
-        Whether a table is wanted, which averages over seeds unless one of them is asked for.
+    If ``tabled``, a table is wanted, which averages over seeds unless one of them is asked for.
     """
 
     def ask() -> Answer:

@@ -28,13 +28,7 @@ from hdica.version import __version__
 
 @contextmanager
 def beside(target: Path) -> Iterator[Path]:
-    """Where a store is written before it takes its place; what is not finished is removed.
-
-    Parameters
-    ----------
-    target
-        The published store.
-    """
+    """Where a store is written before it takes its place; what is not finished is removed."""
     partial = _partial(target)
     discard(partial)
     try:
@@ -46,23 +40,10 @@ def beside(target: Path) -> Iterator[Path]:
 def commit(
     partial: Path, out: str | Path, about: dict[str, Any], files: dict[str, str]
 ) -> dict[str, Any]:
-    """Make a finished store the published one. The caller holds the lock.
+    """Make a finished store the published one; its manifest. The caller holds the lock.
 
-    Parameters
-    ----------
-    partial
-        The store, with its digests in it.
-    out
-        Path of the published store.
-    about
-        What its manifest says beside versions and digests.
-    files
-        Digest of every file.
-
-    Returns
-    -------
-    dict
-        The manifest.
+    ``about`` is what the manifest says beside versions and the digests of the ``files``, which are
+    in the store already.
     """
     target = results_path(out)
     version, before = version_of(files), version_in(target)
@@ -93,13 +74,8 @@ def commit(
 def withdraw(out: str | Path, aside: bool) -> None:
     """Take a publication back, so that the next run publishes. The caller holds the lock.
 
-    Parameters
-    ----------
-    out
-        Path of the published store.
-    aside
-        Whether the store goes too: until the next publication it lies aside, where nobody reads
-        what is damaged in it.
+    ``aside``: the store goes too. Until the next publication it lies aside, where nobody reads what
+    is damaged in it.
     """
     manifest_path(out).unlink(missing_ok=True)
     target = results_path(out)

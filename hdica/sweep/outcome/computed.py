@@ -23,21 +23,11 @@ WHOLE = (0, 1)
 
 @dataclass(frozen=True)
 class Published:
-    """What a published store holds.
-
-    Parameters
-    ----------
-    out
-        Where it is.
-    counts
-        Points by status.
-    is_new
-        Whether it has just been published, rather than found as it should be.
-    """
+    """What a published store holds."""
 
     out: Path
-    counts: Counter[str]
-    is_new: bool
+    counts: Counter[str]  # points by status
+    is_new: bool  # whether it has just been published, rather than found as it should be
 
     @property
     def sentence(self) -> str:
@@ -54,28 +44,15 @@ class Published:
 
 @dataclass(frozen=True)
 class Computed:
-    """What became of a study.
+    """What became of a study."""
 
-    Parameters
-    ----------
-    summary
-        What was computed now.
-    published
-        What is published, None for a part of a study.
-    """
-
-    summary: runner.RunSummary
-    published: Published | None
+    summary: runner.RunSummary  # what was computed now
+    published: Published | None  # None for a part of a study
 
     def missing(self, where: str, again: str) -> str:
-        """What is missing and how to get it, empty if nothing is.
+        """What is missing of the results ``where``, empty if nothing is.
 
-        Parameters
-        ----------
-        where
-            The results, for the sentence.
-        again
-            What computes failed points again.
+        ``again`` is what computes failed points again.
         """
         if self.summary.lost:
             why = self.summary.lost[0]
@@ -126,14 +103,8 @@ def compute(
 ) -> Computed:
     """Compute what is pending and publish it; it may be killed at any moment.
 
-    Parameters
-    ----------
-    study, out, cluster, shard, progress, retry_failed, replace, own
-        As for :func:`hdica.sweep.run.runner.run`.
-    tell
-        Is given a sentence for each file that was cut short and is mended.
-    done
-        Is given what is published.
+    ``tell`` is given a sentence for each file that was cut short and is mended, ``done`` what is
+    published; the others are as for :func:`hdica.sweep.run.runner.run`.
     """
 
     def attempt() -> Computed:

@@ -21,30 +21,14 @@ from hdica.sweep.outcome.versions import hold, is_version, versions_in
 
 @dataclass(frozen=True)
 class Damage:
-    """One thing that is wrong.
+    """One thing that is wrong."""
 
-    Parameters
-    ----------
-    sentence
-        What, in which file, and which points are concerned.
-    path
-        Segment or file.
-    array
-        Array of the segment, empty if its metadata is unreadable.
-    block
-        Block of that array; a chunk of the planner's arrays counts as its first block.
-    stray
-        Name, below ``path``, of what does not belong there.
-    torn
-        Whether it is cut short and nothing else, so that the next run mends it unasked.
-    """
-
-    sentence: str
-    path: Path
-    array: str = ""
-    block: int = -1
-    stray: str = ""
-    torn: bool = False
+    sentence: str  # what, in which file, and which points are concerned
+    path: Path  # segment or file
+    array: str = ""  # of the segment, empty if its metadata is unreadable
+    block: int = -1  # a chunk of the planner's arrays counts as its first one
+    stray: str = ""  # name, below ``path``, of what does not belong there
+    torn: bool = False  # cut short and nothing else, so that the next run mends it unasked
 
 
 def published_damage(out: str | Path, manifest: dict[str, Any] | None) -> list[Damage]:

@@ -21,20 +21,9 @@ ROWS = 40
 
 
 def export(data: xr.Dataset, to: str, out: Path | None, order: list[str], title: str) -> None:
-    """Write a selection.
+    """Write a selection: ``csv``, ``json``, ``netcdf`` or ``-`` for a table, whose title is shown.
 
-    Parameters
-    ----------
-    data
-        What to write.
-    to
-        ``csv``, ``json``, ``netcdf`` or ``-`` for a table.
-    out
-        File, or None for stdout.
-    order
-        Order of the coordinates.
-    title
-        Of a table on a terminal.
+    ``out`` is a file, or None for stdout; ``order`` is that of the coordinates.
     """
     if to == "netcdf":
         _netcdf(data, out)

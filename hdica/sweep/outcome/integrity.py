@@ -37,24 +37,12 @@ WHOLE, INCOMPLETE, DAMAGED = 0, 1, 3
 
 @dataclass(frozen=True)
 class Verdict:
-    """What :func:`verify` found.
+    """What :func:`verify` found."""
 
-    Parameters
-    ----------
-    damaged
-        One sentence each: file and points.
-    incomplete
-        One sentence each: what is still missing.
-    files
-        How many published files were compared with their digest.
-    points
-        How many points the study has.
-    """
-
-    damaged: tuple[str, ...]
-    incomplete: tuple[str, ...]
-    files: int
-    points: int
+    damaged: tuple[str, ...]  # one sentence each: file and points
+    incomplete: tuple[str, ...]  # one sentence each: what is still missing
+    files: int  # how many published files were compared with their digest
+    points: int  # how many the study has
 
     @property
     def code(self) -> int:
@@ -252,16 +240,6 @@ def verify(path: str | Path) -> Verdict:
     """Compare every published file with its digest, and every point with its data.
 
     What is found while the study is being published is looked at again.
-
-    Parameters
-    ----------
-    path
-        Path of the published store.
-
-    Returns
-    -------
-    Verdict
-        Whole, incomplete or damaged, with one sentence for each thing that is wrong.
     """
     return settled(path, lambda: _verdict(path), lambda verdict: verdict.code == WHOLE)
 

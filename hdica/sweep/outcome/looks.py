@@ -38,14 +38,7 @@ def settled(
 ) -> Found:
     """What a look finds, once it is no matter of a publication that goes on meanwhile.
 
-    Parameters
-    ----------
-    path
-        Path of the published store.
-    look
-        Reads it; called again if need be.
-    is_fine
-        Whether what was found is as it should be, so that it is believed at once.
+    ``look`` reads the store and is called again if need be; what ``is_fine`` is believed at once.
     """
     if Path(path).suffix != ".zarr":
         return look()
@@ -101,14 +94,8 @@ def _about(path: Path) -> tuple[int, ...] | None:
 def _quiet(path: str | Path, seconds: float | None = None) -> Iterator[bool]:
     """Keep publications out for the body, if none goes on: whether that is so.
 
-    Nothing is written: where there is no lock nobody has published yet, or can.
-
-    Parameters
-    ----------
-    path
-        Path of the published store.
-    seconds
-        How long to wait for one that goes on; 0 to keep nobody out.
+    One that goes on is waited for, some seconds; 0 keeps nobody out. Nothing is written: where
+    there is no lock nobody has published yet, or can.
     """
     descriptor = None
     if seconds != 0:

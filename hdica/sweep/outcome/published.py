@@ -25,17 +25,8 @@ NUMBER = re.compile(r"[0-9]+")
 class PublishedStore(GuardedStore):
     """A published store whose files are compared with their digests whenever one is read.
 
-    Parameters
-    ----------
-    root
-        The store, or a version of it: that is not removed as long as this object lives.
-    digests
-        Digest of every file.
-    read_only
-        Whether it refuses to be written.
-    newest
-        The published store of which ``root`` is a version: its files have to be the same as long
-        as it has not been published anew.
+    It may be a version, which is not removed as long as this object lives. ``newest`` is then the
+    published store: its files have to be the same as long as it has not been published anew.
     """
 
     def __init__(
@@ -180,15 +171,7 @@ def _slices(chunks: Chunks, index: tuple[int, ...]) -> tuple[slice, ...]:
 
 
 def describe(root: Path, name: str) -> str:
-    """Which points a file holds, for a person.
-
-    Parameters
-    ----------
-    root
-        The published store.
-    name
-        The file, relative to it.
-    """
+    """Which points a file of a published store holds, for a person."""
     place = _chunk(name)
     if place is None:
         group = name.partition("/")[0] if "/" in name else ""
@@ -247,12 +230,7 @@ def can_forget(root: Path, name: str) -> bool:
 def forget(root: Path, names: list[str]) -> None:
     """Make every point of some files pending: status 0, all its values NaN.
 
-    Parameters
-    ----------
-    root
-        The published store.
-    names
-        Files for which :func:`can_forget` holds.
+    For all of them :func:`can_forget` holds.
     """
     places = [place for place in map(_chunk, names) if place is not None]
     guarded = GuardedStore(root, nested=False)

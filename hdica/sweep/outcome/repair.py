@@ -145,20 +145,10 @@ def _repair_study(out: str | Path, damage: Damage, manifest: dict[str, Any] | No
 
 
 def repair(path: str | Path) -> list[str]:
-    """Make damaged points pending, in the working and in the published store.
+    """Make damaged points pending, in the working and in the published store; what was done.
 
     Nothing else is changed, nothing outside the stores is touched, and a file that is none of
-    theirs is put aside.
-
-    Parameters
-    ----------
-    path
-        Path of the published store.
-
-    Returns
-    -------
-    list of str
-        What was done, one sentence each; empty if nothing was damaged.
+    theirs is put aside. There is one sentence for each thing that was damaged.
     """
     require_store(path)
     checked_path(path)

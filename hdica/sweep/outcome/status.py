@@ -21,45 +21,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MethodStatus:
-    """Points of one method at one n.
-
-    Parameters
-    ----------
-    method, n
-        What computes them; n is None for a method without.
-    points, pending, done, diverged, failed
-        How many, and how many have each status.
-    cpu_seconds
-        What the computed ones cost.
-    """
+    """Points of one method at one n: how many, and how many have each status."""
 
     method: str
-    n: int | None
+    n: int | None  # None for a method without
     points: int
     pending: int
     done: int
     diverged: int
     failed: int
-    cpu_seconds: float
+    cpu_seconds: float  # what the computed ones cost
 
 
 @dataclass(frozen=True)
 class Status:
-    """Points of a study by status.
+    """Points of a study by status."""
 
-    Parameters
-    ----------
-    study
-        Name of the study.
-    source
-        ``"working store"`` or ``"published store"``.
-    rows
-        One entry a method and n.
-    """
-
-    study: str
-    source: str
-    rows: tuple[MethodStatus, ...]
+    study: str  # its name
+    source: str  # "working store" or "published store"
+    rows: tuple[MethodStatus, ...]  # one entry a method and n
 
     def total(self, what: str) -> int:
         """Sum over all rows of ``points``, ``pending``, ``done``, ``diverged`` or ``failed``."""
@@ -119,13 +99,7 @@ def published_status(out: str | Path) -> Status:
 
 
 def status(path: str | Path) -> Status:
-    """What is there of a study.
-
-    Parameters
-    ----------
-    path
-        Path of the published store; it need not exist yet.
-    """
+    """What is there of a study whose published store may not exist yet."""
     return settled(path, lambda: _status(path))
 
 

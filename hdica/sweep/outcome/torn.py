@@ -21,13 +21,7 @@ ATTEMPTS = 3
 
 
 def mend(out: str | Path) -> list[str]:
-    """Make pending what is cut short in a working store; a sentence for each file.
-
-    Parameters
-    ----------
-    out
-        Path of the published store.
-    """
+    """Make pending what is cut short in a working store; a sentence for each file."""
     with locked(out):
         torn = [damage for damage in working_damage(out) if damage.torn]
         return [f"{damage.sentence}: {repair_working(damage)}" for damage in torn]
@@ -41,16 +35,8 @@ def going_on(
 ) -> Result:
     """Result of some work on a store, which is begun again after what it found torn is mended.
 
-    Parameters
-    ----------
-    out
-        Path of the published store.
-    attempt
-        The work.
-    tell
-        Is given a sentence for each file that was mended.
-    again
-        What has to be done before the work is begun again.
+    ``tell`` is given a sentence for each file that was mended; ``again`` is what has to be done
+    before the work is begun again.
     """
     for _ in range(ATTEMPTS - 1):
         try:

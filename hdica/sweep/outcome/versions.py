@@ -94,10 +94,7 @@ def _is_folder(path: Path) -> bool:
 class Held:
     """A version that is not removed as long as this object lives.
 
-    Parameters
-    ----------
-    descriptor
-        Of a file of it, locked together with others; closed with the object.
+    ``descriptor`` is of a file of it, locked together with others; it is closed with the object.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -119,11 +116,6 @@ def hold(folder: Path) -> Held | None:
     """Keep a version from being removed; None if it is gone.
 
     Where the file system has no locks, nobody knows who reads it, and it may go.
-
-    Parameters
-    ----------
-    folder
-        The version.
     """
     # One for all readers of a process: Dask unpickles a store for every task.
     held = _HELD.get(folder)
@@ -158,12 +150,7 @@ def _locked(folder: Path) -> Held | None:
 def cloned(root: Path, target: Path) -> None:
     """Make a copy of a store without copying its files, where that is possible.
 
-    Parameters
-    ----------
-    root
-        The store. Its files are only ever replaced, so that a change of one shows in neither.
-    target
-        The copy; it must not exist yet.
+    They are only ever replaced, so that a change of one shows in neither.
     """
     strange = walk(root)[1]
     if strange:
@@ -188,20 +175,9 @@ def _linked(root: Path, target: Path, else_copy: bool) -> None:
 
 
 def make_version(root: Path, out: str | Path, version: str, files: dict[str, str]) -> Path | None:
-    """Make the folder of a version; None where the file system has no hard links.
+    """Make the folder of a version of a finished store; None where there are no hard links.
 
     The caller holds the lock of the store.
-
-    Parameters
-    ----------
-    root
-        The store, finished.
-    out
-        Path of the published store.
-    version
-        Its version.
-    files
-        Digest of every file.
     """
     folder = checked_path(out)
     target = folder / f"{version}.zarr"
@@ -253,14 +229,8 @@ def _set_aside(folder: Path) -> None:
 def remove(folder: Path, although_read: bool = False) -> bool:
     """Remove a version that nobody reads and that holds nobody else's files; whether it is gone.
 
-    The caller holds the lock of the store.
-
-    Parameters
-    ----------
-    folder
-        The version.
-    although_read
-        Whether it goes even if somebody reads it, who is told so by his next read.
+    With ``although_read`` it goes even if somebody reads it, who is told so by his next read. The
+    caller holds the lock of the store.
     """
     files, strange = walk(folder)
     if strange or not all(map(OURS.fullmatch, files)):
@@ -293,14 +263,9 @@ def _opened(path: Path) -> int | None:
 
 
 def remove_old(out: str | Path, keep: set[str]) -> None:
-    """Remove what killed publications left, and all versions but some that nobody reads.
+    """Remove what killed publications left, and all versions neither to keep nor being read.
 
-    Parameters
-    ----------
-    out
-        Path of the published store, whose lock the caller holds.
-    keep
-        Versions to keep.
+    The caller holds the lock of the store.
     """
     for left in leftovers_in(out):
         discard(left)

@@ -32,15 +32,7 @@ UNKNOWN = (HdicaError, KeyError, TypeError, ValueError, AttributeError)
 
 
 def refuse_another(study: Study, out: str | Path) -> None:
-    """Refuse results that belong to another study.
-
-    Parameters
-    ----------
-    study
-        The study that is to be computed or published.
-    out
-        Path of the published store.
-    """
+    """Refuse results that belong to another study than the one to be computed or published."""
     there = _published(out) or _planned(out)
     here = study.model_dump(mode="json")
     if there is None or there == here:
@@ -104,21 +96,11 @@ def _shown(values: tuple[Any, ...]) -> str:
 
 @dataclass(frozen=True)
 class _Space:
-    """Points of the parameter space that a study has: a product of values, by path.
+    """Points of the parameter space that a study has: a product of values, by path."""
 
-    Parameters
-    ----------
-    keys
-        How the study calls each path that it sets.
-    known
-        Values of those paths.
-    base
-        The whole of one system, for what the study leaves at its default.
-    """
-
-    keys: dict[gr.Path, str]
+    keys: dict[gr.Path, str]  # how the study calls each path that it sets
     known: dict[gr.Path, tuple[Any, ...]]
-    base: dict[str, Any]
+    base: dict[str, Any]  # the whole of one system, for what the study leaves at its default
 
     def values(self, path: gr.Path) -> tuple[Any, ...]:
         """Values of a path; none where the system has no such field at all."""

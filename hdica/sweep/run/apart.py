@@ -44,17 +44,7 @@ class Companion:
         self._child: tuple[int, Any] | None = None
 
     def compute(self, path: Path, block: int, care: Care) -> BlockSummary:
-        """Compute a block there.
-
-        Parameters
-        ----------
-        path
-            Directory of the segment.
-        block
-            Index of the block.
-        care
-            What to mind.
-        """
+        """Compute a block there."""
         _, pipe = self._child = self._child or _forked(self._shared)
         try:
             pipe.send((path, block, care))

@@ -24,32 +24,16 @@ def megabytes(size: float) -> str:
 
 @dataclass(frozen=True)
 class SegmentPlan:
-    """What one segment asks for.
-
-    Parameters
-    ----------
-    method, n
-        What computes it.
-    points, pending
-        All points, and those that are not computed yet.
-    seconds_per_point
-        From the method's cost model, on one core.
-    bytes_per_point
-        Results of one point, uncompressed.
-    block
-        Points a block.
-    arrays
-        Arrays that have a file for every block.
-    """
+    """What one segment asks for."""
 
     method: str
     n: int | None
     points: int
-    pending: int
-    seconds_per_point: float
-    bytes_per_point: int
-    block: int
-    arrays: int
+    pending: int  # points that are not computed yet
+    seconds_per_point: float  # from the method's cost model, on one core
+    bytes_per_point: int  # results of one point, uncompressed
+    block: int  # points a block
+    arrays: int  # with a file for every block
 
     def __str__(self) -> str:
         """One line for a person."""
@@ -80,24 +64,12 @@ class SegmentPlan:
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """What a study asks for, before anything runs; it prints as a table.
-
-    Parameters
-    ----------
-    study
-        Name of the study.
-    study_hash
-        Digest of everything that determines its numbers.
-    segments
-        One entry a method and n.
-    keeps
-        Which methods keep what beyond the order parameters, in words.
-    """
+    """What a study asks for, before anything runs; it prints as a table."""
 
     study: str
-    study_hash: str
-    segments: tuple[SegmentPlan, ...]
-    keeps: str = ""
+    study_hash: str  # digest of everything that determines its numbers
+    segments: tuple[SegmentPlan, ...]  # one entry a method and n
+    keeps: str = ""  # which methods keep what beyond the order parameters, in words
 
     @property
     def points(self) -> int:

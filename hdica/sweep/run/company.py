@@ -33,11 +33,6 @@ def taking_part(out: str | Path) -> Iterator[bool]:
 
     The system drops the mark with the process that holds it, however it ends. Where a file system
     has no locks, nobody knows to be alone. Who is removes what killed runs have left.
-
-    Parameters
-    ----------
-    out
-        Path of the published store.
     """
     work = work_path(out)
     make_folder(work)

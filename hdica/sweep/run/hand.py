@@ -21,17 +21,7 @@ Compute = Callable[[Path, int, Care], BlockSummary]
 
 
 def compute(path: Path, block: int, care: Care) -> BlockSummary:
-    """Compute a block beside this thread, or apart from this process where that is safer.
-
-    Parameters
-    ----------
-    path
-        Directory of the segment.
-    block
-        Index of the block.
-    care
-        What to mind.
-    """
+    """Compute a block beside this thread, or apart from this process where that is safer."""
     if not (care.apart or left_behind()):
         return attempt(path, block, care, killable=_killable())
     if not FORKS:
@@ -57,12 +47,9 @@ def _killable() -> bool:
 def in_place(own: bool) -> Iterator[Compute]:
     """What computes blocks where the driver of a run is.
 
-    Parameters
-    ----------
-    own
-        Whether that process has nothing else to do. Then a fork of it computes, which may be
-        killed whatever a point is at; otherwise a thread, so that what is compiled is there for
-        the next run.
+    If the process is its ``own`` and has nothing else to do, a fork of it computes, which may be
+    killed whatever a point is at; otherwise a thread, so that what is compiled is there for the
+    next run.
     """
     # Whoever looks on with a debugger wants the blocks here.
     if own and FORKS and sys.gettrace() is None:

@@ -38,26 +38,14 @@ _COMMAND: ContextVar[str] = ContextVar("hdica_command", default="")
 
 @dataclass(frozen=True)
 class Holder:
-    """A process that holds a lock.
+    """A process that holds a lock."""
 
-    Parameters
-    ----------
-    command
-        What it was called as.
-    pid, host, user
-        Which process it is.
-    since
-        When it took the lock, in seconds since 1970.
-    began
-        When it was started, as its machine counts; "" if it does not say.
-    """
-
-    command: str
+    command: str  # what it was called as
     pid: int
     host: str
     user: str
-    since: float
-    began: str
+    since: float  # when it took the lock, in seconds since 1970
+    began: str  # when it was started, as its machine counts; "" if it does not say
 
     def __str__(self) -> str:
         since, now = datetime.fromtimestamp(self.since, UTC), datetime.now(UTC)
@@ -157,18 +145,10 @@ def holder(work: Path) -> Holder | None:
 
 
 def wait_for(taken: Callable[[], bool], work: Path, seconds: float) -> None:
-    """Wait until a lock is taken, and say on standard error who holds it.
+    """Wait until a lock is taken, at most so long, and say on standard error who holds it.
 
     Also where no progress is to be shown: a command that stands still for no reason is ended.
-
-    Parameters
-    ----------
-    taken
-        Tries to take it, without waiting.
-    work
-        The working store.
-    seconds
-        Longest wait.
+    ``taken`` tries to take it, without waiting.
     """
     began = time.monotonic()
     next_line, named = began + PATIENCE, ""

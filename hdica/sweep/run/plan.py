@@ -54,21 +54,11 @@ LOCK_SECONDS = 900.0
 
 @dataclass(frozen=True)
 class Placed:
-    """A segment and where its points lie in the working store.
-
-    Parameters
-    ----------
-    segment
-        The segment.
-    path
-        Its directory; it may not exist yet.
-    rows
-        Place of every point of the segment, -1 where it has none.
-    """
+    """A segment and where its points lie in the working store."""
 
     segment: Segment
-    path: Path
-    rows: NDArray[np.int64]
+    path: Path  # its directory; it may not exist yet
+    rows: NDArray[np.int64]  # place of every point of the segment, -1 where it has none
 
     def statuses(self) -> NDArray[np.uint8]:
         """Status of every point of the segment, in order."""
@@ -86,18 +76,7 @@ def block_points(
 
     Blocks are longer for many workers, and up to a minute where there would be very many of them.
     Large points make smaller blocks, down to one point; and so that each worker gets as many, a
-    block may be up to half as large.
-
-    Parameters
-    ----------
-    seconds_per_point
-        Cost of a point on one core.
-    points
-        Points of the segment.
-    workers
-        Processes that will compute it.
-    bytes_per_point
-        Results of a point, uncompressed.
+    block may be up to half as large. Costs are those on one core, results are uncompressed.
     """
     work = points * seconds_per_point
     longest = max(MOST_SECONDS, workers * DRIVEN_SECONDS, min(LONG_SECONDS, work / MOST_BLOCKS))
@@ -135,17 +114,10 @@ def _placed(segment: Segment, path: Path, keys: Keys | None = None) -> Placed:
 
 
 def plan(study: Study, out: str | Path | None = None, workers: int = 1) -> Plan:
-    """What a study asks for. Nothing is written.
+    """What a study asks for, of workers that will compute it. Nothing is written.
 
-    Parameters
-    ----------
-    study
-        A validated study.
-    out
-        Path of the published store; what its working store already holds is not counted as
-        pending. None for a study of which nothing is computed.
-    workers
-        Processes that will compute it.
+    What the working store beside ``out`` already holds is not counted as pending; None stands for a
+    study of which nothing is computed.
     """
     if out is None:
         asked = [_asked(segment, None, workers) for segment in segments_of(study)]
@@ -207,20 +179,9 @@ def prepare(
     """Give every point of a study a place in the working store.
 
     Points that have one keep it; new points start in a fresh block. Calling it again changes
-    nothing, so shards of one study may all call it.
-
-    Parameters
-    ----------
-    study
-        A validated study.
-    out
-        Path of the published store.
-    workers
-        Processes that will compute it, for the size of a new segment's blocks.
-    block
-        Points a block of a new segment; chosen from the cost model if None.
-    replace
-        Whether the results of another study may be there; they are refused otherwise.
+    nothing, so shards of one study may all call it. The number of workers, or ``block`` if it is
+    given, says how many points a new segment's blocks have. With ``replace`` the results of another
+    study may be there; they are refused otherwise.
     """
     results_path(out)
     # Before the lock, because it takes long: shards that start together then wait for little.

@@ -20,10 +20,7 @@ NOWHERE, TOGETHER = -1, -2
 class Pulse:
     """Which points are being computed, and since when.
 
-    Parameters
-    ----------
-    shared
-        Memory of :data:`SIZE` bytes that another process reads, if one does.
+    ``shared`` is memory of :data:`SIZE` bytes that another process reads, if one does.
     """
 
     def __init__(self, shared: memoryview | None = None) -> None:

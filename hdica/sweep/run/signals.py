@@ -32,12 +32,8 @@ def heeding() -> Iterator[list[Stopped]]:
     """Raise :class:`~hdica.errors.Stopped` in the body when a signal says to stop, once.
 
     Later signals are ignored until the body has ended: it is ending already. Only the main thread
-    can do this, and only for signals that nobody else handles; otherwise nothing is changed.
-
-    Yields
-    ------
-    list of Stopped
-        Empty, or what was raised.
+    can do this, and only for signals that nobody else handles; otherwise nothing is changed. The
+    list is empty, or has what was raised.
     """
     told: list[Stopped] = []
     if threading.current_thread() is not threading.main_thread():
@@ -85,14 +81,8 @@ def unbroken() -> Iterator[None]:
 def aside(function: Callable[..., Result], *arguments: Any, seconds: float | None = None) -> Result:
     """Result of a function that another thread computes while this one heeds signals.
 
-    A compiled kernel looks at no signal for as long as it runs.
-
-    Parameters
-    ----------
-    function, arguments
-        What to call.
-    seconds
-        How long to wait; for ever if None.
+    A compiled kernel looks at no signal for as long as it runs. Without ``seconds`` the wait is for
+    ever.
     """
     future: Future[Result] = Future()
 

@@ -30,27 +30,13 @@ NO_SCHEDULER = "the Dask scheduler was lost"
 
 @dataclass(frozen=True)
 class Task:
-    """One block to compute.
+    """One block to compute."""
 
-    Parameters
-    ----------
-    path
-        Segment.
-    block
-        Index of the block in it.
-    points
-        Pending points.
-    seconds
-        What the cost model says of them.
-    care
-        What to mind.
-    """
-
-    path: Path
+    path: Path  # segment
     block: int
-    points: int
-    seconds: float
-    care: Care = USUAL
+    points: int  # pending ones
+    seconds: float  # what the cost model says of them
+    care: Care = USUAL  # what to mind
 
     def again(self, why: Again) -> Task:
         """The same once more, without the point that stood in the way."""
@@ -61,19 +47,12 @@ class Task:
 class Patience:
     """How long to wait while no block ends.
 
-    Parameters
-    ----------
-    seconds
-        At least this long, and :data:`SLACK` times what the longest block in flight should take.
-    for_workers
-        Whether time without any worker does not count: they may come later, from a queue.
-    note
-        Says that there are none.
+    At least so many seconds, and :data:`SLACK` times what the longest block in flight should take.
     """
 
     seconds: float = math.inf
-    for_workers: bool = True
-    note: Callable[[str], None] = lambda text: None
+    for_workers: bool = True  # time without any does not count: they may come later, from a queue
+    note: Callable[[str], None] = lambda text: None  # says that there are none
 
     def limit(self, tasks: list[Task]) -> float:
         """Seconds to wait for one of some blocks."""
@@ -88,22 +67,9 @@ def spread(
 ) -> Iterator[tuple[Task, Exception | None]]:
     """Keep every worker busy through a sliding window of blocks; yield them as they end.
 
-    Parameters
-    ----------
-    client
-        Of a Dask scheduler.
-    todo
-        Blocks, in the order in which they are to start.
-    compute
-        What a worker does with path and index of a block and what to mind. Where it raises
-        :class:`~hdica.sweep.run.block.Again`, the block is the next that is sent.
-    patience
-        How long to wait while no block ends; for ever if None.
-
-    Yields
-    ------
-    Task, Exception or None
-        A block, and what its computation ended with if it did not end well.
+    They start in the order of ``todo``, and come with what their computation ended with if it did
+    not end well. Where ``compute`` raises :class:`~hdica.sweep.run.block.Again`, the block is the
+    next that is sent.
     """
     from distributed import as_completed
 

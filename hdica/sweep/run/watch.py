@@ -99,18 +99,8 @@ def attempt(
 ) -> BlockSummary:
     """Compute a block in another thread, and see to it that no point takes for ever.
 
-    Parameters
-    ----------
-    path
-        Directory of the segment.
-    block
-        Index of the block.
-    care
-        What to mind.
-    shared
-        Memory in which another process sees which point is being computed.
-    killable
-        Whether this process is one that may be ended by the alarm clock of the system.
+    Another process may see in ``shared`` which point is being computed. If ``killable``, this one
+    may be ended by the alarm clock of the system.
     """
     pulse = Pulse(shared)
     call = Beside(compute_block, path, block, care, pulse)

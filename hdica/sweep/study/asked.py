@@ -34,15 +34,7 @@ class Asked(Settings):
                 yield f"analysis.{name}", settings
 
     def settled(self, system: System | None, given: Mapping[str, Gives]) -> Self:
-        """The same with every method and every variable that was left open.
-
-        Parameters
-        ----------
-        system
-            The system of the study.
-        given
-            What the methods of the study have.
-        """
+        """The same with every method and every variable that was left open."""
         changed: dict[str, Settings] = {}
         for where, settings in self.asked():
             found = settings.settled(system, given)

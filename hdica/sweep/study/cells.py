@@ -34,15 +34,9 @@ class Cells:
     Cells are numbered with the last axis fastest, and their content is put together from
     fragments when asked for: nothing here grows with the number of cells.
 
-    Parameters
-    ----------
-    axes
-        Swept parameters, without the ignored ones.
-    fields
-        Top-level fields in sorted order: the axes (by position) that set the field, and the
-        field's canonical JSON for every combination of their values (empty for a default).
-    ignored
-        Canonical JSON of fields that the result does not depend on: a system may need them.
+    ``fields`` has the top-level fields in sorted order: the axes (by position) that set the field,
+    and its canonical JSON for every combination of their values (empty for a default). ``ignored``
+    is that of fields on which the result does not depend: a system may need them.
     """
 
     axes: tuple[gr.Axis, ...]
@@ -82,17 +76,7 @@ class Cells:
 
 
 def cells_of(method: Method, swept: tuple[gr.Axis, ...], texts: dict[str, Texts]) -> Cells:
-    """Cells of one method.
-
-    Parameters
-    ----------
-    method
-        Whose ignored fields are left out.
-    swept
-        All swept parameters of the study.
-    texts
-        What :func:`field_texts` found for them.
-    """
+    """Cells of one method, from what :func:`field_texts` found for all swept parameters."""
     axes = tuple(axis for axis in swept if axis.path[0] not in method.ignores)
     fields = tuple(
         (tuple(axes.index(axis) for axis in used), fragments)

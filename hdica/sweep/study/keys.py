@@ -40,14 +40,8 @@ def segment_keys(
 ) -> Keys:
     """Key of every (content, seed), seed fastest: sha256 of canonical JSON of all it depends on.
 
-    The digest of what the seeds of a cell share is computed once and copied.
-
-    Parameters
-    ----------
-    contents
-        Canonical JSON of each cell's content.
-    seeds
-        Seeds, or ``[None]``.
+    ``contents`` is the canonical JSON of each cell's content. The digest of what the seeds of a
+    cell (``[None]`` for none) share is computed once and copied.
     """
     kept = f',"save":{canonical_json(save)}' if save else ""
     middle = (
@@ -69,10 +63,7 @@ def segment_keys(
 def find_rows(stored: Keys, wanted: Keys) -> NDArray[np.int64]:
     """Row of each wanted key among the stored ones, -1 where it is absent.
 
-    Parameters
-    ----------
-    stored, wanted
-        Dtype ``S32``; empty stored keys are unused places and match nothing.
+    Empty stored keys are unused places and match nothing.
     """
     if stored.size == 0 or wanted.size == 0:
         return np.full(wanted.shape, -1, dtype=np.int64)

@@ -54,13 +54,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def written_yaml(content: Any) -> str:
-    """Text of a YAML file from which :func:`read_yaml` reads the same plain data.
-
-    Parameters
-    ----------
-    content
-        Plain data; keys keep their order.
-    """
+    """Text of a YAML file from which :func:`read_yaml` reads the same plain data, in its order."""
     from ruamel.yaml import YAML
 
     yaml = YAML(typ="safe", pure=True)

@@ -77,16 +77,9 @@ class MethodSettings(BaseModel):
 
 
 def parse_numbers(given: Any, field: str, most: int) -> tuple[float, ...]:
-    """Canonical numbers along an axis of every result, as a user writes them.
+    """Canonical numbers along an axis of every result: a list, or ``{start, stop, num, spacing}``.
 
-    Parameters
-    ----------
-    given
-        A list, or ``{start, stop, num, spacing}``.
-    field
-        Name of the field.
-    most
-        Most numbers that are allowed; a longer range is refused without expanding it.
+    A longer range than ``most`` is refused without expanding it.
     """
     if isinstance(given, list | tuple):
         check_length(len(given), field, most)

@@ -27,36 +27,16 @@ Own = tuple[tuple[str, tuple[float, ...]], ...]
 
 @dataclass(frozen=True)
 class Segment:
-    """Points of one method at one n: cells times seeds, seed fastest.
-
-    Parameters
-    ----------
-    system
-        Name of the system.
-    method
-        How a point is computed.
-    n
-        Dimension, None for a method without.
-    seeds
-        Seeds, empty for a method without.
-    times
-        Output times.
-    cells
-        Grid cells, shared by the segments of a method.
-    save
-        What the method keeps beyond its outputs.
-    own
-        Dimensions of the system's own that outputs have.
-    """
+    """Points of one method at one n: cells times seeds, seed fastest."""
 
     system: str
     method: Method
-    n: int | None
-    seeds: tuple[int, ...]
+    n: int | None  # None for a method without
+    seeds: tuple[int, ...]  # empty for a method without
     times: tuple[float, ...]
-    cells: Cells
-    save: Save = NOTHING
-    own: Own = ()
+    cells: Cells  # shared by the segments of a method
+    save: Save = NOTHING  # what the method keeps beyond its outputs
+    own: Own = ()  # dimensions of the system's own that outputs have
 
     @property
     def outputs(self) -> tuple[Output, ...]:

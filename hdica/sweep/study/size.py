@@ -21,17 +21,7 @@ def in_bytes(text: str) -> int:
 
 
 def check_size(text: str, field: str, workers: int = 1) -> str:
-    """``text`` if it is a size of memory in which workers can live.
-
-    Parameters
-    ----------
-    text
-        A number and a unit, as 2GiB or 500MB.
-    field
-        What to call it.
-    workers
-        How many share it.
-    """
+    """``text`` if it is a size of memory, as 2GiB or 500MB, in which so many workers can live."""
     if in_bytes(text) < workers * LEAST:
         each = f" for each of {workers} workers" if workers > 1 else ""
         raise HdicaError(
