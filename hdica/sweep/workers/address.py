@@ -13,19 +13,9 @@ FORMS = "tcp://host:port or tls://host:port"
 
 @dataclass(frozen=True)
 class Address:
-    """Where a scheduler listens.
+    """Where a scheduler listens."""
 
-    Parameters
-    ----------
-    protocol
-        ``tcp`` or ``tls``.
-    host
-        Name or number.
-    port
-        From 1 to 65535.
-    """
-
-    protocol: str
+    protocol: str  # tcp or tls
     host: str
     port: int
 
@@ -56,15 +46,7 @@ class Address:
 
 
 def parse_address(text: str, field: str = "address") -> Address:
-    """Read an address as a user writes it; without a protocol it means tcp.
-
-    Parameters
-    ----------
-    text
-        The address.
-    field
-        What to call it.
-    """
+    """Read an address as a user writes it; without a protocol it means tcp."""
     refused = HdicaError(f"{field} = {text!r} is not allowed ({FORMS})")
     try:
         parts = urlsplit(text if "://" in text else f"tcp://{text}")

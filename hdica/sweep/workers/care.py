@@ -15,24 +15,12 @@ know nothing of a user's formulas, which may cost a hundred times what a polynom
 
 @dataclass(frozen=True)
 class Care:
-    """What a block's computation has to mind.
+    """What a block's computation has to mind."""
 
-    Parameters
-    ----------
-    budget
-        Seconds of processor time that any point may take, and seconds that it may wait idly.
-    singly
-        Whether points are computed one by one where the method could compute them together.
-    apart
-        Whether the block is computed in a process of its own, because it has ended others.
-    without
-        Places of points that ended their process, and how: they are left pending.
-    """
-
-    budget: float = BUDGET
-    singly: bool = False
-    apart: bool = False
-    without: tuple[tuple[int, str], ...] = ()
+    budget: float = BUDGET  # seconds of a processor that any point may take, or wait idly
+    singly: bool = False  # one by one where the method could compute points together
+    apart: bool = False  # in a process of its own, because the block has ended others
+    without: tuple[tuple[int, str], ...] = ()  # places left pending, and why
 
     def limit(self, seconds: float) -> float:
         """Seconds that something may take of which the plan says ``seconds``."""

@@ -26,14 +26,10 @@ ENVIRONMENT = {
 
 
 def cluster_settings(given: Any = None, workers: int | None = None) -> ClusterSettings:
-    """Settings from plain data, and from the environment what they leave out.
+    """Settings, and from the environment what they leave out.
 
-    Parameters
-    ----------
-    given
-        Settings, a mapping, None for the defaults, or one word: see :func:`in_full`.
-    workers
-        Processes, where ``given`` does not say it.
+    They may be given as a mapping, None for the defaults, or one word, see :func:`in_full`.
+    ``workers`` are processes, where ``given`` does not say it.
     """
     if isinstance(given, ClusterSettings):
         return given
@@ -53,11 +49,8 @@ def cluster_settings(given: Any = None, workers: int | None = None) -> ClusterSe
 def in_full(given: Any) -> Any:
     """The mapping that one word stands for; anything else as it is.
 
-    Parameters
-    ----------
-    given
-        A mode, the address of a scheduler (``tls://host:8786``) or the file that one wrote
-        (``scheduler.json``).
+    The word is a mode, the address of a scheduler (``tls://host:8786``) or the file that one wrote
+    (``scheduler.json``).
     """
     if not isinstance(given, str):
         return given
@@ -124,12 +117,7 @@ def _warn(settings: ClusterSettings, exposed: bool) -> None:
 def connect(settings: ClusterSettings, blocks: int | None = None) -> Iterator[Any]:
     """A Dask client of a local cluster, of a running scheduler or of jobs.
 
-    Parameters
-    ----------
-    settings
-        Where Dask runs.
-    blocks
-        How many there are to compute: more workers than that are not started.
+    No more workers are started than there are blocks to compute.
     """
     if settings.kind == "scheduler":
         from hdica.sweep.workers.scheduler import scheduler_client

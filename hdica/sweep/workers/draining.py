@@ -24,15 +24,7 @@ class DrainingWorker(Worker):
     async def close_gracefully(
         self, restart: bool | None = None, reason: str = "worker-close-gracefully"
     ) -> None:
-        """Close after the block that is being computed.
-
-        Parameters
-        ----------
-        restart
-            Whether the nanny is to start another worker.
-        reason
-            For the log.
-        """
+        """Close after the block that is being computed."""
         worker: Any = self
         if worker.status == Status.running:
             worker.memory_manager.memory_pause_fraction = False  # below it, it would go on

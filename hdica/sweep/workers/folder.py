@@ -21,10 +21,7 @@ PRELOAD = __name__
 def own_folder(base: Path) -> Iterator[None]:
     """Let Dask's servers that are started here, and their workers, keep their files in a folder.
 
-    Parameters
-    ----------
-    base
-        A private folder, in which that folder is made and removed.
+    It is made in a private one, and removed.
     """
     import dask
     import distributed  # noqa: F401  (its defaults must be there before ours come and go)
@@ -52,14 +49,9 @@ def _unload(folder: Path) -> None:
 
 
 def keep_sockets(folder: Path) -> None:
-    """Let multiprocessing have its sockets in a folder, unless it has a place already.
+    """Let multiprocessing have its sockets in a private folder, unless it has a place already.
 
     Its own place, ``pymp-*`` among the temporary files, stays where its process is killed.
-
-    Parameters
-    ----------
-    folder
-        For this user alone; whoever made it removes it.
     """
     from multiprocessing import process
 

@@ -130,24 +130,13 @@ class Jobs:
 
     Dask's own adaptive scaling counts workers, not jobs: it stops busy workers along with an idle
     one of their job, and never replaces a job of several workers that has ended.
-
-    Parameters
-    ----------
-    cluster
-        Of dask-jobqueue.
-    name
-        What Slurm calls the jobs.
-    each
-        Workers of a job.
-    minimum, wanted
-        Jobs to keep, and jobs to have as long as there is work.
     """
 
-    cluster: Any
-    name: str
-    each: int
-    minimum: int
-    wanted: int
+    cluster: Any  # of dask-jobqueue
+    name: str  # what Slurm calls the jobs
+    each: int  # workers of a job
+    minimum: int  # jobs to keep
+    wanted: int  # jobs to have as long as there is work
     came: set[str] = field(default_factory=set)
     lost: int = 0
     refusal: str = ""
@@ -302,15 +291,7 @@ def _cluster(settings: SlurmSettings, folder: Path, name: str, security: Any) ->
 
 @contextmanager
 def slurm_client(settings: ClusterSettings, blocks: int | None = None) -> Iterator[Any]:
-    """A client of workers in Slurm jobs; the jobs are cancelled at the end.
-
-    Parameters
-    ----------
-    settings
-        The cluster.
-    blocks
-        How many there are to compute: no more jobs than they are worth are submitted.
-    """
+    """A client of workers in Slurm jobs, as many as the blocks are worth; cancelled at the end."""
     import dask
     import distributed
 

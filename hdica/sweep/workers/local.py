@@ -124,14 +124,8 @@ def _configured() -> Iterator[None]:
 def local_client(workers: int, memory: int = 0, security: Any = None) -> Iterator[Any]:
     """A client of a cluster of processes on this machine, which nothing beyond it can reach.
 
-    Parameters
-    ----------
-    workers
-        Processes.
-    memory
-        Bytes beyond which a worker is restarted; 0 for no limit.
-    security
-        Certificates, against other users of the machine.
+    A worker is restarted beyond ``memory`` bytes; 0 is no limit. ``security`` are certificates,
+    against other users of the machine.
     """
     start_loading()  # before Dask is imported here, so that both load at once
     import logging

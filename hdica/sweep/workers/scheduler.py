@@ -32,21 +32,11 @@ PLAIN = ("convert to SSL", "WRONG_VERSION_NUMBER")
 
 @dataclass(frozen=True)
 class Reached:
-    """A scheduler that answers.
-
-    Parameters
-    ----------
-    address
-        Where.
-    security
-        Dask's description of the certificates, None for plain tcp.
-    workers
-        Threads of its workers now.
-    """
+    """A scheduler that answers."""
 
     address: Address
-    security: Any
-    workers: int
+    security: Any  # Dask's description of the certificates, None for plain tcp
+    workers: int  # threads of its workers now
 
 
 def find(settings: ClusterSettings) -> Address:

@@ -146,11 +146,6 @@ def lifetime(walltime: int) -> tuple[float, float]:
 
     The last of them begins when a tenth of the walltime is left, which is what a block may still
     take.
-
-    Parameters
-    ----------
-    walltime
-        Seconds of a job.
     """
     reserved = min(max(RESERVED * walltime, 30.0), 900.0, walltime / 4)
     stagger = reserved / 4
@@ -214,17 +209,7 @@ def with_script_in(folder: Path, job: Any) -> Any:
 
 
 def job_options(settings: SlurmSettings, folder: Path, name: str) -> dict[str, Any]:
-    """What dask-jobqueue takes to write the script of a job.
-
-    Parameters
-    ----------
-    settings
-        The jobs.
-    folder
-        Where their messages go.
-    name
-        What Slurm calls them.
-    """
+    """What dask-jobqueue takes to write the script of a job, whose messages go to a folder."""
     begin, stagger = lifetime(settings.seconds)
     return {
         "queue": settings.queue or None,

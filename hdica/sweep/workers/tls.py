@@ -48,25 +48,11 @@ def _number(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 def make_certificates(
     folder: Path, names: Iterable[str] = (), days: int = DAYS, replace: bool = False
 ) -> datetime.datetime:
-    """Write a private authority and one certificate with its key, for all of a cluster.
+    """Write a private authority and a certificate with its key, for all of a cluster; when it ends.
 
-    The authority's own key is written nowhere, so nothing else can ever be signed with it.
-
-    Parameters
-    ----------
-    folder
-        Gets ca.pem, cert.pem and key.pem; the key for its owner alone.
-    names
-        Hosts that the certificate names. Dask does not compare them.
-    days
-        How long it is valid.
-    replace
-        Whether files that are there may be replaced.
-
-    Returns
-    -------
-    datetime
-        When the certificate ends.
+    ``folder`` gets ca.pem, cert.pem and key.pem; the key for its owner alone. The authority's own
+    key is written nowhere, so nothing else can ever be signed with it. ``names`` are hosts that the
+    certificate names; Dask does not compare them. ``replace`` allows for files that are there.
     """
     if not 1 <= days <= MOST_DAYS:
         raise HdicaError(f"days = {days} is not allowed (1 to {MOST_DAYS})")
@@ -168,12 +154,7 @@ def _signed(names: tuple[str, ...], ends: datetime.datetime) -> tuple[bytes, byt
 def security(folder: str, key: str = "") -> Any:
     """Dask's description of the certificates in a folder, for clients, workers and schedulers.
 
-    Parameters
-    ----------
-    folder
-        With ca.pem, cert.pem and key.pem.
-    key
-        Path of the private key, where it does not lie there.
+    ``key`` is the path of the private key, where it does not lie there.
     """
     from distributed.security import Security
 
@@ -216,17 +197,8 @@ def certificates(
     """Certificates of a cluster that a run starts, as :func:`security` describes them.
 
     They are those that the settings name, or new ones for the time of the body; None if the
-    settings want none.
-
-    Parameters
-    ----------
-    settings
-        Of the cluster.
-    folder
-        Where new ones lie, in a folder for this user alone that is gone with the body or at the
-        start of the next.
-    names
-        Hosts that new ones name.
+    settings want none. New ones lie below ``folder``, in one for this user alone that is gone with
+    the body or at the start of the next.
     """
     if settings.tls:
         yield security(settings.tls, settings.tls_key)
