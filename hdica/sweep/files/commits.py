@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from hdica.sweep.files.locks import lockable
 from hdica.sweep.files.manifest import digest
 from hdica.sweep.files.paths import DamageError, no_link
@@ -70,17 +72,14 @@ class Commit:
         return json.dumps(asdict(self), separators=(",", ":"), sort_keys=True).encode()
 
 
+_COMMIT = TypeAdapter(Commit)
+
+
 def commit_from(text: bytes, path: Path) -> Commit:
     """The record that a note is."""
     try:
-        found = json.loads(text)
-        chunks = {
-            str(name): tuple(Mark(int(one["size"]), str(one["digest"])) for one in marks)
-            for name, marks in found["chunks"].items()
-        }
-        segment, block = str(found["segment"]), int(found["block"])
-        return Commit(segment, block, str(found["points"]), str(found["status"]), chunks)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+        return _COMMIT.validate_json(text)
+    except ValidationError as exc:
         raise DamageError(f"{path} is damaged, it has no commit record") from exc
 
 

@@ -13,23 +13,23 @@ UNREADABLE = (ValueError, RuntimeError, OSError, TypeError, KeyError)
 """What Zarr and its codecs raise where files are not as they were written."""
 
 
-def describe(working: Working, block: int, limit: int = 3) -> str:
+SHOWN = 3
+"""Points that a sentence names."""
+
+
+def describe(working: Working, block: int) -> str:
     """Which points a block holds: their parameters and seeds."""
-    return described(working, working.span(block), limit)
+    return described(working, working.span(block))
 
 
-def numbered(places: slice) -> str:
-    """Some places by their numbers."""
-    return f"places {places.start} to {places.stop - 1}"
-
-
-def described(working: Working, places: slice, limit: int = 3) -> str:
+def described(working: Working, places: slice) -> str:
     """Which points lie at some places; their numbers if those are damaged too."""
+    numbers = f"places {places.start} to {places.stop - 1}"
     try:
         contents, seeds = working.raw("parameters", places), working.raw("seed", places)
         texts = [json.loads(text) if text else None for text in contents]
     except UNREADABLE:
-        return numbered(places)
+        return numbers
     n = working.attrs["n"]
     named = []
     for content, seed in zip(texts, seeds, strict=True):
@@ -38,7 +38,7 @@ def described(working: Working, places: slice, limit: int = 3) -> str:
             fields += [] if n is None else [f"n={n}", f"seed={seed}"]
             named.append(" ".join(fields) or "default parameters")
     if not named:
-        return numbered(places)
-    shown = "; ".join(named[:limit])
-    more = f"; and {len(named) - limit} more" if len(named) > limit else ""
+        return numbers
+    shown = "; ".join(named[:SHOWN])
+    more = f"; and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
     return f"{len(named)} points: {shown}{more}"

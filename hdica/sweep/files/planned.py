@@ -227,10 +227,8 @@ def append(
     }
     for name, values in new.items():
         digests[name] = _extended(working, grown[name], name, len(keys), values, digests[name])
-        if name == "key":
-            _announce(working, name, grown[name], _binding(working.attrs["id"], digests))
-        else:
-            _announce(working, name, grown[name])
+        about = _binding(working.attrs["id"], digests) if name == "key" else None
+        _announce(working, name, grown[name], about)
 
 
 def _extended(

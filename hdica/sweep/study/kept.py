@@ -17,30 +17,20 @@ from hdica.systems.axes import check_keys
 from hdica.systems.method import Method
 from hdica.systems.points import check_points
 
-
-def _snapshots(given: Any) -> Any:
-    return None if given is None else _increasing(given, "snapshots", "time")
-
-
-def _x(given: Any) -> Any:
-    if given is None:
-        return None
-    found = _increasing(given, "x", "point", positive=False)
-    check_points(found)
-    return found
-
-
-def _thresholds(given: Any) -> Any:
-    return None if given is None else _increasing(given, "thresholds", "threshold")
-
-
-def _increasing(given: Any, field: str, what: str, positive: bool = True) -> tuple[float, ...]:
-    found = parse_numbers(given, field, MAX_VALUES)
-    check_increasing(found, field, what, MAX_VALUES, positive)
-    return found
-
-
 _Numbers = tuple[float, ...] | None
+
+
+def _increasing(field: str, what: str) -> BeforeValidator:
+    def read(given: Any) -> _Numbers:
+        if given is None:
+            return None
+        found = parse_numbers(given, field, MAX_VALUES)
+        check_increasing(found, field, what, MAX_VALUES, positive=field != "x")
+        if field == "x":
+            check_points(found)
+        return found
+
+    return BeforeValidator(read)
 
 
 class Saved(BaseModel):
@@ -48,13 +38,13 @@ class Saved(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    snapshots: Annotated[_Numbers, BeforeValidator(_snapshots)] = Field(
+    snapshots: Annotated[_Numbers, _increasing("snapshots", "time")] = Field(
         default=None, description="times at which densities and support recovery are kept"
     )
-    x: Annotated[_Numbers, BeforeValidator(_x)] = Field(
+    x: Annotated[_Numbers, _increasing("x", "point")] = Field(
         default=None, description="points of the densities, increasing"
     )
-    thresholds: Annotated[_Numbers, BeforeValidator(_thresholds)] = Field(
+    thresholds: Annotated[_Numbers, _increasing("thresholds", "threshold")] = Field(
         default=None, description="thresholds on abs(x) for support recovery"
     )
     functionals: Annotated[dict[str, str], BeforeValidator(formulas)] = Field(
