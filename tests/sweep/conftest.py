@@ -2,12 +2,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 
+from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.results import open_results
+from hdica.sweep.run.runner import run
+from hdica.sweep.study.study import Study
 from tests.sweep import toy
 
 
@@ -51,6 +55,13 @@ def toy_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("PYTHONPATH", str(root))
     with dask.config.set({"distributed.worker.preload": ["tests.sweep.preload"]}):
         yield
+
+
+def made(study: Study, out: Path, **how: Any) -> dict[str, bytes]:
+    """Compute and publish a study; every published number of it."""
+    assert run(study, out, progress=False, **how).complete
+    publish(study, out)
+    return values(out)
 
 
 def values(path: Path) -> dict[str, bytes]:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from hdica.sweep.outcome.publish import publish
-from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import Study, study_from
 from tests.sweep import toy
-from tests.sweep.conftest import values
 
 SAVE: dict[str, Any] = {
     "snapshots": [0.5, 2],
@@ -28,9 +24,3 @@ def saved(save: Any = SAVE, **changes: Any) -> Study:
 
 def without(*names: str) -> dict[str, Any]:
     return {k: v for k, v in SAVE.items() if k not in names}
-
-
-def made(study: Study, out: Path, **how: Any) -> dict[str, bytes]:
-    assert run(study, out, progress=False, **how).complete
-    publish(study, out)
-    return values(out)

@@ -15,7 +15,7 @@ from scipy import stats
 import hdica
 from hdica.errors import HdicaError
 from hdica.sweep.outcome.integrity import verify
-from hdica.sweep.outcome.publish import is_current, publish
+from hdica.sweep.outcome.publish import is_current
 from hdica.sweep.outcome.query import average
 from hdica.sweep.outcome.status import working_status
 from hdica.sweep.run.block import compute_block
@@ -23,7 +23,7 @@ from hdica.sweep.run.plan import plan, prepare
 from hdica.sweep.run.runner import run
 from hdica.sweep.study.segment import segments_of
 from hdica.sweep.study.study import Study, study_from
-from tests.sweep.conftest import values
+from tests.sweep.conftest import made
 
 TAUS = [0.02, 0.05, 0.08]
 SERIAL = {"mode": "serial"}
@@ -50,9 +50,7 @@ def content(noise: str | None = "shared", **changes: Any) -> dict[str, Any]:
 
 def computed(study: Study, out: Path, **how: Any) -> dict[str, bytes]:
     """Every published number of a run, as bytes."""
-    assert run(study, out, progress=False, **{"cluster": SERIAL, **how}).complete
-    publish(study, out)
-    return values(out)
+    return made(study, out, **{"cluster": SERIAL, **how})
 
 
 @pytest.fixture(scope="module")

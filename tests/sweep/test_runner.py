@@ -18,7 +18,7 @@ from hdica.sweep.run.plan import block_points, place, plan
 from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import Study, study_from
 from tests.sweep import toy
-from tests.sweep.conftest import values
+from tests.sweep.conftest import made, values
 
 GROWN = {"tau": [0.05, 0.1, 0.2, 0.3, 0.4], "Q0": [0.25, 0.4, 0.5]}
 
@@ -31,23 +31,14 @@ def study() -> Study:
 @pytest.fixture
 def expected(study: Study, tmp_path: Path) -> dict[str, bytes]:
     """What one undisturbed process publishes."""
-    out = tmp_path / "expected" / "toy.zarr"
-    run(study, out, progress=False)
-    publish(study, out)
-    return values(out)
-
-
-def published(study: Study, out: Path, **how: Any) -> dict[str, bytes]:
-    assert run(study, out, progress=False, **how).complete
-    publish(study, out)
-    return values(out)
+    return made(study, tmp_path / "expected" / "toy.zarr")
 
 
 @pytest.mark.parametrize("block", [1, 5, 7, 4096])
 def test_the_size_of_blocks_changes_no_bit(
     study: Study, out: Path, expected: dict[str, bytes], block: int
 ) -> None:
-    assert published(study, out, block=block) == expected
+    assert made(study, out, block=block) == expected
 
 
 def test_the_order_of_blocks_changes_no_bit(
@@ -61,13 +52,13 @@ def test_the_order_of_blocks_changes_no_bit(
         return [found[i] for i in shuffle(len(found))]
 
     monkeypatch.setattr(runner, "tasks", shuffled)
-    assert published(study, out, block=4) == expected
+    assert made(study, out, block=4) == expected
 
 
 def test_two_processes_change_no_bit(
     study: Study, out: Path, expected: dict[str, bytes], toy_workers: None
 ) -> None:
-    assert published(study, out, block=4, cluster={"mode": "local", "workers": 2}) == expected
+    assert made(study, out, block=4, cluster={"mode": "local", "workers": 2}) == expected
 
 
 def test_shards_in_any_order_change_no_bit(
@@ -97,7 +88,7 @@ def test_a_grown_grid_computes_its_new_points_alone(study: Study, out: Path, cal
     assert len(calls.read_text().splitlines()) == summary.computed
     publish(larger, out)
     alone = out.with_name("alone.zarr")
-    assert values(out) == published(larger, alone)
+    assert values(out) == made(larger, alone)
 
 
 def test_a_study_that_shrinks_publishes_what_it_says(study: Study, out: Path) -> None:

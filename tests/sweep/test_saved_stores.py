@@ -30,9 +30,9 @@ from hdica.sweep.run.runner import run
 from hdica.sweep.study import kept
 from hdica.sweep.study.segment import segments_of
 from tests.sweep import toy
-from tests.sweep.conftest import values
+from tests.sweep.conftest import made, values
 from tests.sweep.harm import flip
-from tests.sweep.keeping import METHODS, SAVE, made, saved, without
+from tests.sweep.keeping import METHODS, SAVE, saved, without
 
 SPARSE: dict[str, Any] = {"prior": {"sparse": 0.05}}
 

@@ -31,6 +31,7 @@ from hdica.sweep.study.study import Study, study_from
 from tests.sweep import toy
 from tests.sweep.conftest import values
 from tests.sweep.harm import flip, remove
+from tests.sweep.republish import right as expected
 
 TAUS = [0.1, 0.2, 0.3]
 CHUNK = "line/Q/c/0/0/0"
@@ -47,11 +48,6 @@ def published(out: Path, taus: list[float] = TAUS, **changes: object) -> Study:
     run(study, out, progress=False)
     publish(study, out)
     return study
-
-
-def expected(taus: list[float]) -> np.ndarray:
-    starts, times = np.array([0.25, 0.5]), np.array([0, 0.5, 2])
-    return starts[None, :, None] + np.array(taus)[:, None, None] * times
 
 
 def names(out: Path) -> set[str]:
