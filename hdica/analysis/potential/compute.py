@@ -19,7 +19,7 @@ LONG_NAMES = {
 
 
 def potential(tree: xr.DataTree, settings: Potential) -> xr.Dataset:
-    """E_t(x, xi): every entry follows its gradient in a noise of its own (000, eq. (16)).
+    """E_t(x, xi): every entry follows its gradient in a noise of its own (Wang and Lu 2017, (16)).
 
     ``potential`` over the swept parameters, ``snapshot``, ``feature`` and ``x``, shifted to 0 at
     the point nearest to x = 0; ``convex`` and ``curvature`` over ``time``, as far as the method has
