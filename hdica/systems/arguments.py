@@ -50,16 +50,9 @@ def shown(value: Any) -> str:
 
 
 def whole(value: Any, name: str, allowed: str, least: float = -math.inf) -> int:
-    """A whole number, at most 2**53.
+    """A whole number from ``least`` to 2**53; 100.0 is the number 100.
 
-    Parameters
-    ----------
-    value
-        What was given; 100.0 is the number 100.
-    name, allowed
-        Of the argument, and what it may be, for the sentence.
-    least
-        The smallest number that is allowed.
+    ``name`` of the argument and what is ``allowed`` are for the sentence.
     """
     found = _read(value, name)
     if not _is_finite(found) or int(found) != found or found < least:
@@ -154,20 +147,9 @@ def listed(values: Any, name: str, most: int = MAX_VALUES) -> Array:
 def check_increasing(
     values: Sequence[float], name: str, what: str, most: int = MAX_VALUES, positive: bool = True
 ) -> None:
-    """Refuse numbers along an axis of a result that do not increase.
+    """Refuse numbers along an axis of a result that do not increase, or are < 0 if ``positive``.
 
-    Parameters
-    ----------
-    values
-        Finite numbers.
-    name
-        Of the argument or field.
-    what
-        What one of the numbers is, for the sentence: ``"time"``.
-    most
-        Most numbers that are allowed.
-    positive
-        Whether numbers below 0 are refused.
+    The numbers are finite; ``what`` one of them is, such as ``"time"``, is for the sentence.
     """
     if not len(values):
         raise HdicaError(f"{name} is an empty list (at least one {what} is needed)")

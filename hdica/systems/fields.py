@@ -144,14 +144,7 @@ def closed_refusal(system: Any) -> str:
 def with_parameter(system: Any, key: str, value: float) -> Any:
     """The same system with one scalar parameter changed.
 
-    Parameters
-    ----------
-    system
-        A system.
-    key
-        A field (``"tau"``), an alias (``"rho"``) or the name of a constant of the formulas.
-    value
-        Its new value.
+    The key is a field (``"tau"``), an alias (``"rho"``) or the name of a constant of the formulas.
     """
     cls = type(system)
     if key in system.constants:

@@ -39,16 +39,8 @@ def about(record: System) -> dict[str, dict[str, str]]:
 def candidates(system: Any, name: str, kind: str, able: Methods, auto: Methods) -> list[Method]:
     """The named method, or for ``"auto"`` all candidates, in the order in which to try them.
 
-    Parameters
-    ----------
-    system
-        A problem.
-    name
-        A method, or ``"auto"``.
-    kind
-        What is asked for, for the sentence.
-    able, auto
-        Methods that may be named, and those that ``"auto"`` tries.
+    ``kind`` is what is asked for, for the sentence; ``able`` methods may be named, and ``auto``
+    are those that ``"auto"`` tries.
     """
     record = record_of(system)
     allowed = {method.name: method for method in able(record)}

@@ -228,14 +228,7 @@ class Method:
     ) -> dict[str, NDArray[Any]]:
         """Values of every dimension of :meth:`outputs_of`.
 
-        Parameters
-        ----------
-        times
-            Output times.
-        save
-            What the study keeps.
-        own
-            Dimensions of the system's own, as its ``dims()`` has them.
+        ``own`` are dimensions of the system's own, as its ``dims()`` has them.
         """
         found = {dim: np.asarray(values) for dim, values in own.items()} | self.coords(times)
         if any(k in self.keeps for k, _ in _kept(save)):

@@ -25,12 +25,7 @@ SHARED = {"noise": "shared"}
 def content_of(system: Any, without: frozenset[str] = frozenset()) -> dict[str, object]:
     """A system as plain data: what its numbers, and so its random streams, depend on.
 
-    Parameters
-    ----------
-    system
-        A system.
-    without
-        Fields that must not choose the random numbers, because the result ignores them.
+    It is ``without`` fields that the result ignores: they must not choose the random numbers.
     """
     fields = system.model_dump(mode="json", exclude_defaults=True, exclude=set(without))
     return {"system": type(system).__name__, **fields}

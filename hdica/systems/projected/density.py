@@ -147,25 +147,9 @@ def pde_many(
 ) -> list[PointResult | HdicaError]:
     """Method ``pde`` for many points: each has the bits that it has alone.
 
-    Parameters
-    ----------
-    field_of
-        Limit of a system.
-    systems
-        The points.
-    times
-        Output times, shape (T,), the same for all.
-    save
-        What to keep, the same for all.
-    threads
-        Points solved at once; the compiled march lets go of Python's lock.
-    guard
-        What computes a point, maybe within a time.
-
-    Returns
-    -------
-    list
-        The error in the place of a point that has no density: the others do not suffer for it.
+    ``threads`` are solved at once: the compiled march lets go of Python's lock. The error is in the
+    place of a point that has no density: the others do not suffer for it. ``guard`` is what
+    computes a point, maybe within a time.
     """
 
     def one(system: Any) -> PointResult | HdicaError:

@@ -35,16 +35,8 @@ def ode(
 ) -> Method:
     """Method ``ode``: the overlap as n -> infinity, with its central limit theorem.
 
-    Parameters
-    ----------
-    drift_of
-        Drift of a system.
-    refuses
-        Empty where the overlap closes the limit, else the sentence that says why not.
-    equations
-        What is solved.
-    closed
-        Q at the times in closed form, or None where there is none.
+    ``refuses`` says why the overlap does not close the limit; ``closed`` is Q at the times in
+    closed form, or None where there is none.
     """
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:

@@ -84,16 +84,8 @@ def fixed_points(
 ) -> Method:
     """Method ``fixed_points``: the steady states that are found, with kind and stability.
 
-    Parameters
-    ----------
-    field_of
-        The limit of a system.
-    equations
-        What is solved.
-    closed
-        The same columns where the overlap alone closes the limit, else None.
-    without_limit
-        Empty if a system has a limit, else why not.
+    ``closed`` has the same columns where the overlap alone closes the limit, else None;
+    ``without_limit`` is empty if a system has a limit, else why not.
     """
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:

@@ -27,20 +27,11 @@ VARIANTS = ("linearised", "proximal")
 class PCARule:
     """The update (5) of Wang and Lu 2016, with samples (1) of a spiked covariance model.
 
-    Parameters
-    ----------
-    omega
-        Signal-to-noise ratio, >= 0.
-    prior, start, schedule
-        Laws of the feature and of the first estimate, and step sizes tau(k/n).
-    regularizer
-        phi of eta(x) = x - phi(x)/n, eq. (6); it is not multiplied by tau.
-    variant
-        ``"linearised"``: eta as in (6); ``"proximal"``: the proximal operator of Phi/n of which
-        (6) is the linearisation, for phi = a*sign(x) + b*x.
+    ``"linearised"``: eta(x) = x - phi(x)/n as in (6), phi not multiplied by tau; ``"proximal"``:
+    the proximal operator of Phi/n of which (6) is the linearisation, for phi = a*sign(x) + b*x.
     """
 
-    omega: float
+    omega: float  # signal-to-noise ratio, >= 0
     prior: Prior
     start: Start
     schedule: Schedule

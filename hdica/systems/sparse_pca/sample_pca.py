@@ -47,25 +47,8 @@ def run_sample_pca(
 
     The offline estimate that an online rule is measured against: it needs n^2 numbers of memory,
     n^2 operations a sample and n^3 an output time. Of the rule only omega and the prior matter.
-
-    Parameters
-    ----------
-    rule
-        The problem.
-    times
-        Shape (T,), in samples per dimension.
-    n
-        Dimension.
-    stream
-        ``stream(part)``: the generator of one part of the point.
-
-    Returns
-    -------
-    values
-        ``Q`` = |xi.v|/sqrt(n) with the unit eigenvector v, shape (T,); NaN before the first
-        sample. The same bits for any number of BLAS threads.
-    diverged
-        Always empty.
+    ``Q`` = |xi.v|/sqrt(n) with the unit eigenvector v is NaN before the first sample, and has the
+    same bits for any number of BLAS threads; a divergence there is none.
     """
     xi = rule.prior.feature(stream("start"), n)
     blocks = _blocks(rule.omega, xi, stream)

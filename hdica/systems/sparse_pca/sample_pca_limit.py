@@ -18,18 +18,6 @@ def sample_pca_overlap(omega: float, t: ArrayLike) -> NDArray[np.float64]:
 
     Transition: Baik, Ben Arous and Péché 2005, Ann. Probab. 33; eigenvector: Paul 2007, Stat.
     Sinica 17, and Benaych-Georges and Nadakuditi 2011, Adv. Math. 227.
-
-    Parameters
-    ----------
-    omega
-        Signal-to-noise ratio, >= 0.
-    t
-        Samples per dimension, >= 0, any shape.
-
-    Returns
-    -------
-    numpy.ndarray
-        Q >= 0, of the shape of ``t``.
     """
     times = np.asarray(t, dtype=float)
     if not 0 <= omega < np.inf:

@@ -164,17 +164,7 @@ def drift(system: SparsePCA) -> Drift:
 
 
 def oja_overlap(q0: float, tau: float, omega: float, times: Array) -> Array:
-    """Q(t) of Oja's method in closed form (Wang and Lu 2016, eq. (14)).
-
-    Parameters
-    ----------
-    q0
-        Overlap at t = 0.
-    tau, omega
-        Constant step size and signal-to-noise ratio.
-    times
-        Shape (T,), in samples per dimension.
-    """
+    """Q(t) of Oja's method at a constant tau, in closed form (Wang and Lu 2016, eq. (14))."""
     grow = tau * (omega - tau / 2)
     damp = tau * omega * (1 + tau / 2)
     t = np.asarray(times, dtype=float)

@@ -33,24 +33,12 @@ _VANISHES = 1e-11
 
 @dataclass(frozen=True)
 class Trap:
-    """What a nonlinearity and a source mean to an overlap near zero.
+    """What a nonlinearity and a source mean to an overlap near zero."""
 
-    Parameters
-    ----------
-    power
-        P = <phi(z)^2>.
-    kurtosis
-        kappa4 of the source.
-    third
-        <phi'''(z)>.
-    power_error, third_error
-        Absolute errors of the two averages.
-    """
-
-    power: float
-    kurtosis: float
-    third: float
-    power_error: float = 0.0
+    power: float  # P = <phi(z)^2>
+    kurtosis: float  # kappa4 of the source
+    third: float  # <phi'''(z)>
+    power_error: float = 0.0  # absolute, as third_error
     third_error: float = 0.0
 
     @property
@@ -174,18 +162,10 @@ def restoring(phi: Formula, source: Source) -> float:
 
 @dataclass(frozen=True)
 class Conflict:
-    """The sign that keeps an optimum stable against the sign that lets an entry reach it.
+    """The sign that keeps an optimum stable against the sign that lets an entry reach it."""
 
-    Parameters
-    ----------
-    restoring
-        <s phi(s) - phi'(s)>.
-    product
-        kappa4 <phi'''(z)>.
-    """
-
-    restoring: float
-    product: float
+    restoring: float  # <s phi(s) - phi'(s)>
+    product: float  # kappa4 <phi'''(z)>
 
     @property
     def stability(self) -> int:
@@ -226,21 +206,10 @@ def conflict(phi: Formula, source: Source) -> Conflict:
 def conflict_region(
     phi: Formula, family: Callable[[float], Source], low: float, high: float, points: int = 129
 ) -> tuple[tuple[float, float], ...]:
-    """Where in a family of sources (14) and (23) ask for different signs.
+    """Intervals of a family's parameter, increasing, where (14) and (23) ask for different signs.
 
-    Parameters
-    ----------
-    family
-        The source of a parameter.
-    low, high
-        Range of the parameter, ends included.
-    points
-        Places at which signs are compared; two changes of sign between neighbours stay unseen.
-
-    Returns
-    -------
-    tuple
-        Intervals, increasing; their ends are good to 1e-12 of the range.
+    Signs are compared at 129 places from ``low`` to ``high``: two changes of sign between
+    neighbours stay unseen. Ends are good to 1e-12 of the range.
     """
     from scipy.optimize import brentq
 

@@ -41,49 +41,23 @@ _OPTIMA = 0.03, 0.15
 
 @dataclass(frozen=True)
 class Range:
-    """A diffusion of |r| and where it begins and ends.
+    """A diffusion of |r| and where it begins and ends."""
 
-    Parameters
-    ----------
-    diffusion
-        Of r, in the unit of time of ``rate``.
-    high
-        Where it has escaped.
-    start
-        Where it begins.
-    summit
-        The barrier.
-    rate
-        Units of time in n^3 steps.
-    doubt
-        Relative error of the mean time that the averages leave open by themselves.
-    wrong
-        The same diffusion with its averages off by :data:`SHOWN` times their errors.
-    """
-
-    diffusion: Diffusion
-    high: float
+    diffusion: Diffusion  # of r, in the unit of time of ``rate``
+    high: float  # where it has escaped
     start: Start
-    summit: float
-    rate: float
-    doubt: float = 0.0
-    wrong: tuple[Diffusion, ...] = ()
+    summit: float  # the barrier
+    rate: float  # units of time in n^3 steps
+    doubt: float = 0.0  # relative error of the mean time by averages that are not in ``wrong``
+    wrong: tuple[Diffusion, ...] = ()  # with averages off by SHOWN times their errors
 
 
 @dataclass(frozen=True, eq=False)
 class EscapeLaw:
-    """Law of an escape time, in n^3 steps; its survival is found when first asked for.
-
-    Parameters
-    ----------
-    setting
-        What escapes.
-    passage
-        Moments, in the unit of time of the setting.
-    """
+    """Law of an escape time, in n^3 steps; its survival is found when first asked for."""
 
     setting: Range
-    passage: PassageTime
+    passage: PassageTime  # in the unit of time of the setting
 
     @property
     def rate(self) -> float:
@@ -159,11 +133,8 @@ class EscapeLaw:
 def scaled(depth: float | Array) -> Diffusion:
     """What remains of (24)-(25) in units of their noise: dr = (-r/2 + g r^3) du + dB.
 
-    Parameters
-    ----------
-    depth
-        g = C/(6 P nu); below 0 where sigma does not let the entry escape. An array of the shape
-        of r for entries that differ.
+    The depth g = C/(6 P nu) is below 0 where sigma does not let the entry escape, and an array of
+    the shape of r for entries that differ.
     """
     return Diffusion(lambda r: r * (depth * r * r - 0.5), lambda r: np.ones_like(r))
 
@@ -272,18 +243,10 @@ def _interpolated(times: Array, hazard: Array) -> Callable[[Array], Array]:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The learning rate at which an entry escapes fastest.
+    """The learning rate at which an entry escapes fastest."""
 
-    Parameters
-    ----------
-    depth
-        g at the optimum: the same for all nonlinearities and sources.
-    value
-        Its least g^2 F(g), with the mean time F/(P nu^2).
-    """
-
-    depth: float
-    value: float
+    depth: float  # g there: the same for all nonlinearities and sources
+    value: float  # the least g^2 F(g), with the mean time F/(P nu^2)
 
     def nu(self, trap: Trap) -> float:
         """nu* = C/(6 P g)."""
@@ -295,15 +258,7 @@ class Optimum:
 
 
 def scaled_time(depth: float, start: Begin = "zero") -> PassageTime:
-    """The time F(g) to infinity of dr = (-r/2 + g r^3) du + dB.
-
-    Parameters
-    ----------
-    depth
-        g > 0.
-    start
-        0, a standard normal law ("random") or r.
-    """
+    """The time F(g) to infinity of dr = (-r/2 + g r^3) du + dB, for a depth g > 0."""
     if not 0 < depth < math.inf:
         raise HdicaError(f"depth: {depth} is not allowed (a finite number above 0)")
     scale = 1 / math.sqrt(2 * depth)

@@ -28,12 +28,7 @@ AGES = 2.0 ** (np.arange(-64, 25) / 8)
 def trap_refusal(system: Any, n: bool) -> str:
     """Empty if the diffusion near R = 0 applies to this system, else why not.
 
-    Parameters
-    ----------
-    system
-        Hebbian ICA.
-    n
-        Whether a dimension is given, so that any unit of the step size will do.
+    With a dimension ``n`` any unit of the step size will do.
     """
     if system.sigma == "adaptive":
         return "the diffusion near R = 0 needs fixed signs (sigma = 'adaptive' has none)"

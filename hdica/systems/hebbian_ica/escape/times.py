@@ -33,42 +33,19 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Escape:
-    """Escape times in n^3 steps; arrays of shape (K, M), infinite where no entry escapes.
+    """Escape times in n^3 steps; arrays of shape (K, M), infinite where no entry escapes."""
 
-    Parameters
-    ----------
-    mean, sd
-        Of the time at which one entry escapes, if it were alone.
-    log_mean
-        Logarithm of the mean, finite where the mean overflows.
-    kramers
-        Kramers' formula for it, with the corrected exponent.
-    exponent
-        3 P nu/(4 C).
-    nu_optimal, mean_optimal
-        nu at which the mean is least as n tends to infinity, and that mean; NaN for a start at a
-        given place.
-    laws
-        ``laws[i][j]`` with survival and moments of an entry; None where it does not escape.
-    race
-        Which entries compete; None if none of their means is a number above 0.
-    n
-        Dimension; None as it tends to infinity.
-    error
-        Largest estimated relative error of the means.
-    """
-
-    mean: Array
+    mean: Array  # of the time at which one entry escapes, if it were alone
     sd: Array
     log_mean: Array
-    kramers: Array
-    exponent: Array
-    nu_optimal: Array
+    kramers: Array  # Kramers' formula for the mean, with the corrected exponent
+    exponent: Array  # 3 P nu/(4 C)
+    nu_optimal: Array  # with the least mean as n -> infinity; NaN for a given place
     mean_optimal: Array
-    laws: tuple[tuple[EscapeLaw | None, ...], ...]
-    race: Race | None
+    laws: tuple[tuple[EscapeLaw | None, ...], ...]  # [i][j], None where it does not escape
+    race: Race | None  # None if none of the means is a number above 0
     n: int | None
-    error: float
+    error: float  # largest estimated relative error of the means
 
     @cached_property
     def median(self) -> Array:
@@ -192,27 +169,10 @@ def escape(
     start: Begin = "zero",
     threshold: float = 0.8,
 ) -> Escape:
-    """Escape times of the K x M overlaps of the Hebbian rule from near zero.
+    """Escape times of the K x M overlaps of the Hebbian rule from near zero, for the M sources.
 
-    Parameters
-    ----------
-    sources
-        The M sources.
-    phi
-        Nonlinearity.
-    sigma
-        K signs.
-    nu
-        n^2 eta.
-    projections
-        K.
-    n
-        Dimension, at least K + M + 1; None as n tends to infinity.
-    start
-        "zero", "random" (random orthonormal projections: r = sqrt(n) R is standard normal as n
-        tends to infinity) or a number for all entries: R at finite n, r as n tends to infinity.
-    threshold
-        |R| at which an entry has escaped, at finite n; as n tends to infinity it does not matter.
+    ``nu`` is n^2 eta; ``n`` is None as it tends to infinity; a ``start`` of a number is R at
+    finite n, r as n tends to infinity, where ``threshold``, the |R| of an escape, does not matter.
     """
     request = _Request(phi, nu, n, start, threshold)
     _check(request, sigma, projections, len(sources))

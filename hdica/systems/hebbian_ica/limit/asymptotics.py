@@ -26,26 +26,15 @@ _BELOW = 1e-7
 
 @dataclass(frozen=True)
 class Rates:
-    """What the asymptotic dynamics needs of phi and the sources; m = min(K, M).
+    """What the asymptotic dynamics needs of phi and the sources; m = min(K, M)."""
 
-    Parameters
-    ----------
-    xi
-        sigma_i <s_i phi(s_i) - phi'(s_i)>, shape (m,); all positive where R* is stable, (14).
-    power
-        <phi(s_i)^2>, shape (m,).
-    loss
-        D(R*) of dR/dt = mu L + mu^2 D, shape (K, M): -<phi^2>/2 on the diagonal. Off it the
-        product of two <phi>, which is zero, and not in the paper, if phi is odd and the sources
-        symmetric.
-    error
-        The larger of the relative errors of xi and of <phi^2>, shape (m,).
-    """
-
+    # sigma_i <s_i phi(s_i) - phi'(s_i)>, shape (m,); all positive where R* is stable, (14).
     xi: Array
-    power: Array
+    power: Array  # <phi(s_i)^2>, shape (m,)
+    # D(R*) of dR/dt = mu L + mu^2 D, shape (K, M): -<phi^2>/2 on the diagonal. Off it the product
+    # of two <phi>, which is zero, and not in the paper, if phi is odd and the sources symmetric.
     loss: Array
-    error: Array
+    error: Array  # the larger of the relative errors of xi and of <phi^2>, shape (m,)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -56,12 +45,7 @@ class Rates:
 def source_rate(phi: Formula, source: Source, sign: int = 1) -> tuple[float, float, float]:
     """<y phi(y) - phi'(y)> and <phi(y)^2> for y = s, or y = -s if ``sign`` is -1.
 
-    Returns
-    -------
-    gain, power
-        The two averages.
-    error
-        The larger of their relative errors.
+    Third comes the larger of their relative errors.
     """
     if phi.coefficients is None:
         # Jumps belong to phi': just below one the projection smooths them, and a corner of the
@@ -83,17 +67,7 @@ def _relative(error: float, power: float) -> float:
 
 
 def rates(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Rates:
-    """The rates of the optimal fixed point y_i = s_i, R* = I.
-
-    Parameters
-    ----------
-    sigma
-        Signs of the K projections.
-    phi
-        The nonlinearity.
-    sources
-        M laws; projection i finds source i.
-    """
+    """The rates of the optimal fixed point y_i = s_i, R* = I: projection i finds source i."""
     signs = np.asarray(sigma, dtype=float)
     found = min(signs.size, len(sources))
     known = np.array([source_rate(phi, source) for source in sources[:found]])
@@ -126,18 +100,10 @@ def jacobian_34(known: Rates) -> Array:
 
 @dataclass(frozen=True)
 class Eigensystem:
-    """Eigenvalues and eigenmatrices of (34).
+    """Eigenvalues and eigenmatrices of (34)."""
 
-    Parameters
-    ----------
-    values
-        lambda_kl, shape (K, M).
-    matrices
-        Eigenmatrix of lambda_kl at ``[:, :, k, l]``, shape (K, M, K, M): V_ijkl of (35).
-    """
-
-    values: Array
-    matrices: Array
+    values: Array  # lambda_kl, shape (K, M)
+    matrices: Array  # of lambda_kl at [:, :, k, l], shape (K, M, K, M): V_ijkl of (35)
 
     @property
     def largest(self) -> float:
@@ -148,11 +114,8 @@ class Eigensystem:
 def eigensystem(known: Rates) -> Eigensystem:
     """(36) with the rows i > M of K > M corrected.
 
-    Returns
-    -------
-    Eigensystem
-        Where xi_i + xi_j = 0 for two found sources, which is no stable state, the two
-        eigenmatrices of that pair coincide: (34) has no complete set there.
+    Where xi_i + xi_j = 0 for two found sources, which is no stable state, the two eigenmatrices
+    of that pair coincide: (34) has no complete set there.
     """
     xi, found = _padded(known), known.xi.size
     values = np.zeros(known.shape)
@@ -217,21 +180,11 @@ def _from_modes(system: Eigensystem, modes: Array) -> Array:
 
 @dataclass(frozen=True)
 class OptimalAnnealing:
-    """The mu0 of mu = mu0/t that brings every source closest, arrays of shape (m,).
+    """The mu0 of mu = mu0/t that brings every source closest, arrays of shape (m,)."""
 
-    Parameters
-    ----------
-    mu0
-        1/xi_i.
-    value
-        Limit of t (R_ii - R*_ii) with it, -<phi^2>/(2 xi_i^2).
-    critical
-        The mu0 below which the slowest entry of R spoils the decay.
-    """
-
-    mu0: Array
-    value: Array
-    critical: float
+    mu0: Array  # 1/xi_i
+    value: Array  # limit of t (R_ii - R*_ii) with it, -<phi^2>/(2 xi_i^2)
+    critical: float  # below it the slowest entry of R spoils the decay
 
 
 def optimal_annealing(known: Rates) -> OptimalAnnealing:
@@ -241,25 +194,9 @@ def optimal_annealing(known: Rates) -> OptimalAnnealing:
 
 
 def annealed_decay(known: Rates, mu0: float, start: float, u0: Array, times: Array) -> Array:
-    """(19)-(20): R - R* for mu = mu0/t from time ``start`` on, to first order in R - R*.
+    """(19)-(20): R - R*, (T, K, M), for mu = mu0/t from ``start`` on, to first order in R - R*.
 
-    Parameters
-    ----------
-    known
-        Rates of the fixed point.
-    mu0
-        Annealing constant > 0; it may be below the critical one.
-    start
-        Time tau_0 > 0 at which annealing begins.
-    u0
-        R - R* then, shape (K, M).
-    times
-        Shape (T,), not before ``start``.
-
-    Returns
-    -------
-    ndarray
-        Shape (T, K, M).
+    ``u0`` is R - R* at the time ``start`` > 0; ``mu0`` may be below the critical one.
     """
     from scipy.special import exprel
 

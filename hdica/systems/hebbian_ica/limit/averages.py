@@ -50,23 +50,11 @@ class Means:
 
 @dataclass(frozen=True, eq=False)
 class _Quadrature:
-    """Averages by quadrature to a given tolerance.
-
-    Parameters
-    ----------
-    phi
-        The nonlinearity.
-    points, weights
-        Of the sources, shapes (P, M) and (P,).
-    tolerance
-        Of the rules.
-    fine
-        Which of two sets of nodes, without a common one, the rules are made from.
-    """
+    """Averages by quadrature to a given tolerance."""
 
     phi: Formula
-    points: Array
-    weights: Array
+    points: Array  # of the sources, shape (P, M)
+    weights: Array  # shape (P,)
     tolerance: float
     fine: bool
 
@@ -146,21 +134,9 @@ def mean_function(
 ) -> Callable[[Numbers], MeanValues]:
     """The averages as a function of R, shape (K, M); of complex R too if phi is a polynomial.
 
-    Parameters
-    ----------
-    phi
-        The nonlinearity.
-    sources
-        The M laws.
-    tolerance
-        Relative accuracy of quadrature rules; polynomials are exact.
-    fine
-        Which of two sets of nodes, without a common one, the rules are made from.
-
-    Returns
-    -------
-    callable
-        Of R; it returns <phi(y_i) s_j>, <phi(y_i) y_k>, <phi(y_i) phi(y_k)>.
+    It returns <phi(y_i) s_j>, <phi(y_i) y_k>, <phi(y_i) phi(y_k)>. The tolerance is relative, of
+    quadrature rules; polynomials are exact. The rules that are ``fine`` and those that are not
+    have no node in common.
     """
     if phi.coefficients is not None:
         return find_moments(phi, sources).means

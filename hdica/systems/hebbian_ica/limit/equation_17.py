@@ -39,34 +39,15 @@ _TOLERANCES, _ROUGHER = (FINE, 1e-9, 1e-7, 1e-5, 1e-4), 100.0
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """Right-hand side of (17), in the two orders of mu.
+    """Right-hand side of (17), in the two orders of mu."""
 
-    Parameters
-    ----------
-    sigma
-        Signs of the projections, shape (K,).
-    phi
-        The nonlinearity.
-    sources
-        The M laws.
-    parts
-        L and D, both of shape (K, M), at overlaps R of shape (K, M).
-    rough
-        The same with coarser quadrature: what it changes is the error of ``parts``.
-    exact
-        Whether both are polynomials of R, found without quadrature; R may then be complex.
-    scalar
-        The same for one projection and one source, with known errors; None for polynomials and
-        where there are more.
-    """
-
-    sigma: Array
+    sigma: Array  # signs of the projections, shape (K,)
     phi: Formula
     sources: tuple[Source, ...]
-    parts: Parts
-    rough: Parts
-    exact: bool
-    scalar: Drift | None = None
+    parts: Parts  # L and D, both of shape (K, M), at R of shape (K, M)
+    rough: Parts  # with coarser quadrature: what it changes is the error of ``parts``
+    exact: bool  # both are polynomials of R, found without quadrature; R may be complex
+    scalar: Drift | None = None  # of K = M = 1 with known errors, if phi is no polynomial
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -81,36 +62,15 @@ class Field:
 
 @dataclass(frozen=True)
 class Path:
-    """The limit at the asked times, each array of shape (T, K, M).
-
-    Parameters
-    ----------
-    r
-        Overlaps R.
-    error
-        Difference to a run with a tolerance a hundred times larger and a coarser quadrature,
-        plus the finer tolerance.
-    control
-        The same limit with its drift wrong by 2 %: what a comparison must be able to reject.
-    """
+    """The limit at the asked times, each array of shape (T, K, M)."""
 
     r: Array
-    error: Array
-    control: Array
+    error: Array  # difference to a run of coarser steps and quadrature, plus the finer tolerance
+    control: Array  # with the drift wrong by 2 %: what a comparison must be able to reject
 
 
 def make_field(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Field:
-    """The field of a system.
-
-    Parameters
-    ----------
-    sigma
-        K signs, each 1 or -1.
-    phi
-        The nonlinearity.
-    sources
-        M laws.
-    """
+    """The field of K signs, each 1 or -1, and M laws."""
     signs, laws = np.asarray(sigma, dtype=float), tuple(sources)
     if signs.ndim != 1 or signs.size == 0 or not np.all(np.abs(signs) == 1.0):
         raise HdicaError(f"sigma = {list(sigma)} is not allowed (a list of signs, 1 or -1)")
@@ -184,18 +144,9 @@ def check_overlaps(r: Array, field: Field) -> Array:
 
 
 def solve(field: Field, schedule: Schedule, r0: Array, times: Array) -> Path:
-    """Integrate (17) with error control.
+    """Integrate (17) from R of shape (K, M) with error control, restarting at the jumps of mu(t).
 
-    Parameters
-    ----------
-    field
-        Right-hand side.
-    schedule
-        mu(t); the integration restarts at its jumps.
-    r0
-        R at t = 0, shape (K, M); a random start is R = 0, where the limit stays.
-    times
-        Shape (T,), increasing, in samples per dimension.
+    A random start is R = 0, where the limit stays.
     """
     start = check_overlaps(r0, field)
     if field.scalar is not None:

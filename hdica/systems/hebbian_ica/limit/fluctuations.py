@@ -35,16 +35,12 @@ _GENERAL = ((1e-7, 1e-4), (1e-5, 1e-3))
 
 @dataclass(frozen=True)
 class Fluctuations:
-    """S = n Cov(R) at the asked times.
+    """S = n Cov(R) at the asked times, shapes (T, K, M, K, M).
 
-    Parameters
-    ----------
-    covariance, error
-        n Cov(R_ij, R_kl) in the limit at ``[t, i, j, k, l]``, shape (T, K, M, K, M), and its
-        difference to a run whose tolerances, of steps and quadratures, are larger.
+    The error is the difference to a run whose tolerances, of steps and quadratures, are larger.
     """
 
-    covariance: Array
+    covariance: Array  # n Cov(R_ij, R_kl) at [t, i, j, k, l]
     error: Array
 
     @property
@@ -66,15 +62,7 @@ def _rules(field: Field, tolerance: float) -> tuple[list[Nodes], Nodes]:
 
 
 def noise(field: Field, tolerance: float = 1e-4) -> Callable[[Array, float], Array]:
-    """Cov(xi) as a function of R and mu, shape (KM, KM).
-
-    Parameters
-    ----------
-    field
-        Right-hand side of (17).
-    tolerance
-        Of the quadratures; those of polynomials are exact.
-    """
+    """Cov(xi) as a function of R and mu, shape (KM, KM); quadratures of polynomials are exact."""
     check_noise(field.phi, field.sources)
     sources, normal = _rules(field, tolerance)
     projections = field.shape[0]
@@ -129,21 +117,10 @@ def _root(r: Array) -> Array:
 def solve_fluctuations(
     field: Field, schedule: Schedule, r0: Array, times: Array, covariance0: Array | None = None
 ) -> Fluctuations:
-    """Integrate S = n Cov(R) together with (17).
+    """Integrate S = n Cov(R) together with (17) from R, shape (K, M), and S, shape (K, M, K, M).
 
-    Parameters
-    ----------
-    field
-        Right-hand side.
-    schedule
-        mu(t); the integration restarts at its jumps.
-    r0
-        R at t = 0, shape (K, M).
-    times
-        Shape (T,), increasing, in samples per dimension.
-    covariance0
-        S at t = 0, shape (K, M, K, M): zero (None) for a fixed start, the identity for a random
-        one, whose entries are normal with variance 1/n.
+    S is zero (None) for a fixed start, the identity for a random one, whose entries are normal with
+    variance 1/n.
     """
     start = check_overlaps(r0, field)
     size = start.size

@@ -17,16 +17,8 @@ def part_jacobians(field: Field, r: Array, rough: bool = False) -> tuple[Array, 
 
     Polynomials are differentiated by a complex step (Squire and Trapp 1998), to rounding and on
     the boundary of the overlaps too. Else by central differences with one Richardson
-    extrapolation, which stay inside the overlaps: on their boundary they are inaccurate.
-
-    Parameters
-    ----------
-    field
-        Right-hand side mu L + mu^2 D of (17).
-    r
-        Overlaps, shape (K, M).
-    rough
-        Whether a plain central difference of the coarser quadrature will do (about 1e-7).
+    extrapolation, which stay inside the overlaps: on their boundary they are inaccurate. If
+    ``rough``, a plain difference of the coarser quadrature will do (about 1e-7).
     """
     learning, loss = np.empty((2, *r.shape, *r.shape))
     step = 0.0 if field.exact else min(_STEP, _room(r) / 4)

@@ -25,18 +25,10 @@ Numbers = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What polynomial averages need of phi and the sources.
+    """What polynomial averages need of phi and the sources."""
 
-    Parameters
-    ----------
-    coefficients
-        Of phi, lowest degree first, shape (d + 1,).
-    moments
-        E s_j^p for p = 0 ... 2d + 1, shape (M, 2d + 2).
-    """
-
-    coefficients: Array
-    moments: Array
+    coefficients: Array  # of phi, lowest degree first, shape (d + 1,)
+    moments: Array  # E s_j^p for p = 0 ... 2d + 1, shape (M, 2d + 2)
 
     def means(self, r: Numbers) -> tuple[Numbers, Numbers, Numbers]:
         """<phi(y_i) s_j>, <phi(y_i) y_k> and <phi(y_i) phi(y_k)> at overlaps ``r`` (K, M)."""

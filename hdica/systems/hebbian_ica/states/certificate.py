@@ -79,16 +79,8 @@ def certify(
 ) -> Certificate:
     """Look for zeros that are not known until it is certain that there are no others.
 
-    Parameters
-    ----------
-    poly
-        Right-hand side of (17) over mu.
-    group
-        Its symmetries.
-    zeros
-        The known ones, of all the cube, shape (N, K, M), one of each orbit.
-    most
-        Boxes to give up after.
+    The known ones are of all the cube, shape (N, K, M), one of each orbit; it gives up after
+    ``most`` boxes.
     """
     size = poly.shape[0] * poly.shape[1]
     centres, radii = np.zeros((size, 1)), np.ones((size, 1))

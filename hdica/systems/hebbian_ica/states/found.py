@@ -31,41 +31,20 @@ _ROOM, _SINGULAR, _MOST_SINGULAR = 1e-9, 1e-9, 16
 class States:
     """Fixed points, one of each orbit of the symmetries, by decreasing sum of squares.
 
-    Parameters
-    ----------
-    r
-        R, shape (N, K, M), with I - R R' positive semidefinite; of the images under changes of
-        sign and exchanges that map states to states, the one nearest to a large positive R_00.
-    multiplicity
-        How many images each has, itself included, shape (N,).
-    hits
-        How many starts of the search ended at it or an image, shape (N,).
-    certified
-        Whether it is proved that there is no other.
-    starts
-        Number of starts of the search.
-    unseen
-        Share of further starts expected to end elsewhere; 0 if certified.
+    Of the images under changes of sign and exchanges that map states to states, each is the one
+    nearest to a large positive R_00.
     """
 
-    r: Array
-    multiplicity: Array
-    hits: Array
-    certified: bool
+    r: Array  # shape (N, K, M), with I - R R' positive semidefinite
+    multiplicity: Array  # how many images each has, itself included, shape (N,)
+    hits: Array  # how many starts of the search ended at it or an image, shape (N,)
+    certified: bool  # whether it is proved that there is no other
     starts: int
-    unseen: float
+    unseen: float  # share of further starts expected to end elsewhere; 0 if certified
 
 
 def states(field: Field, mu: float) -> States:
-    """Fixed points of (17): all of them with proof where that is possible, else as found.
-
-    Parameters
-    ----------
-    field
-        Right-hand side of (17).
-    mu
-        Constant learning rate > 0.
-    """
+    """Fixed points of (17): all of them with proof where that is possible, else as found."""
     group = symmetries(field)
     if field.exact:
         found, certified = _of_polynomial(polynomial(field, mu), group)

@@ -32,17 +32,7 @@ _MOST_STEPS = 40
 
 
 def search_by_quadrature(field: Field, group: Symmetries, mu: float) -> Search:
-    """Zeros of a field whose phi is no polynomial.
-
-    Parameters
-    ----------
-    field
-        Right-hand side of (17).
-    group
-        Its symmetries.
-    mu
-        Constant learning rate > 0.
-    """
+    """Zeros of a field whose phi is no polynomial."""
     rng, shape = np.random.default_rng(SEED), field.shape
     found = _Found(np.zeros((0, *shape)), np.zeros((0, *shape)), np.zeros(0), 0)
     for begin in (

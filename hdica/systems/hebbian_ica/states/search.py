@@ -27,20 +27,10 @@ _MOST_PATTERNS = 2000
 
 @dataclass(frozen=True)
 class Search:
-    """What a search found.
+    """What a search found."""
 
-    Parameters
-    ----------
-    zeros
-        One of each orbit of the symmetries, shape (N, K, M).
-    hits
-        How many starts ended at each orbit, shape (N,).
-    starts
-        Number of starts.
-    """
-
-    zeros: Array
-    hits: Array
+    zeros: Array  # one of each orbit of the symmetries, shape (N, K, M)
+    hits: Array  # how many starts ended at each orbit, shape (N,)
     starts: int
 
     @property
@@ -55,16 +45,8 @@ class Search:
 def search(poly: Polynomial, group: Symmetries, batch: int, most: int) -> Search:
     """Zeros of all the cube [-1, 1]^(KM), from batches of starts until there is nothing new.
 
-    Parameters
-    ----------
-    poly
-        Right-hand side of (17) over mu.
-    group
-        Its symmetries.
-    batch
-        Starts at a time; the last four batches find nothing new, and every zero is hit four times.
-    most
-        Starts to end after in any case.
+    That is when the last four batches found nothing new and every zero was hit four times, or
+    after ``most`` starts in any case.
     """
     rng = np.random.default_rng(SEED)
     zeros, hits, starts, idle = np.zeros((0, *poly.shape)), np.zeros(0), 0, 0
