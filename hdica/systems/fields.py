@@ -17,6 +17,11 @@ from hdica.ingredients.starts import Start, make_start
 Spec = str | dict[str, Any]
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a plain number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _no_bool(value: Any) -> Any:
     if isinstance(value, bool):
         raise HdicaError(f"tau = {value} is not allowed (a step size is a finite number > 0)")
@@ -24,8 +29,7 @@ def _no_bool(value: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return repr(value) if number else value
+    return repr(value) if is_number(value) else value
 
 
 def _known_source(value: Spec) -> Spec:
@@ -155,11 +159,11 @@ def with_parameter(system: Any, key: str, value: float) -> Any:
     top, *rest = path
     inside = content.get(top)
     if rest:
-        varies = isinstance(inside, dict) and _is_number(inside.get(rest[0]))
+        varies = isinstance(inside, dict) and is_number(inside.get(rest[0]))
     else:
-        varies = _is_number(inside)
+        varies = is_number(inside)
     if not varies or top == "start":
-        numbers = [k for k in cls.model_fields if _is_number(content[k])]
+        numbers = [k for k in cls.model_fields if is_number(content[k])]
         prior_of = content.get("prior")
         shape = ["rho"] if isinstance(prior_of, dict) and "sparse" in prior_of else []
         known = [*numbers, *shape, *system.constants]
@@ -167,7 +171,3 @@ def with_parameter(system: Any, key: str, value: float) -> Any:
         raise HdicaError(f"parameter = {key!r} is not known ({allowed})")
     content[top] = {**inside, rest[0]: value} if rest else value
     return cls(**content)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

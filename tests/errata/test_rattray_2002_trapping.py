@@ -19,8 +19,7 @@ from hdica.systems.hebbian_ica.escape.coefficients import near_zero
 from hdica.systems.hebbian_ica.escape.law import escape_law, finite_range, scaled_time
 from hdica.systems.hebbian_ica.escape.times import escape
 from hdica.systems.hebbian_ica.finite.passage import passages
-from hdica.systems.hebbian_ica.limit.equation_17 import make_field
-from hdica.systems.hebbian_ica.limit.jacobian import as_matrix, part_jacobians
+from hdica.systems.hebbian_ica.limit.equation_17 import as_matrix, make_field, part_jacobians
 from hdica.systems.hebbian_ica.system import rule
 from tests.errata.test_rattray_2002 import (
     AGREES,

@@ -30,13 +30,6 @@ from hdica.systems.system import System
 _NONE = np.empty(0)
 
 
-def _changed(system: Any, **given: Any) -> Any:
-    """The same system with other fields."""
-    content = {k: v for k, v in given.items() if v is not None}
-    fields = {k: getattr(system, k) for k in system.model_fields_set} | content
-    return type(system)(**fields) if content else system
-
-
 def _checked(system: Any, kind: str) -> System:
     """The record of a system that can escape, or the sentence that it cannot."""
     candidates(system, "auto", kind, _own, _own)
@@ -115,7 +108,8 @@ def escape_time(
     1.62772
     """
     record = _checked(system, "escape_time")
-    changed = _changed(system, start=start, threshold=threshold)
+    given = {"start": start, "threshold": threshold}
+    changed = system.model_copy(update={k: v for k, v in given.items() if v is not None})
     n = None if n is None else whole(n, "n", "a whole number, or None for n -> infinity")
     kind = "escape" if n is None else "escape_diffusion"
     chosen = _named(changed, kind, "escape_time")

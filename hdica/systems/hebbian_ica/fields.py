@@ -16,7 +16,7 @@ from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.limits.averages.expectations import gain_at
 from hdica.limits.averages.features import features
-from hdica.systems.fields import formula, schedule
+from hdica.systems.fields import formula, is_number, schedule
 from hdica.systems.hebbian_ica.escape.coefficients import near_zero
 
 Array = NDArray[np.float64]
@@ -60,11 +60,6 @@ def _start(value: Any) -> Any:
 Rate = Annotated[float | str | dict[str, Any] | None, BeforeValidator(_no_bool)]
 Sigma = Annotated[list[int] | str, BeforeValidator(_signs)]
 Beginning = Annotated[str | dict[str, Any], BeforeValidator(_start)]
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a plain number."""
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def matrix(given: Any) -> Array:

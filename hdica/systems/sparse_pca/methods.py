@@ -13,15 +13,8 @@ from hdica.systems.projected.overlap import closed_states, ode
 from hdica.systems.projected.simulation import TRAJECTORY, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points
 from hdica.systems.sparse_pca.rule import oja_chain_refusal
-from hdica.systems.sparse_pca.sample_pca import run_sample_pca
-from hdica.systems.sparse_pca.sample_pca_limit import sample_pca_overlap
-from hdica.systems.sparse_pca.system import (
-    SparsePCA,
-    drift,
-    mean_field,
-    oja_overlap,
-    rule,
-)
+from hdica.systems.sparse_pca.sample_pca import run_sample_pca, sample_pca_overlap
+from hdica.systems.sparse_pca.system import SparsePCA, drift, mean_field, oja_overlap, rule
 from hdica.systems.system import Control
 from hdica.systems.trials import seeded
 

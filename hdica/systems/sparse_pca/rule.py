@@ -20,7 +20,6 @@ from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start
 
 Array = NDArray[np.float64]
-VARIANTS = ("linearised", "proximal")
 
 
 @dataclass(frozen=True)
@@ -38,20 +37,12 @@ class PCARule:
     regularizer: Formula
     variant: str = "linearised"
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.omega < math.inf:
-            raise HdicaError(f"omega = {self.omega!r} is not allowed (a finite number >= 0)")
-        if self.variant not in VARIANTS:
-            raise HdicaError(f"variant = {self.variant!r} is not known (allowed: {VARIANTS})")
-
     @property
     def vector(self) -> VectorRule:
         """The rule as the kernels on all coordinates take it."""
         from hdica.finite.projected.passes import PHI_OF_MOVED, PLAIN, SIGN_OF_MOVED, THRESHOLD
         from hdica.finite.projected.vector_kernels import LINEAR
 
-        if self.variant == "proximal":
-            _check(proximal_refusal(self))
         a, b = self.regularizer.elastic_net or (0.0, 0.0)
         if self.regularizer.elastic_net is None:
             kind = PHI_OF_MOVED
@@ -84,7 +75,9 @@ class PCARule:
         (proximal), which the normalisation undoes: it changes nothing, unless the first factor
         is negative or zero (n <= beta). The sample's component along xi is sqrt(1 + omega) c.
         """
-        _check(oja_chain_refusal(self))
+        refusal = oja_chain_refusal(self)
+        if refusal:
+            raise HdicaError(refusal)
         beta, signal = self.regularizer.slope_if_linear or 0.0, math.sqrt(1 + self.omega)
 
         def scaling(n: int) -> float:
@@ -125,8 +118,3 @@ def oja_chain_refusal(rule: PCARule) -> str:
             f"not for {rule.regularizer.text!r} (use method 'vector')"
         )
     return proximal_refusal(rule) if rule.variant == "proximal" else ""
-
-
-def _check(refusal: str) -> None:
-    if refusal:
-        raise HdicaError(refusal)

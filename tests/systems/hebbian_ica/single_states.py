@@ -16,8 +16,12 @@ from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.fixed_points import find_folds
 from hdica.limits.overlap.projected_drift import projected_drift
 from hdica.systems.hebbian_ica.limit.asymptotics import source_rate
-from hdica.systems.hebbian_ica.limit.equation_17 import Field
-from hdica.systems.hebbian_ica.limit.jacobian import as_matrix, eigenvalues, part_jacobians
+from hdica.systems.hebbian_ica.limit.equation_17 import (
+    Field,
+    as_matrix,
+    eigenvalues,
+    part_jacobians,
+)
 
 Array = NDArray[np.float64]
 _ITERATIONS = 12

@@ -12,11 +12,11 @@ from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
 from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.systems.hebbian_ica.limit.averages import mean_function
-from hdica.systems.hebbian_ica.limit.equation_17 import make_field
-from hdica.systems.hebbian_ica.limit.jacobian import (
+from hdica.systems.hebbian_ica.limit.equation_17 import (
     as_matrix,
     eigenvalues,
     jacobian,
+    make_field,
     part_jacobians,
 )
 from tests.systems.hebbian_ica.single_states import critical_mu, optimal_point, scalar_drift

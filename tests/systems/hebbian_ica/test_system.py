@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hdica import simulate
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import point_stream
 from hdica.ingredients.sources import make_source
@@ -16,7 +17,8 @@ from hdica.systems.hebbian_ica.fields import (
     start_overlap,
     step_size,
 )
-from hdica.systems.hebbian_ica.system import CHAIN, VECTOR, HebbianICA, chain_refusal
+from hdica.systems.hebbian_ica.finite.rule import run_chains, run_vector
+from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
 
 
 def stream(part):
@@ -173,10 +175,10 @@ def test_adaptive_signs_are_for_the_vector_alone():
     system = HebbianICA(mu=0.1, sigma="adaptive", nonlinearity="tanh(x)")
     assert "needs fixed signs" in chain_refusal(system)
     with pytest.raises(HdicaError, match="method 'chain' needs fixed signs"):
-        CHAIN(system, np.array([1.0]), 10, stream)
+        simulate(system, n=10, times=[1.0], seeds=1, method="chain")
     with pytest.raises(HdicaError, match="sigma = 'adaptive' is not allowed here"):
         signs(system)
-    values, _ = VECTOR(system, np.array([0.0, 1.0]), 10, stream)
+    values, _ = run_vector(rule(system), np.array([0.0, 1.0]), 10, stream)
     assert values["sigma"][0].tolist() == [0.0]
     assert abs(values["sigma"][1, 0]) == 1.0
 
@@ -188,8 +190,9 @@ def test_starts():
     assert start_overlap(HebbianICA(mu=1, start="zero", projections=2)).tolist() == [[0.0], [0.0]]
     system = HebbianICA(mu=1, start={"overlap": -0.5})
     assert start_overlap(system).tolist() == [[-0.5]]
-    for run in (VECTOR, CHAIN):
-        values, _ = run(system, np.array([0.0]), 10, stream)
+    given = (np.array([0.0]), 10)
+    runs = run_vector(rule(system), *given, stream), *run_chains([rule(system)], *given, [stream])
+    for values, _ in runs:
         assert values["R"].tolist() == [[[-0.5]]]
         assert values["Q"] == pytest.approx(np.ones((1, 1, 1)), abs=1e-14)
 
@@ -199,7 +202,8 @@ def test_both_sides_of_the_trap_follow_the_limit():
     for first, last in ((0.7, 0.7254766651), (0.5, 0.3481697168)):
         system = HebbianICA(mu=0.05, start={"overlap": first})
         streams = [lambda part, k=k: point_stream({}, "hebbian", 4000, k, part) for k in range(24)]
-        found = [CHAIN(system, np.array([40.0]), 4000, one)[0]["R"][0, 0, 0] for one in streams]
+        chains = [run_chains([rule(system)], np.array([40.0]), 4000, [one])[0] for one in streams]
+        found = [values["R"][0, 0, 0] for values, _ in chains]
         error = np.std(found, ddof=1) / np.sqrt(24)
         assert error < 0.005
         assert abs(np.mean(found) - last) < 4 * error

@@ -29,6 +29,7 @@ from hdica.limits.averages.expectations import gain_at, power_at
 Array = NDArray[np.float64]
 _VANISHES = 1e-11
 """An average by quadrature below this, relative to its scale, counts as zero."""
+_PLACES = 129
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,6 @@ class Trap:
         """
         return 3 * self.power * nu / (4 * self.pull) if self.pull else math.inf
 
-    def printed_exponent(self, nu: float) -> float:
-        """3 P nu/(8 C), the exponent of (27) as printed: half of the right one."""
-        return self.exponent(nu) / 2
-
     def log_kramers(self, nu: float) -> float:
         """Logarithm of Kramers' escape time pi sqrt(2)/(P nu^2) exp(3 P nu/(4 C)), in n^3 steps.
 
@@ -107,25 +104,6 @@ class Trap:
 def safe_exp(log: float) -> float:
     """exp, infinite where a floating-point number cannot hold it."""
     return math.exp(log) if log < 709.0 else math.inf
-
-
-def expansion(phi: Formula, source: Source, overlap: float, terms: int) -> float:
-    """<s phi(y)> by the first terms of sum_n kappa_{n+1} R^n/n! <phi^(n)(y)>, (22).
-
-    Parameters
-    ----------
-    overlap
-        R, inside (-1, 1).
-    terms
-        The last power n of R; with 3 the remainder is of order R^5 for odd phi.
-    """
-    kappa = cumulants(source, terms + 1)
-    found = (
-        kappa[n + 1] * overlap**n / math.factorial(n) * mean_derivative(phi, source, overlap, n)[0]
-        for n in range(1, terms + 1)
-        if kappa[n + 1] != 0.0
-    )
-    return math.fsum(found)
 
 
 @lru_cache(maxsize=64)
@@ -204,18 +182,16 @@ def conflict(phi: Formula, source: Source) -> Conflict:
 
 
 def conflict_region(
-    phi: Formula, family: Callable[[float], Source], low: float, high: float, points: int = 129
+    phi: Formula, family: Callable[[float], Source], low: float, high: float
 ) -> tuple[tuple[float, float], ...]:
     """Intervals of a family's parameter, increasing, where (14) and (23) ask for different signs.
 
-    Signs are compared at 129 places from ``low`` to ``high``: two changes of sign between
+    Signs are compared at some places from ``low`` to ``high``: two changes of sign between
     neighbours stay unseen. Ends are good to 1e-12 of the range.
     """
     from scipy.optimize import brentq
 
-    if not (low < high and points >= 2):
-        raise HdicaError(f"range: [{low}, {high}] with {points} points is not allowed (low < high)")
-    grid = np.linspace(low, high, points).tolist()
+    grid = np.linspace(low, high, _PLACES).tolist()
     curves = (lambda p: restoring(phi, family(p)), lambda p: near_zero(phi, family(p)).product)
     ends = {low, high}
     for curve in curves:

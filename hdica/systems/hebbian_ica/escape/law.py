@@ -259,8 +259,6 @@ class Optimum:
 
 def scaled_time(depth: float, start: Begin = "zero") -> PassageTime:
     """The time F(g) to infinity of dr = (-r/2 + g r^3) du + dB, for a depth g > 0."""
-    if not 0 < depth < math.inf:
-        raise HdicaError(f"depth: {depth} is not allowed (a finite number above 0)")
     scale = 1 / math.sqrt(2 * depth)
     return first_passage(scaled(depth), 0.0, math.inf, _begin_limit(start), scale=scale)
 

@@ -20,7 +20,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import smooth_parts
@@ -77,8 +76,6 @@ class OneStep:
 @lru_cache(maxsize=64)
 def one_step(phi: Formula, source: Source, reach: float) -> OneStep:
     """The averages of a nonlinearity and a source, by quadrature, for |R| up to ``reach`` < 1."""
-    if not 0 < reach < 1:
-        raise HdicaError(f"threshold: {reach} is not allowed (between 0 and 1)")
 
     def sample(q: float) -> Callable[[Array, Array, Array], list[Array]]:
         def integrand(s: Array, e: Array, y: Array) -> list[Array]:

@@ -88,7 +88,6 @@ def escape_of(system: Any, n: int | None) -> Escape:
         formula(system, "nonlinearity"),
         [int(sign) for sign in signs(system)],
         constant_nu(system, n),
-        system.projections,
         n=n,
         start=beginning(system, n),
         threshold=system.threshold,

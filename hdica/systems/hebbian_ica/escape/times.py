@@ -37,7 +37,6 @@ class Escape:
 
     mean: Array  # of the time at which one entry escapes, if it were alone
     sd: Array
-    log_mean: Array
     kramers: Array  # Kramers' formula for the mean, with the corrected exponent
     exponent: Array  # 3 P nu/(4 C)
     nu_optimal: Array  # with the least mean as n -> infinity; NaN for a given place
@@ -75,11 +74,6 @@ class Escape:
             hazard += law.hazard(at)
         return np.asarray(np.exp(-hazard))
 
-    @property
-    def steps(self) -> float:
-        """Steps of the rule in the unit of time: n^3; NaN as n tends to infinity."""
-        return math.nan if self.n is None else float(self.n) ** 3
-
 
 def _each(laws: tuple[tuple[EscapeLaw | None, ...], ...], name: str) -> Array:
     """A property of the law of every entry, infinite where it does not escape."""
@@ -105,24 +99,11 @@ class _Request:
         return escape_law(finite_range(self.phi, source, trap, *shared))
 
 
-def _check(request: _Request, sigma: Sequence[int], projections: int, sources: int) -> None:
-    if sources < 1:
-        raise HdicaError("sources: [] is not allowed (at least one source)")
-    if projections < 1 or len(sigma) != projections or any(s not in (1, -1) for s in sigma):
-        raise HdicaError(
-            f"sigma: {list(sigma)} is not allowed ({projections} projections need as many "
-            "entries, each +1 or -1)"
-        )
+def _check(request: _Request, least: int) -> None:
     if not 0 < request.nu < math.inf:
         raise HdicaError(f"nu: {request.nu} is not allowed (a finite number above 0)")
-    least = projections + sources + 1
     if request.n is not None and request.n < least:
         raise HdicaError(f"n: {request.n} is not allowed (at least K + M + 1 = {least})")
-    if not 0 < request.threshold < 1:
-        raise HdicaError(f"threshold: {request.threshold} is not allowed (between 0 and 1)")
-    start = request.start
-    if start not in ("zero", "random") and (isinstance(start, str) or not math.isfinite(start)):
-        raise HdicaError(f"start: {start!r} is not allowed (zero, random or a finite number)")
 
 
 def _different(sources: Sequence[Source]) -> list[Source]:
@@ -164,7 +145,6 @@ def escape(
     phi: Formula,
     sigma: Sequence[int],
     nu: float,
-    projections: int,
     n: int | None = None,
     start: Begin = "zero",
     threshold: float = 0.8,
@@ -175,7 +155,7 @@ def escape(
     finite n, r as n tends to infinity, where ``threshold``, the |R| of an escape, does not matter.
     """
     request = _Request(phi, nu, n, start, threshold)
-    _check(request, sigma, projections, len(sources))
+    _check(request, len(sigma) + len(sources) + 1)
     kinds = _different(sources)
     traps = [near_zero(phi, source) for source in kinds]
     if not any(trap.sigma in sigma for trap in traps):
@@ -217,7 +197,6 @@ def _described(
     return Escape(
         mean=_each(table, "mean"),
         sd=_each(table, "sd"),
-        log_mean=_each(table, "log_mean"),
         kramers=known([trap.kramers(request.nu) for trap in traps]),
         exponent=known([trap.exponent(request.nu) for trap in traps]),
         nu_optimal=known(nu_optimal),

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
 from hdica.finite.random.streams import RUN, Stream, run_length
 from hdica.finite.random.width import LANES
 from hdica.finite.record import not_finite
@@ -186,10 +185,6 @@ def passages(
     on the same stream, whatever runs beside it. It is given up after ``most_steps``.
     """
     check_dimension(rule, n, "chain")
-    if not 0 < threshold < np.inf:
-        raise HdicaError(f"threshold = {threshold!r} is not allowed (a number > 0, for abs(R_ij))")
-    if not 0 <= most_steps < 2**62:
-        raise HdicaError(f"most_steps = {most_steps!r} is not allowed (0 <= most_steps < 2^62)")
-    race = _Race(rule, n, streams, threshold, int(most_steps))
+    race = _Race(rule, n, streams, threshold, most_steps)
     race.run()
     return [race.found[index] for index in range(len(streams))]

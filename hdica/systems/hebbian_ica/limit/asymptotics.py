@@ -81,23 +81,6 @@ def rates(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Ra
     return Rates(signs[:found] * known[:, 0], known[:, 1], loss, known[:, 2])
 
 
-def _padded(known: Rates) -> Array:
-    xi = np.zeros(max(known.shape))
-    xi[: known.xi.size] = known.xi
-    return xi
-
-
-def jacobian_34(known: Rates) -> Array:
-    """J of (34) at ``[i, j, k, l]``, shape (K, M, K, M): d(dR_ij/dt)/dR_kl over mu, mu -> 0."""
-    xi = _padded(known)
-    out = np.zeros((*known.shape, *known.shape))
-    for i, j in np.ndindex(*known.shape):
-        out[i, j, i, j] -= xi[i] + xi[j] / 2
-        if j < known.shape[0] and i < known.shape[1]:
-            out[i, j, j, i] -= xi[i] / 2
-    return out
-
-
 @dataclass(frozen=True)
 class Eigensystem:
     """Eigenvalues and eigenmatrices of (34)."""
@@ -117,7 +100,8 @@ def eigensystem(known: Rates) -> Eigensystem:
     Where xi_i + xi_j = 0 for two found sources, which is no stable state, the two eigenmatrices
     of that pair coincide: (34) has no complete set there.
     """
-    xi, found = _padded(known), known.xi.size
+    xi, found = np.zeros(max(known.shape)), known.xi.size
+    xi[:found] = known.xi
     values = np.zeros(known.shape)
     matrices = np.zeros((*known.shape, *known.shape))
     for i, j in np.ndindex(*known.shape):
@@ -135,31 +119,22 @@ def eigensystem(known: Rates) -> Eigensystem:
     return Eigensystem(values, matrices)
 
 
-def _check_stable(known: Rates) -> None:
+def critical_mu0(known: Rates) -> float:
+    """Smallest mu0 of mu = mu0/t with which R - R* decays as 1/t: -1/lambda_max."""
     if not np.all(known.xi > 0):
         raise HdicaError(
             f"xi = {known.xi.tolist()} is not allowed (all above zero: the optimal fixed point "
             "is unstable else, choose the other sign in sigma)"
         )
-
-
-def critical_mu0(known: Rates) -> float:
-    """Smallest mu0 of mu = mu0/t with which R - R* decays as 1/t: -1/lambda_max."""
-    _check_stable(known)
     return -1.0 / eigensystem(known).largest
 
 
 def annealed_limit(known: Rates, mu0: float) -> Array:
-    """(21): the limit of t (R - R*) for mu = mu0/t as t -> infinity, shape (K, M).
+    """(21): the limit of t (R - R*) for mu = mu0/t above the critical mu0, shape (K, M).
 
     On the diagonal -mu0^2 <phi^2> / (4 mu0 xi_i - 2); off it zero if phi is odd and the sources
     are symmetric.
     """
-    least = critical_mu0(known)
-    if not mu0 > least:
-        raise HdicaError(
-            f"mu0 = {mu0} is not allowed (above {least:.6g}, so that R - R* decays as 1/t)"
-        )
     system = eigensystem(known)
     modes = mu0**2 * _in_modes(system, known.loss) / (-mu0 * system.values.ravel() - 1)
     return _from_modes(system, modes[None])[0]
@@ -201,7 +176,6 @@ def annealed_decay(known: Rates, mu0: float, start: float, u0: Array, times: Arr
     from scipy.special import exprel
 
     u, at = np.asarray(u0, dtype=float), np.asarray(times, dtype=float)[:, None]
-    _check_decay(known, mu0, start, u, at)
     system = eigensystem(known)
     power = -mu0 * system.values.ravel()
     log = np.log(at / start)
@@ -209,16 +183,3 @@ def annealed_decay(known: Rates, mu0: float, start: float, u0: Array, times: Arr
     x = mu0**2 / at * log * exprel(-(power - 1) * log)
     modes = np.exp(-power * log) * _in_modes(system, u) + x * _in_modes(system, known.loss)
     return _from_modes(system, modes)
-
-
-def _check_decay(known: Rates, mu0: float, start: float, u0: Array, times: Array) -> None:
-    _check_stable(known)
-    if u0.shape != known.shape:
-        raise HdicaError(
-            f"u0 of shape {u0.shape} is not allowed (shape {known.shape}, projections by sources)"
-        )
-    if not (mu0 > 0 and start > 0 and np.all(times >= start)):
-        raise HdicaError(
-            f"mu0 = {mu0} with start = {start} is not allowed (both above zero, no time before "
-            "the start)"
-        )

@@ -28,26 +28,6 @@ MOST_PAIRS = 6_000_000
 _KINKED_TERMS, _SMOOTH_TERMS = 128, 40
 
 
-@dataclass(frozen=True)
-class Means:
-    """The averages of the dynamical equations at one R.
-
-    Parameters
-    ----------
-    phi_s
-        <phi(y_i) s_j>, shape (K, M).
-    phi_y, phi_phi
-        <phi(y_i) y_k> and <phi(y_i) phi(y_k)>, shape (K, K).
-    error
-        Largest difference to a coarser quadrature; rounding for polynomials.
-    """
-
-    phi_s: Array
-    phi_y: Array
-    phi_phi: Array
-    error: float
-
-
 @dataclass(frozen=True, eq=False)
 class _Quadrature:
     """Averages by quadrature to a given tolerance."""
@@ -161,24 +141,3 @@ def quadrature(
     normals = 120 if phi.kinks else normal_rule(phi, tolerance, fine).points.size
     points, weights = product(rules, MOST_PAIRS, normals)
     return _Quadrature(phi, points, weights, tolerance, fine).means
-
-
-def means(r: Array, phi: Formula, sources: Sequence[Source]) -> Means:
-    """The averages of (17) at one R with an estimate of their error.
-
-    Parameters
-    ----------
-    r
-        Shape (K, M), with I - R R' positive semidefinite.
-    phi
-        The nonlinearity.
-    sources
-        The M laws.
-    """
-    found = mean_function(phi, sources)(r)
-    if phi.coefficients is not None:
-        scale = max(float(np.abs(one).max()) for one in found)
-        return Means(*found, 1e-15 * scale)
-    rough = mean_function(phi, sources, COARSE, False)(r)
-    error = max(float(np.abs(a - b).max()) for a, b in zip(found, rough, strict=True))
-    return Means(*found, error + FINE)

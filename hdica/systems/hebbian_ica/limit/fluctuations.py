@@ -23,8 +23,7 @@ from hdica.ingredients.quadrature import Nodes, gaussian_nodes
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.limits.numerics.integrate import integrate
-from hdica.systems.hebbian_ica.limit.equation_17 import Field, check_overlaps
-from hdica.systems.hebbian_ica.limit.jacobian import as_matrix, jacobian
+from hdica.systems.hebbian_ica.limit.equation_17 import Field, as_matrix, jacobian
 from hdica.systems.hebbian_ica.limit.nodes import gauss, normal_rule, product, source_rule
 
 Array = NDArray[np.float64]
@@ -122,19 +121,17 @@ def solve_fluctuations(
     S is zero (None) for a fixed start, the identity for a random one, whose entries are normal with
     variance 1/n.
     """
-    start = check_overlaps(r0, field)
-    size = start.size
+    shape, size = r0.shape, r0.size
     first = np.zeros((size, size)) if covariance0 is None else as_matrix(covariance0)
-    state = np.concatenate([start[None].reshape(1, size), first])
+    state = np.concatenate([r0.reshape(1, size), first])
     steps = _EXACT if field.exact else _GENERAL
     fine, coarse = (
-        integrate(_rate(field, start.shape, rule), schedule, state, times, step)
-        for step, rule in steps
+        integrate(_rate(field, shape, rule), schedule, state, times, step) for step, rule in steps
     )
     states, error = fine.states[:, 1:], np.abs(fine.states - coarse.states)[:, 1:]
     close = _EXACT[0][0] if fine.tolerance == steps[0][0] else fine.tolerance
-    shape = (times.size, *start.shape, *start.shape)
-    return Fluctuations(states.reshape(shape), error.reshape(shape) + close)
+    every = (times.size, *shape, *shape)
+    return Fluctuations(states.reshape(every), error.reshape(every) + close)
 
 
 def _rate(

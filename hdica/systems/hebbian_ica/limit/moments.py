@@ -1,7 +1,7 @@
 """Exact averages of polynomials of y = R s + z, z ~ N(0, I - R R'), from the sources' moments.
 
 All are polynomials in the entries of R. They hold on the boundary, where I - R R' is singular,
-and for complex R as well, which gives derivatives without rounding (see hebbian_jacobian).
+and for complex R as well, which gives derivatives without rounding (see equation_17).
 """
 
 from __future__ import annotations

@@ -29,15 +29,13 @@ from hdica.systems.hebbian_ica.limit.asymptotics import (
     rates,
 )
 from hdica.systems.hebbian_ica.limit.equation_17 import Field, make_field
-from hdica.systems.hebbian_ica.methods.escape import IGNORED, PAIR
+from hdica.systems.hebbian_ica.methods.escape import HOME, IGNORED, PAIR, PAPER
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.kinds import padded
 from hdica.systems.method import Method, Output, PointResult, Role, refusal
 
 Array = NDArray[np.float64]
-_PAPER = "Rattray (2002)"
-HOME = "hdica.systems.hebbian_ica"
 MAX_TRANSITIONS = 12
 MAX_STATES = 2048
 """Four projections of four equal sources have more than a thousand, images not counted."""
@@ -74,7 +72,7 @@ def steady_refusal(system: HebbianICA) -> str:
 def _fixed_points(
     system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    from hdica.systems.hebbian_ica.limit.jacobian import eigenvalues
+    from hdica.systems.hebbian_ica.limit.equation_17 import eigenvalues
     from hdica.systems.hebbian_ica.states.found import states
 
     field, mu = field_of(system), mu_of(system).constant
@@ -88,7 +86,7 @@ def _fixed_points(
         "multiplicity": found.multiplicity,
         "hits": found.hits,
     }
-    values = {k: padded(v, MAX_STATES, "fixed points") for k, v in columns.items()}
+    values = padded(columns, MAX_STATES, "fixed points")
     values["R"] = np.full((MAX_STATES, *field.shape), math.nan)
     values["R"][: len(found.r)] = found.r
     values["certified"] = np.asarray(float(found.certified))
@@ -132,7 +130,7 @@ FIXED_POINTS = Method(
     refuses=steady_refusal,
     seconds=lambda system, n, last: _search_seconds(system),
     ignores=IGNORED | {"start", "alpha"},
-    equations=f"{_PAPER}, zeros of (17), Newton's method from many starts and branch and prune",
+    equations=f"{PAPER}, zeros of (17), Newton's method from many starts and branch and prune",
 )
 
 
@@ -144,10 +142,10 @@ def _critical(
     for sign, source in zip(signs(system).tolist(), sources(system), strict=False):
         known, error = folds_of(turned(system, sign), source)
         found += zip(known.tau.tolist(), known.q.tolist(), error.tolist(), strict=True)
-    columns = np.array(sorted(set(found), reverse=True)).reshape(-1, 3).T
-    named = zip(("value", "R", "error"), columns, strict=True)
-    kind = {"kind": padded(np.zeros(columns.shape[1]), MAX_TRANSITIONS, "transitions")}
-    return PointResult({k: padded(v, MAX_TRANSITIONS, "transitions") for k, v in named} | kind)
+    rows = np.array(sorted(set(found), reverse=True)).reshape(-1, 3).T
+    columns = dict(zip(("value", "R", "error"), rows, strict=True))
+    columns["kind"] = np.zeros(rows.shape[1])
+    return PointResult(padded(columns, MAX_TRANSITIONS, "transitions"))
 
 
 def _critical_refusal(system: HebbianICA) -> str:
@@ -182,7 +180,7 @@ CRITICAL = Method(
     refuses=_critical_refusal,
     seconds=lambda system, n, last: 2e-2,
     ignores=IGNORED | {"mu", "eta", "nu", "start", "alpha"},
-    equations=f"{_PAPER}, fold of (17) for projection i and source i",
+    equations=f"{PAPER}, fold of (17) for projection i and source i",
 )
 
 
@@ -241,7 +239,7 @@ ANNEALED = Method(
     refuses=annealing_refusal,
     seconds=lambda system, n, last: 5e-3,
     ignores=IGNORED | {"alpha"},
-    equations=f"{_PAPER}, (19)-(20), to first order in R - R*",
+    equations=f"{PAPER}, (19)-(20), to first order in R - R*",
 )
 
 
@@ -284,7 +282,7 @@ ASYMPTOTICS = Method(
     refuses=_unstable,
     seconds=lambda system, n, last: 5e-3,
     ignores=IGNORED | {"alpha", "start"},
-    equations=f"{_PAPER}, (21) and (36) with the rows i > M of K > M corrected",
+    equations=f"{PAPER}, (21) and (36) with the rows i > M of K > M corrected",
 )
 
 METHODS = (FIXED_POINTS, CRITICAL, ANNEALED, ASYMPTOTICS)

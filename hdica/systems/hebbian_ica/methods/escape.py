@@ -31,7 +31,7 @@ from hdica.systems.method import Method, Output, PointResult, Role, Trial, refus
 from hdica.systems.trials import alone, content_of, each, in_groups
 
 Array = NDArray[np.float64]
-_PAPER = "Rattray (2002)"
+PAPER = "Rattray (2002)"
 HOME = "hdica.systems.hebbian_ica"
 UNIT = "n^3 steps"
 PAIR = ("projection", "source")
@@ -117,7 +117,7 @@ ESCAPE = Method(
     refuses=refusal(lambda system: _escapes_at_all(system, None)),
     seconds=lambda system, n, last: 0.1,
     ignores=frozenset({"alpha", "threshold"}),
-    equations=f"{_PAPER}, (24)-(25), first passages to infinity as n -> infinity",
+    equations=f"{PAPER}, (24)-(25), first passages to infinity as n -> infinity",
 )
 ESCAPE_DIFFUSION = replace(
     ESCAPE,
@@ -130,7 +130,7 @@ ESCAPE_DIFFUSION = replace(
     refuses=refusal(lambda system: _escapes_at_all(system, _ANY)),
     seconds=lambda system, n, last: 0.4,
     ignores=frozenset({"alpha"}),
-    equations=f"{_PAPER}, diffusion with the moments of one step of (13) at dimension n",
+    equations=f"{PAPER}, diffusion with the moments of one step of (13) at dimension n",
     finite=True,
 )
 
@@ -190,7 +190,7 @@ ESCAPE_TIMES = Method(
     coords=lambda times: {},
     refuses=chain_refusal,
     seconds=_passage_seconds,
-    equations=f"{_PAPER}, eq. (13), first passages of the chain that is exact in law",
+    equations=f"{PAPER}, eq. (13), first passages of the chain that is exact in law",
     together=_passages,
 )
 
@@ -233,7 +233,7 @@ TRAPPING = Method(
     refuses=refusal(lambda system: constant_nu(system, None) and traps(system)),
     seconds=lambda system, n, last: 1e-2,
     ignores=frozenset({"alpha", "threshold", "start"}),
-    equations=f"{_PAPER}, (26) over the D of (25)",
+    equations=f"{PAPER}, (26) over the D of (25)",
 )
 
 METHODS = (ESCAPE_TIMES, ESCAPE, ESCAPE_DIFFUSION, TRAPPING)

@@ -38,25 +38,6 @@ _BATCH = 8192
 
 
 @dataclass(frozen=True)
-class Certificate:
-    """What branch and prune found.
-
-    Parameters
-    ----------
-    complete
-        Whether there is no other zero.
-    zeros
-        The known ones and what else was found, shape (N, K, M), one of each orbit.
-    boxes
-        Number of boxes that were looked at.
-    """
-
-    complete: bool
-    zeros: Array
-    boxes: int
-
-
-@dataclass(frozen=True)
 class _Cubes:
     """Cubes with exactly one zero, at their centre: shapes (N, KM) and (N,), the largest first."""
 
@@ -76,11 +57,11 @@ class _Cubes:
 
 def certify(
     poly: Polynomial, group: Symmetries, zeros: Array, most: int = MOST_BOXES
-) -> Certificate:
+) -> tuple[Array, bool]:
     """Look for zeros that are not known until it is certain that there are no others.
 
-    The known ones are of all the cube, shape (N, K, M), one of each orbit; it gives up after
-    ``most`` boxes.
+    The known ones are of all the cube, shape (N, K, M), one of each orbit: what else was found
+    joins them. It gives up after ``most`` boxes, and tells whether there is no other zero.
     """
     size = poly.shape[0] * poly.shape[1]
     centres, radii = np.zeros((size, 1)), np.ones((size, 1))
@@ -101,7 +82,7 @@ def certify(
         complete &= bool(np.all(left | cubes.hold(c, r)))
         c, r = _halved(c[:, left], r[:, left])
         centres, radii = np.hstack([centres, c]), np.hstack([radii, r])
-    return Certificate(complete and not centres.shape[1], zeros, boxes)
+    return zeros, complete and not centres.shape[1]
 
 
 def _halved(c: Array, r: Array) -> tuple[Array, Array]:

@@ -79,9 +79,9 @@ def _of_polynomial(poly: Polynomial, group: Symmetries) -> tuple[Search, bool]:
     # A box takes longer the higher the degree; the fewer the overlaps, the fewer it takes.
     share = min(1.0, (4 / poly.slopes.shape[0]) ** 2) * (size / MOST_CERTIFIED) ** 2
     most = int(MOST_BOXES * share)
-    proof = certify(poly, group, found.zeros, most)
-    hits = np.concatenate([found.hits, np.zeros(len(proof.zeros) - len(found.zeros))])
-    return Search(proof.zeros, hits, found.starts), proof.complete
+    zeros, complete = certify(poly, group, found.zeros, most)
+    hits = np.concatenate([found.hits, np.zeros(len(zeros) - len(found.zeros))])
+    return Search(zeros, hits, found.starts), complete
 
 
 def _check_isolated(poly: Polynomial, zeros: Array) -> None:
