@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator
@@ -32,26 +33,21 @@ def _text(value: Any) -> Any:
     return repr(value) if is_number(value) else value
 
 
-def _known_source(value: Spec) -> Spec:
-    make_source(value)
-    return value
+def _made_by(make: Callable[[Any], object]) -> AfterValidator:
+    """A value stays as it is, if something can be made of it."""
 
+    def check(value: Any) -> Any:
+        make(value)
+        return value
 
-def _known_prior(value: Spec) -> Spec:
-    make_prior(value)
-    return value
-
-
-def _known_start(value: dict[str, Any]) -> dict[str, Any]:
-    make_start(value)
-    return value
+    return AfterValidator(check)
 
 
 StepSize = Annotated[float | str | dict[str, Any], BeforeValidator(_no_bool)]
 FormulaText = Annotated[str, BeforeValidator(_text)]
-SourceSpec = Annotated[Spec, AfterValidator(_known_source)]
-PriorSpec = Annotated[Spec, AfterValidator(_known_prior)]
-StartSpec = Annotated[dict[str, Any], AfterValidator(_known_start)]
+SourceSpec = Annotated[Spec, _made_by(make_source)]
+PriorSpec = Annotated[Spec, _made_by(make_prior)]
+StartSpec = Annotated[dict[str, Any], _made_by(make_start)]
 
 SCHEDULE = (
     "step size > 0, a formula in `t` (`0.1/(1 + t/50)`), or "

@@ -18,9 +18,8 @@ from hdica.systems.arguments import check_constants, check_range, finite, text, 
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.escape.coefficients import conflict
 from hdica.systems.hebbian_ica.escape.coefficients import conflict_region as region
-from hdica.systems.hebbian_ica.escape.of_system import escape_of
 from hdica.systems.hebbian_ica.fields import sources
-from hdica.systems.hebbian_ica.methods.escape import escape_result
+from hdica.systems.hebbian_ica.methods.escape import escape_of, escape_result
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.labelled import candidates, dataset, described, first_of
 from hdica.systems.method import Method

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -99,8 +100,8 @@ def given_rate(system: Any) -> Schedule:
     return schedule(system, unit(system))
 
 
-def _in_unit(system: Any, name: str, n: int | None) -> Schedule:
-    """The step size as eta, mu or nu; n may be None where nothing needs be converted."""
+def in_unit(name: str, system: Any, n: int | None = None) -> Schedule:
+    """The step size as eta, mu or nu, a function of t = k/n; None for n if that is given."""
     own, given = given_rate(system), unit(system)
     if given == name:
         return own
@@ -116,19 +117,8 @@ def _in_unit(system: Any, name: str, n: int | None) -> Schedule:
     )
 
 
-def step_size(system: Any, n: int) -> Schedule:
-    """Eta of eq. (13) at dimension n, as a function of t = k/n."""
-    return _in_unit(system, "eta", n)
-
-
-def mu_of(system: Any, n: int | None = None) -> Schedule:
-    """Mu = n eta as a function of t; n may be None if the system gives mu itself."""
-    return _in_unit(system, "mu", n)
-
-
-def nu_of(system: Any, n: int | None = None) -> Schedule:
-    """Nu = n^2 eta as a function of t; as :func:`mu_of`."""
-    return _in_unit(system, "nu", n)
+mu_of = partial(in_unit, "mu")
+"""Mu = n eta, which the limit (17) needs."""
 
 
 def start_overlap(system: Any) -> Array | None:

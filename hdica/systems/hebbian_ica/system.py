@@ -7,6 +7,7 @@ Neural Computation 14 (2002). Its N is called n here.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -28,10 +29,10 @@ from hdica.systems.hebbian_ica.fields import (
     Sigma,
     check_start,
     given_rate,
+    in_unit,
     signs,
     sources,
     start_overlap,
-    step_size,
 )
 from hdica.systems.hebbian_ica.finite.rule import HebbianRule
 from hdica.systems.parameters import Parameters
@@ -82,7 +83,7 @@ class HebbianICA(Parameters):
     sources: list[SourceSpec] = Field(
         ["uniform"],
         min_length=1,
-        description=(f"a list of laws, one a source: {LAWS}"),
+        description=f"a list of laws, one a source: {LAWS}",
     )
     projections: int = Field(1, ge=1, description="number of projections K")
     nonlinearity: FormulaText = Field("x**3", description="a formula in `x`")
@@ -96,7 +97,7 @@ class HebbianICA(Parameters):
     )
     mu: Rate = Field(
         None,
-        description=(f"μ = nη, one of the three is required: {SCHEDULE}. The limit `ode` needs it"),
+        description=f"μ = nη, one of the three is required: {SCHEDULE}. The limit `ode` needs it",
     )
     eta: Rate = Field(None, description="the step size η, likewise")
     nu: Rate = Field(None, description="ν = n²η, likewise: escape times as n → ∞ need it")
@@ -109,7 +110,7 @@ class HebbianICA(Parameters):
     )
     threshold: float = Field(
         0.8,
-        description=("size of R_ij at which a source counts as found, for escape times alone"),
+        description="size of R_ij at which a source counts as found, for escape times alone",
     )
     constants: dict[str, float] = Field(
         {},
@@ -162,7 +163,7 @@ def rule(system: HebbianICA) -> HebbianRule:
         projections=system.projections,
         nonlinearity=formula(system, "nonlinearity"),
         signs=None if system.sigma == "adaptive" else signs(system),
-        step_size=lambda n: step_size(system, n),
+        step_size=partial(in_unit, "eta", system),
         alpha=system.alpha,
         start=start_overlap(system),
     )

@@ -17,10 +17,7 @@ from pydantic import Field, model_validator
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.expectations import (
-    averages,
-    check_finite,
-)
+from hdica.limits.averages.expectations import averages, check_finite
 from hdica.limits.mean_field.averaged import field_of
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.overlap.drift import Drift
@@ -86,11 +83,11 @@ class OnlineICA(Parameters):
     source: SourceSpec = Field("uniform", description=LAWS)
     nonlinearity: FormulaText = Field(
         "x**3",
-        description=("a formula in `x`: `tanh(x)`, `x**3 - 3*x`"),
+        description="a formula in `x`: `tanh(x)`, `x**3 - 3*x`",
     )
     regularizer: FormulaText = Field(
         "0",
-        description=("a formula in `x` and constants: `beta*sign(x)`"),
+        description="a formula in `x` and constants: `beta*sign(x)`",
     )
     prior: PriorSpec = Field("dense", description=PRIORS)
     start: StartSpec = Field({"overlap": 0.5}, description=STARTS)

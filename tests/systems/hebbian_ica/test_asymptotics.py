@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.schedules import make_schedule
@@ -16,7 +17,6 @@ from hdica.systems.hebbian_ica.limit.asymptotics import (
     annealed_limit,
     critical_mu0,
     eigensystem,
-    optimal_annealing,
     rates,
 )
 from hdica.systems.hebbian_ica.limit.equation_17 import (
@@ -93,7 +93,7 @@ def test_the_slowest_decay_of_every_shape():
     xi = {"uniform": 1.2, "rademacher": 2.0, "laplace": 3.0}
 
     def slowest(sigma, sources):
-        return eigensystem(known((sigma, sources))).largest
+        return eigensystem(known((sigma, sources))).values.max()
 
     assert slowest([-1], ["uniform"]) == pytest.approx(-2 * xi["uniform"])
     assert slowest([-1, -1], ["uniform", "rademacher"]) == pytest.approx(-1.6)
@@ -192,13 +192,13 @@ def test_21_is_what_19_becomes(case):
 
 
 def test_the_optimal_mu0_is_the_minimum_of_21():
-    state = known(([-1, 1], ["uniform", "laplace"]))
-    best = optimal_annealing(state)
-    assert best.mu0 == pytest.approx([1 / 1.2, 1 / 3.0])
-    assert best.value == pytest.approx([-27 / 7 / 2 / 1.44, -90 / 18])
+    system = hdica.HebbianICA(sources=["uniform", "laplace"], projections=2, sigma=[-1, 1], mu=0.1)
+    best = hdica.asymptotics(system)
+    assert best["mu0_optimal"].values == pytest.approx([1 / 1.2, 1 / 3.0])
+    assert best["decay_optimal"].values == pytest.approx([-27 / 7 / 2 / 1.44, -90 / 18])
     alone = known(([-1], ["uniform"]))
     at, *beside = (-annealed_limit(alone, mu0)[0, 0] for mu0 in (1 / 1.2, 0.8, 0.9))
-    assert at == pytest.approx(-best.value[0])
+    assert at == pytest.approx(-best["decay_optimal"].values[0])
     assert min(beside) > at
 
 
@@ -214,4 +214,5 @@ def test_a_nonlinearity_that_vanishes_on_the_source_leaves_no_noise():
     assert known.xi == pytest.approx([2.0], rel=1e-14)
     assert known.power == pytest.approx([0.0], abs=1e-13)
     assert np.all(known.error < 1e-12)
-    assert optimal_annealing(known).value == pytest.approx([0.0], abs=1e-13)
+    system = hdica.HebbianICA(mu=0.1, nonlinearity="x**3 - x", sources=["rademacher"], sigma=[-1])
+    assert hdica.asymptotics(system)["decay_optimal"].values == pytest.approx([0.0], abs=1e-13)

@@ -10,12 +10,11 @@ from hdica.ingredients.sources import make_source
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.fields import (
     escape,
+    in_unit,
     mu_of,
-    nu_of,
     signs,
     stability,
     start_overlap,
-    step_size,
 )
 from hdica.systems.hebbian_ica.finite.rule import run_chains, run_vector
 from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
@@ -97,11 +96,11 @@ def test_step_sizes_in_three_units():
     n, t = 50, np.array([0.0, 1.0, 9.0])
     for given in ({"mu": "2/(1 + t)"}, {"eta": "0.04/(1 + t)"}, {"nu": "100/(1 + t)"}):
         system = HebbianICA(**given)
-        assert step_size(system, n).value(t) == pytest.approx(0.04 / (1 + t))
+        assert in_unit("eta", system, n).value(t) == pytest.approx(0.04 / (1 + t))
         assert mu_of(system, n).value(t) == pytest.approx(2 / (1 + t))
-        assert nu_of(system, n).value(t) == pytest.approx(100 / (1 + t))
-        assert step_size(system, n).constant is None
-    fixed = step_size(HebbianICA(nu=4), 100)
+        assert in_unit("nu", system, n).value(t) == pytest.approx(100 / (1 + t))
+        assert in_unit("eta", system, n).constant is None
+    fixed = in_unit("eta", HebbianICA(nu=4), 100)
     assert fixed.constant == pytest.approx(4e-4)
     assert fixed.value(t).tolist() == [fixed.constant] * 3
     steps = mu_of(HebbianICA(nu={"steps": {"times": [2.0], "values": [1.0, 3.0]}}), 10)
@@ -111,11 +110,11 @@ def test_step_sizes_in_three_units():
 
 def test_the_limit_needs_the_unit_that_stays_finite():
     assert mu_of(HebbianICA(mu=0.3)).constant == 0.3
-    assert nu_of(HebbianICA(nu=0.3)).constant == 0.3
+    assert in_unit("nu", HebbianICA(nu=0.3)).constant == 0.3
     with pytest.raises(HdicaError, match="^nu is not allowed where n -> infinity .give mu"):
         mu_of(HebbianICA(nu=0.3))
     with pytest.raises(HdicaError, match="^mu is not allowed where n -> infinity .give nu"):
-        nu_of(HebbianICA(mu=0.3))
+        in_unit("nu", HebbianICA(mu=0.3))
 
 
 def test_signs_of_14_follow_the_nearest_source():

@@ -59,19 +59,14 @@ class EscapeLaw:
     setting: Range
     passage: PassageTime  # in the unit of time of the setting
 
-    @property
-    def rate(self) -> float:
-        """Units of time of the setting in n^3 steps."""
-        return self.setting.rate
-
     @cached_property
     def _clock(self) -> tuple[Callable[[Array], Array], float]:
         """Cumulative hazard and error."""
         passage = self.passage
         if passage.barrier > _DEEP or not math.isfinite(passage.log_mean):
-            return _two_moments(passage, self.rate), math.exp(-_DEEP)
+            return _two_moments(passage, self.setting.rate), math.exp(-_DEEP)
         times, hazard, error = _tabulated(self.setting, passage)
-        found = _interpolated(times / self.rate, hazard)
+        found = _interpolated(times / self.setting.rate, hazard)
         # The mean is known far better from its own equation: the clock is set by it.
         pace = _integral(found, self.mean) / self.mean
         return lambda t: found(t * pace), max(error, abs(pace - 1))
@@ -99,7 +94,7 @@ class EscapeLaw:
     @property
     def log_mean(self) -> float:
         """Logarithm of the mean, finite for any exponent."""
-        return self.passage.log_mean - math.log(self.rate)
+        return self.passage.log_mean - math.log(self.setting.rate)
 
     @property
     def mean(self) -> float:
@@ -139,21 +134,15 @@ def scaled(depth: float | Array) -> Diffusion:
     return Diffusion(lambda r: r * (depth * r * r - 0.5), lambda r: np.ones_like(r))
 
 
-def _begin_limit(start: Begin) -> Start:
-    from scipy.special import erf
+def _begin(start: Begin, n: int | None = None) -> Start:
+    from scipy.special import betainc, erf
 
-    if start == "random":
+    if start != "random":
+        return 0.0 if start == "zero" else abs(float(start)) * (1.0 if n is None else math.sqrt(n))
+    if n is None:
         return lambda r: np.asarray(erf(r / math.sqrt(2)))
-    return 0.0 if start == "zero" else abs(float(start))
-
-
-def _begin_finite(start: Begin, n: int) -> Start:
-    from scipy.special import betainc
-
-    if start == "random":
-        # The square of one coordinate of a random direction has a beta law.
-        return lambda r: np.asarray(betainc(0.5, (n - 1) / 2, np.minimum(r * r / n, 1.0)))
-    return 0.0 if start == "zero" else abs(float(start)) * math.sqrt(n)
+    # The square of one coordinate of a random direction has a beta law.
+    return lambda r: np.asarray(betainc(0.5, (n - 1) / 2, np.minimum(r * r / n, 1.0)))
 
 
 def limit_range(trap: Trap, nu: float, start: Begin) -> Range:
@@ -163,7 +152,7 @@ def limit_range(trap: Trap, nu: float, start: Begin) -> Range:
     off_power, off_pull = trap.errors
     # F(g) changes with g no faster than exp(1/(8 g)) does, and a power beside it.
     doubt = off_power + (1 + 1 / (8 * g)) * (off_power + off_pull)
-    return Range(scaled(g), math.inf, _begin_limit(start), summit, trap.power * nu**2, doubt)
+    return Range(scaled(g), math.inf, _begin(start), summit, trap.power * nu**2, doubt)
 
 
 def finite_range(
@@ -176,7 +165,7 @@ def finite_range(
     r = np.linspace(0.0, high, 4097)[1:]
     held = r[diffusion.drift(r) < 0]
     summit = float(held[-1]) if held.size else high / 4096
-    begin = _begin_finite(start, n)
+    begin = _begin(start, n)
     wrong = tuple(
         moments.wrong_by(signs).diffusion(n, nu, trap.sigma, trap.power)
         for signs in ((1, 0), (0, 1))
@@ -260,7 +249,7 @@ class Optimum:
 def scaled_time(depth: float, start: Begin = "zero") -> PassageTime:
     """The time F(g) to infinity of dr = (-r/2 + g r^3) du + dB, for a depth g > 0."""
     scale = 1 / math.sqrt(2 * depth)
-    return first_passage(scaled(depth), 0.0, math.inf, _begin_limit(start), scale=scale)
+    return first_passage(scaled(depth), 0.0, math.inf, _begin(start), scale=scale)
 
 
 @lru_cache(maxsize=4)

@@ -35,8 +35,6 @@ Array = NDArray[np.float64]
 class Escape:
     """Escape times in n^3 steps; arrays of shape (K, M), infinite where no entry escapes."""
 
-    mean: Array  # of the time at which one entry escapes, if it were alone
-    sd: Array
     kramers: Array  # Kramers' formula for the mean, with the corrected exponent
     exponent: Array  # 3 P nu/(4 C)
     nu_optimal: Array  # with the least mean as n -> infinity; NaN for a given place
@@ -47,9 +45,24 @@ class Escape:
     error: float  # largest estimated relative error of the means
 
     @cached_property
+    def mean(self) -> Array:
+        """Mean of the time at which one entry escapes, if it were alone."""
+        return self._each("mean")
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviation of that time."""
+        return self._each("sd")
+
+    @property
     def median(self) -> Array:
-        """Median of the time at which one entry escapes, if it were alone."""
-        return _each(self.laws, "median")
+        """Median of that time."""
+        return self._each("median")
+
+    def _each(self, name: str) -> Array:
+        """A property of the law of every entry, infinite where it does not escape."""
+        rows = [[getattr(law, name) if law else math.inf for law in row] for row in self.laws]
+        return np.array(rows, dtype=float)
 
     @cached_property
     def first(self) -> float:
@@ -73,12 +86,6 @@ class Escape:
         for law in (law for row in self.laws for law in row if law):
             hazard += law.hazard(at)
         return np.asarray(np.exp(-hazard))
-
-
-def _each(laws: tuple[tuple[EscapeLaw | None, ...], ...], name: str) -> Array:
-    """A property of the law of every entry, infinite where it does not escape."""
-    values = [[getattr(law, name) if law else math.inf for law in row] for row in laws]
-    return np.array(values, dtype=float)
 
 
 @dataclass(frozen=True)
@@ -195,8 +202,6 @@ def _described(
 
     nu_optimal, mean_optimal = _optima(traps, request.start)
     return Escape(
-        mean=_each(table, "mean"),
-        sd=_each(table, "sd"),
         kramers=known([trap.kramers(request.nu) for trap in traps]),
         exponent=known([trap.exponent(request.nu) for trap in traps]),
         nu_optimal=known(nu_optimal),

@@ -88,11 +88,6 @@ class Eigensystem:
     values: Array  # lambda_kl, shape (K, M)
     matrices: Array  # of lambda_kl at [:, :, k, l], shape (K, M, K, M): V_ijkl of (35)
 
-    @property
-    def largest(self) -> float:
-        """lambda_max: the slowest decay, negative where R* is stable."""
-        return float(self.values.max())
-
 
 def eigensystem(known: Rates) -> Eigensystem:
     """(36) with the rows i > M of K > M corrected.
@@ -126,7 +121,7 @@ def critical_mu0(known: Rates) -> float:
             f"xi = {known.xi.tolist()} is not allowed (all above zero: the optimal fixed point "
             "is unstable else, choose the other sign in sigma)"
         )
-    return -1.0 / eigensystem(known).largest
+    return -1.0 / float(eigensystem(known).values.max())
 
 
 def annealed_limit(known: Rates, mu0: float) -> Array:
@@ -151,21 +146,6 @@ def _from_modes(system: Eigensystem, modes: Array) -> Array:
     size = system.values.size
     basis = system.matrices.reshape(size, size)
     return np.sum(modes[:, None] * basis, axis=2).reshape(-1, *system.values.shape)
-
-
-@dataclass(frozen=True)
-class OptimalAnnealing:
-    """The mu0 of mu = mu0/t that brings every source closest, arrays of shape (m,)."""
-
-    mu0: Array  # 1/xi_i
-    value: Array  # limit of t (R_ii - R*_ii) with it, -<phi^2>/(2 xi_i^2)
-    critical: float  # below it the slowest entry of R spoils the decay
-
-
-def optimal_annealing(known: Rates) -> OptimalAnnealing:
-    """The minimum of (21) over mu0, source by source."""
-    least = critical_mu0(known)
-    return OptimalAnnealing(1 / known.xi, -known.power / (2 * known.xi**2), least)
 
 
 def annealed_decay(known: Rates, mu0: float, start: float, u0: Array, times: Array) -> Array:

@@ -35,7 +35,7 @@ class Moments:
         size = self.coefficients.size
         factorial = np.array([float(math.factorial(p)) for p in range(size)])
         weight = self.coefficients * factorial
-        rest = np.eye(r.shape[0]) - _gram(r)
+        rest = np.eye(r.shape[0]) - np.sum(r[:, None] * r, axis=2)
         joint = _joint(r, rest, self.moments, size)
         phi_phi = np.sum(weight[:, None] * weight * joint, axis=(2, 3))
         phi_s = np.sum(weight * _with_source(r, rest, self.moments, size), axis=2)
@@ -61,10 +61,6 @@ def find_moments(phi: Formula, sources: Sequence[Source]) -> Moments:
                 )
     table = [[s.moment(p) if p <= needed else 0.0 for p in range(2 * c.size)] for s in sources]
     return Moments(c, np.array(table))
-
-
-def _gram(r: Numbers) -> Numbers:
-    return np.asarray(np.sum(r[:, None] * r, axis=2))
 
 
 def _powers(x: Numbers, size: int) -> Numbers:

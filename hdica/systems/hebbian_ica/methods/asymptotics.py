@@ -25,7 +25,6 @@ from hdica.systems.hebbian_ica.limit.asymptotics import (
     annealed_limit,
     critical_mu0,
     eigensystem,
-    optimal_annealing,
     rates,
 )
 from hdica.systems.hebbian_ica.limit.equation_17 import Field, make_field
@@ -248,16 +247,18 @@ def _asymptotics(
 ) -> PointResult:
     known = rates_of(system)
     found, shape = known.xi.size, known.shape
-    best, annealed = optimal_annealing(known), annealing(system)
+    annealed, critical = annealing(system), critical_mu0(known)
     columns = np.full((5, shape[1]), math.nan)
-    columns[:, :found] = known.xi, known.power, best.mu0, best.value, known.error
+    # The minimum of (21) over mu0, source by source: -<phi^2>/(2 xi_i^2) with mu0 = 1/xi_i.
+    best = 1 / known.xi, -known.power / (2 * known.xi**2)
+    columns[:, :found] = known.xi, known.power, *best, known.error
     decay = np.full(shape, math.nan)
-    if annealed is not None and annealed[0] > best.critical:
+    if annealed is not None and annealed[0] > critical:
         decay = annealed_limit(known, annealed[0])
     names = ("xi", "power", "mu0_optimal", "decay_optimal", "error")
     values = dict(zip(names, columns, strict=True))
     values |= {"eigenvalue": eigensystem(known).values, "decay": decay}
-    return PointResult(values | {"mu0_critical": np.asarray(best.critical)})
+    return PointResult(values | {"mu0_critical": np.asarray(critical)})
 
 
 _SOURCE = ("source",)
@@ -278,7 +279,6 @@ ASYMPTOTICS = Method(
         Output("error", _SOURCE, "larger of the relative errors of xi and of <phi(s)^2>"),
     ),
     run=_asymptotics,
-    coords=lambda times: {},
     refuses=_unstable,
     seconds=lambda system, n, last: 5e-3,
     ignores=IGNORED | {"alpha", "start"},

@@ -17,9 +17,16 @@ from hdica.ingredients.save import Save
 from hdica.limits.diffusion.densities import density, survival
 from hdica.limits.diffusion.paths import paths
 from hdica.systems.hebbian_ica.escape.law import scaled
-from hdica.systems.hebbian_ica.escape.of_system import constant_nu, trap_refusal, traps
 from hdica.systems.hebbian_ica.fields import signs, start_overlap
-from hdica.systems.hebbian_ica.methods.escape import HOME, PAIR, PAPER, POSITIONS
+from hdica.systems.hebbian_ica.methods.escape import (
+    HOME,
+    PAIR,
+    PAPER,
+    POSITIONS,
+    constant_nu,
+    trap_refusal,
+    traps,
+)
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS
 from hdica.systems.method import Method, Output, PointResult, Role

@@ -164,7 +164,6 @@ CLT = replace(
     name="clt",
     about="the same with the limit of √n sd(R), for smooth f",
     rank=None,
-    role=Role.LIMIT,
     outputs=(*ODE.outputs, Output("R_sd", _R, "limit of sqrt(n) times the standard deviation")),
     run=_clt,
     refuses=_clt_refusal,

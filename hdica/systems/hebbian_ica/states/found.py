@@ -64,15 +64,12 @@ def _rank(r: Array) -> tuple[float, ...]:
     return (-round(float(np.sum(r * r)), 9), *np.round(-r.ravel(), 6).tolist())
 
 
-def most_starts(size: int) -> int:
-    """Starts after which a search of ``size`` overlaps ends: fewer where each takes longer."""
-    return int(MOST_STARTS * min(1.0, (9 / size) ** 2))
-
-
 def _of_polynomial(poly: Polynomial, group: Symmetries) -> tuple[Search, bool]:
     """What was found, and whether that is all."""
     size = poly.shape[0] * poly.shape[1]
-    found = search(poly, group, 100 * min(size, 9), most_starts(size))
+    # Fewer starts where each takes longer.
+    most = int(MOST_STARTS * min(1.0, (9 / size) ** 2))
+    found = search(poly, group, 100 * min(size, 9), most)
     _check_isolated(poly, found.zeros)
     if size > MOST_CERTIFIED:
         return found, False
