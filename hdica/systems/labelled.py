@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.systems.method import Method, PointResult, Role
+from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.registry import record_of, systems
 from hdica.systems.system import System
 
-Array = NDArray[np.float64]
 Methods = Callable[[System], Sequence[Method]]
 """Which methods of a system give a kind of result, in the order in which to try them."""
 _ABOUT = {

@@ -9,9 +9,6 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hdica.errors import HdicaError
 from hdica.systems.arguments import (
     MOST_WHOLE,
@@ -23,9 +20,8 @@ from hdica.systems.arguments import (
     shown,
     whole,
 )
-from hdica.systems.method import Output
+from hdica.systems.method import Array, Output
 
-Array = NDArray[np.float64]
 MAX_TIMES = 100_000
 """Most output times: the whole time axis of a block is one chunk."""
 MAX_SEEDS = 10_000_000

@@ -6,15 +6,11 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
-from hdica.systems.method import PointResult, Trial
+from hdica.systems.method import Array, PointResult, Trial
 
-Array = NDArray[np.float64]
 Runner = Callable[[Any, Array, int, Stream, Save], Values]
 Together = Callable[[Sequence[Trial], Array, int | None, Save], list[PointResult]]
 

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from hdica.errors import HdicaError
@@ -18,9 +17,7 @@ from hdica.ingredients.sources import Source, make_source
 from hdica.limits.averages.expectations import gain_at
 from hdica.limits.averages.features import features
 from hdica.systems.fields import formula, is_number, schedule
-from hdica.systems.hebbian_ica.escape.coefficients import near_zero
-
-Array = NDArray[np.float64]
+from hdica.systems.hebbian_ica.escape.coefficients import Array, near_zero
 
 UNITS = {"eta": 0, "mu": 1, "nu": 2}
 """The step size is eta = mu/n = nu/n^2: the power of n that is divided out."""

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
@@ -15,7 +14,7 @@ from hdica.limits.mean_field.family import MeanField
 from hdica.systems.fields import constant_tau, with_parameter
 from hdica.systems.kernel import COMMON, MEAN_FIELD, NUMERICS, home_of
 from hdica.systems.kinds import STATE_KINDS, TRANSITION_KINDS, codes, padded
-from hdica.systems.method import Method, Output, PointResult, Refuses, Role, always, refusal
+from hdica.systems.method import Array, Method, Output, PointResult, Refuses, Role, always, refusal
 from hdica.systems.projected.simulation import OWN
 from hdica.systems.system import Control
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from hdica.limits.mean_field.steady.states import SteadyStates
     from hdica.limits.mean_field.transitions.continuation import Branch, Transitions
 
-Array = NDArray[np.float64]
 FieldOf = Callable[[Any], MeanField]
 ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, f"{MEAN_FIELD}.steady", OWN)
 MOVING = (*ENGINES, f"{MEAN_FIELD}.transitions")

@@ -14,7 +14,6 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
@@ -23,10 +22,9 @@ from hdica.ingredients.sources import Source
 from hdica.limits.diffusion.densities import survival
 from hdica.limits.diffusion.first_passage import Diffusion, PassageTime, Start, first_passage
 from hdica.limits.numerics.series import interpolate, real_roots
-from hdica.systems.hebbian_ica.escape.coefficients import Trap, safe_exp
+from hdica.systems.hebbian_ica.escape.coefficients import Array, Trap, safe_exp
 from hdica.systems.hebbian_ica.escape.moments import SHOWN, one_step
 
-Array = NDArray[np.float64]
 Begin = float | Literal["zero", "random"]
 _DEEP = 15.0
 """Exponent above which the law is exponential to 1e-6, and its rate too small to resolve."""

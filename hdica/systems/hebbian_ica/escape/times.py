@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
-from hdica.systems.hebbian_ica.escape.coefficients import Trap, near_zero
+from hdica.systems.hebbian_ica.escape.coefficients import Array, Trap, near_zero
 from hdica.systems.hebbian_ica.escape.copies import Race, first_escape, last_escape
 from hdica.systems.hebbian_ica.escape.law import (
     Begin,
@@ -27,8 +26,6 @@ from hdica.systems.hebbian_ica.escape.law import (
     limit_range,
     optimum,
 )
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from hdica.finite.random.width import LANES
 from hdica.finite.record import not_finite
 from hdica.ingredients.schedules import Schedule
 from hdica.systems.hebbian_ica.finite.rule import (
+    Array,
     ChainState,
     Draw,
     HebbianRule,
@@ -22,8 +23,6 @@ from hdica.systems.hebbian_ica.finite.rule import (
     draws,
     unwatched,
 )
-
-Array = NDArray[np.float64]
 
 
 class Passage(NamedTuple):

@@ -17,9 +17,8 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
-from hdica.systems.hebbian_ica.finite.start import first_overlaps, first_weights
+from hdica.systems.hebbian_ica.finite.start import Array, first_overlaps, first_weights
 
-Array = NDArray[np.float64]
 Draw = Callable[[int], Array]
 
 

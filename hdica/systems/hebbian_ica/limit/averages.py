@@ -12,15 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
-from hdica.systems.hebbian_ica.limit.moments import Numbers, find_moments
+from hdica.systems.hebbian_ica.limit.moments import Array, Numbers, find_moments
 from hdica.systems.hebbian_ica.limit.nodes import normal_panels, normal_rule, product, source_rule
 
-Array = NDArray[np.float64]
 MeanValues = tuple[Numbers, Numbers, Numbers]
 FINE, COARSE = 1e-11, 1e-7
 MOST_PAIRS = 6_000_000

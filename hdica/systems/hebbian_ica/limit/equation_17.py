@@ -27,10 +27,9 @@ from hdica.limits.overlap.drift import CONTROL, REFINED, Drift, coarser
 from hdica.limits.overlap.drift import solve as solve_overlap
 from hdica.limits.overlap.projected_drift import projected_drift
 from hdica.systems.hebbian_ica.limit.averages import COARSE, FINE, mean_function
-from hdica.systems.hebbian_ica.limit.moments import Numbers
+from hdica.systems.hebbian_ica.limit.moments import Array, Numbers
 from hdica.systems.hebbian_ica.limit.nodes import TooManyPoints
 
-Array = NDArray[np.float64]
 Parts = Callable[[Numbers], tuple[Numbers, Numbers]]
 _TINY, _STEP = 1e-30, 1e-4
 _TOLERANCES, _ROUGHER = (FINE, 1e-9, 1e-7, 1e-5, 1e-4), 100.0

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
@@ -23,10 +22,9 @@ from hdica.ingredients.quadrature import Nodes, gaussian_nodes
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.limits.numerics.integrate import integrate
-from hdica.systems.hebbian_ica.limit.equation_17 import Field, as_matrix, jacobian
+from hdica.systems.hebbian_ica.limit.equation_17 import Array, Field, as_matrix, jacobian
 from hdica.systems.hebbian_ica.limit.nodes import gauss, normal_rule, product, source_rule
 
-Array = NDArray[np.float64]
 # Tolerances of the steps for polynomials, and of steps and quadrature for other functions.
 _EXACT = ((1e-9, 0.0), (1e-7, 0.0))
 _GENERAL = ((1e-7, 1e-4), (1e-5, 1e-3))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.ingredients.save import Save
 from hdica.limits.overlap.nonlinear import folds_of
@@ -32,9 +31,8 @@ from hdica.systems.hebbian_ica.methods.escape import HOME, IGNORED, PAIR, PAPER
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.kinds import padded
-from hdica.systems.method import Method, Output, PointResult, Role, refusal
+from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 
-Array = NDArray[np.float64]
 MAX_TRANSITIONS = 12
 MAX_STATES = 2048
 """Four projections of four equal sources have more than a thousand, images not counted."""

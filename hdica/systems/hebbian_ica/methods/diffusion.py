@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values
@@ -29,10 +28,9 @@ from hdica.systems.hebbian_ica.methods.escape import (
 )
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS
-from hdica.systems.method import Method, Output, PointResult, Role
+from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.trials import seeded
 
-Array = NDArray[np.float64]
 _STEP = 0.02
 """Step of the paths relative to the shortest time of the drift."""
 _CUT = 6.0

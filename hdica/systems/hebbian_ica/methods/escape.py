@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import digest, streams_of
@@ -32,10 +31,9 @@ from hdica.systems.hebbian_ica.fields import (
 from hdica.systems.hebbian_ica.finite.passage import Passage, passages
 from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
 from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS, PROJECTED
-from hdica.systems.method import Method, Output, PointResult, Role, Trial, refusal
+from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial, refusal
 from hdica.systems.trials import alone, content_of, each, in_groups
 
-Array = NDArray[np.float64]
 PAPER = "Rattray (2002)"
 HOME = "hdica.systems.hebbian_ica"
 UNIT = "n^3 steps"

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.random.width import LANES
@@ -22,10 +21,9 @@ from hdica.systems.hebbian_ica.methods.asymptotics import field_of, limit_refusa
 from hdica.systems.hebbian_ica.methods.escape import HOME, IGNORED, PAPER
 from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP, PROJECTED
-from hdica.systems.method import Method, Output, PointResult, Role, Trial, refusal
+from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial, refusal
 from hdica.systems.trials import alone, content_of, each, in_groups, seeded
 
-Array = NDArray[np.float64]
 _R = ("time", "projection", "source")
 OVERLAPS = (
     Output("R", _R, "overlap R = W'A_s of projection and source"),

@@ -20,11 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.process.progress import tell
-from hdica.systems.hebbian_ica.states.polynomial import Polynomial, rates, rates_and_slopes
+from hdica.systems.hebbian_ica.states.polynomial import Array, Polynomial, rates, rates_and_slopes
 from hdica.systems.hebbian_ica.states.search import polished, unknown
 from hdica.systems.hebbian_ica.states.symmetries import Symmetries, representatives
 
-Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 MOST_BOXES = 1_500_000
 """Of six overlaps: about a quarter of a minute."""

@@ -10,17 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.systems.hebbian_ica.limit.equation_17 import Field
+from hdica.systems.hebbian_ica.limit.equation_17 import Array, Field
 from hdica.systems.hebbian_ica.states.certificate import MOST_BOXES, certify
 from hdica.systems.hebbian_ica.states.polynomial import Polynomial, polynomial, rates_and_slopes
 from hdica.systems.hebbian_ica.states.quadrature_search import search_by_quadrature
 from hdica.systems.hebbian_ica.states.search import Search, search
 from hdica.systems.hebbian_ica.states.symmetries import Symmetries, representatives, symmetries
 
-Array = NDArray[np.float64]
 MOST_CERTIFIED = 6
 """Overlaps K M up to which a certificate is tried; every two more take some fifty times as long."""
 MOST_STARTS = 45_000

@@ -17,12 +17,10 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.systems.hebbian_ica.limit.equation_17 import Field
-from hdica.systems.hebbian_ica.limit.moments import find_moments
+from hdica.systems.hebbian_ica.limit.moments import Array, find_moments
 
-Array = NDArray[np.float64]
 _ROUNDING = 1e-13
 
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.quadrature import gaussian_nodes
-from hdica.systems.hebbian_ica.limit.equation_17 import Field, Parts, make_field
+from hdica.systems.hebbian_ica.limit.equation_17 import Array, Field, Parts, make_field
 from hdica.systems.hebbian_ica.states.polynomial import polynomial
 from hdica.systems.hebbian_ica.states.search import (
     SEED,
@@ -27,7 +26,6 @@ from hdica.systems.hebbian_ica.states.search import (
 )
 from hdica.systems.hebbian_ica.states.symmetries import Symmetries, representatives, symmetries
 
-Array = NDArray[np.float64]
 _DEGREES = (3, 5, 7, 9)
 _MOST_NEAR, _MOST_PATTERNS, _RANDOM, _ROUNDS = 300, 40, 20, 2
 _APART = 0.02

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.process.progress import tell
-from hdica.systems.hebbian_ica.states.polynomial import Polynomial, rates_and_slopes
+from hdica.systems.hebbian_ica.states.polynomial import Array, Polynomial, rates_and_slopes
 from hdica.systems.hebbian_ica.states.symmetries import Symmetries, representatives
 
-Array = NDArray[np.float64]
 SAME = 1e-7
 """Nearer than this, two zeros are one."""
 SEED = 20020101

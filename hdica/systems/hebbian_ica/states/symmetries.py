@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.systems.hebbian_ica.limit.equation_17 import Field
+from hdica.systems.hebbian_ica.limit.equation_17 import Array, Field
 
-Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST = 50_000
 _EQUAL, _TIED = 1e-6, 1e-9
