@@ -28,7 +28,7 @@ def call_scalar(typing: Any, address: Any, x: Any) -> Any:
 
 @intrinsic
 def call_pair(typing: Any, address: Any, x: Any, y: Any) -> Any:
-    """Value of a C function ``double f(double, double)``: :attr:`Push.compiled`."""
+    """Value of a C function ``double f(double, double)``: :attr:`Push.compiled_pair`."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.FunctionType(_DOUBLE, [_DOUBLE, _DOUBLE]).as_pointer()

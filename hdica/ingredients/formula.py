@@ -63,14 +63,19 @@ class Formula:
         """The scalar function, compiled by numba: a C function ``double f(double)``."""
         import numba
 
-        return numba.cfunc("float64(float64)")(_scalar(self.expression, self.symbol))
+        return numba.cfunc("float64(float64)")(_plain_function(self.expression, self.symbol))
+
+    @cached_property
+    def compiled_pair(self) -> Any:
+        """The same as a C function ``double f(double u, double c)`` of u alone."""
+        return compiled_pair(self.expression, self.symbol, sp.Dummy("c"))
 
     @cached_property
     def compiled_block(self) -> Any:
         """The C function ``phi(x, out, count)`` of ``count`` neighbours in memory."""
         import numba
 
-        one = numba.njit("float64(float64)")(_scalar(self.expression, self.symbol))
+        one = numba.njit("float64(float64)")(_plain_function(self.expression, self.symbol))
 
         @numba.cfunc("void(CPointer(float64), CPointer(float64), int64)")
         def block(x, out, count):  # type: ignore[no-untyped-def]
@@ -169,8 +174,15 @@ def _without_deltas(expression: sp.Expr) -> sp.Expr:
     return zero.doit()
 
 
-def _scalar(expression: sp.Expr, symbol: sp.Symbol) -> Callable[[float], float]:
-    return sp.lambdify(symbol, sp.Float(1.0) * expression, modules="math", cse=True)
+def _plain_function(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., float]:
+    return sp.lambdify(symbols, sp.Float(1.0) * expression, modules="math", cse=True)
+
+
+def compiled_pair(expression: sp.Expr, u: sp.Symbol, c: sp.Symbol) -> Any:
+    """A function of two variables, compiled by numba: a C function ``double f(double, double)``."""
+    import numba
+
+    return numba.cfunc("float64(float64, float64)")(_plain_function(expression, u, c))
 
 
 def vectorised(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., NDArray[np.float64]]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import vectorised
+from hdica.ingredients.formula import compiled_pair, vectorised
 from hdica.ingredients.grammar import read_expression
 
 Array = NDArray[np.float64]
@@ -40,6 +40,7 @@ class Push:
     text: str
     expression: sp.Expr
     symbols: tuple[sp.Symbol, ...]
+    coefficients: ClassVar[None] = None
 
     @cached_property
     def value(self) -> Callable[[ArrayLike, ArrayLike], Array]:
@@ -52,12 +53,9 @@ class Push:
         return vectorised(sp.diff(self.expression, self.symbols[0]), *self.symbols)
 
     @cached_property
-    def compiled(self) -> Any:
+    def compiled_pair(self) -> Any:
         """The function, compiled by numba: a C function ``double G(double u, double c)``."""
-        import numba
-
-        plain = sp.lambdify(self.symbols, sp.Float(1.0) * self.expression, modules="math", cse=True)
-        return numba.cfunc("float64(float64, float64)")(plain)
+        return compiled_pair(self.expression, *self.symbols)
 
 
 @lru_cache(maxsize=512)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,7 +83,7 @@ def _overlap(one: Path, other: Path) -> bool:
 
 
 def check_conflicts(
-    fixed: dict[str, tuple[Path, Any]], axes: Iterable[Axis], where: str = "grid"
+    fixed: Mapping[str, tuple[Path, Any]], axes: Iterable[Axis], where: str = "grid"
 ) -> None:
     """Refuse a field that is set twice; ``where`` is what the axes belong to, for the sentence."""
     taken: list[tuple[str, Path]] = []

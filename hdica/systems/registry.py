@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -83,6 +84,16 @@ def system_named(name: str) -> System:
     if name not in known:
         raise HdicaError(f"system = {name!r} is not known (allowed: {', '.join(known)})")
     return known[name]
+
+
+def built(name: str, text: str) -> Any:
+    """The parameters of the system ``name`` that JSON says; a process builds them once."""
+    return _built(system_named(name).parameters, text)
+
+
+@lru_cache(maxsize=4096)
+def _built(parameters: Any, text: str) -> Any:
+    return parameters.model_validate(json.loads(text))
 
 
 def record_of(parameters: Any) -> System:

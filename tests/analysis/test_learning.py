@@ -59,6 +59,11 @@ def test_starts_without_an_overlap_are_counted(rows):
     assert "start={&#39;overlap&#39;: 0.5}" in said
 
 
+def test_a_range_is_read_back_from_the_store(rows):
+    ranged = {**ONLINE, "grid": {"tau": {"start": 0.01, "stop": 0.02, "num": 2}, "Q0": [0.0, 0.8]}}
+    assert rows(ranged) == rows(ONLINE)
+
+
 def test_the_wrong_sign_is_said_of_every_method(rows):
     wrong = {**ONLINE, "parameters": {"source": "laplace"}}
     wrong |= {"grid": {"tau": [0.05, 0.1], "Q0": [0.7, 0.8]}, "times": [0, 4000]}

@@ -10,7 +10,9 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.sweep.study import kept
 from hdica.systems import registry
+from hdica.systems.axes import parse_axis
 from hdica.systems.method import Method
+from hdica.systems.space import space_of
 from tests.fuzz import valid_hebbian
 
 Draw = Any
@@ -105,18 +107,14 @@ def parameters(draw: Draw, system: str) -> tuple[dict[str, Any], dict[str, Any]]
 
 def _built(system: str, fixed: dict[str, Any], grid: dict[str, Any]) -> list[Any]:
     """A system for every value of every axis, the others at their first."""
-    from hdica.systems import address as gr
-    from hdica.systems.axes import expand, parse_axis
-
-    cls = registry.system_named(system).parameters
-    base = [(gr.address(k, cls, fixed, "parameters"), v) for k, v in fixed.items()]
-    values = {k: expand(parse_axis(v, k), k) for k, v in grid.items()}
-    paths = {k: gr.address(k, cls, fixed, "grid") for k in grid}
-    first = {k: v[0] for k, v in values.items()}
-    rows = [first, *({**first, k: one} for k, some in values.items() for one in some[1:])]
+    space = space_of(
+        registry.system_named(system).parameters,
+        fixed,
+        {key: parse_axis(values, key) for key, values in grid.items()},
+    )
     return [
-        cls.model_validate(gr.nested([*base, *((paths[k], v) for k, v in row.items())]))
-        for row in rows
+        space.at(),
+        *(space.at({axis.path: one}) for axis in space.axes for one in axis.values[1:]),
     ]
 
 

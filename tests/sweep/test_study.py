@@ -177,7 +177,7 @@ def test_keys_address_fields_aliases_paths_and_constants() -> None:
             grid={"tau": [0.1], "Q0": [0.2], "prior.sparse": [0.5], "beta": [1, 2]},
         )
     )
-    assert [(a.dim, a.path) for a in study.axes()] == [
+    assert [(a.dim, a.path) for a in study.space.axes] == [
         ("tau", ("tau",)),
         ("Q0", ("start", "overlap")),
         ("prior_sparse", ("prior", "sparse")),
@@ -202,7 +202,7 @@ methods: {line: }
 
 def test_yaml_numbers_are_numbers(tmp_path: Path) -> None:
     study = load_study(write(tmp_path / "toy.yaml", GOOD))
-    assert study.axes()[0].values == (0.001, 0.2, 0.5)
+    assert study.space.axes[0].values == (0.001, 0.2, 0.5)
     assert study.times == (0, 1, 2, 3, 4)
 
 

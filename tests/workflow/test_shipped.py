@@ -37,14 +37,14 @@ def test_fig1a_has_the_papers_setting_and_the_ladders() -> None:
     assert vector.n_values[-1] == 5000
     assert vector.seed_count == 10
     assert (vector.n_values[0], chain.n_values[0], chain.n_values[-1]) == (100, 100, 10**6)
-    assert {axis.dim: axis.size for axis in shipped.axes()} == {"Q0": 2}
+    assert {axis.dim: axis.size for axis in shipped.space.axes} == {"Q0": 2}
 
 
 def test_fig1b_source_puts_the_transition_between_the_papers_step_sizes() -> None:
     import hdica
 
     shipped = study("wang2017_fig1b")
-    (tau,) = shipped.axes()
+    (tau,) = shipped.space.axes
     assert tau.values == (0.02, 0.04, 0.06, 0.08)
     system = hdica.OnlineICA(tau=0.02, **shipped.parameters)
     critical = float(hdica.critical(system, "tau")["value"][0])
@@ -55,7 +55,7 @@ def test_phase_diagram_spans_the_transition() -> None:
     import hdica
 
     shipped = study("phase_tau_start")
-    tau, start = shipped.axes()
+    tau, start = shipped.space.axes
     assert (tau.dim, start.dim) == ("tau", "Q0")
     assert min(tau.size, start.size) >= 40
     assert shipped.methods["chain"].seed_count == 16
@@ -110,14 +110,14 @@ def test_figure_2_of_2016_has_example_2_of_the_paper_and_its_120_runs() -> None:
     assert shipped.parameters["prior"] == {"sparse": 0.05}
     assert shipped.parameters["start"]["normal"]["var"] == 0.5
     assert shipped.methods["vector"].seed_count == 120
-    (regularizer,) = shipped.axes()
+    (regularizer,) = shipped.space.axes
     assert set(regularizer.values) == {"0", "0.27*sign(x)"}
 
 
 @pytest.mark.parametrize(("name", "entries"), [("abc", 1), ("def", 2)])
 def test_figure_3_of_2002_has_the_papers_setting(name: str, entries: int) -> None:
     shipped = study(f"rattray2002_fig3{name}")
-    (nu,) = shipped.axes()
+    (nu,) = shipped.space.axes
     assert nu.values == (0.1, 1, 4)
     assert shipped.parameters["sources"] == ["uniform"] * entries
     assert shipped.parameters.get("projections", 1) == entries
@@ -129,6 +129,6 @@ def test_figure_3_of_2002_has_the_papers_setting(name: str, entries: int) -> Non
 
 
 def test_figure_3_of_2016_spans_the_transition_of_oist_and_that_of_oja() -> None:
-    omega = next(axis for axis in study("wang2016_fig3").axes() if axis.dim == "omega")
+    omega = next(axis for axis in study("wang2016_fig3").space.axes if axis.dim == "omega")
     for critical in (0.1966821711684, 0.25, 0.5832):
         assert float(omega.values[0]) < critical < float(omega.values[-1])

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from hdica.analysis.reading import finished, group, overlaps, study, system_of
 from hdica.analysis.terms import entries, padded
 from hdica.errors import HdicaError
-from hdica.systems import address as gr
-from hdica.systems.axes import expand
+from hdica.systems.axes import parse_axis
 from hdica.systems.registry import record_of
+from hdica.systems.space import space_of
 
 ZERO = 1e-9
 """Overlaps this small are the 0 of the start with rounding."""
@@ -109,14 +109,10 @@ def _system(tree: xr.DataTree, point: dict[str, Any]) -> Any:
     record, written = system_of(tree), study(tree)
     if record is None:
         return None
-    system = record.parameters
-    content = dict(written.get("parameters") or {})
-    fixed = dict(content)
+    grid = {key: parse_axis(values, key) for key, values in (written.get("grid") or {}).items()}
     try:
-        for key, values in (written.get("grid") or {}).items():
-            # A method is not swept over what it does not depend on: any value will do there.
-            content[key] = point.get(key.replace(".", "_"), expand(values, key)[0])
-        paths = [(gr.address(k, system, fixed, "grid"), v) for k, v in content.items()]
-        return gr.build(system, gr.nested(paths))
+        space = space_of(record.parameters, written.get("parameters") or {}, grid)
+        # A method is not swept over what it does not depend on: any value will do there.
+        return space.at({a.path: point[a.dim] for a in space.axes if a.dim in point})
     except HdicaError:
         return None

@@ -34,32 +34,27 @@ class ChainRule:
     prior, start, schedule
         Laws of feature and first estimate, and step sizes.
     nonlinearity
-        f, or None for f(u) = u.
+        f, a function of u or of u and c, or None for f(u) = u.
     parameters
         A function of n for rate, base and slope.
     r
         R, which does not change.
     why
         ``why(n)``: what happened, after a step that did not succeed.
-    push
-        A function G(u, c) in place of f(u).
     """
 
     sources: Callable[[np.random.Generator], Callable[[int], Array]]
     prior: Prior
     start: Start
     schedule: Schedule
-    nonlinearity: Formula | None
+    nonlinearity: Formula | Push | None
     parameters: Callable[[int], tuple[float, float, float]]
     r: float
     why: Callable[[int], str] = lambda n: not_finite()
-    push: Push | None = None
 
     @property
     def terms(self) -> Array | None:
         """Coefficients of a polynomial f, the highest power first; None for another f."""
-        if self.push is not None:
-            return None
         if self.nonlinearity is None:
             return np.array([1.0, 0.0])
         found = self.nonlinearity.coefficients
@@ -68,13 +63,8 @@ class ChainRule:
     @property
     def called(self) -> object:
         """What chains in one call must have in common: f, if it is no polynomial."""
-        if self.push is not None:
-            return self.push.expression
-        return (
-            None
-            if self.terms is not None or not self.nonlinearity
-            else self.nonlinearity.expression
-        )
+        f = self.nonlinearity
+        return None if f is None or self.terms is not None else f.expression
 
 
 def _overlap(rule: ChainRule, n: int, stream: Stream) -> float:
@@ -139,11 +129,11 @@ def run_together(
     state = _lanes(angles, (1.0, 0.0))
     parameters = _lanes(np.array([rule.parameters(n) for rule in rules]).T, (0.0, 1.0, 0.0))
     coefficients, made = _coefficients(rules), np.zeros(LANES, dtype=np.int64)
-    called = rules[0].push or (None if coefficients.size else rules[0].nonlinearity)
-    f, pair = 0 if called is None else called.compiled.address, int(rules[0].push is not None)
+    called = rules[0].nonlinearity
+    f = 0 if called is None or coefficients.size else called.compiled_pair.address
 
     def advance(source: Array, tau: Array) -> NDArray[np.int64]:
-        chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, pair, made)
+        chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, made)
         return made
 
     def track(lane: int, rule: ChainRule, stream: Stream) -> Track:

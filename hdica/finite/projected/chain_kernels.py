@@ -18,7 +18,7 @@ import numba
 import numpy as np
 from numba import types
 
-from hdica.finite.jit import call_pair, call_scalar
+from hdica.finite.jit import call_pair
 from hdica.finite.random.gaussian import (
     draw,
     minus_log2,
@@ -98,13 +98,8 @@ def chain_draws(a, b, c, count, n, d):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
-def lane_value(f, coefficients, terms, u, scratch):  # type: ignore[no-untyped-def]
-    """The nonlinearity: a polynomial, the highest power first, or a function lane by lane."""
-    if terms == 0:
-        store(scratch, 0, u)
-        for k in range(LANES):
-            scratch[k] = call_scalar(f, scratch[k])
-        return load(scratch, 0)
+def lane_polynomial(coefficients, terms, u):  # type: ignore[no-untyped-def]
+    """A polynomial, the highest power first."""
     value = load(coefficients, 0)
     for k in range(1, terms):
         value = fma(value, u, load(coefficients, k * LANES))
@@ -112,7 +107,7 @@ def lane_value(f, coefficients, terms, u, scratch):  # type: ignore[no-untyped-d
 
 
 @numba.njit(inline="always")
-def pair_value(f, u, c, scratch):  # type: ignore[no-untyped-def]
+def _pair_value(f, u, c, scratch):  # type: ignore[no-untyped-def]
     """A function of u and of the sample's component along xi, lane by lane."""
     store(scratch, 0, u)
     store(scratch, LANES, c)
@@ -141,14 +136,13 @@ def _stop(state, parameters, made, step):  # type: ignore[no-untyped-def]
         _MATRIX,
         _MATRIX,
         types.int64,
-        types.int64,
         types.int64[::1],
     ),
     cache=True,
     nogil=True,
     error_model="numpy",
 )
-def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, pair, made):  # type: ignore[no-untyped-def]
+def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, made):  # type: ignore[no-untyped-def]
     """Steps of eight chains.
 
     Parameters
@@ -165,10 +159,8 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, pair,
         Shape (3, LANES): rate, and keep = base - slope tau; a chain that stops gets those of one
         that stays where it is.
     coefficients, f
-        The nonlinearity: coefficients of a polynomial, shape (terms, LANES), the highest first,
-        or none and the address of a function for all.
-    pair
-        1 if that is a function of u and c.
+        The nonlinearity: coefficients of a polynomial in u, shape (terms, LANES), the highest
+        first, or none and the address of a function of u and c for all.
     made
         Shape (LANES,): steps completed, overwritten.
     """
@@ -189,10 +181,10 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, pair,
             e, rest, a, b, c, count = chain_draws(a, b, c, count, n, d)
             along, size = load(sources, k * LANES), load(sizes, k * LANES)
             u = fma(q, along, s * e)
-            if pair:
-                value = pair_value(f, u, along, scratch)
+            if terms == 0:
+                value = _pair_value(f, u, along, scratch)
             else:
-                value = lane_value(f, places[2], terms, u, scratch)
+                value = lane_polynomial(places[2], terms, u)
             g = rate * size * value
             keep = base - slope * size
             ahead, across = fma(g, along, keep * q), fma(g, e, keep * s)

@@ -30,17 +30,16 @@ class VectorRule:
     Parameters
     ----------
     model
-        The form of F: ``NONLINEAR``, ``LINEAR`` or ``GENERAL`` of the kernels.
+        The form of F: ``NONLINEAR`` or ``LINEAR`` of the kernels.
     sources
         ``sources(rng)``: a function that continues the stream of sources.
     prior, start, schedule, phi
         Laws of feature and first estimate, step sizes and regularizer.
     kind, numbers
-        How phi acts at a given n: a function of n for a, b, the slope of a linear phi and omega.
+        How phi acts at a given n: a function of n for a, b, the slope of a linear phi and the rate.
     nonlinearity
-        f of a nonlinear F = -tau f(u), None for another.
-    push
-        G of a general F = tau G(u, c), None for another.
+        f of a nonlinear F = rate tau f, a function of u or of u and c; None for the linear
+        F = tau u, where the rate is omega.
     """
 
     model: int
@@ -51,8 +50,7 @@ class VectorRule:
     phi: Formula
     kind: int
     numbers: Callable[[int], tuple[float, float, float, float]]
-    nonlinearity: Formula | None = None
-    push: Push | None = None
+    nonlinearity: Formula | Push | None = None
 
     @property
     def phi_is_called(self) -> bool:
@@ -115,8 +113,7 @@ def _functions(rule: VectorRule) -> tuple[Array, int, int]:
     """The nonlinearity as a polynomial or a compiled function, and phi of a block."""
     f, phi = rule.nonlinearity, rule.phi
     terms = np.empty(0) if f is None or f.coefficients is None else f.coefficients[::-1].copy()
-    called = rule.push or (None if f is None or terms.size else f)
-    address = 0 if called is None else called.compiled.address
+    address = 0 if f is None or terms.size else f.compiled_pair.address
     return terms, address, phi.compiled_block.address if rule.phi_is_called else 0
 
 

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numba import types
 
-from hdica.finite.jit import call_pair, call_scalar
+from hdica.finite.jit import call_pair
 from hdica.finite.projected.passes import (
     BLOCK,
     PLAIN,
@@ -25,7 +25,7 @@ from hdica.finite.projected.passes import (
 )
 from hdica.finite.random.lanes import LANES, beyond, pointer
 
-NONLINEAR, LINEAR, GENERAL = 0, 1, 2
+NONLINEAR, LINEAR = 0, 1
 """Forms of F in x <- x + n^-1/2 F(u, c) y + n^-1 psi(x): see :func:`_weights`."""
 _STILL = (1.0, 0.0, 0.0, 0.0, 1.0, 1.0)
 """Weights of a pass that moves nothing."""
@@ -36,10 +36,8 @@ _SIGNATURE = types.void(_ARRAYS, types.int64, _MATRIX, _MATRIX, _MATRIX, _LAW, _
 
 
 @numba.njit(inline="always")
-def value_of(f, coefficients, u):  # type: ignore[no-untyped-def]
-    """f(u): a polynomial by its coefficients, the highest first, or else the function."""
-    if coefficients.size == 0:
-        return call_scalar(f, u)
+def polynomial(coefficients, u):  # type: ignore[no-untyped-def]
+    """A polynomial by its coefficients, the highest first."""
     value = coefficients[0]
     for k in range(1, coefficients.size):
         value = value * u + coefficients[k]
@@ -50,24 +48,22 @@ def value_of(f, coefficients, u):  # type: ignore[no-untyped-def]
 def _weights(law, p, n, carried, c, tau):  # type: ignore[no-untyped-def]
     """Weights of point p's pass: see :func:`hdica.finite.projected.passes.own_pass`.
 
-    NONLINEAR: x - (tau/sqrt n) f(y.x/sqrt n) y - (tau/n) phi(x) with y = z + shift xi, where the
-    component of z along xi is replaced by the source; GENERAL: the same with tau G(u, c) for
-    -tau f(u); LINEAR: x + (tau/n) (y.x) y with y = z + sqrt(omega/n) c xi.
+    NONLINEAR: x + (rate tau/sqrt n) f(u, c) y - (tau/n) phi(x), u = y.x/sqrt(n), with
+    y = z + shift xi, where the component of z along xi is replaced by the source c;
+    LINEAR: x + (tau/n) (y.x) y with y = z + sqrt(rate/n) c xi.
     """
     model, _, numbers, coefficients, f, _ = law
     scale, xi_z, x_z, x_xi = carried[p, 0], carried[p, 1], carried[p, 2], carried[p, 3]
-    a, b, linear, omega = numbers[p, 0], numbers[p, 1], numbers[p, 2], numbers[p, 3]
+    a, b, linear, rate = numbers[p, 0], numbers[p, 1], numbers[p, 2], numbers[p, 3]
     root = math.sqrt(n)
     if model != LINEAR:
-        part, rate = 1.0 / root, tau / n
+        part, small = 1.0 / root, tau / n
         shift = c * part - xi_z / n
         u = scale * part * (x_z + shift * x_xi)
-        if model == GENERAL:
-            step = tau * part * call_pair(f, u, c)
-        else:
-            step = -tau * part * value_of(f, coefficients, u)
-        return scale * (1.0 - rate * linear), step, step * shift, rate * a, b, scale
-    shift = math.sqrt(omega / n) * c
+        value = polynomial(coefficients, u) if coefficients.size else call_pair(f, u, c)
+        step = rate * tau * part * value
+        return scale * (1.0 - small * linear), step, step * shift, small * a, b, scale
+    shift = math.sqrt(rate / n) * c
     step = tau / n * scale * (x_z + shift * x_xi)
     return scale, step, step * shift, a, b, scale
 
@@ -100,9 +96,9 @@ def own_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ign
     source, tau
         Shape (steps, 1): c and the step size of each step.
     law
-        The form of F; how phi acts, shape (1,); a, b, the slope of a linear phi and omega, shape
-        (1, 4); the nonlinearity as coefficients of a polynomial, the highest first, or
-        none and then the address of a function, of u or of u and c; the address of phi of a block.
+        The form of F; how phi acts, shape (1,); a, b, the slope of a linear phi and rate, shape
+        (1, 4); f as coefficients of a polynomial in u, the highest first, or none and then the
+        address of a function of u and c; the address of phi of a block.
     scratch
         Shape (3 BLOCK,), overwritten.
     made

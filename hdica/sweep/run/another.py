@@ -21,6 +21,7 @@ from hdica.sweep.study.study import Study
 from hdica.systems import address as gr
 from hdica.systems import axes as ax
 from hdica.systems import registry
+from hdica.systems.space import space_of
 
 STUDY = "study.json"
 """Record of the study that was planned last, in a working store."""
@@ -132,24 +133,17 @@ class _Space:
 
 
 def _space(content: dict[str, Any]) -> _Space:
-    system, parameters = (
-        registry.system_named(content["system"]).parameters,
-        content.get("parameters") or {},
-    )
+    system = registry.system_named(content["system"]).parameters
+    grid = {key: ax.parse_axis(values, key) for key, values in (content.get("grid") or {}).items()}
+    space = space_of(system, content.get("parameters") or {}, grid)
     keys: dict[gr.Path, str] = {}
     known: dict[gr.Path, tuple[Any, ...]] = {}
-    first: list[tuple[gr.Path, Any]] = []
-    for key, value in parameters.items():
-        path = gr.address(key, system, parameters, "parameters")
-        first.append((path, value))
+    for key, (path, value) in space.fixed.items():
         for leaf, one in _leaves(path, value):
             keys[leaf], known[leaf] = ".".join((key, *leaf[len(path) :])), (one,)
-    for key, values in (content.get("grid") or {}).items():
-        path = gr.address(key, system, parameters, "grid")
-        keys[path], known[path] = key, ax.expand(ax.parse_axis(values, key), key)
-        first.append((path, known[path][0]))
-    base = gr.build(system, gr.nested(first)).model_dump(mode="json")
-    return _Space(keys, known, base)
+    for axis in space.axes:
+        keys[axis.path], known[axis.path] = axis.key, axis.values
+    return _Space(keys, known, space.at().model_dump(mode="json"))
 
 
 def _leaves(path: gr.Path, value: Any) -> Iterator[tuple[gr.Path, Any]]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +70,6 @@ class Again(HdicaError):
         """How the block is computed then."""
         singly, without = care.singly or self.singly, care.without + self.without
         return replace(care, singly=singly, without=without)
-
-
-@lru_cache(maxsize=256)
-def _system(name: str, content: str) -> Any:
-    return registry.system_named(name).parameters.model_validate(json.loads(content))
 
 
 def method_of(working: store.Working) -> Method:
@@ -173,12 +166,12 @@ class _Work:
 
     def trial(self, place: int) -> Trial:
         """System and seed of one point."""
-        system = _system(self.system, str(self.contents[place]))
+        system = registry.built(self.system, str(self.contents[place]))
         return system, int(self.seeds[place]) if self.method.stochastic else None
 
     def seconds(self, places: tuple[int, ...]) -> float:
         """What the cost model says of some points."""
-        systems = [_system(self.system, str(self.contents[place])) for place in places]
+        systems = [registry.built(self.system, str(self.contents[place])) for place in places]
         return sum(self.method.seconds(one, self.n, float(self.times[-1])) for one in systems)
 
     def results(self, places: list[int]) -> list[PointResult]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -14,11 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.sweep.study.keys import canonical_json
-from hdica.sweep.study.said import Said
 from hdica.systems import address as gr
-from hdica.systems import registry
-from hdica.systems.axes import Value
 from hdica.systems.method import Method
+from hdica.systems.space import Space
 
 AT_ONCE = 2**14
 """Cells whose content is in memory at a time."""
@@ -111,23 +109,17 @@ def cells_of(method: Method, swept: tuple[gr.Axis, ...], texts: dict[str, Texts]
     return Cells(axes, fields, tuple(text for text in ignored if text))
 
 
-def field_texts(study: Said, swept: tuple[gr.Axis, ...]) -> dict[str, Texts]:
+def field_texts(space: Space) -> dict[str, Texts]:
     """Canonical JSON of every field of a study's systems, by name in sorted order.
 
     Each field is varied alone, on top of the first values of the axes of the others.
     """
-    system, fixed = registry.system_named(study.system).parameters, list(study.fixed().values())
-    first = [(axis.path, axis.values[0]) for axis in swept]
-
-    def build(pairs: Iterable[tuple[gr.Path, Value]]) -> Any:
-        return gr.build(system, gr.nested([*fixed, *first, *pairs]), swept)
-
-    base = build([])
-    names = {*_dumped(base), *(axis.path[0] for axis in swept)}
+    base = space.at()
+    names = {*_dumped(base), *(axis.path[0] for axis in space.axes)}
     found: dict[str, Texts] = {}
     for name in sorted(names):
-        used = tuple(axis for axis in swept if axis.path[0] == name)
-        found[name] = used, _fragments(name, used, base, build)
+        used = tuple(axis for axis in space.axes if axis.path[0] == name)
+        found[name] = used, _fragments(name, used, space)
     return found
 
 
@@ -141,12 +133,7 @@ def _fragment(content: dict[str, Any], name: str) -> str:
     return f"{canonical_json(name)}:{canonical_json(content[name])}" if name in content else ""
 
 
-def _fragments(
-    name: str,
-    used: tuple[gr.Axis, ...],
-    base: Any,
-    build: Callable[[Iterable[tuple[gr.Path, Value]]], Any],
-) -> tuple[str, ...]:
+def _fragments(name: str, used: tuple[gr.Axis, ...], space: Space) -> tuple[str, ...]:
     """One field for every combination of the values of its axes.
 
     To build a system takes long, a formula in it milliseconds. Where there are many, numbers are
@@ -156,12 +143,12 @@ def _fragments(
 
     def whole(place: int) -> str:
         index = np.unravel_index(place, shape) if used else ()
-        pairs = [(a.path, a.values[int(i)]) for a, i in zip(used, index, strict=True)]
-        return _fragment(_dumped(build(pairs)), name)
+        chosen = {a.path: a.values[int(i)] for a, i in zip(used, index, strict=True)}
+        return _fragment(_dumped(space.at(chosen)), name)
 
     size = math.prod(shape)
     if size > TRIED and all(isinstance(axis.values[0], float) for axis in used):
-        quick = _numbers_put_in(name, used, base)
+        quick = _numbers_put_in(name, used, space.at())
         tried = np.linspace(0, size - 1, TRIED).astype(int).tolist()
         if all(whole(place) == quick[place] for place in tried):
             return quick

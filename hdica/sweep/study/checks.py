@@ -65,19 +65,15 @@ def check_noise(study: Said) -> None:
 
 def check_systems(study: Said) -> None:
     """Try each value of each axis alone, on top of the first value of the others."""
-    system = registry.system_named(study.system).parameters
-    axes, fixed = study.axes(), study.fixed()
-    _check_names(study, axes)
-    gr.check_conflicts(fixed, axes)
-    base = list(fixed.values())
-    first = [(axis.path, axis.values[0]) for axis in axes]
-    _refusals(study, gr.build(system, gr.nested([*base, *first]), axes))
-    for position, axis in enumerate(axes):
-        asked, read = _some(axis, MAX_ASKED), {"constants", *getattr(system, "formulas", {})}
+    space = study.space
+    _check_names(study, space.axes)
+    gr.check_conflicts(space.fixed, space.axes)
+    _refusals(study, space.at())
+    for axis in space.axes:
+        asked, read = _some(axis, MAX_ASKED), {"constants", *getattr(space.system, "formulas", {})}
         formula = axis.path[0] in read and (axis.path[0] == "constants" or _has_words(axis))
         for value in asked | _some(axis, MAX_READ if formula else MAX_CHECKED):
-            chosen = [*first[:position], (axis.path, value), *first[position + 1 :]]
-            built = gr.build(system, gr.nested([*base, *chosen]), blame=f"grid.{axis.key}")
+            built = space.at({axis.path: value}, blame=f"grid.{axis.key}")
             if value in asked:
                 _refusals(study, built)
 
@@ -137,10 +133,7 @@ def _check_functionals(study: Said) -> None:
     """Read every functional with the constants of the systems."""
     from hdica.ingredients.functionals import parse_functional
 
-    system = registry.system_named(study.system).parameters
-    swept = [(axis.path, axis.values[0]) for axis in study.axes()]
-    built = gr.build(system, gr.nested([*study.fixed().values(), *swept]))
-    constants = getattr(built, "constants", {})
+    constants = getattr(study.space.at(), "constants", {})
     for name, formula in study.save_spec().functionals.items():
         try:
             parse_functional(formula, constants)

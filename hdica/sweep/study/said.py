@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -21,9 +22,9 @@ from hdica.sweep.study import kept
 from hdica.sweep.study.asked import Asked, Known, nothing
 from hdica.sweep.study.keys import canonical_json
 from hdica.sweep.study.points import MethodSettings, Times
-from hdica.systems import address as gr
 from hdica.systems import axes as ax
 from hdica.systems import registry
+from hdica.systems.space import Space, space_of
 
 
 def _parse_parameters(given: Any) -> Any:
@@ -99,25 +100,11 @@ class Said(BaseModel):
     def _keys(cls, given: Any) -> Any:
         return given if isinstance(given, cls) else ax.check_keys(given, list(cls.model_fields))
 
-    def axes(self) -> tuple[gr.Axis, ...]:
-        """Swept parameters in the order of the study."""
+    @cached_property
+    def space(self) -> Space:
+        """The systems that the study is about."""
         system = registry.system_named(self.system).parameters
-        return tuple(
-            gr.Axis(
-                key,
-                gr.address(key, system, self.parameters, "grid"),
-                ax.expand(values, f"grid.{key}"),
-            )
-            for key, values in self.grid.items()
-        )
-
-    def fixed(self) -> dict[str, tuple[gr.Path, Any]]:
-        """Path and value of every fixed parameter."""
-        system = registry.system_named(self.system).parameters
-        return {
-            key: (gr.address(key, system, self.parameters, "parameters"), value)
-            for key, value in self.parameters.items()
-        }
+        return space_of(system, self.parameters, self.grid)
 
     def save_spec(self) -> Save:
         """What points keep beyond their order parameters, as methods take it."""
@@ -130,7 +117,7 @@ class Said(BaseModel):
         return {
             "system": self.system,
             "parameters": self.parameters,
-            "grid": {key: ax.expand(v, f"grid.{key}") for key, v in self.grid.items()},
+            "grid": {axis.key: axis.values for axis in self.space.axes},
             "times": self.times,
             "methods": {k: m.model_dump(mode="json") for k, m in self.methods.items()},
             "kernels": {k: methods[k].kernel for k in self.methods},

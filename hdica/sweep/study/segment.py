@@ -17,7 +17,6 @@ from hdica.sweep.study import kept
 from hdica.sweep.study.cells import Cells, cells_of, field_texts
 from hdica.sweep.study.keys import Keys, canonical_json, segment_keys
 from hdica.sweep.study.said import Said
-from hdica.systems import address as gr
 from hdica.systems import registry
 from hdica.systems.axes import Value, canonical, shown
 from hdica.systems.method import Method, Output
@@ -121,11 +120,8 @@ class Segment:
 
     def sample_systems(self, count: int = 9) -> list[Any]:
         """Systems of cells spread evenly over the grid, for the cost model."""
-        import json
-
-        system = registry.system_named(self.system).parameters
         chosen = np.unique(np.linspace(0, self.cells.size - 1, count).round().astype(int))
-        return [system.model_validate(json.loads(text)) for text in self.cells.systems(chosen)]
+        return [registry.built(self.system, text) for text in self.cells.systems(chosen)]
 
     @cached_property
     def seconds_per_point(self) -> float:
@@ -146,13 +142,11 @@ def own_dimension(study: Said, dim: str) -> tuple[float, ...]:
     Else its entries are numbered; those of ``feature`` by increasing xi, and the variable ``xi``
     has the values.
     """
-    system, swept = registry.system_named(study.system).parameters, study.axes()
-    base = [*study.fixed().values(), *((axis.path, axis.values[0]) for axis in swept)]
-    used = [axis for axis in swept if axis.path[0] == system.sized_by[dim]]
+    space = study.space
+    used = [axis for axis in space.axes if axis.path[0] == space.system.sized_by[dim]]
     found: dict[tuple[float, ...], tuple[Value, ...]] = {}
     for values in itertools.product(*(axis.values for axis in used)):
-        chosen = [(axis.path, value) for axis, value in zip(used, values, strict=True)]
-        built = gr.build(system, gr.nested([*base, *chosen]), swept)
+        built = space.at({a.path: value for a, value in zip(used, values, strict=True)})
         found.setdefault(tuple(_plain(v) for v in built.dims()[dim]), values)
     first, *others = found
     for other in others:
@@ -177,18 +171,15 @@ def _shown(values: tuple[Value, ...]) -> str:
 def segments_of(study: Said) -> list[Segment]:
     """All segments of a study, by method in the study's order, then by n."""
     methods = registry.methods_of(study.system, study.noise)
-    asked, swept = study.save_spec(), study.axes()
-    texts, sizes = (
-        field_texts(study, swept),
-        registry.system_named(study.system).parameters.sized_by,
-    )
+    asked, space = study.save_spec(), study.space
+    texts, sizes = field_texts(space), space.system.sized_by
     known: dict[str, tuple[float, ...]] = {}
     found = []
     for name, settings in study.methods.items():
         save, seeds = kept.kept_by(methods[name], asked), settings.seed_values()
         used = [d for d in sizes if any(d in o.dims for o in methods[name].outputs_of(save))]
         known |= {dim: own_dimension(study, dim) for dim in used if dim not in known}
-        cells = cells_of(methods[name], swept, texts)
+        cells = cells_of(methods[name], space.axes, texts)
         what = (study.times, cells, save, tuple((dim, known[dim]) for dim in used))
         found += [Segment(study.system, methods[name], n, seeds, *what) for n in settings.n_values]
     return found

@@ -26,16 +26,16 @@ from hdica.ingredients.starts import Start
 Array = NDArray[np.float64]
 
 
-def acting(phi: Formula) -> tuple[int, tuple[float, float, float, float]]:
+def acting(phi: Formula) -> tuple[int, tuple[float, float, float]]:
     """How a regularizer times tau/n acts on x, and its numbers, as the kernels take them."""
     from hdica.finite.projected.passes import PHI_OF_X, PLAIN, SIGN_OF_X
 
     slope, net = phi.slope_if_linear, phi.elastic_net
     if slope is not None:
-        return PLAIN, (0.0, 1.0, slope, 0.0)
+        return PLAIN, (0.0, 1.0, slope)
     if net is not None:
-        return SIGN_OF_X, (net[0], 1.0, net[1], 0.0)
-    return PHI_OF_X, (1.0, 1.0, 0.0, 0.0)
+        return SIGN_OF_X, (net[0], 1.0, net[1])
+    return PHI_OF_X, (1.0, 1.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -64,32 +64,26 @@ class ProjectedRule:
         return lambda size: contiguous(self.source.sample(rng, size))
 
     @property
-    def descended(self) -> Formula | None:
-        """f, if G = -f(u)."""
-        return self.push if isinstance(self.push, Formula) else None
-
-    @property
-    def general(self) -> Push | None:
-        """G, if it is a function of u and c."""
-        return self.push if isinstance(self.push, Push) else None
+    def sign(self) -> float:
+        """-1 for a rule that descends along f, G = -f(u)."""
+        return -1.0 if isinstance(self.push, Formula) else 1.0
 
     @property
     def vector(self) -> VectorRule:
         """The rule as the kernels on all coordinates take it."""
-        from hdica.finite.projected.vector_kernels import GENERAL, NONLINEAR
+        from hdica.finite.projected.vector_kernels import NONLINEAR
 
         kind, numbers = acting(self.regularizer)
         return VectorRule(
-            model=NONLINEAR if self.descended else GENERAL,
+            model=NONLINEAR,
             sources=self.sources,
             prior=self.prior,
             start=self.start,
             schedule=self.schedule,
             phi=self.regularizer,
             kind=kind,
-            numbers=lambda n: numbers,
-            nonlinearity=self.descended,
-            push=self.general,
+            numbers=lambda n: (*numbers, self.sign),
+            nonlinearity=self.push,
         )
 
     @property
@@ -99,16 +93,14 @@ class ProjectedRule:
         if refusal:
             raise HdicaError(refusal)
         beta = self.regularizer.slope_if_linear or 0.0
-        sign = -1 if self.descended else 1
         return ChainRule(
             sources=self.sources,
             prior=self.prior,
             start=self.start,
             schedule=self.schedule,
-            nonlinearity=self.descended,
-            parameters=lambda n: (sign / n, 1.0, beta / n),
+            nonlinearity=self.push,
+            parameters=lambda n: (self.sign / n, 1.0, beta / n),
             r=beta,
-            push=self.general,
         )
 
 

@@ -45,8 +45,7 @@ KEEPS = frozenset({"densities", "support", "functionals"})
 
 def _alike(system: Any, rule: VectorRule) -> Hashable:
     """What points must have in common to see one feature and one vector of noise."""
-    called = rule.push or rule.nonlinearity
-    f = None if called is None else called.expression
+    f = rule.nonlinearity and rule.nonlinearity.expression
     phi = rule.phi.expression if rule.phi_is_called else None
     return digest(system.prior), f, phi
 

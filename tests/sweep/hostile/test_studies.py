@@ -67,7 +67,7 @@ def test_aliases_that_stand_for_little_are_allowed(tmp_path: Path) -> None:
         "grid: {tau: &some [0.25, 0.5], Q0: *some}\n"
         "methods: {walk: &how {n: 10, seeds: 2}, line: }\n"
     )
-    assert [axis.values for axis in load_study(file).axes()] == [(0.25, 0.5)] * 2
+    assert [axis.values for axis in load_study(file).space.axes] == [(0.25, 0.5)] * 2
 
 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:

@@ -120,4 +120,4 @@ def test_grids_of_matrices_are_refused_in_one_sentence():
         study_from(PAIR)
     numbers = {**TRAP, "grid": {"R0": [0.1, 0.4]}, "methods": {"chain": {"n": 20, "seeds": 1}}}
     numbers["parameters"] = {**TRAP["parameters"], "nu": 1}
-    assert np.isclose(study_from(numbers).axes()[0].values[1], 0.4)
+    assert np.isclose(study_from(numbers).space.axes[0].values[1], 0.4)
