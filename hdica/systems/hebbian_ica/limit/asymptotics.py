@@ -42,21 +42,18 @@ class Rates:
         return self.loss.shape[0], self.loss.shape[1]
 
 
-def source_rate(phi: Formula, source: Source, sign: int = 1) -> tuple[float, float, float]:
-    """<y phi(y) - phi'(y)> and <phi(y)^2> for y = s, or y = -s if ``sign`` is -1.
-
-    Third comes the larger of their relative errors.
-    """
+def source_rate(phi: Formula, source: Source) -> tuple[float, float, float]:
+    """<s phi(s) - phi'(s)>, <phi(s)^2>, and the larger of their relative errors."""
     if phi.coefficients is None:
         # Jumps belong to phi': just below one the projection smooths them, and a corner of the
         # law of s at a jump is smoothed by as much as sqrt(1 - R^2).
         steep = features(phi).steep
-        at = sign * (1.0 - _BELOW if steep else 1.0)
+        at = 1.0 - _BELOW if steep else 1.0
         (gain, off), (power, other) = gain_at(phi, source, at), power_at(phi, source, at)
         error = max(off / max(abs(gain), 1e-300), _relative(other, power))
-        return sign * gain, power, error + (math.sqrt(2 * _BELOW) if steep else 0.0)
+        return gain, power, error + (math.sqrt(2 * _BELOW) if steep else 0.0)
     series = averages(phi, source)
-    gain, power = sign * float(series.gain(float(sign))), float(series.power(float(sign)))
+    gain, power = float(series.gain(1.0)), float(series.power(1.0))
     error = max(series.gain_error / max(abs(gain), 1e-300), _relative(series.power_error, power))
     return gain, power, error
 
