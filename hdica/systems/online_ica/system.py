@@ -18,7 +18,6 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import averages, check_finite
-from hdica.limits.mean_field.averaged import field_of
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.nonlinear import drift_of
@@ -40,9 +39,9 @@ from hdica.systems.fields import (
     prior,
     schedule,
     source,
-    start,
 )
 from hdica.systems.parameters import Parameters
+from hdica.systems.projected.pushed import pushed_field, pushed_rule
 from hdica.systems.projected.rule import ProjectedRule
 
 Array = NDArray[np.float64]
@@ -114,14 +113,7 @@ class OnlineICA(Parameters):
 
 def rule(system: OnlineICA) -> ProjectedRule:
     """The update (2), as the finite-n kernels take it."""
-    return ProjectedRule(
-        source(system),
-        prior(system),
-        start(system),
-        schedule(system),
-        formula(system, "nonlinearity"),
-        formula(system, "regularizer"),
-    )
+    return pushed_rule(system, formula(system, "nonlinearity"))
 
 
 def limit_refusal(system: OnlineICA) -> str:
@@ -164,10 +156,4 @@ def mean_field(system: OnlineICA) -> MeanField:
 
     Gamma = x [Q G + tau R - Lambda/2] - xi G - tau phi(x) is (10), with the sign of G corrected.
     """
-    return field_of(
-        averages(formula(system, "nonlinearity"), source(system)),
-        prior(system),
-        start(system),
-        schedule(system),
-        formula(system, "regularizer"),
-    )
+    return pushed_field(system, averages(formula(system, "nonlinearity"), source(system)))
