@@ -17,34 +17,18 @@ from hdica.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from hdica.analysis.record import Analysis as Analysis
-    from hdica.api.curve import (
-        critical_curve as critical_curve,
-    )
-    from hdica.api.curve import (
-        effective_potential as effective_potential,
-    )
+    from hdica.api.curve import critical_curve as critical_curve
+    from hdica.api.curve import effective_potential as effective_potential
     from hdica.api.limit import limit as limit
     from hdica.api.simulate import simulate as simulate
-    from hdica.api.steady import (
-        critical as critical,
-    )
-    from hdica.api.steady import (
-        fixed_points as fixed_points,
-    )
-    from hdica.errors import (
-        HdicaError as HdicaError,
-    )
-    from hdica.errors import (
-        OutOfTime as OutOfTime,
-    )
+    from hdica.api.steady import critical as critical
+    from hdica.api.steady import fixed_points as fixed_points
+    from hdica.errors import HdicaError as HdicaError
+    from hdica.errors import OutOfTime as OutOfTime
     from hdica.plug_in import register as register
     from hdica.study import Study as Study
-    from hdica.sweep.outcome.results import (
-        open_results as open_results,
-    )
-    from hdica.sweep.outcome.results import (
-        version_path as version_path,
-    )
+    from hdica.sweep.outcome.results import open_results as open_results
+    from hdica.sweep.outcome.results import version_path as version_path
     from hdica.systems.built_in import *  # noqa: F403
     from hdica.systems.system import System as System
 

@@ -301,16 +301,8 @@ def report(
 def call(arguments: list[str]) -> int:
     """Run the command line and return its exit status; errors are one sentence on stderr.
 
-    Parameters
-    ----------
-    arguments
-        What follows ``hdica`` on the command line.
-
-    Returns
-    -------
-    int
-        0 fine, 1 incomplete, 2 wrong usage or input, 3 damaged; 128 and the signal's number if a
-        signal ended it.
+    0 fine, 1 incomplete, 2 wrong usage or input, 3 damaged; 128 and the signal's number if a signal
+    ended it.
     """
     try:
         from hdica.sweep.run.holder import acting, command_line

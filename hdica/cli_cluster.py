@@ -48,13 +48,7 @@ def certs(
 
 
 def start_lines(folder: Path) -> list[str]:
-    """How to start a scheduler and workers with the certificates in a folder, and to use them.
-
-    Parameters
-    ----------
-    folder
-        With ca.pem, cert.pem and key.pem.
-    """
+    """How to start a scheduler and workers with the certificates in a folder, and to use them."""
     from hdica.sweep.workers.slurm import NODE, exports
     from hdica.sweep.workers.tls import CA, CERTIFICATE, KEY
 
@@ -78,14 +72,9 @@ def start_lines(folder: Path) -> list[str]:
 
 
 def settings_of(config: Path | None, given: dict[str, Any]) -> ClusterSettings:
-    """Where Dask runs, by a configuration file and by options, which win.
+    """Where Dask runs, by the section ``cluster`` of a file, if any, and by options, which win.
 
-    Parameters
-    ----------
-    config
-        A file with a section ``cluster``, or None.
-    given
-        Options; those that are empty are not given.
+    Options that are empty are not given.
     """
     from hdica.sweep.study.study import read_yaml
     from hdica.sweep.workers.cluster import cluster_settings, in_full

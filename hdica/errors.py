@@ -17,12 +17,7 @@ MOST_LETTERS = 600
 def printable(text: str, spaces: str = " ") -> str:
     """A text in which nothing can move the cursor of a terminal or turn its line around.
 
-    Parameters
-    ----------
-    text
-        Any text.
-    spaces
-        What may stay as it is though it is not printed.
+    ``spaces`` may stay as they are though they are not printed.
     """
     if text.isprintable():
         return text
@@ -65,14 +60,9 @@ class Unwritable(Incomplete):
 
 
 class Stopped(KeyboardInterrupt):
-    """A run was told to stop by a signal; the message is a sentence.
+    """A run was told to stop by a signal of some number; the message is a sentence.
 
     It is no ordinary exception, so that nothing takes it for the failure of a point.
-
-    Parameters
-    ----------
-    number
-        Of the signal.
     """
 
     def __init__(self, number: int) -> None:
@@ -131,21 +121,10 @@ def _fields(error: Any) -> tuple[str, ...]:
 
 
 def one_sentence(exc: ValidationError, what: str, known: Iterable[str] = ()) -> str:
-    """Say the first problem of a failed validation in one sentence.
+    """The first problem of a failed validation in one sentence.
 
-    Parameters
-    ----------
-    exc
-        What pydantic raised.
-    what
-        What was being read, for example ``"study 'tiny'"``.
-    known
-        Names to suggest where a top-level key is unknown.
-
-    Returns
-    -------
-    str
-        ``"<what>: <field> = <value> is not allowed (<what is>)"``.
+    ``"<what>: <field> = <value> is not allowed (<what is>)"``, where ``what`` was being read, for
+    example ``"study 'tiny'"``; ``known`` are names to suggest where a top-level key is unknown.
     """
     error = _first(exc)
     field, kind = _field(error["loc"]), error["type"]
@@ -167,13 +146,7 @@ def from_validation(exc: ValidationError, what: str, known: Iterable[str] = ()) 
 
 @contextmanager
 def speaking_of(*fields: str) -> Iterator[None]:
-    """Let errors of the body carry these fields, if they carry none of their own.
-
-    Parameters
-    ----------
-    fields
-        As :attr:`HdicaError.fields`.
-    """
+    """Let errors of the body carry these fields, if they carry none of their own."""
     try:
         yield
     except HdicaError as exc:

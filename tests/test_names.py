@@ -18,7 +18,7 @@ SYSTEMS = PACKAGE / "systems"
 LIST = SYSTEMS / "built_in.py"
 FAMILIES = ("projected",)
 """Folders of systems/ that belong to several systems, which share their methods' names."""
-KEPT = {"analysis/transition/names.py": "Q"}
+KEPT = {"analysis/transition/compute.py": "Q"}
 """Names of columns in files that users have."""
 FILES = sorted(
     path

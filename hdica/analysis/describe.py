@@ -1,13 +1,33 @@
-"""Long names and units on what the analyses return."""
+"""What the analyses return: cells put together, with long names and units."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import xarray as xr
 
 UNITS = dict.fromkeys(("sup_time", "end"), "samples per dimension (k/n)")
 TEXT = {"verdict", "why"}
+
+
+Cell = Mapping[str, tuple[tuple[str, ...], Any]]
+"""What was found in one cell: own dimensions and value by variable."""
+
+
+def assembled(cells: Sequence[Cell], grid: Sequence[str], coords: Mapping[str, Any]) -> xr.Dataset:
+    """All cells, of the same variables, as one dataset over the grid and their own dimensions.
+
+    The last dimension of the grid is the fastest. ``coords`` has the values of its dimensions and
+    of the variables'; an own dimension may lack them.
+    """
+    shape = tuple(len(coords[d]) for d in grid)
+    variables = {}
+    for name, (own, first) in cells[0].items():
+        values = np.array([cell[name][1] for cell in cells])
+        variables[name] = ((*grid, *own), values.reshape((*shape, *np.shape(first))))
+    return xr.Dataset(variables, coords=dict(coords))
 
 
 def described(
@@ -18,16 +38,8 @@ def described(
 ) -> xr.Dataset:
     """The dataset with ``long_name`` and ``units`` on every variable.
 
-    Parameters
-    ----------
-    data
-        What an analysis found.
-    table
-        Long name by variable, ``{v}`` for the output that was looked at.
-    variable
-        That output.
-    units
-        By variable; the others have none.
+    The table has ``{v}`` for the output that was looked at, ``variable``; what is not among the
+    units has none.
     """
     for name, values in data.data_vars.items():
         values.attrs["long_name"] = table[str(name)].format(v=variable)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -205,7 +206,23 @@ def check_swept(data: xr.Dataset, parameter: str, where: str) -> None:
         raise HdicaError(f"{where}: {parameter!r} is not a swept parameter of the study ({hint})")
 
 
-def over(parts: Sequence[xr.Dataset], dim: str, labels: Sequence[str]) -> xr.Dataset:
-    """Results of several methods along a new dimension; NaN where one lacks what others have."""
+def over(
+    parts: Sequence[xr.Dataset], dim: str, labels: Sequence[str], counts: Sequence[str] = ()
+) -> xr.Dataset:
+    """Results of several methods along a new dimension; NaN where one lacks what others have.
+
+    Counts are 0 there: a method without some n of another has no seeds at it.
+    """
     index = xr.DataArray(list(labels), dims=dim, name=dim)
-    return xr.concat(parts, dim=index, join="outer", data_vars="all", coords="minimal")
+    out = xr.concat(parts, dim=index, join="outer", data_vars="all", coords="minimal")
+    return out.assign({name: out[name].fillna(0).astype(int) for name in counts})
+
+
+def comparisons_in(groups: Sequence[xr.Dataset], variable: str, along: str) -> int:
+    """In how many cells a variable of some methods is tested along a dimension; at least 1."""
+    own = ("n", "seed", along)
+    cells = [
+        math.prod(size for d, size in finished(data, variable).sizes.items() if d not in own)
+        for data in groups
+    ]
+    return max(sum(cells), 1)

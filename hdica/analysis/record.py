@@ -15,14 +15,9 @@ from hdica.analysis.settings import Settings
 
 
 def lazy(record: str, name: str) -> Callable[..., Any]:
-    """A function of the folder of a record that is imported when it is first called.
+    """A function ``"module:function"`` beside a record, imported when it is first called.
 
-    Parameters
-    ----------
-    record
-        Module of the record: its ``__name__``.
-    name
-        ``"module:function"``, the module beside that of the record.
+    The record is told by the ``__name__`` of its module.
     """
     module, _, function = name.partition(":")
 

@@ -17,13 +17,7 @@ _ANALYSES: dict[str, Analysis] = {}
 
 
 def register(analysis: Any) -> Analysis:
-    """Make an analysis known by its name, and return it.
-
-    Parameters
-    ----------
-    analysis
-        Its record.
-    """
+    """Make an analysis known by the name in its record, and return it."""
     if not isinstance(analysis, Analysis):
         kind = type(analysis).__name__
         raise HdicaError(f"register: a {kind} is not allowed (a record: hdica.analysis.record)")
@@ -36,8 +30,10 @@ def register(analysis: Any) -> Analysis:
 
 @cache
 def _load() -> None:
-    """Load what comes with hdica and with other packages; each record registers itself."""
-    import_module("hdica.analysis.built_in")
+    """Register what comes with hdica and with other packages."""
+    for found in vars(import_module("hdica.analysis.built_in")).values():
+        if isinstance(found, Analysis):
+            register(found)
     systems()  # a package that brings a system may bring analyses of it
     plugins.load(GROUP, "analysis", Analysis, register)
 

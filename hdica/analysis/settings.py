@@ -17,7 +17,7 @@ from hdica.systems.system import OrderParameter, System
 
 Dims = tuple[str, ...]
 
-TIME, FIXED_POINT, TRANSITION = ("time",), ("fixed_point",), ("transition",)
+TIME, FIXED_POINT, BY_TRANSITION = ("time",), ("fixed_point",), ("transition",)
 BRANCH_POINT: Dims = ("branch_point",)
 ALONE: Dims = ()
 BY_X, BY_EDGE = ("snapshot", "feature", "x"), ("snapshot", "feature", "edge")
@@ -68,15 +68,7 @@ def looked_at(settings: Any) -> str:
 
 @dataclass(frozen=True)
 class Gives:
-    """What a method of a study has.
-
-    Parameters
-    ----------
-    stochastic
-        Whether it has seeds.
-    outputs
-        Dimensions beyond the grid, ``n`` and ``seed``, by name of output.
-    """
+    """What a method has: seeds or not, and by output its dimensions beyond grid, n and seed."""
 
     stochastic: bool
     outputs: Mapping[str, Dims]
@@ -84,22 +76,10 @@ class Gives:
 
 @dataclass(frozen=True)
 class Named:
-    """A method that an analysis names, and what it must be.
+    """A method that a key of an analysis names, and what it must be: see :class:`Needs`.
 
-    Parameters
-    ----------
-    key
-        Key of the analysis that names it.
-    method
-        The method; empty if it was left out and none was found.
-    stochastic
-        Whether it must have seeds; None if either will do.
-    output
-        Output that it must have, empty if any will do.
-    dims
-        Dimensions that this output may have beyond the grid, ``n`` and ``seed``.
-    entries
-        Dimensions that it may have in addition.
+    The method is empty if it was left out and none was found, the output if any will do;
+    ``entries`` are dimensions that the output may have beside ``dims``.
     """
 
     key: str
@@ -172,12 +152,7 @@ class Settings(BaseModel):
     def settled(self, system: System | None, given: Mapping[str, Gives]) -> Self:
         """The same with the methods and the variable that were left open.
 
-        Parameters
-        ----------
-        system
-            The system of the study, None if it is not known.
-        given
-            What the methods of the study have, in the order in which they are looked at.
+        What the methods of the study have is looked at in the order given.
         """
         found: dict[str, Any] = {}
         for named in self.named(system):

@@ -35,9 +35,7 @@ class Asked:
     @property
     def plain(self) -> bool:
         """Whether that is nothing."""
-        return all(
-            value is None for value in (self.snapshots, self.x, self.thresholds, self.functionals)
-        )
+        return all(value is None for value in vars(self).values())
 
 
 def saved(method: Method, system: Any, times: Array, asked: Asked) -> Save:

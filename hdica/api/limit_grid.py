@@ -56,15 +56,7 @@ def _run(
 
 @dataclass
 class _Points:
-    """Points of which each has its own time, and the note that a reader of it needs.
-
-    Parameters
-    ----------
-    method, times
-        What is solved.
-    timeout
-        Seconds for each.
-    """
+    """Points of which each has its own time in seconds, and the note that a reader of it needs."""
 
     method: Method
     times: Array
@@ -99,21 +91,9 @@ def limit_over(
     method: str,
     asked: Asked,
     threads: int,
-    timeout: float | None = None,
+    timeout: float | None,
 ) -> xr.Dataset:
-    """The limit at every combination of parameters: :func:`hdica.limit` with ``over``.
-
-    Parameters
-    ----------
-    system
-        The problem; its own values of the parameters do not matter.
-    over
-        Parameters and their values.
-    times
-        Times t, increasing, shape (T,).
-    method, asked, threads, timeout
-        As in :func:`hdica.limit`.
-    """
+    """The limit at every combination of parameters: :func:`hdica.limit` with ``over``."""
     grid = grid_of(system, over)
     timeout, systems = check_timeout(timeout), grid.systems
     methods = candidates(systems[0], method, "limit", able, auto(asked.plain))

@@ -32,15 +32,7 @@ _TAKEN = RESERVED | {
 
 @dataclass(frozen=True)
 class Grid:
-    """A system at every combination of some parameters, the last of them varying fastest.
-
-    Parameters
-    ----------
-    axes
-        The parameters with their values, in the order given.
-    systems
-        The system at every combination.
-    """
+    """A system at every combination of some parameters, the last of them varying fastest."""
 
     axes: tuple[Axis, ...]
     systems: tuple[Any, ...]
@@ -77,6 +69,13 @@ class Grid:
             if axis.dim in taken:
                 raise HdicaError(f"over: {axis.key!r} is not allowed (it names a variable)")
 
+    def uneven(self, dim: str) -> HdicaError:
+        """That combinations cannot share a dimension."""
+        return HdicaError(
+            f"over: {', '.join(axis.key for axis in self.axes)} is not allowed (dimension {dim!r} "
+            "has another number of entries at some of the values)"
+        )
+
     def own(self, used: Collection[str]) -> Own:
         """Dimensions of the systems' own: their values where they are the same, else numbers."""
         found: Own = {}
@@ -85,10 +84,7 @@ class Grid:
                 continue
             values = {tuple(one.dims()[dim]) for one in self.systems}
             if len({len(one) for one in values}) > 1:
-                raise HdicaError(
-                    f"over: {', '.join(axis.key for axis in self.axes)} is not allowed (dimension "
-                    f"{dim!r} has another number of entries at some of the values)"
-                )
+                raise self.uneven(dim)
             first = next(iter(values))
             found[dim] = first if len(values) == 1 else tuple(range(len(first)))
         return found
@@ -101,13 +97,8 @@ def _array(values: tuple[Value, ...]) -> Any:
 def grid_of(system: Any, over: Over | None) -> Grid:
     """The system at every combination of the parameters of ``over``, as a study's grid has them.
 
-    Parameters
-    ----------
-    system
-        A problem; its own values of the parameters do not matter.
-    over
-        Fields, short names, dotted paths or constants of the formulas, each with a list of
-        numbers or words or ``{start, stop, num, spacing}``; None for the system alone.
+    Fields, short names, dotted paths or constants of the formulas, each with a list of numbers or
+    words or ``{start, stop, num, spacing}``; None for the system alone.
     """
     record_of(system)
     if over is None:
@@ -166,17 +157,7 @@ def first_everywhere(
     """The first method that applies everywhere, else the last, with why it does not at a point.
 
     A point is left out that takes too long to ask: which method is used must not depend on a clock.
-
-    Parameters
-    ----------
-    methods
-        In the order in which to try them.
-    systems
-        The points.
-    timeout
-        Seconds that one may take to say whether a method applies.
-    function
-        What is called, for the sentence: ``"limit"``.
+    ``function`` is what is called, for the sentence: ``"limit"``.
     """
     for method in methods:
         against = _against(method, systems, timeout, function)

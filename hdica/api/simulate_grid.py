@@ -16,29 +16,20 @@ from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
 from hdica.process.timeout import USUAL, check_timeout, named, within
+from hdica.status import DIVERGED, DONE, FAILED
 from hdica.systems.labelled import candidates, dataset, described
 from hdica.systems.method import Method, PointResult
 from hdica.systems.points import check_memory, check_steps, taken_names
 from hdica.systems.registry import record_of
 
 Array = NDArray[np.float64]
-DONE, DIVERGED, FAILED = 1, 2, 3
 
 
 @dataclass(frozen=True)
 class Trials:
-    """What is run of every system.
+    """What is run of every system: a trial a seed at every n.
 
-    Parameters
-    ----------
-    sizes
-        Dimensions n.
-    times
-        Output times, shape (T,).
-    seeds
-        One trial each.
-    timeout
-        Seconds for each system at each n, or as :func:`hdica.simulate` plans them.
+    ``timeout`` is for each system at each n, or as :func:`hdica.simulate` plans them.
     """
 
     sizes: list[int]
@@ -58,19 +49,7 @@ class Trials:
 def simulate_grid(
     system: Any, over: Over | None, trials: Trials, asked: Asked, method: str, noise: str
 ) -> xr.Dataset:
-    """Trials at every combination of parameters and every n: see :func:`hdica.simulate`.
-
-    Parameters
-    ----------
-    system
-        The problem; its own values of the parameters do not matter.
-    over
-        Parameters and their values, None for the system alone.
-    trials
-        What is run of every system.
-    asked, method, noise
-        As in :func:`hdica.simulate`.
-    """
+    """Trials at every combination of parameters and every n: see :func:`hdica.simulate`."""
     grid = grid_of(system, over)
     methods = candidates(system, method, "simulate", able, auto(asked.plain))
     chosen, against = first_everywhere(methods, grid.systems, USUAL, "simulate")

@@ -239,15 +239,7 @@ def ends_of(
 
 
 def corner_note(value: Array, overlap: Array, kind: Any) -> str:
-    """That a fold and a junction at the same value and overlap are one point; empty if none are.
-
-    Parameters
-    ----------
-    value, overlap
-        Critical value and Q at each transition.
-    kind
-        ``"fold"``, ``"junction"`` or another word at each.
-    """
+    """That a fold and a junction at the same value and overlap are one point; empty if none are."""
     kinds = np.array([str(one) for one in kind], dtype=np.str_)
     found = []
     for i in np.flatnonzero(kinds == "fold"):

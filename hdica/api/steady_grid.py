@@ -27,20 +27,9 @@ def steady_grid(
     compute: Callable[[Any], xr.Dataset],
     parameter: str = "",
 ) -> xr.Dataset:
-    """What a function finds at every combination of parameters, as one dataset.
+    """What a function of some name finds at every combination of parameters, as one dataset.
 
-    Parameters
-    ----------
-    system
-        The problem; its own values of the parameters do not matter.
-    over
-        Parameters and their values.
-    timeout
-        Seconds for each combination.
-    function, compute
-        The name of the function, and what it finds of one system.
-    parameter
-        What it varies itself, and ``over`` may not.
+    It may vary a parameter itself, which ``over`` may not name then.
     """
     grid, timeout = grid_of(system, over), check_timeout(timeout)
     if parameter in [axis.key for axis in grid.axes]:
@@ -87,11 +76,7 @@ def _sizes(grid: Grid, known: Sequence[xr.Dataset]) -> dict[str, int]:
         for dim, size in one.sizes.items():
             name = str(dim)
             if name not in LISTS and found.get(name, size) != size:
-                keys = ", ".join(axis.key for axis in grid.axes)
-                raise HdicaError(
-                    f"over: {keys} is not allowed (dimension {name!r} has another number of "
-                    "entries at some of the values)"
-                )
+                raise grid.uneven(name)
             found[name] = max(size, found.get(name, 0))
     return found
 

@@ -22,18 +22,10 @@ OVERLAP, PENALTY = "xi.x/n", "x.phi(x)/n"
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """What to read off a state that is updated in place.
+    """What to read off a state that is updated in place, each by output name.
 
-    Parameters
-    ----------
-    at_times
-        Numbers read at every output time, by output name.
-    at_snapshots
-        Arrays read at every snapshot, by output name.
-    snapshots
-        Times of the snapshots, each one of the output times.
-    once
-        Arrays that do not change, by output name.
+    ``at_times`` gives the numbers of every output time, ``at_snapshots`` the arrays of every
+    snapshot (``snapshots``, each one of the output times), ``once`` holds what does not change.
     """
 
     at_times: Callable[[], Mapping[str, float | Array]]
@@ -43,20 +35,10 @@ class Observation:
 
 
 def order_parameters(xi: Array, x: Array, phi: Formula) -> dict[str, float]:
-    """Order parameters of a state.
+    """Order parameters of a state: feature and estimate of shape (n,), |xi|^2 = |x|^2 = n.
 
-    Parameters
-    ----------
-    xi, x
-        Feature and estimate, shape (n,), |xi|^2 = |x|^2 = n.
-    phi
-        The regularizer.
-
-    Returns
-    -------
-    dict
-        :data:`OVERLAP`, :data:`PENALTY` and ``largest`` = max x_i^2/n, the share of
-        |x|^2 on its largest entry: of order log(n)/n, unless the estimate condenses.
+    Beside :data:`OVERLAP` and :data:`PENALTY`, ``largest`` = max x_i^2/n is the share of |x|^2 on
+    its largest entry: of order log(n)/n, unless the estimate condenses.
     """
     n = xi.size
     return {
@@ -69,16 +51,8 @@ def order_parameters(xi: Array, x: Array, phi: Formula) -> dict[str, float]:
 def observe(xi: Array, x: Array, prior: Prior, phi: Formula, save: Save = NOTHING) -> Observation:
     """Order parameters, and what a study keeps of the measure of (xi_i, x_i).
 
-    That measure is eq. (2) of Wang and Lu 2016.
-
-    Parameters
-    ----------
-    xi, x
-        Feature and estimate, shape (n,); ``x`` is read anew at every call.
-    prior, phi
-        Law of the feature, which says the groups of its entries, and the regularizer.
-    save
-        What to keep.
+    That measure is eq. (2) of Wang and Lu 2016; the prior says the groups of the entries. The
+    estimate, of shape (n,) as the feature, is read anew at every call.
     """
     functionals = {
         name: parse_functional(text, save.constants) for name, text in save.functionals.items()
@@ -114,23 +88,10 @@ def realised_groups(xi: Array, labels: NDArray[np.int64], groups: int) -> dict[s
 def by_group(x: Array, labels: NDArray[np.int64], groups: int, edges: Array) -> dict[str, Array]:
     """Histogram and distribution function of the estimate's entries in each group.
 
-    Bins are closed on the right as the distribution function is, so that an entry on an edge
-    (soft thresholding makes many that are exactly 0) is in the same bin for both.
-
-    Parameters
-    ----------
-    x, labels
-        Entries and their groups, shape (n,).
-    groups
-        Number of groups.
-    edges
-        Edges of the bins, shape (edges,), increasing.
-
-    Returns
-    -------
-    dict
-        ``density`` of shape (groups, edges - 1), which integrates to the share of the group
-        inside the edges, and ``cdf`` of shape (groups, edges); NaN in an empty group.
+    ``density`` of shape (groups, edges - 1) integrates to the share of the group inside the edges;
+    ``cdf`` is of shape (groups, edges); both are NaN in an empty group. Bins are closed on the
+    right as the distribution function is, so that an entry on an edge (soft thresholding makes many
+    that are exactly 0) is in the same bin for both.
     """
     cells = edges.size + 1
     cell = labels * cells + np.searchsorted(edges, x, side="left")
@@ -142,21 +103,10 @@ def by_group(x: Array, labels: NDArray[np.int64], groups: int, edges: Array) -> 
 
 
 def support(xi: Array, x: Array, thresholds: Array) -> dict[str, Array]:
-    """Recovery of the support {xi != 0} by abs(x) > threshold.
+    """Recovery of the support {xi != 0} by abs(x) > threshold, each of shape (thresholds,).
 
-    Parameters
-    ----------
-    xi, x
-        Shape (n,).
-    thresholds
-        Shape (thresholds,).
-
-    Returns
-    -------
-    dict
-        ``tpr``, share of the support above the threshold; ``fpr``, the same share of the other
-        entries (NaN if there are none); ``misclassified``, share of all entries on the wrong
-        side. Each of shape (thresholds,).
+    ``tpr`` is the share of the support above the threshold, ``fpr`` that of the other entries (NaN
+    if there are none), ``misclassified`` the share of all entries on the wrong side.
     """
     inside = xi != 0
     above = np.abs(x) > thresholds[:, None]

@@ -22,15 +22,7 @@ Values = tuple[dict[str, Array], str]
 
 
 def steps_of(times: Array, n: int) -> NDArray[np.int64]:
-    """Step k = floor(t n) of each time, forgiving the rounding of decimal times.
-
-    Parameters
-    ----------
-    times
-        Shape (T,), in samples per dimension.
-    n
-        Dimension.
-    """
+    """Step k = floor(t n) of each time, forgiving the rounding of decimal times."""
     return np.floor(times * n * (1 + 1e-12) + 1e-9).astype(np.int64)
 
 
@@ -42,15 +34,7 @@ def begin(prior: Prior, start: Start, n: int, stream: Stream) -> tuple[Array, Ar
 
 
 def snapshot_rows(snapshots: tuple[float, ...], times: Array) -> dict[int, list[int]]:
-    """Which snapshots are taken at each output time, forgiving the rounding of decimal times.
-
-    Parameters
-    ----------
-    snapshots
-        Times of the snapshots.
-    times
-        Shape (T,), the output times.
-    """
+    """Which snapshots are taken at each output time, forgiving the rounding of decimal times."""
     rows: dict[int, list[int]] = {}
     for row, snapshot in enumerate(snapshots):
         nearest = int(np.argmin(np.abs(times - snapshot)))
@@ -72,18 +56,9 @@ def not_finite() -> str:
 class Track:
     """One point while it runs: what it draws, what is seen of it, and how it ended.
 
-    Parameters
-    ----------
-    observation
-        What to read off the present state, at every time and at the snapshots.
-    draw_source
-        ``draw_source(size)`` continues the stream of sources.
-    schedule
-        Step sizes; step k uses tau(k/n).
-    why
-        ``why()``: what happened, after a step that did not succeed.
-    diverged
-        Empty, or the sentence that says at which step and time the point stopped.
+    ``draw_source(size)`` continues the stream of sources; step k uses the step size tau(k/n) of the
+    schedule; ``why()`` says what happened, after a step that did not succeed. ``diverged`` is
+    empty, or the sentence that says at which step and time the point stopped.
     """
 
     observation: Observation
@@ -151,26 +126,13 @@ def record(
 ) -> list[Values]:
     """Run points side by side and observe them at the given times.
 
-    Parameters
-    ----------
-    advance
-        ``advance(source, tau)`` makes as many steps as the arrays, of shape (steps, columns), have
-        rows, in place, and returns how many succeeded, one number a column.
-    tracks
-        The points.
-    times
-        Shape (T,), increasing.
-    n
-        Dimension.
-    columns
-        Columns of the arrays, if there are more than points; those left over are zero.
+    ``advance(source, tau)`` makes as many steps as the arrays, of shape (steps, columns), have
+    rows, in place, and returns how many succeeded, one number a column. If there are more
+    ``columns`` than points, those left over are zero.
 
-    Returns
-    -------
-    list
-        For every point the values and why it diverged. Values are one array of shape (T, ...) per
-        number or array read at every time and of shape (snapshots, ...) per one at the snapshots,
-        NaN after a divergence; and what does not change.
+    Returned are for every point the values and why it diverged. Values are one array of shape (T,
+    ...) per number or array read at every time and of shape (snapshots, ...) per one at the
+    snapshots, NaN after a divergence; and what does not change.
     """
     for track in tracks:
         track.open(times)

@@ -31,18 +31,7 @@ def _highest() -> Array:
 
 
 def roughness(values: Array) -> Array:
-    """Size of the two highest Legendre coefficients.
-
-    Parameters
-    ----------
-    values
-        At the Gauss-Legendre points of order ``ORDER``, shape (..., ORDER).
-
-    Returns
-    -------
-    ndarray
-        Shape (...).
-    """
+    """Size of the two highest Legendre coefficients of values at Gauss points, the last axis."""
     found = np.sum(values[..., None, :] * _highest(), axis=-1)
     return np.asarray(np.abs(found).max(axis=-1))
 
@@ -54,27 +43,12 @@ def resolving_edges(
     floor: float = 1e-3,
     narrowest: float = 1e-11,
 ) -> Array:
-    """Edges between which each of some functions is a polynomial of low degree.
+    """Increasing edges, ``first`` among them, between which functions are short polynomials.
 
-    Parameters
-    ----------
-    functions
-        Of points of any shape; returns shape (functions, *points.shape). Values that are not
-        finite count as zero.
-    first
-        Edges to begin with, increasing.
-    resolved
-        Size of the highest Legendre coefficients of a panel at which halving ends, relative to
-        the largest value of that function on it.
-    floor
-        Share of the largest value on all first panels below which values count as that large.
-    narrowest
-        Width relative to 1 + |position| at which halving ends.
-
-    Returns
-    -------
-    ndarray
-        Increasing, the first ones among them.
+    ``functions`` takes points of any shape and returns shape (functions, *points.shape); what is
+    not finite counts as zero. Halving ends where the highest Legendre coefficients are ``resolved``
+    relative to the largest value of that function on the panel (or to ``floor`` times that on all
+    first panels), and at a width ``narrowest`` relative to 1 + |position|.
     """
     x, _ = gauss_legendre(ORDER)
     found = [np.asarray(first, dtype=float)]

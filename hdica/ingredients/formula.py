@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.grammar import MAX_POWER, read_expression
@@ -23,17 +23,7 @@ _PLAIN = 1e-20
 
 @dataclass(frozen=True)
 class Formula:
-    """A real function of one variable, with its derivative, antiderivative and kinks.
-
-    Parameters
-    ----------
-    text
-        What the user wrote.
-    expression
-        The same as a sympy expression in one real symbol.
-    symbol
-        That symbol.
-    """
+    """A real function of one variable by a user's formula, with its derivative and kinks."""
 
     text: str
     expression: sp.Expr
@@ -49,14 +39,6 @@ class Formula:
         """Its derivative away from kinks (there the mean of both sides, as sign(0) = 0)."""
         slope = _without_deltas(sp.diff(self.expression, self.symbol))
         return Formula(f"d/d{self.symbol}({self.text})", slope, self.symbol)
-
-    @cached_property
-    def antiderivative(self) -> Formula:
-        """An antiderivative in closed form."""
-        integral = sp.integrate(self.expression, self.symbol)
-        if integral.has(sp.Integral):
-            raise HdicaError(f"formula {self.text!r}: no closed antiderivative was found")
-        return Formula(f"integral of {self.text}", integral, self.symbol)
 
     @cached_property
     def compiled(self) -> Any:
@@ -198,6 +180,20 @@ def vectorised(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., NDArra
     return value
 
 
+@dataclass(frozen=True)
+class Pair:
+    """A real function of two variables: what the user wrote, and the same for sympy."""
+
+    text: str
+    expression: sp.Expr
+    symbols: tuple[sp.Symbol, ...]
+
+    @cached_property
+    def value(self) -> Callable[[ArrayLike, ArrayLike], NDArray[np.float64]]:
+        """The function, on arrays that broadcast against each other."""
+        return vectorised(self.expression, *self.symbols)
+
+
 @lru_cache(maxsize=512)
 def _parse(text: str, variable: str, constants: tuple[tuple[str, float], ...]) -> Formula:
     expression, (symbol,) = read_expression(text, (variable,), dict(constants))
@@ -207,15 +203,5 @@ def _parse(text: str, variable: str, constants: tuple[tuple[str, float], ...]) -
 def parse_formula(
     text: str, variable: str = "x", constants: Mapping[str, float] | None = None
 ) -> Formula:
-    """Read a user's formula.
-
-    Parameters
-    ----------
-    text
-        The formula, for example ``"beta*sign(x)"``.
-    variable
-        Name of the variable.
-    constants
-        Numbers for the other names.
-    """
+    """Read a user's formula, such as ``"beta*sign(x)"``; numbers for other names are given."""
     return _parse(str(text), variable, tuple(sorted((constants or {}).items())))

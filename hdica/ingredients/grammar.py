@@ -181,17 +181,7 @@ def _tree(text: str) -> ast.Expression | None:
 def read_expression(
     text: str, variables: tuple[str, ...], constants: Mapping[str, float]
 ) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
-    """A text of the grammar as a sympy expression, and the symbols of its variables.
-
-    Parameters
-    ----------
-    text
-        What the user wrote.
-    variables
-        Names of the variables.
-    constants
-        Numbers for the other names.
-    """
+    """A text of the grammar as a sympy expression, and the symbols of its variables."""
     reader = _Reader(text, variables, constants)
     if len(text) > MAX_LENGTH:
         raise reader.refuse(f"it has {len(text)} characters and at most {MAX_LENGTH} are read")
@@ -208,9 +198,7 @@ def read_expression(
 
 def constants_used(text: str, variable: str = "x") -> frozenset[str]:
     """Names in a formula other than its variable, ``pi`` and the functions."""
-    if len(text) > MAX_LENGTH:
-        return frozenset()
-    tree = _tree(text)
+    tree = _tree(text) if len(text) <= MAX_LENGTH else None
     if tree is None:
         return frozenset()
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

@@ -28,18 +28,10 @@ FARTHEST = 184.0
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A smooth piece of a law.
+    """A smooth piece of a law: c(t), increasing, and its mass dP/dt, both vectorised.
 
-    Parameters
-    ----------
-    point
-        c(t), increasing, vectorised.
-    mass
-        dP/dt.
-    place
-        t at which c(t) has a given value; anything beyond the range for values outside.
-    first
-        Range of t, and places in it at which to begin to cut; increasing.
+    ``place`` is t at which c(t) has a given value, anything beyond the range for values outside;
+    ``first`` are the range of t and places in it at which to begin to cut, increasing.
     """
 
     point: Function
@@ -50,15 +42,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """Atoms and parts, all masses together 1.
-
-    Parameters
-    ----------
-    parts
-        Smooth pieces.
-    atoms
-        Points with a mass of their own, None if there are none.
-    """
+    """Smooth pieces and atoms (None if there are none), all masses together 1."""
 
     parts: tuple[Part, ...] = ()
     atoms: Nodes | None = None
@@ -193,14 +177,8 @@ def quantile_law(
 ) -> Law:
     """A law known by its quantiles, standardised: for densities that are singular or unknown.
 
-    Parameters
-    ----------
-    lower, upper
-        Quantile functions of u and of 1 - u, for u in (0, 1/2).
-    log_cdf, log_sf
-        Logarithms of the distribution function and of its complement.
-    mean, sd
-        Of the law that they describe.
+    ``lower`` and ``upper`` are the quantile functions of u and of 1 - u, for u in (0, 1/2);
+    ``mean`` and ``sd`` are those of the law that they describe.
     """
 
     def half(quantile: Function, log_mass: Function, sign: float) -> Part:

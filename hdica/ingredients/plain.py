@@ -15,17 +15,8 @@ _NUMBERS = ((np.bool_, bool), (np.integer, int), (np.floating, float), (np.str_,
 def plain(value: Any, deepest: int = DEEPEST) -> Any:
     """The same content without NumPy's types, which JSON and comparisons do not know.
 
-    Parameters
-    ----------
-    value
-        Anything; mappings, lists, tuples and arrays are followed into their depth.
-    deepest
-        How deep; what is deeper stays as it is.
-
-    Returns
-    -------
-    Any
-        Arrays and tuples as lists, NumPy's numbers as Python's; all else as it is.
+    Mappings, lists, tuples and arrays are followed ``deepest`` levels down and what is deeper
+    stays; arrays and tuples become lists, NumPy's numbers Python's; all else stays as it is.
     """
     if isinstance(value, np.ma.MaskedArray):  # what is masked is no number: None
         return plain(value.tolist(), deepest)

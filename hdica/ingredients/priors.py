@@ -29,23 +29,13 @@ ALLOWED = (
 class Prior:
     """The law of the entries xi_i of the feature, with E xi^2 = 1.
 
-    Parameters
-    ----------
-    label
-        Short name for tables and plots.
-    feature
-        ``feature(rng, n)``: one feature of shape (n,) with |xi|^2 = n exactly. Laws with atoms
-        give each atom its share of the n entries (rounded), so that no binomial noise is added.
-    nodes
-        The law as a discrete measure: its atoms, or Gauss nodes for a continuous part.
-    groups
-        Which group of entries each node belongs to, shape (nodes,): one group an atom; a
-        continuous part has one for its negative and one for its positive values. Densities of
-        the estimate given the feature are kept by group.
-    classify
-        ``classify(xi)``: group of each entry of a feature.
-    random
-        Whether the feature itself is drawn, so that its sum fluctuates by sqrt(n).
+    ``feature(rng, n)`` is a feature of shape (n,) with |xi|^2 = n exactly; laws with atoms give
+    each atom its share of the n entries (rounded), so that no binomial noise is added. ``nodes`` is
+    the law as a discrete measure: its atoms, or Gauss nodes for a continuous part. ``groups`` says
+    to which group of entries each node belongs, shape (nodes,): one group an atom, one for the
+    negative and one for the positive values of a continuous part; densities of the estimate given
+    the feature are kept by group, and ``classify(xi)`` is that of each entry. ``random`` says
+    whether the feature itself is drawn, so that its sum fluctuates by sqrt(n).
     """
 
     label: str
@@ -166,12 +156,9 @@ def _custom(atoms: Any, weights: Any) -> Prior:
 def make_prior(spec: str | dict[str, Any]) -> Prior:
     """The prior that a study names.
 
-    Parameters
-    ----------
-    spec
-        ``"dense"`` (all xi_i = 1), ``"gaussian"``, ``{"sparse": rho}`` (0 or 1/sqrt(rho)),
-        ``{"sparse_sign": rho}``, ``{"bernoulli_gaussian": rho}`` or
-        ``{"atoms": [...], "weights": [...]}`` (rescaled to unit second moment).
+    ``"dense"`` (all xi_i = 1), ``"gaussian"``, ``{"sparse": rho}`` (0 or 1/sqrt(rho)),
+    ``{"sparse_sign": rho}``, ``{"bernoulli_gaussian": rho}`` or ``{"atoms": [...], "weights":
+    [...]}`` (rescaled to unit second moment).
     """
     spec = plain(spec)
     try:

@@ -7,7 +7,6 @@ what the estimate sees of the sample y, and c is the sample's component along th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
@@ -16,40 +15,20 @@ import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import compiled_pair, vectorised
+from hdica.ingredients.formula import Pair, compiled_pair, vectorised
 from hdica.ingredients.grammar import read_expression
 
 Array = NDArray[np.float64]
-VARIABLES = ("u", "c")
 
 
-@dataclass(frozen=True)
-class Push:
-    """G of a rule, smooth in u and c.
+class Push(Pair):
+    """G(u, c) of a rule, smooth in u and c."""
 
-    Parameters
-    ----------
-    text
-        What the user wrote.
-    expression
-        The same as a sympy expression.
-    symbols
-        Its symbols for u and c.
-    """
-
-    text: str
-    expression: sp.Expr
-    symbols: tuple[sp.Symbol, ...]
     coefficients: ClassVar[None] = None
 
     @cached_property
-    def value(self) -> Callable[[ArrayLike, ArrayLike], Array]:
-        """``value(u, c)``: the function on arrays that broadcast against each other."""
-        return vectorised(self.expression, *self.symbols)
-
-    @cached_property
     def slope(self) -> Callable[[ArrayLike, ArrayLike], Array]:
-        """Its derivative with respect to u, likewise."""
+        """Its derivative with respect to u."""
         return vectorised(sp.diff(self.expression, self.symbols[0]), *self.symbols)
 
     @cached_property
@@ -60,20 +39,12 @@ class Push:
 
 @lru_cache(maxsize=512)
 def _parse(text: str, constants: tuple[tuple[str, float], ...]) -> Push:
-    expression, symbols = read_expression(text, VARIABLES, dict(constants))
+    expression, symbols = read_expression(text, ("u", "c"), dict(constants))
     if expression.atoms(sp.sign, sp.Abs):
         raise HdicaError(f"push = {text!r} is not allowed (a smooth function: no sign, no abs)")
     return Push(text, expression, symbols)
 
 
 def parse_push(text: str, constants: Mapping[str, float] | None = None) -> Push:
-    """Read a user's push.
-
-    Parameters
-    ----------
-    text
-        A formula in ``u`` and ``c``, for example ``"tanh(c - u)"``.
-    constants
-        Numbers for the other names.
-    """
+    """Read a formula in ``u`` and ``c``, such as ``"tanh(c - u)"``; numbers for other names."""
     return _parse(str(text), tuple(sorted((constants or {}).items())))

@@ -41,13 +41,7 @@ def numbers(given: Any) -> Array | None:
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """A discrete measure that stands for a law under the integral sign.
-
-    Parameters
-    ----------
-    points, weights
-        Shape (nodes,); the weights sum to one.
-    """
+    """A discrete measure that stands for a law: points and weights of sum one, shape (nodes,)."""
 
     points: Array
     weights: Array
@@ -108,19 +102,10 @@ def _legendre(order: int) -> tuple[Array, Array]:
 
 
 def panel_nodes(edges: Array, order: int) -> tuple[Array, Array]:
-    """Composite Gauss-Legendre points and weights (of dx) on consecutive panels.
+    """Composite Gauss-Legendre points and weights (of dx), ``order`` of each on consecutive panels.
 
-    Parameters
-    ----------
-    edges
-        Shape (..., panels + 1), increasing along the last axis; empty panels are allowed.
-    order
-        Points a panel.
-
-    Returns
-    -------
-    points, weights
-        Shape (..., panels * order).
+    Edges of shape (..., panels + 1) increase along the last axis, and panels may be empty; what is
+    returned is of shape (..., panels * order).
     """
     x, w = _legendre(order)
     half = np.diff(edges, axis=-1)[..., None] / 2
@@ -132,20 +117,11 @@ def panel_nodes(edges: Array, order: int) -> tuple[Array, Array]:
 def density_nodes(
     density: Callable[[Array], Array], low: float, high: float, breaks: tuple[float, ...] = ()
 ) -> Nodes:
-    """Double-exponential nodes of a law given by its density.
+    """Double-exponential nodes of a law given by its density between two ends, finite or not.
 
     The substitution turns algebraic tails and end-point singularities into double-exponential
-    decay, so that the trapezoidal rule converges geometrically on each piece (Takahasi and
-    Mori 1974).
-
-    Parameters
-    ----------
-    density
-        The density, vectorised.
-    low, high
-        Support; either may be infinite.
-    breaks
-        Interior points where the density is not smooth.
+    decay, so that the trapezoidal rule converges geometrically on each piece between ``breaks``,
+    where the density is not smooth (Takahasi and Mori 1974).
     """
     edges = [low, *breaks, high]
     pieces = [_double_exponential(a, b) for a, b in pairwise(edges)]
@@ -161,11 +137,8 @@ def density_nodes(
 def quantile_nodes(lower: Callable[[Array], Array], upper: Callable[[Array], Array]) -> Nodes:
     """Nodes of a law given by its quantiles, for densities that are singular or unknown.
 
-    Parameters
-    ----------
-    lower, upper
-        Quantile function of u and of 1 - u, for u in (0, 1/2); two functions, because 1 - u
-        cannot be told from 1 in the upper tail.
+    ``lower`` and ``upper`` are the quantile functions of u and of 1 - u, for u in (0, 1/2): two,
+    because 1 - u cannot be told from 1 in the upper tail.
     """
     u, weights = _double_exponential(0.0, 0.5)
     with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -176,7 +149,8 @@ def quantile_nodes(lower: Callable[[Array], Array], upper: Callable[[Array], Arr
     return Nodes(points[kept], weights[kept] / weights[kept].sum())
 
 
-def _double_exponential(a: float, b: float, step: float = 1 / 32) -> tuple[Array, Array]:
+def _double_exponential(a: float, b: float) -> tuple[Array, Array]:
+    step = 1 / 32
     t = np.arange(-6.3, 6.3 + step / 2, step)
     s, ds = np.pi / 2 * np.sinh(t), np.pi / 2 * np.cosh(t)
     with np.errstate(over="ignore", invalid="ignore"):

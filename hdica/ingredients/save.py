@@ -16,18 +16,11 @@ Array = NDArray[np.float64]
 class Save:
     """What to keep; everything empty keeps the order parameters alone.
 
-    Parameters
-    ----------
-    snapshots
-        Times at which densities and support recovery are kept, each one of the output times.
-    x
-        Points of the densities, increasing; a histogram's bins meet midway between them.
-    thresholds
-        Thresholds on abs(x) above which an entry counts as part of the support.
-    functionals
-        Name and formula in ``x`` and ``xi`` of means over the entries, kept at every time.
-    constants
-        Numbers for the other names in the functionals: those of the system that is computed.
+    Densities and support recovery are kept at ``snapshots``, each one of the output times: the
+    densities at the points ``x``, increasing (a histogram's bins meet midway between them), support
+    recovery at ``thresholds`` on abs(x) above which an entry counts as part of the support.
+    ``functionals`` are names and formulas in ``x`` and ``xi`` of means over the entries, kept at
+    every time, ``constants`` numbers for other names in them: those of the system that is computed.
     """
 
     snapshots: tuple[float, ...] = ()

@@ -26,14 +26,8 @@ ALLOWED = (
 class Schedule:
     """A step size as a function of time.
 
-    Parameters
-    ----------
-    value
-        ``value(t)``: step size at the times ``t``, any shape.
-    constant
-        The step size if it never changes, else None.
-    breaks
-        Times at which it jumps.
+    ``value(t)`` takes times of any shape; ``constant`` is the step size if it never changes, else
+    None; ``breaks`` are the times at which it jumps.
     """
 
     value: Callable[[Array], Array]
@@ -69,16 +63,10 @@ def _steps(spec: Mapping[str, Any], name: str) -> Schedule:
 def make_schedule(
     spec: Any, constants: Mapping[str, float] | None = None, name: str = "tau"
 ) -> Schedule:
-    """The schedule that a study names.
+    """The schedule that a study names: a number, a formula in ``t``, or ``{"steps": ...}``.
 
-    Parameters
-    ----------
-    spec
-        A number, a formula in ``t``, or ``{"steps": {"times": ..., "values": ...}}``.
-    constants
-        Named numbers for the formula.
-    name
-        What the system calls its step size.
+    ``constants`` are numbers for names in the formula, ``name`` is what the system calls its step
+    size.
     """
     spec = plain(spec)
     if isinstance(spec, int | float) and not isinstance(spec, bool):

@@ -6,7 +6,7 @@ line, other functions on a grid.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import sympy as sp
@@ -33,13 +33,6 @@ def singular_at(expression: sp.Expr, symbol: sp.Symbol) -> float | None:
     """A real number at which an expression is infinite or no real number, nearest to 0; or None.
 
     What would cancel is not cancelled: sin(x)/x is no number at 0 as it is computed.
-
-    Parameters
-    ----------
-    expression
-        In one real symbol.
-    symbol
-        The symbol.
     """
     found: list[float] = []
     for inner, strict, positive in _conditions(expression):
@@ -68,7 +61,7 @@ def _zeros(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
     if expression.is_nonzero or isinstance(expression, sp.exp | sp.cosh):
         return []
     if isinstance(expression, sp.Mul):
-        return _joined(_zeros(part, symbol) for part in expression.args)
+        return [zero for part in expression.args for zero in _zeros(part, symbol)]
     if expression.is_polynomial(symbol):
         return _roots(expression, symbol)
     if isinstance(expression, _SPLIT) or (
@@ -76,10 +69,6 @@ def _zeros(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
     ):
         return _zeros(expression.args[0], symbol)
     return _scanned(expression, symbol)
-
-
-def _joined(lists: Iterable[list[float]]) -> list[float]:
-    return [one for some in lists for one in some]
 
 
 def _roots(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:

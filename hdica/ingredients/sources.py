@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,21 +44,10 @@ LEAST, MOST = 1e-9, 1e6
 class Source:
     """A standardised law.
 
-    Parameters
-    ----------
-    label
-        Short name for tables and plots.
-    sample
-        ``sample(rng, size)`` draws an array of shape (size,).
-    nodes
-        Discrete measure for expectations of functions as smooth as the law itself; its error is
-        not known. Averages that carry an error are taken over ``law``.
-    moment
-        ``moment(k)`` is E c^k, ``inf`` where it does not exist.
-    symmetric
-        Whether -c has the same law.
-    find_law
-        The law as atoms and smooth pieces.
+    ``sample(rng, size)`` draws an array of shape (size,). ``nodes`` is a discrete measure for
+    expectations of functions as smooth as the law itself; its error is not known, and averages that
+    carry an error are taken over ``law``. ``moment(k)`` is E c^k, ``inf`` where it does not exist;
+    ``symmetric`` says whether -c has the same law.
     """
 
     label: str
@@ -72,18 +61,6 @@ class Source:
     def law(self) -> Law:
         """The law as atoms and smooth pieces, over which quadrature refines itself."""
         return self.find_law()
-
-
-def _by_density(
-    density: Callable[[Array], Array], low: float, high: float, smooth: bool = True
-) -> Callable[[tuple[float, ...]], Nodes]:
-    """Nodes of a density cut at given points (and at 0, if it is not smooth there)."""
-
-    def nodes(points: tuple[float, ...] = ()) -> Nodes:
-        cuts = {p for p in points if low < p < high} | (set() if smooth else {0.0})
-        return density_nodes(density, low, high, tuple(sorted(cuts)))
-
-    return nodes
 
 
 def _double_factorial(k: int) -> float:
@@ -117,14 +94,15 @@ def _uniform() -> Source:
 
 def _laplace() -> Source:
     b = math.sqrt(0.5)
-    nodes = _by_density(
-        lambda x: np.exp(-np.abs(x) / b) / (2 * b), -math.inf, math.inf, smooth=False
-    )
+
+    def density(x: Array) -> Array:
+        return np.asarray(np.exp(-np.abs(x) / b) / (2 * b))
+
     return Source(
         "laplace",
         # Faster than rng.laplace by half.
         lambda rng, size: b * _signs(rng, size) * rng.standard_exponential(size),
-        nodes(()),
+        density_nodes(density, -math.inf, math.inf, (0.0,)),
         lambda k: 0.0 if k % 2 else math.factorial(k) * b**k,
         True,
         lambda: laplace_law(b),
@@ -174,8 +152,6 @@ def _student(nu: float) -> Source:
         y = x / scale
         return np.asarray(np.exp(log_norm - (nu + 1) / 2 * np.log1p(y * y / nu)) / scale)
 
-    nodes = _by_density(density, -math.inf, math.inf)
-
     def moment(k: int) -> float:
         if k >= nu:
             return math.inf
@@ -186,7 +162,7 @@ def _student(nu: float) -> Source:
     return Source(
         f"student({nu:g})",
         lambda rng, size: scale * rng.standard_t(nu, size),
-        nodes((0.0,)),
+        density_nodes(density, -math.inf, math.inf, (0.0,)),
         moment,
         True,
         lambda: student_law(nu, scale),
@@ -256,6 +232,7 @@ def _discrete(values: list[float], weights: list[float] | None = None) -> Source
     )
 
 
+@lru_cache(maxsize=64)
 def _scipy(name: str, **shape: float) -> Source:
     from scipy import stats  # half a second, and only this source needs it
 
@@ -305,16 +282,17 @@ def _check_nodes(nodes: Nodes, name: str) -> None:
         )
 
 
+# The same source is the same object, by which averages over it are remembered.
 _NAMED: dict[str, Callable[[], Source]] = {
-    "rademacher": _rademacher,
-    "uniform": _uniform,
-    "laplace": _laplace,
-    "gaussian": _gaussian,
+    "rademacher": cache(_rademacher),
+    "uniform": cache(_uniform),
+    "laplace": cache(_laplace),
+    "gaussian": cache(_gaussian),
 }
 _WITH_NUMBER: dict[str, Callable[[float], Source]] = {
-    "bernoulli_gaussian": _bernoulli_gaussian,
-    "student": _student,
-    "chi2": _chi2,
+    "bernoulli_gaussian": lru_cache(maxsize=64)(_bernoulli_gaussian),
+    "student": lru_cache(maxsize=64)(_student),
+    "chi2": lru_cache(maxsize=64)(_chi2),
 }
 ALLOWED = (
     ", ".join(_NAMED)
@@ -326,36 +304,18 @@ ALLOWED = (
 def make_source(spec: str | dict[str, Any]) -> Source:
     """The source that a study names.
 
-    Parameters
-    ----------
-    spec
-        ``"rademacher"``, ``"uniform"``, ``"laplace"``, ``"gaussian"``,
-        ``{"bernoulli_gaussian": p}``, ``{"student": nu}``, ``{"chi2": k}``,
-        ``{"scipy": name, shape...}`` or ``{"discrete": {"values": ..., "weights": ...}}``.
+    ``"rademacher"``, ``"uniform"``, ``"laplace"``, ``"gaussian"``, ``{"bernoulli_gaussian": p}``,
+    ``{"student": nu}``, ``{"chi2": k}``, ``{"scipy": name, shape...}`` or ``{"discrete": {"values":
+    ..., "weights": ...}}``.
     """
     if isinstance(spec, str):
         if spec not in _NAMED:
             raise HdicaError(f"source: {spec!r} is not known (allowed: {ALLOWED})")
-        return _named(spec)
+        return _NAMED[spec]()
     given = plain(spec)
     if not isinstance(given, dict):
         raise HdicaError(f"source: {given!r} is not known (allowed: {ALLOWED})")
     return _from_mapping(given)
-
-
-@lru_cache(maxsize=64)
-def _named(name: str) -> Source:
-    return _NAMED[name]()
-
-
-@lru_cache(maxsize=64)
-def _numbered(name: str, value: float) -> Source:
-    return _WITH_NUMBER[name](value)
-
-
-@lru_cache(maxsize=64)
-def _scipy_cached(name: str, shape: tuple[tuple[str, float], ...]) -> Source:
-    return _scipy(name, **dict(shape))
 
 
 def _from_mapping(spec: dict[str, Any]) -> Source:
@@ -365,7 +325,7 @@ def _from_mapping(spec: dict[str, Any]) -> Source:
         if shape is None or not np.all(np.abs(shape) < MOST):
             raise HdicaError(f"source: {spec!r} is not allowed (its shapes are finite numbers)")
         pairs = sorted(zip(names, shape.tolist(), strict=True))
-        return _scipy_cached(str(spec["scipy"]), tuple(pairs))
+        return _scipy(str(spec["scipy"]), **dict(pairs))
     if len(spec) == 1:
         ((name, value),) = spec.items()
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -374,7 +334,7 @@ def _from_mapping(spec: dict[str, Any]) -> Source:
                 raise HdicaError(
                     f"source: {name} = {value!r} is not allowed (from {LEAST:g} to {MOST:g})"
                 )
-            return _numbered(name, float(value))
+            return _WITH_NUMBER[name](float(value))
         if name == "discrete" and isinstance(value, dict) and set(value) <= {"values", "weights"}:
             return _discrete(value.get("values", []), value.get("weights"))
     raise HdicaError(f"source: {spec!r} is not known (allowed: {ALLOWED})")

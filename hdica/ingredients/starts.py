@@ -26,22 +26,11 @@ ALLOWED = (
 class Start:
     """Where a rule begins.
 
-    Parameters
-    ----------
-    label
-        Short name for tables and plots.
-    estimate
-        ``estimate(rng, xi)``: x of shape (n,), |x|^2 = n, given the feature xi.
-    overlap
-        ``overlap(prior)``: Q at t = 0 in the limit n -> infinity.
-    spread
-        ``spread(prior)``: n times the variance of Q at t = 0 as n -> infinity.
-    conditional
-        ``conditional(xi)``: mean (of the shape of xi) and variance of the normal law of an
-        entry of x given that of xi, as n -> infinity.
-    draw_overlap
-        ``draw_overlap(rng, n)``: Q of an estimate in n dimensions, exact in law and without
-        drawing the estimate; None where its law depends on the feature's entries.
+    ``estimate(rng, xi)`` is x of shape (n,), |x|^2 = n, given the feature xi. As n -> infinity,
+    ``overlap(prior)`` is Q at t = 0, ``spread(prior)`` n times its variance, and
+    ``conditional(xi)`` mean (of the shape of xi) and variance of the normal law of an entry of x
+    given that of xi. ``draw_overlap(rng, n)`` is Q of an estimate in n dimensions, exact in law and
+    without drawing the estimate; None where its law depends on the feature's entries.
     """
 
     label: str
@@ -117,13 +106,9 @@ def _is_number(value: Any) -> bool:
 def make_start(spec: Mapping[str, Any]) -> Start:
     """The start that a study names.
 
-    Parameters
-    ----------
-    spec
-        ``{"overlap": Q0}``: x = Q0 xi + sqrt(1 - Q0^2) z with z standard normal, then
-        |x|^2 = n, so that Q fluctuates about Q0 by O(n^-1/2); with ``"exact": True`` z is
-        orthogonal to xi and Q = Q0 at every n. ``{"normal": {"mean": m, "var": v}}``: x_i
-        independent of xi, then |x|^2 = n.
+    ``{"overlap": Q0}``: x = Q0 xi + sqrt(1 - Q0^2) z with z standard normal, then |x|^2 = n, so
+    that Q fluctuates about Q0 by O(n^-1/2); with ``"exact": True`` z is orthogonal to xi and Q = Q0
+    at every n. ``{"normal": {"mean": m, "var": v}}``: x_i independent of xi, then |x|^2 = n.
     """
     spec = plain(spec)
     if isinstance(spec, Mapping) and "overlap" in spec and set(spec) <= {"overlap", "exact"}:

@@ -23,18 +23,13 @@ BY_UMASK = "the umask lets others write to files in"
 """Begin of a reason that is the user's own doing, and is said only once."""
 
 
-def close_caches(package: Path = PACKAGE) -> int:
-    """Let nobody else write to the folders of compiled modules; returns how many were open.
+def close_caches(package: Path = PACKAGE) -> None:
+    """Let nobody else write to the folders of compiled modules.
 
     Python makes them with the permissions of the day. What lay in an open one is deleted, since it
     may be from anybody. Missing ones are made, closed.
-
-    Parameters
-    ----------
-    package
-        Folder of the package.
     """
-    careful, count = open_umask(), 0
+    careful = open_umask()
     for folder, names, files in os.walk(package):
         names[:] = [name for name in names if name != "__pycache__"]
         with suppress(OSError):  # somebody else's
@@ -44,9 +39,7 @@ def close_caches(package: Path = PACKAGE) -> int:
             about = made.lstat()
             if stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and writable(about):
                 made.chmod(stat.S_IMODE(about.st_mode) & ~0o022)
-                count += 1
                 _empty(made)
-    return count
 
 
 def _empty(folder: Path) -> None:
@@ -64,17 +57,7 @@ def settle(package: Path = PACKAGE) -> Path | None:
     """See to it that numba loads nothing that others could have put there.
 
     Where they could, compiled functions are kept in a folder of this user's alone, which is said;
-    if only for the umask, the first time.
-
-    Parameters
-    ----------
-    package
-        Folder of the package.
-
-    Returns
-    -------
-    Path
-        That folder, or None where numba's own place will do.
+    if only for the umask, the first time. Returns that folder, or None where numba's own will do.
     """
     why = _against(package)
     if not why:

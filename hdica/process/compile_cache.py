@@ -48,27 +48,14 @@ def beside(package: Path) -> list[Path]:
 
 
 def drop_stale(package: Path = PACKAGE) -> bool:
-    """Delete the cache if a source has changed since it was made; returns whether it did.
-
-    Parameters
-    ----------
-    package
-        Folder of the package.
-    """
+    """Delete the cache if a source has changed since it was made; returns whether it did."""
     return drop(package / "__pycache__" / NOTE, stamp_of(package), beside(package))
 
 
 def drop(note: Path, stamp: str, caches: Iterable[Path]) -> bool:
     """Delete what was compiled of other sources than a note says; returns whether that was so.
 
-    Parameters
-    ----------
-    note
-        A file that says what the compiled functions were made of.
-    stamp
-        What they are made of now.
-    caches
-        Folders in which they lie.
+    The stamp says what they are made of now, the caches are the folders in which they lie.
     """
     try:
         if note.exists() and note.read_text(encoding="ascii") == stamp:

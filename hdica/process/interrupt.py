@@ -48,13 +48,7 @@ class Late(BaseException):
 
 
 class Beside(Generic[Result]):
-    """A computation in a thread of its own, in the context of whoever starts it.
-
-    Parameters
-    ----------
-    function, arguments
-        What to compute.
-    """
+    """A computation in a thread of its own, in the context of whoever starts it."""
 
     def __init__(self, function: Callable[..., Result], *arguments: Any) -> None:
         self._function, self._arguments = function, arguments
@@ -96,12 +90,8 @@ class Beside(Generic[Result]):
     def end(self, seconds: float, guarded: float = 0.0) -> bool:
         """Raise :class:`Late` in it until it ends; whether it has after some seconds.
 
-        Parameters
-        ----------
-        seconds
-            How long it has. If it goes on, it is told again and again for as long as it does.
-        guarded
-            How much longer it has where nothing may be raised in it, as while it compiles.
+        If it goes on, it is told again and again for as long as it does. It has longer, by
+        ``guarded`` seconds, where nothing may be raised in it, as while it compiles.
         """
         with _unsaid():
             ended = self._told_to_end(time.monotonic() + seconds, guarded)

@@ -36,16 +36,9 @@ _FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @contextmanager
 def private_folder(base: Path, prefix: str) -> Iterator[Path]:
-    """A folder that only this user can enter, removed at the end.
+    """A folder in ``base`` that only this user can enter, removed at the end.
 
     Those that killed processes of this user have left beside it are removed, too.
-
-    Parameters
-    ----------
-    base
-        Where it is made.
-    prefix
-        How its name begins.
     """
     remove_ended(base, prefix)
     made, held = _held(base, prefix)
@@ -101,13 +94,6 @@ def remove_ended(base: Path, prefix: str) -> int:
     """Remove private folders whose process has ended without removing them; returns how many.
 
     Only folders of this user are looked into, and no link is followed.
-
-    Parameters
-    ----------
-    base
-        Where they lie.
-    prefix
-        How their names begin.
     """
     name = re.compile(re.escape(prefix) + r"[a-z0-9_]{8}(?:\.ended)?")
     found: list[str] = []

@@ -50,13 +50,7 @@ _LAST: ContextVar[list[str | Callable[[], str]] | None] = ContextVar("hdica_last
 
 
 def tell(what: str | Callable[[], str]) -> None:
-    """Say what is being done, if somebody listens.
-
-    Parameters
-    ----------
-    what
-        The sentence, or what gives it, called only then.
-    """
+    """Say what is being done, if somebody listens; what gives the sentence is called only then."""
     last = _LAST.get()
     if last is not None:
         last[:] = [what]

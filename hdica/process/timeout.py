@@ -33,19 +33,10 @@ def check_timeout(seconds: Any) -> float | None:
 
 
 def within(seconds: float | None, what: str, compute: Callable[[], Result]) -> Result:
-    """Result of a computation that may take some time and no longer.
+    """Result of a computation that may take some seconds and no longer, or None for no limit.
 
     It runs in a thread beside the caller's: :mod:`hdica.process.interrupt` says why. A computation
-    inside another has the other's limit.
-
-    Parameters
-    ----------
-    seconds
-        How long it may take, None for as long as it takes.
-    what
-        What is computed, as the sentence says it.
-    compute
-        Computes it.
+    inside another has the other's limit. ``what`` is computed, as the sentence says it.
     """
     seconds = check_timeout(seconds)
     if seconds is None or _LIMITED.get():

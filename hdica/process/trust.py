@@ -18,19 +18,11 @@ MOST_LINKS = 40
 
 
 def doubt(path: Path, owners: Collection[int] = (), holds: bool = False) -> str:
-    """Why others could change what lies at a path; empty if they cannot.
+    """Why others could change what lies at a path that exists; empty if they cannot.
 
     Every folder and every link on the way counts: whoever can rename one can put another there.
-
-    Parameters
-    ----------
-    path
-        A file or a folder that exists.
-    owners
-        Users who are trusted besides root and the one who runs this.
-    holds
-        Whether it is enough that others cannot touch what the user makes in the folder, as in
-        ``/tmp``.
+    Owners are trusted besides root and the one who runs this. Where the folder only ``holds`` what
+    the user makes in it, as ``/tmp`` does, it is enough that others cannot touch that.
     """
     trusted = {ROOT, os.getuid(), *owners}
     here, rest, links = Path("/"), _parts(path.absolute()), 0
@@ -101,14 +93,7 @@ def _umask() -> int:
 def make_folders(path: Path, mode: int = 0o755) -> None:
     """Make a folder and those above it, into which by default nobody else can write.
 
-    Those that exist stay as they are.
-
-    Parameters
-    ----------
-    path
-        The folder.
-    mode
-        Its permissions, less those that the umask takes; all may enter those above it.
+    Those that exist stay as they are. All may enter those above it, whatever the mode.
     """
     if not path.parent.exists():
         make_folders(path.parent, mode | 0o055)

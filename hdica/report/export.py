@@ -15,16 +15,11 @@ BUDGET = 2_500_000
 
 
 def tables(aggregate: xr.DataTree) -> dict[str, dict[str, Any]]:
-    """Flat tables of every analysis.
+    """Flat tables of every analysis, the smallest first, NaN as None.
 
     Variables with the same dimensions share a table; each is columns of equal length, the
-    coordinates first.
-
-    Returns
-    -------
-    dict
-        ``{"convergence by n, time": {"columns": {name: list}, "long_name": {name: text}}}``;
-        smallest tables first, NaN as None.
+    coordinates first: ``{"convergence by n, time": {"columns": {name: list}, "long_name": {name:
+    text}}}``.
     """
     out: dict[str, dict[str, Any]] = {}
     for name, node in aggregate.children.items():
@@ -76,5 +71,4 @@ def _plain(values: np.ndarray) -> list[Any]:
 
 
 def _size(table: dict[str, Any]) -> int:
-    columns = table["columns"].values()
-    return sum(8 * len(c) for c in columns)
+    return sum(8 * len(column) for column in table["columns"].values())

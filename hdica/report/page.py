@@ -6,7 +6,6 @@ import base64
 import hashlib
 import io
 import json
-from collections.abc import Collection
 from typing import Any
 
 import xarray as xr
@@ -15,10 +14,8 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 from ruamel.yaml import YAML
 
-from hdica.analysis.record import Section
 from hdica.analysis.registry import analyses
-from hdica.analysis.runs.say import sharing
-from hdica.analysis.runs.table import runs
+from hdica.analysis.runs.say import sharing, table
 from hdica.analysis.show.panel import Panel
 from hdica.report import export
 from hdica.report.interactive import figure
@@ -48,18 +45,11 @@ def findings(aggregate: xr.DataTree) -> list[Markup]:
 
 
 def render(aggregate: xr.DataTree, sections: dict[str, list[Panel]]) -> str:
-    """The whole page as text.
+    """The whole page as text, of what :func:`hdica.analysis.aggregate` returns and its panels.
 
     Everything a user wrote is escaped. Scripts run only if their digest is in the page's content
     security policy, which also forbids every request: even text that escaped the escaping could
     neither run nor load anything.
-
-    Parameters
-    ----------
-    aggregate
-        What :func:`hdica.analysis.aggregate` returns.
-    sections
-        Panels by section.
     """
     environment = Environment(
         loader=PackageLoader("hdica.report"), autoescape=True, undefined=StrictUndefined,
@@ -71,14 +61,15 @@ def render(aggregate: xr.DataTree, sections: dict[str, list[Panel]]) -> str:
     style, _, _ = source.get_source(environment, "page.css")
     plotly = get_plotlyjs()
     kept, left = export.within_budget(export.tables(aggregate))
+    headings = {s.name: s.heading for one in analyses().values() for s in one.sections}
     figures = {p.key: figure(p) for found in sections.values() for p in found}
     return environment.get_template("page.html.j2").render(
         attrs=aggregate.attrs,
-        sections=[(s.name, s.heading, sections[s.name]) for s in _sections(sections)],
+        sections=[(name, headings[name], found) for name, found in sections.items()],
         findings=findings(aggregate),
         verdicts=_verdicts(aggregate, whole=True),
         laws=_verdicts(aggregate, whole=False),
-        runs=runs(aggregate["runs"].to_dataset()),
+        runs=table(aggregate["runs"].to_dataset()),
         sharing=sharing(aggregate["runs"].to_dataset()),
         equations=_equations(aggregate["runs"].to_dataset()),
         study=_yaml(aggregate.attrs["study_yaml"]),
@@ -93,35 +84,23 @@ def render(aggregate: xr.DataTree, sections: dict[str, list[Panel]]) -> str:
     )
 
 
-def _sections(shown: Collection[str]) -> list[Section]:
-    """Sections with panels, in reading order."""
-    known = [s for analysis in analyses().values() for s in analysis.sections if s.name in shown]
-    return sorted(known, key=lambda section: section.rank)
-
-
 def _verdicts(aggregate: xr.DataTree, whole: bool) -> list[dict[str, Any]]:
     """Tables of verdicts on means over seeds, or on laws: anchor, caption, rows and attributes."""
     out = []
     for name, analysis in analyses().items():
-        table = analysis.verdicts
-        if table is None or table.whole != whole or name not in aggregate:
+        verdicts = analysis.verdicts
+        if verdicts is None or verdicts.whole != whole or name not in aggregate:
             continue
         data = aggregate[name].to_dataset()
         if "verdict" in data:
-            one = {"id": f"{name}-table", "caption": table.caption}
-            out.append({**one, "rows": table.build(data), "attrs": data.attrs})
+            one = {"id": f"{name}-table", "caption": verdicts.caption}
+            out.append({**one, "rows": verdicts.build(data), "attrs": data.attrs})
     return out
 
 
 def _equations(data: xr.Dataset) -> list[tuple[str, str, str]]:
-    return [
-        (
-            str(m),
-            data["equations"].sel({"method": m}).item(),
-            data["kernel"].sel({"method": m}).item(),
-        )
-        for m in data["method"].values
-    ]
+    columns = (data[name].values.tolist() for name in ("method", "equations", "kernel"))
+    return list(zip(*columns, strict=True))
 
 
 def _yaml(text: str) -> str:

@@ -35,21 +35,8 @@ def place(out: Path, page: bytes, data: bytes, drawn: Mapping[str, bytes]) -> li
     """Put a report in its folder, when all its files are on disk; the page comes last.
 
     The folder itself is not exchanged for a new one: a web server or a shell may stand in it, it
-    may be where a disk is mounted, and it may hold files of somebody else.
-
-    Parameters
-    ----------
-    out
-        The folder, made if needed.
-    page, data
-        Content of ``report.html`` and ``aggregate.nc``.
-    drawn
-        Content of the figures, by name. Those of an earlier report go.
-
-    Returns
-    -------
-    list of Path
-        The files written, the page first.
+    may be where a disk is mounted, and it may hold files of somebody else. Figures of an earlier
+    report go. Returns the files written, the page first.
     """
     with (
         written(out, "; what was there before is kept"),

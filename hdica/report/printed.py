@@ -52,18 +52,10 @@ DASHES = {"solid": "-", "dash": (0, (4, 2)), "dot": ":"}
 
 
 def files(panel: Panel) -> dict[str, bytes]:
-    """A panel as ``<key>.svg`` and ``<key>.pdf``.
+    """A panel as ``<key>.svg`` and ``<key>.pdf``, the content of each by name.
 
-    Parameters
-    ----------
-    panel
-        What to draw.
-
-    Returns
-    -------
-    dict of bytes
-        Content of the two files by name. Equal panels give equal bytes: no date, and a fixed salt
-        for identifiers. Their title says which figure they are; see :func:`is_figure`.
+    Equal panels give equal bytes: no date, and a fixed salt for identifiers. Their title says which
+    figure they are; see :func:`is_figure`.
     """
     title = f"{TITLE}{panel.key}"
     svg, pdf = io.BytesIO(), io.BytesIO()

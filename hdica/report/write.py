@@ -20,25 +20,12 @@ def write(
     out: Path,
     about: Callable[[xr.DataTree], xr.DataTree] = lambda tree: tree,
 ) -> list[Path]:
-    """Write the report of a study.
+    """Write the report of a published store or of what it holds; returns the files, the page first.
 
-    Every file is replaced whole, the page last; whatever ends this, the files of before are there
-    or the new ones. A page never stands beside the figures of another study.
-
-    Parameters
-    ----------
-    results
-        A published store, ``results/<study>.zarr``, or what it holds.
-    out
-        Folder for ``report.html`` (self-contained), ``aggregate.nc`` and
-        ``figures/*.svg``, ``*.pdf``; made if needed.
-    about
-        Is given what the store holds, and gives it as it is to be shown.
-
-    Returns
-    -------
-    list of Path
-        The files written, the page first.
+    In the folder stand then ``report.html`` (self-contained), ``aggregate.nc`` and
+    ``figures/*.svg``, ``*.pdf``. Every file is replaced whole, the page last; whatever ends this,
+    the files of before are there or the new ones. A page never stands beside the figures of another
+    study. ``about`` is given what the store holds, and gives it as it is to be shown.
     """
     if isinstance(results, xr.DataTree):
         check(Path(out))

@@ -99,12 +99,6 @@ def test_curves_of_another_swept_word_stay_apart():
     assert found["on_branch"].sizes["regularizer"] == 2
 
 
-def test_transitions_without_kinds_are_folds(bifurcation_store):
-    old = bifurcation_store.copy(deep=True)
-    old["critical"] = old["critical"].to_dataset().drop_vars("kind")
-    assert steady(old, STEADY)["transition_kind"].values[:2].tolist() == [0, 0]
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

@@ -139,7 +139,7 @@ def flow_groups(taus: list[float]) -> dict[str, xr.Dataset]:
         padded[i, : len(found)] = found
         stable[i, : len(found)] = (1.0, 0.0, 1.0)[: len(found)]
     nan = [np.nan] * 3
-    one = {"value": TAU_C, "Q": MIDDLE**0.5, "error": 1e-12}
+    one = {"value": TAU_C, "Q": MIDDLE**0.5, "error": 1e-12, "kind": 0.0}
     critical = xr.Dataset({k: ("transition", [v, *nan]) for k, v in one.items()})
     return {
         "drift": _grouped(

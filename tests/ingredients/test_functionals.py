@@ -49,13 +49,6 @@ def test_one_formula_reads_only_its_own_variable():
         parse_formula("x*xi")
 
 
-def test_where_a_functional_is_no_real_number_depends_on_the_feature():
-    f = parse_functional("x**2*log(xi)")
-    assert f.undefined_at([1.0, 2.0]) is None
-    assert f.undefined_at([1.0, -1.0])[0] == -1.0
-    assert parse_functional("sqrt(x)").undefined_at([1.0]) == (1.0, -8.0)
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -1,5 +1,7 @@
 """Limits written by hand from Wang and Lu 2016 and 2017, for tests of what is common to them."""
 
+import numpy as np
+
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.schedules import make_schedule
@@ -38,3 +40,10 @@ def ica(tau, source="rademacher", beta=0.1, phi="beta*sign(x)"):
         lambda q, t: t * t * power(q) / 2,
         lambda t: t,
     )
+
+
+def density(shape, a, k, tilt, x):
+    """exp(-a x^2 - k Psi + tilt x)/Z at points that hold all its mass, shape (tilts, points)."""
+    v = a * x * x + k * shape.potential(x) - tilt[:, None] * x
+    p = np.exp(v.min(axis=1, keepdims=True) - v)
+    return p / np.trapezoid(p, x, axis=1)[:, None]

@@ -265,78 +265,18 @@ def test_refusals_name_the_value(options, name):
         particles.run(cubic(), np.array([1.0]), count, stream(0), **options)
 
 
-def decoupled_reference(limit, order, n, count, steps, seed):
-    """(15) of Wang and Lu 2017 in plain NumPy, with phi = 0.27 sign(x) and tau = 0.5."""
-    rng = stream(seed)("start")
-    xi = limit.prior.feature(rng, count)
-    z = np.sqrt(0.5) + np.sqrt(0.5) * rng.standard_normal(count)
-    rng = stream(seed)("noise")
-    for k in range(steps):
-        q, r = order(k / n)
-        noise = 0.25 * (1 + q * q)
-        gamma = 0.5 * q * xi - 0.27 * np.sign(z) - z * (0.5 * q * q - r + noise / 2)
-        z = z + gamma / n + np.sqrt(noise / n) * rng.standard_normal(count)
-    return xi, z
-
-
-def interpolated(golden):
-    return lambda t: (
-        np.interp(t, golden["t"], golden["Q"]),
-        np.interp(t, golden["t"], golden["R"]),
-    )
-
-
-def test_the_decoupled_process_follows_equation_15_word_by_word():
-    limit, order = sparse_pca(), interpolated(GOLDEN["sparse_pca_example_2"])
-    values, diverged = particles.run_decoupled(
-        limit, order, np.array([0.0, 0.7]), 200, stream(5), 30
-    )
-    assert diverged == ""
-    xi, z = decoupled_reference(limit, order, 30, 200, 21, 5)
-    assert values[OVERLAP][1] == pytest.approx(np.mean(xi * z), rel=1e-12)
-    assert values[PENALTY][1] == pytest.approx(np.mean(z * 0.27 * np.sign(z)), rel=1e-12)
-    assert values["norm"][1] == pytest.approx(np.mean(z * z), rel=1e-12)
-
-
-def test_the_decoupled_process_reproduces_the_order_parameters_it_is_given():
-    # From the stationary state on, where no interpolation in time is needed.
-    golden, count, n = GOLDEN["sparse_pca_example_2"], 20_000, 100
-    q, r = golden["Q"][-1], golden["R"][-1]
-    values, _ = particles.run_decoupled(
-        sparse_pca(), lambda t: (q, r), np.array([15.0]), count, stream(2), n
-    )
-    error = 4 * np.sqrt(1 / count)  # xi z has a variance below one: z follows xi closely
-    assert values[OVERLAP][0] == pytest.approx(q, abs=error)
-    assert values[PENALTY][0] == pytest.approx(r, abs=0.27 * error)
-    assert values["norm"][0] == pytest.approx(1.0, abs=3 * error)
-    wrong, _ = particles.run_decoupled(
-        sparse_pca(), lambda t: (0.8 * q, r), np.array([15.0]), count, stream(2), n
-    )
-    assert abs(wrong[OVERLAP][0] - 0.8 * q) > 2 * error
-
-
-def test_decoupled_particles_are_independent():
-    """The variance of their mean is that of one of them over their count."""
-    limit, order = cubic("0"), lambda t: (0.7, 0.0)
-    count, seeds, seen = 50, 400, {}
-    means = [
-        particles.run_decoupled(
-            limit,
-            order,
-            np.array([3.0]),
-            count,
-            stream(seed),
-            5,
-            observe=lambda xi, z, _, seed=seed: seen.update({seed: np.var(z[xi == 0])}),
-        )[0]["norm"][0]
-        for seed in range(seeds)
-    ]
-    # z given xi is normal, so that z^2 has variance 2 v^2 + 4 v m^2.
-    v, m2 = np.mean(list(seen.values())) * 35 / 34, 0.3
-    mean = np.mean(means) - v
-    expected = (2 * v * v + 4 * v * mean) / count
-    assert mean > m2
-    assert np.var(means) == pytest.approx(expected, rel=4 * np.sqrt(2 / seeds))
+def test_the_velocity_is_gamma_of_equation_15_word_by_word():
+    """Wang and Lu 2017, with phi = 0.27 sign(x), tau = 0.5 and Lambda = 2 g."""
+    limit, rng = sparse_pca(), np.random.default_rng(5)
+    xi, z = limit.prior.feature(rng, 200), rng.standard_normal(200)
+    now = particle_step.cloud(limit, xi, z)
+    assert (now.q, now.r) == pytest.approx((np.mean(xi * z), 0.27 * np.mean(np.abs(z))), rel=1e-12)
+    for q, r in ((now.q, now.r), (0.6, 0.2)):
+        spread = 0.25 * (1 + q * q)
+        gamma = 0.5 * q * xi - 0.27 * np.sign(z) - z * (0.5 * q * q - r + spread / 2)
+        found = particle_step.velocity(limit, xi, now, (q, r), 0.5)
+        assert found == pytest.approx(gamma, rel=1e-12)
+        assert 2 * limit.diffusion(q, 0.5) == pytest.approx(spread, rel=1e-12)
 
 
 def test_steps_end_at_jumps_and_do_not_creep_up_to_them():

@@ -9,7 +9,7 @@ from hdica.ingredients.formula import parse_formula
 from hdica.limits.mean_field.steady.boltzmann import moments
 from hdica.limits.mean_field.steady.closure import close
 from hdica.limits.mean_field.steady.confinement import confinement
-from hdica.limits.mean_field.steady.panels import windows
+from hdica.limits.mean_field.steady.panels import edges
 from hdica.limits.numerics import work
 from hdica.systems.online_ica.system import mean_field
 
@@ -41,7 +41,7 @@ def test_two_wells_of_other_widths_are_both_averaged(a):
 
 def test_what_levels_off_holds_nothing_without_a_multiplier():
     shape = confinement(parse_formula("0.2*x/(x**2+0.1)"))
-    _, _, held = windows(shape, np.zeros(2), np.full(2, 1338.0), np.array([0.0, 1e-3]))
+    _, held = edges(shape, np.zeros(2), np.full(2, 1338.0), np.array([0.0, 1e-3]))
     assert held.tolist() == [True, False]
 
 

@@ -15,6 +15,7 @@ from hdica.report.interactive import figure
 from hdica.report.page import findings, panels, render
 from hdica.report.printed import draw
 from tests.analysis import escapes, toy
+from tests.report.shown import of, plain
 
 CURVES = {"curves": ["chain", "ode"]}
 ASKED = {
@@ -41,14 +42,6 @@ def drawn(found):
 @pytest.fixture(scope="module")
 def said(found):
     return plain(findings(found))
-
-
-def plain(sentences):
-    return [re.sub(r"<[^>]+>", "", str(s)) for s in sentences]
-
-
-def of(panel, kind):
-    return [i for i in panel.items if isinstance(i, kind)]
 
 
 def by_label(items):

@@ -11,15 +11,12 @@ from hdica.report.interactive import figure
 from hdica.report.page import panels
 from hdica.report.printed import files, is_figure
 from tests.analysis import toy
+from tests.report.shown import of
 
 
 @pytest.fixture(scope="module")
 def drawn(aggregated):
     return {p.key: p for found in panels(aggregated).values() for p in found}
-
-
-def of(panel, kind):
-    return [i for i in panel.items if isinstance(i, kind)]
 
 
 def test_trajectories_show_mean_band_and_limit(drawn, aggregated):

@@ -1,14 +1,9 @@
-import re
-
 import pytest
 
 from hdica.analysis.aggregate import aggregate
 from hdica.report.page import findings
 from tests.analysis import toy
-
-
-def plain(sentences):
-    return [re.sub(r"<[^>]+>", "", str(s)) for s in sentences]
+from tests.report.shown import plain
 
 
 @pytest.fixture(scope="module")

@@ -8,17 +8,14 @@ import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.densities.figure import densities
-from hdica.analysis.distances import table as on_distances
+from hdica.analysis.distances import say as on_distances
 from hdica.analysis.show.panel import Line, Points
-from hdica.analysis.support import table as on_support
+from hdica.analysis.support import say as on_support
 from hdica.report.interactive import figure
 from hdica.report.page import findings, panels, render
 from hdica.report.printed import draw
 from tests.analysis import laws, toy
-
-
-def plain(sentences):
-    return [re.sub(r"<[^>]+>", "", str(s)) for s in sentences]
+from tests.report.shown import of, plain
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +26,6 @@ def drawn(aggregated_laws):
 @pytest.fixture(scope="module")
 def said(aggregated_laws):
     return plain(findings(aggregated_laws))
-
-
-def of(panel, kind):
-    return [i for i in panel.items if isinstance(i, kind)]
 
 
 def test_density_panels_are_rows_of_snapshots_and_columns_of_groups(drawn):
@@ -143,11 +136,11 @@ def test_a_single_n_draws_no_distances_and_says_so():
 
 
 def test_tables_of_verdicts(aggregated_laws):
-    table = on_distances.distances(aggregated_laws["distances"].to_dataset())
+    table = on_distances.table(aggregated_laws["distances"].to_dataset())
     assert len(table.rows) == table.total == 4
     assert {len(row) for row in table.rows} == {len(table.head)} == {len(table.numeric)}
     assert table.rows[-1][:2] == ("vector, t = 3, ξ = 2", "agrees")
-    rates = on_support.support(aggregated_laws["support"].to_dataset())
+    rates = on_support.table(aggregated_laws["support"].to_dataset())
     assert rates.rows[-1][:2] == ("vector, τ = 0.1, t = 3", "agrees")
     text = render(aggregated_laws, panels(aggregated_laws))
     assert 'id="distances-table"' in text

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.convergence.table import verdicts
+from hdica.analysis.convergence.say import table
 from hdica.report.page import findings, render
 from tests.analysis import toy
 
@@ -74,7 +74,7 @@ def test_rejections_near_the_level_are_counted_apart(several):
 
 
 def test_the_table_shows_them_apart_with_the_seeds(several):
-    rows = verdicts(several["convergence"].to_dataset()).rows
+    rows = table(several["convergence"].to_dataset()).rows
     outcome = sorted((row[3], row[7]) for row in rows)
     assert outcome == [
         *[("differs", "–"), ("near the level", "60")],

@@ -9,16 +9,13 @@ from hdica.analysis.aggregate import aggregate
 from hdica.analysis.phase.figure import phase as panels
 from hdica.analysis.phase.say import phase as sentences
 from tests.analysis import shared, toy
+from tests.report.shown import plain
 
 phase = toy.computed("phase")
 
 TIMES = list(np.linspace(0.0, 3.0, 13))
 TAUS = [0.03, 0.05, 0.061, 0.07]
 STARTS = [round(0.05 * k, 2) for k in range(1, 20)]
-
-
-def plain(texts):
-    return [re.sub(r"<[^>]+>", "", str(s)) for s in texts]
 
 
 @pytest.fixture(scope="module")

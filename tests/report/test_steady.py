@@ -1,7 +1,5 @@
 """The bifurcation diagram and its sentences."""
 
-import re
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -13,10 +11,7 @@ from hdica.report.interactive import figure
 from hdica.report.page import findings, panels
 from hdica.report.printed import draw
 from tests.analysis import bifurcation, toy
-
-
-def plain(sentences):
-    return [re.sub(r"<[^>]+>", "", str(s)) for s in sentences]
+from tests.report.shown import of, plain
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +23,6 @@ def panel(aggregated_steady):
 @pytest.fixture(scope="module")
 def said(aggregated_steady):
     return plain(findings(aggregated_steady))
-
-
-def of(panel, kind):
-    return [i for i in panel.items if isinstance(i, kind)]
 
 
 def test_stable_is_solid_unstable_dashed_and_condensed_grey(panel):

@@ -19,7 +19,7 @@ from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
 from hdica.ingredients.starts import make_start
 from hdica.limits.overlap.drift import solve
-from hdica.limits.overlap.pushed import pushed_averages, pushed_drift
+from hdica.limits.overlap.projected_drift import pushed_averages, pushed_drift
 from hdica.systems.projected.rule import ProjectedRule
 from tests.finite.runs import run_chain, run_vector
 

@@ -5,30 +5,28 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.compare.names import LONG_NAMES
-from hdica.analysis.compare.settings import Compare
+from hdica.analysis.compare.record import Compare
 from hdica.analysis.describe import described
 from hdica.analysis.reading import finished, group, largest_n, over
 from hdica.analysis.settings import names
+
+LONG_NAMES = {
+    "mean": "mean of {v} over seeds",
+    "sd": "standard deviation of {v} over seeds",
+    "se": "standard error of the mean of {v}",
+    "count": "seeds that are done",
+    "dimension": "dimension n of the simulation",
+    "limit_mean": "limit of {v}",
+    "steady": "{v} at a stable steady state",
+}
 
 
 def compare(tree: xr.DataTree, settings: Compare) -> xr.Dataset:
     """Simulations, each at its largest n, limits, and steady states in one dataset.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``simulation``, the swept parameters and ``time``: mean, standard deviation and
-        standard error over seeds; over ``limit``: the limit; over ``fixed_point``: the stable
-        steady states, if a method of fixed points is among the curves. Each part only if a
-        method gives it; ``n`` over ``simulation``.
+    Over ``simulation``, the swept parameters and ``time``: mean, standard deviation and standard
+    error over seeds; over ``limit``: the limit; over ``fixed_point``: the stable steady states.
+    Each part only if a method gives it; ``n`` over ``simulation``.
     """
     variable = settings.variable
     curves = (*settings.curves, *names(settings.steady))
@@ -42,7 +40,8 @@ def compare(tree: xr.DataTree, settings: Compare) -> xr.Dataset:
     if limits:
         found = [xr.Dataset({"limit_mean": finished(groups[m], variable)}) for m in limits]
         parts.append(over(found, "limit", limits))
-    parts += [xr.Dataset({"steady": _stable(groups[m], variable)}) for m in steady[:1]]
+    for data in [groups[m] for m in steady[:1]]:
+        parts.append(xr.Dataset({"steady": finished(data, variable).where(data["stable"] == 1)}))
     out = xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")
     out.attrs = {"variable": variable, "band": settings.band}
     return described(out, LONG_NAMES, variable)
@@ -57,8 +56,3 @@ def _moments(data: xr.Dataset, variable: str) -> xr.Dataset:
     sd = values.std("seed", ddof=1)
     moments = {"mean": values.mean("seed"), "sd": sd, "se": sd / np.sqrt(count), "count": count}
     return xr.Dataset({**moments, "dimension": n}).reset_coords(drop=True)
-
-
-def _stable(data: xr.Dataset, variable: str) -> xr.DataArray:
-    """Stable steady states, NaN elsewhere."""
-    return finished(data, variable).where(data["stable"] == 1)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.convergence.figure import color_of, deviations
+from hdica.analysis.convergence.figure import deviations
 from hdica.analysis.show.choose import Point, said, selected, shown, spread
+from hdica.analysis.show.marks import DASHES, GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import SYMBOLS, Text, count, measured, place, symbol, words
+from hdica.analysis.show.words import Text, leading, measured, of_n, symbol, words
 
 MARKERS = 16
-DASHES = ("solid", "dash", "dot")
 OWN = {"simulation", "limit", "time", "fixed_point"}
 
 Item = Line | Points
@@ -44,8 +44,8 @@ def compare(data: xr.Dataset) -> list[Panel]:
 
 def _label(point: Point, method: str, n: int = 0) -> Text:
     """The grid point, where there are several, and the method."""
-    text = (place(point) + words(", ") if point else words("")) + words(method)
-    return text + words(", ") + symbol("n") + words(f" = {count(n)}") if n else text
+    text = leading(point) + words(method)
+    return text + words(", ") + of_n(n) if n else text
 
 
 def _limits(data: xr.Dataset, point: Point, color: str) -> list[Item]:
@@ -71,18 +71,8 @@ def _simulations(data: xr.Dataset, point: Point, color: str) -> list[Item]:
         keep = np.array(spread(len(time), MARKERS))
         y, bar = mean.values[keep], data.attrs["band"] * np.nan_to_num(sd.values[keep])
         n = int(selected(data["dimension"], point).sel(own))
-        shade = color or color_of(j, data.sizes["simulation"])
-        out.append(
-            Points(
-                time[keep],
-                y,
-                _label(point, str(method), n),
-                shade,
-                y - bar,
-                y + bar,
-                SYMBOLS[j % 4],
-            )
-        )
+        shade, label = color or color_of(j, data.sizes["simulation"]), _label(point, str(method), n)
+        out.append(Points(time[keep], y, label, shade, y - bar, y + bar, SYMBOLS[j % 4]))
     return out
 
 
@@ -94,7 +84,7 @@ def _steady(data: xr.Dataset, point: Point, color: str, first: bool) -> list[Ite
     ends = data["time"].values[[0, -1]].astype(float)
     label = words("stable steady state")
     return [
-        Line(ends, np.full(2, v), label, color or "#888888", "dot", listed=first and k == 0)
+        Line(ends, np.full(2, v), label, color or GREY, "dot", listed=first and k == 0)
         for k, v in enumerate(np.unique(values[np.isfinite(values) & (values >= 0)]))
     ]
 

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import xarray as xr
 
-from hdica.analysis.condensing.names import LONG_NAMES
 from hdica.analysis.describe import described
 from hdica.analysis.reading import group, over
 from hdica.status import PENDING
 
+LONG_NAMES = {
+    "curvature": "d_t = 2h at the last time",
+    "least": "least d_t = 2h over time",
+    "end": "last time with a curvature",
+}
+
 
 def condensing(tree: xr.DataTree) -> xr.Dataset | None:
-    """Sign of the curvature d_t = 2 h at the last time that every limit reached.
+    """Sign of the curvature d_t = 2 h at the last time that every limit reached; None without any.
 
     d/dt E[x^2] = -2 d_t (E[x^2] - 1): where d_t < 0 the bulk cannot hold |x|^2 = n, and what is
     left over moves to ever fewer, ever larger entries. A curvature that stays negative rises to 0
     like -1/t, so that the density never converges plainly.
-
-    Parameters
-    ----------
-    tree
-        A published store.
-
-    Returns
-    -------
-    xarray.Dataset or None
-        ``curvature`` and ``time`` at the end over ``method`` and the swept parameters; None if
-        no method has a curvature.
     """
     methods = [m for m, node in tree.children.items() if "curvature" in node]
     if not methods:

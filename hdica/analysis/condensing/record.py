@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from hdica.analysis.record import Analysis, lazy
-from hdica.analysis.registry import register
 
-CONDENSING = register(
-    Analysis(
-        name="condensing",
-        compute=lazy(__name__, "compute:condensing"),
-        say=lazy(__name__, "say:condensing"),
-        rank=12,
-    )
+CONDENSING = Analysis(
+    name="condensing",
+    compute=lazy(__name__, "compute:condensing"),
+    say=lazy(__name__, "say:condensing"),
+    rank=12,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xarray as xr
 
-from hdica.analysis.show.choose import points, spread
+from hdica.analysis.show.choose import evenly, points
 from hdica.analysis.show.sentences import cell
 from hdica.analysis.show.words import number
 
@@ -18,7 +18,7 @@ def condensing(data: xr.Dataset) -> list[str]:
     if not where:
         return []
     parts = []
-    for point in (where[i] for i in spread(len(where), CELLS)):
+    for point in evenly(where, CELLS):
         here = data.sel(point)
         named = cell(
             {"simulation": point["method"]} | {k: v for k, v in point.items() if k != "method"}

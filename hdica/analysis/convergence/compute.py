@@ -6,11 +6,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.assemble import Cell, assembled
-from hdica.analysis.convergence.names import LONG_NAMES
-from hdica.analysis.convergence.settings import Convergence
-from hdica.analysis.describe import described
-from hdica.analysis.reading import finished, group, optional, over, swept
+from hdica.analysis.convergence.record import Convergence
+from hdica.analysis.describe import Cell, assembled, described
+from hdica.analysis.reading import comparisons_in, finished, group, optional, over, swept
 from hdica.analysis.statistics.exponents import (
     Exponent,
     bias_exponent,
@@ -18,8 +16,48 @@ from hdica.analysis.statistics.exponents import (
     fluctuation_exponent,
 )
 from hdica.analysis.statistics.ladder import Ladder, ladder
+from hdica.analysis.statistics.verdict import LONG_NAMES as VERDICT_NAMES
 from hdica.analysis.statistics.verdict import Verdict, judge
 from hdica.status import DIVERGED, FAILED, PENDING
+
+LONG_NAMES = {
+    **VERDICT_NAMES,
+    "mean": "mean of {v} over seeds",
+    "se": "standard error of the mean of {v}",
+    "sd": "standard deviation of {v} over seeds",
+    "difference": "mean of {v} minus its limit",
+    "z": "difference over its standard error, solver error included",
+    "sd_predicted": "standard deviation of {v} by the central limit theorem",
+    "sup_error": "largest |mean of {v} - limit| over time",
+    "sup_error_se": "standard error of the mean where the difference is largest",
+    "sup_time": "time of the largest difference",
+    "rms_sd": "standard deviation of {v}, root mean square over time",
+    "rms_sd_predicted": "predicted standard deviation of {v}, root mean square over time",
+    "diverged": "seeds that diverged",
+    "failed": "seeds that failed",
+    "pending": "seeds not yet computed",
+    "bias_p": "p-value of mean = limit at this n, over all times",
+    "fluctuation_exponent": "a in sd ~ n^-a",
+    "fluctuation_exponent_low": "lower end of the 95 % interval of a",
+    "fluctuation_exponent_high": "upper end of the 95 % interval of a",
+    "fluctuation_exponent_n_from": "smallest n in the fit of a",
+    "fluctuation_exponent_resolved": "1 where a is determined by the data",
+    "bias_exponent": "b in |mean - limit| ~ n^-b",
+    "bias_exponent_low": "lower end of the 95 % interval of b",
+    "bias_exponent_high": "upper end of the 95 % interval of b",
+    "bias_exponent_n_from": "smallest n in the fit of b",
+    "bias_exponent_resolved": "1 where the bias stands above its noise",
+    "p_value": "p-value of mean = limit + C/n over all times",
+    "score": "largest normal score over time of mean - limit - C/n",
+    "coefficient": "C in the finite-n term C/n",
+    "coefficient_error": "standard error of C",
+    "extrapolated": "mean of {v} extrapolated to n = infinity",
+    "extrapolated_error": "standard error of the extrapolated mean",
+    "limit": "limit of {v}",
+    "limit_error": "solver error of the limit of {v}",
+    "limit_control": "limit of {v} with a drift wrong by 2 %",
+    "limit_sd": "sqrt(n) times the predicted standard deviation of {v}",
+}
 
 Array = NDArray[np.float64]
 
@@ -29,30 +67,18 @@ SEED_COUNTS = ("count", "diverged", "failed", "pending")
 def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
     """Compare simulations with their n -> infinity limit at every grid point.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``simulation``, the swept parameters, ``n`` and ``time``: the mean over seeds with
-        standard error and standard deviation, and the limit; over ``n`` the largest
-        difference over time; per point the exponents, the finite-n term and the verdict of
-        :func:`hdica.analysis.statistics.verdict.judge`. Every variable has a ``long_name``.
+    Over ``simulation``, the swept parameters, ``n`` and ``time``: the mean over seeds with standard
+    error and standard deviation, and the limit; over ``n`` the largest difference over time; per
+    point the exponents, the finite-n term and the verdict of
+    :func:`hdica.analysis.statistics.verdict.judge`.
     """
     variable, simulations = settings.variable, settings.simulation
     level, limit_name = settings.level, settings.limit
     groups = [group(tree, name) for name in simulations]
     limits = _limits(group(tree, limit_name), variable)
-    tests = max(sum(_points(finished(data, variable)) for data in groups), 1)
+    tests = comparisons_in(groups, variable, "time")
     parts = [_compare(data, limits, variable, level / tests) for data in groups]
-    joined = over(parts, "simulation", simulations)
-    # A method without some n of another has no seeds there.
-    joined = joined.assign({k: joined[k].fillna(0).astype(int) for k in SEED_COUNTS})
+    joined = over(parts, "simulation", simulations, SEED_COUNTS)
     joined = joined.assign(limits.rename({k: f"limit_{k}" for k in limits if k != "limit"}))
     joined.attrs = {
         "variable": variable,
@@ -70,11 +96,6 @@ def _limits(data: xr.Dataset, variable: str) -> xr.Dataset:
     limit = finished(data, variable)
     companions = {k: optional(data, f"{variable}_{k}", limit) for k in ("error", "control", "sd")}
     return xr.Dataset({"limit": limit, **companions}).reset_coords(drop=True)
-
-
-def _points(values: xr.DataArray) -> int:
-    """Number of grid points."""
-    return int(np.prod([values.sizes[d] for d in swept(values)], dtype=int))
 
 
 def _compare(data: xr.Dataset, limits: xr.Dataset, variable: str, level: float) -> xr.Dataset:
@@ -161,13 +182,8 @@ def _point(
 
 def exponent(name: str, found: Exponent) -> Cell:
     """A fitted exponent with its interval as variables."""
-    return {
-        name: ((), found.value),
-        f"{name}_low": ((), found.low),
-        f"{name}_high": ((), found.high),
-        f"{name}_n_from": ((), found.n_from),
-        f"{name}_resolved": ((), float(found.resolved)),
-    }
+    values = {f"{name}_{k}": ((), float(value)) for k, value in vars(found).items()}
+    return {name: values.pop(f"{name}_value"), **values}
 
 
 def _verdict(found: Verdict) -> Cell:

@@ -9,15 +9,14 @@ from html import escape
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.show.choose import MOST, Point, grouped, shown, spread
+from hdica.analysis.show.choose import MOST, Point, evenly, grouped, shown, spread
+from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
 from hdica.analysis.show.words import (
-    OKABE_ITO,
-    SYMBOLS,
     Text,
-    count,
     measured,
     number,
+    of_n,
     place,
     symbol,
     value_of,
@@ -60,13 +59,13 @@ def _sizes(data: xr.Dataset) -> dict[str, list[int]]:
     for k, method in enumerate(data["simulation"].values):
         seeds = data["count"].sel({"simulation": method})
         own = data["n"].values[(seeds > 0).any([d for d in seeds.dims if d != "n"]).values]
-        out[str(method)] = [int(own[i]) for i in spread(len(own), 4 if k == 0 else 2)]
+        out[str(method)] = evenly(own.astype(int).tolist(), 4 if k == 0 else 2)
     return out
 
 
 def _caption(data: xr.Dataset, members: list[Point], start: str | None) -> str:
     methods = [escape(str(m)) for m in data["simulation"].values]
-    spread = deviations(data.attrs.get("band", 1.0))
+    spread = deviations(data.attrs["band"])
     text = f"Line and band: mean ± {spread} over seeds ({methods[0]})"
     if len(methods) > 1:
         text += f"; markers with bars: the same by {' and '.join(methods[1:])}"
@@ -94,19 +93,14 @@ def _runs(data: xr.Dataset, members: list[Point]) -> list[Item]:
         for j, method in enumerate(data["simulation"].values):
             if n not in sizes[str(method)]:
                 continue
-            label = _n_label(n, str(method), len(sizes))
+            label = of_n(n, str(method) if len(sizes) > 1 else "")
             for point in members:
                 here = data.sel({"simulation": method, "n": n, **point})
                 if int(here["count"]) > 0:
                     first = not any(item.label == label for item in out)
                     color = color_of(i, len(drawn))
-                    out.append(_run(here, label, color, j, first, data.attrs.get("band", 1.0)))
+                    out.append(_run(here, label, color, j, first, data.attrs["band"]))
     return out
-
-
-def _n_label(n: int, method: str, methods: int) -> Text:
-    text = symbol("n") + words(f" = {count(n)}")
-    return text + words(f", {method}") if methods > 1 else text
 
 
 def _run(here: xr.Dataset, label: Text, color: str, method: int, listed: bool, band: float) -> Item:
@@ -129,16 +123,6 @@ def _limits(data: xr.Dataset, members: list[Point]) -> list[Item]:
         time = here["time"].values.astype(float)
         out.append(Line(time, here.values, label, "ink", "dash", bold=True, listed=not out))
     return out
-
-
-def color_of(index: int, count: int) -> str:
-    """A categorical colour for few, a place on a sequential scale for many."""
-    if count <= len(OKABE_ITO):
-        return OKABE_ITO[index]
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
-
-    return str(to_hex(colormaps["viridis"](0.9 * index / (count - 1))))
 
 
 def fluctuation_and_bias(data: xr.Dataset) -> list[Panel]:
@@ -214,7 +198,7 @@ def _markers(data: xr.Dataset) -> list[Item]:
     nowhere = np.full(1, np.nan)
     methods = [str(m) for m in data["simulation"].values]
     return [
-        Points(nowhere, nowhere, words(method), "#888888", symbol=SYMBOLS[j % 4])
+        Points(nowhere, nowhere, words(method), GREY, symbol=SYMBOLS[j % 4])
         for j, method in enumerate(methods)
         if len(methods) > 1
     ]
@@ -272,4 +256,4 @@ def guides(items: Sequence[object], slope: float) -> list[Item]:
     last = min(x.max(), (2 * level / y[keep].min()) ** (1 / slope))
     ends = np.array([x.min(), last])
     label = words("slope −1/2") if slope == 0.5 else words("slope −1")
-    return [Line(ends, level * ends**-slope, label, "#888888", "dot")]
+    return [Line(ends, level * ends**-slope, label, GREY, "dot")]

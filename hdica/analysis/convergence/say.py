@@ -1,4 +1,4 @@
-"""What the comparison of simulation and limit says."""
+"""What the comparison of simulation and limit says, and its table."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.convergence.figure import grid_of
-from hdica.analysis.show.choose import points
-from hdica.analysis.show.sentences import SEEDS, N, cell, counted, exponents, near, rarity, seeds
-from hdica.analysis.show.words import count, number, p_value
+from hdica.analysis.show.choose import Point, at_largest_n, points
+from hdica.analysis.show.sentences import N, cell, counted, exponents, near, rarity, would_decide
+from hdica.analysis.show.table import VERDICT_HEAD, Table, exponent, of_verdicts, verdict
+from hdica.analysis.show.words import count, number, p_value, symbol, value_of
 
 
 def convergence(data: xr.Dataset) -> list[str]:
@@ -31,27 +32,27 @@ def _verdicts(data: xr.Dataset) -> list[str]:
 
 
 def _single_verdict(data: xr.Dataset) -> str:
-    verdict, why = str(data["verdict"].values.item()), str(data["why"].values.item())
-    p, control = float(data["p_value"].values.item()), float(data["control_p"].values.item())
+    data = data.squeeze()
+    verdict, why = str(data["verdict"].item()), str(data["why"].item())
+    p, control = float(data["p_value"]), float(data["control_p"])
     level = number(data.attrs["level"])
     says = {"agrees": "agrees with the limit", "differs": "differs from the limit"}
     tests = f"{escape(p_value(p))}; for the wrong drift {escape(p_value(control))}; level {level}"
-    if verdict in says and not near(data.squeeze()):
+    if verdict in says and not near(data):
         return f"The simulation {says[verdict]}: {why} ({tests})."
     reason = f"{why} ({tests})" if np.isfinite(p) else why
-    if near(data.squeeze()):
+    if near(data):
         reason = (
             f"{escape(p_value(p))} is below the level {level}, but {rarity(data, p)} (for the "
             f"wrong drift {escape(p_value(control))})"
         )
-    needed = seeds([tuple(float(data[k].values.item()) for k in SEEDS)])
-    tail = f"; {needed}" if needed else ""
+    tail = would_decide(data, [{}])
     return f"Whether the simulation tends to the limit is open: {reason}{tail}."
 
 
 def _prediction(data: xr.Dataset) -> list[str]:
-    last = data["rms_sd"].notnull().any([d for d in data["rms_sd"].dims if d != "n"])
-    top = data.isel(n=int(np.flatnonzero(last.values)[-1])) if bool(last.any()) else data.isel(n=-1)
+    known = data["rms_sd"].notnull().any([d for d in data["rms_sd"].dims if d != "n"])
+    top = at_largest_n(data, known)
     ratio = (top["rms_sd"] / top["rms_sd_predicted"]).values.ravel()
     ratio = ratio[np.isfinite(ratio)]
     if not len(ratio):
@@ -80,3 +81,35 @@ def _largest(data: xr.Dataset) -> list[str]:
         f"{number(float(here['sup_error']), 2)} ± {number(float(here['sup_error_se']), 2)} "
         f"({cell(worst)}, <i>t</i> = {number(float(here['sup_time']))})."
     ]
+
+
+def table(data: xr.Dataset) -> Table:
+    """One row for each grid point and simulation; whatever does not agree comes first."""
+    dims = ["simulation", *grid_of(data)]
+    head = (
+        *("method" if d == "simulation" else symbol(d).html for d in dims),
+        *VERDICT_HEAD,
+        "<i>n</i> used from",
+        "<i>a</i> (fluctuation)",
+        "<i>b</i> (bias)",
+        "sup error, largest <i>n</i>",
+    )
+    return of_verdicts(data, dims, head, _row, [data[d].dtype.kind in "fiu" for d in dims])
+
+
+def _row(point: Point, here: xr.Dataset) -> tuple[str, ...]:
+    return (
+        *map(value_of, point.values()),
+        *verdict(here),
+        count(float(here["n_from"])) if np.isfinite(here["n_from"]) else "–",
+        exponent(here, "fluctuation_exponent"),
+        exponent(here, "bias_exponent"),
+        _error(here),
+    )
+
+
+def _error(here: xr.Dataset) -> str:
+    last = at_largest_n(here, here["sup_error"].notnull())
+    if not np.isfinite(last["sup_error"]):
+        return "–"
+    return f"{number(float(last['sup_error']), 2)} ± {number(float(last['sup_error_se']), 1)}"

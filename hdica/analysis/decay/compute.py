@@ -6,12 +6,25 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.decay.names import LONG_NAMES
-from hdica.analysis.decay.settings import Decay
+from hdica.analysis.decay.record import Decay
 from hdica.analysis.describe import described
 from hdica.analysis.reading import finished, group, largest_n, over
 from hdica.analysis.statistics.resample import jackknife_error
 from hdica.analysis.terms import matrix_over
+
+LONG_NAMES = {
+    "gap": "mean of {v} over seeds minus its target",
+    "gap_se": "standard error of the mean of {v}",
+    "count": "seeds that are done",
+    "dimension": "dimension n of the simulation",
+    "slope": "d log |mean of {v} - target| / d log t over the last decade",
+    "slope_se": "standard error of the slope, over seeds",
+    "scaled": "t (mean of {v} - target) at the last time",
+    "scaled_se": "standard error of t (mean of {v} - target) at the last time",
+    "limit_gap": "limit of {v} minus its target",
+    "limit_slope": "d log |limit of {v} - target| / d log t over the last decade",
+    "limit_scaled": "t (limit of {v} - target) at the last time",
+}
 
 Array = NDArray[np.float64]
 
@@ -27,21 +40,11 @@ LEAST_TIMES = 3
 def decay(tree: xr.DataTree, settings: Decay) -> xr.Dataset:
     """Distance of means and of limits to a target over time, with slopes and products with t.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``simulation`` (each at its largest n), the swept parameters, columns for a matrix,
-        and ``time``: mean minus target with its standard error; over ``limit`` the same of the
-        limits; without ``time``: slopes over the last decade of time, with standard errors over
-        seeds, and t (mean - target) at the last time. A slope is NaN where fewer than three times
-        are in the decade or the distance is not three standard errors at all of them.
+    Over ``simulation`` (each at its largest n), the swept parameters, columns for a matrix, and
+    ``time``: mean minus target with its standard error; over ``limit`` the same of the limits;
+    without ``time``: slopes over the last decade of time, with standard errors over seeds, and t
+    (mean - target) at the last time. A slope is NaN where fewer than three times are in the decade
+    or the distance is not three standard errors at all of them.
     """
     variable, target = settings.variable, settings.target
     groups = {name: group(tree, name) for name in settings.curves}
@@ -50,7 +53,7 @@ def decay(tree: xr.DataTree, settings: Decay) -> xr.Dataset:
     parts = []
     if finite:
         found = [_simulated(finished(groups[m], variable), target) for m in finite]
-        parts.append(over(found, "simulation", finite))
+        parts.append(over(found, "simulation", finite, ["count"]))
     if limits:
         parts.append(over([_limit(groups[m], variable, target) for m in limits], "limit", limits))
     out = xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")

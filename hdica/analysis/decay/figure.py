@@ -7,14 +7,13 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis import terms
-from hdica.analysis.convergence.figure import color_of
 from hdica.analysis.show.choose import Point, points, said, selected, shown
+from hdica.analysis.show.marks import DASHES, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import EMPTY, SYMBOLS, Text, count, number, place, symbol, words
+from hdica.analysis.show.words import Text, leading, number, of_n, place, symbol, words
 
 Array = NDArray[np.float64]
 MARKERS = 24
-DASHES = ("solid", "dash", "dot")
 OWN = {"simulation", "limit", "time"}
 
 Item = Line | Points
@@ -67,17 +66,17 @@ def _items(data: xr.Dataset, cell: Point) -> list[Item]:
     every = entries(data)
     out: list[Item] = []
     for i, entry in enumerate(every):
-        lead = place(entry) + words(", ") if len(every) > 1 else EMPTY
+        lead = leading(entry if len(every) > 1 else {})
         for k, method in enumerate(data["limit"].values if "limit_gap" in data else []):
             color = color_of(i, len(every)) if len(every) > 1 else "ink"
             y = selected(data["limit_gap"], {**cell, **entry, "limit": method})
             out.append(_line(y, lead + words(str(method)), color, DASHES[k % 3]))
     for i, entry in enumerate(every):
-        lead = place(entry) + words(", ") if len(every) > 1 else EMPTY
+        lead = leading(entry if len(every) > 1 else {})
         for k, method in enumerate(data["simulation"].values if "gap" in data else []):
             point = {**cell, **entry, "simulation": method}
             n = int(selected(data["dimension"], point))
-            label = lead + words(f"{method}, ") + symbol("n") + words(f" = {count(n)}")
+            label = lead + words(f"{method}, ") + of_n(n)
             color = color_of(i if len(every) > 1 else k, max(len(every), 6))
             gap, se = (selected(data[name], point) for name in ("gap", "gap_se"))
             out.append(_markers(gap, se, label, color, SYMBOLS[k % 4]))

@@ -1,18 +1,30 @@
-"""Learning curves: how the distance to a target falls with time: its record."""
+"""Learning curves: how the distance to a target falls with time: settings and record."""
 
 from __future__ import annotations
 
-from hdica.analysis.decay.settings import Decay
-from hdica.analysis.record import Analysis, Section, lazy
-from hdica.analysis.registry import register
+from typing import Annotated
 
-DECAY = register(
-    Analysis(
-        name="decay",
-        compute=lazy(__name__, "compute:decay"),
-        settings=Decay,
-        sections=(Section("decay", "Learning curves", lazy(__name__, "figure:decay"), 9),),
-        say=lazy(__name__, "say:decay"),
-        rank=6,
+from pydantic import Field
+
+from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.settings import TIME, Methods, Needs, Settings, Variable, looked_at
+
+
+class Decay(Settings):
+    """Learning curves on doubly logarithmic axes: distance to a target against time."""
+
+    curves: Annotated[Methods, Needs(None, looked_at, (TIME,))] = Field(
+        min_length=1, description="methods, stochastic or not"
     )
+    variable: Variable = ""
+    target: float = Field(default=1.0, description="value that it tends to")
+
+
+DECAY = Analysis(
+    name="decay",
+    compute=lazy(__name__, "compute:decay"),
+    settings=Decay,
+    sections=(Section("decay", "Learning curves", lazy(__name__, "figure:decay"), 9),),
+    say=lazy(__name__, "say:decay"),
+    rank=6,
 )

@@ -7,7 +7,7 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.decay.figure import distance, entries, grid_of
-from hdica.analysis.show.choose import Point, points, selected, spread
+from hdica.analysis.show.choose import Point, evenly, points, selected
 from hdica.analysis.show.sentences import N, listed
 from hdica.analysis.show.words import count, number, place, symbol
 
@@ -16,9 +16,8 @@ CELLS = 3
 
 def decay(data: xr.Dataset) -> list[str]:
     """Slopes over the last decade, and what t (mean - target) comes to, method by method."""
-    every = points(data, grid_of(data))
     out = []
-    for cell in (every[i] for i in spread(len(every), CELLS)):
+    for cell in evenly(points(data, grid_of(data)), CELLS):
         for entry in entries(data):
             point = {**cell, **entry}
             named = {**cell, **(entry if len(entries(data)) > 1 else {})}

@@ -5,30 +5,29 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.densities.names import LONG_NAMES
-from hdica.analysis.densities.settings import Densities
+from hdica.analysis.densities.record import Densities
 from hdica.analysis.describe import described
 from hdica.analysis.reading import finished, group, largest_n
 from hdica.ingredients.save import Save
+
+FEATURE = "value of xi of the group"
+
+LONG_NAMES = {
+    "limit": "limit of the density of x given xi",
+    "density": "histogram density of x given xi, mean over seeds",
+    "density_se": "standard error of the histogram density",
+    "count": "seeds that are done",
+    "xi": FEATURE,
+}
 
 
 def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
     """Density of the estimate given the feature, by the limit and at the largest n.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over the swept parameters, ``snapshot``, ``feature`` and ``x``: the limit; the mean of the
-        histograms over seeds with its standard error (over seeds; with a single seed, that of
-        independent entries). ``xi`` is the value of xi of a group. The attribute ``n`` is the
-        dimension of the histograms, 0 if there are none.
+    Over the swept parameters, ``snapshot``, ``feature`` and ``x``: the limit; the mean of the
+    histograms over seeds with its standard error (over seeds; with a single seed, that of
+    independent entries). ``xi`` is the value of xi of a group. The attribute ``n`` is the dimension
+    of the histograms, 0 if there are none.
     """
     limits = group(tree, settings.limit)
     out = xr.Dataset({"limit": finished(limits, "density"), "xi": xi_of(limits)})

@@ -7,9 +7,19 @@ from html import escape
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.show.choose import Point, shown, spread
+from hdica.analysis.show.choose import Point, evenly, shown, spread
 from hdica.analysis.show.panel import Line, Panel
-from hdica.analysis.show.words import EMPTY, OKABE_ITO, Text, count, number, place, symbol, words
+from hdica.analysis.show.words import (
+    EMPTY,
+    OKABE_ITO,
+    Text,
+    number,
+    of_n,
+    place,
+    symbol,
+    titled,
+    words,
+)
 from hdica.ingredients.save import Save
 
 SNAPSHOTS = 4
@@ -41,8 +51,7 @@ def densities(data: xr.Dataset) -> list[Panel]:
 def chosen(data: xr.Dataset, name: str) -> tuple[list[str], list[float], list[int]]:
     """Grid, snapshots and positions of groups of a variable over both and x."""
     grid = [str(d) for d in data[name].dims if d not in ("snapshot", "feature", "x")]
-    times = data["snapshot"].values
-    snapshots = [float(times[k]) for k in spread(len(times), SNAPSHOTS)]
+    snapshots = evenly(data["snapshot"].values.astype(float).tolist(), SNAPSHOTS)
     return grid, snapshots, spread(data.sizes["feature"], GROUPS)
 
 
@@ -57,8 +66,7 @@ def headline(at: Point, group: Text) -> Text:
     """Time and group first, then the grid point."""
     rest = {k: v for k, v in at.items() if k != "snapshot"}
     title = place({"snapshot": at["snapshot"]})
-    title = title + words(", ") + group if group else title
-    return title + words(" · ") + place(rest) if rest else title
+    return titled(title + words(", ") + group if group else title, rest)
 
 
 def _drawn(here: xr.Dataset) -> bool:
@@ -89,8 +97,7 @@ def _steps(here: xr.Dataset, x: np.ndarray) -> Line:
     at = np.repeat(edges, 2)[1:-1]
     density, error = (np.repeat(here[k].values, 2) for k in ("density", "density_se"))
     error = ERRORS * np.nan_to_num(error)
-    label = words(f"{here.attrs['simulation_method']}, ") + symbol("n")
-    label = label + words(f" = {count(here.attrs['n'])}")
+    label = words(f"{here.attrs['simulation_method']}, ") + of_n(here.attrs["n"])
     low, high = np.maximum(density - error, 0.0), density + error
     return Line(at, density, label, OKABE_ITO[0], low=low, high=high)
 

@@ -1,20 +1,31 @@
-"""Densities of the estimate's entries, given the feature: its record."""
+"""Densities of the estimate's entries, given the feature: settings and record."""
 
 from __future__ import annotations
 
-from hdica.analysis.densities.settings import Densities
-from hdica.analysis.record import Analysis, Section, lazy
-from hdica.analysis.registry import register
+from typing import Annotated
 
-DENSITIES = register(
-    Analysis(
-        name="densities",
-        compute=lazy(__name__, "compute:densities"),
-        settings=Densities,
-        sections=(
-            Section(
-                "densities", "Densities of the estimate", lazy(__name__, "figure:densities"), 11
-            ),
-        ),
+from pydantic import Field
+
+from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.settings import BY_X, Needs, Settings
+
+
+class Densities(Settings):
+    """Densities of the estimate given the feature, at the snapshots."""
+
+    simulation: Annotated[str | None, Needs(True, "density", (BY_X,))] = Field(
+        default=None, description="stochastic method"
     )
+    limit: Annotated[str, Needs(False, "density", (BY_X,), found=True)] = Field(
+        default="", description="method that gives the limiting density"
+    )
+
+
+DENSITIES = Analysis(
+    name="densities",
+    compute=lazy(__name__, "compute:densities"),
+    settings=Densities,
+    sections=(
+        Section("densities", "Densities of the estimate", lazy(__name__, "figure:densities"), 11),
+    ),
 )

@@ -9,15 +9,43 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.assemble import assembled
 from hdica.analysis.convergence.compute import exponent
-from hdica.analysis.densities.compute import xi_of
-from hdica.analysis.describe import described
-from hdica.analysis.distances.names import LONG_NAMES
-from hdica.analysis.distances.settings import Distances
-from hdica.analysis.reading import finished, group, over
+from hdica.analysis.densities.compute import FEATURE, xi_of
+from hdica.analysis.describe import assembled, described
+from hdica.analysis.distances.record import Distances
+from hdica.analysis.reading import comparisons_in, finished, group, over
+from hdica.analysis.statistics.agreement import LONG_NAMES as AGREEMENT
 from hdica.analysis.statistics.agreement import Part, agreement, companions
 from hdica.analysis.statistics.exponents import decay_exponent
+
+EXPONENT = {
+    "": "a in {d} ~ n^-a",
+    "_low": "lower end of the 95 % interval of a for {d}",
+    "_high": "upper end of the 95 % interval of a for {d}",
+    "_n_from": "smallest n in the fit of a for {d}",
+    "_resolved": "1 where a for {d} is determined by the data",
+}
+
+
+def _distance(name: str, words: str) -> dict[str, str]:
+    return {
+        name: f"{words} distance of one run, mean over seeds",
+        f"{name}_se": f"standard error of the {words} distance",
+        f"{name}_expected": f"{words} distance of as many independent entries",
+        f"{name}_pooled": f"{words} distance of the law pooled over seeds",
+        f"{name}_pooled_expected": f"{words} distance of as many pooled independent entries",
+        **{f"{name}_exponent{k}": text.format(d=words) for k, text in EXPONENT.items()},
+    }
+
+
+LONG_NAMES = {
+    **AGREEMENT,
+    **_distance("ks", "Kolmogorov-Smirnov"),
+    **_distance("w1", "Wasserstein-1"),
+    "outside": "share of entries outside the edges",
+    "outside_limit": "share of the limit's mass outside the edges",
+    "xi": FEATURE,
+}
 
 BRIDGES = 1000
 """Brownian bridges whose mean maximum is taken: good to one percent."""
@@ -31,44 +59,27 @@ KINDS = ("ks", "w1")
 def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
     """Compare the law of the estimate's entries, given the feature, with the limit's density.
 
-    Two distances of distribution functions F and G: Kolmogorov and Smirnov's, max |F - G| over
-    the edges of the histogram, and Wasserstein's W1, the integral of |F - G| over the range of
-    the edges by the trapezoidal rule. Mass outside the edges is not seen by W1; it is reported.
+    Two distances of distribution functions F and G: Kolmogorov and Smirnov's, max |F - G| over the
+    edges of the histogram, and Wasserstein's W1, the integral of |F - G| over the range of the
+    edges by the trapezoidal rule. Mass outside the edges is not seen by W1; it is reported.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``simulation``, the swept parameters, ``n``, ``snapshot`` and ``feature``: both
-        distances of one run, mean over seeds with standard error; both of the law pooled over
-        seeds; their size if the entries were independent draws; the mass outside the edges.
-        Per snapshot and feature the exponents of decay in n, and the verdict of
-        :func:`hdica.analysis.statistics.agreement.agreement`.
+    Over ``simulation``, the swept parameters, ``n``, ``snapshot`` and ``feature``: both distances
+    of one run, mean over seeds with standard error; both of the law pooled over seeds; their size
+    if the entries were independent draws. Per snapshot and feature the exponents of decay in n, and
+    the verdict of :func:`hdica.analysis.statistics.agreement.agreement`.
     """
     simulations, limit_name, level = settings.simulation, settings.limit, settings.level
     limits = group(tree, limit_name)
     curves = companions(limits, "cdf", finished(limits, "cdf"))
     groups = [group(tree, name) for name in simulations]
-    tests = max(sum(_cells(finished(data, "cdf")) for data in groups), 1)
+    tests = comparisons_in(groups, "cdf", "edge")
     parts = [_compare(data, curves, _weight(data, limits), level / tests) for data in groups]
-    out = over(parts, "simulation", simulations)
-    out["count"] = out["count"].fillna(0).astype(int)
+    out = over(parts, "simulation", simulations, ["count"])
     out["xi"] = xi_of(limits)
     out["outside_limit"] = _outside(curves["limit"])
     out.attrs = {"limit_method": limit_name, "level": level, "tests": tests}
-    out.attrs |= {"level_each": level / tests}
+    out.attrs["level_each"] = level / tests
     return described(out, LONG_NAMES)
-
-
-def _cells(values: xr.DataArray) -> int:
-    """Number of comparisons: grid points times snapshots times groups."""
-    return math.prod(values.sizes[d] for d in values.dims if d not in ("n", "seed", "edge"))
 
 
 def _weight(data: xr.Dataset, limits: xr.Dataset) -> xr.DataArray:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.convergence.figure import color_of, guides
+from hdica.analysis.convergence.figure import guides
 from hdica.analysis.densities.figure import group_label
 from hdica.analysis.show.choose import MOST, Point, shown
+from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import SYMBOLS, Text, place, symbol, words
+from hdica.analysis.show.words import Text, place, symbol, words
 
 NAMES = {"ks": "Kolmogorov–Smirnov", "w1": "Wasserstein-1"}
 SHORT = {"ks": words("KS"), "w1": Text("<i>W</i><sub>1</sub>", "$W_1$", "W1")}
@@ -85,8 +86,8 @@ def _legend(methods: list[str]) -> list[Line | Points]:
     """Entries for the methods, if there are several, and for the dashed lines."""
     nowhere = np.full(2, np.nan)
     entries: list[Line | Points] = [
-        Points(nowhere, nowhere, words(m), "#888888", symbol=SYMBOLS[j % 4])
+        Points(nowhere, nowhere, words(m), GREY, symbol=SYMBOLS[j % 4])
         for j, m in enumerate(methods)
         if len(methods) > 1
     ]
-    return [*entries, Line(nowhere, nowhere, words("independent draws"), "#888888", "dash")]
+    return [*entries, Line(nowhere, nowhere, words("independent draws"), GREY, "dash")]

@@ -1,23 +1,35 @@
-"""Distance between the empirical law of the entries and the limit's: its record."""
+"""Distance between the empirical law of the entries and the limit's: settings and record."""
 
 from __future__ import annotations
 
-from hdica.analysis.distances.settings import Distances
-from hdica.analysis.record import Analysis, Section, Verdicts, lazy
-from hdica.analysis.registry import register
+from typing import Annotated
 
-DISTANCES = register(
-    Analysis(
-        name="distances",
-        compute=lazy(__name__, "compute:distances"),
-        settings=Distances,
-        sections=(
-            Section(
-                "distances", "Distance of laws against n", lazy(__name__, "figure:distances"), 12
-            ),
-        ),
-        say=lazy(__name__, "say:distances"),
-        rank=9,
-        verdicts=Verdicts("Law of the entries", lazy(__name__, "table:distances")),
+from pydantic import Field
+
+from hdica.analysis.record import Analysis, Section, Verdicts, lazy
+from hdica.analysis.settings import BY_EDGE, Level, Methods, Needs, Settings
+
+
+class Distances(Settings):
+    """Distance between the empirical density of the estimate and its limit as n grows."""
+
+    simulation: Annotated[Methods, Needs(True, "cdf", (BY_EDGE,))] = Field(
+        min_length=1, description="stochastic methods that keep densities"
     )
+    limit: Annotated[str, Needs(False, "cdf", (BY_EDGE,), found=True)] = Field(
+        default="", description="method that gives the limiting density"
+    )
+    level: Level = 0.01
+
+
+DISTANCES = Analysis(
+    name="distances",
+    compute=lazy(__name__, "compute:distances"),
+    settings=Distances,
+    sections=(
+        Section("distances", "Distance of laws against n", lazy(__name__, "figure:distances"), 12),
+    ),
+    say=lazy(__name__, "say:distances"),
+    rank=9,
+    verdicts=Verdicts("Law of the entries", lazy(__name__, "say:table")),
 )

@@ -1,4 +1,4 @@
-"""What the laws of the estimate's entries say."""
+"""What the laws of the estimate's entries say, and its table."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.distances.figure import NAMES, SHORT, grid_of, law_label
-from hdica.analysis.show.choose import Point, points
+from hdica.analysis.show.choose import Point, at_largest_n, points
 from hdica.analysis.show.sentences import N, counted, exponents
+from hdica.analysis.show.table import VERDICT_HEAD, Table, exponent, of_verdicts, verdict
 from hdica.analysis.show.words import count, number
 
 UNSEEN = 1e-4
@@ -38,10 +39,7 @@ def distances(data: xr.Dataset) -> list[str]:
 
 def _sizes(data: xr.Dataset, kind: str, words: str) -> list[str]:
     """Size of a distance at the largest n, alone, against independent draws, and pooled."""
-    done = np.flatnonzero((data["count"] > 0).any([d for d in data["count"].dims if d != "n"]))
-    if not len(done):
-        return []
-    top = data.isel(n=int(done[-1]))
+    top = at_largest_n(data, (data["count"] > 0).any([d for d in data["count"].dims if d != "n"]))
     moving = top[kind].values > 0
     size, error = top[kind].values[moving], np.nan_to_num(top[f"{kind}_se"].values[moving])
     expected = top[f"{kind}_expected"].broadcast_like(top[kind]).transpose(*top[kind].dims)
@@ -74,3 +72,30 @@ def _outside(data: xr.Dataset) -> list[str]:
         f"Up to {number(100 * worst, 2)} % of the entries lie outside the edges of the histograms, "
         "where the Wasserstein distance does not see them."
     ]
+
+
+def table(data: xr.Dataset) -> Table:
+    """One row for each law; whatever does not agree comes first."""
+    columns = tuple(
+        (f"{short}, largest <i>n</i>", f"{short} of independent draws") for short in ("KS", "W1")
+    )
+    head = ("law", *VERDICT_HEAD, *columns[0], *columns[1], "<i>a</i> (KS)", "<i>a</i> (W1)")
+
+    def row(point: Point, here: xr.Dataset) -> tuple[str, ...]:
+        rest = {k: v for k, v in point.items() if k != "simulation"}
+        last = at_largest_n(here, here["ks"].notnull())
+        return (
+            f"{point['simulation']}, {law_label(data, rest).plain}",
+            *verdict(here),
+            *(text for k in ("ks", "w1") for text in _distance(last, k)),
+            *(exponent(here, f"{k}_exponent") for k in ("ks", "w1")),
+        )
+
+    return of_verdicts(data, [str(d) for d in data["verdict"].dims], head, row)
+
+
+def _distance(last: xr.Dataset, kind: str) -> tuple[str, str]:
+    """A distance with its error, and that of independent draws."""
+    value, error = float(last[kind]), float(last[f"{kind}_se"])
+    bar = f" ± {number(error, 1)}" if np.isfinite(error) else ""
+    return f"{number(value, 2)}{bar}", number(float(last[f"{kind}_expected"]), 2)

@@ -9,14 +9,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.assemble import Cell, assembled
-from hdica.analysis.describe import described
-from hdica.analysis.escape.names import LONG_NAMES, UNITS
-from hdica.analysis.escape.settings import MEANS, Escape
-from hdica.analysis.escape.verdict import Hazard, Judged, hazard_of, judged
+from hdica.analysis.describe import Cell, assembled, described
+from hdica.analysis.escape.record import MEANS, Escape
+from hdica.analysis.escape.verdict import Hazard, hazard_of, judged
 from hdica.analysis.reading import check_numbers, finished, grid_of, group, over
 from hdica.analysis.statistics.survival import (
     EscapeTimes,
+    Estimate,
     SurvivalCurve,
     exponential_mean,
     exponential_p,
@@ -25,6 +24,44 @@ from hdica.analysis.statistics.survival import (
 )
 from hdica.analysis.terms import entries, matrix_over
 from hdica.status import DIVERGED
+
+LONG_NAMES = {
+    "runs": "runs that are done",
+    "escapes": "runs that escaped",
+    "diverged": "runs that diverged, which are not counted as runs",
+    "exposure": "time for which all runs together were observed",
+    "mean": "mean escape time: exposure over escapes for the first, of all runs for the last",
+    "mean_low": "lower end of the 95 % interval of the mean escape time",
+    "mean_high": "upper end of the 95 % interval of the mean escape time",
+    "restricted": "mean of the smaller of the escape time and the longest run",
+    "restricted_low": "lower end of the 95 % interval of the restricted mean",
+    "restricted_high": "upper end of the 95 % interval of the restricted mean",
+    "longest": "time of the longest run",
+    "median": "median escape time (Kaplan-Meier)",
+    "median_low": "lower end of the 95 % interval of the median",
+    "median_high": "upper end of the 95 % interval of the median",
+    "exponential_p": "p-value of escapes having a constant rate",
+    "survival": "share of runs that have not escaped (Kaplan-Meier)",
+    "survival_low": "lower end of the 95 % interval of the share that has not escaped",
+    "survival_high": "upper end of the 95 % interval of the share that has not escaped",
+    "theory": "mean escape time in theory",
+    "theory_survival": "probability of no escape in theory",
+    "at_n": "1 where the theory is for the same n, 0 where it is for n = infinity",
+    "kramers": "Kramers' formula for the pair that escapes first",
+    "printed": "Kramers' formula with the exponent as printed, for the pair that escapes first",
+    "expected": "escapes expected by theory while the runs were observed",
+    "p_value": "p-value of the runs following the theory",
+    "verdict": "agrees, differs or undecided",
+    "why": "reason of the verdict",
+    "seeds_needed": "runs that would decide an open comparison",
+    "seeds_needed_error": "standard error of the runs that would decide",
+}
+
+LONG_TIMES = (
+    *("exposure", "longest", "theory", "kramers", "printed"),
+    *(f"{k}{end}" for k in ("mean", "restricted", "median") for end in ("", "_low", "_high")),
+)
+UNITS = dict.fromkeys(LONG_TIMES, "n^3 steps")
 
 Array = NDArray[np.float64]
 
@@ -39,23 +76,13 @@ COUNTS = ("runs", "escapes", "diverged")
 def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     """Escape times of simulations and of theory, in n^3 steps, and whether they agree.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``simulation``, the swept parameters and ``n``: counts, mean, restricted mean, median
-        and, over ``elapsed``, survival with its interval; over ``limit``: ``theory`` and its
-        survival, and with ``simulation`` too the test of
-        :func:`hdica.analysis.escape.verdict.judged`; ``kramers`` and ``printed`` over swept
-        parameters. Each part only if a method gives it; means and ends of intervals that the runs
-        do not bound are infinite. The mean of the first escape supposes a constant rate, which
-        ``exponential_p`` tests; that of the last supposes nothing and needs every run to escape.
+    Over ``simulation``, the swept parameters and ``n``: counts, mean, restricted mean, median and,
+    over ``elapsed``, survival with its interval; over ``limit``: ``theory`` and its survival, and
+    with ``simulation`` too the test of :func:`hdica.analysis.escape.verdict.judged`; ``kramers``
+    and ``printed`` over swept parameters. Each part only if a method gives it; means and ends of
+    intervals that the runs do not bound are infinite. The mean of the first escape supposes a
+    constant rate, which ``exponential_p`` tests; that of the last supposes nothing and needs every
+    run to escape.
     """
     x, event, level = settings.x, settings.event, settings.level
     runs = {name: group(tree, name) for name in settings.simulation}
@@ -70,11 +97,12 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
         found = [_simulated(data, event, at) for data in runs.values()]
         parts.append(over(found, "simulation", list(runs)))
     if runs and limits:
-        tests = sum(_testable(d, t, event) for d in runs.values() for t in limits.values())
+        tested = [[_tested(d, t, event) for t in limits.values()] for d in runs.values()]
+        tests = sum(None not in pair for row in tested for cells in row for pair in cells)
         each = level / max(tests, 1)
         judgements = [
-            over([_judgement(d, t, event, each) for t in limits.values()], "limit", list(limits))
-            for d in runs.values()
+            over([_judgement(d, cells, each) for cells in row], "limit", list(limits))
+            for d, row in zip(runs.values(), tested, strict=True)
         ]
         parts.append(over(judgements, "simulation", list(runs)))
     out = xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")
@@ -131,8 +159,12 @@ def _mean(runs: EscapeTimes, constant: bool) -> dict[str, float]:
     """
     found = exponential_mean(runs) if constant else restricted_mean(runs)
     if constant or runs.events == runs.times.size:
-        return {"mean": found.value, "mean_low": found.low, "mean_high": found.high}
-    return {"mean": np.inf, "mean_low": found.low, "mean_high": np.inf}
+        return _named("mean", found)
+    return _named("mean", Estimate(np.inf, found.low, np.inf))
+
+
+def _named(name: str, found: Estimate) -> dict[str, float]:
+    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
 def _estimates(runs: EscapeTimes | None, constant: bool) -> Cell:
@@ -141,18 +173,15 @@ def _estimates(runs: EscapeTimes | None, constant: bool) -> Cell:
         nothing = {f"{k}{end}": ((), np.nan) for k in _ESTIMATED for end in ("", "_low", "_high")}
         known = {"runs": ((), 0), "escapes": ((), 0), "exposure": ((), 0.0)}
         return {**known, **nothing, "longest": ((), np.nan), "exponential_p": ((), np.nan)}
-    plain = restricted_mean(runs)
     values = {
         "runs": runs.times.size,
         "escapes": runs.events,
         "exposure": runs.exposure,
         **_mean(runs, constant),
-        "restricted": plain.value,
-        "restricted_low": plain.low,
-        "restricted_high": plain.high,
+        **_named("restricted", restricted_mean(runs)),
         **_median(survival_curve(runs)),
         "longest": float(runs.times.max()),
-        "exponential_p": exponential_p(runs) if runs.events >= 5 else np.nan,
+        "exponential_p": exponential_p(runs),
     }
     return {name: ((), value) for name, value in values.items()}
 
@@ -162,7 +191,7 @@ _ESTIMATED = ("mean", "restricted", "median")
 
 def _median(curve: SurvivalCurve) -> dict[str, float]:
     """Median, with the times at which the ends of the survival's interval pass one half."""
-    value = curve.quantile(0.5)
+    value = curve.median
     ends = [curve.times[band <= 0.5] for band in (curve.low, curve.high)]  # NaN passes nothing
     low, high = (float(t[0]) if t.size else np.inf for t in ends)
     return {"median": value, "median_low": min(low, value), "median_high": max(high, value)}
@@ -236,23 +265,15 @@ def _survival(data: xr.Dataset, event: str, at: Array) -> xr.DataArray:
 
 
 def _tested(data: xr.Dataset, theory: xr.Dataset, event: str) -> list[tuple[Any, Any]]:
-    """Runs and hazard of every cell of a simulation."""
+    """Runs and hazard of every cell of a simulation, None where there are none."""
     grid = [*grid_of(data), "n"]
     like = data["status"].isel(seed=0, drop=True).reset_coords(drop=True)
     return list(zip(_cells(data, event), _hazards(theory, event, grid, like), strict=True))
 
 
-def _testable(data: xr.Dataset, theory: xr.Dataset, event: str) -> int:
-    """Number of cells in which a simulation can be tested against a theory."""
-    return sum(None not in pair for pair in _tested(data, theory, event))
-
-
-def _judgement(data: xr.Dataset, theory: xr.Dataset, event: str, level: float) -> xr.Dataset:
+def _judgement(data: xr.Dataset, tested: list[tuple[Any, Any]], level: float) -> xr.Dataset:
     """Tests of a simulation against a theory in every cell."""
-    found = [judged(runs, hazard, level) for runs, hazard in _tested(data, theory, event)]
+    found = [judged(runs, hazard, level) for runs, hazard in tested]
     grid = [*grid_of(data), "n"]
-    return assembled([_described(one) for one in found], grid, {d: data[d].values for d in grid})
-
-
-def _described(found: Judged) -> Cell:
-    return {name: ((), value) for name, value in vars(found).items()}
+    cells: list[Cell] = [{name: ((), value) for name, value in vars(one).items()} for one in found]
+    return assembled(cells, grid, {d: data[d].values for d in grid})

@@ -8,15 +8,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.convergence.figure import color_of
 from hdica.analysis.show.choose import Point, said, selected, shown
+from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Heat, Line, Panel, Points
-from hdica.analysis.show.words import EMPTY, STEPS, SYMBOLS, Text, count, place, symbol, words
+from hdica.analysis.show.words import EMPTY, STEPS, Text, of_n, place, symbol, titled, words
 
 Array = NDArray[np.float64]
 Item = Line | Points
 
-GREY = "#888888"
 MAPS = 3
 ARROW = 1.6
 """The bar of a lower bound ends at so many times its value: the mean may lie anywhere above."""
@@ -63,16 +62,11 @@ def methods(data: xr.Dataset) -> list[str]:
     return [str(m) for m in data["simulation"].values] if "runs" in data else []
 
 
-def _of_n(n: int, name: str = "") -> Text:
-    text = symbol("n") + words(f" = {count(n)}")
-    return text + words(f", {name}") if name else text
-
-
 def _theory_name(data: xr.Dataset, method: str, n: int | None = None) -> Text:
     """A theory with its n; by its method where there are several for one n, or for infinity."""
     several = sum(finite == (n is not None) for _, finite in theories(data)) > 1
     name = method if several else "theory"
-    return _of_n(n, name) if n is not None else symbol("n") + words(f" → ∞, {name}")
+    return of_n(n, name) if n is not None else symbol("n") + words(f" → ∞, {name}")
 
 
 def _along(data: xr.Dataset, name: str, point: Point) -> Array:
@@ -91,12 +85,9 @@ def _means(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
     if not items:
         return None
     which = "first" if data.attrs["event"] == "first" else "last"
-    title = words(f"Mean time of the {which} escape") + (
-        words(" · ") + place(cell) if cell else EMPTY
-    )
     return Panel(
         f"escape_mean{tail}",
-        title,
+        titled(words(f"Mean time of the {which} escape"), cell),
         symbol(data.attrs["x"]),
         words("mean escape time, ") + STEPS,
         tuple(items),
@@ -125,10 +116,10 @@ def _measured(data: xr.Dataset, point: Point, x: Array) -> list[Item]:
         bound = ~seen & np.isfinite(low)
         if seen.any():
             mark = SYMBOLS[j % 3]
-            label = _of_n(point["n"], name)
+            label = of_n(point["n"], name)
             out.append(Points(x[seen], y[seen], label, color, low[seen], high[seen], mark))
         if bound.any():
-            label, least = _of_n(point["n"], f"{name} lower bound".strip()), low[bound]
+            label, least = of_n(point["n"], f"{name} lower bound".strip()), low[bound]
             ends = least, ARROW * least
             out.append(Points(x[bound], least, label, color, *ends, "triangle"))
     return out
@@ -228,7 +219,7 @@ def _survival(data: xr.Dataset, cell: Point) -> list[Item]:
             )
             keep = np.isfinite(y)
             if keep.any():
-                label = _of_n(n, method if len(methods(data)) > 1 else "")
+                label = of_n(n, method if len(methods(data)) > 1 else "")
                 bands = {"low": low[keep], "high": high[keep]}
                 out.append(Line(time[keep], y[keep], label, color_of(i, len(every)), **bands))
     for method, finite in theories(data) if "theory_survival" in data else []:
@@ -280,7 +271,7 @@ def _map(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
     lead = words("log₁₀ ")
     return Panel(
         f"escape_map{tail}",
-        words("Mean escape time") + (words(" · ") + place(cell) if cell else EMPTY),
+        titled(words("Mean escape time"), cell),
         (lead if log_x else EMPTY) + symbol(data.attrs["x"]),
         lead + symbol("n"),
         (Heat(across, up, z, lead + words("mean"), low=low, high=high),),

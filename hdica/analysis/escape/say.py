@@ -7,7 +7,7 @@ import xarray as xr
 from markupsafe import escape as escaped
 
 from hdica.analysis.escape.figure import methods, others, sizes, theories
-from hdica.analysis.show.choose import Point, points, selected, spread
+from hdica.analysis.show.choose import Point, evenly, points, selected
 from hdica.analysis.show.sentences import N, cell, counted
 from hdica.analysis.show.words import STEPS, count, number, p_value, place, plural
 
@@ -33,13 +33,11 @@ def escape(data: xr.Dataset) -> list[str]:
 
 def _cells(data: xr.Dataset) -> list[Point]:
     """A few values of the parameters beside x."""
-    every = points(data, others(data))
-    return [every[i] for i in spread(len(every), CELLS)]
+    return evenly(points(data, others(data)), CELLS)
 
 
 def _some_n(data: xr.Dataset) -> list[int]:
-    every = sizes(data)
-    return [every[i] for i in spread(len(every), CELLS)]
+    return evenly(sizes(data), CELLS)
 
 
 def _event(data: xr.Dataset) -> str:
@@ -158,7 +156,7 @@ def _none(data: xr.Dataset) -> list[str]:
         return []
     where = [p for p in _run_cells(data) if int(data["escapes"].sel(p)) == 0]
     out = []
-    for point in (where[i] for i in spread(len(where), MOST)):
+    for point in evenly(where, MOST):
         here = data.sel(point)
         out.append(
             f"In {plural(int(here['runs']), 'run')} of up to {number(float(here['longest']))} "

@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.interpolate import PchipInterpolator
 
 from hdica.analysis.statistics.seeds import POWER
-from hdica.analysis.statistics.survival import EscapeTimes, follows
+from hdica.analysis.statistics.survival import EscapeTimes
 from hdica.analysis.statistics.verdict import AGREES, CLEAR, DIFFERS, UNDECIDED
 
 Array = NDArray[np.float64]
@@ -26,22 +26,11 @@ _DEEPEST = 690.0
 
 
 def hazard_of(age: Array, survival: Array, mean: float) -> Hazard | None:
-    """Cumulative hazard, -log of the survival, at times in n^3 steps.
+    """Cumulative hazard, -log of the survival, at times in n^3 steps; None if theory has no result.
 
-    Parameters
-    ----------
-    age
-        Increasing times in units of the mean, above 0, shape (ages,).
-    survival
-        Probability of no escape until then, shape (ages,).
-    mean
-        Mean escape time; infinite if there is none.
-
-    Returns
-    -------
-    Callable or None
-        Zero at time 0, monotone between the ages, and of a constant rate beyond the last; None
-        if theory has no result.
+    The survival is known at increasing ages above 0, in units of the mean (infinite if nothing
+    escapes), both of shape (ages,). The hazard is 0 at time 0, monotone between the ages, and of a
+    constant rate beyond the last.
     """
     if np.isnan(mean):
         return None
@@ -68,18 +57,11 @@ def hazard_of(age: Array, survival: Array, mean: float) -> Hazard | None:
 def count_p(observed: int, expected: float, complete: bool) -> float:
     """Two-sided p-value of a number of escapes, by Poisson's tails.
 
-    On the clock that sums the cumulative hazards of all runs still observed, escapes are a Poisson
-    process of rate 1 (each run brings its hazard until it ends). Where every run escapes the tails
-    are exact, because the clock then ends with the last escape and its reading is a gamma
-    variable; where runs end early they are close to it, and right for few escapes and strict
-    levels too, where the normal score of :func:`hdica.analysis.statistics.survival.follows` is not.
-
-    Parameters
-    ----------
-    observed, expected
-        Escapes, and the sum over runs of the cumulative hazard at their times.
-    complete
-        Whether every run escaped.
+    On the clock that sums the cumulative hazards of all runs still observed, whose last reading is
+    what is expected, escapes are a Poisson process of rate 1 (each run brings its hazard until it
+    ends). Where every run escapes (``complete``) the tails are exact, because the clock then ends
+    with the last escape and its reading is a gamma variable; where runs end early they are close to
+    it, and right for few escapes and strict levels too, where a normal score is not.
     """
     if expected == 0:
         return 1.0 if observed == 0 else 0.0
@@ -90,20 +72,12 @@ def count_p(observed: int, expected: float, complete: bool) -> float:
 
 @dataclass(frozen=True)
 class Judged:
-    """Escapes of some runs against a theory.
+    """Escapes of some runs against a theory; NaN where nothing can be tested.
 
-    Parameters
-    ----------
-    expected, p_value
-        See :func:`count_p`; NaN where nothing can be tested.
-    verdict
-        ``"agrees"``, ``"differs"`` or ``"undecided"``.
-    why
-        One sentence.
-    seeds_needed, seeds_needed_error
-        With how many runs an open comparison would be decided, with the standard error of that
-        number: so many that five escapes are expected, or that a rate as far from theory's as the
-        one measured is rejected 19 times in 20. NaN where the verdict is not open.
+    ``verdict`` is ``"agrees"``, ``"differs"`` or ``"undecided"``, and ``why`` one sentence.
+    ``seeds_needed``, with its standard error, says with how many runs an open comparison would be
+    decided: so many that five escapes are expected, or that a rate as far from theory's as the one
+    measured is rejected 19 times in 20. NaN where the verdict is not open.
     """
 
     expected: float
@@ -115,23 +89,14 @@ class Judged:
 
 
 def judged(runs: EscapeTimes | None, hazard: Hazard | None, level: float) -> Judged:
-    """One-sample test of runs against the hazard of a theory.
-
-    Parameters
-    ----------
-    runs
-        Escape times, None if no run is done.
-    hazard
-        Of :func:`hazard_of`.
-    level
-        Chance of a false "differs".
-    """
+    """One-sample test of runs against a theory's hazard; ``level``: chance of a false "differs"."""
     if runs is None:
         return Judged(math.nan, math.nan, UNDECIDED, "no run is done")
     if hazard is None:
         return Judged(math.nan, math.nan, UNDECIDED, "theory has no law of this escape")
     clock = np.minimum(hazard(runs.times), _DEEPEST)
-    expected = follows(runs, lambda _: np.exp(-clock)).expected if clock.any() else 0.0
+    # Rounded as the survival of each run is.
+    expected = float(-np.log(np.exp(-clock)).sum()) if clock.any() else 0.0
     p = count_p(runs.events, expected, runs.events == runs.times.size)
     many = runs.times.size
     if p < level:

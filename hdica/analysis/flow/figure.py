@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.convergence.figure import color_of
-from hdica.analysis.show.choose import MOST, points, spread
+from hdica.analysis.show.choose import evenly, points, said
+from hdica.analysis.show.marks import color_of
 from hdica.analysis.show.panel import Line, Panel, Points
 from hdica.analysis.show.words import place, symbol, words
 
@@ -14,8 +14,7 @@ from hdica.analysis.show.words import place, symbol, words
 def flow(data: xr.Dataset) -> list[Panel]:
     """One panel with g(q) for a few grid points; its zeros filled if stable, open if not."""
     dims = [str(d) for d in data["drift"].dims if d != "q"]
-    everything = points(data, dims) if dims else [{}]
-    chosen = [everything[i] for i in spread(len(everything), MOST)]
+    chosen = evenly(points(data, dims))
     q = data["q"].values.astype(float)
     items: list[Line | Points] = [
         Line(q[[0, -1]], np.zeros(2), words("0"), "ink", "solid", listed=False),
@@ -41,12 +40,7 @@ def flow(data: xr.Dataset) -> list[Panel]:
             symbol("g"),
             (*items, *marks),
             caption="Where <i>g</i> &gt; 0 the overlap grows. Circles: fixed points, filled if "
-            "stable, open if unstable."
-            + (
-                f" {len(chosen)} of {len(everything)} grid points, chosen evenly."
-                if len(chosen) < len(everything)
-                else ""
-            ),
+            + " ".join(["stable, open if unstable.", *said(data, dims, len(chosen))]),
             wide=True,
         )
     ]

@@ -1,18 +1,31 @@
-"""The drift as a curve, with its zeros: its record."""
+"""The drift as a curve, with its zeros: settings and record."""
 
 from __future__ import annotations
 
-from hdica.analysis.flow.settings import Flow
-from hdica.analysis.record import Analysis, Section, lazy
-from hdica.analysis.registry import register
+from typing import Annotated
 
-FLOW = register(
-    Analysis(
-        name="flow",
-        compute=lazy(__name__, "compute:flow"),
-        settings=Flow,
-        sections=(Section("flow", "Flow of the limit", lazy(__name__, "figure:flow"), 16),),
-        say=lazy(__name__, "say:flow"),
-        rank=14,
+from pydantic import Field
+
+from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.settings import Needs, Settings
+
+
+class Flow(Settings):
+    """Drift of the limit and its fixed points."""
+
+    method: Annotated[str, Needs(False, "drift", (("q",),), found=True)] = Field(
+        default="", description="method that gives the drift"
     )
+    fixed_points: Annotated[str | None, Needs(False)] = Field(
+        default=None, description="method that gives fixed points (default: the first that does)"
+    )
+
+
+FLOW = Analysis(
+    name="flow",
+    compute=lazy(__name__, "compute:flow"),
+    settings=Flow,
+    sections=(Section("flow", "Flow of the limit", lazy(__name__, "figure:flow"), 16),),
+    say=lazy(__name__, "say:flow"),
+    rank=14,
 )

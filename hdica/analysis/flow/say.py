@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import xarray as xr
 
-from hdica.analysis.show.choose import MOST, points, spread
+from hdica.analysis.show.choose import evenly, points
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import number, place
+from hdica.analysis.terms import ZERO
 
 
 def flow(data: xr.Dataset) -> list[str]:
     """Sentences on the fixed points of the flow."""
     if "fixed_q" not in data:
         return []
-    everything = points(data, [str(d) for d in data["fixed_q"].dims if d != "fixed_point"])
+    dims = [str(d) for d in data["fixed_q"].dims if d != "fixed_point"]
     out = []
-    for point in (everything[i] for i in spread(len(everything), MOST)):
+    for point in evenly(points(data, dims)):
         lead = f"At {place(point).html} " if point else ""
         kinds = _fixed_points(data.sel(point))
         if kinds:
@@ -28,6 +29,6 @@ def flow(data: xr.Dataset) -> list[str]:
 def _fixed_points(here: xr.Dataset) -> list[str]:
     """Informative fixed points by q; -Q and Q are one."""
     pairs = zip(here["fixed_q"].values, here["stable"].values, strict=True)
-    kinds = {(number(q, 4), bool(s > 0.5)): float(q) for q, s in pairs if q > 1e-9}
+    kinds = {(number(q, 4), bool(s > 0.5)): float(q) for q, s in pairs if q > ZERO}
     ordered = sorted(kinds, key=lambda kind: kinds[kind])
     return [f"<i>q</i> = {q} ({'stable' if s else 'unstable'})" for q, s in ordered]

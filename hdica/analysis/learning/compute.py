@@ -6,37 +6,26 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.analysis.reading import finished, group, overlaps, study, system_of
-from hdica.analysis.terms import entries, padded
+from hdica.analysis.terms import ZERO, entries, padded
 from hdica.errors import HdicaError
 from hdica.systems.axes import parse_axis
 from hdica.systems.registry import record_of
 from hdica.systems.space import space_of
 
-ZERO = 1e-9
-"""Overlaps this small are the 0 of the start with rounding."""
 LOST = 0.05
 """A limit that ends with overlaps this small has learned nothing."""
 _NONE = np.empty(0)
 
 
 def learning(tree: xr.DataTree) -> xr.Dataset | None:
-    """Limits that stay at 0 from their start, and methods that find nothing learned anywhere.
+    """Limits that stay at 0 from their start, and methods that find nothing learned, if any.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-
-    Returns
-    -------
-    xarray.Dataset or None
-        Over ``method``: ``count`` of ``points`` that are ``"still"`` (the start has no overlap
-        and the limit none) or, where all points of the method are so, ``"lost"`` (the limit falls
-        to 0) or ``"none"`` (no transition, no stable informative state): ``what``; and ``note``,
-        why that is so at the first of them. None if there is nothing to say.
+    ``count`` of ``points`` of a method that are ``"still"`` (the start has no overlap and the limit
+    none) or, where all points of the method are so, ``"lost"`` (the limit falls to 0) or ``"none"``
+    (no transition, no stable informative state): ``what``; and ``note``, why that is so at the
+    first of them.
     """
     rows = [row for name in tree.children if "status" in tree[name] for row in _of(tree, name)]
     if not rows:
@@ -67,8 +56,7 @@ def _of(tree: xr.DataTree, name: str) -> list[tuple[str, str, int, int, str]]:
         return []
     for what, where in kinds.items():
         if bool(where.any()):
-            first = {d: v[0].item() for d, v in _first(where).items()}
-            note = _note(tree, data, overlap, first)
+            note = _note(tree, data, overlap, _first(where))
             return [(name, what, int(where.sum()), int(where.size), note)]
     return []
 
@@ -81,13 +69,10 @@ def _known(data: xr.Dataset) -> xr.DataArray:
     return (stable & (data["kind"] == 0) if "kind" in data else stable).any("fixed_point")
 
 
-def _first(where: xr.DataArray) -> dict[str, NDArray[Any]]:
-    """Coordinates of the first point that is meant, as arrays of one value."""
-    if not where.dims:
-        return {}
-    index = np.argwhere(where.values)[0]
-    pairs = zip(where.dims, index, strict=True)
-    return {str(d): where[d].values[[i]] for d, i in pairs if d not in padded()}
+def _first(where: xr.DataArray) -> dict[str, Any]:
+    """Coordinates of the first point that is meant."""
+    pairs = zip(where.dims, np.argwhere(where.values)[0].tolist(), strict=True)
+    return {str(d): where[d][i].item() for d, i in pairs if d not in padded()}
 
 
 def _note(tree: xr.DataTree, data: xr.Dataset, overlap: str, point: dict[str, Any]) -> str:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from hdica.analysis.record import Analysis, lazy
-from hdica.analysis.registry import register
 
-LEARNING = register(
-    Analysis(
-        name="learning",
-        compute=lazy(__name__, "compute:learning"),
-        say=lazy(__name__, "say:learning"),
-        rank=13,
-    )
+LEARNING = Analysis(
+    name="learning",
+    compute=lazy(__name__, "compute:learning"),
+    say=lazy(__name__, "say:learning"),
+    rank=13,
 )

@@ -6,30 +6,21 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.describe import described
-from hdica.analysis.paths.names import LONG_NAMES
-from hdica.analysis.paths.settings import Paths
+from hdica.analysis.paths.record import Paths
 from hdica.analysis.reading import finished, grid_of, group, largest_n
+from hdica.analysis.show.choose import MOST, spread
+
+LONG_NAMES = {"path": "{v} of a single run"}
 
 MOST_TIMES = 1000
-MOST_CELLS = 6
 
 
 def paths(tree: xr.DataTree, settings: Paths) -> xr.Dataset:
     """The first runs of some grid points at the largest n, as in Figure 3 of Rattray (2002).
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``path`` over at most six grid points, ``seed``, at most 1000 times, and the dimensions of
-        the variable; NaN where a run is not done. The attribute ``cells`` tells how many grid
-        points there are.
+    ``path`` over at most six grid points, ``seed``, at most 1000 times, and the dimensions of the
+    variable; NaN where a run is not done. The attribute ``cells`` tells how many grid points there
+    are.
     """
     variable, name = settings.variable, settings.simulation
     data = group(tree, name)
@@ -37,8 +28,8 @@ def paths(tree: xr.DataTree, settings: Paths) -> xr.Dataset:
     n, grid = largest_n(values), grid_of(data)
     cells = int(np.prod([values.sizes[d] for d in grid], dtype=int))
     values = values.sel(n=n, drop=True).isel(seed=slice(settings.runs))
-    kept = {d: _evenly(values.sizes[d], most) for d, most in _most(values, grid).items()}
-    kept["time"] = _evenly(values.sizes["time"], MOST_TIMES)
+    kept = {d: spread(values.sizes[d], most) for d, most in _most(values, grid).items()}
+    kept["time"] = spread(values.sizes["time"], MOST_TIMES)
     out = xr.Dataset({"path": values.isel(kept)}).reset_coords(drop=True)
     out.attrs = {"variable": variable, "simulation": name, "n": n, "cells": cells}
     if settings.threshold is not None:
@@ -49,16 +40,9 @@ def paths(tree: xr.DataTree, settings: Paths) -> xr.Dataset:
 def _most(values: xr.DataArray, grid: list[str]) -> dict[str, int]:
     """How many values of each swept parameter are kept, so that at most six points are."""
     if len(grid) == 1:
-        return {grid[0]: MOST_CELLS}
-    left, out = MOST_CELLS, {}
+        return {grid[0]: MOST}
+    left, out = MOST, {}
     for k, d in enumerate(reversed(grid)):
         out[d] = max(1, min(left, values.sizes[d], 3 if k == 0 else left))
         left //= out[d]
     return out
-
-
-def _evenly(count: int, most: int) -> list[int]:
-    """At most so many indices, evenly from the first to the last; the last if there is one."""
-    if most == 1:
-        return [0]
-    return np.unique(np.round(np.linspace(0, count - 1, min(count, most))).astype(int)).tolist()

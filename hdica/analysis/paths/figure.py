@@ -8,15 +8,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.convergence.figure import color_of
 from hdica.analysis.show.choose import points
+from hdica.analysis.show.marks import DASHES, GREY, color_of
 from hdica.analysis.show.panel import Line, Panel
-from hdica.analysis.show.words import EMPTY, count, measured, place, symbol, words
+from hdica.analysis.show.words import measured, of_n, place, symbol, titled, words
 from hdica.analysis.terms import entries
 
 Array = NDArray[np.float64]
-GREY = "#888888"
-DASHES = ("solid", "dash", "dot")
 OWN = {"seed", "time"}
 WITHIN = (-1.05, 1.05)
 """Overlaps; other variables have an axis of their own."""
@@ -31,11 +29,10 @@ def paths(data: xr.Dataset) -> list[Panel]:
         lines = _lines(here)
         if not lines:
             continue
-        n = symbol("n") + words(f" = {count(data.attrs['n'])}")
         out.append(
             Panel(
                 f"paths_{k + 1}",
-                n + (words(" · ") + place(cell) if cell else EMPTY),
+                titled(of_n(data.attrs["n"]), cell),
                 symbol("t"),
                 measured(str(data.attrs["variable"])),
                 (*_thresholds(data), *lines),

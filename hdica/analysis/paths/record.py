@@ -1,16 +1,31 @@
-"""Single runs of a simulation: its record."""
+"""Single runs of a simulation: settings and record."""
 
 from __future__ import annotations
 
-from hdica.analysis.paths.settings import Paths
-from hdica.analysis.record import Analysis, Section, lazy
-from hdica.analysis.registry import register
+from typing import Annotated
 
-PATHS = register(
-    Analysis(
-        name="paths",
-        compute=lazy(__name__, "compute:paths"),
-        settings=Paths,
-        sections=(Section("paths", "Single runs", lazy(__name__, "figure:paths"), 5),),
+from pydantic import Field
+
+from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.settings import TIME, Needs, Settings, Variable, looked_at
+
+
+class Paths(Settings):
+    """Single runs of a simulation."""
+
+    simulation: Annotated[str, Needs(True, looked_at, (TIME,))] = Field(
+        description="stochastic method"
     )
+    variable: Variable = ""
+    runs: int = Field(default=4, ge=1, le=12, description="runs that are drawn, 1 to 12")
+    threshold: float | None = Field(
+        default=None, gt=0, description="lines at this value of either sign"
+    )
+
+
+PATHS = Analysis(
+    name="paths",
+    compute=lazy(__name__, "compute:paths"),
+    settings=Paths,
+    sections=(Section("paths", "Single runs", lazy(__name__, "figure:paths"), 5),),
 )

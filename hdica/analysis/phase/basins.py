@@ -8,11 +8,8 @@ import xarray as xr
 
 from hdica.analysis.reading import finished, group, method_of, overlaps, steady_states
 from hdica.analysis.statistics.trend import falling
-from hdica.analysis.terms import entries
+from hdica.analysis.terms import ZERO, entries
 from hdica.status import DONE
-
-ZERO = 1e-9
-"""A steady state closer to 0 than this is the uninformative one."""
 
 AT = "fixed_point"
 
@@ -21,16 +18,9 @@ AT = "fixed_point"
 class States:
     """Steady states of the limit, over ``fixed_point`` and the swept parameters they depend on.
 
-    Parameters
-    ----------
-    at
-        The variable there, NaN where there are fewer.
-    stable
-        1 if stable, 0 if unstable.
-    known
-        Whether the point is done, without ``fixed_point``.
-    divides
-        Whether the variable alone evolves, so that its unstable states divide the runs.
+    ``at`` is the variable there, NaN where there are fewer; ``known`` has no ``fixed_point`` and
+    says whether the point is done. ``divides``: the variable alone evolves, so that its unstable
+    states divide the runs.
     """
 
     at: xr.DataArray
@@ -49,15 +39,8 @@ class States:
 def states_of(tree: xr.DataTree, variable: str, limit: str | None) -> States | None:
     """Steady states in a store, None without any of this variable.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    variable
-        The overlap.
-    limit
-        The method of the limit, if the study names one: the variable evolves alone if that is a
-        closed equation, and without a name unless the states differ in more than the variable.
+    The variable evolves alone if the limit that the study names is a closed equation, and without a
+    name unless the states differ in more than the variable.
     """
     name = steady_states(tree)
     if name is None:
@@ -85,14 +68,9 @@ def _alone(others: list[xr.DataArray]) -> bool:
 class Fate:
     """What becomes of runs, over the dimensions of their last values.
 
-    Parameters
-    ----------
-    success
-        Whether a run goes to an informative state, False where it is not finished.
-    decaying
-        Whether it does not although it is still above the threshold.
-    by_limit
-        1 where the limit's steady states decide, 0 where the trend does; over the cells.
+    ``success``: a run goes to an informative state, False where it is not finished; ``decaying``:
+    it does not although it is still above the threshold. ``by_limit``, over the cells, is 1 where
+    the limit's steady states decide, 0 where the trend does.
     """
 
     success: xr.DataArray
@@ -101,24 +79,15 @@ class Fate:
 
 
 def fate(values: xr.DataArray, threshold: float, states: States | None) -> Fate:
-    """Where runs go.
+    """Where finished runs over ``time``, and ``seed`` if there are several, go.
 
     A run succeeds if its last value lies in the basin of a stable informative state of the limit:
     on the same side of every unstable state. Where no such state exists nothing succeeds, however
     large a run still is. Where states exist that do not divide the runs, because more than this
-    variable evolves, and where no state is known, it succeeds if it is above the threshold and
-    not falling (:func:`hdica.analysis.statistics.trend.falling`). A run within a distance of order
-    n^-1/2 of an unstable state may still cross it; as many do either way, so that even odds stay
-    there.
-
-    Parameters
-    ----------
-    values
-        Finished runs over ``time``, and ``seed`` if there are several.
-    threshold
-        On the absolute value.
-    states
-        Of :func:`states_of`.
+    variable evolves, and where no state is known, it succeeds if its size is above the threshold
+    and not falling (:func:`hdica.analysis.statistics.trend.falling`). A run within a distance of
+    order n^-1/2 of an unstable state may still cross it; as many do either way, so that even odds
+    stay there.
     """
     final = values.isel(time=-1, drop=True).reset_coords(drop=True)
     above = abs(final) > threshold

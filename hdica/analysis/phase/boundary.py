@@ -8,7 +8,7 @@ from markupsafe import escape
 from scipy import stats
 
 from hdica.analysis.phase.figure import unstable_symbol
-from hdica.analysis.show.choose import spread
+from hdica.analysis.show.choose import evenly
 from hdica.analysis.show.sentences import N, listed
 from hdica.analysis.show.words import count, number, p_value, place, symbol, with_error
 from hdica.analysis.terms import starts
@@ -19,8 +19,8 @@ LEVEL = 0.01
 
 def agreement(data: xr.Dataset) -> list[str]:
     """Whether the boundary lies where theory puts it, over all x at which both are known."""
-    divides = data.attrs["y"] in starts() and data.attrs.get("divides", 1)
-    if not divides or not {"threshold", "boundary"} <= set(data):
+    divides = data.attrs["y"] in starts() and data.attrs["divides"]
+    if not divides or "boundary" not in data:
         return []
     last = data.isel({d: -1 for d in data["threshold"].dims if d != data.attrs["x"]})
     gap, error = (last["threshold"] - last["boundary"]).values, last["threshold_se"].values
@@ -37,10 +37,10 @@ def boundary(data: xr.Dataset) -> list[str]:
     if not len(keep):
         return []
     parts = []
-    for k in (int(keep[i]) for i in spread(len(keep), 3)):
+    for k in evenly(keep.tolist(), 3):
         here = f"{number(found[k])} ± {number(error[k], 1)}"
         if y in starts() and np.isfinite(theory[k]):
-            what = "boundary" if data.attrs.get("divides", 1) else "unstable state"
+            what = "boundary" if data.attrs["divides"] else "unstable state"
             here += f" ({what} {unstable_symbol(data).html} = {number(theory[k])})"
         parts.append(f"{here} at {place({x: last[x].values[k]}).html}")
     return [
@@ -57,7 +57,7 @@ def _against(data: xr.Dataset, gap: np.ndarray, error: np.ndarray) -> list[str]:
     if many < 2:
         return []
     z = gap[known] / error[known]
-    shared = data.attrs.get("noise") == "shared"
+    shared = data.attrs["noise"] == "shared"
     if shared:  # what is put together from points that share noise has no plain error
         p = min(1.0, many * 2 * float(stats.norm.sf(np.abs(z).max())))
         size = f"they are at most {number(float(np.abs(z).max()), 2)} standard errors apart"
@@ -88,7 +88,7 @@ def _shift(last: xr.Dataset, x: str, y: str) -> list[str]:
         return []
     parts = [
         f"{number(shift[k], 2)} ± {number(error[k], 1)} up to {place({x: last[x].values[k]}).html}"
-        for k in (int(keep[i]) for i in spread(len(keep), 3))
+        for k in evenly(keep.tolist(), 3)
     ]
     return [
         f"From one {symbol(x).html} to the next this {symbol(y).html} moves, seed by seed, by "

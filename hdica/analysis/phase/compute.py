@@ -11,8 +11,7 @@ from scipy import stats
 
 from hdica.analysis.describe import described
 from hdica.analysis.phase.basins import Fate, fate, states_of
-from hdica.analysis.phase.names import LONG_NAMES
-from hdica.analysis.phase.settings import Phase
+from hdica.analysis.phase.record import Phase
 from hdica.analysis.reading import check_swept, finished, group, steady_states, transitions_in
 from hdica.analysis.statistics.resample import (
     interval,
@@ -20,8 +19,37 @@ from hdica.analysis.statistics.resample import (
     resampled_shares,
     shares_noise,
 )
+from hdica.analysis.terms import ZERO
 from hdica.status import DIVERGED, DONE
 from hdica.systems.kinds import FOLD
+
+LONG_NAMES = {
+    "overlap": "mean of |{v}| over seeds at the last time",
+    "signed": "mean of {v} over seeds at the last time",
+    "successes": "seeds that go to an informative state",
+    "decaying": "seeds with |{v}| above the threshold at the last time that do not",
+    "by_limit": "1 where the limit's steady states tell where runs go, 0 where their trend does",
+    "trials": "seeds that are done",
+    "diverged": "seeds that diverged",
+    "probability": "share of seeds that succeed",
+    "probability_low": "lower end of the 95 % Wilson interval",
+    "probability_high": "upper end of the 95 % Wilson interval",
+    "limit": "limit of |{v}| at the last time",
+    "limit_success": "1 where the limit goes to an informative state",
+    "agreement": "1 where the majority of seeds goes where the limit goes",
+    "agreement_share": "share of cells whose majority goes where the limit goes",
+    "agreement_share_low": "lower end of its 95 % interval over seeds, which the cells share",
+    "agreement_share_high": "upper end of its 95 % interval over seeds, which the cells share",
+    "boundary": "smallest unstable informative fixed point",
+    "boundary_stable": "stable informative fixed point above the boundary",
+    "threshold": "start with even odds (Spearman-Karber)",
+    "threshold_se": "standard error of the start with even odds",
+    "threshold_shift": "shift of the start with even odds since the value of x before",
+    "threshold_shift_se": "standard error of the shift, over seeds that both share",
+    "critical_value": "critical value",
+    "critical_overlap": "overlap at the critical value",
+    "critical_error": "error of the critical value",
+}
 
 CONFIDENCE = 0.95
 
@@ -36,23 +64,11 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     says: by the basins of the limit's steady states where the store has them, else by its trend.
     Being large at the last time is not enough.
 
-    Parameters
-    ----------
-    tree
-        A published store. Steady states and critical values of ``x``, if a method has them, give
-        the basins, the theoretical boundary and the critical value.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``x``, ``y``, further swept parameters and ``n``: overlap at the last time, success
-        counts and shares with 95 % Wilson intervals, how many runs are still decaying, the
-        limit's end and whether the majority of seeds goes where it goes; over ``x``: the
-        boundary, and the start with even odds. Where the simulation's points share their noise,
-        errors of what is put together from several cells are taken over whole seeds, and the
-        share of agreeing cells has an interval.
+    Over ``x``, ``y``, further swept parameters and ``n``: overlap at the last time, success counts
+    and shares with 95 % Wilson intervals, how many runs are still decaying, the limit's end and
+    whether the majority of seeds goes where it goes; over ``x``: the boundary, and the start with
+    even odds. Where the simulation's points share their noise, errors of what is put together from
+    several cells are taken over whole seeds, and the share of agreeing cells has an interval.
     """
     x, y, variable = settings.x, settings.y, settings.variable
     threshold, limit = settings.success, settings.limit
@@ -83,7 +99,9 @@ def _outcomes(final: xr.DataArray, status: xr.DataArray, found: Fate) -> xr.Data
     """Overlap and success over seeds."""
     trials = final.notnull().sum("seed")
     successes = found.success.sum("seed")
-    low, high = xr.apply_ufunc(_wilson, successes, trials, output_core_dims=[[], []])
+    low, high = xr.apply_ufunc(
+        _wilson, successes, trials, output_core_dims=[[], []], vectorize=True
+    )
     return xr.Dataset(
         {
             "overlap": abs(final).mean("seed"),
@@ -101,18 +119,12 @@ def _outcomes(final: xr.DataArray, status: xr.DataArray, found: Fate) -> xr.Data
 
 
 @cache
-def _interval(successes: int, trials: int) -> tuple[float, float]:
+def _wilson(successes: int, trials: int) -> tuple[float, float]:
+    """Ends of a Wilson interval; equal counts are computed once."""
     if trials == 0:
         return np.nan, np.nan
     found = stats.binomtest(successes, trials).proportion_ci(CONFIDENCE, method="wilson")
     return float(found.low), float(found.high)
-
-
-def _wilson(successes: np.ndarray, trials: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson intervals of whole arrays; equal counts are computed once."""
-    pairs = [_interval(int(s), int(t)) for s, t in zip(successes.flat, trials.flat, strict=True)]
-    ends = np.array(pairs, dtype=float).reshape(*np.shape(successes), 2)
-    return ends[..., 0], ends[..., 1]
 
 
 @dataclass(frozen=True)
@@ -219,13 +231,6 @@ def _majority(share: xr.DataArray, side: xr.DataArray) -> xr.DataArray:
     return xr.where(right > 0.5, 1.0, xr.where(right == 0.5, 0.5, 0.0))
 
 
-def folds(critical: xr.Dataset) -> xr.Dataset:
-    """The transitions at which informative states appear or vanish; all, if kinds are not told."""
-    if "kind" not in critical:
-        return critical
-    return critical.where(critical["kind"] == FOLD)
-
-
 def _theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
     """Boundary from the unstable fixed points, and the critical values of ``x``."""
     out: dict[str, xr.DataArray] = {}
@@ -233,11 +238,12 @@ def _theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
     if states is not None and x in tree[states].dims:
         fixed = group(tree, states)
         at, stable = fixed[variable], fixed["stable"]
-        done = fixed["status"] == DONE
-        out["boundary"] = at.where(done & (stable == 0) & (at > 1e-9)).min("fixed_point")
-        out["boundary_stable"] = at.where(done & (stable == 1) & (at > 1e-9)).max("fixed_point")
+        known = at.where((fixed["status"] == DONE) & (at > ZERO))
+        out["boundary"] = known.where(stable == 0).min("fixed_point")
+        out["boundary_stable"] = known.where(stable == 1).max("fixed_point")
     if transitions is not None:
-        found = folds(group(tree, transitions))
+        found = group(tree, transitions)
+        found = found.where(found["kind"] == FOLD)  # where informative states appear or vanish
         pairs = {"critical_value": "value", "critical_overlap": variable, "critical_error": "error"}
         out |= {name: found[own] for name, own in pairs.items() if own in found}
     return xr.Dataset(out).reset_coords(drop=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.convergence.figure import color_of
-from hdica.analysis.show.choose import Point, points, spread
+from hdica.analysis.show.choose import Point, evenly, points
+from hdica.analysis.show.marks import color_of
 from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical
 from hdica.analysis.show.words import (
-    EMPTY,
     Text,
     axis,
     critical,
@@ -17,6 +16,7 @@ from hdica.analysis.show.words import (
     place,
     size,
     symbol,
+    titled,
     words,
 )
 from hdica.analysis.terms import starts
@@ -33,9 +33,8 @@ def phase(data: xr.Dataset) -> list[Panel]:
     if any(data[axis].dtype.kind not in "fiu" for axis in (x, y)):
         return []
     others = [str(d) for d in data["overlap"].dims if d not in (x, y, "n")]
-    combinations = points(data, others)
     top = {"n": int(data["n"].values[-1])}
-    chosen = [{**combinations[i], **top} for i in spread(len(combinations), MAPS)]
+    chosen = [{**other, **top} for other in evenly(points(data, others), MAPS)]
     out = []
     for k, other in enumerate(chosen):
         here = data.sel(other)
@@ -49,23 +48,17 @@ def phase(data: xr.Dataset) -> list[Panel]:
     return out
 
 
-def _title(lead: str, other: Point) -> Text:
-    return words(lead) + (words(" · ") + place(other) if other else EMPTY)
-
-
 def _overlap(here: xr.Dataset, other: Point, tail: str) -> Panel:
-    variable = str(here.attrs["variable"])
-    label = words("mean ") + size(variable)
-    title = _title(f"Overlap at t = {number(here.attrs['time'])}", other)
-    at = number(here.attrs["time"])
-    caption = f"Mean of {size(variable).html} over seeds at <i>t</i> = {at}. {_legend(here)}"
+    quantity, at = size(str(here.attrs["variable"])), number(here.attrs["time"])
+    label, title = words("mean ") + quantity, titled(words(f"Overlap at t = {at}"), other)
+    caption = f"Mean of {quantity.html} over seeds at <i>t</i> = {at}. {_legend(here)}"
     return _map(here, "overlap", label, title, f"phase_overlap{tail}", caption)
 
 
 def success(data: xr.Dataset) -> str:
     """What counts as success, in words."""
     variable, limit = size(str(data.attrs["variable"])).html, number(data.attrs["success"])
-    by_limit = data["by_limit"].values if "by_limit" in data else np.zeros(1)
+    by_limit = data["by_limit"].values
     trend = f"is above {variable} = {limit} and not falling over the last third of the time"
     basin = "lies in the basin of an informative state of the limit"
     if (by_limit == 1).all():
@@ -82,13 +75,13 @@ def _success(here: xr.Dataset, other: Point, tail: str) -> Panel:
         f"{what[0].upper()}{what[1:]} at <i>t</i> = {number(here.attrs['time'])}; shown is the "
         f"share of such runs. {_legend(here)}"
     )
-    title = _title("Success probability", other)
+    title = titled(words("Success probability"), other)
     return _map(here, "probability", label, title, f"phase_success{tail}", caption, "cividis")
 
 
 def _decaying(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     """Runs that are large and do not succeed, if there are any."""
-    if "decaying" not in here or not bool((here["decaying"] > 0).any()):
+    if not bool((here["decaying"] > 0).any()):
         return []
     share = (here["decaying"] / here["trials"]).where(here["trials"] > 0)
     variable = size(str(here.attrs["variable"])).html
@@ -98,7 +91,7 @@ def _decaying(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
         f"{_legend(here)}"
     )
     drawn = here.assign(decaying=share)
-    label, title = words("share still decaying"), _title("Still decaying", other)
+    label, title = words("share still decaying"), titled(words("Still decaying"), other)
     return [_map(drawn, "decaying", label, title, f"phase_decaying{tail}", caption, "cividis")]
 
 
@@ -110,7 +103,7 @@ def unstable_symbol(here: xr.Dataset) -> Text:
 def unstable(here: xr.Dataset) -> str:
     """What the unstable fixed point is: the boundary, where the overlap alone evolves."""
     q = f"unstable fixed point {unstable_symbol(here).html}"
-    if here.attrs.get("divides", 1):
+    if here.attrs["divides"]:
         return f"{q}, the boundary in theory"
     return f"{q}, which with a regularizer is no boundary in the start's overlap alone"
 
@@ -126,7 +119,7 @@ def _legend(here: xr.Dataset) -> str:
     y = str(here.attrs["y"])
     if _bounded(here):
         parts.append(f"Black line: {unstable(here)}.")
-    if "threshold" in here and bool(here["threshold"].notnull().any()):
+    if bool(here["threshold"].notnull().any()):
         what = "start" if y in starts() else symbol(y).html
         parts.append(f"White dots: {what} with even odds in the simulation.")
     at = here[here.attrs["x"]].values.astype(float)
@@ -149,16 +142,8 @@ def _map(
     z = here[name].transpose(y, x).values
     items: list[Heat | Line | Points | Vertical] = [Heat(at_x, at_y, z, label, scale)]
     items += _theory(here, at_x)
-    return Panel(
-        key,
-        title,
-        axis(x),
-        axis(y),
-        tuple(items),
-        caption,
-        x_range=_edges(at_x),
-        y_range=_edges(at_y),
-    )
+    across, up = _edges(at_x), _edges(at_y)
+    return Panel(key, title, axis(x), axis(y), tuple(items), caption, x_range=across, y_range=up)
 
 
 def _edges(at: np.ndarray) -> tuple[float, float]:
@@ -192,21 +177,13 @@ def _theory(here: xr.Dataset, at_x: np.ndarray) -> list[Line | Points | Vertical
         if beyond and len(line_x) < len(at_x):  # close the branch at its fold
             line_x, line_y = np.append(line_x, beyond[0][0]), np.append(line_y, beyond[0][1])
         if len(line_x):
-            out.append(
-                Line(
-                    line_x,
-                    line_y,
-                    unstable_symbol(here) + words(" (theory)"),
-                    "#000000",
-                    bold=True,
-                    cased=True,
-                )
-            )
+            label = unstable_symbol(here) + words(" (theory)")
+            out.append(Line(line_x, line_y, label, "#000000", bold=True, cased=True))
     for value, _ in known:
         if at_x[0] <= value <= at_x[-1]:
             out.append(Vertical(value, critical_symbol(here) + words(f" = {number(value, 4)}")))
-    if "threshold" in here and bool(here["threshold"].notnull().any()):
-        found = here["threshold"].values
+    found = here["threshold"].values
+    if np.isfinite(found).any():
         out.append(Points(at_x, found, words("even odds"), "#ffffff"))
     return out
 
@@ -226,19 +203,11 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
         if "boundary" in cut and cut["boundary"].ndim == 0 and y in starts():
             edge = float(cut["boundary"])
             if np.isfinite(edge):
-                items.append(
-                    Line(
-                        np.array([edge, edge]),
-                        np.array([0.0, 1.0]),
-                        label,
-                        color,
-                        "dash",
-                        listed=False,
-                    )
-                )
+                ends = np.array([edge, edge]), np.array([0.0, 1.0])
+                items.append(Line(*ends, label, color, "dash", listed=False))
     return Panel(
         f"phase_slices{tail}",
-        _title("Slices", other),
+        titled(words("Slices"), other),
         axis(y),
         words("success probability"),
         tuple(items),
@@ -251,7 +220,7 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
 
 def _together(here: xr.Dataset) -> str:
     """A warning where the points of a slice are not independent."""
-    if here.attrs.get("noise") != "shared":
+    if here.attrs["noise"] != "shared":
         return ""
     return " of single points, which share their noise and so rise and fall together"
 
@@ -261,4 +230,4 @@ def _informative(here: xr.Dataset, x: str) -> list[int]:
     span = here["probability"].max(here.attrs["y"]) - here["probability"].min(here.attrs["y"])
     telling = np.flatnonzero(span.values >= 0.5)
     pool = telling if len(telling) else np.arange(here.sizes[x])
-    return [int(pool[i]) for i in spread(len(pool), SLICES)]
+    return evenly(pool.tolist(), SLICES)

@@ -1,18 +1,35 @@
-"""Where learning stops, over two swept parameters: its record."""
+"""Where learning stops, over two swept parameters: settings and record."""
 
 from __future__ import annotations
 
-from hdica.analysis.phase.settings import Phase
-from hdica.analysis.record import Analysis, Section, lazy
-from hdica.analysis.registry import register
+from typing import Annotated
 
-PHASE = register(
-    Analysis(
-        name="phase",
-        compute=lazy(__name__, "compute:phase"),
-        settings=Phase,
-        sections=(Section("phase", "Where learning stops", lazy(__name__, "figure:phase"), 3),),
-        say=lazy(__name__, "say:phase"),
-        rank=3,
+from pydantic import Field
+
+from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.settings import TIME, Needs, Settings, SweptName, Variable, looked_at
+
+
+class Phase(Settings):
+    """Where learning stops, over two swept parameters."""
+
+    simulation: Annotated[str, Needs(True, looked_at, (TIME,))] = Field(
+        description="stochastic method"
     )
+    x: SweptName = Field(description="swept parameter on the horizontal axis")
+    y: SweptName = Field(description="swept parameter on the vertical axis")
+    variable: Variable = ""
+    limit: Annotated[str | None, Needs(False, looked_at, (TIME,))] = Field(
+        default=None, description="method that gives the limit"
+    )
+    success: float = Field(default=0.5, gt=0, description="threshold on |variable| at the end")
+
+
+PHASE = Analysis(
+    name="phase",
+    compute=lazy(__name__, "compute:phase"),
+    settings=Phase,
+    sections=(Section("phase", "Where learning stops", lazy(__name__, "figure:phase"), 3),),
+    say=lazy(__name__, "say:phase"),
+    rank=3,
 )

@@ -24,7 +24,7 @@ def phase(data: xr.Dataset) -> list[str]:
             f"{symbol(data.attrs['variable']).html} = {number(overlap, 4)}."
         )
     out += _agreement(data)
-    out += boundary(data) if "threshold" in data else []
+    out += boundary(data)
     return out + _decaying(data)
 
 
@@ -56,8 +56,6 @@ def _over_seeds(data: xr.Dataset) -> str:
 
 def _decaying(data: xr.Dataset) -> list[str]:
     """Runs that are large at the last time and yet fail."""
-    if "decaying" not in data:
-        return []
     top = data.isel(n=-1)
     many, total = int(top["decaying"].sum()), int(top["trials"].sum())
     if not many:

@@ -5,29 +5,25 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.densities.compute import xi_of
+from hdica.analysis.densities.compute import FEATURE, xi_of
 from hdica.analysis.describe import described
-from hdica.analysis.potential.names import LONG_NAMES
-from hdica.analysis.potential.settings import Potential
+from hdica.analysis.potential.record import Potential
 from hdica.analysis.reading import finished, group
+
+LONG_NAMES = {
+    "potential": "effective potential E_t(x, xi) - E_t(0, xi)",
+    "convex": "1 where the effective potential is convex",
+    "curvature": "d_t = 2h, curvature of the effective potential",
+    "xi": FEATURE,
+}
 
 
 def potential(tree: xr.DataTree, settings: Potential) -> xr.Dataset:
     """E_t(x, xi): every entry follows its gradient in a noise of its own (000, eq. (16)).
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``potential`` over the swept parameters, ``snapshot``, ``feature`` and ``x``, shifted to 0
-        at the point nearest to x = 0; ``convex`` and ``curvature`` over ``time``, as far as the
-        method has them; ``xi``, the value of xi of a group.
+    ``potential`` over the swept parameters, ``snapshot``, ``feature`` and ``x``, shifted to 0 at
+    the point nearest to x = 0; ``convex`` and ``curvature`` over ``time``, as far as the method has
+    them; ``xi``, the value of xi of a group.
     """
     data = group(tree, settings.limit)
     values = finished(data, "potential")

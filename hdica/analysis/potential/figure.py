@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.convergence.figure import color_of
 from hdica.analysis.densities.figure import PANELS, chosen, group_label
 from hdica.analysis.show.choose import Point, shown
+from hdica.analysis.show.marks import color_of
 from hdica.analysis.show.panel import Line, Panel, Points
 from hdica.analysis.show.words import Text, number, place, symbol
 

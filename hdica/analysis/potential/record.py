@@ -1,20 +1,28 @@
-"""The effective potential of one entry: its record."""
+"""The effective potential of one entry: settings and record."""
 
 from __future__ import annotations
 
-from hdica.analysis.potential.settings import Potential
-from hdica.analysis.record import Analysis, Section, lazy
-from hdica.analysis.registry import register
+from typing import Annotated
 
-POTENTIAL = register(
-    Analysis(
-        name="potential",
-        compute=lazy(__name__, "compute:potential"),
-        settings=Potential,
-        sections=(
-            Section("potential", "Effective potential", lazy(__name__, "figure:potential"), 14),
-        ),
-        say=lazy(__name__, "say:potential"),
-        rank=11,
+from pydantic import Field
+
+from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.settings import BY_X, Needs, Settings
+
+
+class Potential(Settings):
+    """The effective potential of one entry, at the snapshots."""
+
+    limit: Annotated[str, Needs(False, "potential", (BY_X,), found=True)] = Field(
+        default="", description="method that gives the potential"
     )
+
+
+POTENTIAL = Analysis(
+    name="potential",
+    compute=lazy(__name__, "compute:potential"),
+    settings=Potential,
+    sections=(Section("potential", "Effective potential", lazy(__name__, "figure:potential"), 14),),
+    say=lazy(__name__, "say:potential"),
+    rank=11,
 )

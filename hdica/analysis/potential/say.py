@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.show.choose import points, spread
+from hdica.analysis.show.choose import evenly, points
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import number, place, plural
 
@@ -18,7 +18,7 @@ def potential(data: xr.Dataset) -> list[str]:
         return []
     every = points(data, [str(d) for d in data["convex"].dims if d != "time"])
     out = []
-    for point in (every[i] for i in spread(len(every), CELLS)):
+    for point in evenly(every, CELLS):
         convex, time = data["convex"].sel(point).values, data["time"].values.astype(float)
         known = np.isfinite(convex)
         if not known.any():

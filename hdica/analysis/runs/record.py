@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from hdica.analysis.record import Analysis, lazy
-from hdica.analysis.registry import register
 
-RUNS = register(
-    Analysis(
-        name="runs",
-        compute=lazy(__name__, "compute:runs"),
-        say=lazy(__name__, "say:runs"),
-        rank=15,
-    )
+RUNS = Analysis(
+    name="runs",
+    compute=lazy(__name__, "compute:runs"),
+    say=lazy(__name__, "say:runs"),
+    rank=15,
 )

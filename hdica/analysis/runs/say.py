@@ -1,4 +1,4 @@
-"""What the account of the runs says."""
+"""What the account of the runs says, and its table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import count, number, plural
+from hdica.analysis.show.table import Table
+from hdica.analysis.show.words import count, number, plural, symbol
 
 
 def runs(data: xr.Dataset) -> list[str]:
@@ -25,7 +26,7 @@ def runs(data: xr.Dataset) -> list[str]:
 
 def sharing(data: xr.Dataset) -> str:
     """Methods whose points share their noise, in words; empty if there are none."""
-    shared = data["method"].values[data["noise"].values == "shared"] if "noise" in data else []
+    shared = data["method"].values[data["noise"].values == "shared"]
     return listed([str(name) for name in shared]) if len(shared) else ""
 
 
@@ -34,7 +35,7 @@ def _reasons(data: xr.Dataset) -> list[str]:
     out = []
     for method in data["method"].values:
         here = data.sel({"method": method})
-        text = str(here["reason"].item()).rstrip(".") if "reason" in here else ""
+        text = str(here["reason"].item()).rstrip(".")
         if text:
             lost = int(here["diverged"]) + int(here["failed"])
             lead = "" if lost == 1 else "the first of them, "
@@ -43,3 +44,24 @@ def _reasons(data: xr.Dataset) -> list[str]:
                 f"{lead}{escape(text)}."
             )
     return out
+
+
+def table(data: xr.Dataset) -> Table:
+    """What was run."""
+    counts = ("points", "done", "diverged", "failed", "pending")
+    head = ("method", "accuracy", *counts, "CPU seconds", symbol("n").html, "seeds")
+    rows = []
+    for method in data["method"].values:
+        here = data.sel({"method": method})
+        rows.append(
+            (
+                str(method),
+                here["accuracy"].item(),
+                *(count(int(here[c])) for c in counts),
+                number(float(here["cpu_seconds"])),
+                here["n"].item() or "∞",
+                str(int(here["seeds"])) if int(here["seeds"]) else "–",
+            )
+        )
+    numeric = (False, False, *(True for _ in counts), True, False, True)
+    return Table(head, tuple(rows), numeric, len(rows))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -13,6 +13,7 @@ MOST = 6
 """No figure shows more grid points than this."""
 
 Point = dict[str, Any]
+T = TypeVar("T")
 
 
 def spread(count: int, most: int = MOST) -> list[int]:
@@ -20,6 +21,11 @@ def spread(count: int, most: int = MOST) -> list[int]:
     if count <= most:
         return list(range(count))
     return [int(i) for i in np.unique(np.round(np.linspace(0, count - 1, most)).astype(int))]
+
+
+def evenly(items: Sequence[T], most: int = MOST) -> list[T]:
+    """At most ``most`` of some items, evenly from the first to the last."""
+    return [items[i] for i in spread(len(items), most)]
 
 
 def points(data: xr.Dataset, dims: Sequence[str]) -> list[Point]:
@@ -36,15 +42,19 @@ def selected(values: xr.DataArray, point: Point) -> xr.DataArray:
     return values.sel({k: v for k, v in point.items() if k in values.dims})
 
 
+def at_largest_n(data: xr.Dataset, known: xr.DataArray) -> xr.Dataset:
+    """The data at the largest n at which something is known, or the largest of all."""
+    where = np.flatnonzero(known.values)
+    return data.isel(n=int(where[-1]) if len(where) else -1)
+
+
 def shown(data: xr.Dataset, dims: Sequence[str], most: int = MOST) -> list[Point]:
     """Grid points for a figure: first every value of the last axis that fits, evenly."""
     if not dims:
         return [{}]
-    inner = spread(data.sizes[dims[-1]], 3 if len(dims) > 1 else most)
-    outer = points(data, dims[:-1])
-    kept = [outer[i] for i in spread(len(outer), max(most // len(inner), 1))]
-    last = points(data, dims[-1:])
-    return [{**o, **last[i]} for o in kept for i in inner]
+    inner = evenly(points(data, dims[-1:]), 3 if len(dims) > 1 else most)
+    outer = evenly(points(data, dims[:-1]), max(most // len(inner), 1))
+    return [{**o, **i} for o in outer for i in inner]
 
 
 def said(data: xr.Dataset, dims: Sequence[str], drawn: int) -> list[str]:

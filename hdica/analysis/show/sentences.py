@@ -13,7 +13,6 @@ from hdica.analysis.show.words import count, number, p_value, place, plural, rou
 from hdica.analysis.statistics.verdict import CLEAR
 
 N = symbol("n").html
-SEEDS = ("seeds_needed", "seeds_needed_error")
 
 
 def listed(parts: Sequence[str]) -> str:
@@ -27,26 +26,12 @@ def cell(point: Point) -> str:
     return ", ".join([str(escape(point["simulation"])), *([place(rest).html] if rest else [])])
 
 
-def span(data: xr.Dataset) -> str:
-    """The range of n in words."""
-    return f"{N} = {count(data['n'].values[0])} … {count(data['n'].values[-1])}"
-
-
 def counted(
     data: xr.Dataset, cells: Sequence[Point], what: str, name: Callable[[Point], str]
 ) -> list[str]:
     """How many comparisons agree, and why the others do not.
 
-    Parameters
-    ----------
-    data
-        With ``verdict`` and ``why``.
-    cells
-        The comparisons.
-    what
-        What they are, in the plural.
-    name
-        A comparison in words, HTML.
+    ``what`` they are, in the plural; ``name`` says one of them in HTML.
     """
     verdicts = ["near" if near(data.sel(p)) else str(data["verdict"].sel(p).item()) for p in cells]
     agree, differ, close, undecided = (
@@ -67,7 +52,7 @@ def counted(
             places = "; ".join(name(p) for p in some[:3])
             more = f"; and {len(some) - 3} more" if len(some) > 3 else ""
             rare = _rarest(data, some) if verdict == "near" else ""
-            out.append(f"{word}, because {reason}: {places}{more}{rare}{_would(data, some)}.")
+            out.append(f"{word}, because {reason}: {places}{more}{rare}{would_decide(data, some)}.")
     return out
 
 
@@ -85,28 +70,16 @@ def _rarest(data: xr.Dataset, cells: Sequence[Point]) -> str:
 
 def rarity(data: xr.Dataset, p: float) -> str:
     """How often right limits give a p-value this small somewhere in the study."""
-    tests = int(data.attrs.get("tests", 1))
+    tests = int(data.attrs["tests"])
     somewhere = -np.expm1(tests * np.log1p(-p))
     who = "a right limit gives" if tests == 1 else f"{tests} right limits give"
     return f"{who} one so small by chance one time in {count(1 / somewhere)}"
 
 
-def _would(data: xr.Dataset, cells: Sequence[Point]) -> str:
-    """The seeds that would decide open comparisons, after a semicolon; empty if unknown."""
-    if "seeds_needed" not in data:
-        return ""
-    text = seeds([tuple(float(data[k].sel(p)) for k in SEEDS) for p in cells])
-    return f"; {text}" if text else ""
-
-
-def seeds(found: Sequence[tuple[float, ...]]) -> str:
-    """How many seeds would decide, in words; empty where that is not known.
-
-    Parameters
-    ----------
-    found
-        Of each open comparison the number of seeds and its standard error.
-    """
+def would_decide(data: xr.Dataset, cells: Sequence[Point]) -> str:
+    """How many seeds would decide open comparisons, after semicolons; empty if unknown."""
+    names = ("seeds_needed", "seeds_needed_error")
+    found = [tuple(float(data[k].sel(p)) for k in names) for p in cells]
     known = [pair for pair in found if not np.isnan(pair[0])]
     some = sorted(pair for pair in known if np.isfinite(pair[0]))
     parts = []
@@ -122,38 +95,29 @@ def seeds(found: Sequence[tuple[float, ...]]) -> str:
     if never:
         where = f"at {count(never)} of them " if some else ""
         parts.append(f"{where}no number of seeds would, because what is to be seen is too small")
-    return "; ".join(parts)
+    return "".join(f"; {part}" for part in parts)
 
 
 def exponents(
     data: xr.Dataset, name: str, noun: str, quantity: str, letter: str, expected: float
 ) -> list[str]:
-    """How a quantity falls with n, over all comparisons.
-
-    Parameters
-    ----------
-    data
-        With ``<name>_exponent`` and its interval.
-    name, noun, quantity, letter
-        Of the variable, the thing, its formula and the exponent.
-    expected
-        The exponent in theory.
-    """
+    """How a quantity falls with n, over all comparisons: noun, formula, exponent's letter."""
     if data.sizes["n"] < 2:
         return []
     value, low, high = (
         data[f"{name}_exponent{end}"].values.ravel() for end in ("", "_low", "_high")
     )
+    span = f"{N} = {count(data['n'].values[0])} … {count(data['n'].values[-1])}"
     known = np.isfinite(value)
     total, found = len(value), int(known.sum())
     if found == 0:
-        return [f"The {noun} does not stand above its noise: no exponent ({span(data)})."]
+        return [f"The {noun} does not stand above its noise: no exponent ({span})."]
     law = f"{quantity} ∼ {N}<sup>−<i>{letter}</i></sup>"
     if total == 1:
         ends = f"[{number(low[0], 2)}, {number(high[0], 2)}]"
         return [
             f"The {noun} falls as {law}, <i>{letter}</i> = {number(value[0])} {ends} "
-            f"(expected {expected:g}; {span(data)})."
+            f"(expected {expected:g}; {span})."
         ]
     inside = int(((low <= expected) & (expected <= high))[known].sum())
     missing = f"; the other {total - found} are not resolved" if found < total else ""

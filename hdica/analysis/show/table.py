@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,18 +23,9 @@ VERDICT_HEAD = ("verdict", "<i>p</i>", "<i>p</i> of 2 % control", "power", "seed
 
 @dataclass(frozen=True)
 class Table:
-    """A table for the page.
+    """A table for the page, its column names in HTML, its cells plain text that the page escapes.
 
-    Parameters
-    ----------
-    head
-        Column names, HTML.
-    rows
-        Cells, plain text; escaped by the page.
-    numeric
-        Which columns are numbers and align to the right.
-    total
-        Rows before cutting.
+    Numeric columns align to the right; ``total`` counts the rows before cutting.
     """
 
     head: tuple[str, ...]
@@ -43,12 +34,25 @@ class Table:
     total: int
 
 
-def worst_first(data: xr.Dataset, dims: Sequence[str]) -> list[Point]:
-    """Comparisons; whatever does not agree comes first."""
+def of_verdicts(
+    data: xr.Dataset,
+    dims: Sequence[str],
+    head: Sequence[str],
+    row: Callable[[Point, xr.Dataset], Iterable[str]],
+    numeric: Sequence[bool] = (False,),
+) -> Table:
+    """A row for each comparison; whatever does not agree comes first.
+
+    The first columns, as many as ``numeric`` has, tell where it is, then comes its verdict; those
+    after it are numbers.
+    """
     order = {"differs": 0, "undecided": 1, "agrees": 2}
-    return sorted(
+    cells = sorted(
         points(data, dims), key=lambda p: order.get(str(data["verdict"].sel(p).item()), 3)
     )
+    rows = tuple(tuple(row(point, data.sel(point))) for point in cells[:MOST_ROWS])
+    after = len(head) - len(numeric) - 1
+    return Table(tuple(head), rows, (*numeric, False, *(True,) * after), len(cells))
 
 
 def verdict(here: xr.Dataset) -> tuple[str, ...]:

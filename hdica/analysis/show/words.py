@@ -13,8 +13,6 @@ from hdica.analysis import terms
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Colour-blind-safe colours (Okabe and Ito) that stand out from white and from near-black."""
 
-SYMBOLS = ("circle", "square", "diamond", "triangle")
-
 
 @dataclass(frozen=True)
 class Text:
@@ -147,9 +145,7 @@ def count(value: float) -> str:
 def _superscript(text: str) -> str:
     before, _, power = text.partition("^")
     raised = power.translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return (
-        (before + raised).replace("1 × 10", "10") if before.startswith("1 ×") else before + raised
-    )
+    return (before + raised).removeprefix("1 × ")
 
 
 def value_of(value: Any) -> str:
@@ -165,6 +161,21 @@ def place(point: dict[str, Any]) -> Text:
     for name, value in point.items():
         out = out + (words(", ") if out else EMPTY) + symbol(name) + words(f" = {value_of(value)}")
     return out
+
+
+def of_n(n: float, name: str = "") -> Text:
+    """A dimension, and the method if there are several: "n = 400, vector"."""
+    return symbol("n") + words(f" = {count(n)}{name and ', '}{name}")
+
+
+def titled(lead: Text, point: dict[str, Any]) -> Text:
+    """A title with the grid point to which it applies, if there are several."""
+    return lead + words(" · ") + place(point) if point else lead
+
+
+def leading(point: dict[str, Any]) -> Text:
+    """A grid point, if there are several, before what else names a curve."""
+    return place(point) + words(", ") if point else EMPTY
 
 
 def probability(p: float) -> str:

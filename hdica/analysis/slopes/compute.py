@@ -8,8 +8,17 @@ from scipy import stats
 
 from hdica.analysis.describe import described
 from hdica.analysis.reading import asked, finished, group, over, overlaps, swept
-from hdica.analysis.slopes.names import LONG_NAMES
 from hdica.analysis.statistics.resample import CONFIDENCE, shares_noise
+
+LONG_NAMES = {
+    "": "change of the mean of {v} at the last time per unit of {p}",
+    "_low": "lower end of the 95 % interval of the change per unit of {p}",
+    "_high": "upper end of the 95 % interval of the change per unit of {p}",
+    "_se": "standard error of the change per unit of {p}, over seeds that both ends share",
+    "_se_apart": "the same with independent noise at both ends",
+    "_count": "seeds that are done at both ends",
+}
+"""By ending of the name; the slope itself is ``slope_p``."""
 
 ASKED = ("phase", "steady", "convergence", "compare")
 """Analyses whose variable is taken, in this order."""
@@ -19,22 +28,14 @@ def slopes(tree: xr.DataTree) -> xr.Dataset | None:
     """Slope of the mean at the last time from one value of a parameter to the next.
 
     Points that share their noise rise and fall together, so that the difference of two of them,
-    formed for each seed alone, varies much less than either. Its mean over seeds has the error
-    of a mean of independent numbers.
+    formed for each seed alone, varies much less than either. Its mean over seeds has the error of a
+    mean of independent numbers.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-
-    Returns
-    -------
-    xarray.Dataset or None
-        For every swept number p, over ``simulation``, the swept parameters with ``p_between`` in
-        place of p (the middles of its values) and ``n``: ``slope_p`` with its 95 % interval by
-        Student's t and its standard error ``slope_p_se``; ``slope_p_se_apart``, what that would
-        be with noise of their own; and ``slope_p_count``, the seeds finished on both sides. None
-        if no method shares noise or no number is swept.
+    For every swept number p, over ``simulation``, the swept parameters with ``p_between`` in place
+    of p (the middles of its values) and ``n``: ``slope_p`` with its 95 % interval by Student's t
+    and its standard error ``slope_p_se``; ``slope_p_se_apart``, what that would be with noise of
+    their own; and ``slope_p_count``, the seeds finished on both sides. None if no method shares
+    noise or no number is swept.
     """
     variable = _variable(tree)
     names = [
@@ -46,10 +47,9 @@ def slopes(tree: xr.DataTree) -> xr.Dataset | None:
     parts = [_slopes(finished(data, variable).isel(time=-1, drop=True)) for data in groups]
     if not any(parts):
         return None
-    out = over([xr.Dataset(part).reset_coords(drop=True) for part in parts], "simulation", names)
-    for name in out.data_vars:
-        if str(name).endswith("_count"):
-            out[name] = out[name].fillna(0).astype(int)
+    found = [xr.Dataset(part).reset_coords(drop=True) for part in parts]
+    counts = dict.fromkeys(k for part in parts for k in part if k.endswith("_count"))
+    out = over(found, "simulation", names, list(counts))
     out.attrs = {"variable": variable, "time": float(groups[0]["time"].values[-1])}
     return described(out, _table(out), variable)
 
@@ -73,18 +73,8 @@ def _slopes(ends: xr.DataArray) -> dict[str, xr.DataArray]:
 def paired_slope(ends: xr.DataArray, parameter: str) -> dict[str, xr.DataArray]:
     """Slope between neighbouring values of a parameter, from differences within each seed.
 
-    Parameters
-    ----------
-    ends
-        Over ``parameter``, ``seed`` and more; NaN where a run is not finished.
-    parameter
-        Its values are numbers.
-
-    Returns
-    -------
-    dict
-        By ending of the name: ``""``, ``"_low"``, ``"_high"``, ``"_se"``, ``"_se_apart"`` and
-        ``"_count"``, over ``<parameter>_between`` in place of the parameter.
+    By ending of the name, over ``<parameter>_between`` in place of the parameter, of ends over it,
+    ``seed`` and more; NaN where a run is not finished.
     """
     at = ends[parameter].values.astype(float)
     middle = {parameter: f"{parameter}_between"}

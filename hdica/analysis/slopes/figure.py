@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.convergence.figure import color_of
 from hdica.analysis.show.choose import Point, shown
+from hdica.analysis.show.marks import SYMBOLS, color_of
 from hdica.analysis.show.panel import Panel, Points
-from hdica.analysis.show.words import EMPTY, SYMBOLS, count, number, place, symbol, words
+from hdica.analysis.show.words import count, leading, number, symbol, words
 from hdica.analysis.slopes.compute import parameters_of
 
 DRAWN = 3
@@ -45,7 +45,7 @@ def _points(top: xr.Dataset, name: str, chosen: list[Point]) -> list[Points]:
     """A colour for every grid point, a marker for every method."""
     x, out = top[f"{name}_between"].values.astype(float), []
     for i, point in enumerate(chosen):
-        lead = place(point) + words(", ") if point else EMPTY
+        lead = leading(point)
         for j, method in enumerate(top["simulation"].values):
             here = top.sel({"simulation": method, **point})
             y, low, high = (here[f"slope_{name}{k}"].values for k in ("", "_low", "_high"))

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from hdica.analysis.record import Analysis, Section, lazy
-from hdica.analysis.registry import register
 
-SLOPES = register(
-    Analysis(
-        name="slopes",
-        compute=lazy(__name__, "compute:slopes"),
-        sections=(
-            Section("slopes", "Change along a parameter", lazy(__name__, "figure:slopes"), 7),
-        ),
-        say=lazy(__name__, "say:slopes"),
-        rank=7,
-    )
+SLOPES = Analysis(
+    name="slopes",
+    compute=lazy(__name__, "compute:slopes"),
+    sections=(Section("slopes", "Change along a parameter", lazy(__name__, "figure:slopes"), 7),),
+    say=lazy(__name__, "say:slopes"),
+    rank=7,
 )

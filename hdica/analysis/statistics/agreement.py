@@ -9,8 +9,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.assemble import Cell, assembled
+from hdica.analysis.describe import Cell, assembled
 from hdica.analysis.reading import optional
+from hdica.analysis.statistics import verdict
 from hdica.analysis.statistics.ladder import MIN_SEEDS, Ladder, ladder
 from hdica.analysis.statistics.verdict import Verdict, judge, nothing
 
@@ -26,6 +27,12 @@ BEYOND = 20
 """No place is tested with fewer entries of all seeds together expected beyond it: means of so
 rare events are not normal."""
 
+LONG_NAMES = {
+    **verdict.LONG_NAMES,
+    "p_value": "p-value of mean = limit + C/n over all places of the law",
+    "score": "largest normal score over the places of the law",
+}
+
 COMPANIONS = ("limit", "error", "control")
 SEEDS = ("seeds_needed", "seeds_needed_error")
 KEPT = ("verdict", "why", "p_value", "score", "control_p", "power", *SEEDS, "n_from")
@@ -35,17 +42,10 @@ KEPT = ("verdict", "why", "p_value", "score", "control_p", "power", *SEEDS, "n_f
 class Part:
     """A distribution function, or another share that rises or falls from one end to the other.
 
-    Parameters
-    ----------
-    values
-        Over the grid, ``n``, ``seed`` and ``place``.
-    curves
-        ``limit``, ``error`` and ``control`` over (some of) the grid and ``place``; NaN where
-        unknown.
-    share
-        Entries that the shares are shares of, as a fraction of n, over (some of) the grid and n.
-    place
-        The dimension along the law.
+    ``values`` are over the grid, ``n``, ``seed`` and ``place``, the dimension along the law;
+    ``curves`` are ``limit``, ``error`` and ``control`` over (some of) the grid and ``place``, NaN
+    where unknown; ``share``, over (some of) the grid and n, is that of the entries which are
+    counted, as a fraction of n.
     """
 
     values: xr.DataArray
@@ -61,27 +61,13 @@ def companions(data: xr.Dataset, name: str, limit: xr.DataArray) -> xr.Dataset:
 
 
 def agreement(parts: Sequence[Part], level: float) -> xr.Dataset:
-    """Verdict of every cell of the grid; several parts are tested together, as one.
+    """Verdict of every cell of the grid; several parts over the same are tested together, as one.
 
     The mean over seeds of an empirical distribution function is compared with the limit by
     :func:`hdica.analysis.statistics.verdict.judge`, with places along the law where that has times:
     a term C/n is free at every place where there are several n, and the largest statistic over
     places is judged with the correlations of neighbouring places. Places are chosen by the limit
-    alone, evenly in probability.
-
-    Parameters
-    ----------
-    parts
-        Over the same grid.
-    level
-        Chance of a false "differs" for each cell.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``verdict``, ``why``, ``p_value``, ``score``, ``control_p``, ``control_rejected``,
-        ``power``, ``seeds_needed``, ``seeds_needed_error``, ``n_from`` and ``n_count`` over the
-        grid.
+    alone, evenly in probability. ``level`` is the chance of a false "differs" for each cell.
     """
     first = parts[0]
     grid = [str(d) for d in first.values.dims if d not in ("n", "seed", first.place)]
@@ -135,24 +121,12 @@ def _judged(parts: Sequence[Mapping[str, Array]], n: Array, level: float) -> Ver
     return judge(runs, limit, np.nan_to_num(error), control, level)
 
 
-def thinned(law: Array, tail: float = TAIL, most: int = PLACES) -> NDArray[np.intp]:
-    """Which places of a distribution function to test: evenly in probability, without the tails.
+def thinned(law: Array, tail: float = TAIL) -> NDArray[np.intp]:
+    """Which places of a law to test: evenly in probability, with at least ``tail`` on either side.
 
-    Parameters
-    ----------
-    law
-        The limit, from near 0 to near 1 or back, shape (places,).
-    tail
-        Least share of the law on either side.
-    most
-        Most places.
-
-    Returns
-    -------
-    numpy.ndarray
-        Increasing positions.
+    The law runs from near 0 to near 1 or back, shape (places,); positions increase.
     """
-    levels = np.linspace(tail, 1 - tail, most)
+    levels = np.linspace(tail, 1 - tail, PLACES)
     nearest = np.unique(np.abs(law[:, None] - levels).argmin(axis=0))
     inside = (law[nearest] >= tail) & (law[nearest] <= 1 - tail)
     return np.asarray(nearest[inside])

@@ -21,19 +21,10 @@ RELATIVE_ZERO = 1e-12
 class Contrast:
     """``sum_n a_n mean_n(t) - reference(t)`` and its distribution when it is zero in truth.
 
-    Parameters
-    ----------
-    estimate, error
-        Value and standard error, shape (times,).
-    dof
-        Welch's degrees of freedom, shape (times,).
-    informative
-        Times with a standard error, shape (times,).
-    correlation
-        Between consecutive informative times.
-    tolerance
-        Known bound of the reference's own error, shape (times,); not random, so it is taken off
-        the estimate rather than added to the variance.
+    Arrays are over times: value, standard error, Welch's degrees of freedom, and whether a time is
+    informative, because it has a standard error. The correlation is that between consecutive
+    informative times. The tolerance, a known bound of the reference's own error, is not random: it
+    is taken off the estimate rather than added to the variance.
     """
 
     estimate: Array
@@ -71,17 +62,7 @@ class Contrast:
 
 
 def contrast(runs: Ladder, a: Array, reference: Array, tolerance: Array) -> Contrast:
-    """Form a contrast.
-
-    Parameters
-    ----------
-    runs
-        Trajectories, N dimensions.
-    a
-        Coefficients, shape (N,).
-    reference, tolerance
-        Curve to compare with and the bound of its error, shape (times,).
-    """
+    """The contrast of N dimensions with coefficients a, shape (N,), from a reference over times."""
     share = (a**2 / runs.counts)[:, None]
     parts = share * runs.variances
     variance = parts.sum(axis=0)
@@ -113,17 +94,9 @@ def _neighbours(runs: Ladder, share: Array, informative: NDArray[np.bool_]) -> A
 
 
 def fit_matrix(runs: Ladder, basis: Array) -> Array:
-    """Weighted least squares as a matrix: coefficients = matrix @ means.
+    """Weighted least squares as a matrix (k, N): coefficients = matrix @ means.
 
-    Parameters
-    ----------
-    basis
-        Shape (N, k), k <= N, of full rank.
-
-    Returns
-    -------
-    Array
-        Shape (k, N).
+    The basis, (N, k) with k <= N, has full rank.
     """
     root = np.sqrt(runs.weights / runs.weights.max())[:, None]
     return np.linalg.pinv(root * basis) * root.T

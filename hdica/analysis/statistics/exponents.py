@@ -26,16 +26,10 @@ TRIED = np.linspace(-1.0, 4.0, 101)
 
 @dataclass(frozen=True)
 class Exponent:
-    """A fitted power n^-value.
+    """A fitted power n^-value with its 95 % interval; NaN when the data do not determine it.
 
-    Parameters
-    ----------
-    value, low, high
-        Estimate and 95 % interval; NaN when the data do not determine it.
-    n_from
-        Smallest n in the fit; smaller ones were dropped because they bend the power law.
-    resolved
-        Whether there is a number to speak of.
+    ``n_from`` is the smallest n in the fit: smaller ones were dropped because they bend the power
+    law.
     """
 
     value: float = np.nan
@@ -61,13 +55,7 @@ def fluctuation_exponent(runs: Ladder) -> Exponent:
     size = np.log(runs.variances[:, moving].mean(axis=1))
     relative = np.mean([(len(r) - 1) * _log_variance_error(r[:, moving]) ** 2 for r in runs.runs])
     weight = (runs.counts - 1) / relative
-    x = np.log(runs.n)
-    while len(x) > 2 and _bent(x, size, weight):
-        x, size, weight = x[1:], size[1:], weight[1:]
-    slope, error = _line(x, size, weight)
-    dof = (runs.counts - 1)[-len(x) :].sum()
-    half = stats.t.ppf(0.5 + CONFIDENCE / 2, dof) * error / 2
-    return Exponent(-slope / 2, -slope / 2 - half, -slope / 2 + half, float(np.exp(x[0])), True)
+    return _power(runs.n, size, weight, runs.counts - 1, 0.5)
 
 
 def _log_variance_error(values: Array) -> float:
@@ -79,6 +67,17 @@ def _log_variance_error(values: Array) -> float:
     left = (total - deviation**2 * count / (count - 1)) / (count - 2)
     logs = np.log(np.maximum(left.mean(axis=1), np.finfo(float).tiny))
     return float(np.sqrt((count - 1) / count * ((logs - logs.mean()) ** 2).sum()))
+
+
+def _power(n: Array, y: Array, weight: Array, dof: Array, share: float) -> Exponent:
+    """A share of the exponent in exp(y) ~ n^-a, without smaller n as long as the line is bent."""
+    x = np.log(n)
+    while len(x) > 2 and _bent(x, y, weight):
+        x, y, weight = x[1:], y[1:], weight[1:]
+    slope, error = _line(x, y, weight)
+    value, half = -slope * share, stats.t.ppf(0.5 + CONFIDENCE / 2, dof[-len(x) :].sum())
+    half *= error * share
+    return Exponent(value, value - half, value + half, float(np.exp(x[0])), True)
 
 
 def _bent(x: Array, y: Array, weight: Array) -> bool:
@@ -100,48 +99,31 @@ def _line(x: Array, y: Array, weight: Array) -> tuple[float, float]:
 
 
 def decay_exponent(n: Array, mean: Array, error: Array, dof: float) -> Exponent:
-    """Exponent a of a positive mean ~ n^-a.
+    """Exponent a of a positive mean ~ n^-a, of means with standard errors over increasing n.
 
-    A weighted straight line in the logarithms; smaller n are dropped while they bend it, and
-    the interval is widened where the points scatter by more than their errors.
-
-    Parameters
-    ----------
-    n, mean, error
-        Dimensions, increasing, with the means and their standard errors, shape (N,); an n without
-        a finite error takes no part.
-    dof
-        Degrees of freedom of an error.
+    A weighted straight line in the logarithms; smaller n are dropped while they bend it, and the
+    interval is widened where the points scatter by more than their errors, which have ``dof``
+    degrees of freedom. An n without a finite error takes no part.
     """
     use = (mean > 0) & (error > 0)
     if use.sum() < 2:
         return Exponent()
-    x, y, weight = np.log(n[use]), np.log(mean[use]), (mean[use] / error[use]) ** 2
-    while len(x) > 2 and _bent(x, y, weight):
-        x, y, weight = x[1:], y[1:], weight[1:]
-    slope, deviation = _line(x, y, weight)
-    half = stats.t.ppf(0.5 + CONFIDENCE / 2, dof * len(x)) * deviation
-    return Exponent(-slope, -slope - half, -slope + half, float(np.exp(x[0])), True)
+    weight = (mean[use] / error[use]) ** 2
+    return _power(n[use], np.log(mean[use]), weight, np.full(use.sum(), dof), 1.0)
 
 
 def bias_exponent(runs: Ladder, limit: Array, tolerance: Array) -> Exponent:
     """Exponent b of mean - limit ~ C(t) n^-b, expected 1.
 
     The interval holds every b that the data do not reject. For a given b the profile C(t) comes
-    from weighted least squares (weights n x seeds); projected on it, each seed is one number,
-    and the combination over n that would show another exponent, log(n) n^-b made orthogonal to
-    n^-b, is a Student statistic: it is independent of the estimated profile, so no covariance of
-    times is needed. The estimate is where the statistic vanishes, the interval where it stays
-    within its 95 % bounds. A bias that cannot be told from noise rejects nothing: then the
-    interval is unbounded, everything is NaN and ``resolved`` is False; so it is when
-    the bias does not stand above its noise at the level 0.001 in the first place.
-
-    Parameters
-    ----------
-    runs
-        Trajectories.
-    limit, tolerance
-        The n -> infinity curve and the bound of its own error, shape (times,).
+    from weighted least squares (weights n x seeds); projected on it, each seed is one number, and
+    the combination over n that would show another exponent, log(n) n^-b made orthogonal to n^-b, is
+    a Student statistic: it is independent of the estimated profile, so no covariance of times is
+    needed. The estimate is where the statistic vanishes, the interval where it stays within its 95
+    % bounds. A bias that cannot be told from noise rejects nothing: then the interval is unbounded,
+    everything is NaN and ``resolved`` is False; so it is when the bias does not stand above its
+    noise at the level 0.001 in the first place. ``tolerance`` is the bound of the limit's own error
+    over times.
     """
     if len(runs) < 2 or _no_bias(runs, limit, tolerance):
         return Exponent()

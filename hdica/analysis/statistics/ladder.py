@@ -18,14 +18,9 @@ From five seeds down the estimated variances are so uncertain that false alarms 
 
 @dataclass(frozen=True)
 class Ladder:
-    """Finished runs of one grid point, by dimension.
+    """Finished runs of one grid point: (seeds, times) for each of N increasing dimensions n.
 
-    Parameters
-    ----------
-    n
-        Dimensions, increasing, shape (N,).
-    runs
-        For each n the trajectories, shape (seeds, times); seeds may differ in number between n.
+    Seeds may differ in number between n.
     """
 
     n: Array
@@ -65,15 +60,7 @@ class Ladder:
 
 
 def ladder(values: Array, n: Array) -> Ladder:
-    """Sort out the usable runs.
-
-    Parameters
-    ----------
-    values
-        Shape (N, seeds, times), NaN where a point is not done.
-    n
-        Dimensions, shape (N,).
-    """
+    """The usable runs of values (N, seeds, times), NaN where a point is not done, at each n."""
     runs = [v[np.isfinite(v).all(axis=1)] for v in values]
     usable = sorted((float(k), r) for k, r in zip(n, runs, strict=True) if len(r) >= MIN_SEEDS)
     return Ladder(np.array([k for k, _ in usable]), tuple(r for _, r in usable))

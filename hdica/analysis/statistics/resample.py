@@ -26,18 +26,12 @@ def shares_noise(data: xr.Dataset) -> bool:
 
 
 def jackknife_error(without: xr.DataArray, seeds: xr.DataArray) -> xr.DataArray:
-    """Standard error of a statistic from its values without one seed at a time.
+    """Standard error of a statistic from its values ``without`` one seed at a time, over ``seed``.
 
     For means over seeds it is their standard error, and for any statistic that is linear in them
     too; the variance of the bootstrap is that times (seeds - 1)/seeds, plus what its random
-    resamples add.
-
-    Parameters
-    ----------
-    without
-        The statistic of all seeds but one, over ``seed``.
-    seeds
-        How many of them take part; the others change nothing when they are left out.
+    resamples add. ``seeds`` is how many of them take part: the others change nothing when they are
+    left out.
     """
     deviation = without - without.mean("seed", skipna=False)
     # A seed without any run leaves the statistic of all, whose deviation is the mean's rounding.
@@ -47,15 +41,8 @@ def jackknife_error(without: xr.DataArray, seeds: xr.DataArray) -> xr.DataArray:
 def resampled_shares(success: xr.DataArray, finished: xr.DataArray) -> Iterator[xr.DataArray]:
     """Shares of successes among seeds drawn with replacement, the same seeds in all cells.
 
-    Parameters
-    ----------
-    success, finished
-        Over ``seed`` and the cells; a seed that is not finished in a cell is not counted there.
-
-    Yields
-    ------
-    xarray.DataArray
-        Over ``resample`` and the cells: together 1000 resamples, always the same.
+    Over ``resample`` and the cells: together 1000 resamples, always the same. A seed that is not
+    finished in a cell is not counted there.
     """
     arrays = [a.transpose("seed", ...).astype(float) for a in (success & finished, finished)]
     seeds, cells = arrays[0].sizes["seed"], arrays[0].isel(seed=0, drop=True)

@@ -27,17 +27,7 @@ CLOSE = 3e-3
 
 
 def more(test: Contrast, times: float, seeds: float) -> Contrast:
-    """The same contrast as so many times the seeds would leave it.
-
-    Parameters
-    ----------
-    test
-        A contrast of runs.
-    times
-        Factor on the number of seeds of every n.
-    seeds
-        How many there are at each n.
-    """
+    """The same contrast with so many times the seeds that there are at each n."""
     growth = (times * seeds - 1) / (seeds - 1)
     return replace(test, error=test.error / math.sqrt(times), dof=test.dof * growth)
 
@@ -47,26 +37,10 @@ def seeds_that_decide(
 ) -> tuple[float, float]:
     """Seeds at each n with which a true contrast ``shift`` is rejected 19 times in 20.
 
-    The error of the number is that of the scatter it is computed from: it grows as the variance
-    over seeds, whose relative error is sqrt(2/dof).
-
-    Parameters
-    ----------
-    test
-        The contrast as measured.
-    shift
-        The difference to be told from zero, shape (times,).
-    level
-        Chance of a false rejection.
-    seeds
-        How many there are at each n, at least six.
-
-    Returns
-    -------
-    tuple of float
-        The number and its standard error; infinite where no number of seeds would do, because
-        the difference is nowhere larger than the reference's own error, and NaN where nothing
-        scatters.
+    The standard error of the number, given with it, is that of the scatter it is computed from: it
+    grows as the variance over seeds, whose relative error is sqrt(2/dof). The number is infinite
+    where no number of seeds would do, because the difference is nowhere larger than the reference's
+    own error, and NaN where nothing scatters. ``seeds`` are those at each n now, at least six.
     """
     k = test.informative
     if not k.any():

@@ -24,33 +24,19 @@ def normal_score(t: Array, dof: Array) -> Array:
 
 
 def exceedance(level: float, correlation: Array, dof: Array) -> float:
-    """Bound on the probability that the largest of a chain of normal scores exceeds ``level``.
+    """Bound on the probability that the largest of a chain of normal scores exceeds ``level`` > 0.
 
     Hunter's and Worsley's bound for the tree that links consecutive times,
 
         P(max |z_i| > c) <= P(|z_1| > c) + sum_i P(|z_i+1| > c, |z_i| <= c),
 
-    with the bivariate probabilities from Owen's T function. It is close to the probability
-    for trajectories, whose neighbouring times are strongly correlated, and needs
-    neighbouring correlations only: the full covariance of times, singular when there are fewer
-    seeds than times, is never inverted. Scores made from Student statistics cross a level
-    more often than normal ones of the same correlation, because their estimated
-    variances fluctuate too; each term of the sum is multiplied by the ratio of the crossing
-    rates, (1 + t^2/dof)^(-(dof-1)/2) / exp(-c^2/2) (Worsley, Adv. Appl. Prob. 26, 13, 1994).
-
-    Parameters
-    ----------
-    level
-        The threshold c > 0.
-    correlation
-        Correlations of consecutive statistics, shape (scores - 1,).
-    dof
-        Degrees of freedom of the statistics, shape (scores,).
-
-    Returns
-    -------
-    float
-        The probability, at most 1.
+    with the bivariate probabilities from Owen's T function. It is close to the probability for
+    trajectories, whose neighbouring times are strongly correlated, and needs neighbouring
+    correlations only, shape (scores - 1,): the full covariance of times, singular when there are
+    fewer seeds than times, is never inverted. Scores made from Student statistics cross a level
+    more often than normal ones of the same correlation, because their estimated variances fluctuate
+    too; each term of the sum is multiplied by the ratio of the crossing rates, (1 +
+    t^2/dof)^(-(dof-1)/2) / exp(-c^2/2) (Worsley, Adv. Appl. Prob. 26, 13, 1994).
     """
     one = 2.0 * float(stats.norm.sf(level))
     rho = np.clip(correlation, -1.0, 1.0)

@@ -29,25 +29,12 @@ LEAST = 2
 
 
 def falling(values: xr.DataArray, above: xr.DataArray, threshold: float) -> xr.DataArray:
-    """Which runs above a threshold are on their way below it.
+    """Which runs above a threshold are on their way below it; False with too few times to tell.
 
     A run is if its size falls over the last third of the time, significantly, and does not level
     off above the threshold: either its fall does not slow down significantly, or its continuation
-    in the same ratio ends below.
-
-    Parameters
-    ----------
-    values
-        Over ``time``, and ``seed`` if there are several.
-    above
-        Whether the last value exceeds the threshold; the others take no part.
-    threshold
-        On the absolute value.
-
-    Returns
-    -------
-    xarray.DataArray
-        Of the shape of ``above``. False with too few output times to tell.
+    in the same ratio ends below. Values are over ``time``, and ``seed`` if there are several; those
+    that do not end ``above`` take no part.
     """
     time = values["time"].values.astype(float)
     thirds = _thirds(time)
@@ -98,19 +85,9 @@ def _falls(
 
 
 def shrunken(own: Array, noise: float) -> tuple[Array, float]:
-    """Values of single runs, drawn to their mean as far as noise explains their scatter.
+    """Values of single runs and their error, drawn to their mean as far as noise explains scatter.
 
-    Parameters
-    ----------
-    own
-        Of every run.
-    noise
-        Variance of each.
-
-    Returns
-    -------
-    tuple
-        The estimates, and their standard error.
+    ``noise`` is the variance of each.
     """
     many = len(own)
     scatter = float(own.var(ddof=1)) if many > 1 else math.inf

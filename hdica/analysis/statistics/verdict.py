@@ -13,6 +13,20 @@ from hdica.analysis.statistics.seeds import seeds_that_decide
 
 Array = NDArray[np.float64]
 
+LONG_NAMES = {
+    "verdict": "agrees, differs or undecided",
+    "why": "reason of the verdict",
+    "control_p": "p-value of the same test against a drift wrong by 2 %",
+    "control_rejected": "1 where the drift wrong by 2 % is rejected",
+    "power": "chance that a drift wrong by 2 % is rejected",
+    "seeds_needed": "seeds at each n that would decide an open comparison 19 times in 20",
+    "seeds_needed_error": "standard error of the seeds that would decide",
+    "n_from": "smallest n in the test",
+    "n_count": "number of n in the test",
+    "count": "seeds that are done",
+}
+"""Of what every verdict comes with."""
+
 WINDOW_LEVEL = 0.05
 """Smaller n are dropped while the means deviate from the expansion in 1/n at this level."""
 
@@ -32,46 +46,34 @@ NEAR = "the distance to the limit exceeds its error bars, so little that it may 
 """The reason of a "differs" near the level, of which a report says how rare it is by chance."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """Outcome of the comparison of one grid point.
 
-    Parameters
-    ----------
-    verdict
-        ``"agrees"``, ``"differs"`` or ``"undecided"``.
-    why
-        One sentence.
-    p_value, score
-        Of the hypothesis that the simulation tends to the limit; score is the largest normal
-        score over times.
-    control_p, control_rejected, power
-        The same against the limit with a drift wrong by 2 %; power is the chance that such a
-        control is rejected.
-    seeds_needed, seeds_needed_error
-        With how many seeds at each n an open comparison would be decided 19 times in 20, with
-        the standard error of that number: so many reject a drift wrong by 2 %, or, of a "differs"
-        near the level, a difference as large as the measured one clearly. Infinite where no number
-        would do; NaN where the verdict is not open, or what is missing is not seeds.
-    n_from, n_count
-        Smallest n used, and how many n.
-    coefficient, coefficient_error
-        C(t) of the finite-n term C/n, given the limit, and its standard error, shape (times,).
-    extrapolated, extrapolated_error
-        Mean at 1/n -> 0 with its standard error, shape (times,).
+    The p-value is of the hypothesis that the simulation tends to the limit, the score the largest
+    normal score over times. ``control_p`` and ``control_rejected`` are the same against the limit
+    with a drift wrong by 2 %; ``power`` is the chance that such a control is rejected.
+
+    ``seeds_needed``, with its standard error, says with how many seeds at each n an open comparison
+    would be decided 19 times in 20: so many reject a drift wrong by 2 %, or, of a "differs" near
+    the level, a difference as large as the measured one clearly. Infinite where no number would do;
+    NaN where the verdict is not open, or what is missing is not seeds.
+
+    ``n_from`` is the smallest n used, ``n_count`` how many. Over times: C(t) of the finite-n term
+    C/n, given the limit, and the mean at 1/n -> 0, each with its standard error.
     """
 
     verdict: str
     why: str
-    p_value: float
-    score: float
-    control_p: float
-    control_rejected: bool
-    power: float
-    seeds_needed: float
-    seeds_needed_error: float
-    n_from: float
-    n_count: int
+    p_value: float = np.nan
+    score: float = np.nan
+    control_p: float = np.nan
+    control_rejected: bool = False
+    power: float = np.nan
+    seeds_needed: float = np.nan
+    seeds_needed_error: float = np.nan
+    n_from: float = np.nan
+    n_count: int = 0
     coefficient: Array
     coefficient_error: Array
     extrapolated: Array
@@ -82,34 +84,25 @@ def judge(runs: Ladder, limit: Array, tolerance: Array, control: Array, level: f
     """Compare the simulation's mean, extrapolated in 1/n, with the limit.
 
     The claim tested is mean_n(t) = limit(t) + C(t)/n at every time with C(t) free (from four n on
-    also D(t)/n^2, whose neglect would pass for a difference when n is small). The weighted
-    fit of these powers to the means has an intercept that is a *fixed* linear combination of
-    independent means over seeds, so at each time its distance from the limit over its standard
-    error is a Student statistic (Welch's degrees of freedom). The solver's own error is
-    subtracted from the distance. The largest statistic over times is judged by Hunter's and
-    Worsley's bound with the correlations of neighbouring times estimated from the seeds
-    (:mod:`hdica.analysis.statistics.simultaneous`): valid for ten seeds and forty times alike,
-    where the full covariance of times could not be inverted.
+    also D(t)/n^2, whose neglect would pass for a difference when n is small). The weighted fit of
+    these powers to the means has an intercept that is a *fixed* linear combination of independent
+    means over seeds, so at each time its distance from the limit over its standard error is a
+    Student statistic (Welch's degrees of freedom). The solver's own error, whose bound is the
+    tolerance, is subtracted from the distance. The largest statistic over times is judged by
+    Hunter's and Worsley's bound with the correlations of neighbouring times estimated from the
+    seeds (:mod:`hdica.analysis.statistics.simultaneous`): valid for ten seeds and forty times
+    alike, where the full covariance of times could not be inverted. ``level`` is the chance of a
+    false "differs" for this grid point.
 
     The expansion fails when n is too small. Therefore the smallest n are dropped while the means'
-    deviation from *some* such curve is significant; this choice looks at residuals only, which
-    are independent of the intercept, and so does not favour agreement. With a single n
-    there is no curve: the mean itself is compared, and a distance is then no proof of a
-    difference.
+    deviation from *some* such curve is significant; this choice looks at residuals only, which are
+    independent of the intercept, and so does not favour agreement. With a single n there is no
+    curve: the mean itself is compared, and a distance is then no proof of a difference.
 
-    The identical test against a limit whose drift is wrong by 2 % must reject, or the data could
-    not have told right from wrong and the verdict is "undecided". A rejection whose p-value
-    is not :data:`CLEAR` times below the level is a "differs" with the reason :data:`NEAR`.
-
-    Parameters
-    ----------
-    runs
-        Trajectories.
-    limit, tolerance, control
-        The limit, the bound of its own error, and the wrong limit (NaN if there is none), shape
-        (times,).
-    level
-        Chance of a false "differs" for this grid point.
+    The identical test against the control, a limit whose drift is wrong by 2 % (NaN if there is
+    none), must reject, or the data could not have told right from wrong and the verdict is
+    "undecided". A rejection whose p-value is not :data:`CLEAR` times below the level is a "differs"
+    with the reason :data:`NEAR`.
     """
     if len(runs) == 0:
         return nothing(limit, f"no n has {MIN_SEEDS} finished seeds")
@@ -170,17 +163,7 @@ def _finite_n_term(runs: Ladder, limit: Array) -> tuple[Array, Array]:
 
 
 def decide(p: float, level: float, rejected: bool | None, count: int) -> tuple[str, str]:
-    """Verdict and its sentence.
-
-    Parameters
-    ----------
-    p, level
-        p-value, and the level it is compared with.
-    rejected
-        Whether the negative control is rejected; None if there is none.
-    count
-        How many n take part.
-    """
+    """Verdict and its sentence, by the negative control (None without) and the number of n."""
     if p < level and count == 1:
         return UNDECIDED, "a single n cannot tell a finite-n term from a wrong limit"
     if p < level / CLEAR:
@@ -208,28 +191,11 @@ def _seeds(
 
 
 def nothing(limit: Array, why: str) -> Verdict:
-    """Verdict where there is nothing to compare.
-
-    Parameters
-    ----------
-    limit
-        Its shape is that of the curves.
-    why
-        The reason, one sentence.
-    """
+    """Verdict where there is nothing to compare, with the reason; curves have the limit's shape."""
     empty = np.full_like(limit, np.nan)
     return Verdict(
         verdict=UNDECIDED,
         why=why,
-        p_value=np.nan,
-        score=np.nan,
-        control_p=np.nan,
-        control_rejected=False,
-        power=np.nan,
-        seeds_needed=np.nan,
-        seeds_needed_error=np.nan,
-        n_from=np.nan,
-        n_count=0,
         coefficient=empty,
         coefficient_error=empty,
         extrapolated=empty,

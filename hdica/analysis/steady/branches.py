@@ -19,20 +19,10 @@ SNAP = 1e-3
 
 @dataclass(frozen=True)
 class Branches:
-    """Points of steady states, ordered along each branch.
+    """Points of steady states, ordered along each branch; arrays of shape (points,).
 
-    Parameters
-    ----------
-    value
-        The parameter, shape (points,).
-    q
-        |Q|, shape (points,).
-    stable
-        Shape (points,).
-    kind
-        0 informative, 1 uninformative, 2 condensed, shape (points,).
-    branch
-        Index of the branch, shape (points,).
+    ``value`` is the parameter, ``q`` is |Q|, ``branch`` the index of the branch; ``kind`` is 0
+    informative, 1 uninformative, 2 condensed.
     """
 
     value: Array
@@ -75,13 +65,7 @@ class Branches:
         return distinct(found)
 
     def bistable(self, transitions: Array) -> list[tuple[float, float]]:
-        """Ranges of the parameter with two or more stable states.
-
-        Parameters
-        ----------
-        transitions
-            Known transitions; the end of a range next to one is put on it.
-        """
+        """Ranges of the parameter with several stable states; ends are put on near transitions."""
         lines = [self.value[line] for line, stable, _ in self.pieces() if stable]
         ends = np.unique([e for at in lines for e in (at.min(), at.max())])
         out: list[tuple[float, float]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,47 @@ import xarray as xr
 from hdica.analysis.describe import described
 from hdica.analysis.reading import check_swept, finished, group, over
 from hdica.analysis.steady.branches import branches_of, distinct
-from hdica.analysis.steady.names import BRANCH, LONG_NAMES
-from hdica.analysis.steady.settings import Steady
+from hdica.analysis.steady.record import Steady
 from hdica.analysis.terms import STATES as NUMBERED
-from hdica.analysis.transition.compute import with_kind
 from hdica.errors import HdicaError
+
+
+def _columns(prefix: str, where: str) -> dict[str, str]:
+    return {
+        f"{prefix}_Q": f"{{v}} {where}",
+        f"{prefix}_h": f"h, half the curvature of the effective potential, {where}",
+        f"{prefix}_bulk": f"E[x^2] of the bulk {where}",
+        f"{prefix}_stable": f"1 if stable, 0 if unstable, {where}",
+        f"{prefix}_kind": f"0 informative, 1 uninformative, 2 condensed, {where}",
+    }
+
+
+LONG_NAMES = {
+    **_columns("fixed", "at the fixed point"),
+    **_columns("branch", "along the branch"),
+    "branch_value": "parameter along the branch",
+    "branch_index": "index of the branch",
+    "transition_value": "parameter at the transition",
+    "transition_Q": "{v} at the transition",
+    "transition_error": "error of the transition",
+    "transition_kind": "0 fold, 1 transcritical, 2 junction",
+    "limit_end": "limit of |{v}| at the last time",
+    "overlap": "mean of |{v}| over seeds at the last time",
+    "overlap_se": "standard error of the mean of |{v}|",
+    "count": "seeds that are done",
+    "largest": "share of |x|^2 on the largest entry at the last time, mean over seeds",
+    "largest_se": "standard error of the share on the largest entry",
+    "state": "|{v}| of a stable state",
+    "state_kind": "kind of a stable state: 0 informative, 1 uninformative, 2 condensed",
+    "nearest": "|{v}| of the stable state nearest to the simulation",
+    "nearest_kind": "kind of the stable state nearest to the simulation",
+    "on_branch": "1 where the simulation is within 3 standard errors and 3/sqrt(n) of it",
+    "bistable_from": "lower end of a range with several stable states",
+    "bistable_to": "upper end of a range with several stable states",
+}
+
+BRANCH = ("branch_value", "branch_Q", "branch_stable", "branch_kind", "branch_index")
+"""Columns of a branch; the overlap is Q in what is returned, whatever its system calls it."""
 
 TRANSITIONS = ("fold", "transcritical point", "junction")
 """Meanings of the codes in ``kind``."""
@@ -27,8 +63,10 @@ with n random numbers, and of one large entry of a condensed estimate."""
 ERRORS = 3.0
 """... and so many standard errors."""
 
-MOST_STATES = 8
-MOST_RANGES = 6
+STATES = ("stable_state", 8, "state", "state_kind")
+RANGES = ("range", 6, "bistable_from", "bistable_to")
+"""Lists: dimension, the most that are kept, and their two variables."""
+
 POINT = "branch_point"
 BESIDE = ("n", "simulation", "limit", "stable_state", "range")
 """Dimensions that are not swept, beside those of steady states."""
@@ -37,21 +75,11 @@ BESIDE = ("n", "simulation", "limit", "stable_state", "range")
 def steady(tree: xr.DataTree, settings: Steady) -> xr.Dataset:
     """Bifurcation diagram: |Q| of steady states and of simulations at their last time.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``branch_*`` over ``branch_point``, ``fixed_*`` over ``fixed_point``, ``transition_*`` over
-        ``transition``, ``limit_end`` over ``limit``, and over ``simulation`` and ``n`` the mean of
-        |Q| over seeds with its standard error, the nearest stable state, and whether it is
-        within 3 standard errors and 3/sqrt(n) of that; each over the swept parameters that it
-        depends on, and only if a method gives it.
+    ``branch_*`` over ``branch_point``, ``fixed_*`` over ``fixed_point``, ``transition_*`` over
+    ``transition``, ``limit_end`` over ``limit``, and over ``simulation`` and ``n`` the mean of |Q|
+    over seeds with its standard error, the nearest stable state, and whether it is within 3
+    standard errors and 3/sqrt(n) of that; each over the swept parameters that it depends on, and
+    only if a method gives it.
     """
     x, variable, simulations = settings.x, settings.variable, settings.simulation
     theory, ends = _limits(tree, settings.limits, variable)
@@ -63,9 +91,8 @@ def steady(tree: xr.DataTree, settings: Steady) -> xr.Dataset:
         groups = [group(tree, name) for name in simulations]
         for data in groups:
             check_swept(data, x, "analysis.steady.x")
-        found = over([_end(data, variable) for data in groups], "simulation", simulations)
-        found["count"] = found["count"].fillna(0).astype(int)
-        out = _merged([out, found])
+        found = [_end(data, variable) for data in groups]
+        out = _merged([out, over(found, "simulation", simulations, ["count"])])
     if x in out.dims and out[x].dtype.kind not in "fiu":
         raise HdicaError(f"analysis.steady.x = {x!r} is not allowed (its values must be numbers)")
     out = _merged([out, _states(out, x)])
@@ -108,8 +135,7 @@ def _branches(tree: xr.DataTree, method: str | None, variable: str) -> list[xr.D
 def _transitions(tree: xr.DataTree, method: str | None, variable: str) -> list[xr.Dataset]:
     if not method:
         return []
-    data = with_kind(group(tree, method))
-    found = _renamed(data, "transition", ["value", variable, "error", "kind"])
+    found = _renamed(group(tree, method), "transition", ["value", variable, "error", "kind"])
     return [found.rename({f"transition_{variable}": "transition_Q"})]
 
 
@@ -151,32 +177,30 @@ def _fixed_states(out: xr.Dataset) -> dict[str, xr.DataArray]:
     columns = xr.broadcast(abs(out["fixed_Q"]), kind.fillna(0.0), out["fixed_stable"])
     grid = [d for d in columns[0].dims if d != "fixed_point"]
     q, kinds, stable = (c.transpose(*grid, "fixed_point").values for c in columns)
-    shape = q.shape[:-1]
     found = {
         i: distinct([(float(a), float(b)) for a, b, s in zip(q[i], kinds[i], stable[i], strict=True)
                      if s == 1 and np.isfinite(a)])
-        for i in np.ndindex(*shape)
+        for i in np.ndindex(*q.shape[:-1])
     }  # fmt: skip
-    return _padded(found, grid, shape, {d: out[d] for d in grid})
+    return _padded(out, found, grid, STATES)
 
 
 def _padded(
+    out: xr.Dataset,
     found: Mapping[tuple[int, ...], list[tuple[float, float]]],
-    grid: Sequence[Any],
-    shape: tuple[int, ...],
-    coords: Mapping[Any, Any],
+    grid: Sequence[Hashable],
+    lists: tuple[str, int, str, str],
 ) -> dict[str, xr.DataArray]:
-    """Lists of states as arrays, NaN where there are fewer."""
-    values = np.full((2, *shape, MOST_STATES), np.nan)
-    for i, states in found.items():
-        for k, state in enumerate(states[:MOST_STATES]):
+    """Lists of pairs as two arrays, NaN where there are fewer: dimension, most, and their names."""
+    dim, most, *names = lists
+    values = np.full((2, *(out.sizes[d] for d in grid), most), np.nan)
+    for i, pairs in found.items():
+        for k, pair in enumerate(pairs[:most]):
             at: Any = (slice(None), *i, k)
-            values[at] = state
-    dims = [*grid, "stable_state"]
-    names = ("state", "state_kind")
-    return {
-        name: xr.DataArray(v, dict(coords), dims) for name, v in zip(names, values, strict=True)
-    }
+            values[at] = pair
+    coords = {d: out[d] for d in grid}
+    pairs_of = zip(names, values, strict=True)
+    return {name: xr.DataArray(v, coords, [*grid, dim]) for name, v in pairs_of}
 
 
 def _branch_cells(out: xr.Dataset) -> tuple[list[str], dict[tuple[int, ...], Any]]:
@@ -192,28 +216,20 @@ def _branch_states(out: xr.Dataset, x: str) -> dict[str, xr.DataArray]:
     grid, cells = _branch_cells(out)
     at = out[x].values.astype(float)
     found = {(*i, k): b.stable_at(v) for i, b in cells.items() for k, v in enumerate(at)}
-    dims = [*grid, x]
-    shape = tuple(out.sizes[d] for d in dims)
-    return _padded(found, dims, shape, {d: out[d] for d in dims})
+    return _padded(out, found, [*grid, x], STATES)
 
 
 def _branch_ranges(out: xr.Dataset, x: str) -> dict[str, xr.DataArray]:
     """Ranges of x with several stable states."""
     grid, cells = _branch_cells(out)
-    values = np.full((2, *(out.sizes[d] for d in grid), MOST_RANGES), np.nan)
-    known = out.get("transition_value")
+    known, found = out.get("transition_value"), {}
     for i, branches in cells.items():
         here = np.zeros(0)
         if known is not None:
             point = {d: k for d, k in zip(grid, i, strict=True) if d in known.dims}
             here = known.isel(point).values.ravel()
-        ranges = branches.bistable(here[np.isfinite(here)])
-        for k, ends in enumerate(ranges[:MOST_RANGES]):
-            at: Any = (slice(None), *i, k)
-            values[at] = ends
-    dims, coords = [*grid, "range"], {d: out[d] for d in grid}
-    names = ("bistable_from", "bistable_to")
-    return {name: xr.DataArray(v, coords, dims) for name, v in zip(names, values, strict=True)}
+        found[i] = branches.bistable(here[np.isfinite(here)])
+    return _padded(out, found, grid, RANGES)
 
 
 def _nearest(out: xr.Dataset) -> xr.Dataset:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
 
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.convergence.figure import color_of
 from hdica.analysis.show.choose import Point, points, said, selected, shown
+from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points, Vertical
-from hdica.analysis.show.words import EMPTY, SYMBOLS, Text, number, place, size, symbol, words
+from hdica.analysis.show.words import EMPTY, Text, leading, number, place, size, symbol, words
 from hdica.analysis.steady.branches import Branches, branches_of
-from hdica.analysis.steady.compute import TRANSITIONS, extra_dims
-from hdica.analysis.steady.names import BRANCH
+from hdica.analysis.steady.compute import BRANCH, TRANSITIONS, extra_dims
 
-GREY = "#888888"
 CONDENSED = 2
 LETTER = 0.021
 """Width of a letter of a label as a share of the printed axis."""
@@ -86,18 +84,21 @@ def _style(stable: bool, kind: int, color: str) -> tuple[Text, str, str]:
     return name, color, "solid" if stable else "dash"
 
 
+def _own(values: xr.DataArray, cells: list[Point]) -> Iterator[tuple[int, Point]]:
+    """Number and coordinates of every cell on which a variable depends, once."""
+    own = [{k: v for k, v in c.items() if k in values.dims} for c in cells]
+    return ((i, cell) for i, cell in enumerate(own) if cell not in own[:i])
+
+
 def _theory(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) -> list[Item]:
     """Theory once for every cell on which it depends."""
     name = next((k for k in ("branch_Q", "fixed_Q") if k in data), None)
     if name is None:
         return []
-    own = [{k: v for k, v in c.items() if k in data[name].dims} for c in cells]
     out: list[Item] = []
-    for i, cell in enumerate(own):
-        if cell in own[:i]:
-            continue
+    for i, cell in _own(data[name], cells):
         color = color_of(i, len(cells)) if cell else "ink"
-        lead = place(cell) + words(", ") if cell else EMPTY
+        lead = leading(cell)
         branches = branches_in(data, cell)
         if branches is None:
             out += _fixed(data, cell, color, lead)
@@ -137,12 +138,8 @@ def _transitions(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) 
     """Labelled lines, in the colour of their cell; labels that would meet go to other rows."""
     if "transition_value" not in data:
         return []
-    dims = data["transition_value"].dims
-    own = [{k: v for k, v in c.items() if k in dims} for c in cells]
     found: list[tuple[float, str, str]] = []
-    for i, cell in enumerate(own):
-        if cell in own[:i]:
-            continue
+    for i, cell in _own(data["transition_value"], cells):
         value, kind = (
             selected(data[f"transition_{k}"], cell).values.ravel() for k in ("value", "kind")
         )

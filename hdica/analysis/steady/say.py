@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from markupsafe import escape
 
-from hdica.analysis.show.choose import MOST, Point, points, spread
+from hdica.analysis.show.choose import Point, at_largest_n, evenly, points
 from hdica.analysis.show.sentences import N, cell, listed
 from hdica.analysis.show.words import count, number, place, size, symbol
 from hdica.analysis.steady.compute import ALLOWANCE, ERRORS, TRANSITIONS
@@ -31,8 +31,7 @@ def steady(data: xr.Dataset) -> list[str]:
 
 
 def _theory_cells(data: xr.Dataset, name: str, own: set[str]) -> list[Point]:
-    every = points(data, [str(d) for d in data[name].dims if d not in own])
-    return [every[i] for i in spread(len(every), MOST)]
+    return evenly(points(data, [str(d) for d in data[name].dims if d not in own]))
 
 
 def _said(point: Point, text: str) -> str:
@@ -106,13 +105,9 @@ def _known(data: xr.Dataset) -> list[tuple[Point, xr.Dataset]]:
     if "on_branch" not in data:
         return []
     dims = [str(d) for d in data["on_branch"].dims if d != "n"]
-    out = []
-    for point in points(data, dims):
-        here = data.sel(point)
-        done = np.flatnonzero(np.isfinite(here["on_branch"].values))
-        if len(done):
-            out.append((point, here.isel(n=int(done[-1]))))
-    return out
+    every = [(point, data.sel(point)) for point in points(data, dims)]
+    largest = [(point, at_largest_n(here, here["on_branch"].notnull())) for point, here in every]
+    return [(point, here) for point, here in largest if np.isfinite(here["on_branch"])]
 
 
 def _ends(data: xr.Dataset) -> list[str]:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
 import xarray as xr
 
 from hdica.analysis.describe import described
-from hdica.analysis.reading import finished, group, over
+from hdica.analysis.reading import comparisons_in, finished, group, over
 from hdica.analysis.settings import names
+from hdica.analysis.statistics.agreement import LONG_NAMES as AGREEMENT
 from hdica.analysis.statistics.agreement import Part, agreement, companions
-from hdica.analysis.support.names import LONG_NAMES
-from hdica.analysis.support.settings import Support
+from hdica.analysis.support.record import Support
+
+LONG_NAMES = {
+    **AGREEMENT,
+    "tpr": "true positive rate, mean over seeds",
+    "tpr_se": "standard error of the true positive rate",
+    "tpr_limit": "limit of the true positive rate",
+    "fpr": "false positive rate, mean over seeds",
+    "fpr_se": "standard error of the false positive rate",
+    "fpr_limit": "limit of the false positive rate",
+    "misclassified": "misclassified share, mean over seeds",
+    "misclassified_se": "standard error of the misclassified share",
+    "misclassified_limit": "limit of the misclassified share",
+    "area_limit": "area under the limit's true against false positive rate",
+}
 
 RATES = ("tpr", "fpr", "misclassified")
 
@@ -21,41 +34,25 @@ RATES = ("tpr", "fpr", "misclassified")
 def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
     """True and false positive rates of the support {i: |x_i| > threshold}, against the limit's.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``simulation``, the swept parameters, ``n``, ``snapshot`` and ``threshold``: the
-        rates' means over seeds with standard errors, and the limit's rates; per snapshot the
-        area under the limit's curve of true against false positives, and the verdict of
-        :func:`hdica.analysis.statistics.agreement.agreement` on both rates together.
+    Over ``simulation``, the swept parameters, ``n``, ``snapshot`` and ``threshold``: the rates'
+    means over seeds with standard errors, and the limit's rates; per snapshot the area under the
+    limit's curve of true against false positives, and the verdict of
+    :func:`hdica.analysis.statistics.agreement.agreement` on both rates together.
     """
     simulations, limit_name, level = names(settings.simulation), settings.limit, settings.level
     limits, groups = group(tree, limit_name), [group(tree, name) for name in simulations]
     curves = {rate: companions(limits, rate, finished(limits, rate)) for rate in RATES}
-    tests = max(sum(_cells(finished(data, "tpr")) for data in groups), 1)
+    tests = comparisons_in(groups, "tpr", "threshold")
     out = xr.Dataset()
     if simulations:
         parts = [_compare(data, limits, curves, level / tests) for data in groups]
-        out = over(parts, "simulation", simulations)
-        out["count"] = out["count"].fillna(0).astype(int)
+        out = over(parts, "simulation", simulations, ["count"])
     for rate in RATES:
         out[f"{rate}_limit"] = curves[rate]["limit"].reset_coords(drop=True)
     out["area_limit"] = area(out["tpr_limit"], out["fpr_limit"])
     out.attrs = {"limit_method": limit_name, "level": level, "tests": tests}
-    out.attrs |= {"level_each": level / tests}
+    out.attrs["level_each"] = level / tests
     return described(out, LONG_NAMES)
-
-
-def _cells(values: xr.DataArray) -> int:
-    """Number of comparisons: grid points times snapshots."""
-    return math.prod(values.sizes[d] for d in values.dims if d not in ("n", "seed", "threshold"))
 
 
 def _compare(

@@ -8,10 +8,10 @@ from html import escape
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.convergence.figure import color_of
-from hdica.analysis.show.choose import Point, shown, spread
+from hdica.analysis.show.choose import Point, at_largest_n, shown, spread
+from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import EMPTY, SYMBOLS, Text, count, place, symbol, words
+from hdica.analysis.show.words import Text, count, place, symbol, titled, words
 
 CELLS = 2
 SNAPSHOTS = 6
@@ -35,10 +35,6 @@ def support(data: xr.Dataset) -> list[Panel]:
     return [replace(panel, columns=3) for panel in out] if every else out
 
 
-def _title(lead: str, cell: Point) -> Text:
-    return words(lead) + (words(" · ") + place(cell) if cell else EMPTY)
-
-
 def _snapshots(here: xr.Dataset) -> list[tuple[Text, str, xr.Dataset]]:
     """Label, colour and data of the snapshots to draw."""
     times = here["snapshot"].values
@@ -49,33 +45,28 @@ def _snapshots(here: xr.Dataset) -> list[tuple[Text, str, xr.Dataset]]:
     ]
 
 
-def _largest(one: xr.Dataset) -> xr.Dataset:
-    """The largest n with a finished seed."""
-    done = np.flatnonzero(one["count"].values > 0)
-    return one.isel(n=int(done[-1]) if len(done) else -1)
-
-
 def _methods(one: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
     """Marker and data of every simulation at its largest n."""
     names = one["simulation"].values if "simulation" in one.dims else ()
-    return [(SYMBOLS[j % 4], _largest(one.sel(simulation=m))) for j, m in enumerate(names)]
+    own = [one.sel(simulation=m) for m in names]
+    return [(SYMBOLS[j % 4], at_largest_n(m, m["count"] > 0)) for j, m in enumerate(own)]
 
 
 def _error(one: xr.Dataset, name: str) -> np.ndarray:
     return np.asarray(ERRORS * np.nan_to_num(one[f"{name}_se"].values))
 
 
-def _caption(here: xr.Dataset, bars: str = "± 2 standard errors") -> str:
+def _caption(here: xr.Dataset) -> str:
     text = f"Lines: the limit ({escape(str(here.attrs['limit_method']))})."
     parts = []
     for _, own in _methods(here.isel(snapshot=0)):
         method = escape(str(own["simulation"].item()))
         parts.append(f"{method} at {symbol('n').html} = {count(float(own['n']))}")
-    return f"{text} Markers: {' and '.join(parts)}, {bars}." if parts else text
+    return f"{text} Markers: {' and '.join(parts)}, ± 2 standard errors." if parts else text
 
 
 def _roc(here: xr.Dataset, cell: Point, tail: str) -> Panel:
-    chance = Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), words("chance"), "#888888", "dot")
+    chance = Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), words("chance"), GREY, "dot")
     items: list[Item] = [chance]
     for label, color, one in _snapshots(here):
         x, y = one["fpr_limit"].values, one["tpr_limit"].values
@@ -87,7 +78,7 @@ def _roc(here: xr.Dataset, cell: Point, tail: str) -> Panel:
             items.append(Points(x, y, label, color, y - bar, y + bar, mark, listed=False))
     return Panel(
         f"support_roc{tail}",
-        _title("True against false positives", cell),
+        titled(words("True against false positives"), cell),
         words("false positive rate"),
         words("true positive rate"),
         tuple(items),
@@ -126,7 +117,7 @@ def _rates(here: xr.Dataset, cell: Point, tail: str) -> Panel:
     items += _against_threshold(here, "fpr", "dash", False)
     return Panel(
         f"support_rates{tail}",
-        _title("Rates against the threshold", cell),
+        titled(words("Rates against the threshold"), cell),
         words("threshold on ") + symbol("|x|"),
         words("rate"),
         tuple(items),
@@ -138,7 +129,7 @@ def _rates(here: xr.Dataset, cell: Point, tail: str) -> Panel:
 def _wrong(here: xr.Dataset, cell: Point, tail: str) -> Panel:
     return Panel(
         f"support_wrong{tail}",
-        _title("Misclassified entries", cell),
+        titled(words("Misclassified entries"), cell),
         words("threshold on ") + symbol("|x|"),
         words("misclassified share of the entries"),
         tuple(_against_threshold(here, "misclassified", "solid", True)),

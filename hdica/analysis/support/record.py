@@ -1,19 +1,33 @@
-"""Recovery of the feature's support by thresholding: its record."""
+"""Recovery of the feature's support by thresholding: settings and record."""
 
 from __future__ import annotations
 
-from hdica.analysis.record import Analysis, Section, Verdicts, lazy
-from hdica.analysis.registry import register
-from hdica.analysis.support.settings import Support
+from typing import Annotated
 
-SUPPORT = register(
-    Analysis(
-        name="support",
-        compute=lazy(__name__, "compute:support"),
-        settings=Support,
-        sections=(Section("support", "Support recovery", lazy(__name__, "figure:support"), 13),),
-        say=lazy(__name__, "say:support"),
-        rank=10,
-        verdicts=Verdicts("Support recovery", lazy(__name__, "table:support")),
+from pydantic import Field
+
+from hdica.analysis.record import Analysis, Section, Verdicts, lazy
+from hdica.analysis.settings import BY_THRESHOLD, Level, Methods, Needs, Settings
+
+
+class Support(Settings):
+    """Recovery of the feature's support by thresholding the estimate."""
+
+    simulation: Annotated[Methods | None, Needs(True, "tpr", (BY_THRESHOLD,))] = Field(
+        default=None, description="stochastic methods"
     )
+    limit: Annotated[str, Needs(False, "tpr", (BY_THRESHOLD,), found=True)] = Field(
+        default="", description="method that gives the limiting rates"
+    )
+    level: Level = 0.01
+
+
+SUPPORT = Analysis(
+    name="support",
+    compute=lazy(__name__, "compute:support"),
+    settings=Support,
+    sections=(Section("support", "Support recovery", lazy(__name__, "figure:support"), 13),),
+    say=lazy(__name__, "say:support"),
+    rank=10,
+    verdicts=Verdicts("Support recovery", lazy(__name__, "say:table")),
 )

@@ -1,4 +1,4 @@
-"""What the recovered support says."""
+"""What the recovered support says, and its table."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.distances.say import ALONE
-from hdica.analysis.show.choose import Point, points, spread
+from hdica.analysis.show.choose import Point, at_largest_n, evenly, points
 from hdica.analysis.show.sentences import N, cell, counted
+from hdica.analysis.show.table import VERDICT_HEAD, Table, of_verdicts, verdict
 from hdica.analysis.show.words import count, number, place
 
 CELLS = 3
@@ -23,8 +24,7 @@ def support(data: xr.Dataset) -> list[str]:
         out = counted(data, cells, "comparisons of support recovery with the limit", cell)
         out += [ALONE] if data.sizes["n"] == 1 else []
     last = data.isel(snapshot=-1)
-    every = points(last, [d for d in grid if d != "snapshot"])
-    for point in (every[i] for i in spread(len(every), CELLS)):
+    for point in evenly(points(last, [d for d in grid if d != "snapshot"]), CELLS):
         out += _recovery(last.sel(point), point)
     return out
 
@@ -38,9 +38,8 @@ def _recovery(here: xr.Dataset, point: Point) -> list[str]:
     parts = []
     for method in here["simulation"].values if "simulation" in here.dims else ():
         own = here.sel(simulation=method).isel(threshold=best)
-        done = np.flatnonzero(own["count"].values > 0)
-        if len(done):
-            own = own.isel(n=int(done[-1]))
+        own = at_largest_n(own, own["count"] > 0)
+        if int(own["count"]):
             value, error = 100 * float(own["misclassified"]), 100 * float(own["misclassified_se"])
             bar = f" ± {number(error, 1)}" if np.isfinite(error) else ""
             where = f"{escape(str(method))} at {N} = {count(float(own['n']))}"
@@ -58,3 +57,15 @@ def _recovery(here: xr.Dataset, point: Point) -> list[str]:
         f"{ranking}best threshold, |<i>x</i>| = {number(float(here['threshold'][best]))}, "
         f"misclassifies {number(100 * wrong[best])} % of the entries in the limit{measured}."
     ]
+
+
+def table(data: xr.Dataset) -> Table:
+    """One row for each snapshot; whatever does not agree comes first."""
+    head = ("rates", *VERDICT_HEAD, "area under the limit's curve")
+
+    def row(point: Point, here: xr.Dataset) -> tuple[str, ...]:
+        rest = {k: v for k, v in point.items() if k != "simulation"}
+        name = f"{point['simulation']}, {place(rest).plain}"
+        return name, *verdict(here), number(float(here["area_limit"]), 4)
+
+    return of_verdicts(data, [str(d) for d in data["verdict"].dims], head, row)

@@ -6,8 +6,17 @@ import xarray as xr
 
 from hdica.analysis.describe import described
 from hdica.analysis.reading import check_numbers, finished, group, overlap_in
-from hdica.analysis.transition.names import LONG_NAMES, OVERLAP
-from hdica.analysis.transition.settings import Transition
+from hdica.analysis.transition.record import Transition
+
+OVERLAP = "Q"
+"""Name of the overlap in what is returned, whatever its system calls it: files have it."""
+
+LONG_NAMES = {
+    "value": "critical value",
+    OVERLAP: "{v} at the transition",
+    "error": "error of the critical value",
+    "kind": "0 fold, 1 transcritical, 2 junction",
+}
 
 OF = "critical value of "
 """How the long name of a critical value says whose it is."""
@@ -16,23 +25,12 @@ OF = "critical value of "
 def transition(tree: xr.DataTree, settings: Transition) -> xr.Dataset:
     """Where steady states appear or vanish, over one swept parameter.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``value`` with its ``error``, ``Q`` and ``kind`` over the swept parameters and
-        ``transition``, NaN where there are fewer; ``Q`` is the overlap, which the attribute
-        ``overlap`` names as its system does. The attribute ``parameter`` names the critical
-        parameter.
+    ``value`` with its ``error``, ``Q`` and ``kind`` over the swept parameters and ``transition``,
+    NaN where there are fewer; ``Q`` is the overlap, which the attribute ``overlap`` names as its
+    system does. The attribute ``parameter`` names the critical parameter.
     """
     x = settings.x
-    data = with_kind(group(tree, settings.critical))
+    data = group(tree, settings.critical)
     check_numbers(data, x, "analysis.transition.x")
     overlap = overlap_in(tree, data)
     data = data.rename({overlap: OVERLAP})
@@ -42,10 +40,3 @@ def transition(tree: xr.DataTree, settings: Transition) -> xr.Dataset:
     parameter = name.removeprefix(OF) if name.startswith(OF) else ""
     out.attrs = {"x": x, "parameter": parameter, "overlap": overlap}
     return described(out, LONG_NAMES, overlap)
-
-
-def with_kind(data: xr.Dataset) -> xr.Dataset:
-    """Critical values with their kinds; a store that does not tell them has folds only."""
-    if "kind" in data:
-        return data
-    return data.assign(kind=data["value"].where(data["value"].isnull(), 0.0))

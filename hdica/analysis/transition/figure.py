@@ -8,17 +8,16 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.convergence.figure import color_of
 from hdica.analysis.show.choose import Point, shown
+from hdica.analysis.show.marks import SYMBOLS, color_of
 from hdica.analysis.show.panel import Panel, Points
-from hdica.analysis.show.words import EMPTY, SYMBOLS, Text, critical, place, size, symbol, words
+from hdica.analysis.show.words import Text, critical, leading, size, symbol, words
 from hdica.analysis.steady.compute import TRANSITIONS
-from hdica.analysis.transition.names import OVERLAP
+from hdica.analysis.terms import ZERO
+from hdica.analysis.transition.compute import OVERLAP
 
 Array = NDArray[np.float64]
 LINES = 4
-AT_ZERO = 1e-9
-"""A transition at a smaller |Q| is one of the uninformative state."""
 
 
 def transition(data: xr.Dataset) -> list[Panel]:
@@ -30,14 +29,7 @@ def transition(data: xr.Dataset) -> list[Panel]:
         return []
     caption = "One marker a transition; those of a kind are joined in order of size."
     return [
-        Panel(
-            "transition",
-            words("Transitions"),
-            symbol(x),
-            value,
-            items,
-            caption=caption,
-        ),
+        Panel("transition", words("Transitions"), symbol(x), value, items, caption),
         Panel(
             "transition_overlap",
             words("Overlap at the transitions"),
@@ -69,7 +61,7 @@ def curves(data: xr.Dataset, cell: Point) -> list[Curve]:
     """The k-th smallest transition of a kind at every x; those at Q = 0 stand apart."""
     here = data.sel(cell).transpose(data.attrs["x"], "transition", ...)
     value, kind, q = (here[k].values for k in ("value", "kind", OVERLAP))
-    at_zero = np.abs(q) < AT_ZERO
+    at_zero = np.abs(q) < ZERO
     out = []
     for code, name in enumerate(TRANSITIONS):
         for zero in (False, True):
@@ -99,7 +91,7 @@ def _items(data: xr.Dataset, name: str) -> list[Points]:
     out: list[Points] = []
     seen: set[str] = set()
     for i, cell in enumerate(cells):
-        lead = place(cell) + words(", ") if cell else EMPTY
+        lead = leading(cell)
         for curve in curves(data, cell):
             label = lead + words(curve.name)
             color = color_of(i if len(cells) > 1 else curve.mark, max(len(cells), 4))

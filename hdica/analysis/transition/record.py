@@ -1,18 +1,29 @@
-"""Critical values as another parameter varies: its record."""
+"""Critical values as another parameter varies: settings and record."""
 
 from __future__ import annotations
 
-from hdica.analysis.record import Analysis, Section, lazy
-from hdica.analysis.registry import register
-from hdica.analysis.transition.settings import Transition
+from typing import Annotated
 
-TRANSITION = register(
-    Analysis(
-        name="transition",
-        compute=lazy(__name__, "compute:transition"),
-        settings=Transition,
-        sections=(Section("transition", "Transitions", lazy(__name__, "figure:transition"), 2),),
-        say=lazy(__name__, "say:transition"),
-        rank=2,
+from pydantic import Field
+
+from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.settings import BY_TRANSITION, Needs, Settings, SweptName
+
+
+class Transition(Settings):
+    """Where steady states appear or vanish, over one swept parameter."""
+
+    x: SweptName = Field(description="swept parameter on the horizontal axis")
+    critical: Annotated[str, Needs(False, "value", (BY_TRANSITION,), found=True)] = Field(
+        default="", description="method that gives transitions"
     )
+
+
+TRANSITION = Analysis(
+    name="transition",
+    compute=lazy(__name__, "compute:transition"),
+    settings=Transition,
+    sections=(Section("transition", "Transitions", lazy(__name__, "figure:transition"), 2),),
+    say=lazy(__name__, "say:transition"),
+    rank=2,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.show.choose import points, spread
+from hdica.analysis.show.choose import evenly, points
 from hdica.analysis.show.words import number, place, symbol
 from hdica.analysis.transition.figure import critical_name, curves, grid_of
 
@@ -16,9 +16,8 @@ DIGITS = 6
 def transition(data: xr.Dataset) -> list[str]:
     """One sentence a transition and grid point: its ends and its extremes."""
     x, at = symbol(data.attrs["x"]).html, data[data.attrs["x"]].values.astype(float)
-    every = points(data, grid_of(data))
     out = []
-    for cell in (every[i] for i in spread(len(every), CELLS)):
+    for cell in evenly(points(data, grid_of(data)), CELLS):
         lead = f"At {place(cell).html} the" if cell else "The"
         for curve in curves(data, cell):
             value = curve.value

@@ -6,25 +6,20 @@ import xarray as xr
 
 from hdica.analysis.describe import described
 from hdica.analysis.reading import finished, group
-from hdica.analysis.trapping.names import LONG_NAMES
-from hdica.analysis.trapping.settings import Trapping
+from hdica.analysis.trapping.record import Trapping
+
+LONG_NAMES = {
+    "U": "potential U/D of r = sqrt(n) R, D the variance of its noise in a unit of time",
+    "barrier": "height of the barrier of U/D",
+    "summit": "r at the top of the barrier",
+}
 
 
 def trapping(tree: xr.DataTree, settings: Trapping) -> xr.Dataset:
     """U(r)/D of r = sqrt(n) R near R = 0 (Rattray 2002, (25)-(26)), with its barrier.
 
-    Parameters
-    ----------
-    tree
-        A published store.
-    settings
-        What the study asks for.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``U`` over the swept parameters, ``projection``, ``source`` and ``r``; ``barrier`` and
-        ``summit`` without ``r``, infinite where the potential confines.
+    ``U`` over the swept parameters, ``projection``, ``source`` and ``r``; ``barrier`` and
+    ``summit`` without ``r``, infinite where the potential confines.
     """
     data = group(tree, settings.limit)
     kept = {k: finished(data, k) for k in ("U", "barrier", "summit")}

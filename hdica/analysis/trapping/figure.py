@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.convergence.figure import color_of
 from hdica.analysis.show.choose import MOST, Point, points, shown
+from hdica.analysis.show.marks import color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import EMPTY, number, place, symbol, words
+from hdica.analysis.show.words import number, place, symbol, titled, words
 from hdica.analysis.terms import matrix_over
 
 DEEP = 1.5
@@ -54,14 +54,13 @@ def _panel(here: xr.Dataset, entry: Point, number_: int) -> Panel | None:
         tops = tops[(tops >= float(one["r"].min())) & (tops <= float(one["r"].max()))]
         if tops.size:
             marks.append(Points(tops, np.full(tops.size, barrier), label, color, listed=False))
-        heights.append(f"{number(barrier)}{f' at {place(cell).html}' if cell else ''}")
-        if not np.isfinite(barrier):
-            heights[-1] = "none: it confines" + (f" at {place(cell).html}" if cell else "")
+        height = number(barrier) if np.isfinite(barrier) else "none: it confines"
+        heights.append(height + (f" at {place(cell).html}" if cell else ""))
     if not lines:
         return None
     return Panel(
         f"trapping_{number_}",
-        words("Trapping potential") + (words(" · ") + place(entry) if entry else EMPTY),
+        titled(words("Trapping potential"), entry),
         symbol("r"),
         symbol("U"),
         (*lines, *marks),

@@ -1,18 +1,28 @@
-"""The potential that holds an overlap near zero: its record."""
+"""The potential that holds an overlap near zero: settings and record."""
 
 from __future__ import annotations
 
-from hdica.analysis.record import Analysis, Section, lazy
-from hdica.analysis.registry import register
-from hdica.analysis.trapping.settings import Trapping
+from typing import Annotated
 
-TRAPPING = register(
-    Analysis(
-        name="trapping",
-        compute=lazy(__name__, "compute:trapping"),
-        settings=Trapping,
-        sections=(Section("trapping", "Trapping potential", lazy(__name__, "figure:trapping"), 4),),
-        say=lazy(__name__, "say:trapping"),
-        rank=5,
+from pydantic import Field
+
+from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.settings import Needs, Settings
+
+
+class Trapping(Settings):
+    """The potential that holds an overlap near zero, and its barrier."""
+
+    limit: Annotated[str, Needs(False, "U", (("r",),), entries=True, found=True)] = Field(
+        default="", description="method that gives the potential"
     )
+
+
+TRAPPING = Analysis(
+    name="trapping",
+    compute=lazy(__name__, "compute:trapping"),
+    settings=Trapping,
+    sections=(Section("trapping", "Trapping potential", lazy(__name__, "figure:trapping"), 4),),
+    say=lazy(__name__, "say:trapping"),
+    rank=5,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.show.choose import Point, points, spread
+from hdica.analysis.show.choose import Point, evenly, points
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import number, place, symbol
 from hdica.analysis.terms import matrix_over
@@ -20,8 +20,10 @@ def trapping(data: xr.Dataset) -> list[str]:
     out = []
     for entry in entries:
         here = data.sel(entry)
-        every = [c for c in points(here, grid_of(here)) if np.isfinite(float(_barrier(here, c)))]
-        parts = [_said(here, every[i]) for i in spread(len(every), CELLS)]
+        every = [
+            c for c in points(here, grid_of(here)) if np.isfinite(float(here["barrier"].sel(c)))
+        ]
+        parts = [_said(here, c) for c in evenly(every, CELLS)]
         lead = f"For {place(entry).html} the" if len(entries) > 1 else "The"
         if parts:
             out.append(
@@ -38,12 +40,8 @@ def _overlap(data: xr.Dataset) -> str:
     return "the overlap" if found is None else symbol(found.name).html
 
 
-def _barrier(here: xr.Dataset, cell: Point) -> xr.DataArray:
-    return here["barrier"].sel(cell)
-
-
 def _said(here: xr.Dataset, cell: Point) -> str:
-    height, top = float(_barrier(here, cell)), float(here["summit"].sel(cell))
+    height, top = float(here["barrier"].sel(cell)), float(here["summit"].sel(cell))
     where = f" at {place(cell).html}" if cell else ""
     name = symbol("r").html.split(" = ")[0]
     return f"{number(height, 4)} <i>D</i> high at {name} = {number(top, 4)}{where}"

@@ -142,15 +142,7 @@ def write_state(first, a, b, c, count):  # type: ignore[no-untyped-def]
 
 @numba.njit(types.void(types.uint64[::1], types.uint64[::1]), cache=True, nogil=True)
 def fill_words(state, words):  # type: ignore[no-untyped-def]
-    """Raw stream: word k of lane l at ``words[LANES k + l]``.
-
-    Parameters
-    ----------
-    state
-        Shape (4 LANES,): a, b, c and the counter of every lane; updated.
-    words
-        Shape (LANES k,), overwritten.
-    """
+    """Raw stream: word k of lane l at ``words[LANES k + l]``; the state is of :func:`lanes_of`."""
     a, b, c, count = read_state(pointer(state))
     out = pointer(words)
     for i in range(0, words.size, LANES):
@@ -161,15 +153,7 @@ def fill_words(state, words):  # type: ignore[no-untyped-def]
 
 @numba.njit(types.void(types.uint64[::1], types.float64[::1]), cache=True, nogil=True)
 def fill_normal(state, numbers):  # type: ignore[no-untyped-def]
-    """Standard normal numbers.
-
-    Parameters
-    ----------
-    state
-        As in :func:`fill_words`.
-    numbers
-        Shape (CHUNK k,), overwritten.
-    """
+    """Standard normal numbers, a multiple of CHUNK; the state is of :func:`lanes_of`."""
     a, b, c, count = read_state(pointer(state))
     out = pointer(numbers)
     for i in range(0, numbers.size, CHUNK):
@@ -184,16 +168,9 @@ def fill_normal(state, numbers):  # type: ignore[no-untyped-def]
 def lanes_of(rng: np.random.Generator) -> NDArray[np.uint64]:
     """Eight generators in place of one that has drawn nothing yet; the first is that one.
 
-    Parameters
-    ----------
-    rng
-        SFC64 from a ``SeedSequence``. Lane l is seeded with the words 3 l to 3 l + 2 of the
-        sequence, as NumPy seeds SFC64 with the first three.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (4 LANES,): a, b, c and the counter of every lane.
+    SFC64 from a ``SeedSequence``: lane l is seeded with the words 3 l to 3 l + 2 of the sequence,
+    as NumPy seeds SFC64 with the first three. The state, of shape (4 LANES,), holds a, b, c and the
+    counter of every lane.
     """
     sequence = rng.bit_generator.seed_seq
     words = sequence.generate_state(3 * LANES, np.uint64).reshape(LANES, 3)
@@ -203,13 +180,7 @@ def lanes_of(rng: np.random.Generator) -> NDArray[np.uint64]:
 
 
 def side_by_side(generators: Sequence[np.random.Generator]) -> NDArray[np.uint64]:
-    """One lane for each of at most eight SFC64 generators; the lanes left over repeat the first.
-
-    Returns
-    -------
-    numpy.ndarray
-        As of :func:`lanes_of`.
-    """
+    """One lane for each of at most eight SFC64 generators; the lanes left over repeat the first."""
     states = [g.bit_generator.state["state"]["state"] for g in generators]
     states += states[:1] * (LANES - len(states))
     return np.array(states, dtype=np.uint64).T.ravel()

@@ -107,44 +107,37 @@ def _llvm(builder: Any, name: str, gives: Any, *arguments: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
 
 
+def _floats(name: str) -> Callable[..., Any]:
+    """What emits a call of an LLVM function of vectors of float64."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _llvm(builder, f"llvm.{name}.v{LANES}f64", _FLOATS, *arguments)
+
+    return emit
+
+
 @intrinsic
 def fma(typing: Any, x: Any, y: Any, z: Any) -> Any:
     """``x*y + z``, rounded once: by the processor, or by the C library where it cannot."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _llvm(builder, f"llvm.fma.v{LANES}f64", _FLOATS, *arguments)
-
-    return FLOATS(FLOATS, FLOATS, FLOATS), emit
+    return FLOATS(FLOATS, FLOATS, FLOATS), _floats("fma")
 
 
 @intrinsic
 def square_root(typing: Any, x: Any) -> Any:
     """Square root, correctly rounded."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _llvm(builder, f"llvm.sqrt.v{LANES}f64", _FLOATS, *arguments)
-
-    return FLOATS(FLOATS), emit
+    return FLOATS(FLOATS), _floats("sqrt")
 
 
 @intrinsic
 def magnitude(typing: Any, x: Any) -> Any:
     """Absolute value."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _llvm(builder, f"llvm.fabs.v{LANES}f64", _FLOATS, *arguments)
-
-    return FLOATS(FLOATS), emit
+    return FLOATS(FLOATS), _floats("fabs")
 
 
 @intrinsic
 def with_sign(typing: Any, size: Any, sign: Any) -> Any:
     """``|size|`` with the sign of ``sign``."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _llvm(builder, f"llvm.copysign.v{LANES}f64", _FLOATS, *arguments)
-
-    return FLOATS(FLOATS, FLOATS), emit
+    return FLOATS(FLOATS, FLOATS), _floats("copysign")
 
 
 @intrinsic
@@ -158,24 +151,23 @@ def every(typing: Any, value: Any) -> Any:
     return gives(types.float64 if gives is FLOATS else types.uint64), emit
 
 
+def _same_bits(vector: ir.VectorType) -> Callable[..., Any]:
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], vector)
+
+    return emit
+
+
 @intrinsic
 def as_words(typing: Any, x: Any) -> Any:
     """The bits of eight float64."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], _WORDS)
-
-    return WORDS(FLOATS), emit
+    return WORDS(FLOATS), _same_bits(_WORDS)
 
 
 @intrinsic
 def as_floats(typing: Any, x: Any) -> Any:
     """Eight float64 of these bits."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], _FLOATS)
-
-    return FLOATS(WORDS), emit
+    return FLOATS(WORDS), _same_bits(_FLOATS)
 
 
 @intrinsic

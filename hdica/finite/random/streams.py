@@ -44,18 +44,9 @@ def digest(content: Any) -> bytes:
 def streams_of(content: Any, method: str, n: int) -> Callable[[int], Stream]:
     """Random numbers of points that differ in their seeds: ``streams_of(...)(seed)(part)``.
 
-    Parameters
-    ----------
-    content
-        The system with its parameters, as plain data.
-    method, n
-        What the points have in common besides.
-
-    Returns
-    -------
-    callable
-        A part says what the numbers are for: ``"start"``, ``"source"`` or ``"noise"``. Its
-        generator is SFC64 seeded by ``SeedSequence`` with 256 bits of the point's hash.
+    A part says what the numbers are for: ``"start"``, ``"source"`` or ``"noise"``. Its generator is
+    SFC64 seeded by ``SeedSequence`` with 256 bits of the hash of the system with its parameters, as
+    plain data, the method, n, the seed and the part.
     """
     common = digest({"system": content, "method": method, "n": n})
 

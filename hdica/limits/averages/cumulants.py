@@ -36,14 +36,7 @@ def mean_derivative(
 ) -> tuple[float, float]:
     """<phi^(order)(y)> for y = R s + sqrt(1 - R^2) z and its error, jumps of phi included.
 
-    By Stein's identity.
-
-    Parameters
-    ----------
-    overlap
-        R, inside (-1, 1).
-    order
-        How often phi is differentiated.
+    By Stein's identity; the overlap R lies inside (-1, 1).
     """
     width = math.sqrt(1 - overlap * overlap)
     hermite = HermiteE.basis(order)

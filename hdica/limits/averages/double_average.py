@@ -41,19 +41,10 @@ _NORM = 1 / math.sqrt(2 * math.pi)
 class Average:
     """Averages of several functions; arrays of shape (functions,).
 
-    Parameters
-    ----------
-    value
-        The averages.
-    error
-        What rules of other orders, with other nodes, disagree by, and rounding.
-    size
-        Averages of the absolute values, to which rounding is relative.
-    far
-        Share of the size that the farthest tails carry: if it is not tiny, the average is
-        infinite.
-    points
-        Points at which the integrand was evaluated.
+    ``error`` is what rules of other orders, with other nodes, disagree by, and rounding; ``size``
+    the averages of the absolute values, to which rounding is relative; ``far`` the share of the
+    size that the farthest tails carry: if it is not tiny, the average is infinite. ``points``
+    counts those at which the integrand was evaluated.
     """
 
     value: Array
@@ -204,18 +195,9 @@ def double_average(
 ) -> Average:
     """< h(c, e, u) > for some functions h at one overlap, each with its error.
 
-    Parameters
-    ----------
-    integrand
-        ``integrand(c, e, u)``: the values of every function h, vectorised.
-    features
-        Where they change abruptly with u.
-    law
-        Of c.
-    q
-        Overlap in [-1, 1].
-    most
-        Points, of both rules, beyond which panels are halved no more.
+    ``integrand(c, e, u)`` are the values of every h, vectorised; ``features`` say where they change
+    abruptly with u, ``law`` is that of c. Panels are halved no more beyond ``most`` points, of both
+    rules.
     """
     s = math.sqrt(max(0.0, (1.0 - q) * (1.0 + q)))
     setting, tally = _Setting(integrand, features, q, s, most), _Tally()

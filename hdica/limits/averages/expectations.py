@@ -39,15 +39,9 @@ _ZERO = 20.0
 class Averages:
     """What the limit of a projected gradient rule needs of f and the source, for every Q.
 
-    Parameters
-    ----------
-    gain
-        <c f(u)> - Q <f'(u)>, which vanishes as Q^2 at 0: a Chebyshev series in Q where f is a
-        polynomial, else one on each half.
-    power
-        <f(u)^2>.
-    gain_error, power_error
-        Largest absolute errors; of the gain times sqrt(1 - Q^2) where it is divided by that.
+    ``gain`` is <c f(u)> - Q <f'(u)>, which vanishes as Q^2 at 0, ``power`` is <f(u)^2>: Chebyshev
+    series in Q where f is a polynomial, else one on each half. Errors are the largest absolute
+    ones; of the gain times sqrt(1 - Q^2) where it is divided by that.
     """
 
     gain: Chebyshev | Halves
@@ -68,16 +62,7 @@ def too_rough(f: Formula, source: Source, error: float) -> HdicaError:
 def averaged(integrand: Integrand, f: Formula, source: Source, q: float) -> Average:
     """< h(c, e, u) > for some functions h at overlap ``q``, each with its error.
 
-    Parameters
-    ----------
-    integrand
-        ``integrand(c, e, u)``: vectorised; may be abrupt in u where f is, and nowhere else.
-    f
-        The nonlinearity.
-    source
-        Law of c.
-    q
-        Overlap in [-1, 1].
+    ``integrand(c, e, u)`` may be abrupt in u where the nonlinearity f is, and nowhere else.
     """
     found = double_average(integrand, features(f), source.law, q)
     if _is_infinite(found):
@@ -113,15 +98,7 @@ def _infinite(f: Formula, source: Source) -> HdicaError:
 def average(
     integrand: Callable[[Array, Array], Array], f: Formula, source: Source, q: float
 ) -> tuple[float, float]:
-    """< integrand(c, u) > at overlap ``q`` and its error.
-
-    Parameters
-    ----------
-    integrand
-        Vectorised function of c and u.
-    f, source, q
-        As in :func:`averaged`.
-    """
+    """< integrand(c, u) > at overlap ``q`` and its error."""
     found = averaged(lambda c, e, u: (integrand(c, u),), f, source, q)
     return float(found.value[0]), float(found.error[0])
 
@@ -129,15 +106,7 @@ def average(
 def polynomial_average(
     integrand: Callable[[Array, Array], Array], f: Formula, source: Source, q: float
 ) -> float:
-    """< integrand(c, u) > for a polynomial of both, which Gauss rules average to rounding.
-
-    Parameters
-    ----------
-    integrand
-        Vectorised function of c and u.
-    f, source, q
-        As in :func:`averaged`.
-    """
+    """< integrand(c, u) > for a polynomial of both, which Gauss rules average to rounding."""
     nodes, normal = source.nodes, gaussian_nodes(_ORDER)
     c = np.broadcast_to(nodes.points[:, None], (nodes.points.size, normal.points.size))
     u = c * q + np.broadcast_to(normal.points, c.shape) * math.sqrt(max(0.0, 1.0 - q * q))
@@ -224,13 +193,7 @@ def _polynomial(f: Formula, source: Source) -> Averages:
 
 
 def parities(source: Source, orders: Sequence[int]) -> tuple[int, ...] | None:
-    """Parities in Q of <c^k h(u)> for some k if the source is symmetric, else None.
-
-    Parameters
-    ----------
-    orders
-        1 for an average that changes sign with c, 0 for one that does not.
-    """
+    """Parities in Q of <c^k h(u)> for k = 1 or 0 if the source is symmetric, else None."""
     if source.symmetric:
         return tuple(-1 if k else 1 for k in orders)
     return None
@@ -244,20 +207,10 @@ def smooth_parts(
     goal: float = 1e-13,
     reach: float = 1.0,
 ) -> list[Known]:
-    """Averages of some functions for every overlap, each as a series with its error.
+    """Averages of some functions for every overlap, each as a series in Q/reach with its error.
 
-    Parameters
-    ----------
-    sample
-        The integrand at an overlap.
-    f, source
-        Nonlinearity and law of c.
-    orders
-        As in :func:`parities`; None for functions of no parity.
-    goal
-        Wanted relative accuracy.
-    reach
-        The series are functions of Q/reach.
+    ``sample(q)`` is the integrand, ``orders`` are as in :func:`parities` (None for functions of no
+    parity), ``goal`` is the wanted relative accuracy.
     """
     spent = 0
 

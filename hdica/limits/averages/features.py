@@ -21,16 +21,10 @@ _GROWTH = 1e12
 class Features:
     """Abrupt changes of f.
 
-    Parameters
-    ----------
-    edges
-        Between two of them f and, if it is bounded, its slope are polynomials of low degree.
-    kinks
-        Where f or its slope jumps.
-    steep
-        Whether f jumps or its slope is unbounded: then <f'> is taken as <e f>/s (Stein).
-    explosive
-        Whether f grows faster than any power that a normal law tames by itself.
+    Between two of the edges f and, if it is bounded, its slope are polynomials of low degree; at
+    the kinks f or its slope jumps. It is steep if f jumps or its slope is unbounded: then <f'> is
+    taken as <e f>/s (Stein); explosive if it grows faster than any power that a normal law tames by
+    itself.
     """
 
     edges: Array

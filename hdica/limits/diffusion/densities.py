@@ -35,16 +35,9 @@ _AT_ONCE = 32
 class Chain:
     """A birth-and-death process that stands for a diffusion on [0, high], stopped at ``high``.
 
-    Parameters
-    ----------
-    nodes
-        Positions high's excluded, the first 0, shape (cells,).
-    widths
-        Widths of their cells.
-    up, down
-        Rates to the next node and to the one before; ``up[-1]`` leads out, ``down[0]`` is 0.
-    start
-        Mass of the start in each cell, shape (cells,).
+    Nodes (high's excluded, the first 0), widths of their cells, rates ``up`` to the next node and
+    ``down`` to the one before, and the mass of the start in each cell; all of shape (cells,).
+    ``up[-1]`` leads out, ``down[0]`` is 0.
     """
 
     nodes: Array
@@ -77,18 +70,8 @@ def _start_masses(start: Start, scale: float, width: float, faces: Array, cells:
 def chain(diffusion: Diffusion, high: float, start: Start, scale: float, cells: int) -> Chain:
     """Cut [0, high] into cells: even up to ``scale``, in geometric progression beyond.
 
-    Parameters
-    ----------
-    diffusion
-        With odd drift and even variance: |X| is followed.
-    high
-        Where it stops.
-    start
-        A point of [0, high), or the distribution function of |X| at the start.
-    scale
-        Length within which cells are even.
-    cells
-        Their number.
+    The drift is odd and the variance even: |X| is followed. It starts at a point of [0, high), or
+    with a distribution function of |X|.
     """
     width = math.asinh(high / scale) / cells
     steps = np.arange(cells + 1.0)
@@ -159,25 +142,12 @@ def _grids(diffusion: Diffusion, high: float, start: Start, scale: float) -> lis
 def survival(
     diffusion: Diffusion, high: float, start: Start, times: Array, *, scale: float
 ) -> tuple[Array, Array]:
-    """Probability that |X| has not reached ``high``.
+    """Probability that |X| has not reached ``high`` at times above 0, and its error.
 
-    Parameters
-    ----------
-    diffusion
-        With odd drift and even variance.
-    high
-        The threshold.
-    start
-        |X| at the start, or its distribution function.
-    times
-        Shape (T,), above 0.
-    scale
-        Length within which cells are even: where the diffusion does something.
-
-    Returns
-    -------
-    values, error
-        Shape (T,); the error is estimated from the grids and absolute, 1e-9 at least.
+    For an odd drift and an even variance, from |X| at the start or its distribution function;
+    ``scale`` is the length within which cells are even: where the diffusion does something. The
+    error is estimated from the grids and absolute, 1e-9 at least; both are of the shape of the
+    times.
     """
     times = _checked(times, high, start, scale)
     levels = [_masses(one, times).sum(axis=1) for one in _grids(diffusion, high, start, scale)]
@@ -190,17 +160,8 @@ def density(
 ) -> tuple[Array, Array]:
     """Density p(x, t) of X where it has not yet stopped, for a start with independent sign.
 
-    Parameters
-    ----------
-    diffusion, high, start, times, scale
-        As for :func:`survival`.
-    points
-        Positions x in (-high, high), shape (points,).
-
-    Returns
-    -------
-    values, error
-        Shape (T, points); the integral of the values is the survival.
+    At points x in (-high, high), shape (T, points), with errors; the integral of the values is the
+    :func:`survival`, whose arguments the others are.
     """
     from scipy.interpolate import CubicSpline
 

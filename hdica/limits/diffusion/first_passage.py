@@ -46,13 +46,7 @@ _BLAS = ThreadpoolController()
 
 @dataclass(frozen=True, eq=False)
 class Diffusion:
-    """dX = b(X) dt + sqrt(a(X)) dB.
-
-    Parameters
-    ----------
-    drift, variance
-        b and a > 0, vectorised; a is a variance a unit of time, not a diffusion constant a/2.
-    """
+    """dX = b(X) dt + sqrt(a(X)) dB with vectorised b and a > 0; a is no diffusion constant a/2."""
 
     drift: Function
     variance: Function
@@ -60,16 +54,11 @@ class Diffusion:
 
 @dataclass(frozen=True)
 class PassageTime:
-    """Mean and second moment of a first-passage time.
+    """Logarithms of mean and second moment of a first-passage time, finite for any exponent.
 
-    Parameters
-    ----------
-    log_mean, log_second
-        Their logarithms, finite for any exponent; -inf for a start beyond the end.
-    barrier
-        Largest rise of log J without its source: the exponent of Kramers' formula.
-    error
-        Estimated relative error of both.
+    They are -inf for a start beyond the end. ``barrier`` is the largest rise of log J without its
+    source, the exponent of Kramers' formula; ``error`` the estimated relative error of both
+    moments.
     """
 
     log_mean: float
@@ -99,13 +88,8 @@ class PassageTime:
 def _radau(stages: int) -> tuple[Array, Array]:
     """Radau points of [0, 1], the end 1 among them, and the integrals of their polynomials.
 
-    Returns
-    -------
-    points
-        Shape (stages,).
-    matrix
-        ``matrix[i, j]`` is the integral of polynomial j from 0 to point i, the last row therefore
-        the weights, shape (stages, stages).
+    ``matrix[i, j]`` is the integral of polynomial j from 0 to point i, the last row therefore the
+    weights, shape (stages, stages).
     """
     ends = Legendre.basis(stages) - Legendre.basis(stages - 1)
     x = np.sort(ends.roots().real)
@@ -242,12 +226,8 @@ def _moments(panels: _Panels, high: float, start: Start) -> tuple[float, float]:
     weight = start(panels.points) if callable(start) else (panels.points > start).astype(float)
     j, scales = _marched(panels, one)
     if math.isinf(high):
-        last = np.sum(
-            j[-2:] * np.exp(scales[-2:] - scales.max())[:, None] * panels.width[-2:, None]
-        )
-        if last > 1e-12 * np.sum(
-            j * np.exp(scales - scales.max())[:, None] * panels.width[:, None]
-        ):
+        parts = j * np.exp(scales - scales.max())[:, None] * panels.width[:, None]
+        if np.sum(parts[-2:]) > 1e-12 * np.sum(parts):
             raise HdicaError(
                 "escape: the mean time to infinity is infinite (the drift must carry X there)"
             )
@@ -268,22 +248,12 @@ def first_passage(
 ) -> PassageTime:
     """Mean and second moment of the time at which a diffusion first reaches the upper end.
 
-    Parameters
-    ----------
-    diffusion
-        Drift and variance on [low, high].
-    low, high
-        The diffusion is reflected at ``low``, which for an odd drift and an even variance and
-        low = 0 means |X| instead of X; it is stopped at ``high``, which may be infinite if the
-        drift carries X there in finite time.
-    start
-        Where it begins, or the distribution function of that; what begins beyond ``high`` takes
-        no time.
-    scale
-        A length on which something happens; the default is high - low.
-    tolerance
-        Wanted relative error; panels are halved until the moments change by less, six times at
-        most.
+    It is reflected at ``low``, which for an odd drift and an even variance and low = 0 means |X|
+    instead of X; it is stopped at ``high``, which may be infinite if the drift carries X there in
+    finite time. ``start`` is where it begins, or the distribution function of that; what begins
+    beyond ``high`` takes no time. ``scale`` is a length on which something happens, by default high
+    - low. Panels are halved until the moments change by less than ``tolerance``, relative, six
+    times at most.
     """
     if not (math.isfinite(low) and low < high):
         raise HdicaError(f"range: [{low}, {high}] is not allowed (a finite number below another)")

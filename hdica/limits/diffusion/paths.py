@@ -39,27 +39,12 @@ def paths(
     rng: np.random.Generator,
     bound: float = math.inf,
 ) -> Array:
-    """Values of independent paths at given times, of weak order 2 in the step.
+    """Values of independent paths at given times, of weak order 2 in the step; shape (T, ...).
 
-    Parameters
-    ----------
-    diffusion
-        Drift and variance, the same for every path.
-    start
-        Values at time 0, of any shape: entries of a matrix are independent paths.
-    times
-        Shape (T,), increasing; may begin with 0.
-    step
-        Longest step, or a function that gives it from the values of the paths below the bound.
-    rng
-        Where the noise comes from: the same state gives the same paths.
-    bound
-        Size at which a path stays for good.
-
-    Returns
-    -------
-    ndarray
-        Shape (T, ...); NaN or infinite after an explosion.
+    ``start`` are values at time 0, of any shape: entries of a matrix are independent paths. Times
+    increase and may begin with 0. ``step`` is the longest step, or a function that gives it from
+    the values of the paths below ``bound``, the size at which a path stays for good. The same state
+    of ``rng`` gives the same paths. Values are NaN or infinite after an explosion.
     """
     if not callable(step) and not 0 < step < math.inf:
         raise HdicaError(f"step: {step} is not allowed (a finite number above 0)")

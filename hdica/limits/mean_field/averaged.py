@@ -26,15 +26,7 @@ Array = NDArray[np.float64]
 def field_of(
     mean: Averages, prior: Prior, start: Start, schedule: Schedule, phi: Formula
 ) -> MeanField:
-    """The limit of x <- x + n^-1/2 F(u, c) y - (tau/n) phi(x) with the norm restored.
-
-    Parameters
-    ----------
-    mean
-        Averages of F over tau: see :class:`hdica.limits.averages.expectations.Averages`.
-    prior, start, schedule, phi
-        Laws of the feature and of the first estimate, step sizes, and the regularizer.
-    """
+    """The limit of x <- x + n^-1/2 F(u, c) y - (tau/n) phi(x), of F by its averages over tau."""
     errors = _errors(mean)
     gain, power = packed(mean.gain), packed(mean.power)
 

@@ -35,16 +35,8 @@ OVERLAP, PENALTY = "xi.x/n", "x.phi(x)/n"
 class Scaled:
     """A coefficient tau^power S(Q) of a limit, which compiled code can evaluate by itself.
 
-    Parameters
-    ----------
-    value
-        ``value(q, tau)``: the coefficient.
-    function
-        S on [-1, 1].
-    power
-        Power of tau.
-    error
-        Largest error of S, of S times sqrt(1 - Q^2) where it is divided by that.
+    ``value(q, tau)`` is the coefficient, ``function`` is S on [-1, 1], ``error`` the largest of S,
+    of S times sqrt(1 - Q^2) where it is divided by that.
     """
 
     value: Callable[[float, float], float]
@@ -77,23 +69,10 @@ def coefficient_error(coefficient: Callable[[float, float], float], q: float, ta
 class MeanField:
     """One limit of the family.
 
-    Parameters
-    ----------
-    prior
-        Law of xi; the density is solved at each of its nodes.
-    start
-        Law of x given xi at t = 0.
-    schedule
-        Step size tau(t).
-    phi
-        The regularizer.
-    pull
-        ``pull(q, tau)``: b, the coefficient of xi in the drift.
-    diffusion
-        ``diffusion(q, tau)``: g > 0. As a :class:`Scaled`, like ``pull``, it costs the solvers
-        nothing; any other function of both is tabulated at each step size that occurs.
-    strength
-        ``strength(tau)``: B >= 0, the coefficient of -phi(x) in the drift.
+    The density is solved at each node of the prior, the law of xi; ``start`` is that of x given xi
+    at t = 0. ``pull(q, tau)`` is b, ``diffusion(q, tau)`` is g > 0, ``strength(tau)`` is B >= 0. As
+    :class:`Scaled` the first two cost the solvers nothing; any other function of both is tabulated
+    at each step size that occurs.
     """
 
     prior: Prior

@@ -37,16 +37,10 @@ def _width(q: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """A function of Q on [-1, 1].
+    """A function of Q on [-1, 1]: Chebyshev coefficients in x of the half Q < 0 and of Q >= 0.
 
-    Parameters
-    ----------
-    below, above
-        Chebyshev coefficients in x, of the half with Q < 0 and of that with Q >= 0.
-    over
-        Power of sqrt(1 - Q^2) by which the series are divided.
-    zero
-        Order of the zero at Q = 0: power of x + 1 by which the series are multiplied.
+    The series are divided by sqrt(1 - Q^2)^over and multiplied by (x + 1)^zero, ``zero`` being the
+    order of the zero at Q = 0.
     """
 
     below: Array
@@ -77,10 +71,6 @@ class Halves:
             for row in (self.below, self.above)
         )
         return Halves(np.asarray(-rise * below), np.asarray(rise * above), 1)
-
-    def scaled(self, factor: float) -> Halves:
-        """The same times a number."""
-        return replace(self, below=factor * self.below, above=factor * self.above)
 
     def with_zero(self, order: int) -> Halves:
         """The same function, known to vanish at Q = 0: its zero is taken out of the series.
@@ -117,55 +107,15 @@ def trimmed_tail(series: Array, level: float) -> Array:
     return series[: (kept[-1] + 1 if kept.size else 1)]
 
 
-@dataclass(frozen=True, eq=False)
-class Sampling:
-    """Some functions on one half, each as a series with its error.
-
-    Parameters
-    ----------
-    series
-        Coefficients of every function.
-    error, size
-        Shape (functions,): largest error of a value, that of the samples and that of the
-        series; and the largest size to which rounding is relative.
-    """
-
-    series: list[Array]
-    error: Array
-    size: Array
-
-
-def _endless() -> bool:
-    return False
-
-
 def sampled(
-    function: Sampled,
-    sign: int,
-    goal: float = _GOAL,
-    most: int = MOST,
-    enough: Callable[[], bool] = _endless,
-) -> Sampling:
-    """Series of some functions on one half, their degree doubled until their tails are small.
+    function: Sampled, sign: int, goal: float, enough: Callable[[], bool]
+) -> tuple[list[Array], Array, Array]:
+    """Series of some functions on one half, with their errors and sizes of shape (functions,).
 
-    Parameters
-    ----------
-    function
-        Values, errors and sizes at one overlap.
-    sign
-        1 for Q >= 0, -1 for Q <= 0.
-    goal
-        Wanted size of the last coefficients, relative to the largest size of the function.
-    most
-        Degree at which doubling ends.
-    enough
-        Whether so much work was done that doubling ends at once.
-
-    Returns
-    -------
-    Sampling
-        Errors are those of the samples plus what the series misses at points of its own, and
-        the sum of the tail as it decays.
+    Their degree is doubled until the last coefficients are ``goal`` relative to the largest size of
+    the function, or ``enough`` work is done; ``sign`` is 1 for Q >= 0, -1 for Q <= 0. Errors are
+    those of the samples plus what the series misses at points of its own, and the sum of the tail
+    as it decays; rounding is relative to the sizes.
     """
     known: dict[float, tuple[Array, Array, Array]] = {}
 
@@ -183,14 +133,14 @@ def sampled(
         noise = errors.max(axis=1)
         last = np.abs(series[:, -max(3, degree // 8) :])
         done = last.max(axis=1) <= np.maximum(goal * size, noise / 4)
-        if done.all() or degree >= most or enough():
+        if done.all() or degree >= MOST or enough():
             break
         degree *= 2
     level = np.maximum(1e-17 * size, 1e-300)
     kept = [trimmed_tail(row, cut) for row, cut in zip(series, level, strict=True)]
     tail = np.where(done, 4 * last.max(axis=1), 8 * last.sum(axis=1))
     missed = np.array([0.0 * tail, *_missed(function, sign, kept)]).max(axis=0)
-    return Sampling(kept, noise + tail + missed, size)
+    return kept, noise + tail + missed, size
 
 
 def _missed(function: Sampled, sign: int, series: list[Array]) -> list[Array]:
@@ -205,16 +155,10 @@ def _missed(function: Sampled, sign: int, series: list[Array]) -> list[Array]:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A function of Q with what is known of its accuracy.
+    """A function of Q with its largest absolute error, of it times sqrt(1 - Q^2)^over.
 
-    Parameters
-    ----------
-    function
-        The function, or the function times sqrt(1 - Q^2)^over.
-    error
-        Its largest absolute error.
-    size
-        Largest average of absolute values behind it: below its rounding nothing is known.
+    ``size`` is the largest average of absolute values behind it: below its rounding nothing is
+    known.
     """
 
     function: Halves
@@ -226,42 +170,23 @@ def joined(
     function: Sampled,
     parities: tuple[int, ...] | None,
     goal: float = _GOAL,
-    most: int = MOST,
-    enough: Callable[[], bool] = _endless,
+    enough: Callable[[], bool] = lambda: False,
 ) -> list[Known]:
-    """Some functions on [-1, 1].
-
-    Parameters
-    ----------
-    function
-        Values, errors and sizes at one overlap.
-    parities
-        1 or -1 for each function that is even or odd in Q; None if some are neither.
-    goal, most, enough
-        As in :func:`sampled`.
-    """
-    above = sampled(function, 1, goal, most, enough)
+    """Some functions on [-1, 1]; ``parities`` are 1 or -1 for each, None if some are neither."""
+    above, error, size = sampled(function, 1, goal, enough)
     if parities is None:
-        below = sampled(function, -1, goal, most, enough)
+        below, error_below, size_below = sampled(function, -1, goal, enough)
+        error, size = np.maximum(error_below, error), np.maximum(size_below, size)
     else:
-        series = [sign * row for sign, row in zip(parities, above.series, strict=True)]
-        below = Sampling(series, above.error, above.size)
-    error, size = np.maximum(below.error, above.error), np.maximum(below.size, above.size)
-    halves = [Halves(b, a) for b, a in zip(below.series, above.series, strict=True)]
+        below = [sign * row for sign, row in zip(parities, above, strict=True)]
+    halves = [Halves(b, a) for b, a in zip(below, above, strict=True)]
     return [Known(h, float(e), float(s)) for h, e, s in zip(halves, error, size, strict=True)]
 
 
 def fitted(function: Callable[[Array], Array], degree: int, zero: int = 0) -> Halves:
     """Interpolant of a vectorised function of Q, with a zero of some order at Q = 0.
 
-    Parameters
-    ----------
-    function
-        Of Q, known there relative to its own size.
-    degree
-        Of the series on each half.
-    zero
-        Order of the zero.
+    The function is known there relative to its own size; the degree is that on each half.
     """
     x = lobatto(degree)
     # The last point is Q = 0 itself: the next best value of the quotient is that beside it.

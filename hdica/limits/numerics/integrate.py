@@ -53,18 +53,9 @@ class _Slow(Exception):
 
 
 class _Counted:
-    """A rate whose evaluations are counted.
+    """A rate on the way from ``low`` to ``high``, of which ``most`` evaluations are allowed.
 
-    Parameters
-    ----------
-    flow
-        The rate.
-    most
-        Evaluations that are allowed.
-    low, high
-        From where to where they lead.
-    trust
-        How many times too many have to be foretold before they are too many.
+    ``trust`` is how many times too many have to be foretold before they are too many.
     """
 
     def __init__(self, flow: Flow, most: int, low: float, high: float, trust: float) -> None:
@@ -90,20 +81,11 @@ def integrate(
     times: Array,
     tolerance: float,
 ) -> Integrated:
-    """States at ``times``, shape (T, *state.shape), by Dormand and Prince's method of order 8.
+    """States at increasing ``times``, shape (T, *state.shape), by Dormand and Prince's order 8.
 
-    Parameters
-    ----------
-    rate
-        ``rate(state, step_size)``, of the shape of the state.
-    schedule
-        Step size as a function of time; the method starts again at its jumps.
-    state
-        At time 0.
-    times
-        Shape (T,), increasing.
-    tolerance
-        Relative and absolute, a step; what is returned says if it had to be larger.
+    ``rate(state, step_size)`` is of the shape of the state; the method starts again at jumps of the
+    step size. The tolerance is relative and absolute, a step; what is returned says if it had to be
+    larger.
     """
     shape, now, used = state.shape, state.ravel(), tolerance
     result = np.empty((times.size, now.size))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
@@ -27,17 +29,14 @@ def packed(function: Function) -> Array:
 
 def scaled(function: Function, factor: float) -> Function:
     """The function times a number."""
-    return function.scaled(factor) if isinstance(function, Halves) else factor * function
-
-
-def head_size(series: Array) -> int:
-    """How many numbers come before the coefficients."""
-    return 1 if series[0] == 0.0 else 4
+    if isinstance(function, Halves):
+        return replace(function, below=factor * function.below, above=factor * function.above)
+    return factor * function
 
 
 def times(series: Array, factor: Array | float) -> Array:
     """The function times some factors of shape (rows, 1), or one; the head stays."""
     scaled = np.array(np.asarray(factor) * series)
-    first = head_size(series)
+    first = 1 if series[0] == 0.0 else 4
     scaled[..., :first] = series[:first]
     return np.ascontiguousarray(scaled)

@@ -6,44 +6,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+_COLUMNS = 3
+"""Powers that are eliminated at most."""
 
 
-def romberg(levels: Array, columns: int = 3) -> tuple[Array, Array]:
+def romberg(levels: Array) -> tuple[Array, Array]:
     """Best value and its error, from runs whose error is a h^2 + b h^3 + c h^4 + ...
 
-    All powers from the second occur: those in the step in time because the method is of order
-    two and not symmetric, the odd ones in the cells because a smooth start meets a kink.
+    All powers from the second occur: those in the step in time because the method is of order two
+    and not symmetric, the odd ones in the cells because a smooth start meets a kink. Levels, two at
+    least, are of shape (levels, ...), coarsest first.
 
-    Parameters
-    ----------
-    levels
-        Shape (levels, ...), coarsest first, at least two levels.
-    columns
-        Powers to eliminate at most.
-
-    Returns
-    -------
-    best, error
-        The last entry of the table; twice the larger of its differences to the entry before it
-        in its row and, divided by eight, to the last entry of the row above. The first alone
-        estimates the error of the entry before, which the best one beats where the powers are
-        those above; the factor two is for where they are not quite.
+    The best is the last entry of the table, its error twice the larger of its differences to the
+    entry before it in its row and, divided by eight, to the last entry of the row above. The first
+    alone estimates the error of the entry before, which the best one beats where the powers are
+    those above; the factor two is for where they are not quite.
     """
     rows = [[levels[0]]]
     for value in levels[1:]:
         row = [value]
-        for power, coarser in enumerate(rows[-1][:columns], start=2):
+        for power, coarser in enumerate(rows[-1][:_COLUMNS], start=2):
             row.append(row[-1] + (row[-1] - coarser) / (2**power - 1))
         rows.append(row)
     best = rows[-1][-1]
     across = np.abs(best - rows[-1][-2])
     return best, 2 * np.maximum(across, np.abs(best - rows[-2][-1]) / 8)
-
-
-def observed_order(levels: Array) -> float:
-    """log2 of the ratio of successive differences of the three finest runs, at its median."""
-    if len(levels) < 3:
-        return float("nan")
-    first, second = np.abs(levels[-3] - levels[-2]), np.abs(levels[-2] - levels[-1])
-    clear = (first > 1e-11) & (second > 1e-12)
-    return float(np.median(np.log2(first[clear] / second[clear]))) if clear.any() else float("nan")

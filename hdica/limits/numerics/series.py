@@ -37,21 +37,10 @@ def interpolate(function: Callable[[float], float], degree: int) -> Chebyshev:
 def adaptive(
     function: Callable[[float], float], tolerance: float = 1e-13
 ) -> tuple[Chebyshev, float]:
-    """Chebyshev series of a scalar function, its degree doubled until its tail is small.
+    """Chebyshev series of a function on [-1, 1], its degree doubled until its tail is small.
 
-    Parameters
-    ----------
-    function
-        Scalar function on [-1, 1].
-    tolerance
-        Wanted size of the last coefficients relative to the largest.
-
-    Returns
-    -------
-    series
-        The interpolant.
-    tail
-        Largest of the last coefficients relative to the largest of all: the truncation error.
+    The tail, returned too, is the largest of the last coefficients relative to the largest of all:
+    the truncation error.
     """
     degree = 16
     while True:
@@ -66,12 +55,9 @@ def adaptive(
 
 
 def real_roots(series: Chebyshev) -> Array:
-    """Real roots in [-1, 1], each polished to rounding on the series itself.
+    """Real roots in [-1, 1], increasing, each polished to rounding on the series itself.
 
-    Returns
-    -------
-    ndarray
-        Increasing; a double root within rounding may be missing or appear twice.
+    A double root within rounding may be missing or appear twice.
     """
     coef = np.asarray(trimmed(series).coef, dtype=float)
     if coef.size < 2:

@@ -30,13 +30,7 @@ _ACCOUNT: ContextVar[_Account | None] = ContextVar("hdica_work", default=None)
 
 @contextmanager
 def bounded(what: str) -> Iterator[None]:
-    """Count the work of what is done inside; a call inside another counts with it.
-
-    Parameters
-    ----------
-    what
-        What is computed, as the sentence says it.
-    """
+    """Count the work of ``what`` is done inside; a call inside another counts with it."""
     if _ACCOUNT.get() is not None:
         yield
         return

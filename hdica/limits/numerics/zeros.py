@@ -67,17 +67,8 @@ def _between(function: Function, a: float, b: float, which: int) -> float:
 def find_zeros(function: Function, nodes: Array) -> Array:
     """Every zero between the first and the last node, by increasing position.
 
-    Parameters
-    ----------
-    function
-        Values and slopes, continuous between the nodes.
-    nodes
-        Where to begin; corners of the function must be among them.
-
-    Returns
-    -------
-    ndarray
-        Zeros; where the function only touches zero to rounding, the point of contact.
+    ``function`` gives values and slopes, continuous between the nodes; its corners must be among
+    them. Where it only touches zero to rounding, the point of contact is one.
     """
     x, f, s = _refined(function, nodes)
     found = list(x[f == 0.0])

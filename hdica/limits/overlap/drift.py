@@ -26,15 +26,10 @@ _ERROR_STEPS = 1e-6
 class Drift:
     """Drift and fluctuation of one overlap, expanded in the step size.
 
-    Parameters
-    ----------
-    learning, loss
-        D1 and D2 of dQ/dt = tau D1(Q) + tau^2 D2(Q), on [-1, 1].
-    learning_error, loss_error
-        Their largest absolute errors; 0 where they are known to rounding.
-    find_noise
-        Finds V2, V3, V4 of the step variance n Var = tau^2 V2 + tau^3 V3 + tau^4 V4 (central
-        limit theorem about the limit), or None where it is infinite.
+    ``learning`` and ``loss`` are D1 and D2 of dQ/dt = tau D1(Q) + tau^2 D2(Q), on [-1, 1], the
+    errors their largest absolute ones; 0 where they are known to rounding. ``find_noise`` finds V2,
+    V3, V4 of the step variance n Var = tau^2 V2 + tau^3 V3 + tau^4 V4 (central limit theorem about
+    the limit), or None where it is infinite.
     """
 
     learning: Function
@@ -55,19 +50,12 @@ class Drift:
 
 @dataclass(frozen=True)
 class OverlapPath:
-    """The limit at the asked times, each array of shape (T,).
+    """The limit at the asked times, each array of shape (T,): the overlap ``q`` and more.
 
-    Parameters
-    ----------
-    q
-        Overlap.
-    error
-        Difference to a run with a hundredfold finer tolerance, plus that tolerance, plus what the
-        errors of the drift have become by then.
-    control
-        The same limit with its drift wrong by 2 %: what a comparison must be able to reject.
-    spread
-        Limit of sqrt(n) times the standard deviation of Q; NaN if it is infinite.
+    ``error`` is the difference to a run with a hundredfold finer tolerance, plus that tolerance,
+    plus what the errors of the drift have become by then; ``control`` the same limit with its drift
+    wrong by 2 %: what a comparison must be able to reject; ``spread`` the limit of sqrt(n) times
+    the standard deviation of Q, NaN if it is infinite.
     """
 
     q: Array
@@ -108,16 +96,8 @@ def _integrate(
 def solve(drift: Drift, schedule: Schedule, q0: float, spread0: float, times: Array) -> OverlapPath:
     """Integrate the limit with error control (Dormand-Prince 8(5,3), dense output).
 
-    Parameters
-    ----------
-    drift
-        Right-hand side.
-    schedule
-        Step size tau(t); the integration restarts at its jumps.
-    q0, spread0
-        Q and n Var(Q) at t = 0.
-    times
-        Shape (T,), increasing, in samples per dimension.
+    From Q and n Var(Q) at t = 0 to increasing times, in samples per dimension; it restarts at jumps
+    of the step size.
     """
     begin = (drift, schedule, q0, spread0, times)
     fine, close = _integrate(*begin, REFINED)

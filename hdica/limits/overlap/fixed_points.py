@@ -27,14 +27,7 @@ _ROUNDING = 4e-15
 class FixedPoints:
     """All fixed points at one step size, by increasing Q; arrays of shape (points,).
 
-    Parameters
-    ----------
-    q
-        Overlaps.
-    stable
-        Whether a small departure dies out.
-    error
-        Errors of the overlaps.
+    ``stable`` says whether a small departure dies out, ``error`` is that of the overlap.
     """
 
     q: Array
@@ -44,15 +37,7 @@ class FixedPoints:
 
 @dataclass(frozen=True)
 class Folds:
-    """Step sizes at which two fixed points merge; arrays of shape (folds,), largest tau first.
-
-    Parameters
-    ----------
-    tau
-        Critical step sizes.
-    q
-        Overlap of the merging pair.
-    """
+    """Step sizes at which two fixed points merge, largest first, and overlaps; shape (folds,)."""
 
     tau: Array
     q: Array
@@ -89,13 +74,6 @@ def find_fixed_points(drift: Drift, tau: float) -> FixedPoints:
 
     Q = 0 is always among them, because E c = 0 and E c^2 = 1 make D1 vanish as Q^2 and D2 is
     proportional to Q; the other roots are those of the drift divided by Q.
-
-    Parameters
-    ----------
-    drift
-        Drift with ``loss`` = Q times a function without zero at Q = 0.
-    tau
-        Constant step size.
     """
     others = _roots(drift, tau)
     q = np.sort(np.concatenate([others[np.abs(others) > 1e-12], _ends(drift, others), [0.0]]))
@@ -129,13 +107,7 @@ def _errors(drift: Drift, tau: float, q: Array, slope: Array) -> Array:
 
 
 def find_folds(drift: Drift) -> Folds:
-    """All extrema of the step size along the branches tau = T(Q) = -D1(Q)/D2(Q).
-
-    Returns
-    -------
-    Folds
-        Those with T > 0 away from Q = 0, largest step size first.
-    """
+    """All extrema T > 0 away from Q = 0 of the step size along tau = T(Q) = -D1(Q)/D2(Q)."""
     if isinstance(drift.learning, Halves) or isinstance(drift.loss, Halves):
         q, tau = half_roots.extrema(drift.learning, drift.loss)
     else:

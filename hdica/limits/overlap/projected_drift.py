@@ -1,15 +1,24 @@
-"""The drift of one overlap under a projected gradient rule, from the averages of f and a source."""
+"""The drift of one overlap under a projected rule, from the averages of its push.
+
+Of a push G(u, c) over samples of which c is the component along the feature, y = xi c/sqrt(n) + a,
+a normal and orthogonal to xi, Stein's identity gives
+E[G y_i] = n^-1/2 (xi_i (<c G> - Q <G_u>) + x_i <G_u>): the limit needs <c G> - Q <G_u> and <G^2>.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 
-from hdica.limits.averages.expectations import Averages
+from hdica.ingredients.formula import parse_formula
+from hdica.ingredients.pushes import Push
+from hdica.ingredients.sources import Source
+from hdica.limits.averages.expectations import Averages, smooth_parts
 from hdica.limits.numerics.halves import Halves, fitted
 from hdica.limits.numerics.series import trimmed
 from hdica.limits.overlap.drift import Drift, Noise
@@ -22,14 +31,7 @@ MORE = 32
 def projected_drift(mean: Averages, find_noise: Callable[[], Noise | None], zero: int = 1) -> Drift:
     """dQ/dt = -tau (1 - Q^2) gain - tau^2 Q power/2, with the errors of both orders.
 
-    Parameters
-    ----------
-    mean
-        Averages of f and the source.
-    find_noise
-        As in :class:`~hdica.limits.overlap.drift.Drift`.
-    zero
-        Order of the zero that the learning has at Q = 0; 0 where it has none.
+    ``zero`` is the order of the zero that the learning has at Q = 0; 0 where it has none.
     """
     gain, power = mean.gain, mean.power
     if isinstance(gain, Chebyshev) and isinstance(power, Chebyshev):
@@ -53,3 +55,26 @@ def projected_drift(mean: Averages, find_noise: Callable[[], Noise | None], zero
         mean.gain_error,
         mean.power_error / 2,
     )
+
+
+@lru_cache(maxsize=64)
+def pushed_averages(push: Push, source: Source) -> Averages:
+    """The averages of a push for every overlap, each with its error.
+
+    ``gain`` is Q <G_u> - <c G>, in the sign in which a descent along f = -G has it.
+    """
+
+    def sample(q: float):  # type: ignore[no-untyped-def]
+        def integrand(c: Array, e: Array, u: Array) -> tuple[Array, Array]:
+            value = push.value(u, c)
+            return q * push.slope(u, c) - c * value, value * value
+
+        return integrand
+
+    gain, power = smooth_parts(sample, parse_formula("x"), source, None)
+    return Averages(gain.function, power.function, gain.error, power.error)
+
+
+def pushed_drift(push: Push, source: Source) -> Drift:
+    """Drift of the overlap: dQ/dt = tau (1 - Q^2) (<c G> - Q <G_u>) - tau^2 Q <G^2>/2."""
+    return projected_drift(pushed_averages(push, source), lambda: None, zero=0)

@@ -11,7 +11,7 @@ from hdica.limits.averages.expectations import Averages
 from hdica.limits.mean_field.averaged import field_of
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.overlap.drift import Drift
-from hdica.limits.overlap.pushed import pushed_averages, pushed_drift
+from hdica.limits.overlap.projected_drift import pushed_averages, pushed_drift
 from hdica.systems.fields import closed_refusal, formula, prior, schedule, source, start
 from hdica.systems.kernel import AVERAGES, OVERLAP, home_of
 from hdica.systems.method import Method, refusal

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 import hdica
-from hdica.analysis.statistics.survival import EscapeTimes, exponential_mean, follows
+from hdica.analysis.escape.verdict import judged
+from hdica.analysis.statistics.survival import EscapeTimes, exponential_mean
 from hdica.errors import HdicaError
 from hdica.systems.hebbian_ica.methods.escape import POSITIONS
 from hdica.systems.registry import methods_of
@@ -113,14 +114,13 @@ def test_chains_escape_as_the_diffusion_at_their_n_says_and_not_as_the_limit_doe
     assert runs.events == len(SEEDS)
     mean = exponential_mean(runs)
     law = hdica.escape_time(system, n=50)
-    assert abs(mean.value - float(law["mean"])) < 3.5 * mean.error
+    assert abs(mean.value - float(law["mean"])) < 3.5 * mean.value / math.sqrt(runs.events)
 
-    def survival(times):
-        return np.interp(times / float(law["mean"]), law["age"], law["survival"])
+    def hazard(times):
+        return -np.log(np.interp(times / float(law["mean"]), law["age"], law["survival"]))
 
-    assert follows(runs, survival).p_value > 0.01
-    slow = follows(runs, lambda times: survival(times / 1.5))
-    assert slow.p_value < 1e-4
+    assert judged(runs, hazard, 0.01).p_value > 0.01
+    assert judged(runs, lambda times: hazard(times / 1.5), 0.01).p_value < 1e-4
 
 
 def test_paths_of_the_diffusion_have_its_density_and_leave_as_its_survival_says():

@@ -28,20 +28,10 @@ _LEAST = 4
 class Lattice:
     """Faces x(j) of cells for every integer j, numbered from the first kink.
 
-    Between kinks the cells are uniform. Outside they follow x = k + a sinh(j spacing/a): even
-    near the kink, and a fixed share of the distance from it far away, where a density that
-    condenses has tails as long as they are thin.
-
-    Parameters
-    ----------
-    spacing
-        Width of the cells just outside the outermost kinks, and the largest between kinks.
-    stretch
-        Distance a at which cells begin to widen.
-    kinks
-        Where faces must lie, increasing; without a kink a face lies at 0.
-    numbers
-        Number of the face at each kink.
+    Between kinks the cells are uniform, of width ``spacing`` at most. Outside they follow x = k + a
+    sinh(j spacing/a) with a = ``stretch``: even near the kink, and a fixed share of the distance
+    from it far away, where a density that condenses has tails as long as they are thin. ``numbers``
+    are those of the faces at the increasing kinks; without a kink a face lies at 0.
     """
 
     spacing: float
@@ -71,13 +61,7 @@ def make_lattice(kinks: tuple[float, ...], spacing: float, stretch: float) -> La
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """The cells of the coarsest level that each atom uses.
-
-    Parameters
-    ----------
-    low, high
-        Numbers of the first face and of the last, shape (atoms,).
-    """
+    """The cells of the coarsest level that each atom uses: first and last face, shape (atoms,)."""
 
     low: Indices
     high: Indices
@@ -92,23 +76,15 @@ class Windows:
 class Mesh:
     """One level of refinement of the lattice on the windows of all atoms.
 
-    Parameters
-    ----------
-    lattice, refine, first
-        What was refined, into how many parts each cell, and the number (of a part) of face 0.
-    faces
-        Shape (cells + 1,): they hold the union of all windows.
-    x, dx
-        Centres (half-way in number) and widths of its cells, shape (cells,).
-    gap, middle, phi
-        Shape (cells + 1,), for each face: distance, midpoint and mean of phi between the
-        centres on its two sides (zero-flux ends repeat their neighbour).
-    table
-        What the compiled lines need, shape (7, cells + 1): x and x phi(x) at the centres, and
-        for each face gap, gap times phi and times middle, and the inverse of gap times the
-        width of the cell to its left and to its right.
-    offsets, lows
-        Where each atom lies in flat arrays (shape (atoms + 1,)) and its first cell.
+    Each cell is cut into ``refine`` parts, and ``first`` is the number (of a part) of face 0. The
+    faces hold the union of all windows; ``x`` and ``dx`` are centres (half-way in number) and
+    widths. For each face, ``gap``, ``middle`` and ``phi`` are distance, midpoint and mean of phi
+    between the centres on its two sides (zero-flux ends repeat their neighbour).
+
+    ``table`` is what the compiled lines need, shape (7, cells + 1): x and x phi(x) at the centres,
+    and for each face gap, gap times phi and times middle, and the inverse of gap times the width of
+    the cell to its left and to its right. ``offsets`` and ``lows`` say where each atom lies in flat
+    arrays (shape (atoms + 1,)) and its first cell.
     """
 
     lattice: Lattice
@@ -190,16 +166,6 @@ def make_mesh(
     lows = (windows.low - low) * refine
     first = low * refine
     return Mesh(lattice, refine, first, faces, x, dx, gap, middle, mean, table, offsets, lows)
-
-
-def same(one: Windows, other: Windows) -> bool:
-    """Whether two windows hold the same cells."""
-    return np.array_equal(one.low, other.low) and np.array_equal(one.high, other.high)
-
-
-def union(one: Windows, other: Windows) -> Windows:
-    """The smallest windows that hold both."""
-    return Windows(np.minimum(one.low, other.low), np.maximum(one.high, other.high))
 
 
 def carried(values: Array, old: Windows, new: Windows, refine: int) -> Array:

@@ -29,16 +29,9 @@ def interpolated(values: Array, u: Array) -> Array:
 class Curve:
     """A positive density on cells, smooth between kinks.
 
-    Parameters
-    ----------
-    faces
-        Shape (cells + 1,).
-    log
-        Logarithm of the density at the centres, shape (cells,).
-    breaks
-        Numbers of the faces at kinks strictly inside, increasing.
-    number
-        ``number(x)``: how many cells lie below x, smooth between kinks; centres are half-way.
+    ``log`` is its logarithm at the centres, shape (cells,); ``breaks`` are the numbers of the faces
+    at kinks strictly inside, increasing; ``number(x)`` says how many cells lie below x, smooth
+    between kinks, centres being half-way.
     """
 
     faces: Array
@@ -104,14 +97,9 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """P(x | xi) at the nodes of the prior.
+    """P(x | xi) at the nodes of the prior, a curve for each; None for a node of no weight.
 
-    Parameters
-    ----------
-    xi, weights
-        The nodes, shape (nodes,).
-    curves
-        One for each node; None for a node of no weight. Empty if the time was not reached.
+    There are no curves if the time was not reached.
     """
 
     xi: Array

@@ -129,18 +129,18 @@ def implicit(row, q, h2, c, stage, mesh, law, memory, work, given):  # type: ign
 
 
 @numba.njit(
-    f"UniTuple(float64, 5)(float64, float64, int64, int64, float64, {MESH}, {LAW}, {MEMORY},"
+    f"UniTuple(float64, 5)(float64, float64, int64, int64, {MESH}, {LAW}, {MEMORY},"
     "float64[::1], float64[:, ::1])",
     cache=True,
 )
-def step(t, end, row, last, factor, mesh, law, memory, state, work):  # type: ignore[no-untyped-def]
+def step(t, end, row, last, mesh, law, memory, state, work):  # type: ignore[no-untyped-def]
     """One step, positive and conservative by construction: from MASS to TWO, not yet of sum one.
 
     ``row`` and ``last`` are the rows of the law at the two stages. Returns Q and 2h of both, and
     1.0 if both met E[x^2] = 1 and their own Q. RIGHT and LEFT are left as those of the second.
     """
     past = memory[0]
-    middle, c = t + GAMMA * (end - t), GAMMA * (end - t) * factor
+    middle, c = t + GAMMA * (end - t), GAMMA * (end - t)
     q, h2 = foretold(past[0], middle, state[Q], state[H2])
     q1, h1, one = implicit(row, q, h2, c, 0, mesh, law, memory, work, MASS)
     push(work[ONE], work[GIVEN], work[RIGHT], work[LEFT], work[SHARE], mesh[1], PUSH)
@@ -186,12 +186,12 @@ def measure(row, mass, mesh, integrands, h2):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(
-    f"int64(float64[::1], int64[:, ::1], int64, float64, {MESH}, {LAW}, {MEMORY},"
+    f"int64(float64[::1], int64[:, ::1], int64, {MESH}, {LAW}, {MEMORY},"
     "float64[::1], float64[:, ::1], float64[:, ::1], float64[:, ::1])",
     cache=True,
     nogil=True,
 )
-def march(ends, rows, every, factor, mesh, law, memory, state, work, integrands, found):  # type: ignore[no-untyped-def]
+def march(ends, rows, every, mesh, law, memory, state, work, integrands, found):  # type: ignore[no-untyped-def]
     """Steps from ``state[T]`` to each of ``ends``; a row of ``found`` after ``every`` steps.
 
     ``rows`` are those of the law at both stages of every step. Returns how many steps did not
@@ -200,9 +200,7 @@ def march(ends, rows, every, factor, mesh, law, memory, state, work, integrands,
     past, missed = memory[0], 0
     for k in range(ends.size):
         t, end = state[T], ends[k]
-        q1, h1, q2, h2, met = step(
-            t, end, rows[k, 0], rows[k, 1], factor, mesh, law, memory, state, work
-        )
+        q1, h1, q2, h2, met = step(t, end, rows[k, 0], rows[k, 1], mesh, law, memory, state, work)
         missed += met == 0.0
         learn(past[0], t + GAMMA * (end - t), q1, h1)
         learn(past[1], end, q2, h2)

@@ -11,48 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.limits.mean_field.density.grid import Lattice, Windows, union
-from hdica.limits.mean_field.density.law import Law, tabulated
+from hdica.limits.mean_field.density.grid import Lattice, Windows
 from hdica.limits.mean_field.density.layout import BROKE, DONE, DT, GAMMA, MARK, ROOM, WINDOWS, T
-from hdica.limits.mean_field.density.problem import Problem
+from hdica.limits.mean_field.density.problem import Law, Problem, tabulated
 from hdica.limits.mean_field.density.record import Record
 from hdica.limits.mean_field.density.state import State, begin, start_windows
 
 Array = NDArray[np.float64]
 BUDGET = 1e7
 """Cells times steps that the coarsest level may take."""
+_EDGE = 1e-15
+"""Mass times (1 + x^2) that may lie in the outer eighth of an atom's window."""
 _ROWS = 256
 """Steps at most that one call of the compiled exploration takes."""
-
-
-@dataclass(frozen=True)
-class Care:
-    """How carefully the coarsest level goes.
-
-    Parameters
-    ----------
-    step_error
-        Local error of a step; the global one is extrapolated away.
-    edge
-        Mass times (1 + x^2) that may lie in the outer eighth of an atom's window.
-    """
-
-    step_error: float = 2e-6
-    edge: float = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
     """A stretch of time on which the step size tau(t) is smooth.
 
-    Parameters
-    ----------
-    problem
-        What is solved.
-    low, high
-        Its ends.
-    marks
-        Times inside, and its end, at which a step must end.
+    A step must end at the marks: times inside, and its end.
     """
 
     problem: Problem
@@ -70,17 +48,7 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Consecutive steps of the coarsest level on the same cells.
-
-    Parameters
-    ----------
-    start, ends
-        When the first begins, and when each ends.
-    windows
-        Cells in use.
-    piece
-        Stretch of the step size in which they lie.
-    """
+    """Consecutive steps of the coarsest level on the same cells, between ``start`` and the ends."""
 
     start: float
     ends: Array
@@ -90,19 +58,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What the coarsest level found out.
-
-    Parameters
-    ----------
-    lattice
-        Its cells.
-    windows
-        Those of the start.
-    runs
-        Its steps.
-    stopped
-        Why it ended early, or empty.
-    """
+    """The steps of the coarsest level, from its first windows on, and why it ended early, if so."""
 
     lattice: Lattice
     windows: Windows
@@ -122,10 +78,9 @@ class Plan:
     @property
     def reach(self) -> Windows:
         """Windows that hold all cells ever in use."""
-        found = self.windows
-        for run in self.runs:
-            found = union(found, run.windows)
-        return found
+        windows = [self.windows, *(run.windows for run in self.runs)]
+        low, high = [one.low for one in windows], [one.high for one in windows]
+        return Windows(np.min(low, axis=0), np.max(high, axis=0))
 
 
 def pieces(problem: Problem, times: Array) -> Iterator[Piece]:
@@ -174,21 +129,21 @@ def _law_ahead(piece: Piece, state: State) -> Law:
     return tabulated(problem.field, piece.tau(np.array([t + GAMMA * (end - t), end])))
 
 
-def _walk(piece: Piece, state: State, record: Record, care: Care) -> Iterator[Run]:
+def _walk(piece: Piece, state: State, record: Record, step_error: float) -> Iterator[Run]:
     """Steps through a piece, one run of them after the other."""
     from hdica.limits.mean_field.density.walk import walk
 
-    halts, factor = np.isin(piece.marks, record.snapshots), piece.problem.factor
+    halts = np.isin(piece.marks, record.snapshots)
     state.forget()
     state.clock[MARK], reason = 0.0, ROOM
     start, run, ends, found = float(state.clock[T]), [], np.empty(_ROWS), record.room(_ROWS)
     while reason not in (DONE, BROKE):
         windows = np.zeros((4, state.windows.low.size), dtype=np.int64)
         windows[:2] = state.windows.low, state.windows.high
-        limits, integrands = (care.step_error, care.edge, BUDGET), record.integrands(state.mesh)
+        limits, integrands = (step_error, _EDGE, BUDGET), record.integrands(state.mesh)
         with _in_range(state):
             reason, taken = walk(
-                piece.marks, halts, factor, *limits, state.cells, _law_ahead(piece, state),
+                piece.marks, halts, *limits, state.cells, _law_ahead(piece, state),
                 state.memory, state.clock, state.work, windows, integrands, ends, found,
             )  # fmt: skip
         record.see(state, ends[:taken], piece.tau(ends[:taken]), found[:taken])
@@ -202,24 +157,20 @@ def _walk(piece: Piece, state: State, record: Record, care: Care) -> Iterator[Ru
             state.move(Windows(windows[0], windows[1]))
 
 
-def explore(problem: Problem, lattice: Lattice, times: Array, record: Record, care: Care) -> Plan:
+def explore(
+    problem: Problem, lattice: Lattice, times: Array, record: Record, step_error: float
+) -> Plan:
     """Run the coarsest level with adaptive steps and windows, and write down both.
 
-    Parameters
-    ----------
-    times
-        Output times, increasing; a step ends at each and at each jump of the step size.
-    record
-        Sees t = 0 and the end of every step.
-    care
-        How long its steps and how wide its windows are.
+    A step ends at each of the increasing times and at each jump of the step size; ``step_error`` is
+    the local error of one that is accepted. The record sees t = 0 and the end of every step.
     """
     first = start_windows(problem, lattice)
     state = begin(problem, lattice, first, 1)
     record.begin(state, float(problem.field.schedule.value(np.array(0.0))))
     runs: list[Run] = []
     for piece in pieces(problem, times):
-        runs += _walk(piece, state, record, care)
+        runs += _walk(piece, state, record, step_error)
         if piece.marks.size and state.clock[T] < piece.marks[-1]:
             return Plan(lattice, first, tuple(runs), _why(state))
     return Plan(lattice, first, tuple(runs), "")
@@ -244,7 +195,7 @@ def advance(
     law, rows = piece.problem.law(piece.tau(np.stack([starts + GAMMA * (ends - starts), ends], 1)))
     arrays = (state.cells, law, state.memory, state.clock, state.work, integrands, found)
     with _in_range(state):
-        return int(march(ends, rows, every, piece.problem.factor, *arrays))
+        return int(march(ends, rows, every, *arrays))
 
 
 def follow(problem: Problem, plan: Plan, refine: int, record: Record) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,37 +13,59 @@ from hdica.errors import HdicaError
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.starts import Start
 from hdica.limits.mean_field.density.grid import Mesh
-from hdica.limits.mean_field.density.law import Law, tabulated
-from hdica.limits.mean_field.family import MeanField
+from hdica.limits.mean_field.family import MeanField, Scaled
+from hdica.limits.numerics.packed import packed, times
+from hdica.limits.numerics.series import adaptive
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Coefficient = Callable[[float, float], float]
+Law = tuple[Array, Array, Array]
+"""Coefficients as compiled code takes them: see :func:`tabulated`."""
 Functional = Callable[[Array, Array], Array]
 NARROWEST = 1e-4
 """Smallest variance of the start that cells resolve at a sane cost."""
 NO_WEIGHT = 1e-18
 
 
+@lru_cache(maxsize=32)
+def _interpolation(points: int) -> tuple[tuple[float, ...], Array]:
+    """Chebyshev points, and the matrix that takes values there to coefficients."""
+    angle = np.pi * (np.arange(points) + 0.5) / points
+    matrix = np.cos(np.arange(points)[:, None] * angle) * (2 / points)
+    matrix[0] /= 2
+    return tuple(np.cos(angle).tolist()), matrix
+
+
+def _rows(coefficient: Coefficient, taus: Array) -> Array:
+    """B or g at each step size as compiled code takes it, shape (step sizes, numbers)."""
+    if isinstance(coefficient, Scaled):
+        return times(packed(coefficient.function), taus[:, None] ** coefficient.power)
+    first, _ = adaptive(lambda q: float(coefficient(q, float(taus[0]))))
+    points, matrix = _interpolation(max(8, 2 * first.coef.size))
+    values = [[float(coefficient(q, tau)) for q in points] for tau in taus.tolist()]
+    # Sums and no product of matrices, whose rounding may follow the number of BLAS threads.
+    series = [np.sum(matrix * np.array(row), axis=1) for row in values]
+    return np.array([np.concatenate([[0.0], one]) for one in series])
+
+
+def tabulated(field: MeanField, taus: Array) -> Law:
+    """The law at S step sizes: b and g as packed functions of Q, a row each, and B, shape (S,)."""
+    strength = np.array([float(field.strength(tau)) for tau in taus.tolist()])
+    return _rows(field.pull, taus), _rows(field.diffusion, taus), strength
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A mean field at the nodes of its prior that count.
+    """A mean field at the nodes of its prior that count, and their weights, shape (atoms,).
 
-    Parameters
-    ----------
-    field
-        The equations.
-    xi, weights
-        Nodes and their weights, shape (atoms,).
-    factor
-        Multiplies the whole right-hand side.
-    mirrored
-        Whether P(-x | -xi) = P(x | xi), and the nodes stand for their mirror images too.
+    ``mirrored`` says whether P(-x | -xi) = P(x | xi), and the nodes stand for their mirror images
+    too.
     """
 
     field: MeanField
     xi: Array
     weights: Array
-    factor: float = 1.0
     mirrored: bool = False
 
     @cached_property
@@ -73,14 +95,9 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where the density at each node of the prior is found.
+    """Which atom of the problem, or its mirror image, has the density at each node of the prior.
 
-    Parameters
-    ----------
-    atom
-        Number of the atom of the problem, -1 for a node of no weight; shape (nodes,).
-    flipped
-        Whether it is the mirror image of that atom's.
+    Its number is -1 for a node of no weight.
     """
 
     atom: Indices
@@ -108,7 +125,7 @@ def _symmetric(field: MeanField, xi: Array, weights: Array) -> bool:
     return bool(even and np.array_equal(mean, -mean[::-1]) and field.phi.is_odd)
 
 
-def posed(field: MeanField, factor: float = 1.0) -> tuple[Problem, Places]:
+def posed(field: MeanField) -> tuple[Problem, Places]:
     """The problem of a mean field, with half of its nodes where the other half mirrors them."""
     refusal = start_refusal(field.start, field.prior)
     if refusal:
@@ -124,4 +141,4 @@ def posed(field: MeanField, factor: float = 1.0) -> tuple[Problem, Places]:
     atom[flipped] = [number[-xi] for xi in points[flipped].tolist()]
     share = np.where(mirrored & (points > 0), 2.0, 1.0) * weights
     xi, share = (np.ascontiguousarray(v[own], dtype=float) for v in (points, share))
-    return Problem(field, xi, share, factor, mirrored), Places(atom, flipped)
+    return Problem(field, xi, share, mirrored), Places(atom, flipped)

@@ -20,18 +20,8 @@ Array = NDArray[np.float64]
 class Record:
     """What is seen after every step of the coarsest level, and kept at the snapshots.
 
-    Parameters
-    ----------
-    problem
-        What is solved.
-    snapshots
-        Times at which the masses are kept.
-    functionals
-        Name and h(xi, x) of means.
-    kept
-        Mesh and masses at the snapshots reached.
-    cells
-        Largest number of cells of all atoms.
+    Functionals are h(xi, x) by name, means of which are taken; ``kept`` are mesh and masses at the
+    snapshots reached, ``cells`` the largest number of cells of all atoms.
     """
 
     problem: Problem

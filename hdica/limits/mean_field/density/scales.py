@@ -22,14 +22,9 @@ _SIDE = 1e-9
 class Lengths:
     """What the regularizer contributes.
 
-    Parameters
-    ----------
-    jump
-        Half its largest jump: near it the density decays like exp(-B jump |x|/g).
-    slope
-        Its largest positive slope elsewhere, which narrows peaks as 2h does.
-    own
-        Its own length, range over slope; infinite for a function that is linear by pieces.
+    ``jump`` is half its largest: near it the density decays like exp(-B jump |x|/g); ``slope`` its
+    largest positive one elsewhere, which narrows peaks as 2h does; ``own`` its own length, range
+    over slope, infinite for a function that is linear by pieces.
     """
 
     jump: float

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hdica.limits.mean_field.density.grid import Mesh, make_lattice
 from hdica.limits.mean_field.density.law_of_x import Curve, Density, extrapolated
-from hdica.limits.mean_field.density.march import BUDGET, Care, Plan, explore, follow
+from hdica.limits.mean_field.density.march import BUDGET, Plan, explore, follow
 from hdica.limits.mean_field.density.problem import (
     Functional,
     Places,
@@ -29,7 +29,7 @@ from hdica.limits.mean_field.density.problem import (
 from hdica.limits.mean_field.density.record import Record
 from hdica.limits.mean_field.density.scales import Lengths, lengths
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.numerics.romberg import observed_order, romberg
+from hdica.limits.numerics.romberg import romberg
 from hdica.process.progress import tell
 
 Array = NDArray[np.float64]
@@ -37,7 +37,8 @@ __all__ = ["DensityPath", "Functional", "solve", "start_refusal"]
 _AT_START, _LATER = 0.1, 0.25
 """Cells of the coarsest level per finest scale of the start, and of what follows."""
 _LEVELS, _MOST_LEVELS = 3, 6
-_STEP_ERROR, _EDGE = 2e-6, 1e-15
+_STEP_ERROR = 2e-6
+"""Local error of a step; the global one is extrapolated away."""
 _FINE, _COARSEST = 1e-7, 3.0
 """Tolerance that asks for the widths above, and the largest factor on them."""
 _NEAR, _NEXT = 2.0, 2
@@ -45,58 +46,17 @@ _NEAR, _NEXT = 2.0, 2
 _EVEN = 5.0
 
 
-@dataclass(frozen=True)
-class Effort:
-    """What a tolerance asks of the coarsest level.
-
-    Parameters
-    ----------
-    coarseness
-        Factor on the width of its cells.
-    care
-        Length of its steps, width of its windows.
-    """
-
-    coarseness: float
-    care: Care
-
-
-def effort_for(tolerance: float) -> Effort:
-    """Cells and steps whose extrapolated error is the tolerance, of order h^4."""
-    coarse = min(_COARSEST, max(1.0, (tolerance / _FINE) ** 0.25))
-    return Effort(coarse, Care(_STEP_ERROR * coarse**4, _EDGE))
-
-
 @dataclass(frozen=True, eq=False)
 class DensityPath:
     """The limit at the asked times; arrays of shape (T,), NaN after a stop.
 
-    Parameters
-    ----------
-    q, r
-        Overlap Q = E[xi x] and R = E[x phi(x)].
-    curvature, pull
-        2h and b at Q and R.
-    q_error, r_error
-        Estimated errors of Q and R.
-    functionals, functional_errors
-        Means of the functions asked for, by name, and their estimated errors.
-    mass_error
-        Largest |mass - 1| of an atom, on the finest level.
-    moment_error
-        |E x^2 - 1| on the finest level.
-    multiplier_error
-        Difference of the extrapolated multiplier to the formula for 2h.
-    densities
-        One for each snapshot.
-    stopped
-        Empty, or one sentence that says why and when the run ended early.
-    levels, cells, steps
-        Levels run; cells of all atoms and steps on the finest.
-    spacing
-        Width of the cells of the coarsest level.
-    order
-        Observed order of convergence of Q (2 if all is well).
+    ``q``, ``r``: overlap Q = E[xi x] and R = E[x phi(x)]; ``curvature``, ``pull``: 2h and b there;
+    ``functionals``: means of the functions asked for, by name; each with its estimated error.
+    ``mass_error`` and ``moment_error``: largest |mass - 1| of an atom and |E x^2 - 1|, on the
+    finest level; ``multiplier_error``: difference of the extrapolated multiplier to the formula for
+    2h. ``densities``: one for each snapshot. ``stopped``: empty, or one sentence that says why and
+    when the run ended early. ``levels``: how many were run; ``cells`` of all atoms and ``steps`` on
+    the finest.
     """
 
     q: Array
@@ -115,8 +75,6 @@ class DensityPath:
     levels: int
     cells: int
     steps: int
-    spacing: float
-    order: float
 
 
 def _stretch(problem: Problem) -> float:
@@ -135,10 +93,10 @@ def _finest(problem: Problem, record: Record, size: Lengths) -> float:
 
 
 def _explored(
-    problem: Problem, times: Array, effort: Effort, record: Callable[[], Record]
+    problem: Problem, times: Array, coarse: float, record: Callable[[], Record]
 ) -> tuple[Plan, Record]:
     """The coarsest level, its cells made finer until they resolve all that the run meets."""
-    field, coarse = problem.field, effort.coarseness
+    field = problem.field
     size = lengths(field.phi)
     _, var = field.start.conditional(problem.xi)
     q0, tau0 = field.start.overlap(field.prior), float(field.schedule.value(np.array(0.0)))
@@ -148,7 +106,7 @@ def _explored(
     for _ in range(4):
         seen = record()
         lattice = make_lattice(field.phi.kinks, spacing, _stretch(problem))
-        plan = explore(problem, lattice, times, seen, effort.care)
+        plan = explore(problem, lattice, times, seen, _STEP_ERROR * coarse**4)
         finest = _finest(problem, seen, size)
         if spacing <= 1.1 * _LATER * coarse * finest:
             break
@@ -160,8 +118,9 @@ def _levels(
     problem: Problem, times: Array, tolerance: float, record: Callable[[], Record]
 ) -> tuple[Plan, list[Record]]:
     """As many levels as the tolerance on Q asks for and the budget allows."""
-    effort = effort_for(tolerance)
-    plan, first = _explored(problem, times, effort, record)
+    # Cells and steps whose extrapolated error is the tolerance, of order h^4.
+    coarse = min(_COARSEST, max(1.0, (tolerance / _FINE) ** 0.25))
+    plan, first = _explored(problem, times, coarse, record)
     records = [first]
     while len(records) < _MOST_LEVELS:
         if len(records) >= _LEVELS:
@@ -215,27 +174,15 @@ def solve(
     snapshots: Sequence[float] = (),
     functionals: Mapping[str, Functional] | None = None,
     tolerance: float = 1e-7,
-    factor: float = 1.0,
 ) -> DensityPath:
     """Solve the limit (Wang and Lu 2017, (10)-(14); Wang and Lu 2016, (8)-(11)).
 
-    Parameters
-    ----------
-    field
-        The equations; P(x | xi) is solved at each node of its prior.
-    times
-        Shape (T,), increasing, in samples per dimension; may begin with 0.
-    snapshots
-        Times, among ``times``, at which the densities are kept.
-    functionals
-        Name and h(xi, x), vectorised, of means E[h(xi, x)] to keep at every time.
-    tolerance
-        Error of Q at which refinement ends; it ends earlier, with the error reached, where a
-        further level would cost more than about a minute.
-    factor
-        Multiplies the whole right-hand side; 1.02 is a limit that is wrong by 2 %.
+    At increasing times, in samples per dimension, which may begin with 0; densities P(x | xi) at
+    each node of the prior are kept at the snapshots, some of these times, and means E[h(xi, x)] of
+    the functionals, vectorised, at every time. Refinement ends at the tolerance as error of Q, or
+    earlier, with the error reached, where a further level would cost more than about a minute.
     """
-    problem, places = posed(field, factor)
+    problem, places = posed(field)
     functionals = dict(functionals or {})
     times = np.asarray(times, dtype=float)
     kept = np.array([float(t) for t in snapshots])
@@ -245,15 +192,7 @@ def solve(
 
 
 def _enveloped(error: Array, times: Array) -> Array:
-    """The largest error nearby: an estimate that changes sign is no error of zero.
-
-    Parameters
-    ----------
-    error
-        Shape (times, quantities).
-    times
-        Shape (times,), increasing.
-    """
+    """The largest error nearby, shape (times, quantities): one that changes sign is not zero."""
     index = np.arange(times.size)
     low = np.minimum(np.searchsorted(times, times / _NEAR), np.maximum(index - _NEXT, 1))
     high = np.maximum(np.searchsorted(times, times * _NEAR, side="right"), index + _NEXT + 1)
@@ -304,6 +243,4 @@ def _path(
         levels=len(records),
         cells=records[-1].cells,
         steps=plan.steps * 2 ** (len(records) - 1),
-        spacing=plan.lattice.spacing,
-        order=observed_order(levels[:, :, 1]),
     )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.limits.mean_field.density.grid import Lattice, Mesh, Windows, carried, make_mesh, same
+from hdica.limits.mean_field.density.grid import Lattice, Mesh, Windows, carried, make_mesh
 from hdica.limits.mean_field.density.layout import DT, H2, KEPT, MASS, RATE, RATED, SMOOTH, Q
 from hdica.limits.mean_field.density.problem import Problem
 
@@ -28,18 +28,9 @@ _ROOM = 3
 class State:
     """Where a run is.
 
-    Parameters
-    ----------
-    problem
-        What is solved.
-    windows, mesh
-        Cells in use.
-    work
-        Flat arrays over the cells: masses, their rate of change, and room to work.
-    clock
-        Time, step to try, Q, 2h, whether the rate is known, cost so far, next mark.
-    memory
-        What earlier steps taught about the stages, and room to work.
+    ``work``: flat arrays over the cells, masses, their rate of change, and room to work. ``clock``:
+    time, step to try, Q, 2h, whether the rate is known, cost so far, next mark. ``memory``: what
+    earlier steps taught about the stages, and room to work.
     """
 
     problem: Problem
@@ -77,7 +68,8 @@ class State:
 
     def move(self, windows: Windows) -> None:
         """Go on with other windows."""
-        if same(windows, self.windows):
+        old = self.windows
+        if np.array_equal(old.low, windows.low) and np.array_equal(old.high, windows.high):
             return
         lattice, refine = self.mesh.lattice, self.mesh.refine
         mesh = self.mesh.on(windows)
@@ -85,7 +77,7 @@ class State:
             mesh = _roomy(self.problem, lattice, windows, refine)
         work = np.empty((self.work.shape[0], int(mesh.offsets[-1])))
         for row in (MASS, RATE):
-            work[row] = carried(self.work[row], self.windows, windows, refine)
+            work[row] = carried(self.work[row], old, windows, refine)
         self.windows, self.mesh, self.work = windows, mesh, work
 
 
@@ -143,12 +135,8 @@ def begin(
 ) -> State:
     """The state at t = 0, with the multiplier that its formula gives.
 
-    Parameters
-    ----------
-    problem, lattice, windows, refine
-        What is solved, on which cells, each cut into ``refine``.
-    reach
-        Windows that hold all to come, if known.
+    Each cell of the lattice is cut into ``refine``; ``reach`` are windows that hold all to come, if
+    known.
     """
     field = problem.field
     if reach is None:

@@ -126,17 +126,17 @@ def fit(mass, mesh, edge, windows):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(
-    f"int64(float64, float64, boolean, int64, float64, float64, float64, {MESH}, {LAW},"
+    f"int64(float64, float64, boolean, int64, float64, float64, {MESH}, {LAW},"
     f"{MEMORY}, float64[::1], float64[:, ::1], int64[:, ::1])",
     cache=True,
 )
-def attempt(t, end, free, last, factor, goal, edge, mesh, law, memory, state, work, windows):  # type: ignore[no-untyped-def]
+def attempt(t, end, free, last, goal, edge, mesh, law, memory, state, work, windows):  # type: ignore[no-untyped-def]
     """Try a step, which may be too long, or need wider windows.
 
     Returns 0 if it is taken, 1 if it must be shorter, 2 if the windows must be wider, 3 if it is
     taken and they may be narrower.
     """
-    q1, h1, q2, h2, met = step(t, end, 0, last, factor, mesh, law, memory, state, work)
+    q1, h1, q2, h2, met = step(t, end, 0, last, mesh, law, memory, state, work)
     length = end - t
     state[SPENT] += work.shape[1]
     error = _local_error(length, state[RATED], mesh, memory, work)
@@ -160,7 +160,7 @@ def attempt(t, end, free, last, factor, goal, edge, mesh, law, memory, state, wo
 
 
 @numba.njit(
-    f"UniTuple(int64, 2)(float64[::1], boolean[::1], float64, float64, float64, float64, {MESH},"
+    f"UniTuple(int64, 2)(float64[::1], boolean[::1], float64, float64, float64, {MESH},"
     f"{LAW}, {MEMORY}, float64[::1], float64[:, ::1], int64[:, ::1], float64[:, ::1],"
     "float64[::1], float64[:, ::1])",
     cache=True,
@@ -169,7 +169,6 @@ def attempt(t, end, free, last, factor, goal, edge, mesh, law, memory, state, wo
 def walk(  # type: ignore[no-untyped-def]
     marks,
     halts,
-    factor,
     goal,
     edge,
     budget,
@@ -199,9 +198,7 @@ def walk(  # type: ignore[no-untyped-def]
                 return ROOM, taken
             t, end = state[T], ahead(state[T], marks[mark], state[DT])
             free = end < marks[mark]
-            came = attempt(
-                t, end, free, last, factor, goal, edge, mesh, law, memory, state, work, windows
-            )
+            came = attempt(t, end, free, last, goal, edge, mesh, law, memory, state, work, windows)
             if came == 0 or came == 3:
                 ends[taken] = end
                 measure(found[taken], work[MASS], mesh, integrands, state[H2])

@@ -20,15 +20,7 @@ _NEAR = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """Particles at one time.
-
-    Parameters
-    ----------
-    z, phi
-        Shape (count,): the particles and phi(z).
-    q, r
-        Means of xi z and of z phi(z).
-    """
+    """Particles z at one time, phi(z), and the means q and r of xi z and of z phi(z)."""
 
     z: Array
     phi: Array
@@ -79,20 +71,10 @@ def velocity(
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step of the particles, which can be left at any time within.
+    """One step of the particles from ``t`` to ``end``, which can be left at any time within.
 
-    Parameters
-    ----------
-    field
-        The limit.
-    xi, noise
-        Shape (count,): the feature and normal numbers for the step.
-    start
-        The particles at ``t``.
-    t, end
-        The step's times.
-    tau
-        ``tau(t)``: step size of the rule.
+    ``noise`` are normal numbers for it, of shape (count,) as the feature; ``tau(t)`` is the step
+    size of the rule.
     """
 
     field: MeanField
@@ -173,16 +155,7 @@ def steps(
 ) -> Iterator[Step]:
     """The path from t = 0 on, without end; it ends a step at each jump of the step size.
 
-    Parameters
-    ----------
-    field
-        The limit.
-    xi, z
-        Shape (count,): the feature and the particles at t = 0.
-    rng
-        Generator of the noise.
-    step
-        Time step in units of the fastest time scale.
+    ``step`` is the time step in units of the fastest time scale.
     """
     now, t, jump = cloud(field, xi, z), 0.0, _half_jump(field)
     for edge in (*field.schedule.breaks, math.inf):

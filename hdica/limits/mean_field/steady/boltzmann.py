@@ -16,54 +16,41 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.ingredients.quadrature import panel_nodes
 from hdica.limits.mean_field.steady.confinement import Confinement
-from hdica.limits.mean_field.steady.panels import nodes, potential
+from hdica.limits.mean_field.steady.panels import edges
 from hdica.limits.numerics.work import spend
 
 Array = NDArray[np.float64]
+_ORDER = 16
+"""Points a panel."""
 
 
 @dataclass(frozen=True)
 class Moments:
     """Averages over densities exp{-a x^2 - k Psi(x) + c x}/Z.
 
-    Parameters
-    ----------
-    log_z
-        log Z, shape (...).
-    powers
-        E x^j for j = 0 to 4, shape (5, ...); infinite where the density is not normalisable.
-    mixed
-        E[x^j Psi(x)] for j = 0 to 2, shape (3, ...).
-    work
-        E[x psi(x)], shape (...).
+    ``powers`` are E x^j for j = 0 to 4, shape (5, ...), ``mixed`` E[x^j Psi(x)] for j = 0 to 2,
+    shape (3, ...), infinite where the density is not normalisable; ``work`` is E[x psi(x)], shape
+    (...).
     """
 
-    log_z: Array
     powers: Array
     mixed: Array
     work: Array
 
 
 def moments(shape: Confinement, a: Array, k: Array, tilt: Array) -> Moments:
-    """Averages over the densities with coefficients ``a``, ``k`` and ``tilt`` = c.
+    """Averages over the densities with coefficients ``a``, ``k`` and ``tilt`` = c, broadcast.
 
-    For psi = l1 sign(x) in closed form (001, eq. (19), with erfcx and the constant
-    2/sqrt(pi) that belongs to it); otherwise by Gauss-Legendre quadrature to 1e-12.
-
-    Parameters
-    ----------
-    shape
-        The regularizer.
-    a, k, tilt
-        Coefficients, broadcast against each other.
+    For psi = l1 sign(x) in closed form (001, eq. (19), with erfcx and the constant 2/sqrt(pi) that
+    belongs to it); otherwise by Gauss-Legendre quadrature to 1e-12.
     """
     a, k, tilt = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (a, k, tilt)))
     if shape.l1 is not None:
         return _closed(shape.l1, a, k, tilt)
     flat = _by_quadrature(shape, a.ravel(), k.ravel(), tilt.ravel())
     return Moments(
-        flat.log_z.reshape(a.shape),
         flat.powers.reshape(5, *a.shape),
         flat.mixed.reshape(3, *a.shape),
         flat.work.reshape(a.shape),
@@ -74,21 +61,20 @@ def _closed(l1: float, a: Array, k: Array, tilt: Array) -> Moments:
     from hdica.limits.mean_field.steady.laplace_kernels import averages
 
     flat = [np.ascontiguousarray(v).ravel() for v in (a, k, tilt)]
-    log_z, powers, mixed = (np.empty((*lead, a.size)) for lead in ((), (5,), (3,)))
-    averages(l1, *flat, log_z, powers, mixed)
+    powers, mixed = np.empty((5, a.size)), np.empty((3, a.size))
+    averages(l1, *flat, powers, mixed)
     mixed = mixed.reshape(3, *a.shape)
-    return Moments(log_z.reshape(a.shape), powers.reshape(5, *a.shape), mixed, mixed[0])
+    return Moments(powers.reshape(5, *a.shape), mixed, mixed[0])
 
 
 def _by_quadrature(shape: Confinement, a: Array, k: Array, tilt: Array) -> Moments:
-    x, w, held = nodes(shape, a, k, tilt)
+    ends, held = edges(shape, a, k, tilt)
+    x, w = panel_nodes(ends, _ORDER)
     spend(x.size)
     energy = shape.potential(x)
     v = a[:, None] * x * x + k[:, None] * energy - tilt[:, None] * x
-    least = v.min(axis=1)
-    p = w * np.exp(least[:, None] - v)
-    z = p.sum(axis=1)
-    p = p / z[:, None]
+    p = w * np.exp(v.min(axis=1)[:, None] - v)
+    p = p / p.sum(axis=1)[:, None]
     towers = [p]
     for _ in range(4):
         towers.append(towers[-1] * x)
@@ -96,27 +82,4 @@ def _by_quadrature(shape: Confinement, a: Array, k: Array, tilt: Array) -> Momen
     mixed = np.stack([(t * energy).sum(axis=1) for t in towers[:3]])
     work = (towers[1] * shape.psi(x)).sum(axis=1)
     powers[:, ~held], mixed[:, ~held] = np.inf, np.inf
-    return Moments(np.log(z) - least, powers, mixed, work)
-
-
-def density(shape: Confinement, a: Array, k: Array, tilt: Array, x: Array) -> Array:
-    """The densities themselves.
-
-    Parameters
-    ----------
-    shape
-        The regularizer.
-    a, k, tilt
-        Coefficients, shape (rows,) after broadcasting.
-    x
-        Points, shape (points,).
-
-    Returns
-    -------
-    ndarray
-        Shape (rows, points).
-    """
-    a, k, tilt = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, float)) for v in (a, k, tilt)))
-    points = np.broadcast_to(np.asarray(x, dtype=float), (a.size, np.size(x)))
-    log_z = moments(shape, a, k, tilt).log_z
-    return np.asarray(np.exp(-potential(shape, a, k, tilt, points) - log_z[:, None]))
+    return Moments(powers, mixed, work)

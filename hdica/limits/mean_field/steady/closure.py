@@ -26,38 +26,15 @@ _STEPS = 200
 class Closure:
     """Boltzmann states with E x^2 = 1 at given overlaps, arrays of shape (overlaps,).
 
-    Parameters
-    ----------
-    q
-        Overlaps that enter drift and diffusion.
-    g
-        Diffusion g(q).
-    k
-        B/g.
-    ratio
-        b/g.
-    a
-        h/g above the end of its range; 0 in a condensed state.
-    condensed
-        Whether even the weakest multiplier leaves E x^2 < 1, so that the rest of |x|^2 = n sits
-        on o(n) coordinates.
-    at_end
-        E x^2 at a = 0; infinite where the density is not normalisable there.
-    bulk
-        E x^2 of the entries of order one.
-    bulk_slope
-        d E x^2/dq at fixed a = 0; meant for condensed states.
-    excess
-        S = E[xi x] - q, zero in a steady state.
-    slope
-        dS/dq, at fixed a in condensed states.
-    free_slope
-        dS/dq with the multiplier that keeps E x^2; differs from ``slope`` in condensed states,
-        and is the slope on the other side of a junction.
-    r
-        R = E[x phi(x)], condensate included.
-    h
-        Multiplier: half the curvature of the effective potential.
+    ``q`` are the overlaps that enter drift and diffusion, ``g`` is g(q), ``k`` B/g, ``ratio`` b/g,
+    ``a`` h/g above the end of its range, 0 in a condensed state: even the weakest multiplier leaves
+    E x^2 < 1, so that the rest of |x|^2 = n sits on o(n) coordinates. ``at_end`` is E x^2 at a = 0,
+    infinite where the density is not normalisable there, ``bulk`` that of the entries of order one.
+
+    ``excess`` is S = E[xi x] - q, zero in a steady state; ``slope`` dS/dq, at fixed a in condensed
+    states; ``free_slope`` dS/dq with the multiplier that keeps E x^2, which differs from ``slope``
+    in condensed states and is the slope on the other side of a junction. ``r`` is R = E[x phi(x)],
+    condensate included, ``h`` the multiplier: half the curvature of the effective potential.
     """
 
     q: Array
@@ -68,7 +45,6 @@ class Closure:
     at_end: Array
     condensed: NDArray[np.bool_]
     bulk: Array
-    bulk_slope: Array
     excess: Array
     slope: Array
     free_slope: Array
@@ -111,26 +87,10 @@ def _end_moment(shape: Confinement, weights: Array, k: Array, tilt: Array) -> Ar
 def multiplier(shape: Confinement, weights: Array, k: Array, tilt: Array) -> tuple[Array, Array]:
     """The a at which the mean of E x^2 over all atoms is 1, or the end of its range.
 
-    Newton's method on 1/E x^2 - 1, which is increasing, linear in a for a Gaussian and nearly
-    so otherwise, inside a bracket that every step shrinks.
-
-    Parameters
-    ----------
-    shape
-        The regularizer.
-    weights
-        Weights of the atoms, shape (atoms,).
-    k
-        Shape (rows,).
-    tilt
-        Shape (rows, atoms).
-
-    Returns
-    -------
-    a
-        Shape (rows,); 0 where E x^2 < 1 even there.
-    at_end
-        E x^2 at a = 0, shape (rows,).
+    Newton's method on 1/E x^2 - 1, which is increasing, linear in a for a Gaussian and nearly so
+    otherwise, inside a bracket that every step shrinks. Weights are of shape (atoms,), ``k`` of
+    shape (rows,), ``tilt`` of shape (rows, atoms); returned are a, 0 where E x^2 < 1 even there,
+    and E x^2 at a = 0, both of shape (rows,).
     """
     if shape.l1 is not None:
         return _compiled_multiplier(shape.l1, weights, k, tilt)
@@ -200,17 +160,9 @@ def close(
 ) -> Closure:
     """Boltzmann states with E x^2 = 1 whose drift and diffusion belong to the overlaps ``q``.
 
-    Parameters
-    ----------
-    field
-        The limit, at constant step size.
-    q
-        Overlaps in [-1, 1], shape (overlaps,).
-    condensed
-        True for the smooth continuation of the condensed states (a = 0) beyond E x^2 = 1;
-        otherwise E x^2 decides.
-    slopes
-        False where nobody asks for the derivatives, which cost as much as the rest: they are NaN.
+    ``condensed`` is True for the smooth continuation of the condensed states (a = 0) beyond E x^2 =
+    1; otherwise E x^2 decides. ``slopes`` is False where nobody asks for the derivatives, which
+    cost as much as the rest: they are NaN.
     """
     tau, shape = step_size(field), confinement(field.phi)
     q = np.atleast_1d(np.asarray(q, dtype=float))
@@ -231,9 +183,7 @@ def close(
     with np.errstate(invalid="ignore"):
         overlap = np.sum(weights * xi * found.powers[1], axis=-1)
         unknown = np.full(q.size, np.nan)
-        fixed, free, bulk_slope = (
-            _slopes(field, q, g, k, ratio, found) if slopes else (unknown, unknown, unknown)
-        )
+        fixed, free = _slopes(field, q, g, k, ratio, found) if slopes else (unknown, unknown)
     work = np.sum(weights * found.work, axis=-1)
     return Closure(
         q=q,
@@ -244,7 +194,6 @@ def close(
         at_end=at_end,
         condensed=held,
         bulk=np.where(held, bulk, 1.0),
-        bulk_slope=bulk_slope,
         excess=overlap - q,
         slope=np.where(held, fixed, free),
         free_slope=free,
@@ -256,8 +205,8 @@ def close(
 
 def _slopes(
     field: MeanField, q: Array, g: Array, k: Array, ratio: Array, found: Moments
-) -> tuple[Array, Array, Array]:
-    """dS/dq at fixed a and at fixed E x^2, and d E x^2/dq at fixed a, from covariances."""
+) -> tuple[Array, Array]:
+    """dS/dq at fixed a and at fixed E x^2, from covariances."""
     xi, weights = field.prior.nodes.points, field.prior.nodes.weights
     _, x1, x2, x3, x4 = found.powers
     p0, p1, p2 = found.mixed
@@ -270,4 +219,4 @@ def _slopes(
     bulk_slope = ratio_rate * skew - k_rate * np.sum(weights * (p2 - x2 * p0), axis=-1)
     fixed = ratio_rate * np.sum(weights * xi**2 * (x2 - x1 * x1), axis=-1)
     fixed -= k_rate * np.sum(weights * xi * (p1 - x1 * p0), axis=-1) + 1
-    return fixed, fixed - skew * bulk_slope / spread, bulk_slope
+    return fixed, fixed - skew * bulk_slope / spread

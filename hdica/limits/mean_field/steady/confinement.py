@@ -35,19 +35,9 @@ _OVERFLOW = 1e200
 class Confinement:
     """The regularizer as the steady state sees it.
 
-    Parameters
-    ----------
-    phi
-        The regularizer.
-    slope
-        What is split off: the smaller limit of phi(x)/x at +-infinity, or 0 where phi grows
-        faster than x.
-    superlinear
-        Whether phi grows faster than x on both sides, so that any multiplier h is admissible.
-    l1
-        psi = l1 * sign(x), for which moments have a closed form; None for any other psi.
-    remainder
-        psi.
+    ``slope`` is what is split off: the smaller limit of phi(x)/x at +-infinity, or 0 where phi
+    grows faster than x, on both sides (``superlinear``), so that any multiplier h is admissible.
+    psi = l1 * sign(x) has moments in closed form; l1 is None for any other psi, the ``remainder``.
     """
 
     phi: Formula

@@ -62,12 +62,12 @@ def half_line(a, c, out):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(
-    "float64(float64, float64, float64, float64, float64[::1], float64[::1])",
+    "void(float64, float64, float64, float64, float64[::1], float64[::1])",
     cache=True,
     error_model="numpy",
 )
 def _both(l1, a, k, tilt, right, left):  # type: ignore[no-untyped-def]
-    """Log Z; the two sides of 0 become their parts of the averages, infinite where Z is."""
+    """The two sides of 0 become their parts of the averages, infinite where Z is."""
     right_shift, left_shift = half_line(a, k * l1 - tilt, right), half_line(a, k * l1 + tilt, left)
     shift = max(right_shift, left_shift)
     right *= math.exp(right_shift - shift)
@@ -79,19 +79,17 @@ def _both(l1, a, k, tilt, right, left):  # type: ignore[no-untyped-def]
     else:
         right[:] = np.inf
         left[:] = 0.0
-    return shift + math.log(z)
 
 
 @numba.njit(
-    "void(float64, float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1],"
-    "float64[:, ::1])",
+    "void(float64, float64[::1], float64[::1], float64[::1], float64[:, ::1], float64[:, ::1])",
     cache=True,
 )
-def averages(l1, a, k, tilt, log_z, powers, mixed):  # type: ignore[no-untyped-def]
+def averages(l1, a, k, tilt, powers, mixed):  # type: ignore[no-untyped-def]
     """E x^j and l1 E[x^j |x|] of each row, written to shape (5, rows) and (3, rows)."""
     right, left = np.empty(ORDER), np.empty(ORDER)
     for i in range(a.size):
-        log_z[i] = _both(l1, a[i], k[i], tilt[i], right, left)
+        _both(l1, a[i], k[i], tilt[i], right, left)
         for j in range(ORDER):
             powers[j, i] = right[j] + left[j] if j % 2 == 0 else right[j] - left[j]
         for j in range(1, 4):

@@ -32,12 +32,8 @@ _BLAS = ThreadpoolController()
 class Modes:
     """Modes of one density; arrays of shape (modes,), by increasing rate, without the constant.
 
-    Parameters
-    ----------
-    rate
-        Relaxation rates in units of the diffusion g.
-    x, square, energy
-        Coefficients <f, mode> of f = x, x^2 and Psi(x) under the density.
+    Relaxation rates in units of the diffusion g, and coefficients <f, mode> of f = x, x^2 and
+    Psi(x) under the density.
     """
 
     rate: Array
@@ -75,15 +71,7 @@ def _elements(shape: Confinement, a: float, k: float, tilt: float) -> tuple[Arra
 
 
 def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Modes:
-    """All modes of the density exp{-a x^2 - k Psi(x) + tilt x}/Z on its spectral elements.
-
-    Parameters
-    ----------
-    shape
-        The regularizer.
-    a, k, tilt
-        Coefficients of the density.
-    """
+    """All modes of the density exp{-a x^2 - k Psi(x) + tilt x}/Z on its spectral elements."""
     x, half, slope = _elements(shape, a, k, tilt)
     _, weights, matrix = _lobatto(DEGREE)
     count, nodes = x.shape

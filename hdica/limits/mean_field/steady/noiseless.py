@@ -32,18 +32,11 @@ _SIDE = 1e-7
 
 @dataclass(frozen=True)
 class Noiseless:
-    """A steady state at which nothing moves.
+    """A steady state at Q = 1 or -1 at which nothing moves.
 
-    Parameters
-    ----------
-    q
-        Overlap, 1 or -1.
-    r
-        R = E[x phi(x)]; NaN where phi jumps at a value of the feature.
-    h
-        Multiplier; NaN likewise.
-    growth
-        Largest growth rate of a small change of the density; the state is stable where it is < 0.
+    R = E[x phi(x)] and the multiplier h are NaN where phi jumps at a value of the feature;
+    ``growth`` is the largest growth rate of a small change of the density: the state is stable
+    where it is < 0.
     """
 
     q: float
@@ -60,13 +53,7 @@ def vanishes(field: MeanField) -> list[float]:
 
 
 def noiseless(field: MeanField) -> list[Noiseless]:
-    """Every steady state at which the diffusion vanishes.
-
-    Parameters
-    ----------
-    field
-        The limit, at constant step size.
-    """
+    """Every steady state at which the diffusion vanishes."""
     found = [_at(field, q) for q in vanishes(field)]
     return [state for state in found if state is not None]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.ingredients.quadrature import panel_nodes
 from hdica.limits.mean_field.steady.confinement import Confinement
 from hdica.limits.mean_field.steady.wells import DEPTH, region
 
@@ -14,7 +13,6 @@ Mask = NDArray[np.bool_]
 _FARTHEST = 2.0**40
 _SAMPLES = 97
 PANELS = 24
-ORDER = 16
 
 
 def potential(shape: Confinement, a: Array, k: Array, tilt: Array, x: Array) -> Array:
@@ -39,30 +37,14 @@ def _outermost(shape: Confinement, a: Array, k: Array, tilt: Array) -> tuple[Arr
         reach = np.where(growing, 4 * reach, reach)
 
 
-def windows(shape: Confinement, a: Array, k: Array, tilt: Array) -> tuple[Array, Array, Mask]:
-    """Where each density exp(-V) is larger than 1e-20 of its maximum.
-
-    Parameters
-    ----------
-    shape
-        The regularizer.
-    a, k, tilt
-        Coefficients of V, shape (rows,).
-
-    Returns
-    -------
-    low, high
-        Ends of the interval, shape (rows,).
-    held
-        Whether the density is normalisable with a second moment, shape (rows,).
-    """
-    return _windows(shape, a, k, tilt)[:3]
-
-
 def _windows(
     shape: Confinement, a: Array, k: Array, tilt: Array
 ) -> tuple[Array, Array, Mask, Array]:
-    """The same, and points that crowd towards narrow wells, shape (rows, points)."""
+    """Where each density exp(-V) is larger than 1e-20 of its maximum.
+
+    Low and high ends, whether it is normalisable with a second moment, shape (rows,), and points
+    that crowd towards narrow wells, shape (rows, points).
+    """
     if shape.l1 is not None:
         # Convex: one well, which uniform samples find.
         reach, held = _outermost(shape, a, k, tilt)
@@ -119,10 +101,3 @@ def edges(
     inner = shape.breaks(float(low[held].min()), float(high[held].max()))
     fixed = np.clip(inner, low[:, None], high[:, None])
     return np.sort(np.concatenate([found, fixed, rungs], axis=1), axis=1), held
-
-
-def nodes(shape: Confinement, a: Array, k: Array, tilt: Array) -> tuple[Array, Array, Mask]:
-    """Points and weights for averages, shape (rows, points), and which rows are normalisable."""
-    ends, held = edges(shape, a, k, tilt)
-    x, w = panel_nodes(ends, ORDER)
-    return x, w, held

@@ -42,20 +42,8 @@ _BLAS = ThreadpoolController()
 class Linearisation:
     """The linearised dynamics, all modes of all atoms in a row; arrays of shape (modes,).
 
-    Parameters
-    ----------
-    rate
-        mu.
-    readout
-        w xi x_m: how a mode enters dQ.
-    energy
-        w s_m: how it enters d E x^2.
-    drive
-        W_m.
-    square
-        s_m.
-    condensate
-        c = g (1 - bulk).
+    ``rate`` is mu; ``readout`` w xi x_m, how a mode enters dQ; ``energy`` w s_m, how it enters d E
+    x^2; ``drive`` W_m; ``square`` s_m; ``condensate`` c = g (1 - bulk).
     """
 
     rate: Array
@@ -157,24 +145,9 @@ def linearise(field: MeanField, state: Closure, i: int) -> Linearisation:
 
 
 def stability(field: MeanField, state: Closure, i: int) -> tuple[bool, float]:
-    """Whether a steady state is stable, and its rightmost growth rate.
+    """Whether no eigenvalue of state ``i`` has a positive real part, and the largest, in 1/t.
 
-    Parameters
-    ----------
-    field
-        The limit.
-    state
-        Steady states.
-    i
-        Which of them.
-
-    Returns
-    -------
-    stable
-        Whether no eigenvalue has a positive real part.
-    growth
-        Largest real part of an eigenvalue, in units of 1/t; NaN for a stable condensed state,
-        whose condensate coarsens algebraically and not at any rate.
+    NaN for a stable condensed state, whose condensate coarsens algebraically and not at any rate.
     """
     about = linearise(field, state, i)
     stable = about.growing() == 0

@@ -29,25 +29,13 @@ _SHOWN = 1e-5
 class SteadyStates:
     """Steady states by increasing Q; arrays of shape (states,).
 
-    Parameters
-    ----------
-    q
-        Overlap.
-    r
-        R = E[x phi(x)], condensate included.
-    h
-        Multiplier: half the curvature of the effective potential.
-    bulk
-        E x^2 of the entries of order one; below 1 the rest of |x|^2 = n sits on o(n) entries.
-    kind
-        ``"informative"`` (Q != 0), ``"uninformative"`` (Q = 0, both with bulk = 1) or
-        ``"condensed"`` (bulk < 1, at any Q).
-    stable
-        Whether no small change of the density grows.
-    growth
-        Largest growth rate of such a change, in units of 1/t; NaN for stable condensed states.
-    error
-        Error of Q: residual of the self-consistency over its slope.
+    ``r`` is R = E[x phi(x)], condensate included; ``h`` the multiplier, half the curvature of the
+    effective potential; ``bulk`` E x^2 of the entries of order one: below 1 the rest of |x|^2 = n
+    sits on o(n) entries. ``kind`` is ``"informative"`` (Q != 0), ``"uninformative"`` (Q = 0, both
+    with bulk = 1) or ``"condensed"`` (bulk < 1, at any Q); ``stable`` says whether no small change
+    of the density grows; ``growth`` is the largest growth rate of such a change, in units of 1/t,
+    NaN for stable condensed states; ``error`` that of Q: residual of the self-consistency over its
+    slope.
     """
 
     q: Array
@@ -159,19 +147,13 @@ def kinds(state: Closure) -> NDArray[np.str_]:
 
 @bounded("the steady states")
 def steady_states(field: MeanField) -> SteadyStates:
-    """Every steady state, its kind and its stability.
+    """Every steady state at a constant step size, its kind and its stability.
 
     Steady densities are Boltzmann (Wang and Lu 2016, eq. (17)). Given Q the multiplier h follows
-    from E x^2 = 1, which has one solution or none (then the state is condensed: h at the end of
-    its range), so that all states are the zeros of S(Q) = E[xi x] - Q on [-1, 1]. A continuous
-    prior is what its nodes make of it, which ``error`` does not count. Where the diffusion vanishes
-    at Q = +-1 there is no density, but maybe a state
-    (:mod:`hdica.limits.mean_field.steady.noiseless`).
-
-    Parameters
-    ----------
-    field
-        The limit, at constant step size.
+    from E x^2 = 1, which has one solution or none (then the state is condensed: h at the end of its
+    range), so that all states are the zeros of S(Q) = E[xi x] - Q on [-1, 1]. A continuous prior is
+    what its nodes make of it, which ``error`` does not count. Where the diffusion vanishes at Q =
+    +-1 there is no density, but maybe a state (:mod:`hdica.limits.mean_field.steady.noiseless`).
     """
     q = overlaps(field)
     state = close(field, q)

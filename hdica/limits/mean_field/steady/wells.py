@@ -29,18 +29,11 @@ _STEEP = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Where densities are larger than 1e-20 of their maximum.
+    """Where densities are larger than 1e-20 of their maximum: from ``low`` to ``high``, each row.
 
-    Parameters
-    ----------
-    low, high
-        Ends of the interval, shape (rows,).
-    held
-        Whether the density is normalisable with a second moment, shape (rows,).
-    rungs
-        Points that crowd towards narrow wells, shape (rows, points); ``low`` where none is needed.
-    many
-        Whether there may be more than one well, shape (rows,).
+    ``held``: whether it is normalisable with a second moment; ``many``: whether there may be more
+    than one well; ``rungs``, shape (rows, points): points that crowd towards narrow wells, ``low``
+    where none is needed.
     """
 
     low: Array
@@ -94,15 +87,7 @@ def _least_beyond(shape: Confinement, a: Array, k: Array, tilt: Array, reach: fl
 
 
 def region(shape: Confinement, a: Array, k: Array, tilt: Array) -> Region:
-    """Where each of some densities is larger than 1e-20 of its maximum.
-
-    Parameters
-    ----------
-    shape
-        The regularizer.
-    a, k, tilt
-        Coefficients of V, shape (rows,).
-    """
+    """Where each density, of coefficients of shape (rows,), exceeds 1e-20 of its maximum."""
     low, high = np.empty(a.size), np.empty(a.size)
     held, many = np.zeros((2, a.size), dtype=bool)
     rungs: list[tuple[NDArray[np.int64], Array]] = []

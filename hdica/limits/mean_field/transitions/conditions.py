@@ -62,19 +62,7 @@ def _jacobian(condition: Condition, land: Landscape, q: float, u: float) -> Arra
 
 
 def solve(condition: Condition, land: Landscape, q: float, u: float, kind: str) -> Point | None:
-    """Newton's method for a transition near (q, u); None if there is none.
-
-    Parameters
-    ----------
-    condition
-        Two equations.
-    land
-        Where.
-    q, u
-        Where to begin.
-    kind
-        What the result is called.
-    """
+    """Newton's method for a transition, called ``kind``, near (q, u); None if there is none."""
     z, best = np.array([q, u]), np.inf
     for _ in range(_ITERATIONS):
         # Away from condensation moments at the end of the range are infinite.

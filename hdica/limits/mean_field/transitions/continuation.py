@@ -24,21 +24,11 @@ _MARGINAL = 1e-9
 class Transitions:
     """Where the number, the stability or the kind of the steady states changes.
 
-    Arrays of shape (transitions,), by decreasing parameter.
-
-    Parameters
-    ----------
-    value
-        Critical parameter.
-    q, h
-        Overlap and multiplier there.
-    kind
-        ``"fold"`` (two states merge), ``"transcritical"`` (a branch crosses Q = 0),
-        ``"pitchfork"`` (two mirror images meet at Q = 0) or ``"junction"`` (a state begins to
-        condense). Where two states merge at a junction, with a corner, both are
-        reported, in two rows with the same value and overlap.
-    error
-        Error of ``value``.
+    Critical values of the parameter, decreasing, their errors, overlap and multiplier there; shape
+    (transitions,). ``kind`` is ``"fold"`` (two states merge), ``"transcritical"`` (a branch crosses
+    Q = 0), ``"pitchfork"`` (two mirror images meet at Q = 0) or ``"junction"`` (a state begins to
+    condense). Where two states merge at a junction, with a corner, both are reported, in two rows
+    with the same value and overlap.
     """
 
     value: Array
@@ -52,12 +42,8 @@ class Transitions:
 class Branch:
     """One curve of steady states; arrays of shape (points,), in order along the curve.
 
-    Parameters
-    ----------
-    parameter
-        The parameter that varies.
-    q, r, h, bulk, kind, stable
-        As in :class:`~hdica.limits.mean_field.steady.states.SteadyStates`.
+    Beside the parameter that varies they are those of
+    :class:`~hdica.limits.mean_field.steady.states.SteadyStates`.
     """
 
     parameter: Array
@@ -74,20 +60,9 @@ def transitions(family: Family, low: float, high: float) -> Transitions:
     """Every transition of the steady states for parameter values in [low, high].
 
     All states at some parameter values, and the points at which Q = 0 changes stability, are
-    followed along their branches (pseudo-arclength continuation of S = 0 in the plane of Q and
-    the parameter); sign changes along a branch are refined by Newton's method.
-
-    Parameters
-    ----------
-    family
-        The limit at a parameter value.
-    low, high
-        Range of the parameter; over decades it is resolved logarithmically.
-
-    Returns
-    -------
-    Transitions
-        Mirror images are reported once, with Q > 0.
+    followed along their branches (pseudo-arclength continuation of S = 0 in the plane of Q and the
+    parameter); sign changes along a branch are refined by Newton's method. Over decades the
+    parameter is resolved logarithmically; mirror images are reported once, with Q > 0.
     """
     land = landscape(family, low, high)
     zero, _ = at_zero(land)
@@ -106,18 +81,8 @@ def transitions(family: Family, low: float, high: float) -> Transitions:
 def branches(family: Family, low: float, high: float) -> tuple[Branch, ...]:
     """Every branch of steady states for parameter values in [low, high].
 
-    Parameters
-    ----------
-    family
-        The limit at a parameter value.
-    low, high
-        Range of the parameter; over decades it is resolved logarithmically.
-
-    Returns
-    -------
-    tuple of Branch
-        The states Q = 0 first, if they exist; then one curve for each branch, its transitions
-        among its points (a fold itself counts as unstable). Of mirror images only Q > 0.
+    The states Q = 0 first, if they exist; then one curve for each branch, its transitions among its
+    points (a fold itself counts as unstable). Of mirror images only Q > 0.
     """
     land = landscape(family, low, high)
     zero, grid = at_zero(land)

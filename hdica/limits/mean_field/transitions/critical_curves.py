@@ -35,16 +35,8 @@ _NEAR = 0.1
 class TransitionCurve:
     """A transition along a second parameter; arrays of shape (values,), NaN where it is lost.
 
-    Parameters
-    ----------
-    second
-        Values of the second parameter.
-    value
-        Critical value of the first.
-    q, h
-        Overlap and multiplier at the transition.
-    error
-        Error of ``value``.
+    Values of the second parameter, critical value of the first with its error, overlap and
+    multiplier.
     """
 
     second: Array
@@ -119,17 +111,10 @@ def transition_curve(
 ) -> TransitionCurve:
     """Follow one transition as a second parameter varies, by Newton's method from point to point.
 
-    Parameters
-    ----------
-    family
-        ``family(first, second)``: the limit; the transition is one in the first parameter.
-    values
-        Values of the second parameter in the order in which they are visited.
-    start
-        Critical value of the first parameter and overlap, at ``values[0]`` or near it (as
-        :func:`~hdica.limits.mean_field.transitions.continuation.transitions` finds them).
-    kind
-        ``"fold"``, ``"junction"``, ``"transcritical"`` or ``"pitchfork"``.
+    ``family(first, second)`` is the limit; the transition is one in the first parameter. ``values``
+    of the second come in the order in which they are visited; ``start`` is the critical value of
+    the first parameter and the overlap, at ``values[0]`` or near it (as
+    :func:`~hdica.limits.mean_field.transitions.continuation.transitions` finds them).
     """
     values = np.asarray(values, dtype=float)
     search = _search(family, kind, start[1])

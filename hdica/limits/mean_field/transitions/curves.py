@@ -31,15 +31,7 @@ _SAME = 1e-7
 
 @dataclass(frozen=True)
 class Curve:
-    """A contour and the transitions between its points.
-
-    Parameters
-    ----------
-    spots
-        Points in order along the contour.
-    events
-        Transitions, each with the index of the point before it.
-    """
+    """A contour in order, and its transitions, each with the index of the point before it."""
 
     spots: list[Spot]
     events: list[tuple[int, Point]]

@@ -28,21 +28,10 @@ _PROBES = (0.13, 0.5, 0.87)
 class Landscape:
     """S(Q; p), or S/Q where Q = 0 is always steady, over Q and a position u in [0, 1].
 
-    Dividing by Q removes the states Q = 0, so that the informative branch is a smooth curve
-    through the point where it meets them.
-
-    Parameters
-    ----------
-    field
-        The limit at a parameter value; remembers the last ones.
-    low, high
-        Range of the parameter.
-    logarithmic
-        Whether u is linear in log p.
-    zero
-        Whether Q = 0 is steady at every parameter value.
-    mirrored
-        Whether Q and -Q are equivalent.
+    Dividing by Q removes the states Q = 0, so that the informative branch is a smooth curve through
+    the point where it meets them. ``field`` is the limit at a parameter value and remembers the
+    last ones; u is linear in p from ``low`` to ``high``, or in log p. ``zero`` says whether Q = 0
+    is steady at every parameter value, ``mirrored`` whether Q and -Q are equivalent.
     """
 
     field: Family
@@ -59,12 +48,6 @@ class Landscape:
         if self.logarithmic:
             return float(self.low * math.exp(u * math.log(self.high / self.low)))
         return self.low + u * (self.high - self.low)
-
-    def position(self, parameter: float) -> float:
-        """Inverse of :meth:`parameter`."""
-        if self.logarithmic:
-            return math.log(parameter / self.low) / math.log(self.high / self.low)
-        return (parameter - self.low) / (self.high - self.low)
 
     def stretch(self, u: float) -> float:
         """dp/du."""
@@ -103,15 +86,7 @@ class Landscape:
 
 
 def landscape(family: Family, low: float, high: float) -> Landscape:
-    """The landscape of a family of limits over a range of its parameter.
-
-    Parameters
-    ----------
-    family
-        The limit at a parameter value.
-    low, high
-        Range of the parameter; decades are resolved logarithmically if low > 0.
-    """
+    """The landscape over a range of the parameter; decades are resolved logarithmically."""
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise HdicaError(f"low = {low:g} and high = {high:g} are not allowed (low < high, finite)")
     logarithmic = low > 0 and high / low > 5

@@ -137,19 +137,10 @@ def _beyond_corner(land: Landscape, at: Spot) -> list[Spot]:
 
 
 def follow(land: Landscape, q: float, u: float, way: float) -> list[Spot]:
-    """Points of the contour through (q, u) in one direction.
+    """Points of the contour through (q, u), first in the direction ``way`` (+1 or -1) of Q.
 
-    It ends at the edge of the parameter range, where it meets Q = 0 in a mirrored family, at
-    |Q| = 1 or where it closes.
-
-    Parameters
-    ----------
-    land
-        The landscape.
-    q, u
-        A point of the contour.
-    way
-        +1 or -1: direction of Q in which it is followed at first.
+    It ends at the edge of the parameter range, where it meets Q = 0 in a mirrored family, at |Q| =
+    1 or where it closes.
     """
     first = _spot(land, q, u, (way, 1e-12))
     if first is None:

@@ -1,3 +1,0 @@
-"""Long names of the variables."""
-
-LONG_NAMES = {"path": "{v} of a single run"}
