@@ -19,21 +19,11 @@ MOST_LETTERS = 100
 
 @dataclass(frozen=True)
 class Axis:
-    """One swept parameter.
+    """One swept parameter."""
 
-    Parameters
-    ----------
-    key
-        As the study writes it: ``tau``, ``Q0``, ``prior.sparse``.
-    path
-        Where its values go in the system: ``("prior", "sparse")``.
-    values
-        Canonical, distinct; numbers are sorted.
-    """
-
-    key: str
-    path: Path
-    values: tuple[Value, ...]
+    key: str  # as the study writes it: ``tau``, ``Q0``, ``prior.sparse``
+    path: Path  # where its values go in the system: ("prior", "sparse")
+    values: tuple[Value, ...]  # canonical, distinct; numbers are sorted
 
     @property
     def dim(self) -> str:
@@ -127,16 +117,8 @@ def nested(assignments: Iterable[tuple[Path, Any]]) -> dict[str, Any]:
 def build(system: Any, content: dict[str, Any], axes: Iterable[Axis] = (), blame: str = "") -> Any:
     """Build a system, naming the key of the study that is wrong if it is refused.
 
-    Parameters
-    ----------
-    system
-        Class of the system.
-    content
-        What its fields are.
-    axes
-        Swept parameters, to name ``grid.KEY`` rather than ``parameters`` in the message.
-    blame
-        The one key that can be wrong, if that is known.
+    The swept ``axes`` make it ``grid.KEY`` rather than ``parameters``; ``blame`` is the one key
+    that can be wrong, if that is known.
     """
     try:
         return system.model_validate(content)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import plain
 from hdica.systems.axes import expanded, number, parse_axis, size
+from hdica.systems.fields import is_number
 
 Array = NDArray[np.float64]
 LARGEST = 1e300
@@ -26,12 +27,8 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 """What a functional may be called."""
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _is_finite(value: Any) -> bool:
-    return _is_number(value) and (isinstance(value, int) or math.isfinite(value))
+    return is_number(value) and (isinstance(value, int) or math.isfinite(value))
 
 
 def _read(value: Any, name: str) -> Any:
@@ -50,16 +47,9 @@ def shown(value: Any) -> str:
 
 
 def whole(value: Any, name: str, allowed: str, least: float = -math.inf) -> int:
-    """A whole number, at most 2**53.
+    """A whole number from ``least`` to 2**53; 100.0 is the number 100.
 
-    Parameters
-    ----------
-    value
-        What was given; 100.0 is the number 100.
-    name, allowed
-        Of the argument, and what it may be, for the sentence.
-    least
-        The smallest number that is allowed.
+    ``name`` of the argument and what is ``allowed`` are for the sentence.
     """
     found = _read(value, name)
     if not _is_finite(found) or int(found) != found or found < least:
@@ -72,7 +62,7 @@ def whole(value: Any, name: str, allowed: str, least: float = -math.inf) -> int:
 def finite(value: Any, name: str) -> float:
     """A finite number, or a sentence why it is not allowed."""
     found = _read(value, name)
-    if not _is_number(found) or not abs(found) < LARGEST:
+    if not is_number(found) or not abs(found) < LARGEST:
         raise HdicaError(f"{name} = {shown(found)} is not allowed (a finite number)")
     return float(found)
 
@@ -125,7 +115,7 @@ def entries(values: Any, name: str, allowed: str, most: int) -> list[Any]:
 def scalar(value: Any, name: str) -> int | float | None:
     """A bare number, None for anything else."""
     found = None if _length(value) else _read(value, name)
-    return found if _is_number(found) else None
+    return found if is_number(found) else None
 
 
 def spaced(given: Mapping[str, Any], name: str, most: int) -> tuple[float, ...]:
@@ -144,7 +134,7 @@ def listed(values: Any, name: str, most: int = MAX_VALUES) -> Array:
         raise HdicaError(f"{name} = {given!r} is not allowed (a list: write {name}=[{given!r}])")
     found = entries(values, name, "a list of numbers", most)
     for one in found:
-        if not _is_number(one):
+        if not is_number(one):
             raise HdicaError(f"{name}: {shown(one)} is not allowed (a list of numbers)")
         if not abs(one) < LARGEST:
             raise HdicaError(f"{name}: {shown(one)} is not allowed (finite numbers)")
@@ -154,20 +144,9 @@ def listed(values: Any, name: str, most: int = MAX_VALUES) -> Array:
 def check_increasing(
     values: Sequence[float], name: str, what: str, most: int = MAX_VALUES, positive: bool = True
 ) -> None:
-    """Refuse numbers along an axis of a result that do not increase.
+    """Refuse numbers along an axis of a result that do not increase, or are < 0 if ``positive``.
 
-    Parameters
-    ----------
-    values
-        Finite numbers.
-    name
-        Of the argument or field.
-    what
-        What one of the numbers is, for the sentence: ``"time"``.
-    most
-        Most numbers that are allowed.
-    positive
-        Whether numbers below 0 are refused.
+    The numbers are finite; ``what`` one of them is, such as ``"time"``, is for the sentence.
     """
     if not len(values):
         raise HdicaError(f"{name} is an empty list (at least one {what} is needed)")

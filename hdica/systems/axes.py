@@ -62,11 +62,6 @@ class Range(BaseModel):
         default="linear", description="linear, or log for a constant ratio"
     )
 
-    @property
-    def size(self) -> int:
-        """Number of values, known without expanding them."""
-        return self.num
-
     def values(self) -> tuple[float, ...]:
         """All values, canonical."""
         space = np.geomspace if self.spacing == "log" else np.linspace
@@ -137,7 +132,7 @@ def shown(value: Value) -> str:
 
 def size(axis: tuple[Value, ...] | Range) -> int:
     """Number of values of an axis, without expanding it."""
-    return axis.size if isinstance(axis, Range) else len(axis)
+    return axis.num if isinstance(axis, Range) else len(axis)
 
 
 def expanded(axis: tuple[Value, ...] | Range) -> tuple[Value, ...]:

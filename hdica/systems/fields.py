@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator
@@ -17,6 +18,11 @@ from hdica.ingredients.starts import Start, make_start
 Spec = str | dict[str, Any]
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a plain number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _no_bool(value: Any) -> Any:
     if isinstance(value, bool):
         raise HdicaError(f"tau = {value} is not allowed (a step size is a finite number > 0)")
@@ -24,30 +30,24 @@ def _no_bool(value: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return repr(value) if number else value
+    return repr(value) if is_number(value) else value
 
 
-def _known_source(value: Spec) -> Spec:
-    make_source(value)
-    return value
+def _made_by(make: Callable[[Any], object]) -> AfterValidator:
+    """A value stays as it is, if something can be made of it."""
 
+    def check(value: Any) -> Any:
+        make(value)
+        return value
 
-def _known_prior(value: Spec) -> Spec:
-    make_prior(value)
-    return value
-
-
-def _known_start(value: dict[str, Any]) -> dict[str, Any]:
-    make_start(value)
-    return value
+    return AfterValidator(check)
 
 
 StepSize = Annotated[float | str | dict[str, Any], BeforeValidator(_no_bool)]
 FormulaText = Annotated[str, BeforeValidator(_text)]
-SourceSpec = Annotated[Spec, AfterValidator(_known_source)]
-PriorSpec = Annotated[Spec, AfterValidator(_known_prior)]
-StartSpec = Annotated[dict[str, Any], AfterValidator(_known_start)]
+SourceSpec = Annotated[Spec, _made_by(make_source)]
+PriorSpec = Annotated[Spec, _made_by(make_prior)]
+StartSpec = Annotated[dict[str, Any], _made_by(make_start)]
 
 SCHEDULE = (
     "step size > 0, a formula in `t` (`0.1/(1 + t/50)`), or "
@@ -144,14 +144,7 @@ def closed_refusal(system: Any) -> str:
 def with_parameter(system: Any, key: str, value: float) -> Any:
     """The same system with one scalar parameter changed.
 
-    Parameters
-    ----------
-    system
-        A system.
-    key
-        A field (``"tau"``), an alias (``"rho"``) or the name of a constant of the formulas.
-    value
-        Its new value.
+    The key is a field (``"tau"``), an alias (``"rho"``) or the name of a constant of the formulas.
     """
     cls = type(system)
     if key in system.constants:
@@ -162,11 +155,11 @@ def with_parameter(system: Any, key: str, value: float) -> Any:
     top, *rest = path
     inside = content.get(top)
     if rest:
-        varies = isinstance(inside, dict) and _is_number(inside.get(rest[0]))
+        varies = isinstance(inside, dict) and is_number(inside.get(rest[0]))
     else:
-        varies = _is_number(inside)
+        varies = is_number(inside)
     if not varies or top == "start":
-        numbers = [k for k in cls.model_fields if _is_number(content[k])]
+        numbers = [k for k in cls.model_fields if is_number(content[k])]
         prior_of = content.get("prior")
         shape = ["rho"] if isinstance(prior_of, dict) and "sparse" in prior_of else []
         known = [*numbers, *shape, *system.constants]
@@ -174,7 +167,3 @@ def with_parameter(system: Any, key: str, value: float) -> Any:
         raise HdicaError(f"parameter = {key!r} is not known ({allowed})")
     content[top] = {**inside, rest[0]: value} if rest else value
     return cls(**content)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -22,13 +22,7 @@ def version_of(folder: str) -> int:
 
 
 def kernel_of(folders: Iterable[str]) -> str:
-    """Version of all code that a method uses.
-
-    Parameters
-    ----------
-    folders
-        Packages with a ``VERSION``.
-    """
+    """Version of all code that a method uses, in packages with a ``VERSION``."""
     told = []
     for folder in sorted(set(folders)):
         version = version_of(folder)

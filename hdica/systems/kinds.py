@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,10 @@ def words(values: Any, names: Sequence[str]) -> NDArray[Any]:
     return np.array([names[int(code)] for code in values], dtype=object)
 
 
-def padded(values: Array, size: int, what: str) -> Array:
-    """``values`` and NaN up to ``size``."""
-    if values.size > size:
-        raise HdicaError(f"{values.size} {what} were found, more than the {size} a store holds")
-    return np.concatenate([values, np.full(size - values.size, np.nan)])
+def padded(columns: Mapping[str, Array], size: int, what: str) -> dict[str, Array]:
+    """Columns of what was found, with NaN up to ``size``."""
+    found = max(column.size for column in columns.values())
+    if found > size:
+        raise HdicaError(f"{found} {what} were found, more than the {size} a store holds")
+    rest = np.full(size - found, np.nan)
+    return {name: np.concatenate([column, rest]) for name, column in columns.items()}

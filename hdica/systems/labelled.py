@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.systems.method import Method, PointResult, Role
+from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.registry import record_of, systems
 from hdica.systems.system import System
 
-Array = NDArray[np.float64]
 Methods = Callable[[System], Sequence[Method]]
 """Which methods of a system give a kind of result, in the order in which to try them."""
 _ABOUT = {
@@ -39,16 +37,8 @@ def about(record: System) -> dict[str, dict[str, str]]:
 def candidates(system: Any, name: str, kind: str, able: Methods, auto: Methods) -> list[Method]:
     """The named method, or for ``"auto"`` all candidates, in the order in which to try them.
 
-    Parameters
-    ----------
-    system
-        A problem.
-    name
-        A method, or ``"auto"``.
-    kind
-        What is asked for, for the sentence.
-    able, auto
-        Methods that may be named, and those that ``"auto"`` tries.
+    ``kind`` is what is asked for, for the sentence; ``able`` methods may be named, and ``auto``
+    are those that ``"auto"`` tries.
     """
     record = record_of(system)
     allowed = {method.name: method for method in able(record)}

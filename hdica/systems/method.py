@@ -228,14 +228,7 @@ class Method:
     ) -> dict[str, NDArray[Any]]:
         """Values of every dimension of :meth:`outputs_of`.
 
-        Parameters
-        ----------
-        times
-            Output times.
-        save
-            What the study keeps.
-        own
-            Dimensions of the system's own, as its ``dims()`` has them.
+        ``own`` are dimensions of the system's own, as its ``dims()`` has them.
         """
         found = {dim: np.asarray(values) for dim, values in own.items()} | self.coords(times)
         if any(k in self.keeps for k, _ in _kept(save)):
@@ -250,15 +243,18 @@ class Method:
         self, times: Array, save: Save, own: Mapping[str, Sequence[float]], why: str
     ) -> PointResult:
         """A point without a result, and why it has none; parameters as of :meth:`coords_of`."""
-        sizes = {dim: len(values) for dim, values in self.coords_of(times, save, own).items()}
-        outputs = self.outputs_of(save)
-        values = {o.name: np.full([sizes[dim] for dim in o.dims], np.nan) for o in outputs}
-        return PointResult(values, why)
+        shapes = self._shapes(times, save, own)
+        return PointResult({name: np.full(shape, np.nan) for name, shape in shapes.items()}, why)
 
     def bytes_of(self, times: Array, save: Save, own: Mapping[str, Sequence[float]]) -> int:
         """Bytes of the results of one point; parameters as of :meth:`coords_of`."""
+        return 8 * sum(math.prod(shape) for shape in self._shapes(times, save, own).values())
+
+    def _shapes(
+        self, times: Array, save: Save, own: Mapping[str, Sequence[float]]
+    ) -> dict[str, list[int]]:
         sizes = {dim: len(values) for dim, values in self.coords_of(times, save, own).items()}
-        return 8 * sum(math.prod(sizes[d] for d in o.dims) for o in self.outputs_of(save))
+        return {o.name: [sizes[dim] for dim in o.dims] for o in self.outputs_of(save)}
 
 
 _BY_X = ("snapshot", "feature", "x")

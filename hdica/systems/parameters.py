@@ -47,13 +47,8 @@ class Parameters(BaseModel):
     def written_out(cls, given: Mapping[str, Any], within: Mapping[str, Any] | None = None) -> Any:
         """The same fields without short names: ``Q0 = 0.3`` is ``start = {"overlap": 0.3}``.
 
-        Parameters
-        ----------
-        given
-            Fields and short names with their values.
-        within
-            Fields as they are now: a short name changes its part of one that has this part, and
-            replaces any other.
+        ``within`` are fields as they are now: a short name changes its part of one that has this
+        part, and replaces any other.
         """
         found = {name: value for name, value in given.items() if name not in cls.aliases}
         made: dict[str, Any] = {}

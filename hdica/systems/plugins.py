@@ -11,16 +11,8 @@ from typing import Any
 def load(group: str, what: str, kind: type, register: Callable[[Any], object]) -> None:
     """Load the entry points of a group and register the records among them.
 
-    What fails is named in a warning, and the others are loaded all the same.
-
-    Parameters
-    ----------
-    group
-        Of the entry points.
-    what, kind
-        What a record is called, and its class; anything else registers by itself.
-    register
-        Makes a record known.
+    What fails is named in a warning, and the others are loaded all the same. What is no record, of
+    class ``kind``, registers by itself.
     """
     for point in entry_points(group=group):
         try:

@@ -9,9 +9,6 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hdica.errors import HdicaError
 from hdica.systems.arguments import (
     MOST_WHOLE,
@@ -23,9 +20,8 @@ from hdica.systems.arguments import (
     shown,
     whole,
 )
-from hdica.systems.method import Output
+from hdica.systems.method import Array, Output
 
-Array = NDArray[np.float64]
 MAX_TIMES = 100_000
 """Most output times: the whole time axis of a block is one chunk."""
 MAX_SEEDS = 10_000_000
@@ -54,17 +50,7 @@ def check_dimensions(n: Any) -> list[int]:
 
 
 def check_steps(n: int, last: float, name: str = "n") -> None:
-    """Refuse more steps than are counted.
-
-    Parameters
-    ----------
-    n
-        Dimension.
-    last
-        The last time, in steps over n.
-    name
-        Of the dimension.
-    """
+    """Refuse more steps, n times the last time, than are counted; ``name`` is the dimension's."""
     if n * last > MOST_WHOLE:
         raise HdicaError(
             f"{name} = {n} is not allowed with times up to {last:g} (n * time <= 2**53)"
@@ -72,14 +58,9 @@ def check_steps(n: int, last: float, name: str = "n") -> None:
 
 
 def check_memory(needed: float, what: str, fewer: str) -> None:
-    """Refuse what this machine cannot hold, before anything is computed.
+    """Refuse what needs more bytes than this machine can hold, before anything is computed.
 
-    Parameters
-    ----------
-    needed
-        Bytes.
-    what, fewer
-        What needs them, and what to change, for the sentence.
+    ``what`` needs them, and what to change (``fewer``), are for the sentence.
     """
     there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > there:
@@ -149,14 +130,8 @@ def taken_names(outputs: Iterable[Output]) -> frozenset[str]:
 def check_functionals(names: Iterable[str], outputs: Iterable[Output], where: str) -> None:
     """Refuse functionals that would be mistaken for something else.
 
-    Parameters
-    ----------
-    names
-        Of the functionals.
-    outputs
-        Variables of the dataset without them.
-    where
-        What they belong to, for the sentence: ``"functionals"``.
+    ``outputs`` are the variables of the dataset without them, ``where`` is what they belong to, for
+    the sentence: ``"functionals"``.
     """
     known = list(names)
     own = {f"{name}_{kind}" for name in known for kind in ("error", "control")}

@@ -107,13 +107,8 @@ def record_of(parameters: Any) -> System:
 def methods_of(name: str, noise: str = "own") -> dict[str, Method]:
     """The methods of a system, by name.
 
-    Parameters
-    ----------
-    name
-        The system.
-    noise
-        ``"shared"`` for methods whose points of equal n and seed share their noise, where a
-        method can: see :attr:`hdica.systems.method.Method.shared`.
+    With ``noise = "shared"`` those whose points of equal n and seed share their noise, where a
+    method can: see :attr:`hdica.systems.method.Method.shared`.
     """
     methods = {method.name: method for method in system_named(name).methods}
     if noise == "own":

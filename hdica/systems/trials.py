@@ -6,15 +6,11 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
-from hdica.systems.method import PointResult, Trial
+from hdica.systems.method import Array, PointResult, Trial
 
-Array = NDArray[np.float64]
 Runner = Callable[[Any, Array, int, Stream, Save], Values]
 Together = Callable[[Sequence[Trial], Array, int | None, Save], list[PointResult]]
 
@@ -25,12 +21,7 @@ SHARED = {"noise": "shared"}
 def content_of(system: Any, without: frozenset[str] = frozenset()) -> dict[str, object]:
     """A system as plain data: what its numbers, and so its random streams, depend on.
 
-    Parameters
-    ----------
-    system
-        A system.
-    without
-        Fields that must not choose the random numbers, because the result ignores them.
+    It is ``without`` fields that the result ignores: they must not choose the random numbers.
     """
     fields = system.model_dump(mode="json", exclude_defaults=True, exclude=set(without))
     return {"system": type(system).__name__, **fields}

@@ -13,8 +13,12 @@ from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
 from hdica.systems.hebbian_ica.limit.averages import mean_function
-from hdica.systems.hebbian_ica.limit.equation_17 import integrate, make_field
-from hdica.systems.hebbian_ica.limit.jacobian import as_matrix, part_jacobians
+from hdica.systems.hebbian_ica.limit.equation_17 import (
+    as_matrix,
+    integrate,
+    make_field,
+    part_jacobians,
+)
 from tests.systems.hebbian_ica.reference import step
 
 AGREES, REJECTED = 4.5, 10.0  # standard errors

@@ -19,8 +19,7 @@ from hdica.systems.hebbian_ica.escape.coefficients import near_zero
 from hdica.systems.hebbian_ica.escape.law import escape_law, finite_range, scaled_time
 from hdica.systems.hebbian_ica.escape.times import escape
 from hdica.systems.hebbian_ica.finite.passage import passages
-from hdica.systems.hebbian_ica.limit.equation_17 import make_field
-from hdica.systems.hebbian_ica.limit.jacobian import as_matrix, part_jacobians
+from hdica.systems.hebbian_ica.limit.equation_17 import as_matrix, make_field, part_jacobians
 from hdica.systems.hebbian_ica.system import rule
 from tests.errata.test_rattray_2002 import (
     AGREES,
@@ -198,7 +197,7 @@ def test_text_after_27_small_learning_rates_are_slow_too():
     """Printed: as the learning rate is reduced so is the time-scale for escape."""
 
     def mean(nu):
-        return escape([UNIFORM], CUBIC, [-1], nu, 1)
+        return escape([UNIFORM], CUBIC, [-1], nu)
 
     nus = [0.1, 0.5, 1.0, 1.25, 2.0, 4.0]
     means = [mean(nu).mean.item() for nu in nus]
@@ -249,7 +248,7 @@ def test_figure_3c_is_far_from_the_limit():
     """n = 100, nu = 4: 585 n^3 steps to an escape and not 10.3; chains are counted for 1.3e9."""
     n, nu, most = 100, 4.0, 2 * 10**7
     limit, finite = (
-        escape([UNIFORM], CUBIC, [-1], nu, 1, n=size, start="random").mean.item() * n**3
+        escape([UNIFORM], CUBIC, [-1], nu, n=size, start="random").mean.item() * n**3
         for size in (None, n)
     )
     assert finite / limit == pytest.approx(56.7, abs=0.5)

@@ -18,9 +18,8 @@ from hdica.systems.arguments import check_constants, check_range, finite, text, 
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.escape.coefficients import conflict
 from hdica.systems.hebbian_ica.escape.coefficients import conflict_region as region
-from hdica.systems.hebbian_ica.escape.of_system import escape_of
 from hdica.systems.hebbian_ica.fields import sources
-from hdica.systems.hebbian_ica.methods.escape import escape_result
+from hdica.systems.hebbian_ica.methods.escape import escape_of, escape_result
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.labelled import candidates, dataset, described, first_of
 from hdica.systems.method import Method
@@ -28,13 +27,6 @@ from hdica.systems.registry import record_of
 from hdica.systems.system import System
 
 _NONE = np.empty(0)
-
-
-def _changed(system: Any, **given: Any) -> Any:
-    """The same system with other fields."""
-    content = {k: v for k, v in given.items() if v is not None}
-    fields = {k: getattr(system, k) for k in system.model_fields_set} | content
-    return type(system)(**fields) if content else system
 
 
 def _checked(system: Any, kind: str) -> System:
@@ -115,7 +107,8 @@ def escape_time(
     1.62772
     """
     record = _checked(system, "escape_time")
-    changed = _changed(system, start=start, threshold=threshold)
+    given = {"start": start, "threshold": threshold}
+    changed = system.model_copy(update={k: v for k, v in given.items() if v is not None})
     n = None if n is None else whole(n, "n", "a whole number, or None for n -> infinity")
     kind = "escape" if n is None else "escape_diffusion"
     chosen = _named(changed, kind, "escape_time")

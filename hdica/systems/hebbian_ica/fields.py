@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from hdica.errors import HdicaError
@@ -16,10 +16,8 @@ from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.limits.averages.expectations import gain_at
 from hdica.limits.averages.features import features
-from hdica.systems.fields import formula, schedule
-from hdica.systems.hebbian_ica.escape.coefficients import near_zero
-
-Array = NDArray[np.float64]
+from hdica.systems.fields import formula, is_number, schedule
+from hdica.systems.hebbian_ica.escape.coefficients import Array, near_zero
 
 UNITS = {"eta": 0, "mu": 1, "nu": 2}
 """The step size is eta = mu/n = nu/n^2: the power of n that is divided out."""
@@ -62,11 +60,6 @@ Sigma = Annotated[list[int] | str, BeforeValidator(_signs)]
 Beginning = Annotated[str | dict[str, Any], BeforeValidator(_start)]
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value is a plain number."""
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
 def matrix(given: Any) -> Array:
     """An overlap as a matrix: a number is 1 x 1, a list is a list of rows."""
     listed = isinstance(given, list | tuple | np.ndarray)
@@ -104,8 +97,8 @@ def given_rate(system: Any) -> Schedule:
     return schedule(system, unit(system))
 
 
-def _in_unit(system: Any, name: str, n: int | None) -> Schedule:
-    """The step size as eta, mu or nu; n may be None where nothing needs be converted."""
+def in_unit(name: str, system: Any, n: int | None = None) -> Schedule:
+    """The step size as eta, mu or nu, a function of t = k/n; None for n if that is given."""
     own, given = given_rate(system), unit(system)
     if given == name:
         return own
@@ -121,19 +114,8 @@ def _in_unit(system: Any, name: str, n: int | None) -> Schedule:
     )
 
 
-def step_size(system: Any, n: int) -> Schedule:
-    """Eta of eq. (13) at dimension n, as a function of t = k/n."""
-    return _in_unit(system, "eta", n)
-
-
-def mu_of(system: Any, n: int | None = None) -> Schedule:
-    """Mu = n eta as a function of t; n may be None if the system gives mu itself."""
-    return _in_unit(system, "mu", n)
-
-
-def nu_of(system: Any, n: int | None = None) -> Schedule:
-    """Nu = n^2 eta as a function of t; as :func:`mu_of`."""
-    return _in_unit(system, "nu", n)
+mu_of = partial(in_unit, "mu")
+"""Mu = n eta, which the limit (17) needs."""
 
 
 def start_overlap(system: Any) -> Array | None:

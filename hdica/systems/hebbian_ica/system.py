@@ -6,17 +6,13 @@ Neural Computation 14 (2002). Its N is called n here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from hdica.errors import HdicaError, speaking_of
-from hdica.finite.random.streams import Stream
-from hdica.finite.record import Values
-from hdica.ingredients.save import NOTHING, Save
 from hdica.systems.fields import (
     CONSTANTS,
     LAWS,
@@ -25,6 +21,7 @@ from hdica.systems.fields import (
     SourceSpec,
     check_real,
     formula,
+    is_number,
 )
 from hdica.systems.hebbian_ica.fields import (
     Beginning,
@@ -32,15 +29,13 @@ from hdica.systems.hebbian_ica.fields import (
     Sigma,
     check_start,
     given_rate,
+    in_unit,
     signs,
     sources,
     start_overlap,
-    step_size,
 )
-from hdica.systems.hebbian_ica.finite.rule import HebbianRule, run_chains, run_vector
+from hdica.systems.hebbian_ica.finite.rule import HebbianRule
 from hdica.systems.parameters import Parameters
-
-Array = NDArray[np.float64]
 
 
 class HebbianICA(Parameters):
@@ -88,7 +83,7 @@ class HebbianICA(Parameters):
     sources: list[SourceSpec] = Field(
         ["uniform"],
         min_length=1,
-        description=(f"a list of laws, one a source: {LAWS}"),
+        description=f"a list of laws, one a source: {LAWS}",
     )
     projections: int = Field(1, ge=1, description="number of projections K")
     nonlinearity: FormulaText = Field("x**3", description="a formula in `x`")
@@ -102,7 +97,7 @@ class HebbianICA(Parameters):
     )
     mu: Rate = Field(
         None,
-        description=(f"μ = nη, one of the three is required: {SCHEDULE}. The limit `ode` needs it"),
+        description=f"μ = nη, one of the three is required: {SCHEDULE}. The limit `ode` needs it",
     )
     eta: Rate = Field(None, description="the step size η, likewise")
     nu: Rate = Field(None, description="ν = n²η, likewise: escape times as n → ∞ need it")
@@ -115,7 +110,7 @@ class HebbianICA(Parameters):
     )
     threshold: float = Field(
         0.8,
-        description=("size of R_ij at which a source counts as found, for escape times alone"),
+        description="size of R_ij at which a source counts as found, for escape times alone",
     )
     constants: dict[str, float] = Field(
         {},
@@ -132,20 +127,12 @@ class HebbianICA(Parameters):
         "source": "sources",
     }
 
-    @field_validator("alpha", mode="before")
+    @field_validator("alpha", "threshold", mode="before")
     @classmethod
-    def _strength(cls, value: Any) -> Any:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not 0 < value < 2:
-            raise HdicaError(f"alpha = {value!r} is not allowed (0 < alpha < 2)")
-        return float(value)
-
-    @field_validator("threshold", mode="before")
-    @classmethod
-    def _reached(cls, value: Any) -> Any:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not 0 < value < 1:
-            raise HdicaError(f"threshold = {value!r} is not allowed (0 < threshold < 1)")
+    def _inside(cls, value: Any, info: ValidationInfo) -> Any:
+        name, most = info.field_name, 2 if info.field_name == "alpha" else 1
+        if not is_number(value) or not 0 < value < most:
+            raise HdicaError(f"{name} = {value!r} is not allowed (0 < {name} < {most})")
         return float(value)
 
     @model_validator(mode="after")
@@ -176,7 +163,7 @@ def rule(system: HebbianICA) -> HebbianRule:
         projections=system.projections,
         nonlinearity=formula(system, "nonlinearity"),
         signs=None if system.sigma == "adaptive" else signs(system),
-        step_size=lambda n: step_size(system, n),
+        step_size=partial(in_unit, "eta", system),
         alpha=system.alpha,
         start=start_overlap(system),
     )
@@ -187,34 +174,3 @@ def chain_refusal(system: HebbianICA) -> str:
     if system.sigma == "adaptive":
         return "method 'chain' needs fixed signs (sigma = 'adaptive': use method 'vector')"
     return ""
-
-
-def vector(
-    system: HebbianICA, times: Array, n: int, stream: Stream, save: Save = NOTHING
-) -> Values:
-    """All n coordinates, step by step."""
-    return run_vector(rule(system), times, n, stream)
-
-
-def chain(system: HebbianICA, times: Array, n: int, stream: Stream, save: Save = NOTHING) -> Values:
-    """R and Q alone, exact in law: see :func:`hdica.systems.hebbian_ica.finite.rule.run_chains`."""
-    return chains([system], times, n, [stream])[0]
-
-
-def chains(
-    systems: Sequence[HebbianICA], times: Array, n: int, streams: Sequence[Stream]
-) -> list[Values]:
-    """At most eight chains, one a lane of the kernel: each has the bits that it has alone.
-
-    Systems that run side by side have equally many projections and sources, and the same
-    nonlinearity if it is no polynomial: equal
-    :attr:`hdica.systems.hebbian_ica.finite.rule.HebbianRule.alike`.
-    """
-    for system in systems:
-        refusal = chain_refusal(system)
-        if refusal:
-            raise HdicaError(refusal)
-    return run_chains([rule(system) for system in systems], times, n, streams)
-
-
-VECTOR, CHAIN = vector, chain

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.ingredients.save import Save
 from hdica.limits.overlap.nonlinear import folds_of
 from hdica.systems.fields import constant_tau, formula, source
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
-from hdica.systems.method import Method, Output, PointResult, Role
+from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.online_ica.system import (
     OnlineICA,
     drift,
@@ -25,7 +24,6 @@ from hdica.systems.projected.rule import chain_refusal
 from hdica.systems.projected.simulation import chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points, steady_refusal
 
-Array = NDArray[np.float64]
 FLOW_POINTS = 201
 
 _PAPER = "Wang and Lu 2017"

@@ -17,11 +17,7 @@ from pydantic import Field, model_validator
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.expectations import (
-    averages,
-    check_finite,
-)
-from hdica.limits.mean_field.averaged import field_of
+from hdica.limits.averages.expectations import averages, check_finite
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.nonlinear import drift_of
@@ -43,9 +39,9 @@ from hdica.systems.fields import (
     prior,
     schedule,
     source,
-    start,
 )
 from hdica.systems.parameters import Parameters
+from hdica.systems.projected.pushed import pushed_field, pushed_rule
 from hdica.systems.projected.rule import ProjectedRule
 
 Array = NDArray[np.float64]
@@ -86,11 +82,11 @@ class OnlineICA(Parameters):
     source: SourceSpec = Field("uniform", description=LAWS)
     nonlinearity: FormulaText = Field(
         "x**3",
-        description=("a formula in `x`: `tanh(x)`, `x**3 - 3*x`"),
+        description="a formula in `x`: `tanh(x)`, `x**3 - 3*x`",
     )
     regularizer: FormulaText = Field(
         "0",
-        description=("a formula in `x` and constants: `beta*sign(x)`"),
+        description="a formula in `x` and constants: `beta*sign(x)`",
     )
     prior: PriorSpec = Field("dense", description=PRIORS)
     start: StartSpec = Field({"overlap": 0.5}, description=STARTS)
@@ -117,14 +113,7 @@ class OnlineICA(Parameters):
 
 def rule(system: OnlineICA) -> ProjectedRule:
     """The update (2), as the finite-n kernels take it."""
-    return ProjectedRule(
-        source(system),
-        prior(system),
-        start(system),
-        schedule(system),
-        formula(system, "nonlinearity"),
-        formula(system, "regularizer"),
-    )
+    return pushed_rule(system, formula(system, "nonlinearity"))
 
 
 def limit_refusal(system: OnlineICA) -> str:
@@ -167,10 +156,4 @@ def mean_field(system: OnlineICA) -> MeanField:
 
     Gamma = x [Q G + tau R - Lambda/2] - xi G - tau phi(x) is (10), with the sign of G corrected.
     """
-    return field_of(
-        averages(formula(system, "nonlinearity"), source(system)),
-        prior(system),
-        start(system),
-        schedule(system),
-        formula(system, "regularizer"),
-    )
+    return pushed_field(system, averages(formula(system, "nonlinearity"), source(system)))

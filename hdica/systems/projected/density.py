@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.observe import observe
@@ -21,13 +20,22 @@ from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
 from hdica.systems.fields import prior, start
 from hdica.systems.kernel import COMMON, FINITE, MEAN_FIELD, NUMERICS, home_of
 from hdica.systems.method import CONTROL as CONTROL_TEXT
-from hdica.systems.method import Guard, Method, Output, PointResult, Refuses, Role, always, untimed
+from hdica.systems.method import (
+    Array,
+    Guard,
+    Method,
+    Output,
+    PointResult,
+    Refuses,
+    Role,
+    always,
+    untimed,
+)
 from hdica.systems.projected.controls import named
 from hdica.systems.projected.density_values import is_convex, kept_values, laws, potentials
 from hdica.systems.projected.simulation import KEEPS, OWN, TRAJECTORY
 from hdica.systems.trials import seeded
 
-Array = NDArray[np.float64]
 FieldOf = Callable[[Any], MeanField]
 ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, OWN)
 CONTROL = 1.02
@@ -147,25 +155,9 @@ def pde_many(
 ) -> list[PointResult | HdicaError]:
     """Method ``pde`` for many points: each has the bits that it has alone.
 
-    Parameters
-    ----------
-    field_of
-        Limit of a system.
-    systems
-        The points.
-    times
-        Output times, shape (T,), the same for all.
-    save
-        What to keep, the same for all.
-    threads
-        Points solved at once; the compiled march lets go of Python's lock.
-    guard
-        What computes a point, maybe within a time.
-
-    Returns
-    -------
-    list
-        The error in the place of a point that has no density: the others do not suffer for it.
+    ``threads`` are solved at once: the compiled march lets go of Python's lock. The error is in the
+    place of a point that has no density: the others do not suffer for it. ``guard`` is what
+    computes a point, maybe within a time.
     """
 
     def one(system: Any) -> PointResult | HdicaError:

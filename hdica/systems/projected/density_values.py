@@ -32,11 +32,6 @@ def support_rates(density: Density, thresholds: Sequence[float]) -> tuple[Array,
     """True and false positive rate and misclassified share at each threshold on abs(x).
 
     The support is where xi != 0; the false positive rate is NaN if it is everywhere.
-
-    Returns
-    -------
-    tpr, fpr, misclassified
-        Shape (thresholds,).
     """
     theta = np.asarray(thresholds, dtype=float)
     above = 1 - density.cdf(theta) + density.cdf(-theta[::-1])[:, ::-1]
@@ -58,24 +53,9 @@ def effective_potential(
 ) -> Array:
     """E_t(x, xi) = d (x - b xi)^2/2 + B Phi(x), of which the drift is minus the slope.
 
-    Wang and Lu 2017, eq. (16), with d_t = Lambda/2 - Q G - tau R and b_t = -G/d_t corrected.
-    Where d = 0 the constant d b^2 xi^2/2, which is then infinite, is left out.
-
-    Parameters
-    ----------
-    field
-        The limit.
-    tau
-        Step size at t.
-    curvature, pull
-        d_t, and d_t b_t = -G(Q) (tau omega Q for sparse PCA).
-    x, xi
-        Points, shape (x,), and values of the feature, shape (groups,).
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (groups, x); Phi(0) = 0.
+    Wang and Lu 2017, eq. (16), with d_t = Lambda/2 - Q G - tau R, the ``curvature``, and
+    b_t = -G/d_t corrected; ``pull`` is d_t b_t = -G(Q) (tau omega Q for sparse PCA). Where d = 0
+    the constant d b^2 xi^2/2, which is then infinite, is left out. Shape (groups, x); Phi(0) = 0.
     """
     phi = antiderivative(field, x)
     constant = pull**2 / (2 * curvature) if curvature != 0 else 0.0

@@ -34,32 +34,16 @@ BEGIN = "start with an overlap, such as start={'overlap': 0.5}"
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule with one overlap and a nonlinearity, x <- x - tau f(u) y, in its user's words.
-
-    Parameters
-    ----------
-    f, source
-        The nonlinearity and the law of the source.
-    tau
-        The step size, None if it is not constant.
-    begin
-        The overlap at t = 0.
-    closed
-        Whether the overlap alone closes the limit.
-    overlap, step
-        What the user calls Q and tau.
-    turned
-        What reverses the sign of f, as the user would write it.
-    """
+    """A rule with one overlap and a nonlinearity, x <- x - tau f(u) y, in its user's words."""
 
     f: Formula
-    source: Source
-    tau: float | None
-    begin: float
-    closed: bool
-    overlap: str
-    step: str
-    turned: str
+    source: Source  # the law of the source
+    tau: float | None  # None if it is not constant
+    begin: float  # the overlap at t = 0
+    closed: bool  # whether the overlap alone closes the limit
+    overlap: str  # what the user calls Q
+    step: str  # and tau
+    turned: str  # what reverses the sign of f, as the user would write it
 
     @property
     def drift(self) -> Drift:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
@@ -14,10 +13,9 @@ from hdica.limits.overlap.drift import Drift, solve
 from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.systems.fields import constant_tau, formula, prior, schedule, start
 from hdica.systems.kernel import COMMON, NUMERICS, OVERLAP, home_of
-from hdica.systems.method import Method, Output, PointResult, Role
+from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.projected.simulation import OWN, TRAJECTORY
 
-Array = NDArray[np.float64]
 DriftOf = Callable[[Any], Drift]
 Closed = Callable[[Any, Array], Array | None]
 ROUNDING = 1e-14
@@ -35,16 +33,8 @@ def ode(
 ) -> Method:
     """Method ``ode``: the overlap as n -> infinity, with its central limit theorem.
 
-    Parameters
-    ----------
-    drift_of
-        Drift of a system.
-    refuses
-        Empty where the overlap closes the limit, else the sentence that says why not.
-    equations
-        What is solved.
-    closed
-        Q at the times in closed form, or None where there is none.
+    ``refuses`` says why the overlap does not close the limit; ``closed`` is Q at the times in
+    closed form, or None where there is none.
     """
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:

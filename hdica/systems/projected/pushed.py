@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hdica.ingredients.formula import Formula
 from hdica.ingredients.pushes import Push
+from hdica.limits.averages.expectations import Averages
 from hdica.limits.mean_field.averaged import field_of
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.overlap.drift import Drift
@@ -21,10 +23,16 @@ from hdica.systems.projected.simulation import chain, vector
 PushOf = Callable[[Any], Push]
 
 
-def pushed_rule(system: Any, push: Push) -> ProjectedRule:
+def pushed_rule(system: Any, push: Push | Formula) -> ProjectedRule:
     """A system with the fields of the family, as the engines at finite n take it."""
     phi = formula(system, "regularizer")
     return ProjectedRule(source(system), prior(system), start(system), schedule(system), push, phi)
+
+
+def pushed_field(system: Any, means: Averages) -> MeanField:
+    """The limit of a system with the fields of the family, of the averages of its push."""
+    phi = formula(system, "regularizer")
+    return field_of(means, prior(system), start(system), schedule(system), phi)
 
 
 def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]:
@@ -42,9 +50,7 @@ def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]
     """
 
     def field(system: Any) -> MeanField:
-        mean = pushed_averages(push_of(system), source(system))
-        phi = formula(system, "regularizer")
-        return field_of(mean, prior(system), start(system), schedule(system), phi)
+        return pushed_field(system, pushed_averages(push_of(system), source(system)))
 
     def drift(system: Any) -> Drift:
         return pushed_drift(push_of(system), source(system))

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
@@ -15,16 +14,16 @@ from hdica.limits.mean_field.family import MeanField
 from hdica.systems.fields import constant_tau, with_parameter
 from hdica.systems.kernel import COMMON, MEAN_FIELD, NUMERICS, home_of
 from hdica.systems.kinds import STATE_KINDS, TRANSITION_KINDS, codes, padded
-from hdica.systems.method import Method, Output, PointResult, Refuses, Role, always, refusal
+from hdica.systems.method import Array, Method, Output, PointResult, Refuses, Role, always, refusal
 from hdica.systems.projected.simulation import OWN
 from hdica.systems.system import Control
 
 # The solvers are imported where they are called: their libraries take longer to load than many a
 # sweep without steady states takes to run.
 if TYPE_CHECKING:
-    from hdica.limits.mean_field.transitions.continuation import Transitions
+    from hdica.limits.mean_field.steady.states import SteadyStates
+    from hdica.limits.mean_field.transitions.continuation import Branch, Transitions
 
-Array = NDArray[np.float64]
 FieldOf = Callable[[Any], MeanField]
 ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, f"{MEAN_FIELD}.steady", OWN)
 MOVING = (*ENGINES, f"{MEAN_FIELD}.transitions")
@@ -75,6 +74,18 @@ _STATES = (
 )
 
 
+def _columns(states: SteadyStates | Branch) -> dict[str, Array]:
+    """What is told of steady states, by output name."""
+    return {
+        "Q": states.q,
+        "R": states.r,
+        "h": states.h,
+        "bulk": states.bulk,
+        "stable": np.asarray(states.stable, dtype=float),
+        "kind": codes(states.kind, STATE_KINDS),
+    }
+
+
 def fixed_points(
     field_of: FieldOf,
     equations: str,
@@ -84,16 +95,8 @@ def fixed_points(
 ) -> Method:
     """Method ``fixed_points``: the steady states that are found, with kind and stability.
 
-    Parameters
-    ----------
-    field_of
-        The limit of a system.
-    equations
-        What is solved.
-    closed
-        The same columns where the overlap alone closes the limit, else None.
-    without_limit
-        Empty if a system has a limit, else why not.
+    ``closed`` has the same columns where the overlap alone closes the limit, else None;
+    ``without_limit`` is empty if a system has a limit, else why not.
     """
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
@@ -102,18 +105,8 @@ def fixed_points(
         columns = closed(system)
         if columns is None:
             found = steady_states(field_of(system))
-            columns = {
-                "Q": found.q,
-                "R": found.r,
-                "h": found.h,
-                "bulk": found.bulk,
-                "stable": np.asarray(found.stable, dtype=float),
-                "kind": codes(found.kind, STATE_KINDS),
-                "error": found.error,
-            }
-        return PointResult(
-            {k: padded(v, MAX_FIXED_POINTS, "fixed points") for k, v in columns.items()}
-        )
+            columns = {**_columns(found), "error": found.error}
+        return PointResult(padded(columns, MAX_FIXED_POINTS, "fixed points"))
 
     return Method(
         name="fixed_points",
@@ -153,9 +146,7 @@ def critical(
                 "kind": codes(found.kind, TRANSITION_KINDS),
                 "error": found.error,
             }
-        return PointResult(
-            {k: padded(v, MAX_TRANSITIONS, "transitions") for k, v in columns.items()}
-        )
+        return PointResult(padded(columns, MAX_TRANSITIONS, "transitions"))
 
     return Method(
         name="critical",
@@ -202,26 +193,12 @@ def branch_points(
         from hdica.limits.mean_field.transitions.continuation import branches
 
         found = branches(family(field_of, system, parameter), control.low, control.high)
-        columns: dict[str, list[Array]] = {}
-        for index, one in enumerate(found):
-            own = {
-                "value": one.parameter,
-                "Q": one.q,
-                "R": one.r,
-                "h": one.h,
-                "bulk": one.bulk,
-                "stable": np.asarray(one.stable, dtype=float),
-                "kind": codes(one.kind, STATE_KINDS),
-                "branch": np.full(one.q.size, float(index)),
-            }
-            for name, values in own.items():
-                columns.setdefault(name, []).append(np.asarray(values, dtype=float))
-        return PointResult(
-            {
-                k: padded(np.concatenate(v), MAX_BRANCH_POINTS, "branch points")
-                for k, v in columns.items()
-            }
-        )
+        each = [
+            {"value": one.parameter, **_columns(one), "branch": np.full(one.q.size, float(index))}
+            for index, one in enumerate(found)
+        ]
+        columns = {name: np.concatenate([one[name] for one in each]) for name in each[0]}
+        return PointResult(padded(columns, MAX_BRANCH_POINTS, "branch points"))
 
     dims = ("branch_point",)
     return Method(

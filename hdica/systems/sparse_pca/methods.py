@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.systems.fields import closed_refusal, prior, schedule, start
 from hdica.systems.kernel import OVERLAP, PROJECTED
-from hdica.systems.method import Method, PointResult, Role
+from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.projected.density import particles, pde
 from hdica.systems.projected.overlap import closed_states, ode
 from hdica.systems.projected.simulation import TRAJECTORY, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points
 from hdica.systems.sparse_pca.rule import oja_chain_refusal
-from hdica.systems.sparse_pca.sample_pca import run_sample_pca
-from hdica.systems.sparse_pca.sample_pca_limit import sample_pca_overlap
-from hdica.systems.sparse_pca.system import (
-    SparsePCA,
-    drift,
-    mean_field,
-    oja_overlap,
-    rule,
-)
+from hdica.systems.sparse_pca.sample_pca import run_sample_pca, sample_pca_overlap
+from hdica.systems.sparse_pca.system import SparsePCA, drift, mean_field, oja_overlap, rule
 from hdica.systems.system import Control
 from hdica.systems.trials import seeded
 
-Array = NDArray[np.float64]
 _PAPER = "Wang and Lu 2016"
 _STEADY = f"{_PAPER}, eq. (16)-(20)"
 

@@ -20,38 +20,22 @@ from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start
 
 Array = NDArray[np.float64]
-VARIANTS = ("linearised", "proximal")
 
 
 @dataclass(frozen=True)
 class PCARule:
     """The update (5) of Wang and Lu 2016, with samples (1) of a spiked covariance model.
 
-    Parameters
-    ----------
-    omega
-        Signal-to-noise ratio, >= 0.
-    prior, start, schedule
-        Laws of the feature and of the first estimate, and step sizes tau(k/n).
-    regularizer
-        phi of eta(x) = x - phi(x)/n, eq. (6); it is not multiplied by tau.
-    variant
-        ``"linearised"``: eta as in (6); ``"proximal"``: the proximal operator of Phi/n of which
-        (6) is the linearisation, for phi = a*sign(x) + b*x.
+    ``"linearised"``: eta(x) = x - phi(x)/n as in (6), phi not multiplied by tau; ``"proximal"``:
+    the proximal operator of Phi/n of which (6) is the linearisation, for phi = a*sign(x) + b*x.
     """
 
-    omega: float
+    omega: float  # signal-to-noise ratio, >= 0
     prior: Prior
     start: Start
     schedule: Schedule
     regularizer: Formula
     variant: str = "linearised"
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.omega < math.inf:
-            raise HdicaError(f"omega = {self.omega!r} is not allowed (a finite number >= 0)")
-        if self.variant not in VARIANTS:
-            raise HdicaError(f"variant = {self.variant!r} is not known (allowed: {VARIANTS})")
 
     @property
     def vector(self) -> VectorRule:
@@ -59,8 +43,6 @@ class PCARule:
         from hdica.finite.projected.passes import PHI_OF_MOVED, PLAIN, SIGN_OF_MOVED, THRESHOLD
         from hdica.finite.projected.vector_kernels import LINEAR
 
-        if self.variant == "proximal":
-            _check(proximal_refusal(self))
         a, b = self.regularizer.elastic_net or (0.0, 0.0)
         if self.regularizer.elastic_net is None:
             kind = PHI_OF_MOVED
@@ -93,7 +75,9 @@ class PCARule:
         (proximal), which the normalisation undoes: it changes nothing, unless the first factor
         is negative or zero (n <= beta). The sample's component along xi is sqrt(1 + omega) c.
         """
-        _check(oja_chain_refusal(self))
+        refusal = oja_chain_refusal(self)
+        if refusal:
+            raise HdicaError(refusal)
         beta, signal = self.regularizer.slope_if_linear or 0.0, math.sqrt(1 + self.omega)
 
         def scaling(n: int) -> float:
@@ -134,8 +118,3 @@ def oja_chain_refusal(rule: PCARule) -> str:
             f"not for {rule.regularizer.text!r} (use method 'vector')"
         )
     return proximal_refusal(rule) if rule.variant == "proximal" else ""
-
-
-def _check(refusal: str) -> None:
-    if refusal:
-        raise HdicaError(refusal)

@@ -1,4 +1,7 @@
-"""The baseline of online PCA: the leading eigenvector of the covariance of all samples so far."""
+"""The baseline of online PCA: the leading eigenvector of the covariance of all samples so far.
+
+Its overlap is computed at finite n, and in closed form as n goes to infinity.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from hdica.finite.random.streams import RUN, Stream
@@ -47,25 +50,8 @@ def run_sample_pca(
 
     The offline estimate that an online rule is measured against: it needs n^2 numbers of memory,
     n^2 operations a sample and n^3 an output time. Of the rule only omega and the prior matter.
-
-    Parameters
-    ----------
-    rule
-        The problem.
-    times
-        Shape (T,), in samples per dimension.
-    n
-        Dimension.
-    stream
-        ``stream(part)``: the generator of one part of the point.
-
-    Returns
-    -------
-    values
-        ``Q`` = |xi.v|/sqrt(n) with the unit eigenvector v, shape (T,); NaN before the first
-        sample. The same bits for any number of BLAS threads.
-    diverged
-        Always empty.
+    ``Q`` = |xi.v|/sqrt(n) with the unit eigenvector v is NaN before the first sample, and has the
+    same bits for any number of BLAS threads; a divergence there is none.
     """
     xi = rule.prior.feature(stream("start"), n)
     blocks = _blocks(rule.omega, xi, stream)
@@ -83,3 +69,20 @@ def run_sample_pca(
                 part = block[: count - first]
                 overlap[index] = _leading((full + part.T @ part) / count, xi)
     return {"Q": overlap}, ""
+
+
+def sample_pca_overlap(omega: float, t: ArrayLike) -> Array:
+    """Overlap |Q| of the feature with the leading eigenvector of the sample covariance.
+
+    For samples of covariance I + omega xi xi'/n, |xi|^2 = n, and k = t n of them, as n goes to
+    infinity at fixed t,
+
+        Q^2 = (1 - 1/(t omega^2)) / (1 + 1/(t omega))   if t omega^2 > 1, else 0.
+
+    Transition: Baik, Ben Arous and Péché 2005, Ann. Probab. 33; eigenvector: Paul 2007, Stat.
+    Sinica 17, and Benaych-Georges and Nadakuditi 2011, Adv. Math. 227.
+    """
+    times = np.asarray(t, dtype=float)
+    above = np.maximum(times * omega**2 - 1, 0.0)
+    # Below the transition the numerator is 0; the maximum avoids 0/0 at t omega (omega, t) = 0.
+    return np.asarray(np.sqrt(above / np.maximum(times * omega**2 + omega, 1e-300)))

@@ -31,6 +31,7 @@ from hdica.systems.fields import (
     check_real,
     closed_refusal,
     formula,
+    is_number,
     prior,
     schedule,
     start,
@@ -97,8 +98,7 @@ class SparsePCA(Parameters):
     @field_validator("omega", mode="before")
     @classmethod
     def _signal(cls, value: Any) -> Any:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not 0 <= value < float("inf"):
+        if not is_number(value) or not 0 <= value < float("inf"):
             raise HdicaError(f"omega = {value!r} is not allowed (a finite number >= 0)")
         return float(value)
 
@@ -164,17 +164,7 @@ def drift(system: SparsePCA) -> Drift:
 
 
 def oja_overlap(q0: float, tau: float, omega: float, times: Array) -> Array:
-    """Q(t) of Oja's method in closed form (Wang and Lu 2016, eq. (14)).
-
-    Parameters
-    ----------
-    q0
-        Overlap at t = 0.
-    tau, omega
-        Constant step size and signal-to-noise ratio.
-    times
-        Shape (T,), in samples per dimension.
-    """
+    """Q(t) of Oja's method at a constant tau, in closed form (Wang and Lu 2016, eq. (14))."""
     grow = tau * (omega - tau / 2)
     damp = tau * omega * (1 + tau / 2)
     t = np.asarray(times, dtype=float)
@@ -187,10 +177,3 @@ def oja_overlap(q0: float, tau: float, omega: float, times: Array) -> Array:
             grown = np.expm1(2 * grow * t) / grow if grow < 0 else 2 * t
             square = q0**2 * np.exp(2 * grow * t) / (1 + q0**2 * damp * grown)
     return np.asarray(np.copysign(np.sqrt(square), q0))
-
-
-def oja_steady_overlap(tau: float, omega: float) -> float:
-    """Q of Oja's method as t -> infinity, for Q0 > 0 (Wang and Lu 2016, eq. (15))."""
-    if omega <= tau / 2:
-        return 0.0
-    return float(np.sqrt((omega - tau / 2) / (omega * (1 + tau / 2))))

@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.quadrature import Nodes, gaussian_nodes
 from hdica.ingredients.sources import make_source
-from hdica.systems.hebbian_ica.limit.averages import mean_function, means, quadrature
+from hdica.systems.hebbian_ica.limit.averages import COARSE, FINE, mean_function, quadrature
 from hdica.systems.hebbian_ica.limit.nodes import gauss, product, source_rule
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/hebbian_limit.json").read_text())
@@ -23,6 +24,15 @@ SKEWED = [{"chi2": 3}, {"discrete": {"values": [-1, 0, 3], "weights": [5, 3, 1]}
 
 def laws(*specs):
     return [make_source(spec) for spec in specs]
+
+
+def means(r, phi, sources):
+    """The averages at one R with an estimate of their error: a coarser quadrature's difference."""
+    found = mean_function(phi, sources)(r)
+    rough = mean_function(phi, sources, COARSE, False)(r)
+    phi_s, phi_y, phi_phi = found
+    error = largest(found, rough) + FINE
+    return SimpleNamespace(phi_s=phi_s, phi_y=phi_y, phi_phi=phi_phi, error=error)
 
 
 def largest(one, other):

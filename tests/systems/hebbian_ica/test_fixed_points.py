@@ -7,19 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdica.errors import HdicaError
+import hdica
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
 from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.systems.hebbian_ica.limit.averages import mean_function
-from hdica.systems.hebbian_ica.limit.equation_17 import make_field
-from hdica.systems.hebbian_ica.limit.jacobian import (
+from hdica.systems.hebbian_ica.limit.equation_17 import (
     as_matrix,
     eigenvalues,
     jacobian,
+    make_field,
     part_jacobians,
 )
-from tests.systems.hebbian_ica.single_states import critical_mu, optimal_point, scalar_drift
+from tests.systems.hebbian_ica.single_states import optimal_point, scalar_drift
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/hebbian_limit.json").read_text())
 CUBIC = parse_formula("x**3")
@@ -32,8 +32,9 @@ def laws(*specs):
 
 @pytest.mark.parametrize("source", SIGMA)
 def test_critical_mu_has_ten_digits(source):
-    found = critical_mu(SIGMA[source], CUBIC, make_source(source))
-    assert found == pytest.approx(GOLDEN["scalar"]["critical_mu"][source], abs=6e-11)
+    system = hdica.HebbianICA(mu=0.1, sources=[source], sigma=[SIGMA[source]])
+    found = hdica.critical(system)["value"].values
+    assert found == pytest.approx([GOLDEN["scalar"]["critical_mu"][source]], abs=6e-11)
 
 
 @pytest.mark.parametrize("source", SIGMA)
@@ -51,8 +52,7 @@ def test_all_fixed_points_of_one_projection(source):
 
 
 def test_a_wrong_sign_has_no_critical_mu():
-    with pytest.raises(HdicaError, match="only fixed point"):
-        critical_mu(1, CUBIC, make_source("uniform"))
+    assert hdica.critical(hdica.HebbianICA(mu=0.1, sigma=[1]))["value"].size == 0
 
 
 @pytest.mark.parametrize("row", GOLDEN["jacobian"], ids=lambda row: str(row["xi"]))
@@ -100,19 +100,20 @@ def test_complex_steps_agree_with_differences():
 
 def test_the_optimal_point_is_the_stable_one_of_each_projection():
     sources = laws("uniform", "laplace")
-    found = optimal_point(make_field([-1, 1], CUBIC, sources), 0.03)
+    field = make_field([-1, 1], CUBIC, sources)
+    found, _ = optimal_point(field, 0.03, np.eye(2))
     for i, (sigma, law) in enumerate(zip((-1, 1), sources, strict=True)):
         alone = find_fixed_points(scalar_drift(sigma, CUBIC, law), 0.03)
-        assert found.r[i, i] == pytest.approx(alone.q[-1], abs=1e-12)
-    assert found.r[0, 1] == found.r[1, 0] == 0.0
-    assert found.stable
-    assert found.residual < 1e-14
+        assert found[i, i] == pytest.approx(alone.q[-1], abs=1e-12)
+    assert found[0, 1] == found[1, 0] == 0.0
+    assert eigenvalues(field, found, 0.03).real.max() < 0
+    assert np.abs(field.at(found, 0.03)).max() < 1e-14
 
 
 @pytest.mark.parametrize(
     ("phi", "sigma", "sources", "found"),
     [
-        ("x**3", [-1, 1], ["uniform", "laplace"], None),
+        ("x**3", [-1, 1], ["uniform", "laplace"], [[1, 0], [0, 1]]),
         ("x**3", [1, -1, -1], ["uniform", "laplace"], [[0, -1], [1, 0], [0, 0]]),
         ("x**3", [-1], ["laplace", "uniform"], [[0, 1]]),
         ("x**3 + 0.2*x**2", [1], [{"chi2": 4}], [[-1]]),
@@ -122,14 +123,12 @@ def test_the_optimal_point_is_the_stable_one_of_each_projection():
 )
 def test_small_mu_is_the_first_order_of_every_optimal_point(phi, sigma, sources, found):
     field = make_field(sigma, parse_formula(phi), laws(*sources))
-    target = None if found is None else np.array(found, dtype=float)
     gaps = []
     for mu in (4e-3, 2e-3):
-        point = optimal_point(field, mu, target)
-        assert point.stable
-        assert point.residual < 1e-11
-        where = point.small_mu != 0
-        gaps.append(np.abs(point.r - point.small_mu)[where].max())
+        r, first = optimal_point(field, mu, np.array(found, dtype=float))
+        assert eigenvalues(field, r, mu).real.max() < 0
+        assert np.abs(field.at(r, mu)).max() < 1e-11 * mu
+        gaps.append(np.abs(r - first)[first != 0].max())
     assert gaps[1] == pytest.approx(gaps[0] / 4, rel=0.15)
 
 
@@ -138,26 +137,19 @@ def test_skewed_sources_mix_to_first_order():
     field, mu = make_field([1, 1], CUBIC, laws({"chi2": 4}, {"chi2": 3})), 1e-5
     learning, _ = part_jacobians(field, np.eye(2))
     push = np.linalg.solve(as_matrix(learning), field.parts(np.eye(2))[1].ravel()).reshape(2, 2)
-    found = optimal_point(field, mu).r - np.eye(2)
+    found = optimal_point(field, mu, np.eye(2))[0] - np.eye(2)
     assert found == pytest.approx(-mu * push, rel=2e-3)
     assert abs(push[0, 1]) > 0.1
 
 
 def test_the_optimal_point_ends_at_the_fold():
-    field = make_field([-1, -1], CUBIC, laws("uniform", "uniform"))
     end = GOLDEN["scalar"]["critical_mu"]["uniform"]
-    near = optimal_point(field, end - 1e-6)
-    assert near.stable
-    assert near.eigenvalues.real.max() > -2e-3
-    with pytest.raises(HdicaError, match=r"ends at a fold at mu = 0\.05913"):
-        optimal_point(field, end + 1e-6)
 
+    def states(mu):
+        given = {"sources": ["uniform"] * 2, "projections": 2, "sigma": [-1, -1], "mu": mu}
+        found = hdica.fixed_points(hdica.HebbianICA(**given))
+        return found.where(found["kind"] == "informative", drop=True)
 
-def test_what_is_no_optimal_point_is_refused_in_one_sentence():
-    field = make_field([-1, 1], CUBIC, laws("uniform", "laplace"))
-    with pytest.raises(HdicaError, match="no stable state"):
-        optimal_point(field, 0.01, np.array([[0.0, 1], [1, 0]]))
-    with pytest.raises(HdicaError, match="is not allowed"):
-        optimal_point(field, 0.01, np.array([[1.0, 1], [0, 0]]))
-    with pytest.raises(HdicaError, match="mu = 0"):
-        optimal_point(field, 0.0)
+    near = states(end - 1e-6)
+    assert -2e-3 < near["eigenvalue"].values[near["stable"].values == 1].max() < 0
+    assert states(end + 1e-6)["R"].size == 0

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
@@ -163,16 +162,3 @@ def test_error_bounds_what_quadrature_adds():
     one, other = (solve(f, make_schedule(0.02), start, times) for f in (exact, hidden))
     assert np.all(np.abs(one.r - other.r) <= one.error + other.error)
     assert np.all(other.error < 1e-6)
-
-
-def test_what_is_not_allowed_is_refused_in_one_sentence():
-    phi, law, times = parse_formula("x**3"), make_source("uniform"), np.array([0.0, 1.0])
-    with pytest.raises(HdicaError, match="signs, 1 or -1"):
-        make_field([0.5], phi, [law])
-    with pytest.raises(HdicaError, match="at least one"):
-        make_field([1], phi, [])
-    field = make_field([1, 1], phi, [law, law])
-    with pytest.raises(HdicaError, match="shape"):
-        solve(field, make_schedule(0.1), np.zeros((2, 1)), times)
-    with pytest.raises(HdicaError, match="eigenvalue -0.96"):
-        solve(field, make_schedule(0.1), np.array([[1.4, 0], [0, 0.1]]), times)

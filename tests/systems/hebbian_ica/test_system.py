@@ -3,20 +3,21 @@
 import numpy as np
 import pytest
 
+from hdica import simulate
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import point_stream
 from hdica.ingredients.sources import make_source
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.fields import (
     escape,
+    in_unit,
     mu_of,
-    nu_of,
     signs,
     stability,
     start_overlap,
-    step_size,
 )
-from hdica.systems.hebbian_ica.system import CHAIN, VECTOR, HebbianICA, chain_refusal
+from hdica.systems.hebbian_ica.finite.rule import run_chains, run_vector
+from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
 
 
 def stream(part):
@@ -95,11 +96,11 @@ def test_step_sizes_in_three_units():
     n, t = 50, np.array([0.0, 1.0, 9.0])
     for given in ({"mu": "2/(1 + t)"}, {"eta": "0.04/(1 + t)"}, {"nu": "100/(1 + t)"}):
         system = HebbianICA(**given)
-        assert step_size(system, n).value(t) == pytest.approx(0.04 / (1 + t))
+        assert in_unit("eta", system, n).value(t) == pytest.approx(0.04 / (1 + t))
         assert mu_of(system, n).value(t) == pytest.approx(2 / (1 + t))
-        assert nu_of(system, n).value(t) == pytest.approx(100 / (1 + t))
-        assert step_size(system, n).constant is None
-    fixed = step_size(HebbianICA(nu=4), 100)
+        assert in_unit("nu", system, n).value(t) == pytest.approx(100 / (1 + t))
+        assert in_unit("eta", system, n).constant is None
+    fixed = in_unit("eta", HebbianICA(nu=4), 100)
     assert fixed.constant == pytest.approx(4e-4)
     assert fixed.value(t).tolist() == [fixed.constant] * 3
     steps = mu_of(HebbianICA(nu={"steps": {"times": [2.0], "values": [1.0, 3.0]}}), 10)
@@ -109,11 +110,11 @@ def test_step_sizes_in_three_units():
 
 def test_the_limit_needs_the_unit_that_stays_finite():
     assert mu_of(HebbianICA(mu=0.3)).constant == 0.3
-    assert nu_of(HebbianICA(nu=0.3)).constant == 0.3
+    assert in_unit("nu", HebbianICA(nu=0.3)).constant == 0.3
     with pytest.raises(HdicaError, match="^nu is not allowed where n -> infinity .give mu"):
         mu_of(HebbianICA(nu=0.3))
     with pytest.raises(HdicaError, match="^mu is not allowed where n -> infinity .give nu"):
-        nu_of(HebbianICA(mu=0.3))
+        in_unit("nu", HebbianICA(mu=0.3))
 
 
 def test_signs_of_14_follow_the_nearest_source():
@@ -173,10 +174,10 @@ def test_adaptive_signs_are_for_the_vector_alone():
     system = HebbianICA(mu=0.1, sigma="adaptive", nonlinearity="tanh(x)")
     assert "needs fixed signs" in chain_refusal(system)
     with pytest.raises(HdicaError, match="method 'chain' needs fixed signs"):
-        CHAIN(system, np.array([1.0]), 10, stream)
+        simulate(system, n=10, times=[1.0], seeds=1, method="chain")
     with pytest.raises(HdicaError, match="sigma = 'adaptive' is not allowed here"):
         signs(system)
-    values, _ = VECTOR(system, np.array([0.0, 1.0]), 10, stream)
+    values, _ = run_vector(rule(system), np.array([0.0, 1.0]), 10, stream)
     assert values["sigma"][0].tolist() == [0.0]
     assert abs(values["sigma"][1, 0]) == 1.0
 
@@ -188,8 +189,9 @@ def test_starts():
     assert start_overlap(HebbianICA(mu=1, start="zero", projections=2)).tolist() == [[0.0], [0.0]]
     system = HebbianICA(mu=1, start={"overlap": -0.5})
     assert start_overlap(system).tolist() == [[-0.5]]
-    for run in (VECTOR, CHAIN):
-        values, _ = run(system, np.array([0.0]), 10, stream)
+    given = (np.array([0.0]), 10)
+    runs = run_vector(rule(system), *given, stream), *run_chains([rule(system)], *given, [stream])
+    for values, _ in runs:
         assert values["R"].tolist() == [[[-0.5]]]
         assert values["Q"] == pytest.approx(np.ones((1, 1, 1)), abs=1e-14)
 
@@ -199,7 +201,8 @@ def test_both_sides_of_the_trap_follow_the_limit():
     for first, last in ((0.7, 0.7254766651), (0.5, 0.3481697168)):
         system = HebbianICA(mu=0.05, start={"overlap": first})
         streams = [lambda part, k=k: point_stream({}, "hebbian", 4000, k, part) for k in range(24)]
-        found = [CHAIN(system, np.array([40.0]), 4000, one)[0]["R"][0, 0, 0] for one in streams]
+        chains = [run_chains([rule(system)], np.array([40.0]), 4000, [one])[0] for one in streams]
+        found = [values["R"][0, 0, 0] for values, _ in chains]
         error = np.std(found, ddof=1) / np.sqrt(24)
         assert error < 0.005
         assert abs(np.mean(found) - last) < 4 * error

@@ -199,13 +199,7 @@ def test_refusals_name_the_regularizer_and_what_is_allowed():
     assert oja_chain_refusal(make_pca("2*x")) == ""
     for phi in ("tanh(x)", "-sign(x)", "sign(x) - x"):
         assert repr(phi) in proximal_refusal(make_pca(phi))
-        with pytest.raises(HdicaError, match="variant 'proximal' is not allowed"):
-            run_vector(make_pca(phi, variant="proximal"), np.array([1.0]), 20, streams(20))
     with pytest.raises(HdicaError, match="exact only for the regularizers 0 and beta"):
         run_chain(make_pca("sign(x)"), np.array([1.0]), 20, streams(20))
     with pytest.raises(HdicaError, match="n = 2 is not allowed"):
         run_chain(make_pca(), np.array([1.0]), 2, streams(2))
-    with pytest.raises(HdicaError, match="omega = -1 is not allowed"):
-        make_pca(omega=-1)
-    with pytest.raises(HdicaError, match="variant = 'prox' is not known"):
-        make_pca(variant="prox")

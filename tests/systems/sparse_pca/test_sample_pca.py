@@ -7,10 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from hdica.errors import HdicaError
 from hdica.finite.random.streams import RUN
-from hdica.systems.sparse_pca.sample_pca import BLOCK, run_sample_pca
-from hdica.systems.sparse_pca.sample_pca_limit import sample_pca_overlap
+from hdica.systems.sparse_pca.sample_pca import BLOCK, run_sample_pca, sample_pca_overlap
 from tests.systems.sparse_pca.test_rule import make_pca, streams, trials
 
 PROGRAM = """
@@ -95,7 +93,3 @@ def test_limit_in_closed_form():
     assert sample_pca_overlap(0.9, t) ** 2 == pytest.approx(expected, rel=1e-14)
     assert sample_pca_overlap(0.0, [0.0, 5.0]).tolist() == [0.0, 0.0]
     assert sample_pca_overlap(2.0, 1e12) == pytest.approx(1.0, abs=1e-11)
-    with pytest.raises(HdicaError, match="omega = -1 is not allowed"):
-        sample_pca_overlap(-1, 1.0)
-    with pytest.raises(HdicaError, match=r"t = \[-1.0\] is not allowed"):
-        sample_pca_overlap(1.0, [-1.0])

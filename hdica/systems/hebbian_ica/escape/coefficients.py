@@ -29,28 +29,17 @@ from hdica.limits.averages.expectations import gain_at, power_at
 Array = NDArray[np.float64]
 _VANISHES = 1e-11
 """An average by quadrature below this, relative to its scale, counts as zero."""
+_PLACES = 129
 
 
 @dataclass(frozen=True)
 class Trap:
-    """What a nonlinearity and a source mean to an overlap near zero.
+    """What a nonlinearity and a source mean to an overlap near zero."""
 
-    Parameters
-    ----------
-    power
-        P = <phi(z)^2>.
-    kurtosis
-        kappa4 of the source.
-    third
-        <phi'''(z)>.
-    power_error, third_error
-        Absolute errors of the two averages.
-    """
-
-    power: float
-    kurtosis: float
-    third: float
-    power_error: float = 0.0
+    power: float  # P = <phi(z)^2>
+    kurtosis: float  # kappa4 of the source
+    third: float  # <phi'''(z)>
+    power_error: float = 0.0  # absolute, as third_error
     third_error: float = 0.0
 
     @property
@@ -100,10 +89,6 @@ class Trap:
         """
         return 3 * self.power * nu / (4 * self.pull) if self.pull else math.inf
 
-    def printed_exponent(self, nu: float) -> float:
-        """3 P nu/(8 C), the exponent of (27) as printed: half of the right one."""
-        return self.exponent(nu) / 2
-
     def log_kramers(self, nu: float) -> float:
         """Logarithm of Kramers' escape time pi sqrt(2)/(P nu^2) exp(3 P nu/(4 C)), in n^3 steps.
 
@@ -119,25 +104,6 @@ class Trap:
 def safe_exp(log: float) -> float:
     """exp, infinite where a floating-point number cannot hold it."""
     return math.exp(log) if log < 709.0 else math.inf
-
-
-def expansion(phi: Formula, source: Source, overlap: float, terms: int) -> float:
-    """<s phi(y)> by the first terms of sum_n kappa_{n+1} R^n/n! <phi^(n)(y)>, (22).
-
-    Parameters
-    ----------
-    overlap
-        R, inside (-1, 1).
-    terms
-        The last power n of R; with 3 the remainder is of order R^5 for odd phi.
-    """
-    kappa = cumulants(source, terms + 1)
-    found = (
-        kappa[n + 1] * overlap**n / math.factorial(n) * mean_derivative(phi, source, overlap, n)[0]
-        for n in range(1, terms + 1)
-        if kappa[n + 1] != 0.0
-    )
-    return math.fsum(found)
 
 
 @lru_cache(maxsize=64)
@@ -174,18 +140,10 @@ def restoring(phi: Formula, source: Source) -> float:
 
 @dataclass(frozen=True)
 class Conflict:
-    """The sign that keeps an optimum stable against the sign that lets an entry reach it.
+    """The sign that keeps an optimum stable against the sign that lets an entry reach it."""
 
-    Parameters
-    ----------
-    restoring
-        <s phi(s) - phi'(s)>.
-    product
-        kappa4 <phi'''(z)>.
-    """
-
-    restoring: float
-    product: float
+    restoring: float  # <s phi(s) - phi'(s)>
+    product: float  # kappa4 <phi'''(z)>
 
     @property
     def stability(self) -> int:
@@ -224,29 +182,16 @@ def conflict(phi: Formula, source: Source) -> Conflict:
 
 
 def conflict_region(
-    phi: Formula, family: Callable[[float], Source], low: float, high: float, points: int = 129
+    phi: Formula, family: Callable[[float], Source], low: float, high: float
 ) -> tuple[tuple[float, float], ...]:
-    """Where in a family of sources (14) and (23) ask for different signs.
+    """Intervals of a family's parameter, increasing, where (14) and (23) ask for different signs.
 
-    Parameters
-    ----------
-    family
-        The source of a parameter.
-    low, high
-        Range of the parameter, ends included.
-    points
-        Places at which signs are compared; two changes of sign between neighbours stay unseen.
-
-    Returns
-    -------
-    tuple
-        Intervals, increasing; their ends are good to 1e-12 of the range.
+    Signs are compared at some places from ``low`` to ``high``: two changes of sign between
+    neighbours stay unseen. Ends are good to 1e-12 of the range.
     """
     from scipy.optimize import brentq
 
-    if not (low < high and points >= 2):
-        raise HdicaError(f"range: [{low}, {high}] with {points} points is not allowed (low < high)")
-    grid = np.linspace(low, high, points).tolist()
+    grid = np.linspace(low, high, _PLACES).tolist()
     curves = (lambda p: restoring(phi, family(p)), lambda p: near_zero(phi, family(p)).product)
     ends = {low, high}
     for curve in curves:

@@ -30,24 +30,14 @@ _BLAS = ThreadpoolController()
 
 @dataclass(frozen=True)
 class Race:
-    """Rows and columns that compete, those of equal law counted together.
+    """Rows and columns that compete, those of equal law counted together."""
 
-    Parameters
-    ----------
-    rows, columns
-        How many projections and sources of each kind there are.
-    hazards
-        ``hazards[i][j]`` is the cumulative hazard of an entry of row kind i and column kind j,
-        None if it never escapes.
-    shortest, longest
-        Least and largest mean time of an entry that escapes.
-    """
-
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
+    rows: tuple[int, ...]  # how many projections of each kind
+    columns: tuple[int, ...]  # and how many sources
+    # Cumulative, [row kind][column kind]; None: no escape.
     hazards: Sequence[Sequence[Hazard | None]]
-    shortest: float
-    longest: float
+    shortest: float  # least and
+    longest: float  # largest mean time of an entry that escapes
 
     @property
     def kinds(self) -> list[tuple[int, int]]:

@@ -14,7 +14,6 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
@@ -23,10 +22,9 @@ from hdica.ingredients.sources import Source
 from hdica.limits.diffusion.densities import survival
 from hdica.limits.diffusion.first_passage import Diffusion, PassageTime, Start, first_passage
 from hdica.limits.numerics.series import interpolate, real_roots
-from hdica.systems.hebbian_ica.escape.coefficients import Trap, safe_exp
+from hdica.systems.hebbian_ica.escape.coefficients import Array, Trap, safe_exp
 from hdica.systems.hebbian_ica.escape.moments import SHOWN, one_step
 
-Array = NDArray[np.float64]
 Begin = float | Literal["zero", "random"]
 _DEEP = 15.0
 """Exponent above which the law is exponential to 1e-6, and its rate too small to resolve."""
@@ -41,63 +39,32 @@ _OPTIMA = 0.03, 0.15
 
 @dataclass(frozen=True)
 class Range:
-    """A diffusion of |r| and where it begins and ends.
+    """A diffusion of |r| and where it begins and ends."""
 
-    Parameters
-    ----------
-    diffusion
-        Of r, in the unit of time of ``rate``.
-    high
-        Where it has escaped.
-    start
-        Where it begins.
-    summit
-        The barrier.
-    rate
-        Units of time in n^3 steps.
-    doubt
-        Relative error of the mean time that the averages leave open by themselves.
-    wrong
-        The same diffusion with its averages off by :data:`SHOWN` times their errors.
-    """
-
-    diffusion: Diffusion
-    high: float
+    diffusion: Diffusion  # of r, in the unit of time of ``rate``
+    high: float  # where it has escaped
     start: Start
-    summit: float
-    rate: float
-    doubt: float = 0.0
-    wrong: tuple[Diffusion, ...] = ()
+    summit: float  # the barrier
+    rate: float  # units of time in n^3 steps
+    doubt: float = 0.0  # relative error of the mean time by averages that are not in ``wrong``
+    wrong: tuple[Diffusion, ...] = ()  # with averages off by SHOWN times their errors
 
 
 @dataclass(frozen=True, eq=False)
 class EscapeLaw:
-    """Law of an escape time, in n^3 steps; its survival is found when first asked for.
-
-    Parameters
-    ----------
-    setting
-        What escapes.
-    passage
-        Moments, in the unit of time of the setting.
-    """
+    """Law of an escape time, in n^3 steps; its survival is found when first asked for."""
 
     setting: Range
-    passage: PassageTime
-
-    @property
-    def rate(self) -> float:
-        """Units of time of the setting in n^3 steps."""
-        return self.setting.rate
+    passage: PassageTime  # in the unit of time of the setting
 
     @cached_property
     def _clock(self) -> tuple[Callable[[Array], Array], float]:
         """Cumulative hazard and error."""
         passage = self.passage
         if passage.barrier > _DEEP or not math.isfinite(passage.log_mean):
-            return _two_moments(passage, self.rate), math.exp(-_DEEP)
+            return _two_moments(passage, self.setting.rate), math.exp(-_DEEP)
         times, hazard, error = _tabulated(self.setting, passage)
-        found = _interpolated(times / self.rate, hazard)
+        found = _interpolated(times / self.setting.rate, hazard)
         # The mean is known far better from its own equation: the clock is set by it.
         pace = _integral(found, self.mean) / self.mean
         return lambda t: found(t * pace), max(error, abs(pace - 1))
@@ -125,7 +92,7 @@ class EscapeLaw:
     @property
     def log_mean(self) -> float:
         """Logarithm of the mean, finite for any exponent."""
-        return self.passage.log_mean - math.log(self.rate)
+        return self.passage.log_mean - math.log(self.setting.rate)
 
     @property
     def mean(self) -> float:
@@ -159,30 +126,21 @@ class EscapeLaw:
 def scaled(depth: float | Array) -> Diffusion:
     """What remains of (24)-(25) in units of their noise: dr = (-r/2 + g r^3) du + dB.
 
-    Parameters
-    ----------
-    depth
-        g = C/(6 P nu); below 0 where sigma does not let the entry escape. An array of the shape
-        of r for entries that differ.
+    The depth g = C/(6 P nu) is below 0 where sigma does not let the entry escape, and an array of
+    the shape of r for entries that differ.
     """
     return Diffusion(lambda r: r * (depth * r * r - 0.5), lambda r: np.ones_like(r))
 
 
-def _begin_limit(start: Begin) -> Start:
-    from scipy.special import erf
+def _begin(start: Begin, n: int | None = None) -> Start:
+    from scipy.special import betainc, erf
 
-    if start == "random":
+    if start != "random":
+        return 0.0 if start == "zero" else abs(float(start)) * (1.0 if n is None else math.sqrt(n))
+    if n is None:
         return lambda r: np.asarray(erf(r / math.sqrt(2)))
-    return 0.0 if start == "zero" else abs(float(start))
-
-
-def _begin_finite(start: Begin, n: int) -> Start:
-    from scipy.special import betainc
-
-    if start == "random":
-        # The square of one coordinate of a random direction has a beta law.
-        return lambda r: np.asarray(betainc(0.5, (n - 1) / 2, np.minimum(r * r / n, 1.0)))
-    return 0.0 if start == "zero" else abs(float(start)) * math.sqrt(n)
+    # The square of one coordinate of a random direction has a beta law.
+    return lambda r: np.asarray(betainc(0.5, (n - 1) / 2, np.minimum(r * r / n, 1.0)))
 
 
 def limit_range(trap: Trap, nu: float, start: Begin) -> Range:
@@ -192,7 +150,7 @@ def limit_range(trap: Trap, nu: float, start: Begin) -> Range:
     off_power, off_pull = trap.errors
     # F(g) changes with g no faster than exp(1/(8 g)) does, and a power beside it.
     doubt = off_power + (1 + 1 / (8 * g)) * (off_power + off_pull)
-    return Range(scaled(g), math.inf, _begin_limit(start), summit, trap.power * nu**2, doubt)
+    return Range(scaled(g), math.inf, _begin(start), summit, trap.power * nu**2, doubt)
 
 
 def finite_range(
@@ -205,7 +163,7 @@ def finite_range(
     r = np.linspace(0.0, high, 4097)[1:]
     held = r[diffusion.drift(r) < 0]
     summit = float(held[-1]) if held.size else high / 4096
-    begin = _begin_finite(start, n)
+    begin = _begin(start, n)
     wrong = tuple(
         moments.wrong_by(signs).diffusion(n, nu, trap.sigma, trap.power)
         for signs in ((1, 0), (0, 1))
@@ -272,18 +230,10 @@ def _interpolated(times: Array, hazard: Array) -> Callable[[Array], Array]:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The learning rate at which an entry escapes fastest.
+    """The learning rate at which an entry escapes fastest."""
 
-    Parameters
-    ----------
-    depth
-        g at the optimum: the same for all nonlinearities and sources.
-    value
-        Its least g^2 F(g), with the mean time F/(P nu^2).
-    """
-
-    depth: float
-    value: float
+    depth: float  # g there: the same for all nonlinearities and sources
+    value: float  # the least g^2 F(g), with the mean time F/(P nu^2)
 
     def nu(self, trap: Trap) -> float:
         """nu* = C/(6 P g)."""
@@ -295,19 +245,9 @@ class Optimum:
 
 
 def scaled_time(depth: float, start: Begin = "zero") -> PassageTime:
-    """The time F(g) to infinity of dr = (-r/2 + g r^3) du + dB.
-
-    Parameters
-    ----------
-    depth
-        g > 0.
-    start
-        0, a standard normal law ("random") or r.
-    """
-    if not 0 < depth < math.inf:
-        raise HdicaError(f"depth: {depth} is not allowed (a finite number above 0)")
+    """The time F(g) to infinity of dr = (-r/2 + g r^3) du + dB, for a depth g > 0."""
     scale = 1 / math.sqrt(2 * depth)
-    return first_passage(scaled(depth), 0.0, math.inf, _begin_limit(start), scale=scale)
+    return first_passage(scaled(depth), 0.0, math.inf, _begin(start), scale=scale)
 
 
 @lru_cache(maxsize=4)

@@ -20,7 +20,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import smooth_parts
@@ -36,46 +35,18 @@ _ENDS = np.array([-1.0, -1e-12, 0.0, 1.0])
 
 @dataclass(frozen=True, eq=False)
 class OneStep:
-    """Averages of one step for every overlap in [-reach, reach], as series in R/reach.
+    """Averages of one step for every overlap in [-reach, reach], as series in R/reach."""
 
-    Parameters
-    ----------
-    learning
-        <phi s> - R <phi y>, which vanishes as R^3.
-    power
-        <phi^2>.
-    rest
-        <phi^2 (R (s^2 + e^2 - 2) - 3 R y^2 + 2 s y)>, without the n R <phi^2> of the other
-        directions.
-    noise
-        <phi^2 (s - R y)^2>.
-    reach
-        Largest |R|.
-    errors
-        Absolute errors of the four.
-    """
-
-    learning: Function
-    power: Halves
+    learning: Function  # <phi s> - R <phi y>, which vanishes as R^3
+    power: Halves  # <phi^2>
+    # <phi^2 (R (s^2 + e^2 - 2) - 3 R y^2 + 2 s y)>: without the other n - 2 directions.
     rest: Halves
-    noise: Halves
+    noise: Halves  # <phi^2 (s - R y)^2>
     reach: float
-    errors: tuple[float, float, float, float]
+    errors: tuple[float, float, float, float]  # absolute, of the four
 
     def diffusion(self, n: int, nu: float, sigma: int, power: float) -> Diffusion:
-        """The diffusion of r = sqrt(n) R in the time P nu^2 t/n^3, whose limit is (24)-(25).
-
-        Parameters
-        ----------
-        n
-            Dimension.
-        nu
-            n^2 eta.
-        sigma
-            Sign of the rule.
-        power
-            P, the mean of phi(z)^2: the unit of time.
-        """
+        """The diffusion of r = sqrt(n) R in the time P nu^2 t/n^3, whose limit is (24)-(25)."""
         root = math.sqrt(n)
 
         def drift(r: Array) -> Array:
@@ -91,13 +62,7 @@ class OneStep:
         return Diffusion(drift, variance)
 
     def wrong_by(self, signs: tuple[int, int]) -> OneStep:
-        """The same with drift and noise off by their errors, times a number that shows.
-
-        Parameters
-        ----------
-        signs
-            Of the change of the drift, and of that of the noise.
-        """
+        """The same with drift and noise off by their errors, with these signs, times SHOWN."""
         learn, power, rest, noise = (SHOWN * e for e in self.errors)
         return replace(
             self,
@@ -110,15 +75,7 @@ class OneStep:
 
 @lru_cache(maxsize=64)
 def one_step(phi: Formula, source: Source, reach: float) -> OneStep:
-    """The averages of a nonlinearity and a source, by quadrature.
-
-    Parameters
-    ----------
-    reach
-        Largest |R|, in (0, 1).
-    """
-    if not 0 < reach < 1:
-        raise HdicaError(f"threshold: {reach} is not allowed (between 0 and 1)")
+    """The averages of a nonlinearity and a source, by quadrature, for |R| up to ``reach`` < 1."""
 
     def sample(q: float) -> Callable[[Array, Array, Array], list[Array]]:
         def integrand(s: Array, e: Array, y: Array) -> list[Array]:

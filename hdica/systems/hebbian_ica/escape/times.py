@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
-from hdica.systems.hebbian_ica.escape.coefficients import Trap, near_zero
+from hdica.systems.hebbian_ica.escape.coefficients import Array, Trap, near_zero
 from hdica.systems.hebbian_ica.escape.copies import Race, first_escape, last_escape
 from hdica.systems.hebbian_ica.escape.law import (
     Begin,
@@ -28,52 +27,39 @@ from hdica.systems.hebbian_ica.escape.law import (
     optimum,
 )
 
-Array = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class Escape:
-    """Escape times in n^3 steps; arrays of shape (K, M), infinite where no entry escapes.
+    """Escape times in n^3 steps; arrays of shape (K, M), infinite where no entry escapes."""
 
-    Parameters
-    ----------
-    mean, sd
-        Of the time at which one entry escapes, if it were alone.
-    log_mean
-        Logarithm of the mean, finite where the mean overflows.
-    kramers
-        Kramers' formula for it, with the corrected exponent.
-    exponent
-        3 P nu/(4 C).
-    nu_optimal, mean_optimal
-        nu at which the mean is least as n tends to infinity, and that mean; NaN for a start at a
-        given place.
-    laws
-        ``laws[i][j]`` with survival and moments of an entry; None where it does not escape.
-    race
-        Which entries compete; None if none of their means is a number above 0.
-    n
-        Dimension; None as it tends to infinity.
-    error
-        Largest estimated relative error of the means.
-    """
-
-    mean: Array
-    sd: Array
-    log_mean: Array
-    kramers: Array
-    exponent: Array
-    nu_optimal: Array
+    kramers: Array  # Kramers' formula for the mean, with the corrected exponent
+    exponent: Array  # 3 P nu/(4 C)
+    nu_optimal: Array  # with the least mean as n -> infinity; NaN for a given place
     mean_optimal: Array
-    laws: tuple[tuple[EscapeLaw | None, ...], ...]
-    race: Race | None
+    laws: tuple[tuple[EscapeLaw | None, ...], ...]  # [i][j], None where it does not escape
+    race: Race | None  # None if none of the means is a number above 0
     n: int | None
-    error: float
+    error: float  # largest estimated relative error of the means
 
     @cached_property
+    def mean(self) -> Array:
+        """Mean of the time at which one entry escapes, if it were alone."""
+        return self._each("mean")
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviation of that time."""
+        return self._each("sd")
+
+    @property
     def median(self) -> Array:
-        """Median of the time at which one entry escapes, if it were alone."""
-        return _each(self.laws, "median")
+        """Median of that time."""
+        return self._each("median")
+
+    def _each(self, name: str) -> Array:
+        """A property of the law of every entry, infinite where it does not escape."""
+        rows = [[getattr(law, name) if law else math.inf for law in row] for row in self.laws]
+        return np.array(rows, dtype=float)
 
     @cached_property
     def first(self) -> float:
@@ -98,17 +84,6 @@ class Escape:
             hazard += law.hazard(at)
         return np.asarray(np.exp(-hazard))
 
-    @property
-    def steps(self) -> float:
-        """Steps of the rule in the unit of time: n^3; NaN as n tends to infinity."""
-        return math.nan if self.n is None else float(self.n) ** 3
-
-
-def _each(laws: tuple[tuple[EscapeLaw | None, ...], ...], name: str) -> Array:
-    """A property of the law of every entry, infinite where it does not escape."""
-    values = [[getattr(law, name) if law else math.inf for law in row] for row in laws]
-    return np.array(values, dtype=float)
-
 
 @dataclass(frozen=True)
 class _Request:
@@ -128,24 +103,11 @@ class _Request:
         return escape_law(finite_range(self.phi, source, trap, *shared))
 
 
-def _check(request: _Request, sigma: Sequence[int], projections: int, sources: int) -> None:
-    if sources < 1:
-        raise HdicaError("sources: [] is not allowed (at least one source)")
-    if projections < 1 or len(sigma) != projections or any(s not in (1, -1) for s in sigma):
-        raise HdicaError(
-            f"sigma: {list(sigma)} is not allowed ({projections} projections need as many "
-            "entries, each +1 or -1)"
-        )
+def _check(request: _Request, least: int) -> None:
     if not 0 < request.nu < math.inf:
         raise HdicaError(f"nu: {request.nu} is not allowed (a finite number above 0)")
-    least = projections + sources + 1
     if request.n is not None and request.n < least:
         raise HdicaError(f"n: {request.n} is not allowed (at least K + M + 1 = {least})")
-    if not 0 < request.threshold < 1:
-        raise HdicaError(f"threshold: {request.threshold} is not allowed (between 0 and 1)")
-    start = request.start
-    if start not in ("zero", "random") and (isinstance(start, str) or not math.isfinite(start)):
-        raise HdicaError(f"start: {start!r} is not allowed (zero, random or a finite number)")
 
 
 def _different(sources: Sequence[Source]) -> list[Source]:
@@ -187,35 +149,17 @@ def escape(
     phi: Formula,
     sigma: Sequence[int],
     nu: float,
-    projections: int,
     n: int | None = None,
     start: Begin = "zero",
     threshold: float = 0.8,
 ) -> Escape:
-    """Escape times of the K x M overlaps of the Hebbian rule from near zero.
+    """Escape times of the K x M overlaps of the Hebbian rule from near zero, for the M sources.
 
-    Parameters
-    ----------
-    sources
-        The M sources.
-    phi
-        Nonlinearity.
-    sigma
-        K signs.
-    nu
-        n^2 eta.
-    projections
-        K.
-    n
-        Dimension, at least K + M + 1; None as n tends to infinity.
-    start
-        "zero", "random" (random orthonormal projections: r = sqrt(n) R is standard normal as n
-        tends to infinity) or a number for all entries: R at finite n, r as n tends to infinity.
-    threshold
-        |R| at which an entry has escaped, at finite n; as n tends to infinity it does not matter.
+    ``nu`` is n^2 eta; ``n`` is None as it tends to infinity; a ``start`` of a number is R at
+    finite n, r as n tends to infinity, where ``threshold``, the |R| of an escape, does not matter.
     """
     request = _Request(phi, nu, n, start, threshold)
-    _check(request, sigma, projections, len(sources))
+    _check(request, len(sigma) + len(sources) + 1)
     kinds = _different(sources)
     traps = [near_zero(phi, source) for source in kinds]
     if not any(trap.sigma in sigma for trap in traps):
@@ -255,9 +199,6 @@ def _described(
 
     nu_optimal, mean_optimal = _optima(traps, request.start)
     return Escape(
-        mean=_each(table, "mean"),
-        sd=_each(table, "sd"),
-        log_mean=_each(table, "log_mean"),
         kramers=known([trap.kramers(request.nu) for trap in traps]),
         exponent=known([trap.exponent(request.nu) for trap in traps]),
         nu_optimal=known(nu_optimal),

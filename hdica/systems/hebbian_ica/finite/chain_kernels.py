@@ -299,31 +299,17 @@ def _any(lanes, state, k, m, dof, sources, sizes, law, terms, f, scratch, levels
     error_model="numpy",
 )
 def hebbian_chain_steps(lanes, state, sizes, source, eta, law, f, watch, made):  # type: ignore[no-untyped-def]
-    """Steps of eight chains.
+    """Steps of eight chains, on the arrays of a ``ChainState`` and the states of their generators.
 
-    Parameters
-    ----------
-    lanes
-        State of the generators, one a chain; updated.
-    state
-        Shape (K M + 2 K^2, LANES): R, L and Q row by row, updated.
-    sizes
-        K, M and n - M - K >= 0.
-    source, eta
-        Shape (steps, M LANES): the sources, and in the first LANES columns the step sizes.
-    law
-        Shape (1 + K + terms, LANES): alpha, the signs, and the coefficients of phi if it is a
-        polynomial, the highest first. A chain that stops gets no signs, so that it stays.
-    f
-        Address of phi, if it is no polynomial.
-    watch
-        Levels of shape (2, LANES), which max abs(R_ij), and then the least of the largest
-        abs(R_ij) of every projection, or of every source if they are fewer, are to reach,
-        infinite where nothing is watched; the steps at which they did, shape (2, LANES);
-        R when the second was reached, shape (K M, LANES); and steps made before the first one
-        of this call, shape (LANES,). All but the last are updated.
-    made
-        Shape (LANES,): steps completed, overwritten.
+    ``sizes`` are K, M and n - M - K >= 0; ``source`` and ``eta`` have shape (steps, M LANES), the
+    step sizes in the first LANES columns; ``f`` is the address of phi, if it is no polynomial. A
+    chain that stops gets no signs, so that it stays; ``made`` are the steps that it completed.
+
+    ``watch``: levels of shape (2, LANES), which max abs(R_ij), and then the least of the largest
+    abs(R_ij) of every projection, or of every source if they are fewer, are to reach, infinite
+    where nothing is watched; the steps at which they did, shape (2, LANES); R when the second was
+    reached, shape (K M, LANES); and steps made before the first one of this call, shape (LANES,).
+    All but the last are updated.
     """
     k, m, dof = sizes
     steps, terms, stride = source.shape[0], law.shape[0] - 1 - k, m * LANES

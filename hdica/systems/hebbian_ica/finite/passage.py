@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
 from hdica.finite.random.streams import RUN, Stream, run_length
 from hdica.finite.random.width import LANES
 from hdica.finite.record import not_finite
 from hdica.ingredients.schedules import Schedule
 from hdica.systems.hebbian_ica.finite.rule import (
+    Array,
     ChainState,
     Draw,
     HebbianRule,
@@ -24,34 +24,19 @@ from hdica.systems.hebbian_ica.finite.rule import (
     unwatched,
 )
 
-Array = NDArray[np.float64]
-
 
 class Passage(NamedTuple):
     """How a chain came near the sources.
 
-    Parameters
-    ----------
-    first_any
-        Steps until some abs(R_ij) reaches the threshold; -1 if none does.
-    first_all
-        Steps until every projection has such an R_ij, or every source if they are fewer, all at
-        one step; -1 if that does not happen.
-    R
-        Shape (K, M): R at ``first_all``, or at the last step where there is none; NaN after a
-        divergence.
-    steps
-        Steps made: ``first_all``, or the most allowed, or those before a divergence.
-    diverged
-        Empty, or why the chain stopped before ``first_all``. On the way to a divergence R grows
-        past any threshold: a run that is near one shows in W'W alone.
+    On the way to a divergence R grows past any threshold: a run that is near one shows in W'W
+    alone.
     """
 
-    first_any: int
-    first_all: int
-    R: Array
-    steps: int
-    diverged: str
+    first_any: int  # steps until some abs(R_ij) reaches the threshold, or -1
+    first_all: int  # steps until each of the fewer kind has such an R_ij, or -1
+    R: Array  # (K, M) at first_all, else at the last step; NaN if diverged
+    steps: int  # made: first_all, the most allowed, or those before a divergence
+    diverged: str  # why it stopped before first_all, or empty
 
 
 @dataclass(eq=False)
@@ -195,27 +180,10 @@ def passages(
 ) -> list[Passage]:
     """First passages of chains, exact in law, eight at a time.
 
-    A chain takes the path that :func:`hdica.systems.hebbian_ica.finite.rule.run_chains` gives it on
-    the same stream, whatever runs beside it.
-
-    Parameters
-    ----------
-    rule
-        The problem.
-    n
-        Dimension, at least K + M.
-    streams
-        ``stream(part)`` of every chain.
-    threshold
-        Of abs(R_ij), a number > 0.
-    most_steps
-        Steps after which a chain is given up, at least 0.
+    A chain takes the path that :func:`hdica.systems.hebbian_ica.finite.rule.run_chains` gives it
+    on the same stream, whatever runs beside it. It is given up after ``most_steps``.
     """
     check_dimension(rule, n, "chain")
-    if not 0 < threshold < np.inf:
-        raise HdicaError(f"threshold = {threshold!r} is not allowed (a number > 0, for abs(R_ij))")
-    if not 0 <= most_steps < 2**62:
-        raise HdicaError(f"most_steps = {most_steps!r} is not allowed (0 <= most_steps < 2^62)")
-    race = _Race(rule, n, streams, threshold, int(most_steps))
+    race = _Race(rule, n, streams, threshold, most_steps)
     race.run()
     return [race.found[index] for index in range(len(streams))]

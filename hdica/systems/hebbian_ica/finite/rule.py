@@ -17,9 +17,8 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
-from hdica.systems.hebbian_ica.finite.start import first_overlaps, first_weights
+from hdica.systems.hebbian_ica.finite.start import Array, first_overlaps, first_weights
 
-Array = NDArray[np.float64]
 Draw = Callable[[int], Array]
 
 
@@ -30,32 +29,15 @@ class HebbianRule:
     The data are x = (s, g): M sources and n - M standard normal numbers. For x = A_s s + A_n g
     with orthonormal (A_s, A_n) nothing else is lost: (A_s, A_n)'W follows the same rule on
     (A_s, A_n)'x = (s, g), with the same R = W'A_s and Q = W'W.
-
-    Parameters
-    ----------
-    sources
-        Laws of s.
-    projections
-        K.
-    nonlinearity
-        phi.
-    signs
-        Diagonal of Sigma, shape (K,); None for adaptive signs.
-    step_size
-        A function of n: eta as a function of t = k/n.
-    alpha
-        Strength of the orthogonalisation.
-    start
-        R at t = 0, shape (K, M); None for a random rotation.
     """
 
-    sources: tuple[Source, ...]
-    projections: int
-    nonlinearity: Formula
-    signs: Array | None
-    step_size: Callable[[int], Schedule]
+    sources: tuple[Source, ...]  # laws of s
+    projections: int  # K
+    nonlinearity: Formula  # phi
+    signs: Array | None  # diagonal of Sigma, shape (K,); None for adaptive signs
+    step_size: Callable[[int], Schedule]  # of n: eta as a function of t = k/n
     alpha: float
-    start: Array | None
+    start: Array | None  # R at t = 0, shape (K, M); None for a random rotation
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -122,29 +104,12 @@ def _still(rule: HebbianRule) -> list[Track]:
 
 
 def run_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -> Values:
-    """All n coordinates, step by step: exact.
+    """All n >= K + M coordinates, step by step: R, Q and the signs of the last step, if they adapt.
 
-    Parameters
-    ----------
-    rule
-        The problem. With adaptive signs, Sigma is the sign of a running mean of
-        y phi(y) - phi'(y) for every projection, the present sample included (Hyvarinen and Oja
-        1998; eq. (14) for y = s). Its rate at step k is max(1/(k + 1), eta_k) and at most 1: the
-        mean of all samples at first, later of the last 1/eta, over which W moves by order one.
-    times
-        Shape (T,), in samples per dimension.
-    n
-        Dimension, at least K + M.
-    stream
-        ``stream(part)``: the generator of one part of the point.
-
-    Returns
-    -------
-    values
-        ``R`` = W'A_s, shape (T, K, M), and ``Q`` = W'W, shape (T, K, K); with adaptive signs also
-        ``sigma``, shape (T, K), those of the last step, 0 at t = 0. NaN after a divergence.
-    diverged
-        Empty, or at which step and time the update was not finite.
+    Sigma is then the sign of a running mean of y phi(y) - phi'(y) for every projection, the
+    present sample included (Hyvarinen and Oja 1998; eq. (14) for y = s), and 0 at t = 0. Its rate
+    at step k is max(1/(k + 1), eta_k) and at most 1: the mean of all samples at first, later of
+    the last 1/eta, over which W moves by order one.
     """
     check_dimension(rule, n, "vector")
     state = VectorState.begin(first_weights(rule.start, rule.shape, n, stream("start")), stream)
@@ -161,31 +126,16 @@ def run_vector(rule: HebbianRule, times: Array, n: int, stream: Stream) -> Value
 class VectorState:
     """Arrays that the kernel of all coordinates updates, padded with zeros.
 
-    Parameters
-    ----------
-    lanes
-        State of the generators.
-    w
-        W', shape (K, m) with m the multiple of CHUNK from n on.
-    x
-        Normal part of the coming sample, shape (m,).
-    y
-        Its share of y, shape (K,).
-    q
-        W'W, shape (K, K).
-    mean
-        Running mean that adaptive signs follow, shape (K,).
-    count
-        Steps made, shape (1,); negative before the first normal numbers are drawn.
+    The n entries are padded to m, a multiple of CHUNK.
     """
 
-    lanes: NDArray[np.uint64]
-    w: Array
-    x: Array
-    y: Array
-    q: Array
-    mean: Array
-    count: NDArray[np.int64]
+    lanes: NDArray[np.uint64]  # state of the generators
+    w: Array  # W', shape (K, m)
+    x: Array  # normal part of the coming sample, shape (m,)
+    y: Array  # its share of y, shape (K,)
+    q: Array  # W'W, shape (K, K)
+    mean: Array  # that adaptive signs follow, shape (K,)
+    count: NDArray[np.int64]  # steps made, shape (1,); negative before the first draw
 
     @classmethod
     def begin(cls, weights: Array, stream: Stream) -> VectorState:
@@ -223,19 +173,11 @@ def _vector(rule: HebbianRule, state: VectorState, n: int) -> Advance:
 
 @dataclass(eq=False)
 class ChainState:
-    """Arrays that the kernel of eight chains updates; idle lanes stand still.
-
-    Parameters
-    ----------
-    state
-        R, L and Q, row by row, shape (K M + 2 K^2, LANES).
-    law
-        alpha, signs and coefficients, shape (1 + K + terms, LANES).
-    """
+    """Arrays that the kernel of eight chains updates; idle lanes stand still."""
 
     shape: tuple[int, int]
-    state: Array
-    law: Array
+    state: Array  # R, L and Q, row by row, shape (K M + 2 K^2, LANES)
+    law: Array  # alpha, signs and coefficients, shape (1 + K + terms, LANES)
 
     @classmethod
     def idle(cls, rules: Sequence[HebbianRule]) -> ChainState:
@@ -275,22 +217,8 @@ def run_chains(
 ) -> list[Values]:
     """R and Q alone, at a cost per step that does not depend on n: exact in law.
 
-    Parameters
-    ----------
-    rules
-        At most eight problems with equal :attr:`HebbianRule.alike`. A chain's numbers do not
-        depend on which others run beside it.
-    times
-        Shape (T,), in samples per dimension.
-    n
-        Dimension, at least K + M.
-    streams
-        ``stream(part)`` of every point: the generator of one part of it.
-
-    Returns
-    -------
-    list
-        As of :func:`run_vector`, for every point.
+    For at most eight problems with equal :attr:`HebbianRule.alike`: a chain's numbers do not
+    depend on which others run beside it.
     """
     check_dimension(rules[0], n, "chain")
     chains, m = ChainState.idle(rules), rules[0].shape[1]

@@ -15,15 +15,7 @@ Array = NDArray[np.float64]
 def triangular(t: Array) -> Array:
     """L, lower triangular with a diagonal >= 0, with L L' = T'T: by Householder reflections.
 
-    Parameters
-    ----------
-    t
-        Shape (rows, K), rows >= K; of any rank.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (K, K).
+    T has shape (rows, K), rows >= K, and any rank.
     """
     t, size = t.copy(), t.shape[1]
     for k in range(size):
@@ -74,20 +66,7 @@ def _orthonormal(rng: np.random.Generator, rows: int, columns: int) -> Array:
 def first_weights(
     start: Array | None, shape: tuple[int, int], n: int, rng: np.random.Generator
 ) -> Array:
-    """W at t = 0, shape (n, K), with W'W = I.
-
-    Parameters
-    ----------
-    start
-        R, shape (K, M), whose transpose the first M rows of W are exactly; None for a random
-        rotation.
-    shape
-        (K, M).
-    n
-        Dimension, at least K + M.
-    rng
-        Generator of the start.
-    """
+    """W at t = 0, shape (n, K), with W'W = I; its first M rows are exactly R', if R is given."""
     k, m = shape
     if start is None:
         return _orthonormal(rng, n, k)

@@ -18,17 +18,7 @@ from hdica.finite.jit import call_scalar
 from hdica.finite.projected.passes import BLOCK
 from hdica.finite.projected.vector_kernels import polynomial
 from hdica.finite.random.gaussian import draw, normal_pair, read_state, write_state
-from hdica.finite.random.lanes import (
-    CHUNK,
-    LANES,
-    beyond,
-    every,
-    fma,
-    load,
-    pointer,
-    store,
-    total,
-)
+from hdica.finite.random.lanes import CHUNK, LANES, beyond, every, fma, load, pointer, store, total
 
 _FLOATS, _MATRIX, _COUNTS = types.float64[::1], types.float64[:, ::1], types.int64[::1]
 _ARRAYS = types.Tuple((types.uint64[::1], _MATRIX, _FLOATS, _FLOATS, _MATRIX, _FLOATS, _COUNTS))
@@ -151,17 +141,10 @@ def _weights(w, x, y, q, mean, count, source, step, eta, law, keep, p):  # type:
 def hebbian_vector_steps(arrays, n, source, eta, law):  # type: ignore[no-untyped-def]
     """Steps of one point; returns how many of them succeeded.
 
-    Parameters
-    ----------
-    arrays
-        Those of :class:`hdica.systems.hebbian_ica.finite.rule.VectorState`; updated.
-    n
-        Dimension; what lies beyond is padding, and zero.
-    source, eta
-        Shape (steps, M): the sources, and in the first column the step size.
-    law
-        alpha; the signs, shape (K,), 0 for adaptive ones; phi, as coefficients of a polynomial,
-        the highest first, or none and the address of a function; and its derivative likewise.
+    ``arrays`` are those of :class:`hdica.systems.hebbian_ica.finite.rule.VectorState`; what lies
+    beyond n is zero. ``source`` and ``eta`` have shape (steps, M), the step size in the first
+    column. ``law``: alpha; the signs, 0 for adaptive ones; phi, as coefficients of a polynomial,
+    the highest first, or none and the address of a function; and its derivative likewise.
     """
     lanes, w, x, y, q, mean, count = arrays
     k, m, places = w.shape[0], source.shape[1], pointer(lanes)

@@ -26,26 +26,15 @@ _BELOW = 1e-7
 
 @dataclass(frozen=True)
 class Rates:
-    """What the asymptotic dynamics needs of phi and the sources; m = min(K, M).
+    """What the asymptotic dynamics needs of phi and the sources; m = min(K, M)."""
 
-    Parameters
-    ----------
-    xi
-        sigma_i <s_i phi(s_i) - phi'(s_i)>, shape (m,); all positive where R* is stable, (14).
-    power
-        <phi(s_i)^2>, shape (m,).
-    loss
-        D(R*) of dR/dt = mu L + mu^2 D, shape (K, M): -<phi^2>/2 on the diagonal. Off it the
-        product of two <phi>, which is zero, and not in the paper, if phi is odd and the sources
-        symmetric.
-    error
-        The larger of the relative errors of xi and of <phi^2>, shape (m,).
-    """
-
+    # sigma_i <s_i phi(s_i) - phi'(s_i)>, shape (m,); all positive where R* is stable, (14).
     xi: Array
-    power: Array
+    power: Array  # <phi(s_i)^2>, shape (m,)
+    # D(R*) of dR/dt = mu L + mu^2 D, shape (K, M): -<phi^2>/2 on the diagonal. Off it the product
+    # of two <phi>, which is zero, and not in the paper, if phi is odd and the sources symmetric.
     loss: Array
-    error: Array
+    error: Array  # the larger of the relative errors of xi and of <phi^2>, shape (m,)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -53,26 +42,18 @@ class Rates:
         return self.loss.shape[0], self.loss.shape[1]
 
 
-def source_rate(phi: Formula, source: Source, sign: int = 1) -> tuple[float, float, float]:
-    """<y phi(y) - phi'(y)> and <phi(y)^2> for y = s, or y = -s if ``sign`` is -1.
-
-    Returns
-    -------
-    gain, power
-        The two averages.
-    error
-        The larger of their relative errors.
-    """
+def source_rate(phi: Formula, source: Source) -> tuple[float, float, float]:
+    """<s phi(s) - phi'(s)>, <phi(s)^2>, and the larger of their relative errors."""
     if phi.coefficients is None:
         # Jumps belong to phi': just below one the projection smooths them, and a corner of the
         # law of s at a jump is smoothed by as much as sqrt(1 - R^2).
         steep = features(phi).steep
-        at = sign * (1.0 - _BELOW if steep else 1.0)
+        at = 1.0 - _BELOW if steep else 1.0
         (gain, off), (power, other) = gain_at(phi, source, at), power_at(phi, source, at)
         error = max(off / max(abs(gain), 1e-300), _relative(other, power))
-        return sign * gain, power, error + (math.sqrt(2 * _BELOW) if steep else 0.0)
+        return gain, power, error + (math.sqrt(2 * _BELOW) if steep else 0.0)
     series = averages(phi, source)
-    gain, power = sign * float(series.gain(float(sign))), float(series.power(float(sign)))
+    gain, power = float(series.gain(1.0)), float(series.power(1.0))
     error = max(series.gain_error / max(abs(gain), 1e-300), _relative(series.power_error, power))
     return gain, power, error
 
@@ -83,17 +64,7 @@ def _relative(error: float, power: float) -> float:
 
 
 def rates(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Rates:
-    """The rates of the optimal fixed point y_i = s_i, R* = I.
-
-    Parameters
-    ----------
-    sigma
-        Signs of the K projections.
-    phi
-        The nonlinearity.
-    sources
-        M laws; projection i finds source i.
-    """
+    """The rates of the optimal fixed point y_i = s_i, R* = I: projection i finds source i."""
     signs = np.asarray(sigma, dtype=float)
     found = min(signs.size, len(sources))
     known = np.array([source_rate(phi, source) for source in sources[:found]])
@@ -107,54 +78,22 @@ def rates(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Ra
     return Rates(signs[:found] * known[:, 0], known[:, 1], loss, known[:, 2])
 
 
-def _padded(known: Rates) -> Array:
-    xi = np.zeros(max(known.shape))
-    xi[: known.xi.size] = known.xi
-    return xi
-
-
-def jacobian_34(known: Rates) -> Array:
-    """J of (34) at ``[i, j, k, l]``, shape (K, M, K, M): d(dR_ij/dt)/dR_kl over mu, mu -> 0."""
-    xi = _padded(known)
-    out = np.zeros((*known.shape, *known.shape))
-    for i, j in np.ndindex(*known.shape):
-        out[i, j, i, j] -= xi[i] + xi[j] / 2
-        if j < known.shape[0] and i < known.shape[1]:
-            out[i, j, j, i] -= xi[i] / 2
-    return out
-
-
 @dataclass(frozen=True)
 class Eigensystem:
-    """Eigenvalues and eigenmatrices of (34).
+    """Eigenvalues and eigenmatrices of (34)."""
 
-    Parameters
-    ----------
-    values
-        lambda_kl, shape (K, M).
-    matrices
-        Eigenmatrix of lambda_kl at ``[:, :, k, l]``, shape (K, M, K, M): V_ijkl of (35).
-    """
-
-    values: Array
-    matrices: Array
-
-    @property
-    def largest(self) -> float:
-        """lambda_max: the slowest decay, negative where R* is stable."""
-        return float(self.values.max())
+    values: Array  # lambda_kl, shape (K, M)
+    matrices: Array  # of lambda_kl at [:, :, k, l], shape (K, M, K, M): V_ijkl of (35)
 
 
 def eigensystem(known: Rates) -> Eigensystem:
     """(36) with the rows i > M of K > M corrected.
 
-    Returns
-    -------
-    Eigensystem
-        Where xi_i + xi_j = 0 for two found sources, which is no stable state, the two
-        eigenmatrices of that pair coincide: (34) has no complete set there.
+    Where xi_i + xi_j = 0 for two found sources, which is no stable state, the two eigenmatrices
+    of that pair coincide: (34) has no complete set there.
     """
-    xi, found = _padded(known), known.xi.size
+    xi, found = np.zeros(max(known.shape)), known.xi.size
+    xi[:found] = known.xi
     values = np.zeros(known.shape)
     matrices = np.zeros((*known.shape, *known.shape))
     for i, j in np.ndindex(*known.shape):
@@ -172,31 +111,22 @@ def eigensystem(known: Rates) -> Eigensystem:
     return Eigensystem(values, matrices)
 
 
-def _check_stable(known: Rates) -> None:
+def critical_mu0(known: Rates) -> float:
+    """Smallest mu0 of mu = mu0/t with which R - R* decays as 1/t: -1/lambda_max."""
     if not np.all(known.xi > 0):
         raise HdicaError(
             f"xi = {known.xi.tolist()} is not allowed (all above zero: the optimal fixed point "
             "is unstable else, choose the other sign in sigma)"
         )
-
-
-def critical_mu0(known: Rates) -> float:
-    """Smallest mu0 of mu = mu0/t with which R - R* decays as 1/t: -1/lambda_max."""
-    _check_stable(known)
-    return -1.0 / eigensystem(known).largest
+    return -1.0 / float(eigensystem(known).values.max())
 
 
 def annealed_limit(known: Rates, mu0: float) -> Array:
-    """(21): the limit of t (R - R*) for mu = mu0/t as t -> infinity, shape (K, M).
+    """(21): the limit of t (R - R*) for mu = mu0/t above the critical mu0, shape (K, M).
 
     On the diagonal -mu0^2 <phi^2> / (4 mu0 xi_i - 2); off it zero if phi is odd and the sources
     are symmetric.
     """
-    least = critical_mu0(known)
-    if not mu0 > least:
-        raise HdicaError(
-            f"mu0 = {mu0} is not allowed (above {least:.6g}, so that R - R* decays as 1/t)"
-        )
     system = eigensystem(known)
     modes = mu0**2 * _in_modes(system, known.loss) / (-mu0 * system.values.ravel() - 1)
     return _from_modes(system, modes[None])[0]
@@ -215,56 +145,14 @@ def _from_modes(system: Eigensystem, modes: Array) -> Array:
     return np.sum(modes[:, None] * basis, axis=2).reshape(-1, *system.values.shape)
 
 
-@dataclass(frozen=True)
-class OptimalAnnealing:
-    """The mu0 of mu = mu0/t that brings every source closest, arrays of shape (m,).
-
-    Parameters
-    ----------
-    mu0
-        1/xi_i.
-    value
-        Limit of t (R_ii - R*_ii) with it, -<phi^2>/(2 xi_i^2).
-    critical
-        The mu0 below which the slowest entry of R spoils the decay.
-    """
-
-    mu0: Array
-    value: Array
-    critical: float
-
-
-def optimal_annealing(known: Rates) -> OptimalAnnealing:
-    """The minimum of (21) over mu0, source by source."""
-    least = critical_mu0(known)
-    return OptimalAnnealing(1 / known.xi, -known.power / (2 * known.xi**2), least)
-
-
 def annealed_decay(known: Rates, mu0: float, start: float, u0: Array, times: Array) -> Array:
-    """(19)-(20): R - R* for mu = mu0/t from time ``start`` on, to first order in R - R*.
+    """(19)-(20): R - R*, (T, K, M), for mu = mu0/t from ``start`` on, to first order in R - R*.
 
-    Parameters
-    ----------
-    known
-        Rates of the fixed point.
-    mu0
-        Annealing constant > 0; it may be below the critical one.
-    start
-        Time tau_0 > 0 at which annealing begins.
-    u0
-        R - R* then, shape (K, M).
-    times
-        Shape (T,), not before ``start``.
-
-    Returns
-    -------
-    ndarray
-        Shape (T, K, M).
+    ``u0`` is R - R* at the time ``start`` > 0; ``mu0`` may be below the critical one.
     """
     from scipy.special import exprel
 
     u, at = np.asarray(u0, dtype=float), np.asarray(times, dtype=float)[:, None]
-    _check_decay(known, mu0, start, u, at)
     system = eigensystem(known)
     power = -mu0 * system.values.ravel()
     log = np.log(at / start)
@@ -272,16 +160,3 @@ def annealed_decay(known: Rates, mu0: float, start: float, u0: Array, times: Arr
     x = mu0**2 / at * log * exprel(-(power - 1) * log)
     modes = np.exp(-power * log) * _in_modes(system, u) + x * _in_modes(system, known.loss)
     return _from_modes(system, modes)
-
-
-def _check_decay(known: Rates, mu0: float, start: float, u0: Array, times: Array) -> None:
-    _check_stable(known)
-    if u0.shape != known.shape:
-        raise HdicaError(
-            f"u0 of shape {u0.shape} is not allowed (shape {known.shape}, projections by sources)"
-        )
-    if not (mu0 > 0 and start > 0 and np.all(times >= start)):
-        raise HdicaError(
-            f"mu0 = {mu0} with start = {start} is not allowed (both above zero, no time before "
-            "the start)"
-        )

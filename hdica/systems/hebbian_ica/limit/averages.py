@@ -12,15 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
-from hdica.systems.hebbian_ica.limit.moments import Numbers, find_moments
+from hdica.systems.hebbian_ica.limit.moments import Array, Numbers, find_moments
 from hdica.systems.hebbian_ica.limit.nodes import normal_panels, normal_rule, product, source_rule
 
-Array = NDArray[np.float64]
 MeanValues = tuple[Numbers, Numbers, Numbers]
 FINE, COARSE = 1e-11, 1e-7
 MOST_PAIRS = 6_000_000
@@ -28,45 +26,13 @@ MOST_PAIRS = 6_000_000
 _KINKED_TERMS, _SMOOTH_TERMS = 128, 40
 
 
-@dataclass(frozen=True)
-class Means:
-    """The averages of the dynamical equations at one R.
-
-    Parameters
-    ----------
-    phi_s
-        <phi(y_i) s_j>, shape (K, M).
-    phi_y, phi_phi
-        <phi(y_i) y_k> and <phi(y_i) phi(y_k)>, shape (K, K).
-    error
-        Largest difference to a coarser quadrature; rounding for polynomials.
-    """
-
-    phi_s: Array
-    phi_y: Array
-    phi_phi: Array
-    error: float
-
-
 @dataclass(frozen=True, eq=False)
 class _Quadrature:
-    """Averages by quadrature to a given tolerance.
-
-    Parameters
-    ----------
-    phi
-        The nonlinearity.
-    points, weights
-        Of the sources, shapes (P, M) and (P,).
-    tolerance
-        Of the rules.
-    fine
-        Which of two sets of nodes, without a common one, the rules are made from.
-    """
+    """Averages by quadrature to a given tolerance."""
 
     phi: Formula
-    points: Array
-    weights: Array
+    points: Array  # of the sources, shape (P, M)
+    weights: Array  # shape (P,)
     tolerance: float
     fine: bool
 
@@ -146,21 +112,9 @@ def mean_function(
 ) -> Callable[[Numbers], MeanValues]:
     """The averages as a function of R, shape (K, M); of complex R too if phi is a polynomial.
 
-    Parameters
-    ----------
-    phi
-        The nonlinearity.
-    sources
-        The M laws.
-    tolerance
-        Relative accuracy of quadrature rules; polynomials are exact.
-    fine
-        Which of two sets of nodes, without a common one, the rules are made from.
-
-    Returns
-    -------
-    callable
-        Of R; it returns <phi(y_i) s_j>, <phi(y_i) y_k>, <phi(y_i) phi(y_k)>.
+    It returns <phi(y_i) s_j>, <phi(y_i) y_k>, <phi(y_i) phi(y_k)>. The tolerance is relative, of
+    quadrature rules; polynomials are exact. The rules that are ``fine`` and those that are not
+    have no node in common.
     """
     if phi.coefficients is not None:
         return find_moments(phi, sources).means
@@ -185,24 +139,3 @@ def quadrature(
     normals = 120 if phi.kinks else normal_rule(phi, tolerance, fine).points.size
     points, weights = product(rules, MOST_PAIRS, normals)
     return _Quadrature(phi, points, weights, tolerance, fine).means
-
-
-def means(r: Array, phi: Formula, sources: Sequence[Source]) -> Means:
-    """The averages of (17) at one R with an estimate of their error.
-
-    Parameters
-    ----------
-    r
-        Shape (K, M), with I - R R' positive semidefinite.
-    phi
-        The nonlinearity.
-    sources
-        The M laws.
-    """
-    found = mean_function(phi, sources)(r)
-    if phi.coefficients is not None:
-        scale = max(float(np.abs(one).max()) for one in found)
-        return Means(*found, 1e-15 * scale)
-    rough = mean_function(phi, sources, COARSE, False)(r)
-    error = max(float(np.abs(a - b).max()) for a, b in zip(found, rough, strict=True))
-    return Means(*found, error + FINE)

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
@@ -28,45 +27,25 @@ from hdica.limits.overlap.drift import CONTROL, REFINED, Drift, coarser
 from hdica.limits.overlap.drift import solve as solve_overlap
 from hdica.limits.overlap.projected_drift import projected_drift
 from hdica.systems.hebbian_ica.limit.averages import COARSE, FINE, mean_function
-from hdica.systems.hebbian_ica.limit.moments import Numbers
+from hdica.systems.hebbian_ica.limit.moments import Array, Numbers
 from hdica.systems.hebbian_ica.limit.nodes import TooManyPoints
 
-Array = NDArray[np.float64]
 Parts = Callable[[Numbers], tuple[Numbers, Numbers]]
-_ROOM = 1e-9
+_TINY, _STEP = 1e-30, 1e-4
 _TOLERANCES, _ROUGHER = (FINE, 1e-9, 1e-7, 1e-5, 1e-4), 100.0
 
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """Right-hand side of (17), in the two orders of mu.
+    """Right-hand side of (17), in the two orders of mu."""
 
-    Parameters
-    ----------
-    sigma
-        Signs of the projections, shape (K,).
-    phi
-        The nonlinearity.
-    sources
-        The M laws.
-    parts
-        L and D, both of shape (K, M), at overlaps R of shape (K, M).
-    rough
-        The same with coarser quadrature: what it changes is the error of ``parts``.
-    exact
-        Whether both are polynomials of R, found without quadrature; R may then be complex.
-    scalar
-        The same for one projection and one source, with known errors; None for polynomials and
-        where there are more.
-    """
-
-    sigma: Array
+    sigma: Array  # signs of the projections, shape (K,)
     phi: Formula
     sources: tuple[Source, ...]
-    parts: Parts
-    rough: Parts
-    exact: bool
-    scalar: Drift | None = None
+    parts: Parts  # L and D, both of shape (K, M), at R of shape (K, M)
+    rough: Parts  # with coarser quadrature: what it changes is the error of ``parts``
+    exact: bool  # both are polynomials of R, found without quadrature; R may be complex
+    scalar: Drift | None = None  # of K = M = 1 with known errors, if phi is no polynomial
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -81,41 +60,16 @@ class Field:
 
 @dataclass(frozen=True)
 class Path:
-    """The limit at the asked times, each array of shape (T, K, M).
-
-    Parameters
-    ----------
-    r
-        Overlaps R.
-    error
-        Difference to a run with a tolerance a hundred times larger and a coarser quadrature,
-        plus the finer tolerance.
-    control
-        The same limit with its drift wrong by 2 %: what a comparison must be able to reject.
-    """
+    """The limit at the asked times, each array of shape (T, K, M)."""
 
     r: Array
-    error: Array
-    control: Array
+    error: Array  # difference to a run of coarser steps and quadrature, plus the finer tolerance
+    control: Array  # with the drift wrong by 2 %: what a comparison must be able to reject
 
 
 def make_field(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Field:
-    """The field of a system.
-
-    Parameters
-    ----------
-    sigma
-        K signs, each 1 or -1.
-    phi
-        The nonlinearity.
-    sources
-        M laws.
-    """
+    """The field of K signs, each 1 or -1, and M laws."""
     signs, laws = np.asarray(sigma, dtype=float), tuple(sources)
-    if signs.ndim != 1 or signs.size == 0 or not np.all(np.abs(signs) == 1.0):
-        raise HdicaError(f"sigma = {list(sigma)} is not allowed (a list of signs, 1 or -1)")
-    if not laws:
-        raise HdicaError("sources = [] is not allowed (at least one)")
     exact = phi.coefficients is not None
     if not exact and signs.size == len(laws) == 1:
         flow = projected_drift(averages(phi, laws[0]), lambda: None)
@@ -165,41 +119,13 @@ def _product(a: Numbers, b: Numbers) -> Numbers:
     return np.asarray(np.sum(a[:, :, None] * b[None], axis=1))
 
 
-def check_overlaps(r: Array, field: Field) -> Array:
-    """R0 as an array of shape (K, M)."""
-    start = np.asarray(r, dtype=float)
-    if start.shape != field.shape or not np.all(np.isfinite(start)):
-        raise HdicaError(
-            f"R0 of shape {start.shape} is not allowed (finite numbers of shape {field.shape}, "
-            "projections by sources)"
-        )
-    rest = np.eye(start.shape[0]) - np.sum(start[:, None] * start, axis=2)
-    least = float(np.linalg.eigvalsh(rest)[0])
-    if least < -_ROOM:
-        raise HdicaError(
-            f"R0 = {start.tolist()} is not allowed (I - R0 R0' has the eigenvalue {least:.4g}, "
-            "and none may be negative)"
-        )
-    return start
-
-
 def solve(field: Field, schedule: Schedule, r0: Array, times: Array) -> Path:
-    """Integrate (17) with error control.
+    """Integrate (17) from R of shape (K, M) with error control, restarting at the jumps of mu(t).
 
-    Parameters
-    ----------
-    field
-        Right-hand side.
-    schedule
-        mu(t); the integration restarts at its jumps.
-    r0
-        R at t = 0, shape (K, M); a random start is R = 0, where the limit stays.
-    times
-        Shape (T,), increasing, in samples per dimension.
+    A random start is R = 0, where the limit stays.
     """
-    start = check_overlaps(r0, field)
     if field.scalar is not None:
-        path = solve_overlap(field.scalar, schedule, float(start[0, 0]), 0.0, times)
+        path = solve_overlap(field.scalar, schedule, float(r0[0, 0]), 0.0, times)
         shape = (times.size, 1, 1)
         return Path(*(v.reshape(shape) for v in (path.q, path.error, path.control)))
 
@@ -207,8 +133,62 @@ def solve(field: Field, schedule: Schedule, r0: Array, times: Array) -> Path:
         learning, loss = field.rough(r)
         return np.asarray(mu * learning + mu**2 * loss)
 
-    fine, close = integrate(field.at, schedule, start, times, REFINED)
+    fine, close = integrate(field.at, schedule, r0, times, REFINED)
     step = coarser(close)
-    coarse, _ = integrate(rough, schedule, start, times, step)
-    wrong, _ = integrate(lambda r, mu: CONTROL * rough(r, mu), schedule, start, times, step)
+    coarse, _ = integrate(rough, schedule, r0, times, step)
+    wrong, _ = integrate(lambda r, mu: CONTROL * rough(r, mu), schedule, r0, times, step)
     return Path(fine, np.abs(fine - coarse) + close, wrong)
+
+
+def part_jacobians(field: Field, r: Array, rough: bool = False) -> tuple[Array, Array]:
+    """dL_ij/dR_kl and dD_ij/dR_kl at ``[i, j, k, l]``, both of shape (K, M, K, M).
+
+    Polynomials are differentiated by a complex step (Squire and Trapp 1998), to rounding and on
+    the boundary of the overlaps too. Else by central differences with one Richardson
+    extrapolation, which stay inside the overlaps: on their boundary they are inaccurate. If
+    ``rough``, a plain difference of the coarser quadrature will do (about 1e-7).
+    """
+    learning, loss = np.empty((2, *r.shape, *r.shape))
+    step = 0.0 if field.exact else min(_STEP, _room(r) / 4)
+    for index in np.ndindex(*r.shape):
+        unit = np.zeros(r.shape)
+        unit[index] = 1.0
+        where = (slice(None), slice(None), *index)
+        if field.exact:
+            both = np.array(field.parts(r + 1j * _TINY * unit)).imag / _TINY
+        elif rough:
+            both = _central(field.rough, r, step * unit, step)
+        else:
+            wide, narrow = (_central(field.parts, r, h * unit, h) for h in (step, step / 2))
+            both = (4 * narrow - wide) / 3
+        learning[where], loss[where] = both
+    return learning, loss
+
+
+def jacobian(field: Field, r: Array, mu: float, rough: bool = False) -> Array:
+    """d(dR_ij/dt)/dR_kl at ``[i, j, k, l]``, shape (K, M, K, M), for a constant ``mu``."""
+    learning, loss = part_jacobians(field, r, rough)
+    return np.asarray(mu * learning + mu**2 * loss)
+
+
+def _central(parts: Parts, r: Array, change: Array, step: float) -> Array:
+    ahead, behind = np.array(parts(r + change)), np.array(parts(r - change))
+    return np.asarray((ahead - behind) / (2 * step))
+
+
+def _room(r: Array) -> float:
+    """How far an entry may move before I - R R' stops being positive."""
+    largest = float(np.linalg.svd(r, compute_uv=False)[0])
+    return max(1.0 - largest, 1e-9)
+
+
+def as_matrix(tensor: Array) -> Array:
+    """A tensor (K, M, K, M) as a matrix (KM, KM)."""
+    size = tensor.shape[0] * tensor.shape[1]
+    return tensor.reshape(size, size)
+
+
+def eigenvalues(field: Field, r: Array, mu: float) -> NDArray[np.complex128]:
+    """Eigenvalues of the Jacobian, by increasing real part, shape (KM,)."""
+    found = np.linalg.eigvals(as_matrix(jacobian(field, r, mu))).astype(complex)
+    return np.asarray(found[np.lexsort((found.imag, found.real))])

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
@@ -23,11 +22,9 @@ from hdica.ingredients.quadrature import Nodes, gaussian_nodes
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.limits.numerics.integrate import integrate
-from hdica.systems.hebbian_ica.limit.equation_17 import Field, check_overlaps
-from hdica.systems.hebbian_ica.limit.jacobian import as_matrix, jacobian
+from hdica.systems.hebbian_ica.limit.equation_17 import Array, Field, as_matrix, jacobian
 from hdica.systems.hebbian_ica.limit.nodes import gauss, normal_rule, product, source_rule
 
-Array = NDArray[np.float64]
 # Tolerances of the steps for polynomials, and of steps and quadrature for other functions.
 _EXACT = ((1e-9, 0.0), (1e-7, 0.0))
 _GENERAL = ((1e-7, 1e-4), (1e-5, 1e-3))
@@ -35,16 +32,12 @@ _GENERAL = ((1e-7, 1e-4), (1e-5, 1e-3))
 
 @dataclass(frozen=True)
 class Fluctuations:
-    """S = n Cov(R) at the asked times.
+    """S = n Cov(R) at the asked times, shapes (T, K, M, K, M).
 
-    Parameters
-    ----------
-    covariance, error
-        n Cov(R_ij, R_kl) in the limit at ``[t, i, j, k, l]``, shape (T, K, M, K, M), and its
-        difference to a run whose tolerances, of steps and quadratures, are larger.
+    The error is the difference to a run whose tolerances, of steps and quadratures, are larger.
     """
 
-    covariance: Array
+    covariance: Array  # n Cov(R_ij, R_kl) at [t, i, j, k, l]
     error: Array
 
     @property
@@ -66,15 +59,7 @@ def _rules(field: Field, tolerance: float) -> tuple[list[Nodes], Nodes]:
 
 
 def noise(field: Field, tolerance: float = 1e-4) -> Callable[[Array, float], Array]:
-    """Cov(xi) as a function of R and mu, shape (KM, KM).
-
-    Parameters
-    ----------
-    field
-        Right-hand side of (17).
-    tolerance
-        Of the quadratures; those of polynomials are exact.
-    """
+    """Cov(xi) as a function of R and mu, shape (KM, KM); quadratures of polynomials are exact."""
     check_noise(field.phi, field.sources)
     sources, normal = _rules(field, tolerance)
     projections = field.shape[0]
@@ -129,35 +114,22 @@ def _root(r: Array) -> Array:
 def solve_fluctuations(
     field: Field, schedule: Schedule, r0: Array, times: Array, covariance0: Array | None = None
 ) -> Fluctuations:
-    """Integrate S = n Cov(R) together with (17).
+    """Integrate S = n Cov(R) together with (17) from R, shape (K, M), and S, shape (K, M, K, M).
 
-    Parameters
-    ----------
-    field
-        Right-hand side.
-    schedule
-        mu(t); the integration restarts at its jumps.
-    r0
-        R at t = 0, shape (K, M).
-    times
-        Shape (T,), increasing, in samples per dimension.
-    covariance0
-        S at t = 0, shape (K, M, K, M): zero (None) for a fixed start, the identity for a random
-        one, whose entries are normal with variance 1/n.
+    S is zero (None) for a fixed start, the identity for a random one, whose entries are normal with
+    variance 1/n.
     """
-    start = check_overlaps(r0, field)
-    size = start.size
+    shape, size = r0.shape, r0.size
     first = np.zeros((size, size)) if covariance0 is None else as_matrix(covariance0)
-    state = np.concatenate([start[None].reshape(1, size), first])
+    state = np.concatenate([r0.reshape(1, size), first])
     steps = _EXACT if field.exact else _GENERAL
     fine, coarse = (
-        integrate(_rate(field, start.shape, rule), schedule, state, times, step)
-        for step, rule in steps
+        integrate(_rate(field, shape, rule), schedule, state, times, step) for step, rule in steps
     )
     states, error = fine.states[:, 1:], np.abs(fine.states - coarse.states)[:, 1:]
     close = _EXACT[0][0] if fine.tolerance == steps[0][0] else fine.tolerance
-    shape = (times.size, *start.shape, *start.shape)
-    return Fluctuations(states.reshape(shape), error.reshape(shape) + close)
+    every = (times.size, *shape, *shape)
+    return Fluctuations(states.reshape(every), error.reshape(every) + close)
 
 
 def _rate(

@@ -1,7 +1,7 @@
 """Exact averages of polynomials of y = R s + z, z ~ N(0, I - R R'), from the sources' moments.
 
 All are polynomials in the entries of R. They hold on the boundary, where I - R R' is singular,
-and for complex R as well, which gives derivatives without rounding (see hebbian_jacobian).
+and for complex R as well, which gives derivatives without rounding (see equation_17).
 """
 
 from __future__ import annotations
@@ -25,25 +25,17 @@ Numbers = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What polynomial averages need of phi and the sources.
+    """What polynomial averages need of phi and the sources."""
 
-    Parameters
-    ----------
-    coefficients
-        Of phi, lowest degree first, shape (d + 1,).
-    moments
-        E s_j^p for p = 0 ... 2d + 1, shape (M, 2d + 2).
-    """
-
-    coefficients: Array
-    moments: Array
+    coefficients: Array  # of phi, lowest degree first, shape (d + 1,)
+    moments: Array  # E s_j^p for p = 0 ... 2d + 1, shape (M, 2d + 2)
 
     def means(self, r: Numbers) -> tuple[Numbers, Numbers, Numbers]:
         """<phi(y_i) s_j>, <phi(y_i) y_k> and <phi(y_i) phi(y_k)> at overlaps ``r`` (K, M)."""
         size = self.coefficients.size
         factorial = np.array([float(math.factorial(p)) for p in range(size)])
         weight = self.coefficients * factorial
-        rest = np.eye(r.shape[0]) - _gram(r)
+        rest = np.eye(r.shape[0]) - np.sum(r[:, None] * r, axis=2)
         joint = _joint(r, rest, self.moments, size)
         phi_phi = np.sum(weight[:, None] * weight * joint, axis=(2, 3))
         phi_s = np.sum(weight * _with_source(r, rest, self.moments, size), axis=2)
@@ -69,10 +61,6 @@ def find_moments(phi: Formula, sources: Sequence[Source]) -> Moments:
                 )
     table = [[s.moment(p) if p <= needed else 0.0 for p in range(2 * c.size)] for s in sources]
     return Moments(c, np.array(table))
-
-
-def _gram(r: Numbers) -> Numbers:
-    return np.asarray(np.sum(r[:, None] * r, axis=2))
 
 
 def _powers(x: Numbers, size: int) -> Numbers:

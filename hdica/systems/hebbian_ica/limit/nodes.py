@@ -35,14 +35,7 @@ def gauss(nodes: Nodes, order: int) -> Nodes:
     """Gauss rule of a discrete measure: exact for polynomials of degree below 2 ``order``.
 
     Lanczos with full orthogonalisation, then the eigenvalues of the Jacobi matrix (Golub and
-    Welsch 1969).
-
-    Parameters
-    ----------
-    nodes
-        The measure; it is returned as it is if it has no more than ``order`` points.
-    order
-        Points of the rule.
+    Welsch 1969). A measure of no more than ``order`` points is returned as it is.
     """
     from scipy.linalg import eigh_tridiagonal
 
@@ -81,10 +74,7 @@ def normal_panels(
 ) -> tuple[Array, Array]:
     """Points g and weights of a normal variable, cut where ``inside + scale * g`` meets a kink.
 
-    Returns
-    -------
-    points, weights
-        Shape (inside.size, points).
+    Both have the shape (inside.size, points).
     """
     cuts = [np.clip((k - inside) / max(scale, 1e-300), _EDGES[0], _EDGES[-1]) for k in kinks]
     rows = np.broadcast_to(_EDGES, (inside.size, _EDGES.size))
@@ -164,20 +154,11 @@ def _resolved(law: Law, phi: Formula, fine: bool) -> Nodes:
 
 @lru_cache(maxsize=128)
 def source_rule(phi: Formula, source: Source, tolerance: float, fine: bool = True) -> Nodes:
-    """Nodes of a source, as few as averages of phi(a + s) to ``tolerance`` need.
+    """Nodes of a source, as few as averages of phi(a + s) to a relative ``tolerance`` need.
 
     R_ij = 1 is the sharpest function of s_j that y_i can be; a smaller overlap is smoother. A phi
     with kinks is taken as the noise z of an overlap of 0.9 rounds it, to a lower tolerance: the
-    rule is worse at larger overlaps.
-
-    Parameters
-    ----------
-    phi, source
-        Nonlinearity and law.
-    tolerance
-        Relative.
-    fine
-        Whether the rule is made from the finer of two sets of nodes that have none in common.
+    rule is worse at larger overlaps. A rule that is ``fine`` has no node of one that is not.
     """
     full = _resolved(source.law, phi, fine)
     return _shortest(full, phi, math.sqrt(tolerance) if phi.kinks else tolerance)
@@ -192,16 +173,9 @@ def normal_rule(phi: Formula, tolerance: float, fine: bool = True) -> Nodes:
 def product(
     rules: Sequence[Nodes], most: int = MOST_POINTS, beside: int = 1
 ) -> tuple[Array, Array]:
-    """Points (points, dimensions) and weights (points,) of independent variables.
+    """Points (points, dimensions) and weights (points,) of independent variables, a rule each.
 
-    Parameters
-    ----------
-    rules
-        One a variable.
-    most
-        Points that are allowed, with those of further variables.
-    beside
-        Points of further variables at each of these.
+    ``most`` are allowed, with ``beside`` points of further variables at each of these.
     """
     count = int(np.prod([float(rule.points.size) for rule in rules])) * beside
     if count > most:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.ingredients.save import Save
 from hdica.limits.overlap.nonlinear import folds_of
@@ -25,19 +24,15 @@ from hdica.systems.hebbian_ica.limit.asymptotics import (
     annealed_limit,
     critical_mu0,
     eigensystem,
-    optimal_annealing,
     rates,
 )
 from hdica.systems.hebbian_ica.limit.equation_17 import Field, make_field
-from hdica.systems.hebbian_ica.methods.escape import IGNORED, PAIR
+from hdica.systems.hebbian_ica.methods.escape import HOME, IGNORED, PAIR, PAPER
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.kinds import padded
-from hdica.systems.method import Method, Output, PointResult, Role, refusal
+from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 
-Array = NDArray[np.float64]
-_PAPER = "Rattray (2002)"
-HOME = "hdica.systems.hebbian_ica"
 MAX_TRANSITIONS = 12
 MAX_STATES = 2048
 """Four projections of four equal sources have more than a thousand, images not counted."""
@@ -74,7 +69,7 @@ def steady_refusal(system: HebbianICA) -> str:
 def _fixed_points(
     system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    from hdica.systems.hebbian_ica.limit.jacobian import eigenvalues
+    from hdica.systems.hebbian_ica.limit.equation_17 import eigenvalues
     from hdica.systems.hebbian_ica.states.found import states
 
     field, mu = field_of(system), mu_of(system).constant
@@ -88,7 +83,7 @@ def _fixed_points(
         "multiplicity": found.multiplicity,
         "hits": found.hits,
     }
-    values = {k: padded(v, MAX_STATES, "fixed points") for k, v in columns.items()}
+    values = padded(columns, MAX_STATES, "fixed points")
     values["R"] = np.full((MAX_STATES, *field.shape), math.nan)
     values["R"][: len(found.r)] = found.r
     values["certified"] = np.asarray(float(found.certified))
@@ -132,7 +127,7 @@ FIXED_POINTS = Method(
     refuses=steady_refusal,
     seconds=lambda system, n, last: _search_seconds(system),
     ignores=IGNORED | {"start", "alpha"},
-    equations=f"{_PAPER}, zeros of (17), Newton's method from many starts and branch and prune",
+    equations=f"{PAPER}, zeros of (17), Newton's method from many starts and branch and prune",
 )
 
 
@@ -144,10 +139,10 @@ def _critical(
     for sign, source in zip(signs(system).tolist(), sources(system), strict=False):
         known, error = folds_of(turned(system, sign), source)
         found += zip(known.tau.tolist(), known.q.tolist(), error.tolist(), strict=True)
-    columns = np.array(sorted(set(found), reverse=True)).reshape(-1, 3).T
-    named = zip(("value", "R", "error"), columns, strict=True)
-    kind = {"kind": padded(np.zeros(columns.shape[1]), MAX_TRANSITIONS, "transitions")}
-    return PointResult({k: padded(v, MAX_TRANSITIONS, "transitions") for k, v in named} | kind)
+    rows = np.array(sorted(set(found), reverse=True)).reshape(-1, 3).T
+    columns = dict(zip(("value", "R", "error"), rows, strict=True))
+    columns["kind"] = np.zeros(rows.shape[1])
+    return PointResult(padded(columns, MAX_TRANSITIONS, "transitions"))
 
 
 def _critical_refusal(system: HebbianICA) -> str:
@@ -182,7 +177,7 @@ CRITICAL = Method(
     refuses=_critical_refusal,
     seconds=lambda system, n, last: 2e-2,
     ignores=IGNORED | {"mu", "eta", "nu", "start", "alpha"},
-    equations=f"{_PAPER}, fold of (17) for projection i and source i",
+    equations=f"{PAPER}, fold of (17) for projection i and source i",
 )
 
 
@@ -241,7 +236,7 @@ ANNEALED = Method(
     refuses=annealing_refusal,
     seconds=lambda system, n, last: 5e-3,
     ignores=IGNORED | {"alpha"},
-    equations=f"{_PAPER}, (19)-(20), to first order in R - R*",
+    equations=f"{PAPER}, (19)-(20), to first order in R - R*",
 )
 
 
@@ -250,16 +245,18 @@ def _asymptotics(
 ) -> PointResult:
     known = rates_of(system)
     found, shape = known.xi.size, known.shape
-    best, annealed = optimal_annealing(known), annealing(system)
+    annealed, critical = annealing(system), critical_mu0(known)
     columns = np.full((5, shape[1]), math.nan)
-    columns[:, :found] = known.xi, known.power, best.mu0, best.value, known.error
+    # The minimum of (21) over mu0, source by source: -<phi^2>/(2 xi_i^2) with mu0 = 1/xi_i.
+    best = 1 / known.xi, -known.power / (2 * known.xi**2)
+    columns[:, :found] = known.xi, known.power, *best, known.error
     decay = np.full(shape, math.nan)
-    if annealed is not None and annealed[0] > best.critical:
+    if annealed is not None and annealed[0] > critical:
         decay = annealed_limit(known, annealed[0])
     names = ("xi", "power", "mu0_optimal", "decay_optimal", "error")
     values = dict(zip(names, columns, strict=True))
     values |= {"eigenvalue": eigensystem(known).values, "decay": decay}
-    return PointResult(values | {"mu0_critical": np.asarray(best.critical)})
+    return PointResult(values | {"mu0_critical": np.asarray(critical)})
 
 
 _SOURCE = ("source",)
@@ -280,11 +277,10 @@ ASYMPTOTICS = Method(
         Output("error", _SOURCE, "larger of the relative errors of xi and of <phi(s)^2>"),
     ),
     run=_asymptotics,
-    coords=lambda times: {},
     refuses=_unstable,
     seconds=lambda system, n, last: 5e-3,
     ignores=IGNORED | {"alpha", "start"},
-    equations=f"{_PAPER}, (21) and (36) with the rows i > M of K > M corrected",
+    equations=f"{PAPER}, (21) and (36) with the rows i > M of K > M corrected",
 )
 
 METHODS = (FIXED_POINTS, CRITICAL, ANNEALED, ASYMPTOTICS)

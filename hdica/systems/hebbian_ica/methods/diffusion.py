@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values
@@ -17,17 +16,21 @@ from hdica.ingredients.save import Save
 from hdica.limits.diffusion.densities import density, survival
 from hdica.limits.diffusion.paths import paths
 from hdica.systems.hebbian_ica.escape.law import scaled
-from hdica.systems.hebbian_ica.escape.of_system import constant_nu, trap_refusal, traps
 from hdica.systems.hebbian_ica.fields import signs, start_overlap
-from hdica.systems.hebbian_ica.methods.escape import PAIR, POSITIONS
+from hdica.systems.hebbian_ica.methods.escape import (
+    HOME,
+    PAIR,
+    PAPER,
+    POSITIONS,
+    constant_nu,
+    trap_refusal,
+    traps,
+)
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS
-from hdica.systems.method import Method, Output, PointResult, Role
+from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.trials import seeded
 
-Array = NDArray[np.float64]
-_PAPER = "Rattray (2002)"
-HOME = "hdica.systems.hebbian_ica"
 _STEP = 0.02
 """Step of the paths relative to the shortest time of the drift."""
 _CUT = 6.0
@@ -95,7 +98,7 @@ DIFFUSION = Method(
     refuses=lambda system: trap_refusal(system, n=True),
     seconds=_path_seconds,
     ignores=frozenset({"alpha"}),
-    equations=f"{_PAPER}, (24)-(25), explicit scheme of weak order 2",
+    equations=f"{PAPER}, (24)-(25), explicit scheme of weak order 2",
 )
 
 
@@ -156,7 +159,7 @@ FOKKER_PLANCK = Method(
     refuses=lambda system: trap_refusal(system, n=True),
     seconds=lambda system, n, last: 0.3,
     ignores=frozenset({"alpha"}),
-    equations=f"{_PAPER}, Fokker-Planck equation of (24)-(25), absorbed at the threshold",
+    equations=f"{PAPER}, Fokker-Planck equation of (24)-(25), absorbed at the threshold",
     finite=True,
 )
 

@@ -1,4 +1,7 @@
-"""Methods of Hebbian ICA near R = 0: escape times by theory and by chains, paths, the potential."""
+"""Methods of Hebbian ICA near R = 0: escape times by theory and by chains, and the potential.
+
+The clock there is s = t/n^2: n^3 steps are one unit (Rattray 2002, section 4.2).
+"""
 
 from __future__ import annotations
 
@@ -7,31 +10,31 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.random.streams import streams_of
+from hdica.finite.random.streams import digest, streams_of
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
-from hdica.systems.hebbian_ica.escape.coefficients import safe_exp
-from hdica.systems.hebbian_ica.escape.of_system import (
-    AGES,
-    beginning,
-    constant_nu,
-    escape_of,
-    trap_refusal,
-    traps,
+from hdica.ingredients.sources import Source
+from hdica.systems.fields import formula
+from hdica.systems.hebbian_ica.escape.coefficients import Trap, near_zero, safe_exp
+from hdica.systems.hebbian_ica.escape.law import Begin
+from hdica.systems.hebbian_ica.escape.times import Escape, escape
+from hdica.systems.hebbian_ica.fields import (
+    given_rate,
+    in_unit,
+    signs,
+    sources,
+    start_overlap,
+    unit,
 )
-from hdica.systems.hebbian_ica.escape.times import Escape
-from hdica.systems.hebbian_ica.fields import signs
 from hdica.systems.hebbian_ica.finite.passage import Passage, passages
 from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
 from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS, PROJECTED
-from hdica.systems.method import Method, Output, PointResult, Role, Trial, refusal
+from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial, refusal
 from hdica.systems.trials import alone, content_of, each, in_groups
 
-Array = NDArray[np.float64]
-_PAPER = "Rattray (2002)"
+PAPER = "Rattray (2002)"
 HOME = "hdica.systems.hebbian_ica"
 UNIT = "n^3 steps"
 PAIR = ("projection", "source")
@@ -43,6 +46,8 @@ MOST_RACES = 4096
 """Chains of one system in one call."""
 _ANY = 10**6
 """A dimension at which to ask whether a system has escape times: any would do."""
+AGES = 2.0 ** (np.arange(-64, 25) / 8)
+"""Times at which survival is given, in multiples of the mean time of the first escape."""
 
 ESCAPES = (
     Output("mean", (), "mean time of the first escape of any entry", UNIT),
@@ -62,6 +67,82 @@ PASSAGES = (
     Output("last", (), "time at which min(K, M) sources are found, or of the end", UNIT),
     Output("last_seen", (), "1 if that was a passage, 0 if the run ended before"),
 )
+
+
+def trap_refusal(system: HebbianICA, n: bool) -> str:
+    """Empty if the diffusion near R = 0 applies to this system, else why not.
+
+    With a dimension ``n`` any unit of the step size will do.
+    """
+    if system.sigma == "adaptive":
+        return "the diffusion near R = 0 needs fixed signs (sigma = 'adaptive' has none)"
+    if not n and unit(system) != "nu":
+        return (
+            f"the diffusion near R = 0 needs nu as n -> infinity, and {unit(system)} is given "
+            "(nu = n^2 eta stays finite there)"
+        )
+    if given_rate(system).constant is None:
+        return (
+            f"{unit(system)} = {getattr(system, unit(system))!r} is not allowed for the diffusion "
+            "near R = 0 (a constant step size)"
+        )
+    return ""
+
+
+def constant_nu(system: HebbianICA, n: int | None) -> float:
+    """Nu = n^2 eta of a constant step size."""
+    refusal = trap_refusal(system, n is not None)
+    if refusal:
+        raise HdicaError(refusal)
+    fixed = in_unit("nu", system, n).constant
+    assert fixed is not None
+    return fixed
+
+
+def beginning(system: HebbianICA, n: int | None) -> Begin:
+    """The start in the terms of escape times: ``"zero"``, ``"random"`` or R of K = M = 1."""
+    r0 = start_overlap(system)
+    if r0 is None:
+        return "random"
+    if not np.any(r0):
+        return "zero"
+    if n is None:
+        raise HdicaError(
+            f"start = {system.start} is not allowed for escape times as n -> infinity "
+            "(R is of order n^-1/2 there: 'zero' or 'random')"
+        )
+    if r0.size > 1:
+        raise HdicaError(
+            f"start = {system.start} is not allowed for escape times of several entries of R "
+            "('zero' or 'random')"
+        )
+    return float(r0[0, 0])
+
+
+def traps(system: HebbianICA) -> list[Trap]:
+    """P, kappa_4 and <phi'''(z)> of every source."""
+    phi = formula(system, "nonlinearity")
+    return [near_zero(phi, source) for source in sources(system)]
+
+
+def escape_of(system: HebbianICA, n: int | None) -> Escape:
+    """Escape times of the system from its start."""
+    return escape(
+        _shared(system),
+        formula(system, "nonlinearity"),
+        [int(sign) for sign in signs(system)],
+        constant_nu(system, n),
+        n=n,
+        start=beginning(system, n),
+        threshold=system.threshold,
+    )
+
+
+def _shared(system: HebbianICA) -> list[Source]:
+    """Laws of the sources, equal ones as one object: their escape times are computed once."""
+    known: dict[bytes, Source] = {}
+    pairs = zip(system.sources, sources(system), strict=True)
+    return [known.setdefault(digest(spec), law) for spec, law in pairs]
 
 
 def _escapes_at_all(system: HebbianICA, n: int | None) -> None:
@@ -117,20 +198,19 @@ ESCAPE = Method(
     refuses=refusal(lambda system: _escapes_at_all(system, None)),
     seconds=lambda system, n, last: 0.1,
     ignores=frozenset({"alpha", "threshold"}),
-    equations=f"{_PAPER}, (24)-(25), first passages to infinity as n -> infinity",
+    equations=f"{PAPER}, (24)-(25), first passages to infinity as n -> infinity",
 )
 ESCAPE_DIFFUSION = replace(
     ESCAPE,
     name="escape_diffusion",
     about="the same by the diffusion at n",
     rank=None,
-    role=Role.ESCAPE,
     accuracy="approximate",
     outputs=ESCAPES,
     refuses=refusal(lambda system: _escapes_at_all(system, _ANY)),
     seconds=lambda system, n, last: 0.4,
     ignores=frozenset({"alpha"}),
-    equations=f"{_PAPER}, diffusion with the moments of one step of (13) at dimension n",
+    equations=f"{PAPER}, diffusion with the moments of one step of (13) at dimension n",
     finite=True,
 )
 
@@ -187,10 +267,9 @@ ESCAPE_TIMES = Method(
     accuracy="exact in law",
     outputs=PASSAGES,
     run=alone(_passages),
-    coords=lambda times: {},
     refuses=chain_refusal,
     seconds=_passage_seconds,
-    equations=f"{_PAPER}, eq. (13), first passages of the chain that is exact in law",
+    equations=f"{PAPER}, eq. (13), first passages of the chain that is exact in law",
     together=_passages,
 )
 
@@ -233,7 +312,7 @@ TRAPPING = Method(
     refuses=refusal(lambda system: constant_nu(system, None) and traps(system)),
     seconds=lambda system, n, last: 1e-2,
     ignores=frozenset({"alpha", "threshold", "start"}),
-    equations=f"{_PAPER}, (26) over the D of (25)",
+    equations=f"{PAPER}, (26) over the D of (25)",
 )
 
 METHODS = (ESCAPE_TIMES, ESCAPE, ESCAPE_DIFFUSION, TRAPPING)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.random.width import LANES
@@ -15,20 +14,16 @@ from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.fields import mu_of, signs, sources, start_overlap
-from hdica.systems.hebbian_ica.finite.rule import run_chains
+from hdica.systems.hebbian_ica.finite.rule import run_chains, run_vector
 from hdica.systems.hebbian_ica.limit.equation_17 import solve
 from hdica.systems.hebbian_ica.limit.fluctuations import check_noise, solve_fluctuations
 from hdica.systems.hebbian_ica.methods.asymptotics import field_of, limit_refusal
-from hdica.systems.hebbian_ica.methods.escape import IGNORED
+from hdica.systems.hebbian_ica.methods.escape import HOME, IGNORED, PAPER
 from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
-from hdica.systems.hebbian_ica.system import vector as simulated
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP, PROJECTED
-from hdica.systems.method import Method, Output, PointResult, Role, Trial, refusal
+from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial, refusal
 from hdica.systems.trials import alone, content_of, each, in_groups, seeded
 
-Array = NDArray[np.float64]
-_PAPER = "Rattray (2002)"
-HOME = "hdica.systems.hebbian_ica"
 _R = ("time", "projection", "source")
 OVERLAPS = (
     Output("R", _R, "overlap R = W'A_s of projection and source"),
@@ -45,7 +40,7 @@ def _with_signs(system: HebbianICA, values: dict[str, Array]) -> dict[str, Array
 
 
 def _vector(system: HebbianICA, times: Array, n: int, stream: Stream, save: Save) -> Values:
-    values, diverged = simulated(system, times, n, stream, save)
+    values, diverged = run_vector(rule(system), times, n, stream)
     return _with_signs(system, values), diverged
 
 
@@ -100,7 +95,7 @@ VECTOR = Method(
     run=seeded("vector", _vector, IGNORED),
     seconds=_seconds(lambda k, m, n: 5e-8 + 1e-9 * n * (k * k + k + 1)),
     ignores=IGNORED,
-    equations=f"{_PAPER}, eq. (13) with Sigma on the right, all n coordinates",
+    equations=f"{PAPER}, eq. (13) with Sigma on the right, all n coordinates",
     held=lambda n: 2 * n,
 )
 CHAIN = Method(
@@ -116,7 +111,7 @@ CHAIN = Method(
     refuses=chain_refusal,
     seconds=_seconds(lambda k, m, n: 2e-9 * (1 + k * (k + m))),
     ignores=IGNORED,
-    equations=f"{_PAPER}, eq. (13), reduced exactly in law to R and a factor of I - RR'",
+    equations=f"{PAPER}, eq. (13), reduced exactly in law to R and a factor of I - RR'",
     together=_chains,
 )
 ODE = Method(
@@ -136,7 +131,7 @@ ODE = Method(
     refuses=limit_refusal,
     seconds=lambda system, n, last: 2e-2,
     ignores=IGNORED,
-    equations=f"{_PAPER}, eq. (17) with Sigma where (13) puts it; Dormand-Prince 8(5,3)",
+    equations=f"{PAPER}, eq. (17) with Sigma where (13) puts it; Dormand-Prince 8(5,3)",
 )
 
 
@@ -167,7 +162,6 @@ CLT = replace(
     name="clt",
     about="the same with the limit of √n sd(R), for smooth f",
     rank=None,
-    role=Role.LIMIT,
     outputs=(*ODE.outputs, Output("R_sd", _R, "limit of sqrt(n) times the standard deviation")),
     run=_clt,
     refuses=_clt_refusal,

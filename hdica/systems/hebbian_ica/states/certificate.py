@@ -20,11 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.process.progress import tell
-from hdica.systems.hebbian_ica.states.polynomial import Polynomial, rates, rates_and_slopes
+from hdica.systems.hebbian_ica.states.polynomial import Array, Polynomial, rates, rates_and_slopes
 from hdica.systems.hebbian_ica.states.search import polished, unknown
 from hdica.systems.hebbian_ica.states.symmetries import Symmetries, representatives
 
-Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 MOST_BOXES = 1_500_000
 """Of six overlaps: about a quarter of a minute."""
@@ -35,25 +34,6 @@ _WIDER = 1e-12
 """What rounding could cut off of a state with equal entries, or with entries that vanish."""
 _SMALL, _SMALLEST = 1e-3, 1e-8
 _BATCH = 8192
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """What branch and prune found.
-
-    Parameters
-    ----------
-    complete
-        Whether there is no other zero.
-    zeros
-        The known ones and what else was found, shape (N, K, M), one of each orbit.
-    boxes
-        Number of boxes that were looked at.
-    """
-
-    complete: bool
-    zeros: Array
-    boxes: int
 
 
 @dataclass(frozen=True)
@@ -76,19 +56,11 @@ class _Cubes:
 
 def certify(
     poly: Polynomial, group: Symmetries, zeros: Array, most: int = MOST_BOXES
-) -> Certificate:
+) -> tuple[Array, bool]:
     """Look for zeros that are not known until it is certain that there are no others.
 
-    Parameters
-    ----------
-    poly
-        Right-hand side of (17) over mu.
-    group
-        Its symmetries.
-    zeros
-        The known ones, of all the cube, shape (N, K, M), one of each orbit.
-    most
-        Boxes to give up after.
+    The known ones are of all the cube, shape (N, K, M), one of each orbit: what else was found
+    joins them. It gives up after ``most`` boxes, and tells whether there is no other zero.
     """
     size = poly.shape[0] * poly.shape[1]
     centres, radii = np.zeros((size, 1)), np.ones((size, 1))
@@ -109,7 +81,7 @@ def certify(
         complete &= bool(np.all(left | cubes.hold(c, r)))
         c, r = _halved(c[:, left], r[:, left])
         centres, radii = np.hstack([centres, c]), np.hstack([radii, r])
-    return Certificate(complete and not centres.shape[1], zeros, boxes)
+    return zeros, complete and not centres.shape[1]
 
 
 def _halved(c: Array, r: Array) -> tuple[Array, Array]:

@@ -10,17 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.systems.hebbian_ica.limit.equation_17 import Field
+from hdica.systems.hebbian_ica.limit.equation_17 import Array, Field
 from hdica.systems.hebbian_ica.states.certificate import MOST_BOXES, certify
 from hdica.systems.hebbian_ica.states.polynomial import Polynomial, polynomial, rates_and_slopes
 from hdica.systems.hebbian_ica.states.quadrature_search import search_by_quadrature
 from hdica.systems.hebbian_ica.states.search import Search, search
 from hdica.systems.hebbian_ica.states.symmetries import Symmetries, representatives, symmetries
 
-Array = NDArray[np.float64]
 MOST_CERTIFIED = 6
 """Overlaps K M up to which a certificate is tried; every two more take some fifty times as long."""
 MOST_STARTS = 45_000
@@ -31,41 +29,20 @@ _ROOM, _SINGULAR, _MOST_SINGULAR = 1e-9, 1e-9, 16
 class States:
     """Fixed points, one of each orbit of the symmetries, by decreasing sum of squares.
 
-    Parameters
-    ----------
-    r
-        R, shape (N, K, M), with I - R R' positive semidefinite; of the images under changes of
-        sign and exchanges that map states to states, the one nearest to a large positive R_00.
-    multiplicity
-        How many images each has, itself included, shape (N,).
-    hits
-        How many starts of the search ended at it or an image, shape (N,).
-    certified
-        Whether it is proved that there is no other.
-    starts
-        Number of starts of the search.
-    unseen
-        Share of further starts expected to end elsewhere; 0 if certified.
+    Of the images under changes of sign and exchanges that map states to states, each is the one
+    nearest to a large positive R_00.
     """
 
-    r: Array
-    multiplicity: Array
-    hits: Array
-    certified: bool
+    r: Array  # shape (N, K, M), with I - R R' positive semidefinite
+    multiplicity: Array  # how many images each has, itself included, shape (N,)
+    hits: Array  # how many starts of the search ended at it or an image, shape (N,)
+    certified: bool  # whether it is proved that there is no other
     starts: int
-    unseen: float
+    unseen: float  # share of further starts expected to end elsewhere; 0 if certified
 
 
 def states(field: Field, mu: float) -> States:
-    """Fixed points of (17): all of them with proof where that is possible, else as found.
-
-    Parameters
-    ----------
-    field
-        Right-hand side of (17).
-    mu
-        Constant learning rate > 0.
-    """
+    """Fixed points of (17): all of them with proof where that is possible, else as found."""
     group = symmetries(field)
     if field.exact:
         found, certified = _of_polynomial(polynomial(field, mu), group)
@@ -85,24 +62,21 @@ def _rank(r: Array) -> tuple[float, ...]:
     return (-round(float(np.sum(r * r)), 9), *np.round(-r.ravel(), 6).tolist())
 
 
-def most_starts(size: int) -> int:
-    """Starts after which a search of ``size`` overlaps ends: fewer where each takes longer."""
-    return int(MOST_STARTS * min(1.0, (9 / size) ** 2))
-
-
 def _of_polynomial(poly: Polynomial, group: Symmetries) -> tuple[Search, bool]:
     """What was found, and whether that is all."""
     size = poly.shape[0] * poly.shape[1]
-    found = search(poly, group, 100 * min(size, 9), most_starts(size))
+    # Fewer starts where each takes longer.
+    most = int(MOST_STARTS * min(1.0, (9 / size) ** 2))
+    found = search(poly, group, 100 * min(size, 9), most)
     _check_isolated(poly, found.zeros)
     if size > MOST_CERTIFIED:
         return found, False
     # A box takes longer the higher the degree; the fewer the overlaps, the fewer it takes.
     share = min(1.0, (4 / poly.slopes.shape[0]) ** 2) * (size / MOST_CERTIFIED) ** 2
     most = int(MOST_BOXES * share)
-    proof = certify(poly, group, found.zeros, most)
-    hits = np.concatenate([found.hits, np.zeros(len(proof.zeros) - len(found.zeros))])
-    return Search(proof.zeros, hits, found.starts), proof.complete
+    zeros, complete = certify(poly, group, found.zeros, most)
+    hits = np.concatenate([found.hits, np.zeros(len(zeros) - len(found.zeros))])
+    return Search(zeros, hits, found.starts), complete
 
 
 def _check_isolated(poly: Polynomial, zeros: Array) -> None:

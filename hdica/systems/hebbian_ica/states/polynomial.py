@@ -17,41 +17,23 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.systems.hebbian_ica.limit.equation_17 import Field
-from hdica.systems.hebbian_ica.limit.moments import find_moments
+from hdica.systems.hebbian_ica.limit.moments import Array, find_moments
 
-Array = NDArray[np.float64]
 _ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
 class Polynomial:
-    """(17) over mu, as a polynomial of R.
+    """(17) over mu, as a polynomial of R."""
 
-    Parameters
-    ----------
-    sigma
-        Signs of the projections, shape (K,).
-    mu
-        Constant learning rate.
-    slopes
-        Coefficient of x^p in phi^(n), times p!, at ``[n, p]``, shape (d + 1, d + 1).
-    squares
-        The same of phi^2, shape (2d + 1, 2d + 1).
-    cumulants
-        kappa_{p,j} of source j at ``[p, j]`` for p = 0 ... 2d; 0 for p < 3, shape (2d + 1, M).
-    drag
-        Sign of the second term of the right-hand side: -1, or 1 in a majorant.
-    """
-
-    sigma: Array
+    sigma: Array  # signs of the projections, shape (K,)
     mu: float
-    slopes: Array
-    squares: Array
-    cumulants: Array
-    drag: float = -1.0
+    slopes: Array  # p! times the coefficient of x^p in phi^(n) at [n, p], shape (d + 1, d + 1)
+    squares: Array  # the same of phi^2, shape (2d + 1, 2d + 1)
+    cumulants: Array  # kappa_{p,j} of source j at [p, j], 0 for p < 3, shape (2d + 1, M)
+    drag: float = -1.0  # sign of the second term: -1, or 1 in a majorant
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -124,32 +106,17 @@ def rates_and_slopes(poly: Polynomial, r: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class _Terms:
-    """What (17) and its derivative need at a batch of R.
-
-    Parameters
-    ----------
-    poly, r
-        Right-hand side and R, shape (K, M, B).
-    powers
-        R^p / p! for p = 0 ... 2d, shape (2d + 1, K, M, B).
-    moments
-        E y_i^p / p!, shape (2d + 1, K, B).
-    slopes
-        <phi^(n)(y_i)>, shape (d + 1, K, B).
-    pairs
-        <phi^(a)(y_i) phi^(b)(y_k)> by (i, k) with i < k, shape (d + 1, d + 1, B).
-    gain, push
-        A and H, shapes (K, M, B) and (K, K, B).
-    """
+    """What (17) and its derivative need at a batch of R."""
 
     poly: Polynomial
-    r: Array
-    powers: Array
-    moments: Array
-    slopes: Array
+    r: Array  # shape (K, M, B)
+    powers: Array  # R^p / p! for p = 0 ... 2d, shape (2d + 1, K, M, B)
+    moments: Array  # E y_i^p / p!, shape (2d + 1, K, B)
+    slopes: Array  # <phi^(n)(y_i)>, shape (d + 1, K, B)
+    # <phi^(a)(y_i) phi^(b)(y_k)> by (i, k) with i < k, shape (d + 1, d + 1, B).
     pairs: dict[tuple[int, int], Array]
-    gain: Array
-    push: Array
+    gain: Array  # A, shape (K, M, B)
+    push: Array  # H, shape (K, K, B)
 
     @property
     def rates(self) -> Array:

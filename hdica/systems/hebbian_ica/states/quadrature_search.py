@@ -10,18 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.quadrature import gaussian_nodes
-from hdica.systems.hebbian_ica.limit.equation_17 import Field, Parts, make_field
+from hdica.systems.hebbian_ica.limit.equation_17 import Array, Field, Parts, make_field
 from hdica.systems.hebbian_ica.states.polynomial import polynomial
-from hdica.systems.hebbian_ica.states.search import SEED, Search, search, unknown
-from hdica.systems.hebbian_ica.states.starts import mixed_starts, pattern_starts
+from hdica.systems.hebbian_ica.states.search import (
+    SEED,
+    Search,
+    mixed_starts,
+    pattern_starts,
+    search,
+    unknown,
+)
 from hdica.systems.hebbian_ica.states.symmetries import Symmetries, representatives, symmetries
 
-Array = NDArray[np.float64]
 _DEGREES = (3, 5, 7, 9)
 _MOST_NEAR, _MOST_PATTERNS, _RANDOM, _ROUNDS = 300, 40, 20, 2
 _APART = 0.02
@@ -31,20 +35,17 @@ _ROUGH, _NEAR, _SOLVED = 1e-5, 1e-4, 1e-10
 _MOST_STEPS = 40
 
 
-def search_by_quadrature(field: Field, group: Symmetries, mu: float) -> Search:
-    """Zeros of a field whose phi is no polynomial.
+@dataclass(frozen=True)
+class _Found(Search):
+    """Zeros found so far, polished; ``rough`` are those of the coarser quadrature, (N, K, M)."""
 
-    Parameters
-    ----------
-    field
-        Right-hand side of (17).
-    group
-        Its symmetries.
-    mu
-        Constant learning rate > 0.
-    """
+    rough: Array
+
+
+def search_by_quadrature(field: Field, group: Symmetries, mu: float) -> Search:
+    """Zeros of a field whose phi is no polynomial."""
     rng, shape = np.random.default_rng(SEED), field.shape
-    found = _Found(np.zeros((0, *shape)), np.zeros((0, *shape)), np.zeros(0), 0)
+    found = _Found(np.zeros((0, *shape)), np.zeros(0), 0, np.zeros((0, *shape)))
     for begin in (
         _near(field, group, mu),
         pattern_starts(rng, group, shape, _MOST_PATTERNS),
@@ -54,27 +55,7 @@ def search_by_quadrature(field: Field, group: Symmetries, mu: float) -> Search:
     for _ in range(_ROUNDS):
         begin = mixed_starts(rng, group, found.zeros, mu, _RANDOM)
         found = _followed(field, group, mu, found, begin)
-    return Search(found.zeros, found.hits, found.starts)
-
-
-@dataclass(frozen=True)
-class _Found:
-    """Zeros found so far: with the coarser quadrature, polished, and how often of how many starts.
-
-    Parameters
-    ----------
-    rough, zeros
-        Shape (N, K, M).
-    hits
-        Shape (N,).
-    starts
-        Number of starts.
-    """
-
-    rough: Array
-    zeros: Array
-    hits: Array
-    starts: int
+    return found
 
 
 def _followed(field: Field, group: Symmetries, mu: float, found: _Found, begin: Array) -> _Found:
@@ -95,10 +76,10 @@ def _followed(field: Field, group: Symmetries, mu: float, found: _Found, begin: 
         new, _ = representatives(group, r[None])
         if len(unknown(new, found.zeros)):
             found = _Found(
-                np.concatenate([found.rough, one]),
                 np.concatenate([found.zeros, new]),
                 np.append(found.hits, 1.0),
                 found.starts,
+                np.concatenate([found.rough, one]),
             )
     return found
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.systems.hebbian_ica.limit.equation_17 import Field
+from hdica.systems.hebbian_ica.limit.equation_17 import Array, Field
 
-Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MOST = 50_000
 _EQUAL, _TIED = 1e-6, 1e-9
@@ -26,10 +25,7 @@ _EQUAL, _TIED = 1e-6, 1e-9
 class Side:
     """Signed permutations of the rows of R, or of its columns.
 
-    Parameters
-    ----------
-    orders, signs
-        (g R)_i = signs[g, i] R_orders[g, i], both of shape (elements, rows).
+    (g R)_i = signs[g, i] R_orders[g, i], both of shape (elements, rows).
     """
 
     orders: Ints
@@ -43,21 +39,11 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Symmetries:
-    """A group of symmetries: each element of ``rows`` with each of ``columns``.
+    """A group of symmetries: each element of ``rows`` with each of ``columns``."""
 
-    Parameters
-    ----------
-    rows
-        Of the projections.
-    kinds
-        Sources with equal numbers may be exchanged, shape (M,).
-    flips
-        Whether a source may change its sign, shape (M,).
-    """
-
-    rows: Side
-    kinds: Ints
-    flips: NDArray[np.bool_]
+    rows: Side  # of the projections
+    kinds: Ints  # sources with equal numbers may be exchanged, shape (M,)
+    flips: NDArray[np.bool_]  # whether a source may change its sign, shape (M,)
 
     @property
     def odd(self) -> bool:
@@ -162,19 +148,7 @@ def representatives(group: Symmetries, r: Array) -> tuple[Array, Array]:
     """One image of each of a batch of R, the same for all its images, and how many images it has.
 
     The image is that on which a fixed linear functional is largest, a_i b_j R_ij with decreasing
-    weights: only by a coincidence do two images share its largest value.
-
-    Parameters
-    ----------
-    group
-        The symmetries.
-    r
-        Shape (B, K, M).
-
-    Returns
-    -------
-    images, multiplicity
-        Shapes (B, K, M) and (B,).
+    weights: only by a coincidence do two images share its largest value. Shapes (B, K, M) and (B,).
     """
     images, counts = np.empty_like(r), np.empty(r.shape[0])
     step = max(1, 2_000_000 // (group.rows.size * r.shape[1] * r.shape[2]))
