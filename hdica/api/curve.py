@@ -64,7 +64,7 @@ def critical_curve(
         ``"fold"``, ``"transcritical"`` or ``"junction"``; where there are several at the first
         value, that with the largest overlap is followed.
     low, high
-        Range of ``parameter`` searched at the first value, as in :func:`critical`.
+        Range of ``parameter`` searched at the first value, as in :func:`hdica.critical`.
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit.

@@ -64,7 +64,7 @@ def limit(
         Points of the density; by default a regular grid over where it matters. With ``over``
         densities are kept only if points are given, which all combinations then share.
     thresholds, functionals
-        As in :func:`simulate`.
+        As in :func:`hdica.simulate`.
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit. With ``over`` each combination may take as many, and one that takes longer is NaN,
