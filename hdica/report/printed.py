@@ -62,7 +62,7 @@ def files(panel: Panel) -> dict[str, bytes]:
     with rc_context(cast(Any, STYLE)):
         drawn = draw(panel)
         drawn.draw_without_rendering()
-        drawn.set_layout_engine("none")  # laid out once, the same for both files
+        drawn.set_layout_engine(None)  # laid out once, the same for both files
         drawn.savefig(svg, format="svg", metadata={"Date": None, "Title": title})
         drawn.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Title": title})
     return {f"{panel.key}.svg": svg.getvalue(), f"{panel.key}.pdf": pdf.getvalue()}
