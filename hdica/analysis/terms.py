@@ -7,9 +7,6 @@ from collections.abc import Collection, Iterator
 from hdica.systems.registry import systems
 from hdica.systems.system import OrderParameter, Symbol
 
-ZERO = 1e-9
-"""An overlap closer to 0 than this is 0 with rounding; such a steady state is uninformative."""
-
 STATES = frozenset({"fixed_point", "transition", "branch_point"})
 """Dimensions along which steady states and transitions are numbered."""
 

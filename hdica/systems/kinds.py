@@ -15,6 +15,8 @@ STATE_KINDS = ("informative", "uninformative", "condensed")
 TRANSITION_KINDS = ("fold", "transcritical", "junction")
 INFORMATIVE, FOLD = 0, 0
 """Codes of the first of each."""
+ZERO = 1e-9
+"""An overlap closer to 0 than this is 0 with rounding; such a steady state is uninformative."""
 
 
 def codes(kinds: Any, names: tuple[str, ...]) -> Array:

@@ -34,6 +34,10 @@ class Space:
     axes: tuple[Axis, ...]
     _built: dict[Place, Any] = field(default_factory=dict, repr=False, compare=False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A study that travels, or is copied, does not take along what was built of it.
+        return Space, (self.system, self.fixed, self.axes)
+
     @property
     def first(self) -> dict[Path, Value]:
         """The first value of every axis."""

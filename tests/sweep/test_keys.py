@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
@@ -185,3 +186,15 @@ def test_a_hundred_thousand_keys_take_little_memory() -> None:
     tracemalloc.stop()
     assert keys.shape == (100_000,)
     assert peak < 32e6
+
+
+def test_a_study_that_travels_leaves_what_was_built_of_it() -> None:
+    study = study_from({**ICA, **VECTOR, "parameters": {}, "grid": {"tau": [0.1, 0.2]}})
+    before = study.space.at()
+    assert study.space.at() is before
+    there = pickle.loads(pickle.dumps(study))  # noqa: S301 - our own
+    assert there == study
+    assert there.space == study.space
+    assert there.space.at() == before
+    assert list(there.space._built.values()) == [before]
+    assert len(study.space._built) == 2

@@ -40,7 +40,8 @@ def compare(tree: xr.DataTree, settings: Compare) -> xr.Dataset:
     if limits:
         found = [xr.Dataset({"limit_mean": finished(groups[m], variable)}) for m in limits]
         parts.append(over(found, "limit", limits))
-    for data in [groups[m] for m in steady[:1]]:
+    if steady:
+        data = groups[steady[0]]
         parts.append(xr.Dataset({"steady": finished(data, variable).where(data["stable"] == 1)}))
     out = xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")
     out.attrs = {"variable": variable, "band": settings.band}

@@ -7,7 +7,7 @@ import xarray as xr
 from hdica.analysis.show.choose import evenly, points
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import number, place
-from hdica.analysis.terms import ZERO
+from hdica.systems.kinds import ZERO
 
 
 def flow(data: xr.Dataset) -> list[str]:

@@ -8,9 +8,10 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.reading import finished, group, overlaps, study, system_of
-from hdica.analysis.terms import ZERO, entries, padded
+from hdica.analysis.terms import entries, padded
 from hdica.errors import HdicaError
 from hdica.systems.axes import parse_axis
+from hdica.systems.kinds import ZERO
 from hdica.systems.registry import record_of
 from hdica.systems.space import space_of
 

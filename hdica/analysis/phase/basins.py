@@ -8,8 +8,9 @@ import xarray as xr
 
 from hdica.analysis.reading import finished, group, method_of, overlaps, steady_states
 from hdica.analysis.statistics.trend import falling
-from hdica.analysis.terms import ZERO, entries
+from hdica.analysis.terms import entries
 from hdica.status import DONE
+from hdica.systems.kinds import ZERO
 
 AT = "fixed_point"
 

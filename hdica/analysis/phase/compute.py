@@ -19,9 +19,8 @@ from hdica.analysis.statistics.resample import (
     resampled_shares,
     shares_noise,
 )
-from hdica.analysis.terms import ZERO
 from hdica.status import DIVERGED, DONE
-from hdica.systems.kinds import FOLD
+from hdica.systems.kinds import FOLD, ZERO
 
 LONG_NAMES = {
     "overlap": "mean of |{v}| over seeds at the last time",

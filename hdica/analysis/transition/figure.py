@@ -13,8 +13,8 @@ from hdica.analysis.show.marks import SYMBOLS, color_of
 from hdica.analysis.show.panel import Panel, Points
 from hdica.analysis.show.words import Text, critical, leading, size, symbol, words
 from hdica.analysis.steady.compute import TRANSITIONS
-from hdica.analysis.terms import ZERO
 from hdica.analysis.transition.compute import OVERLAP
+from hdica.systems.kinds import ZERO
 
 Array = NDArray[np.float64]
 LINES = 4

@@ -18,6 +18,7 @@ from hdica.systems.hebbian_ica.fields import (
     turned_text,
     unit,
 )
+from hdica.systems.kinds import ZERO
 from hdica.systems.notes import Notes, joined
 from hdica.systems.projected import learning
 
@@ -70,7 +71,7 @@ def _rules(system: Any) -> list[learning.Rule]:
 
 def _limit(system: Any, values: Mapping[str, Array], times: Array) -> str:
     path = values["R"]
-    still = np.flatnonzero(np.abs(path).max(axis=(0, 2)) <= learning.ZERO).tolist()
+    still = np.flatnonzero(np.abs(path).max(axis=(0, 2)) <= ZERO).tolist()
     if len(still) == system.projections:
         return (
             "the start has overlap 0, as a random one has as n grows, and the limit stays at R = 0 "

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.systems.fields import formula, prior, schedule, source, start
+from hdica.systems.kinds import ZERO
 from hdica.systems.notes import Notes, joined
 from hdica.systems.projected import learning
 
@@ -38,7 +39,7 @@ def rule_of(system: Any) -> learning.Rule:
 
 def _limit(system: Any, values: Mapping[str, Array], times: Array) -> str:
     path = values["Q"]
-    if np.abs(path).max() <= learning.ZERO:
+    if np.abs(path).max() <= ZERO:
         return _STAYS
     rule = rule_of(system)
     return learning.fallen(rule, float(path[-1])) if rule.closed else ""

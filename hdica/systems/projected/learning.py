@@ -24,10 +24,9 @@ from hdica.limits.averages.cumulants import cumulants, mean_derivative
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.fixed_points import FixedPoints, find_fixed_points
 from hdica.limits.overlap.nonlinear import drift_of
+from hdica.systems.kinds import ZERO
 
 Array = NDArray[np.float64]
-ZERO = 1e-9
-"""Overlaps this small are the start's own 0 with rounding; a state this near to 0 is Q = 0."""
 _OVERLAPS = np.delete(np.linspace(-1.0, 1.0, 4001), 2000)
 BEGIN = "start with an overlap, such as start={'overlap': 0.5}"
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.systems.fields import closed_refusal, schedule
+from hdica.systems.kinds import ZERO
 from hdica.systems.notes import Notes
-from hdica.systems.projected.learning import BEGIN, ZERO, searched
+from hdica.systems.projected.learning import BEGIN, searched
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
