@@ -92,6 +92,10 @@ def _finest(problem: Problem, record: Record, size: Lengths) -> float:
     )
 
 
+def _tell_level(number: int) -> None:
+    tell(lambda: f"density: refinement {number} of at most {_MOST_LEVELS}")
+
+
 def _explored(
     problem: Problem, times: Array, coarse: float, record: Callable[[], Record]
 ) -> tuple[Plan, Record]:
@@ -104,6 +108,7 @@ def _explored(
     scale = min(math.sqrt(var), size.finest(g0, field.strength(tau0), 0.0))
     spacing = _AT_START * coarse * scale
     for _ in range(4):
+        _tell_level(1)
         seen = record()
         lattice = make_lattice(field.phi.kinks, spacing, _stretch(problem))
         plan = explore(problem, lattice, times, seen, _STEP_ERROR * coarse**4)
@@ -129,7 +134,7 @@ def _levels(
             if float(np.max(error)) <= tolerance or not affordable:
                 break
         records.append(record())
-        tell(lambda: f"density: refinement {len(records)} of at most {_MOST_LEVELS}")
+        _tell_level(len(records))
         follow(problem, plan, 2 ** (len(records) - 1), records[-1])
     return plan, records
 
