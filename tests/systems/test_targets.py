@@ -26,10 +26,11 @@ for system, n, method in [
 ]:
     for noise in ("own", "shared"):
         options = {"times": [0, 0.3], "seeds": range(3), "method": method, "noise": noise}
+        options["timeout"] = None  # on a busy machine compilation takes minutes
         found = hdica.simulate(system, n=n, **options)
         digest.update(found["Q"].values.tobytes() + found["R"].values.tobytes())
 for system in (ica, pca.model_copy(update={"regularizer": "0.2*tanh(4*x)"})):
-    found = hdica.limit(system, times=[0, 1], method="pde")
+    found = hdica.limit(system, times=[0, 1], method="pde", timeout=None)
     digest.update(found["Q"].values.tobytes() + found["R"].values.tobytes())
 print(numba.config.CPU_NAME, digest.hexdigest())
 """
