@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-UNITS = dict.fromkeys(("sup_time", "end"), "samples per dimension (k/n)")
+TIMES = ("sup_time", "end")
+"""Variables that are times."""
+UNITS = dict.fromkeys(TIMES, "samples per dimension (k/n)")
 TEXT = {"verdict", "why"}
 
 
@@ -28,6 +30,11 @@ def assembled(cells: Sequence[Cell], grid: Sequence[str], coords: Mapping[str, A
         values = np.array([cell[name][1] for cell in cells])
         variables[name] = ((*grid, *own), values.reshape((*shape, *np.shape(first))))
     return xr.Dataset(variables, coords=dict(coords))
+
+
+def units_by(time: xr.DataArray) -> dict[str, str]:
+    """Units of variables by the clock of the dimension ``time``."""
+    return dict.fromkeys(TIMES, str(time.attrs.get("units", UNITS[TIMES[0]])))
 
 
 def described(

@@ -12,7 +12,7 @@ import xarray as xr
 from pydantic import ValidationError
 
 from hdica.analysis.registry import asked_for
-from hdica.analysis.settings import Gives
+from hdica.analysis.settings import Gives, needs_of
 from hdica.analysis.terms import padded
 from hdica.errors import HdicaError, one_sentence
 from hdica.status import DONE
@@ -49,12 +49,14 @@ def _usual(tree: xr.DataTree, analysis: str) -> dict[str, str] | None:
     if record is None or analysis not in record.analyses:
         return None
     overlap, given = record.order_parameters[0], _gives(tree)
-    found = {}
+    kind, found = asked_for()[analysis].settings, {}
+    needs = {} if kind is None else dict(needs_of(kind))
     for key, role in record.analyses[analysis].items():
         able = [
             method.name
             for method in record.with_role(role)
             if method.name in given
+            and (key not in needs or needs[key].n in (None, given[method.name].n))
             and given[method.name].outputs.get(overlap.name) == ("time", *overlap.dims)
         ]
         if not able:
@@ -98,7 +100,7 @@ def _gives(tree: xr.DataTree) -> dict[str, Gives]:
         beside = set(data["status"].dims)
         outputs = {str(k): tuple(map(str, v.dims)) for k, v in data.data_vars.items()}
         own = {k: tuple(d for d in dims if d not in beside) for k, dims in outputs.items()}
-        out[name] = Gives("seed" in data.dims, own)
+        out[name] = Gives("seed" in data.dims, own, "n" in beside)
     return out
 
 
@@ -167,6 +169,12 @@ def finished(data: xr.Dataset, variable: str) -> xr.DataArray:
     return values.where((data["status"] == DONE) & whole)
 
 
+def at_end(data: xr.Dataset, variable: str) -> xr.DataArray:
+    """One variable of finished points, at the last time where it has times."""
+    values = finished(data, variable).reset_coords(drop=True)
+    return values.isel(time=-1, drop=True) if "time" in values.dims else values
+
+
 def swept(data: xr.DataArray) -> list[str]:
     """Swept parameters of trajectories, and dimensions of the entries of matrices, in order."""
     return [str(d) for d in data.dims if d not in OWN]
@@ -184,11 +192,29 @@ def check_numbers(data: xr.Dataset, parameter: str, where: str) -> None:
         raise HdicaError(f"{where} = {parameter!r} is not allowed (its values must be numbers)")
 
 
+def check_positive(data: xr.Dataset, parameter: str, where: str) -> None:
+    """Refuse a parameter that is not swept, or whose values have no logarithm."""
+    check_numbers(data, parameter, where)
+    least = data[parameter].values.min()
+    if not least > 0:
+        raise HdicaError(
+            f"{where} = {parameter!r} is not allowed (values must be positive, {least:g} is not)"
+        )
+
+
 def optional(data: xr.Dataset, variable: str, like: xr.DataArray) -> xr.DataArray:
     """A companion variable such as ``<variable>_error``, or NaN of the shape of ``like``."""
     if variable in data:
         return finished(data, variable)
     return xr.full_like(like, np.nan, dtype=float)
+
+
+def at_top(values: xr.DataArray) -> tuple[xr.DataArray, int | None]:
+    """Values at :func:`largest_n`, which is told; of a method without n as they are, and None."""
+    if "n" not in values.dims:
+        return values, None
+    n = largest_n(values)
+    return values.sel(n=n, drop=True), n
 
 
 def largest_n(values: xr.DataArray) -> int:

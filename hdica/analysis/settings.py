@@ -31,7 +31,7 @@ def names(given: Any) -> Any:
 
 @dataclass(frozen=True)
 class Swept:
-    """Mark of a key that names a swept parameter."""
+    """Mark of a key that names a swept parameter, or several."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ class Needs:
         Whether the output may in addition have dimensions of entries of matrices.
     found
         Whether a key that is left out means the first method of the study that is so.
+    n
+        Whether it must have a dimension n, as what is compared over n must; None if either will do.
     """
 
     stochastic: bool | None
@@ -59,6 +61,7 @@ class Needs:
     over: tuple[Dims, ...] = ()
     entries: bool = False
     found: bool = False
+    n: bool | None = None
 
 
 def looked_at(settings: Any) -> str:
@@ -68,10 +71,11 @@ def looked_at(settings: Any) -> str:
 
 @dataclass(frozen=True)
 class Gives:
-    """What a method has: seeds or not, and by output its dimensions beyond grid, n and seed."""
+    """What a method has: seeds, by output its dimensions beyond grid, n and seed, and an n."""
 
     stochastic: bool
     outputs: Mapping[str, Dims]
+    n: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,11 +92,13 @@ class Named:
     output: str = ""
     dims: tuple[Dims, ...] = ()
     entries: frozenset[str] = frozenset()
+    n: bool | None = None
 
     def accepts(self, given: Gives) -> bool:
         """Whether a method is what it must be."""
         kind = self.stochastic is None or given.stochastic == self.stochastic
-        return kind and self.fits(given.outputs.get(self.output))
+        size = self.n is None or given.n == self.n
+        return kind and size and self.fits(given.outputs.get(self.output))
 
     def fits(self, dims: Dims | None) -> bool:
         """Whether an output has the right dimensions; None for no output."""
@@ -129,8 +135,8 @@ class Settings(BaseModel):
         """Every swept parameter named here, as pairs of key and dimension."""
         for key, field in type(self).model_fields.items():
             marked = any(isinstance(mark, Swept) for mark in field.metadata)
-            if marked and getattr(self, key) is not None:
-                yield key, getattr(self, key)
+            for name in names(getattr(self, key)) if marked else ():
+                yield key, name
 
     def named(self, system: System | None) -> list[Named]:
         """Every method named here; a method to be found has no name as long as it is not."""
@@ -147,7 +153,7 @@ class Settings(BaseModel):
         allowed = [(*axis, *more) for axis in needs.over for more in ((), *own)]
         entries = system.entries if system is not None and needs.entries else frozenset()
         dims = tuple(dict.fromkeys(allowed))
-        return Named(key, method, needs.stochastic, output, dims, entries)
+        return Named(key, method, needs.stochastic, output, dims, entries, needs.n)
 
     def settled(self, system: System | None, given: Mapping[str, Gives]) -> Self:
         """The same with the methods and the variable that were left open.

@@ -36,7 +36,7 @@ def starts() -> frozenset[str]:
         alias
         for record in systems().values()
         for alias, path in getattr(record.parameters, "aliases", {}).items()
-        if path[0] == "start" and not record.order_parameters[0].dims
+        if path == ("start", "overlap") and not record.order_parameters[0].dims
     )
 
 

@@ -1,8 +1,8 @@
-"""What is asked for beyond the order parameters: densities, support recovery, functionals."""
+"""What is asked for beyond the order parameters: densities, support recovery, and the like."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
-from hdica.systems.arguments import formulas, increasing
+from hdica.systems.arguments import extra_names, formulas, increasing
 from hdica.systems.method import Method
-from hdica.systems.points import check_functionals, check_points, check_size
+from hdica.systems.points import check_extra, check_functionals, check_points, check_size
 from hdica.systems.registry import record_of
 
 Array = NDArray[np.float64]
@@ -31,11 +31,18 @@ class Asked:
     x: Numbers | None
     thresholds: Numbers | None
     functionals: Mapping[str, str] | None
+    extra: Iterable[str] | None = None
 
     @property
     def plain(self) -> bool:
-        """Whether that is nothing."""
-        return all(value is None for value in vars(self).values())
+        """Whether none of it is of the entries of the estimate."""
+        entries = (self.snapshots, self.x, self.thresholds, self.functionals)
+        return all(value is None for value in entries)
+
+    def first(self, methods: Sequence[Method]) -> list[Method]:
+        """Methods that give what is asked for by name; all of them if none does."""
+        wanted = set(extra_names(self.extra))
+        return [m for m in methods if wanted <= {o.name for o in m.extras}] or list(methods)
 
 
 def saved(method: Method, system: Any, times: Array, asked: Asked) -> Save:
@@ -58,7 +65,10 @@ def saved(method: Method, system: Any, times: Array, asked: Asked) -> Save:
     for one in kept:
         if not np.any(np.isclose(times, one, rtol=1e-12, atol=1e-12)):
             raise HdicaError(f"snapshots: {one:g} is not one of the times {times.tolist()}")
-    means, save = formulas(asked.functionals), Save(kept, points, theta)
+    extra = extra_names(asked.extra)
+    allowed = (output.name for output in method.extras)
+    check_extra(extra, allowed, "extra", f"method {method.name!r}")
+    means, save = formulas(asked.functionals), Save(kept, points, theta, extra=extra)
     check_functionals(means, method.outputs_of(save), "functionals")
     for text in means.values():
         parse_functional(text, system.constants)

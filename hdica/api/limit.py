@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +35,7 @@ def limit(
     x: Numbers | None = None,
     thresholds: Numbers | None = None,
     functionals: Mapping[str, str] | None = None,
+    extra: Iterable[str] | None = None,
     timeout: float | None = USUAL,
 ) -> xr.Dataset:
     """The limit n -> infinity, at one point or over a whole grid of parameters.
@@ -65,6 +66,8 @@ def limit(
         densities are kept only if points are given, which all combinations then share.
     thresholds, functionals
         As in :func:`hdica.simulate`.
+    extra
+        Names of further variables that the method gives on request, kept at every time.
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit. With ``over`` each combination may take as many, and one that takes longer is NaN,
@@ -95,7 +98,7 @@ def limit(
         combinations), or an argument is not allowed.
     """
     whole(threads, "threads", "a whole number >= 1", 1)
-    asked = Asked(snapshots, x, thresholds, functionals)
+    asked = Asked(snapshots, x, thresholds, functionals, extra)
     if over is not None:
         from hdica.api.limit_grid import limit_over
 
@@ -108,7 +111,7 @@ def limit(
 def _limit(system: Any, times: Array, method: str, asked: Asked) -> xr.Dataset:
     """The limit at one point."""
     record = record_of(system)
-    chosen = first_of(candidates(system, method, "limit", able, auto(asked.plain)), system)
+    chosen = first_of(candidates(system, method, "limit", able, auto(asked)), system)
     if chosen.picture is not None:
         if asked.snapshots is None:
             asked = replace(asked, snapshots=times if times.size <= MANY_TIMES else times[-1:])

@@ -96,7 +96,7 @@ def limit_over(
     """The limit at every combination of parameters: :func:`hdica.limit` with ``over``."""
     grid = grid_of(system, over)
     timeout, systems = check_timeout(timeout), grid.systems
-    methods = candidates(systems[0], method, "limit", able, auto(asked.plain))
+    methods = candidates(systems[0], method, "limit", able, auto(asked))
     chosen, against = first_everywhere(methods, systems, timeout, "limit")
     save = _kept(chosen, system, times, asked)
     outputs = chosen.outputs_of(save)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.api.keeping import Asked
 from hdica.systems.method import Method, PointResult, Role
 from hdica.systems.notes import joined
 from hdica.systems.registry import record_of
@@ -24,11 +25,11 @@ def able(record: System) -> list[Method]:
     return ranked + [m for m in record.with_role(Role.BASELINE) if not m.stochastic]
 
 
-def auto(plain: bool) -> Callable[[System], list[Method]]:
-    """Methods to try; ``plain`` if the order parameters alone are asked for."""
-    return lambda record: [
-        m for m in record.with_role(Role.LIMIT) if m.rank and (plain or m.picture)
-    ]
+def auto(asked: Asked) -> Callable[[System], list[Method]]:
+    """Methods to try; where densities are asked for, those that have any."""
+    return lambda record: asked.first(
+        [m for m in record.with_role(Role.LIMIT) if m.rank and (asked.plain or m.picture)]
+    )
 
 
 def note_of(system: Any, method: Method, times: Array, result: PointResult) -> str:

@@ -11,8 +11,17 @@ from numpy.typing import NDArray
 
 from hdica.api.keeping import Asked, Numbers, saved
 from hdica.api.over import Over
-from hdica.api.simulations import MOST_PLANNED, able, auto, with_noise
-from hdica.errors import HdicaError
+from hdica.api.simulations import (
+    MOST_PLANNED,
+    able,
+    about_step,
+    at_size,
+    auto,
+    check_held,
+    check_n_of,
+    no_room,
+    with_noise,
+)
 from hdica.finite.record import steps_of
 from hdica.process.timeout import USUAL, named, within
 from hdica.systems.labelled import candidates, dataset, described, first_of
@@ -22,7 +31,6 @@ from hdica.systems.points import (
     check_memory,
     check_n,
     check_seeds,
-    check_steps,
     check_times,
 )
 from hdica.systems.registry import record_of
@@ -33,7 +41,7 @@ Array = NDArray[np.float64]
 def simulate(
     system: Any,
     *,
-    n: int | Iterable[int],
+    n: int | Iterable[int] | None = None,
     times: Numbers,
     seeds: int | Iterable[int] = (0,),
     method: str = "auto",
@@ -42,6 +50,7 @@ def simulate(
     x: Numbers | None = None,
     thresholds: Numbers | None = None,
     functionals: Mapping[str, str] | None = None,
+    extra: Iterable[str] | None = None,
     noise: str = "own",
     timeout: float | Literal["plan"] | None = "plan",
 ) -> xr.Dataset:
@@ -53,9 +62,10 @@ def simulate(
         The problem, for example :class:`hdica.OnlineICA` or :class:`hdica.SparsePCA`.
     n
         Dimension, at least 3 (the number of particles for method ``"particles"``); or a list of
-        dimensions, which gives results a dimension ``n``.
+        dimensions, which gives results a dimension ``n``. A method of a system whose dimension is
+        one of its fields has none, and is given none.
     times
-        Times t = k/n to record, increasing; step floor(t n). A list, or
+        Times t = k/n to record, increasing; step floor(t n), or floor(t) without n. A list, or
         ``{"stop": 40, "num": 41}`` as in a study.
     seeds
         One independent trial each; a trial depends on the system, n and its seed alone. A number
@@ -78,6 +88,8 @@ def simulate(
         and ``misclassified`` over ``(snapshot, threshold)``.
     functionals
         Name and formula in ``x`` and ``xi`` of means over the entries, kept at every time.
+    extra
+        Names of further variables that the method gives on request, kept at every time.
     noise
         ``"shared"``: trials of equal n and seed see the same noise, whatever the system's
         parameters, so that differences between systems are less noisy. Each keeps its law.
@@ -103,34 +115,39 @@ def simulate(
         If an argument is not allowed or the method is not exact for this system (with ``over``:
         for none of the combinations).
     """
-    asked = Asked(snapshots, x, thresholds, functionals)
+    asked = Asked(snapshots, x, thresholds, functionals, extra)
     if over is not None or _several(n):
         from hdica.api.simulate_grid import Trials, simulate_grid
 
-        sizes = check_dimensions(n) if _several(n) else [check_n(n)]
+        sizes = check_dimensions(n) if _several(n) else [_one(n)]
         what = Trials(sizes, check_times(times), check_seeds(seeds), timeout)
         found = simulate_grid(system, over, what, asked, method, noise)
-        return found if _several(n) else found.isel(n=0)
+        return found if _several(n) or n is None else found.isel(n=0)
     record = record_of(system)
-    known = candidates(system, method, "simulate", able, auto(asked.plain))
+    known = candidates(system, method, "simulate", able, auto(asked))
     chosen = with_noise(first_of(known, system), noise)
-    size, grid, trials = check_n(n), check_times(times), check_seeds(seeds)
-    check_steps(size, float(grid[-1]))
+    size, grid, trials = _one(n), check_times(times), check_seeds(seeds)
+    check_n_of(chosen, size, float(grid[-1]))
     save = saved(chosen, system, grid, asked)
     all_of_them = len(trials) * chosen.bytes_of(grid, save, system.dims())
     check_memory(all_of_them, f"seeds = {len(trials)}", "fewer seeds or times")
-    check_memory(8.0 * chosen.held(size), f"n = {size}", f"a smaller n for method {chosen.name!r}")
+    check_held(chosen, system, size)
     planned = len(trials) * chosen.seconds(system, size, float(grid[-1]))
     try:
         results = within(
             max(USUAL, MOST_PLANNED * planned) if timeout == "plan" else timeout,
-            f"{named('simulate', system)} with n = {size}",
+            named("simulate", system) + at_size(size),
             lambda: chosen.run_all([(system, seed) for seed in trials], grid, size, save),
         )
     except MemoryError as exc:
-        raise HdicaError(f"n = {size} needs more memory than there is ({chosen.name})") from exc
+        raise no_room(chosen, size) from exc
     found = dataset(record, chosen, grid, save, system.dims(), results, "seed")
     return described(_with_trials(found, grid, size, trials, results), system)
+
+
+def _one(n: Any) -> int | None:
+    """The dimension of a simulation, None without."""
+    return None if n is None else check_n(n)
 
 
 def _several(n: Any) -> bool:
@@ -140,18 +157,16 @@ def _several(n: Any) -> bool:
 
 
 def _with_trials(
-    found: xr.Dataset, times: Array, n: int, seeds: list[int], results: list[PointResult]
+    found: xr.Dataset, times: Array, n: int | None, seeds: list[int], results: list[PointResult]
 ) -> xr.Dataset:
     """The same with the seed, the step and the outcome of every trial."""
     flags = {"flag_values": [1, 2], "flag_meanings": "done diverged", "long_name": "status"}
     status = np.array([2 if r.diverged else 1 for r in results], dtype=np.uint8)
-    found = found.assign_coords(
-        seed=("seed", seeds, {"long_name": "seed of the trial"}),
-        n=((), n, {"long_name": "dimension n"}),
-    )
+    found = found.assign_coords(seed=("seed", seeds, {"long_name": "seed of the trial"}))
+    if n is not None:
+        found = found.assign_coords(n=((), n, {"long_name": "dimension n"}))
     if "time" in found.dims:
-        about = {"long_name": "step k = floor(t n)"}
-        found = found.assign_coords(step=("time", steps_of(times, n), about))
+        found = found.assign_coords(step=("time", steps_of(times, n or 1), about_step(n)))
     return found.assign(
         status=("seed", status, flags),
         reason=("seed", np.array([r.diverged for r in results], dtype=object)),

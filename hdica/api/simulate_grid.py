@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,7 +12,17 @@ from numpy.typing import NDArray
 
 from hdica.api.keeping import Asked, saved
 from hdica.api.over import Grid, Over, first_everywhere, grid_of
-from hdica.api.simulations import MOST_PLANNED, able, auto, with_noise
+from hdica.api.simulations import (
+    MOST_PLANNED,
+    able,
+    about_step,
+    at_size,
+    auto,
+    check_held,
+    check_n_of,
+    no_room,
+    with_noise,
+)
 from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
@@ -19,7 +30,7 @@ from hdica.process.timeout import USUAL, check_timeout, named, within
 from hdica.status import DIVERGED, DONE, FAILED
 from hdica.systems.labelled import candidates, dataset, described
 from hdica.systems.method import Method, PointResult
-from hdica.systems.points import check_memory, check_steps, taken_names
+from hdica.systems.points import check_memory, taken_names
 from hdica.systems.registry import record_of
 
 Array = NDArray[np.float64]
@@ -27,17 +38,17 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Trials:
-    """What is run of every system: a trial a seed at every n.
+    """What is run of every system: a trial a seed at every n, which is None alone without.
 
     ``timeout`` is for each system at each n, or as :func:`hdica.simulate` plans them.
     """
 
-    sizes: list[int]
+    sizes: Sequence[int | None]
     times: Array
     seeds: list[int]
     timeout: float | Literal["plan"] | None
 
-    def seconds(self, method: Method, systems: list[Any], n: int) -> float | None:
+    def seconds(self, method: Method, systems: list[Any], n: int | None) -> float | None:
         """How long the trials of some systems may take together."""
         if self.timeout != "plan":
             each = check_timeout(self.timeout)
@@ -51,11 +62,11 @@ def simulate_grid(
 ) -> xr.Dataset:
     """Trials at every combination of parameters and every n: see :func:`hdica.simulate`."""
     grid = grid_of(system, over)
-    methods = candidates(system, method, "simulate", able, auto(asked.plain))
+    methods = candidates(system, method, "simulate", able, auto(asked))
     chosen, against = first_everywhere(methods, grid.systems, USUAL, "simulate")
     chosen = with_noise(chosen, noise)
     for n in trials.sizes:
-        check_steps(n, float(trials.times[-1]))
+        check_n_of(chosen, n, float(trials.times[-1]))
     save = saved(chosen, grid.systems[0], trials.times, asked)
     outputs = chosen.outputs_of(save)
     grid.check_names(taken_names(outputs))
@@ -75,10 +86,11 @@ def simulate_grid(
 
 def _check_memory(method: Method, grid: Grid, trials: Trials, size: int) -> None:
     """Refuse what this machine cannot hold, before anything is computed."""
-    count, most = len(grid.systems) * len(trials.sizes) * len(trials.seeds), max(trials.sizes)
-    check_memory(count * size, f"over, n and seeds: {count} points", "fewer of them, or of times")
-    fewer = f"a smaller n for method {method.name!r}"
-    check_memory(8.0 * method.held(most), f"n = {most}", fewer)
+    count = len(grid.systems) * len(trials.sizes) * len(trials.seeds)
+    most = max((n for n in trials.sizes if n is not None), default=None)
+    among = "over and seeds" if most is None else "over, n and seeds"
+    check_memory(count * size, f"{among}: {count} points", "fewer of them, or of times")
+    check_held(method, max(grid.systems, key=lambda one: method.held(one, most)), most)
 
 
 def _groups(method: Method, places: list[int]) -> list[list[int]]:
@@ -95,7 +107,7 @@ def _filled(values: list[Any] | HdicaError, count: int) -> Any:
 
 
 def _run(
-    method: Method, systems: list[Any], n: int, trials: Trials, save: Save
+    method: Method, systems: list[Any], n: int | None, trials: Trials, save: Save
 ) -> list[list[PointResult]] | HdicaError:
     """The trials of each of some systems, or why there are none."""
     # All systems of one seed side by side, so that its noise is drawn once where it is shared.
@@ -103,11 +115,11 @@ def _run(
     try:
         found = within(
             trials.seconds(method, systems, n),
-            f"{named('simulate', systems[0])} with n = {n}",
+            named("simulate", systems[0]) + at_size(n),
             lambda: method.run_all(pairs, trials.times, n, save),
         )
     except MemoryError:
-        return HdicaError(f"n = {n} needs more memory than there is ({method.name})")
+        return no_room(method, n)
     except HdicaError as exc:
         return exc
     return [found[k :: len(systems)] for k in range(len(systems))]
@@ -145,12 +157,16 @@ def _labelled(
         status=("point", np.array(status, dtype=np.uint8), {**flags, "long_name": "status"}),
         reason=("point", reasons),
     )
-    sizes = {"n": len(trials.sizes), "seed": len(trials.seeds)}
-    found = grid.unfolded(flat, sizes).assign_coords(
-        n=("n", trials.sizes, {"long_name": "dimension n"}),
+    among = {} if trials.sizes == [None] else {"n": len(trials.sizes)}
+    found = grid.unfolded(flat, {**among, "seed": len(trials.seeds)}).assign_coords(
         seed=("seed", trials.seeds, {"long_name": "seed of the trial"}),
     )
+    if among:
+        found = found.assign_coords(n=("n", trials.sizes, {"long_name": "dimension n"}))
     if "time" not in found.dims:
         return found
-    steps = np.stack([steps_of(trials.times, n) for n in trials.sizes])
-    return found.assign_coords(step=(("n", "time"), steps, {"long_name": "step k = floor(t n)"}))
+    steps = np.stack([steps_of(trials.times, n or 1) for n in trials.sizes])
+    about = about_step(trials.sizes[0])
+    if not among:
+        return found.assign_coords(step=("time", steps[0], about))
+    return found.assign_coords(step=(("n", "time"), steps, about))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from hdica.api.keeping import Asked
 from hdica.errors import HdicaError
 from hdica.systems.method import Method, Role
+from hdica.systems.points import check_memory, check_steps
 from hdica.systems.system import System
 
 MOST_PLANNED = 100.0
@@ -18,11 +21,11 @@ def able(record: System) -> list[Method]:
     return ranked + [m for m in record.methods if m.stochastic and m not in ranked]
 
 
-def auto(plain: bool) -> Callable[[System], list[Method]]:
+def auto(asked: Asked) -> Callable[[System], list[Method]]:
     """Methods to try; where densities are asked for, those that keep any."""
-    return lambda record: [
-        m for m in record.with_role(Role.SIMULATION) if m.rank and (plain or m.keeps)
-    ]
+    return lambda record: asked.first(
+        [m for m in record.with_role(Role.SIMULATION) if m.rank and (asked.plain or m.keeps)]
+    )
 
 
 def with_noise(method: Method, noise: str) -> Method:
@@ -33,3 +36,41 @@ def with_noise(method: Method, noise: str) -> Method:
         allowed = "'own' or 'shared'" if method.shared else f"'own' for method {method.name!r}"
         raise HdicaError(f"noise = {noise!r} is not allowed ({allowed})")
     return method.shared
+
+
+def check_n_of(method: Method, n: int | None, last: float) -> None:
+    """Refuse a method without the n that it needs, or with one where it has none.
+
+    ``last`` is the time of the last step.
+    """
+    if method.takes_n and n is None:
+        raise HdicaError(f"n is missing (method {method.name!r} needs it: a whole number >= 3)")
+    if not method.takes_n and n is not None:
+        raise HdicaError(f"n = {n} is not allowed (method {method.name!r} has no n)")
+    if n is not None:
+        check_steps(n, last)
+
+
+def check_held(method: Method, system: Any, n: int | None) -> None:
+    """Refuse a point that this machine cannot hold while it is computed."""
+    what, fewer = f"n = {n}", f"a smaller n for method {method.name!r}"
+    if n is None:
+        what, fewer = f"method {method.name!r}", "a smaller system"
+    check_memory(8.0 * method.held(system, n), what, fewer)
+
+
+def at_size(n: int | None) -> str:
+    """What follows "simulate" in a sentence: the dimension, if there is any."""
+    return "" if n is None else f" with n = {n}"
+
+
+def about_step(n: int | None) -> dict[str, str]:
+    """Attributes of the step behind each time."""
+    return {"long_name": "step k = floor(t)" if n is None else "step k = floor(t n)"}
+
+
+def no_room(method: Method, n: int | None) -> HdicaError:
+    """That a point could not be held while it was computed."""
+    what = f"method {method.name!r}" if n is None else f"n = {n}"
+    end = "" if n is None else f" ({method.name})"
+    return HdicaError(f"{what} needs more memory than there is{end}")

@@ -56,13 +56,14 @@ def not_finite() -> str:
 class Track:
     """One point while it runs: what it draws, what is seen of it, and how it ended.
 
-    ``draw_source(size)`` continues the stream of sources; step k uses the step size tau(k/n) of the
-    schedule; ``why()`` says what happened, after a step that did not succeed. ``diverged`` is
+    ``draw_source(size)`` continues the stream of sources, None for a kernel that draws for itself;
+    step k uses the step size tau(k/n) of the schedule, which is computed once for all points that
+    share it; ``why()`` says what happened, after a step that did not succeed. ``diverged`` is
     empty, or the sentence that says at which step and time the point stopped.
     """
 
     observation: Observation
-    draw_source: Callable[[int], Array]
+    draw_source: Callable[[int], Array] | None
     schedule: Schedule
     why: Callable[[], str] = not_finite
     diverged: str = ""
@@ -113,12 +114,20 @@ class _Run:
         if new:
             self.source, self.tau = np.zeros(shape), np.zeros(shape)
         if new or any(t.schedule.constant is None for t in self.tracks):
-            when = (step + np.arange(size)) / self.n
-            for column, track in enumerate(self.tracks):
-                fixed = track.schedule.constant
-                self.tau[:, column] = track.schedule.value(when) if fixed is None else fixed
+            self._fill_tau((step + np.arange(size)) / self.n)
         for column, track in enumerate(self.tracks):
-            self.source[:, column] = track.draw_source(size)
+            if track.draw_source is not None:
+                self.source[:, column] = track.draw_source(size)
+
+    def _fill_tau(self, when: Array) -> None:
+        """Step sizes at times of shape (steps,): those of a schedule once, for all its points."""
+        known: dict[Schedule, Array | float] = {}
+        for column, track in enumerate(self.tracks):
+            schedule = track.schedule
+            if schedule not in known:
+                fixed = schedule.constant
+                known[schedule] = schedule.value(when) if fixed is None else fixed
+            self.tau[:, column] = known[schedule]
 
 
 def record(

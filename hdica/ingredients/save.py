@@ -1,4 +1,4 @@
-"""What a point keeps beyond its order parameters: densities, support recovery, functionals."""
+"""What a point keeps beyond its order parameters: densities, support recovery, and the like."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class Save:
     recovery at ``thresholds`` on abs(x) above which an entry counts as part of the support.
     ``functionals`` are names and formulas in ``x`` and ``xi`` of means over the entries, kept at
     every time, ``constants`` numbers for other names in them: those of the system that is computed.
+    ``extra`` are names of further variables of the method, kept at every time.
     """
 
     snapshots: tuple[float, ...] = ()
@@ -28,6 +29,7 @@ class Save:
     thresholds: tuple[float, ...] = ()
     functionals: Mapping[str, str] = field(default_factory=dict)
     constants: Mapping[str, float] = field(default_factory=dict)
+    extra: tuple[str, ...] = ()
 
     @cached_property
     def edges(self) -> Array:
@@ -40,7 +42,7 @@ class Save:
     @property
     def anything(self) -> bool:
         """Whether anything beyond the order parameters is kept."""
-        return bool(self.snapshots or self.functionals)
+        return bool(self.snapshots or self.functionals or self.extra)
 
 
 NOTHING = Save()

@@ -23,6 +23,8 @@ MOST_WHOLE = 2**53
 """Up to here every whole number is a float: of dimensions, seeds, steps and times."""
 MAX_VALUES = 100_000
 """Most values of a list that is an axis of results: the size of a point refuses far fewer."""
+MAX_EXTRA = 100
+"""Most variables that are asked for by name."""
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 """What a functional may be called."""
 
@@ -187,6 +189,21 @@ def formulas(given: Any) -> dict[str, str]:
                 f"functionals.{name} = {shown(formula)} is not allowed (a formula in x and xi)"
             )
     return dict(given)
+
+
+def extra_names(given: Any, field: str = "extra") -> tuple[str, ...]:
+    """Names of variables, sorted, none if nothing is given; or a sentence why they are not allowed.
+
+    One name will do in place of a list.
+    """
+    if given is None:
+        return ()
+    allowed = "names of variables, each once"
+    found = [given] if isinstance(given, str) else entries(given, field, allowed, MAX_EXTRA)
+    named = all(isinstance(one, str) and NAME.fullmatch(one) for one in found)
+    if not named or len(set(found)) < len(found):
+        raise HdicaError(f"{field} = {shown(found)} is not allowed ({allowed})")
+    return tuple(sorted(found))
 
 
 def check_constants(given: Any) -> dict[str, float]:

@@ -152,6 +152,9 @@ class Method:
         What the method can keep beyond ``outputs`` if a study asks for it: some of
         ``"densities"``, ``"support"``, ``"functionals"``, ``"potential"`` and ``"controls"``
         (solver errors and negative controls of what is kept).
+    extras
+        Variables that it returns on request beside ``outputs``: if their names are in the
+        ``extra`` of what is kept.
     together
         ``together(trials, times, n, save) -> [PointResult, ...]``: several points for less than
         one by one, with the same bits; None if nothing is gained.
@@ -161,9 +164,10 @@ class Method:
     noise
         ``"own"`` or ``"shared"``.
     finite
-        Whether a point needs a dimension ``n``; None if exactly stochastic methods do.
+        Whether a point needs a dimension ``n``; None if exactly stochastic methods do. Where the
+        dimension is a field of the system, even a stochastic method has none.
     held
-        ``held(n)``: how many numbers a point has in memory at least while it is computed.
+        ``held(system, n)``: how many numbers a point has in memory at least while it is computed.
     varies
         The control parameter whose critical values, or whose branches, it finds.
     closed
@@ -192,11 +196,12 @@ class Method:
     engines: tuple[str, ...] = ()
     kernel: str = ""
     keeps: frozenset[str] = field(default_factory=frozenset)
+    extras: tuple[Output, ...] = ()
     together: Callable[[Sequence[Trial], Array, int | None, Save], list[PointResult]] | None = None
     shared: Method | None = None
     noise: str = "own"
     finite: bool | None = None
-    held: Callable[[int], int] = lambda n: 0
+    held: Callable[[Any, int | None], int] = lambda system, n: 0
     varies: str = ""
     closed: bool = False
     many: Many | None = None
@@ -221,7 +226,8 @@ class Method:
 
     def outputs_of(self, save: Save = NOTHING) -> tuple[Output, ...]:
         """Every variable it returns for what a study keeps."""
-        return self.outputs + tuple(o for k, o in _kept(save) if k in self.keeps)
+        extra = tuple(output for output in self.extras if output.name in save.extra)
+        return self.outputs + extra + tuple(o for k, o in _kept(save) if k in self.keeps)
 
     def coords_of(
         self, times: Array, save: Save, own: Mapping[str, Sequence[float]]

@@ -118,13 +118,28 @@ def check_size(size: int, method: str) -> None:
     if size > MAX_BYTES:
         raise HdicaError(
             f"save keeps {size / 1e6:.0f} MB a point of {method} (at most {MAX_BYTES / 1e6:.0f} MB "
-            "are allowed: fewer snapshots, x or thresholds)"
+            "are allowed: fewer times, snapshots, x or thresholds)"
         )
 
 
 def taken_names(outputs: Iterable[Output]) -> frozenset[str]:
     """Names that a dataset of some variables uses."""
     return RESERVED | {name for output in outputs for name in (output.name, *output.dims)}
+
+
+def check_extra(names: Sequence[str], allowed: Iterable[str], where: str, whose: str) -> None:
+    """Refuse variables that nobody gives on request.
+
+    ``where`` they are asked for and ``whose`` they would be, such as ``"method 'vector'"``, are for
+    the sentence.
+    """
+    known = list(dict.fromkeys(allowed))
+    for name in names:
+        if name not in known:
+            raise HdicaError(
+                f"{where} = {name!r} is no variable that {whose} gives on request (allowed: "
+                f"{', '.join(known) or 'none'})"
+            )
 
 
 def check_functionals(names: Iterable[str], outputs: Iterable[Output], where: str) -> None:

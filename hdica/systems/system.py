@@ -56,6 +56,8 @@ class OrderParameter:
         Where its values lie as n -> infinity.
     even
         Whether a state and its mirror image, with the other sign, are the same state.
+    nothing
+        Its value where nothing is learned; None if no value says so.
     """
 
     name: str
@@ -64,6 +66,7 @@ class OrderParameter:
     low: float = -1.0
     high: float = 1.0
     even: bool = False
+    nothing: float | None = 0.0
 
 
 @dataclass(frozen=True)

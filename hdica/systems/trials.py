@@ -12,6 +12,7 @@ from hdica.ingredients.save import Save
 from hdica.systems.method import Array, PointResult, Trial
 
 Runner = Callable[[Any, Array, int, Stream, Save], Values]
+"""``runner(system, times, n, stream, save)``; n is 0 for a method without."""
 Together = Callable[[Sequence[Trial], Array, int | None, Save], list[PointResult]]
 
 SHARED = {"noise": "shared"}
@@ -33,10 +34,9 @@ def seeded(
     """One point of a stochastic method, on the streams that belong to it by content."""
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
-        assert n is not None
         assert seed is not None
         stream = streams_of(content_of(system, without), name, n)(seed)
-        return PointResult(*runner(system, times, n, stream, saved_for(save, system)))
+        return PointResult(*runner(system, times, n or 0, stream, saved_for(save, system)))
 
     return run
 

@@ -46,7 +46,7 @@ def test_slopes_of_simulations_agree_within_their_errors(found):
     z = (here["slope"] - [exact_slope(p) for p in POWERS]) / here["slope_se"]
     assert abs(z).max() < 3.5
     assert (here["slope_se"] < 0.02).all()
-    assert int(here["dimension"]) == 1000
+    assert int(here["largest_n"]) == 1000
     assert (here["count"] == 12).all()
 
 

@@ -71,7 +71,7 @@ def test_several_methods_side_by_side(law_store):
     here = found.sel(simulation="vector", tau=0.1)
     assert here["mean"].values == pytest.approx(q.mean(axis=0))
     assert here["sd"].values == pytest.approx(q.std(axis=0, ddof=1))
-    assert int(here["dimension"]) == 4000
+    assert int(here["largest_n"]) == 4000
     assert found["limit_mean"].sel(limit="pde", tau=0.1).values == pytest.approx(
         laws.center(laws.TIMES)
     )

@@ -69,3 +69,19 @@ def test_with_own_noise_nothing_of_it_is_said() -> None:
         assert word not in text
     assert 'id="sharing"' not in page
     assert "rise and fall together" not in page
+
+
+def test_without_n_the_same_is_said_without_it(told: tuple[xr.DataTree, str, str]) -> None:
+    tree = shared.store(2, 12)
+    runs = tree["chain"].to_dataset()
+    found, text, page = said(tree.assign(chain=xr.DataTree(runs.isel(n=-1, drop=True))))
+    top = told[0]["phase"].to_dataset().isel(n=-1)
+    assert float(found["phase"]["agreement_share"]) == float(top["agreement_share"])
+    values = [found[k].to_dataset()["slope_tau"].values for k in ("slopes",)]
+    assert np.array_equal(
+        values[0], told[0]["slopes"].to_dataset()["slope_tau"].isel(n=-1).values, equal_nan=True
+    )
+    assert "majority of seeds is on the limit's side" in text
+    assert "n</i> = " not in text
+    assert "as if there were" in text
+    assert "Change along" in page

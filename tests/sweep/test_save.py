@@ -70,7 +70,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (
         {"snapshots": [0, 2], "x": {"start": -2, "stop": 2, "num": 100_000}},
         {"times": [0, 2], "parameters": {"prior": "signs"}},
-        "save keeps 6 MB a point of walk (at most 5 MB are allowed: fewer snapshots, x",
+        "save keeps 6 MB a point of walk (at most 5 MB are allowed: fewer times, snapshots, x",
     ),
 ]
 

@@ -76,11 +76,16 @@ def test_a_list_that_is_no_dimensions_is_refused(n):
         simulate(n=n)
 
 
-@pytest.mark.parametrize("n", [None, "a", 2, 2.5, float("nan"), float("inf"), 1e9j, True])
+def test_no_dimension_is_missed_where_one_is_needed():
+    with pytest.raises(HdicaError, match=r"^n is missing \(method '\w+' needs it: a whole number"):
+        simulate(n=None)
+
+
+@pytest.mark.parametrize("n", ["a", 2, 2.5, float("nan"), float("inf"), 1e9j, True])
 def test_a_dimension_that_is_no_whole_number_is_refused(n):
     with pytest.raises(HdicaError, match=r"^n = .* is not allowed \(a whole number"):
         simulate(n=n)
-    if n not in (None, 2):
+    if n != 2:
         with pytest.raises(HdicaError, match=r"^n = .* is not allowed \(a whole number"):
             hdica.escape_time(TRAP, n=n)
 

@@ -33,6 +33,7 @@ EVERY = [
     for method in record.methods
 ]
 KEEPING = [one for one in EVERY if one.values[1].keeps]
+EXTRA = [one for one in EVERY if one.values[1].extras]
 SENTENCE = re.compile(r"[^\n]{10,600}")
 
 
@@ -49,9 +50,13 @@ def problem(record: System, method: Method, save: Save = NOTHING) -> Any:
     return able[0]
 
 
+def size(method: Method, n: int = N) -> int | None:
+    """The dimension of a point: none where it is a field of the system."""
+    return n if method.takes_n else None
+
+
 def computed(method: Method, system: Any, save: Save = NOTHING, seed: int = SEED) -> Any:
-    n = N if method.takes_n else None
-    return method.run(system, TIMES, n, seed if method.stochastic else None, save)
+    return method.run(system, TIMES, size(method), seed if method.stochastic else None, save)
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> None:
@@ -99,7 +104,7 @@ def test_every_variable_and_dimension_says_what_it_is(record: System, method: Me
         assert known[str(dim)]["long_name"], dim
     assert found.attrs["equations"]
     assert found.attrs["kernel_version"] == method.kernel
-    assert method.seconds(system, N if method.takes_n else None, 2.0) > 0
+    assert method.seconds(system, size(method), 2.0) > 0
 
 
 @pytest.mark.parametrize(("record", "method"), KEEPING)
@@ -118,6 +123,20 @@ def test_what_is_kept_has_its_shape_and_changes_no_other_number(
         assert with_it["weight"].sum() == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(("record", "method"), EXTRA)
+def test_what_is_asked_for_by_name_changes_no_other_number(record: System, method: Method) -> None:
+    system = problem(record, method)
+    without = computed(method, system).values
+    for names in ([method.extras[0].name], [output.name for output in method.extras]):
+        save = Save(extra=tuple(names))
+        found = computed(method, system, save).values
+        coords = method.coords_of(TIMES, save, system.dims())
+        for output in method.outputs_of(save):
+            assert np.shape(found[output.name]) == tuple(len(coords[d]) for d in output.dims)
+        same({name: found[name] for name in without}, without)
+        assert all(np.isfinite(found[name]).any() for name in names)
+
+
 VARIANTS = [
     pytest.param(record, method, id=f"{record.name}-{name}-{noise}")
     for record in RECORDS
@@ -134,10 +153,10 @@ def test_points_together_have_the_bits_of_each_alone(record: System, method: Met
     given = getattr(one, step)
     values = [given, 0.6 * given, 1.5 * given] if isinstance(given, float) else [given]
     alike = [one.model_copy(update={step: value}) for value in values]
-    trials = [(system, seed) for seed in (5, 0, 7) for system in alike]
-    found = method.run_all(trials, TIMES, 30)
+    trials, n = [(system, seed) for seed in (5, 0, 7) for system in alike], size(method, 30)
+    found = method.run_all(trials, TIMES, n)
     for (system, seed), result in zip(trials, found, strict=True):
-        alone = method.run(system, TIMES, 30, seed, NOTHING)
+        alone = method.run(system, TIMES, n, seed, NOTHING)
         assert result.diverged == alone.diverged
         same(result.values, alone.values)
 
@@ -193,8 +212,8 @@ def test_a_study_of_it_resumes_with_the_bits_of_one_run(
     again = run_study(study, parts, progress=False)
     assert second.complete
     assert again.computed == 0
-    assert first.computed + second.computed == (8 if method.stochastic else 2 if method.takes_n
-                                                else 1)  # fmt: skip
+    points = (2 if method.takes_n else 1) * (4 if method.stochastic else 1)
+    assert first.computed + second.computed == points
     trees = []
     for out in (whole, parts):
         publish(study, out)
@@ -213,6 +232,7 @@ AGREEING = [
     for limit in record.with_role(Role.LIMIT)
     for simulation in record.with_role(Role.SIMULATION)
     if limit.accuracy != "approximate" and simulation.accuracy.startswith("exact")
+    if simulation.takes_n  # without n nobody but the system knows what goes to its limit
 ]
 
 
@@ -234,8 +254,10 @@ def test_a_limit_is_where_simulations_go(record: System, limit: Method, simulati
 def test_names_of_variables_do_not_meet_those_of_dimensions() -> None:
     for record in RECORDS:
         for method in record.methods:
-            assert {o.name for o in method.outputs} <= taken_names(method.outputs)
-            assert len({o.name for o in method.outputs}) == len(method.outputs)
+            every = method.outputs + method.extras
+            assert {o.name for o in every} <= taken_names(every)
+            assert len({o.name for o in every}) == len(every)
+            assert not {o.name for o in every} & {dim for o in every for dim in o.dims}
 
 
 def test_the_record_says_what_a_reader_needs() -> None:
@@ -260,6 +282,6 @@ def test_the_api_finds_every_role() -> None:
                 m for m in record.with_role(Role.SIMULATION) if m.rank and not m.refuses(system)
             ]
             assert able
-            found = hdica.simulate(system, n=30, times=[0, 1], seeds=2)
+            found = hdica.simulate(system, n=size(able[0], 30), times=[0, 1], seeds=2)
             assert found.attrs["method"] == able[0].name
             assert found.attrs["system"] == record.name

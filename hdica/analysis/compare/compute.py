@@ -7,7 +7,7 @@ import xarray as xr
 
 from hdica.analysis.compare.record import Compare
 from hdica.analysis.describe import described
-from hdica.analysis.reading import finished, group, largest_n, over
+from hdica.analysis.reading import at_top, finished, group, over
 from hdica.analysis.settings import names
 
 LONG_NAMES = {
@@ -15,14 +15,14 @@ LONG_NAMES = {
     "sd": "standard deviation of {v} over seeds",
     "se": "standard error of the mean of {v}",
     "count": "seeds that are done",
-    "dimension": "dimension n of the simulation",
+    "largest_n": "largest n of the simulation, NaN without",
     "limit_mean": "limit of {v}",
     "steady": "{v} at a stable steady state",
 }
 
 
 def compare(tree: xr.DataTree, settings: Compare) -> xr.Dataset:
-    """Simulations, each at its largest n, limits, and steady states in one dataset.
+    """Simulations, each at its largest n if it has any, limits, and steady states in one dataset.
 
     Over ``simulation``, the swept parameters and ``time``: mean, standard deviation and standard
     error over seeds; over ``limit``: the limit; over ``fixed_point``: the stable steady states.
@@ -49,11 +49,9 @@ def compare(tree: xr.DataTree, settings: Compare) -> xr.Dataset:
 
 
 def _moments(data: xr.Dataset, variable: str) -> xr.Dataset:
-    """Mean and spread over seeds at the largest n."""
-    values = finished(data, variable)
-    n = largest_n(values)
-    values = values.sel(n=n, drop=True)
+    """Mean and spread over seeds, at the largest n if there is any."""
+    values, n = at_top(finished(data, variable))
     count = values.notnull().all("time").sum("seed")
     sd = values.std("seed", ddof=1)
     moments = {"mean": values.mean("seed"), "sd": sd, "se": sd / np.sqrt(count), "count": count}
-    return xr.Dataset({**moments, "dimension": n}).reset_coords(drop=True)
+    return xr.Dataset({**moments, "largest_n": np.nan if n is None else n}).reset_coords(drop=True)

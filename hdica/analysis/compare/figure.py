@@ -9,7 +9,7 @@ from hdica.analysis.convergence.figure import deviations
 from hdica.analysis.show.choose import Point, said, selected, shown, spread
 from hdica.analysis.show.marks import DASHES, GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import Text, leading, measured, of_n, symbol, words
+from hdica.analysis.show.words import Text, clock, leading, measured, named_at, words
 
 MARKERS = 16
 OWN = {"simulation", "limit", "time", "fixed_point"}
@@ -33,7 +33,7 @@ def compare(data: xr.Dataset) -> list[Panel]:
         Panel(
             "compare",
             words("Methods side by side"),
-            symbol("t"),
+            clock(data["time"].attrs),
             measured(str(data.attrs["variable"])),
             tuple(sorted(drawn, key=lambda item: isinstance(item, Points))),
             caption=_caption(data, len(chosen), grid),
@@ -42,10 +42,9 @@ def compare(data: xr.Dataset) -> list[Panel]:
     ]
 
 
-def _label(point: Point, method: str, n: int = 0) -> Text:
-    """The grid point, where there are several, and the method."""
-    text = leading(point) + words(method)
-    return text + words(", ") + of_n(n) if n else text
+def _label(point: Point, method: str, n: float = np.nan) -> Text:
+    """The grid point, where there are several, the method, and its n if it has any."""
+    return leading(point) + named_at(method, n)
 
 
 def _limits(data: xr.Dataset, point: Point, color: str) -> list[Item]:
@@ -70,7 +69,7 @@ def _simulations(data: xr.Dataset, point: Point, color: str) -> list[Item]:
         time = mean["time"].values.astype(float)
         keep = np.array(spread(len(time), MARKERS))
         y, bar = mean.values[keep], data.attrs["band"] * np.nan_to_num(sd.values[keep])
-        n = int(selected(data["dimension"], point).sel(own))
+        n = float(selected(data["largest_n"], point).sel(own))
         shade, label = color or color_of(j, data.sizes["simulation"]), _label(point, str(method), n)
         out.append(Points(time[keep], y, label, shade, y - bar, y + bar, SYMBOLS[j % 4]))
     return out

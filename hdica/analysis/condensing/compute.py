@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xarray as xr
 
-from hdica.analysis.describe import described
+from hdica.analysis.describe import described, units_by
 from hdica.analysis.reading import group, over
 from hdica.status import PENDING
 
@@ -25,8 +25,9 @@ def condensing(tree: xr.DataTree) -> xr.Dataset | None:
     methods = [m for m, node in tree.children.items() if "curvature" in node]
     if not methods:
         return None
-    found = over([_end(group(tree, m)) for m in methods], "method", methods)
-    return described(found, LONG_NAMES)
+    groups = [group(tree, m) for m in methods]
+    found = over([_end(data) for data in groups], "method", methods)
+    return described(found, LONG_NAMES, units=units_by(groups[0]["time"]))
 
 
 def _end(data: xr.Dataset) -> xr.Dataset:

@@ -7,7 +7,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.convergence.record import Convergence
-from hdica.analysis.describe import Cell, assembled, described
+from hdica.analysis.describe import Cell, assembled, described, units_by
 from hdica.analysis.reading import comparisons_in, finished, group, optional, over, swept
 from hdica.analysis.statistics.exponents import (
     Exponent,
@@ -88,7 +88,7 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
         "band": settings.band,
         "level_each": level / tests,
     }
-    return described(joined, LONG_NAMES, variable)
+    return described(joined, LONG_NAMES, variable, units_by(joined["time"]))
 
 
 def _limits(data: xr.Dataset, variable: str) -> xr.Dataset:

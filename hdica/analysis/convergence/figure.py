@@ -14,6 +14,7 @@ from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
 from hdica.analysis.show.words import (
     Text,
+    clock,
     measured,
     number,
     of_n,
@@ -44,7 +45,7 @@ def trajectories(data: xr.Dataset) -> list[Panel]:
             Panel(
                 key=f"trajectories_{k + 1}",
                 title=place(one) if one else words("Trajectories"),
-                x_label=symbol("t"),
+                x_label=clock(data["time"].attrs),
                 y_label=measured(str(data.attrs["variable"])),
                 items=tuple(_runs(data, members) + _limits(data, members)),
                 caption=_caption(data, members, start),

@@ -13,7 +13,7 @@ from hdica.analysis.settings import TIME, Band, Level, Methods, Needs, Settings,
 class Convergence(Settings):
     """Simulation against limit as n grows."""
 
-    simulation: Annotated[Methods, Needs(True, looked_at, (TIME,))] = Field(
+    simulation: Annotated[Methods, Needs(True, looked_at, (TIME,), n=True)] = Field(
         min_length=1, description="stochastic methods to compare"
     )
     limit: Annotated[str, Needs(False, looked_at, (TIME,))] = Field(

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hdica.analysis.decay.record import Decay
 from hdica.analysis.describe import described
-from hdica.analysis.reading import finished, group, largest_n, over
+from hdica.analysis.reading import at_top, finished, group, over
 from hdica.analysis.statistics.resample import jackknife_error
 from hdica.analysis.terms import matrix_over
 
@@ -16,7 +16,7 @@ LONG_NAMES = {
     "gap": "mean of {v} over seeds minus its target",
     "gap_se": "standard error of the mean of {v}",
     "count": "seeds that are done",
-    "dimension": "dimension n of the simulation",
+    "largest_n": "largest n of the simulation, NaN without",
     "slope": "d log |mean of {v} - target| / d log t over the last decade",
     "slope_se": "standard error of the slope, over seeds",
     "scaled": "t (mean of {v} - target) at the last time",
@@ -40,11 +40,11 @@ LEAST_TIMES = 3
 def decay(tree: xr.DataTree, settings: Decay) -> xr.Dataset:
     """Distance of means and of limits to a target over time, with slopes and products with t.
 
-    Over ``simulation`` (each at its largest n), the swept parameters, columns for a matrix, and
-    ``time``: mean minus target with its standard error; over ``limit`` the same of the limits;
-    without ``time``: slopes over the last decade of time, with standard errors over seeds, and t
-    (mean - target) at the last time. A slope is NaN where fewer than three times are in the decade
-    or the distance is not three standard errors at all of them.
+    Over ``simulation`` (each at its largest n, if it has any), the swept parameters, columns for a
+    matrix, and ``time``: mean minus target with its standard error; over ``limit`` the same of the
+    limits; without ``time``: slopes over the last decade of time, with standard errors over seeds,
+    and t (mean - target) at the last time. A slope is NaN where fewer than three times are in the
+    decade or the distance is not three standard errors at all of them.
     """
     variable, target = settings.variable, settings.target
     groups = {name: group(tree, name) for name in settings.curves}
@@ -76,9 +76,9 @@ def diagonal(values: xr.DataArray) -> xr.DataArray:
 
 
 def _simulated(values: xr.DataArray, target: float) -> xr.Dataset:
-    """Mean over seeds at the largest n, with errors."""
-    n = largest_n(values)
-    gap = diagonal(values.sel(n=n, drop=True)).reset_coords(drop=True) - target
+    """Mean over seeds, at the largest n if there is any, with errors."""
+    values, n = at_top(values)
+    gap = diagonal(values).reset_coords(drop=True) - target
     count = gap.notnull().all("time").sum("seed")
     mean, se = gap.mean("seed"), gap.std("seed", ddof=1) / np.sqrt(count)
     slope = _slope(mean, se)
@@ -91,7 +91,7 @@ def _simulated(values: xr.DataArray, target: float) -> xr.Dataset:
         "gap": mean,
         "gap_se": se,
         "count": count,
-        "dimension": xr.DataArray(n),
+        "largest_n": xr.DataArray(np.nan if n is None else n),
         "slope": slope,
         "slope_se": slope_se.where(slope.notnull()),
         "scaled": last * mean.isel(time=-1, drop=True),

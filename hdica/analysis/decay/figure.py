@@ -10,7 +10,7 @@ from hdica.analysis import terms
 from hdica.analysis.show.choose import Point, points, said, selected, shown
 from hdica.analysis.show.marks import DASHES, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import Text, leading, number, of_n, place, symbol, words
+from hdica.analysis.show.words import Text, clock, leading, named_at, number, place, symbol, words
 
 Array = NDArray[np.float64]
 MARKERS = 24
@@ -31,7 +31,7 @@ def decay(data: xr.Dataset) -> list[Panel]:
                 Panel(
                     f"decay_{k + 1}" if len(cells) > 1 else "decay",
                     place(cell) if cell else words("Learning curves"),
-                    symbol("t"),
+                    clock(data["time"].attrs),
                     distance(data),
                     tuple(items),
                     caption=_caption(data, len(cells), grid),
@@ -75,8 +75,7 @@ def _items(data: xr.Dataset, cell: Point) -> list[Item]:
         lead = leading(entry if len(every) > 1 else {})
         for k, method in enumerate(data["simulation"].values if "gap" in data else []):
             point = {**cell, **entry, "simulation": method}
-            n = int(selected(data["dimension"], point))
-            label = lead + words(f"{method}, ") + of_n(n)
+            label = lead + named_at(str(method), float(selected(data["largest_n"], point)))
             color = color_of(i if len(every) > 1 else k, max(len(every), 6))
             gap, se = (selected(data[name], point) for name in ("gap", "gap_se"))
             out.append(_markers(gap, se, label, color, SYMBOLS[k % 4]))

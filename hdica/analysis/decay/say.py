@@ -40,10 +40,11 @@ def _values(data: xr.Dataset, point: Point, name: str) -> list[str]:
     for method in _simulations(data):
         here = {**point, "simulation": method}
         value, error = (float(selected(data[k], here)) for k in (name, f"{name}_se"))
-        n = count(float(selected(data["dimension"], here)))
+        n = float(selected(data["largest_n"], here))
         if np.isfinite(value):
+            size = f", {N} = {count(n)}" if np.isfinite(n) else ""
             bar = f" ± {number(error, 1)}" if np.isfinite(error) else ""
-            parts.append(f"{number(value, 4)}{bar} ({escape(method)}, {N} = {n})")
+            parts.append(f"{number(value, 4)}{bar} ({escape(method)}{size})")
     for method in _limits(data):
         value = float(selected(data[f"limit_{name}"], {**point, "limit": method}))
         if np.isfinite(value):

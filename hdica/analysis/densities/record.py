@@ -13,7 +13,7 @@ from hdica.analysis.settings import BY_X, Needs, Settings
 class Densities(Settings):
     """Densities of the estimate given the feature, at the snapshots."""
 
-    simulation: Annotated[str | None, Needs(True, "density", (BY_X,))] = Field(
+    simulation: Annotated[str | None, Needs(True, "density", (BY_X,), n=True)] = Field(
         default=None, description="stochastic method"
     )
     limit: Annotated[str, Needs(False, "density", (BY_X,), found=True)] = Field(

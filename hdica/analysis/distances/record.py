@@ -13,7 +13,7 @@ from hdica.analysis.settings import BY_EDGE, Level, Methods, Needs, Settings
 class Distances(Settings):
     """Distance between the empirical density of the estimate and its limit as n grows."""
 
-    simulation: Annotated[Methods, Needs(True, "cdf", (BY_EDGE,))] = Field(
+    simulation: Annotated[Methods, Needs(True, "cdf", (BY_EDGE,), n=True)] = Field(
         min_length=1, description="stochastic methods that keep densities"
     )
     limit: Annotated[str, Needs(False, "cdf", (BY_EDGE,), found=True)] = Field(

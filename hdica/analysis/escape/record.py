@@ -26,7 +26,7 @@ class Escape(Settings):
     """Escape times, the runs that end too early included, against theory."""
 
     x: SweptName = Field(description="swept parameter on the horizontal axis, its values numbers")
-    simulation: Annotated[Methods, Needs(True, _event, (ALONE,))] = Field(
+    simulation: Annotated[Methods, Needs(True, _event, (ALONE,), n=True)] = Field(
         default=(), description="stochastic methods that give escapes"
     )
     limits: Annotated[Methods, Needs(False, _mean, (ALONE,))] = Field(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.reading import finished, group, overlaps, study, system_of
+from hdica.analysis.reading import finished, group, study, system_of
 from hdica.analysis.terms import entries, padded
 from hdica.errors import HdicaError
 from hdica.systems.axes import parse_axis
@@ -42,14 +42,14 @@ def learning(tree: xr.DataTree) -> xr.Dataset | None:
 def _of(tree: xr.DataTree, name: str) -> list[tuple[str, str, int, int, str]]:
     """What a method shows that learns nothing, at most one row."""
     data = group(tree, name)
-    overlap = next((v for v in overlaps(tree) if v in data and f"{v}_error" in data), "")
+    overlap = next((v for v in _telling(tree) if v in data and f"{v}_error" in data), "")
     if overlap and "time" in data[overlap].dims:
         values = abs(finished(data, overlap))
         size = values.max([d for d in values.dims if d in entries()])
         still, end = size.max("time") <= ZERO, size.isel(time=-1)
         lost = bool((end <= LOST).all()) and float(data["time"][-1]) > 0
         kinds = {"still": still, "lost": end.notnull() if lost else still & False}
-    elif {"value", "stable"} & set(data.data_vars) and "branch_point" not in data.dims:
+    elif _has_states(data):
         found = _known(data)
         nothing = ~found if not bool(found.any()) else found & False
         kinds = {"none": nothing}
@@ -60,6 +60,18 @@ def _of(tree: xr.DataTree, name: str) -> list[tuple[str, str, int, int, str]]:
             note = _note(tree, data, overlap, _first(where))
             return [(name, what, int(where.sum()), int(where.size), note)]
     return []
+
+
+def _telling(tree: xr.DataTree) -> list[str]:
+    """Order parameters that are 0 where nothing is learned."""
+    record = system_of(tree)
+    return [] if record is None else [p.name for p in record.order_parameters if p.nothing == 0]
+
+
+def _has_states(data: xr.Dataset) -> bool:
+    """Whether a method gives steady states or transitions, one by one."""
+    dims = {dim for name in ("value", "stable") if name in data for dim in data[name].dims}
+    return bool(dims & {"fixed_point", "transition"})
 
 
 def _known(data: xr.Dataset) -> xr.DataArray:

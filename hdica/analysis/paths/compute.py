@@ -7,7 +7,7 @@ import xarray as xr
 
 from hdica.analysis.describe import described
 from hdica.analysis.paths.record import Paths
-from hdica.analysis.reading import finished, grid_of, group, largest_n
+from hdica.analysis.reading import at_top, finished, grid_of, group
 from hdica.analysis.show.choose import MOST, spread
 
 LONG_NAMES = {"path": "{v} of a single run"}
@@ -16,22 +16,24 @@ MOST_TIMES = 1000
 
 
 def paths(tree: xr.DataTree, settings: Paths) -> xr.Dataset:
-    """The first runs of some grid points at the largest n, as in Figure 3 of Rattray (2002).
+    """The first runs of some grid points, as in Figure 3 of Rattray (2002).
 
-    ``path`` over at most six grid points, ``seed``, at most 1000 times, and the dimensions of the
-    variable; NaN where a run is not done. The attribute ``cells`` tells how many grid points there
-    are.
+    They are at the largest n, if there is any: ``path`` over at most six grid points, ``seed``, at
+    most 1000 times, and the dimensions of the variable; NaN where a run is not done. The
+    attribute ``cells`` tells how many grid points there are.
     """
     variable, name = settings.variable, settings.simulation
     data = group(tree, name)
-    values = finished(data, variable)
-    n, grid = largest_n(values), grid_of(data)
+    values, n = at_top(finished(data, variable))
+    grid = grid_of(data)
     cells = int(np.prod([values.sizes[d] for d in grid], dtype=int))
-    values = values.sel(n=n, drop=True).isel(seed=slice(settings.runs))
+    values = values.isel(seed=slice(settings.runs))
     kept = {d: spread(values.sizes[d], most) for d, most in _most(values, grid).items()}
     kept["time"] = spread(values.sizes["time"], MOST_TIMES)
     out = xr.Dataset({"path": values.isel(kept)}).reset_coords(drop=True)
-    out.attrs = {"variable": variable, "simulation": name, "n": n, "cells": cells}
+    out.attrs = {"variable": variable, "simulation": name, "cells": cells}
+    if n is not None:
+        out.attrs["n"] = n
     if settings.threshold is not None:
         out.attrs["threshold"] = settings.threshold
     return described(out, LONG_NAMES, variable)

@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.show.choose import points
+from hdica.analysis.show.choose import Point, points
 from hdica.analysis.show.marks import DASHES, GREY, color_of
 from hdica.analysis.show.panel import Line, Panel
-from hdica.analysis.show.words import measured, of_n, place, symbol, titled, words
+from hdica.analysis.show.words import Text, clock, measured, of_n, place, titled, words
 from hdica.analysis.terms import entries
 
 Array = NDArray[np.float64]
@@ -32,8 +32,8 @@ def paths(data: xr.Dataset) -> list[Panel]:
         out.append(
             Panel(
                 f"paths_{k + 1}",
-                titled(of_n(data.attrs["n"]), cell),
-                symbol("t"),
+                _title(data, cell),
+                clock(data["time"].attrs),
                 measured(str(data.attrs["variable"])),
                 (*_thresholds(data), *lines),
                 caption=_caption(data, here, len(cells)),
@@ -41,6 +41,13 @@ def paths(data: xr.Dataset) -> list[Panel]:
             )
         )
     return out
+
+
+def _title(data: xr.Dataset, cell: Point) -> Text:
+    """The dimension, if there is any, and the grid point."""
+    if "n" in data.attrs:
+        return titled(of_n(data.attrs["n"]), cell)
+    return place(cell) or words("Single runs")
 
 
 def _lines(here: xr.DataArray) -> list[Line]:

@@ -9,8 +9,8 @@ from scipy import stats
 
 from hdica.analysis.phase.figure import unstable_symbol
 from hdica.analysis.show.choose import evenly
-from hdica.analysis.show.sentences import N, listed
-from hdica.analysis.show.words import count, number, p_value, place, symbol, with_error
+from hdica.analysis.show.sentences import N, at_size, listed
+from hdica.analysis.show.words import number, p_value, place, symbol, with_error
 from hdica.analysis.terms import starts
 
 LEVEL = 0.01
@@ -44,8 +44,7 @@ def boundary(data: xr.Dataset) -> list[str]:
             here += f" ({what} {unstable_symbol(data).html} = {number(theory[k])})"
         parts.append(f"{here} at {place({x: last[x].values[k]}).html}")
     return [
-        f"At {N} = {count(data['n'].values[-1])} half of the seeds succeed from "
-        f"{symbol(y).html} = {listed(parts)}.",
+        at_size(data, f"half of the seeds succeed from {symbol(y).html} = {listed(parts)}."),
         *_shift(last, x, y),
     ]
 
@@ -68,14 +67,15 @@ def _against(data: xr.Dataset, gap: np.ndarray, error: np.ndarray) -> list[str]:
         size = f"the difference is {with_error(mean, se)} on average"
     test = f"{escape(p_value(p))} for all {many} values of {symbol(data.attrs['x']).html}"
     q_u = unstable_symbol(data).html
-    n = float(data["n"].values[-1])
-    at = f"At {N} = {count(n)} learning begins"
-    if p >= LEVEL:
-        return [f"{at} at the boundary {q_u} of theory: {size} ({test})."]
-    return [
-        f"{at} off the boundary {q_u} of theory: {size} ({test}); noise decides within a distance "
-        f"of order {N}<sup>−1/2</sup> = {number(n**-0.5, 2)} of {q_u}."
-    ]
+    where = "at" if p >= LEVEL else "off"
+    told = f"learning begins {where} the boundary {q_u} of theory: {size} ({test})"
+    if p < LEVEL and "n" in data.dims:
+        n = float(data["n"].values[-1])
+        told += (
+            f"; noise decides within a distance of order {N}<sup>−1/2</sup> = {number(n**-0.5, 2)} "
+            f"of {q_u}"
+        )
+    return [at_size(data, f"{told}.")]
 
 
 def _shift(last: xr.Dataset, x: str, y: str) -> list[str]:

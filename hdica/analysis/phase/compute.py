@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import xarray as xr
-from scipy import stats
 
 from hdica.analysis.describe import described
 from hdica.analysis.phase.basins import Fate, fate, states_of
 from hdica.analysis.phase.record import Phase
 from hdica.analysis.reading import check_swept, finished, group, steady_states, transitions_in
+from hdica.analysis.statistics.odds import wilson
 from hdica.analysis.statistics.resample import (
     interval,
     jackknife_error,
@@ -49,8 +48,6 @@ LONG_NAMES = {
     "critical_overlap": "overlap at the critical value",
     "critical_error": "error of the critical value",
 }
-
-CONFIDENCE = 0.95
 
 EDGE = 0.05
 """A threshold is estimated only where the success share leaves 0 and reaches 1 this closely."""
@@ -98,9 +95,7 @@ def _outcomes(final: xr.DataArray, status: xr.DataArray, found: Fate) -> xr.Data
     """Overlap and success over seeds."""
     trials = final.notnull().sum("seed")
     successes = found.success.sum("seed")
-    low, high = xr.apply_ufunc(
-        _wilson, successes, trials, output_core_dims=[[], []], vectorize=True
-    )
+    low, high = xr.apply_ufunc(wilson, successes, trials, output_core_dims=[[], []], vectorize=True)
     return xr.Dataset(
         {
             "overlap": abs(final).mean("seed"),
@@ -115,15 +110,6 @@ def _outcomes(final: xr.DataArray, status: xr.DataArray, found: Fate) -> xr.Data
             "probability_high": high,
         }
     )
-
-
-@cache
-def _wilson(successes: int, trials: int) -> tuple[float, float]:
-    """Ends of a Wilson interval; equal counts are computed once."""
-    if trials == 0:
-        return np.nan, np.nan
-    found = stats.binomtest(successes, trials).proportion_ci(CONFIDENCE, method="wilson")
-    return float(found.low), float(found.high)
 
 
 @dataclass(frozen=True)

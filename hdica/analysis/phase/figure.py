@@ -33,7 +33,7 @@ def phase(data: xr.Dataset) -> list[Panel]:
     if any(data[axis].dtype.kind not in "fiu" for axis in (x, y)):
         return []
     others = [str(d) for d in data["overlap"].dims if d not in (x, y, "n")]
-    top = {"n": int(data["n"].values[-1])}
+    top = {"n": int(data["n"].values[-1])} if "n" in data.dims else {}
     chosen = [{**other, **top} for other in evenly(points(data, others), MAPS)]
     out = []
     for k, other in enumerate(chosen):

@@ -7,7 +7,8 @@ import xarray as xr
 
 from hdica.analysis.phase.boundary import agreement, boundary
 from hdica.analysis.phase.figure import critical_symbol, critical_values, success
-from hdica.analysis.show.sentences import N
+from hdica.analysis.show.choose import at_last_n
+from hdica.analysis.show.sentences import size_of
 from hdica.analysis.show.words import count, number, place, plural, size, symbol
 from hdica.analysis.terms import steps
 
@@ -31,7 +32,7 @@ def phase(data: xr.Dataset) -> list[str]:
 def _agreement(data: xr.Dataset) -> list[str]:
     if "agreement_share" not in data:
         return []
-    share = float(data["agreement_share"].isel(n=-1))
+    share = float(at_last_n(data)["agreement_share"])
     cells = int(np.prod([data.sizes[d] for d in data["agreement"].dims if d != "n"]))
     if not np.isfinite(share):
         return []
@@ -39,8 +40,9 @@ def _agreement(data: xr.Dataset) -> list[str]:
     error = 100 * np.sqrt(share * (1 - share) / max(cells, 1))
     own = error > 0 and "agreement_share_low" not in data
     bar = f" ± {number(error, 1)}" if own else ""
+    size = f"{size_of(data)} and " if size_of(data) else ""
     return [
-        f"At {N} = {count(data['n'].values[-1])} and <i>t</i> = {number(data.attrs['time'])} the "
+        f"At {size}<i>t</i> = {number(data.attrs['time'])} the "
         f"majority of seeds is on the limit's side in {number(100 * share, 4)}{bar} % of "
         f"{count(cells)} cells{_over_seeds(data)}. Here {success(data)}."
     ]
@@ -50,21 +52,23 @@ def _over_seeds(data: xr.Dataset) -> str:
     """Interval of the share of cells, where they share seeds."""
     if "agreement_share_low" not in data:
         return ""
-    ends = [number(100 * float(data[f"agreement_share_{k}"][-1]), 4) for k in ("low", "high")]
+    top = at_last_n(data)
+    ends = [number(100 * float(top[f"agreement_share_{k}"]), 4) for k in ("low", "high")]
     return f" (95 % interval over seeds, which the cells share: {ends[0]} … {ends[1]} %)"
 
 
 def _decaying(data: xr.Dataset) -> list[str]:
     """Runs that are large at the last time and yet fail."""
-    top = data.isel(n=-1)
+    top = at_last_n(data)
     many, total = int(top["decaying"].sum()), int(top["trials"].sum())
     if not many:
         return []
     x = data.attrs["x"]
     along = top["decaying"].sum([d for d in top["decaying"].dims if d != x])
     most = along[x].values[int(along.values.argmax())]
+    at = f"at {size_of(data)} " if size_of(data) else ""
     return [
-        f"{plural(many, 'run')} of {count(total)} at {N} = {count(data['n'].values[-1])} "
+        f"{plural(many, 'run')} of {count(total)} {at}"
         f"{'is' if many == 1 else 'are'} above {size(data.attrs['variable']).html} = "
         f"{number(data.attrs['success'])} at <i>t</i> = {number(data.attrs['time'])} and still "
         f"decaying, which is no success; most of them at {place({x: most}).html}."

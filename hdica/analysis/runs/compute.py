@@ -5,14 +5,17 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.reading import group
+from hdica.analysis.reading import group, system_of
 from hdica.status import DIVERGED, DONE, FAILED, PENDING
 
 COUNTS = {"done": DONE, "diverged": DIVERGED, "failed": FAILED, "pending": PENDING}
 
 
 def runs(tree: xr.DataTree) -> xr.Dataset:
-    """Account of a store over ``method``: points by outcome, processor seconds, n and seeds."""
+    """Account of a store over ``method``: points by outcome, processor seconds, n and seeds.
+
+    The attribute ``has_n`` is 1 if the system has any method with a dimension n, else 0.
+    """
     methods = [name for name, node in tree.children.items() if "status" in node]
     groups = [group(tree, name) for name in methods]
     columns: dict[str, list[object]] = {
@@ -30,6 +33,8 @@ def runs(tree: xr.DataTree) -> xr.Dataset:
         columns[name] = [int((g["status"] == code).sum()) for g in groups]
     out = xr.Dataset({k: ("method", np.array(v)) for k, v in columns.items()})
     out = out.assign_coords(method=methods)
+    known = system_of(tree)
+    out.attrs["has_n"] = int(known is None or any(m.takes_n for m in known.methods))
     for name in columns:
         out[name].attrs["long_name"] = name.replace("_", " ")
     out["cpu_seconds"].attrs["units"] = "s"

@@ -46,6 +46,11 @@ def _reasons(data: xr.Dataset) -> list[str]:
     return out
 
 
+def _without_n(data: xr.Dataset, seeds: int) -> str:
+    """What stands for the n of a method without: infinity for a limit of methods with n."""
+    return "∞" if data.attrs["has_n"] and not seeds else "–"
+
+
 def table(data: xr.Dataset) -> Table:
     """What was run."""
     counts = ("points", "done", "diverged", "failed", "pending")
@@ -59,7 +64,7 @@ def table(data: xr.Dataset) -> Table:
                 here["accuracy"].item(),
                 *(count(int(here[c])) for c in counts),
                 number(float(here["cpu_seconds"])),
-                here["n"].item() or "∞",
+                here["n"].item() or _without_n(data, int(here["seeds"])),
                 str(int(here["seeds"])) if int(here["seeds"]) else "–",
             )
         )

@@ -48,6 +48,11 @@ def at_largest_n(data: xr.Dataset, known: xr.DataArray) -> xr.Dataset:
     return data.isel(n=int(where[-1]) if len(where) else -1)
 
 
+def at_last_n(data: xr.Dataset) -> xr.Dataset:
+    """The data at the last n, or as they are without n."""
+    return data.isel(n=-1, missing_dims="ignore")
+
+
 def shown(data: xr.Dataset, dims: Sequence[str], most: int = MOST) -> list[Point]:
     """Grid points for a figure: first every value of the last axis that fits, evenly."""
     if not dims:

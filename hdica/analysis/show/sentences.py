@@ -15,6 +15,19 @@ from hdica.analysis.statistics.verdict import CLEAR
 N = symbol("n").html
 
 
+def size_of(data: xr.Dataset) -> str:
+    """The last dimension of some data, "n = 400" in HTML; empty without."""
+    if "n" not in data.coords:
+        return ""
+    return f"{N} = {count(float(np.atleast_1d(data['n'].values)[-1]))}"
+
+
+def at_size(data: xr.Dataset, text: str) -> str:
+    """A sentence that begins with the last dimension of some data, if there is any."""
+    size = size_of(data)
+    return f"At {size} {text}" if size else text[0].upper() + text[1:]
+
+
 def listed(parts: Sequence[str]) -> str:
     """Join parts as in: a, b and c."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hdica.analysis import terms
+from hdica.systems.system import Clock
 
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Colour-blind-safe colours (Okabe and Ito) that stand out from white and from near-black."""
@@ -62,6 +64,9 @@ NAMED = {
 """How parameters and dimensions are written; order parameters are as their systems say, and any
 other name is written as it is."""
 
+SCALED = Clock().units
+"""The unit of time where nothing else is said: t = k/n."""
+
 CALLED = {"tau": "step size ", "rho": "sparsity "}
 """What comes before a parameter where there is room for it."""
 
@@ -69,6 +74,14 @@ CALLED = {"tau": "step size ", "rho": "sparsity "}
 def symbol(name: str) -> Text:
     """A parameter or variable as it is written in the field."""
     return NAMED.get(name) or written(name) or words(name)
+
+
+def clock(time: Mapping[Any, Any]) -> Text:
+    """Time as the label of an axis, by the attributes of its dimension: "t = k/n", "t (steps)"."""
+    units = str(time.get("units", SCALED))
+    if units.startswith(SCALED):
+        return symbol("t")
+    return Text("<i>t</i>", "$t$", "t") + words(f" ({units})")
 
 
 def written(name: str) -> Text | None:
@@ -133,6 +146,33 @@ def with_error(value: float, error: float) -> str:
     return f"{value:.{digits}f} ± {error:.{digits}f}".replace("-", "−")
 
 
+def measurement(value: float, error: float) -> str:
+    """A number with its standard error, large and small ones as "(1.703 ± 0.010) × 10⁶".
+
+    Without an error, or with an infinite one, to four digits.
+    """
+    value, error = float(value), float(error)
+    if not np.isfinite(value):
+        return number(value)
+    power = int(np.floor(np.log10(abs(value)))) if value != 0 else 0
+    if -3 <= power < 5:
+        known = error > 0 and np.isfinite(error)
+        return with_error(value, error) if known else number(value, 4)
+    unit = 10.0**power
+    raised = _superscript(f"10^{power}")
+    if not (error > 0 and np.isfinite(error)):
+        return f"{number(value / unit, 4)} × {raised}"
+    return f"({with_error(value / unit, error / unit)}) × {raised}"
+
+
+def resolved(value: float, error: float) -> str:
+    """A number to two decimals, or to the first digit of a smaller error."""
+    if not np.isfinite(value):
+        return "–"
+    digits = 2 if not error > 0 else min(max(-int(np.floor(np.log10(error))), 2), 9)
+    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")  # no minus before 0
+
+
 def count(value: float) -> str:
     """A whole number: powers of ten from 10^5 on as such, others with grouped digits."""
     whole = round(float(value))
@@ -166,6 +206,11 @@ def place(point: dict[str, Any]) -> Text:
 def of_n(n: float, name: str = "") -> Text:
     """A dimension, and the method if there are several: "n = 400, vector"."""
     return symbol("n") + words(f" = {count(n)}{name and ', '}{name}")
+
+
+def named_at(method: str, n: float) -> Text:
+    """A method, and the dimension if it has any: "vector, n = 400"."""
+    return words(f"{method}, ") + of_n(n) if np.isfinite(n) else words(method)
 
 
 def titled(lead: Text, point: dict[str, Any]) -> Text:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.show.choose import Point, shown
+from hdica.analysis.show.choose import Point, at_last_n, shown
 from hdica.analysis.show.marks import SYMBOLS, color_of
 from hdica.analysis.show.panel import Panel, Points
-from hdica.analysis.show.words import count, leading, number, symbol, words
+from hdica.analysis.show.sentences import size_of
+from hdica.analysis.show.words import leading, number, symbol, words
 from hdica.analysis.slopes.compute import parameters_of
 
 DRAWN = 3
@@ -16,8 +17,8 @@ DRAWN = 3
 
 
 def slopes(data: xr.Dataset) -> list[Panel]:
-    """A panel for each parameter: slope between neighbours at the largest n, for some points."""
-    found = [_panel(data.isel(n=-1), name) for name in parameters_of(data)]
+    """A panel for each parameter: slope between neighbours at the last n, for some points."""
+    found = [_panel(at_last_n(data), name) for name in parameters_of(data)]
     return [panel for panel in found if panel.items]
 
 
@@ -28,6 +29,7 @@ def _panel(top: xr.Dataset, name: str) -> Panel:
     total = int(np.prod([top.sizes[d] for d in others], dtype=int))
     chosen = shown(top, others, DRAWN)
     some = f" {len(chosen)} of {total} grid points, chosen evenly." if len(chosen) < total else ""
+    at = f" ({size_of(top)})" if size_of(top) else ""
     return Panel(
         f"slopes_{name}",
         words("Change along ") + x,
@@ -36,7 +38,7 @@ def _panel(top: xr.Dataset, name: str) -> Panel:
         tuple(_points(top, name, chosen)),
         caption=f"Mean over seeds of the change of {quantity.html} from one value to the next at "
         f"<i>t</i> = {number(top.attrs['time'])}, with 95 % intervals over seeds, whose noise "
-        f"both values share ({symbol('n').html} = {count(float(top['n']))}).{some}",
+        f"both values share{at}.{some}",
         wide=len(parameters_of(top)) == 1,
     )
 

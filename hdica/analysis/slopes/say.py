@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.show.sentences import N
+from hdica.analysis.show.choose import at_last_n
+from hdica.analysis.show.sentences import size_of
 from hdica.analysis.show.words import count, measured, number, symbol
 from hdica.analysis.slopes.compute import parameters_of
 
 
 def slopes(data: xr.Dataset) -> list[str]:
     """One sentence a parameter: how much better than apart the change along it is known."""
-    top = data.isel(n=-1)
+    top = at_last_n(data)
+    at = f"{size_of(top)}, " if size_of(top) else ""
     out = []
     for name in parameters_of(data):
         error, apart = (top[f"slope_{name}{k}"].values for k in ("_se", "_se_apart"))
@@ -26,7 +28,7 @@ def slopes(data: xr.Dataset) -> list[str]:
             f"{measured(str(data.attrs['variable'])).html} at <i>t</i> = "
             f"{number(data.attrs['time'])}, seed by seed, has {number(middle, 2)} times "
             f"({_span(ratio)}) the standard error of independent noise: as if there were "
-            f"{number(middle**-2, 2)} times as many seeds ({N} = {count(float(top['n']))}, median "
+            f"{number(middle**-2, 2)} times as many seeds ({at}median "
             f"of {count(int(known.sum()))} points)."
         )
     return out

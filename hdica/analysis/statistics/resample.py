@@ -8,7 +8,8 @@ of them at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -59,3 +60,45 @@ def interval(resampled: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArr
     """Ends of the 95 % percentile interval along the first axis."""
     low, high = np.quantile(resampled, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2], axis=0)
     return low, high
+
+
+Statistic = Callable[..., Any]
+"""``statistic(values, axis)``, such as :func:`numpy.nanmedian`."""
+
+
+def resampled(values: NDArray[np.float64], statistic: Statistic, shared: bool) -> NDArray[Any]:
+    """A statistic of seeds drawn with replacement in every cell, always the same 1000 draws.
+
+    Deviations from the statistic itself are enlarged in their logarithms by sqrt(m/(m - 1)) for m
+    seeds in a cell, without which the variance of few is too small.
+
+    Parameters
+    ----------
+    values
+        Shape (cells, seeds), NaN where a seed is not finished; at least two are finished in every
+        cell, and the statistic of each cell is positive.
+    statistic
+        Ignores NaN.
+    shared
+        Whether the same seeds are drawn in all cells, because they share their noise.
+
+    Returns
+    -------
+    array
+        Logarithms of the statistic, shape (resamples, cells); NaN where it is not positive or not
+        finite.
+    """
+    rng = np.random.default_rng(0)
+    seeds = values.shape[1]
+    common = rng.integers(seeds, size=(RESAMPLES, seeds)) if shared else None
+    found = np.empty((RESAMPLES, len(values)))
+    for k, row in enumerate(values):
+        done = row if shared else row[~np.isnan(row)]
+        draws = rng.integers(done.size, size=(RESAMPLES, done.size)) if common is None else common
+        parts = min(RESAMPLES, -(-draws.size // AT_ONCE))
+        drawn = [statistic(done[some], axis=1) for some in np.array_split(draws, parts)]
+        found[:, k] = np.concatenate(drawn)
+    center, count = statistic(values, axis=1), (~np.isnan(values)).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        logs = np.log(np.where((found > 0) & np.isfinite(found), found, np.nan))
+    return np.log(center) + (logs - np.log(center)) * np.sqrt(count / (count - 1))

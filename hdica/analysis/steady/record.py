@@ -36,7 +36,7 @@ class Steady(Settings):
     critical: Annotated[str | None, Needs(False, "value", (BY_TRANSITION,))] = Field(
         default=None, description="method that gives transitions"
     )
-    simulation: Annotated[Methods, Needs(True, looked_at, (TIME,))] = Field(
+    simulation: Annotated[Methods, Needs(True, looked_at, (TIME,), n=True)] = Field(
         default=(), description="stochastic methods, at the last time"
     )
     variable: Variable = ""

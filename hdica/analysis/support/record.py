@@ -13,7 +13,7 @@ from hdica.analysis.settings import BY_THRESHOLD, Level, Methods, Needs, Setting
 class Support(Settings):
     """Recovery of the feature's support by thresholding the estimate."""
 
-    simulation: Annotated[Methods | None, Needs(True, "tpr", (BY_THRESHOLD,))] = Field(
+    simulation: Annotated[Methods | None, Needs(True, "tpr", (BY_THRESHOLD,), n=True)] = Field(
         default=None, description="stochastic methods"
     )
     limit: Annotated[str, Needs(False, "tpr", (BY_THRESHOLD,), found=True)] = Field(

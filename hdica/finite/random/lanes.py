@@ -183,6 +183,17 @@ def where(typing: Any, mask: Any, x: Any, y: Any) -> Any:
 
 
 @intrinsic
+def highest_bit(typing: Any, x: Any) -> Any:
+    """Whether the highest bit of a word is set."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        zero = ir.Constant(_WORDS, [0] * LANES)
+        return builder.icmp_signed("<", arguments[0], zero)
+
+    return MASK(WORDS), emit
+
+
+@intrinsic
 def all_true(typing: Any, mask: Any) -> Any:
     """Whether every lane of the mask is true."""
 

@@ -41,14 +41,14 @@ def digest(content: Any) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def streams_of(content: Any, method: str, n: int) -> Callable[[int], Stream]:
+def streams_of(content: Any, method: str, n: int | None = None) -> Callable[[int], Stream]:
     """Random numbers of points that differ in their seeds: ``streams_of(...)(seed)(part)``.
 
     A part says what the numbers are for: ``"start"``, ``"source"`` or ``"noise"``. Its generator is
     SFC64 seeded by ``SeedSequence`` with 256 bits of the hash of the system with its parameters, as
-    plain data, the method, n, the seed and the part.
+    plain data, the method, n (0 for a method without), the seed and the part.
     """
-    common = digest({"system": content, "method": method, "n": n})
+    common = digest({"system": content, "method": method, "n": n or 0})
 
     def of_seed(seed: int) -> Stream:
         def stream(part: str) -> np.random.Generator:
@@ -60,7 +60,9 @@ def streams_of(content: Any, method: str, n: int) -> Callable[[int], Stream]:
     return of_seed
 
 
-def point_stream(content: Any, method: str, n: int, seed: int, part: str) -> np.random.Generator:
+def point_stream(
+    content: Any, method: str, n: int | None, seed: int, part: str
+) -> np.random.Generator:
     """The random numbers of one part of one point: see :func:`streams_of`."""
     return streams_of(content, method, n)(seed)(part)
 

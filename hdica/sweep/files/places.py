@@ -31,11 +31,12 @@ def described(working: Working, places: slice) -> str:
     except UNREADABLE:
         return numbers
     n = working.attrs["n"]
+    size = [] if n is None else [f"n={n}"]
     named = []
     for content, seed in zip(texts, seeds, strict=True):
         if isinstance(content, dict):
             fields = [f"{k}={v}" for k, v in content.items()]
-            fields += [] if n is None else [f"n={n}", f"seed={seed}"]
+            fields += size + ([] if seed < 0 else [f"seed={seed}"])
             named.append(" ".join(fields) or "default parameters")
     if not named:
         return numbers

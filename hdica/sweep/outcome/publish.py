@@ -54,8 +54,11 @@ def about_dim(system: str, dim: str, values: NDArray[Any]) -> dict[str, str]:
     record = registry.system_named(system)
     own = {one.name: one.about for one in record.dimensions}
     known = DIMS.get(dim, {"long_name": own.get(dim, dim.replace("_", " ")), "units": "1"})
-    timed = known["units"] == TIME_UNITS and record.clock != Clock()
-    return known | {"units": record.clock.units} if timed else known
+    clock = record.clock
+    if known["units"] != TIME_UNITS or clock == Clock():
+        return known
+    told = {"long_name": clock.long_name} if dim == "time" else {}
+    return known | told | {"units": clock.units}
 
 
 def sources(study: Study, out: str | Path) -> list[Source]:
@@ -101,12 +104,21 @@ def _coordinates(group: zarr.Group, source: Source) -> None:
         _coordinate(group, "seed", seeds, {"long_name": "seed of the random stream", "units": "1"})
     for dim, values in sorted(segment.coords.items()):
         _coordinate(group, dim, values, about_dim(segment.system, dim, values))
-    if segment.n is not None and "time" in segment.coords:
-        # The exact index of the step behind each time, as the simulations count it.
-        times = segment.coords["time"].astype(np.float64)
-        steps = np.stack([steps_of(times, int(n)) for n in dimensions]).astype(np.int64)
-        about = {"long_name": "number of samples seen, floor(t n)", "units": "1"}
-        _coordinate(group, "step", steps, about, ("n", "time"))
+    if (segment.n is not None or segment.seeds) and "time" in segment.coords:
+        _steps(group, source)
+
+
+def _steps(group: zarr.Group, source: Source) -> None:
+    """The exact index of the step behind each time, as the simulations count it."""
+    times = source.placed[0].segment.coords["time"].astype(np.float64)
+    sizes = [p.segment.n for p in source.placed]
+    steps = np.stack([steps_of(times, n or 1) for n in sizes]).astype(np.int64)
+    about = {"long_name": "number of samples seen, floor(t n)", "units": "1"}
+    if sizes == [None]:
+        about["long_name"] = "number of samples seen, floor(t)"
+        _coordinate(group, "step", steps[0], about, ("time",))
+        return
+    _coordinate(group, "step", steps, about, ("n", "time"))
 
 
 def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, int]:

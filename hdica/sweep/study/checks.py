@@ -16,7 +16,13 @@ from hdica.systems import address as gr
 from hdica.systems import axes as ax
 from hdica.systems import registry
 from hdica.systems.method import Method
-from hdica.systems.points import check_functionals, check_size, check_steps, taken_names
+from hdica.systems.points import (
+    check_extra,
+    check_functionals,
+    check_size,
+    check_steps,
+    taken_names,
+)
 
 MAX_CHECKED = 2000
 """Values of one axis that are tried before anything runs; a longer axis is thinned."""
@@ -115,6 +121,8 @@ def check_save(study: Said) -> None:
     for time in save.snapshots:
         if time not in study.times:
             raise HdicaError(f"save.snapshots: {time:g} is not one of times")
+    allowed = (output.name for method in methods.values() for output in method.extras)
+    check_extra(save.extra, allowed, "save.extra", "a method of this study")
     for key, what, part in kept.parts(save):
         if not any(kept.can_keep(method, part) for method in methods.values()):
             known = registry.methods_of(study.system)
@@ -155,7 +163,7 @@ def settled(study: Said) -> Asked:
 
 def _gives(method: Method, save: Save) -> Gives:
     outputs = {output.name: output.dims for output in method.outputs_of(save)}
-    return Gives(method.stochastic, outputs)
+    return Gives(method.stochastic, outputs, method.takes_n)
 
 
 def check_analysis(study: Said) -> None:
@@ -186,6 +194,9 @@ def _check_method(study: Said, where: str, named: Named) -> None:
         raise HdicaError(f"{place} = {name!r} is not a method of this study ({hint})")
     if named.stochastic is not None and methods_of(study)[name].stochastic != named.stochastic:
         kind = "a stochastic method" if named.stochastic else "one without seeds"
+        raise HdicaError(f"{place} = {name!r} is not allowed ({kind} is needed)")
+    if named.n is not None and methods_of(study)[name].takes_n != named.n:
+        kind = "one with n" if named.n else "one without n"
         raise HdicaError(f"{place} = {name!r} is not allowed ({kind} is needed)")
 
 

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING, Save
 from hdica.sweep.study.keys import canonical_json
 from hdica.sweep.study.points import parse_numbers
-from hdica.systems.arguments import MAX_VALUES, check_increasing, formulas
+from hdica.systems.arguments import MAX_VALUES, check_increasing, extra_names, formulas
 from hdica.systems.axes import check_keys
 from hdica.systems.method import Method
 from hdica.systems.points import check_points
@@ -50,6 +59,9 @@ class Saved(BaseModel):
     functionals: Annotated[dict[str, str], BeforeValidator(formulas)] = Field(
         default_factory=dict, description="name and formula in x and xi of means kept at all times"
     )
+    extra: Annotated[tuple[str, ...], BeforeValidator(extra_names)] = Field(
+        default=(), description="names of further variables that methods give on request"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -57,6 +69,12 @@ class Saved(BaseModel):
         if given is None:
             return {}
         return given if isinstance(given, cls) else check_keys(given, list(cls.model_fields))
+
+    @model_serializer(mode="wrap")
+    def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Stores of before know no such key: without it the digest of a study is what it was.
+        found: dict[str, Any] = handler(self)
+        return found if self.extra else {k: v for k, v in found.items() if k != "extra"}
 
     @model_validator(mode="after")
     def _whole(self) -> Saved:
@@ -71,7 +89,8 @@ class Saved(BaseModel):
 
     def spec(self) -> Save:
         """The same as methods take it."""
-        return Save(self.snapshots or (), self.x or (), self.thresholds or (), self.functionals)
+        found = Save(self.snapshots or (), self.x or (), self.thresholds or (), self.functionals)
+        return replace(found, extra=self.extra)
 
 
 def parts(save: Save) -> list[tuple[str, str, Save]]:
@@ -85,6 +104,7 @@ def parts(save: Save) -> list[tuple[str, str, Save]]:
         )
     if save.functionals:
         asked.append(("functionals", "functionals", Save(functionals=save.functionals)))
+    asked += [("extra", name, Save(extra=(name,))) for name in save.extra]
     return asked
 
 
@@ -101,6 +121,7 @@ def kept_by(method: Method, save: Save) -> Save:
         x=next((p.x for p in found if p.x), ()),
         thresholds=next((p.thresholds for p in found if p.thresholds), ()),
         functionals=next((p.functionals for p in found if p.functionals), {}),
+        extra=tuple(name for p in found for name in p.extra),
     )
 
 
@@ -111,6 +132,7 @@ def plain(save: Save) -> dict[str, Any]:
         "x": list(save.x),
         "thresholds": list(save.thresholds),
         "functionals": dict(save.functionals),
+        "extra": list(save.extra),
     }
     return {name: value for name, value in content.items() if value}
 
@@ -119,10 +141,10 @@ def from_plain(content: dict[str, Any]) -> Save:
     """What is kept, from :func:`plain` data."""
     if not content:
         return NOTHING
-    snapshots, x, thresholds = (
-        tuple(content.get(name, ())) for name in ("snapshots", "x", "thresholds")
+    snapshots, x, thresholds, extra = (
+        tuple(content.get(name, ())) for name in ("snapshots", "x", "thresholds", "extra")
     )
-    return Save(snapshots, x, thresholds, dict(content.get("functionals", {})))
+    return Save(snapshots, x, thresholds, dict(content.get("functionals", {})), extra=extra)
 
 
 def digest(save: Save) -> str:

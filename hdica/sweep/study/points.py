@@ -39,12 +39,13 @@ def _distinct(values: list[int], field: str) -> tuple[int, ...]:
 
 
 class MethodSettings(BaseModel):
-    """Where a method is computed; a method without randomness takes neither key."""
+    """Where a method is computed; each key is for the methods that need it alone."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     n: Annotated[tuple[int, ...], BeforeValidator(_parse_n)] | None = Field(
-        default=None, description="dimensions of the data, each a whole number >= 3"
+        default=None,
+        description="dimensions of the data, each a whole number >= 3",
     )
     seeds: Annotated[int | tuple[int, ...], BeforeValidator(_parse_seeds)] | None = Field(
         default=None, description="16 means 0 to 15; or a list of whole numbers >= 0"

@@ -79,7 +79,9 @@ class Said(BaseModel):
     grid: ax.Grid = Field(
         default_factory=dict, description="swept parameters, in the order of the dimensions"
     )
-    times: Times = Field(description="output times, in samples per dimension")
+    times: Times = Field(
+        description="output times, in the system's unit (mostly samples per dimension)"
+    )
     methods: Annotated[dict[str, MethodSettings], BeforeValidator(_parse_methods)] = Field(
         description="how each point is computed"
     )

@@ -7,7 +7,7 @@ Neural Computation 14 (2002). Its N is called n here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -163,7 +163,7 @@ def rule(system: HebbianICA) -> HebbianRule:
         projections=system.projections,
         nonlinearity=formula(system, "nonlinearity"),
         signs=None if system.sigma == "adaptive" else signs(system),
-        step_size=partial(in_unit, "eta", system),
+        step_size=cache(partial(in_unit, "eta", system)),
         alpha=system.alpha,
         start=start_overlap(system),
     )

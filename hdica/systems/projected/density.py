@@ -284,5 +284,5 @@ def particles(
         seconds=lambda system, n, last: 1e-3 + 1e-6 * (n or 1) * (1 + last),
         equations=equations,
         keeps=KEEPS,
-        held=lambda n: 2 * n,
+        held=lambda system, n: 2 * (n or 0),
     )

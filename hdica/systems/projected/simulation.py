@@ -103,7 +103,7 @@ def vector(
         seconds=lambda system, n, last: 2e-4 + (6.5e-10 * (n or 1) * last + 5e-8) * (n or 1),
         equations=f"{equations}, all n coordinates",
         keeps=KEEPS,
-        held=lambda n: 2 * n,
+        held=lambda system, n: 2 * (n or 0),
     )
     return replace(own, shared=_with_shared_noise(own, _shared_vector(rule_of), 0.4))
 

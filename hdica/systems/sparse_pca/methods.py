@@ -47,7 +47,7 @@ SAMPLE_PCA = Method(
     seconds=lambda system, n, last: 1e-3 + 1e-10 * (n or 1) ** 3 * (1 + last),
     ignores=_BATCH,
     equations="leading eigenvector of the sample covariance of the first t n samples",
-    held=lambda n: 2 * n * n,
+    held=lambda system, n: 2 * (n or 0) ** 2,
 )
 SAMPLE_PCA_LIMIT = Method(
     name="sample_pca_limit",

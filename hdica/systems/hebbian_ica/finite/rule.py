@@ -99,7 +99,7 @@ def _tracks(
 
 def _still(rule: HebbianRule) -> list[Track]:
     """Tracks of a lane that is left over."""
-    nothing = Track(Observation(dict), np.zeros, Schedule(np.zeros_like, 0.0))
+    nothing = Track(Observation(dict), None, Schedule(np.zeros_like, 0.0))
     return [nothing] * len(rule.sources)
 
 

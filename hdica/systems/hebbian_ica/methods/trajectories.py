@@ -96,7 +96,7 @@ VECTOR = Method(
     seconds=_seconds(lambda k, m, n: 5e-8 + 1e-9 * n * (k * k + k + 1)),
     ignores=IGNORED,
     equations=f"{PAPER}, eq. (13) with Sigma on the right, all n coordinates",
-    held=lambda n: 2 * n,
+    held=lambda system, n: 2 * (n or 0),
 )
 CHAIN = Method(
     name="chain",
