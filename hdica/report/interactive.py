@@ -8,23 +8,13 @@ import numpy as np
 
 from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical
 from hdica.analysis.show.words import Text
-
-DIGITS = 5
-"""Significant digits on the page; the data files have all."""
+from hdica.report.interactive_space import SCALES, space
+from hdica.report.plain import rounded
 
 ROW = 18
 """Pixels of a row of labels above the axes."""
 
 MARKS = {"circle": "circle", "square": "square", "diamond": "diamond", "triangle": "triangle-up"}
-SCALES = {"viridis": "Viridis", "cividis": "Cividis"}
-
-
-def rounded(values: np.ndarray) -> Any:
-    """Nested lists of numbers to a few significant digits, None for NaN."""
-    values = np.asarray(values, dtype=float)
-    if values.ndim > 1:
-        return [rounded(row) for row in values]
-    return [float(f"{v:.{DIGITS}g}") if np.isfinite(v) else None for v in values]
 
 
 def figure(panel: Panel) -> dict[str, Any]:
@@ -33,6 +23,8 @@ def figure(panel: Panel) -> dict[str, Any]:
     Colours of theory lines, text and grid are left to the page, which knows whether it is light
     or dark: such traces carry ``meta.ink``.
     """
+    if panel.in_space:
+        return space(panel)
     data: list[dict[str, Any]] = []
     shapes: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []
@@ -43,7 +35,7 @@ def figure(panel: Panel) -> dict[str, Any]:
             data.append(_points(item, panel))
         elif isinstance(item, Heat):
             data.append(_heat(item, panel))
-        else:
+        elif isinstance(item, Vertical):
             shapes += _vertical(item)
             notes.append(_note(item))
     return {"data": data, "layout": {**_layout(panel), "shapes": shapes, "annotations": notes}}
@@ -122,12 +114,25 @@ def _points(item: Points, panel: Panel) -> dict[str, Any]:
 
 def _heat(item: Heat, panel: Panel) -> dict[str, Any]:
     body = f"{panel.x_label.html}: %{{x:.5g}}<br>{panel.y_label.html}: %{{y:.5g}}"
-    return {
-        "type": "heatmap", "x": rounded(item.x), "y": rounded(item.y), "z": rounded(item.z),
+    x, y = _cells(item.x, panel.log_x), _cells(item.y, panel.log_y)
+    trace = {
+        "type": "heatmap", "x": rounded(x), "y": rounded(y), "z": rounded(item.z),
         "zmin": item.low, "zmax": item.high, "colorscale": SCALES[item.scale], "showlegend": False,
         "colorbar": {"title": {"text": item.label.html, "side": "right"}, "thickness": 12},
         "hovertemplate": f"{body}<br>{item.label.html}: %{{z:.4g}}<extra></extra>",
     }  # fmt: skip
+    if item.written:
+        trace |= {"text": item.written, "texttemplate": "%{text}", "textfont": {"size": 11}}
+    return trace
+
+
+def _cells(centres: np.ndarray, log: bool) -> np.ndarray:
+    """Centres, which are told on hover; Plotly's edges lie midway, on a logarithmic axis too.
+
+    Around a single value it would put them one unit apart: there its edges are given, as far below
+    as above, because then their mean is told.
+    """
+    return centres * np.array([0.5, 1.5]) if log and centres.size == 1 else centres
 
 
 def _vertical(item: Vertical) -> list[dict[str, Any]]:
@@ -154,6 +159,8 @@ def _layout(panel: Panel) -> dict[str, Any]:
             axis |= {"type": "log", "exponentformat": "power", "dtick": "D2"}
         if limits:
             axis["range"] = [float(np.log10(v)) if log else v for v in limits]
+    if panel.equal:
+        y |= {"scaleanchor": "x", "scaleratio": 1}
     heat = any(isinstance(i, Heat) for i in panel.items)
     rows = [i.row + 1 for i in panel.items if isinstance(i, Vertical)]
     return {

@@ -13,7 +13,8 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 
-from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical
+from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical, edges
+from hdica.report.printed_space import MARKS, axes_in_space
 
 WIDTH = 3.4
 """Inches: a single column of a two-column journal."""
@@ -31,6 +32,8 @@ STYLE: dict[str, Any] = {
     "ytick.labelsize": 7,
     "legend.fontsize": 6.5,
     "legend.frameon": False,
+    "axes.formatter.limits": (-4, 4),  # "× 10⁴" at the end of an axis, for numbers that would touch
+    "axes.formatter.use_mathtext": True,
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -41,13 +44,15 @@ STYLE: dict[str, Any] = {
     "pdf.fonttype": 42,
 }
 
+DARK = 0.55
+"""Below this part of a colour scale letters are white."""
+
 ROW = 8.5
 """Points of a row of labels above the axes."""
 
 TITLE = "hdica figure "
 """What the title of a figure's files begins with; its key follows."""
 
-MARKS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
 DASHES = {"solid": "-", "dash": (0, (4, 2)), "dot": ":"}
 
 
@@ -79,6 +84,9 @@ def draw(panel: Panel) -> Figure:
     """A panel as a Matplotlib figure, without the global state of pyplot."""
     rows = max((i.row for i in panel.items if isinstance(i, Vertical)), default=0)
     drawn = Figure(figsize=(WIDTH, HEIGHT + rows * ROW / 72), layout="constrained")
+    if panel.in_space:
+        _legend(drawn, axes_in_space(drawn, panel))
+        return drawn
     axes = drawn.add_subplot()
     for item in panel.items:
         if isinstance(item, Line):
@@ -86,8 +94,8 @@ def draw(panel: Panel) -> Figure:
         elif isinstance(item, Points):
             _points(axes, item)
         elif isinstance(item, Heat):
-            _heat(axes, item)
-        else:
+            _heat(axes, item, panel)
+        elif isinstance(item, Vertical):
             _vertical(axes, item)
     _frame(axes, panel)
     _legend(drawn, axes)
@@ -133,11 +141,16 @@ def _points(axes: Axes, item: Points) -> None:
         )  # fmt: skip
 
 
-def _heat(axes: Axes, item: Heat) -> None:
+def _heat(axes: Axes, item: Heat, panel: Panel) -> None:
     drawn = axes.pcolormesh(
-        item.x, item.y, item.z, cmap=item.scale, vmin=item.low, vmax=item.high,
-        shading="nearest", rasterized=True,
+        edges(item.x, panel.log_x), edges(item.y, panel.log_y), item.z, cmap=item.scale,
+        vmin=item.low, vmax=item.high, shading="flat", rasterized=True,
     )  # fmt: skip
+    middle = item.low + DARK * (item.high - item.low)
+    for at, row, values in zip(item.y, item.written, item.z, strict=False):
+        for x, text, value in zip(item.x, row, values, strict=True):
+            color = "white" if value < middle else "black"
+            axes.text(x, at, text, ha="center", va="center", fontsize=5.5, color=color)
     bar = axes.figure.colorbar(drawn, ax=axes, pad=0.02, aspect=25)
     bar.set_label(item.label.tex)
     bar.outline.set_linewidth(0.4)
@@ -169,6 +182,8 @@ def _frame(axes: Axes, panel: Panel) -> None:
         axes.set_xlim(*panel.x_range)
     if panel.y_range:
         axes.set_ylim(*panel.y_range)
+    if panel.equal:
+        axes.set_aspect("equal", adjustable="box")
     if not any(isinstance(i, Vertical) for i in panel.items):
         axes.set_title(panel.title.tex, loc="left")
 

@@ -1,15 +1,16 @@
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib import rc_context
 
 from hdica.analysis.convergence.figure import trajectories
 from hdica.analysis.phase.figure import unstable
 from hdica.analysis.show.choose import grouped, shown, spread
-from hdica.analysis.show.panel import Heat, Line, Points, Vertical
-from hdica.analysis.show.words import count, number, place, symbol, words
+from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical
+from hdica.analysis.show.words import clock, count, number, place, symbol, words
 from hdica.report.interactive import figure
 from hdica.report.page import panels
-from hdica.report.printed import files, is_figure
+from hdica.report.printed import STYLE, draw, files, is_figure
 from tests.analysis import toy
 from tests.report.shown import of
 
@@ -141,3 +142,31 @@ def test_grid_points_without_a_finished_run_leave_the_others_drawn(aggregated):
     assert 0 < items[1] < items[0]
     nobody = data.assign(count=data["count"] * 0, mean=data["mean"] * np.nan)
     trajectories(nobody)
+
+
+@pytest.mark.parametrize(
+    ("units", "label"),
+    [
+        (None, "t = k/n"),
+        ("samples per dimension", "t = k/n"),
+        ("samples per dimension (k/n)", "t = k/n"),
+        ("steps", "t (steps)"),
+        ("$ per <hour>", "t ($ per <hour>)"),
+    ],
+)
+def test_the_axis_of_time_is_labelled_by_the_clock(units, label):
+    found = clock({} if units is None else {"units": units})
+    assert found.plain == label
+    assert "<hour>" not in found.html
+    assert found.tex.replace(r"\$", "").count("$") == 2
+
+
+@pytest.mark.parametrize(("last", "power"), [(2e4, "10^{4}"), (2e3, "")])
+def test_long_times_are_written_with_a_power_of_ten_in_print(last, power):
+    line = Line(np.array([0.0, last]), np.array([0.0, 1.0]), words("a run"), "ink")
+    with rc_context(STYLE):
+        shown_here = draw(Panel("long", words("Long"), words("t"), words("y"), (line,)))
+        shown_here.draw_without_rendering()
+        said = shown_here.axes[0].xaxis.get_offset_text().get_text()
+    assert power in said
+    assert bool(said) == bool(power)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.analysis.show.words import Text
+from hdica.analysis.show.words import EMPTY, Text
 
 Array = NDArray[np.float64]
 
@@ -96,6 +96,8 @@ class Heat:
         Shape (y, x).
     low, high
         Ends of the colour scale.
+    written
+        What is written in the cells, rows as of ``z``; empty for nothing.
     """
 
     x: Array
@@ -105,6 +107,74 @@ class Heat:
     scale: str = "viridis"
     low: float = 0.0
     high: float = 1.0
+    written: tuple[tuple[str, ...], ...] = ()
+
+
+def edges(centres: Array, log: bool) -> Array:
+    """Edges of the cells of a heat map, one more than centres: in the middle, on a log axis too."""
+    at = np.log(centres) if log else np.asarray(centres, dtype=float)
+    half = np.diff(at) / 2 if at.size > 1 else np.array([0.5])
+    ends = np.concatenate([[at[0] - half[0]], at[: half.size] + half, [at[-1] + half[-1]]])
+    ends = ends if at.size > 1 else ends[[0, 2]]
+    return np.exp(ends) if log else ends
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A surface in space, coloured; a panel with one has three axes and is turned by the mouse.
+
+    Parameters
+    ----------
+    x, y, z
+        Shape (rows, columns): where the points of a grid on the surface lie.
+    color
+        Shape (rows, columns): the value that is shown as colour.
+    label
+        Of the colour scale, and on hover.
+    scale
+        Of Plotly and Matplotlib: ``"viridis"`` or ``"cividis"``.
+    low, high
+        Ends of the colour scale; None for those of the values.
+    """
+
+    x: Array
+    y: Array
+    z: Array
+    color: Array
+    label: Text
+    scale: str = "viridis"
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Places:
+    """Places in space, on a surface or beside it.
+
+    Parameters
+    ----------
+    x, y, z
+        Shape (points,).
+    label
+        In the legend and on hover.
+    color
+        Hex colour.
+    symbol
+        ``"circle"``, ``"square"``, ``"diamond"`` or ``"triangle"``.
+    names
+        What is written beside each, shape (points,); empty for nothing.
+    joined
+        Whether a line joins them: a path.
+    """
+
+    x: Array
+    y: Array
+    z: Array
+    label: Text
+    color: str
+    symbol: str = "circle"
+    names: tuple[Text, ...] = ()
+    joined: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,6 +203,9 @@ class Vertical:
     row: int = 0
 
 
+Item = Line | Points | Heat | Vertical | Surface | Places
+
+
 @dataclass(frozen=True)
 class Panel:
     """One set of axes.
@@ -155,13 +228,19 @@ class Panel:
         Whether it takes the page's whole width.
     columns
         How many panels of its section stand side by side on a wide page; 0 for as many as fit.
+    equal
+        Whether a unit is as long on every axis.
+    z_label
+        Of the third axis, where items lie in space.
+    view
+        Where a panel in space is seen from at first: azimuth and height in degrees.
     """
 
     key: str
     title: Text
     x_label: Text
     y_label: Text
-    items: tuple[Line | Points | Heat | Vertical, ...]
+    items: tuple[Item, ...]
     caption: str = ""
     log_x: bool = False
     log_y: bool = False
@@ -169,3 +248,11 @@ class Panel:
     y_range: tuple[float, float] | None = None
     wide: bool = False
     columns: int = 0
+    equal: bool = False
+    z_label: Text = EMPTY
+    view: tuple[float, float] = (-50.0, 25.0)
+
+    @property
+    def in_space(self) -> bool:
+        """Whether it has three axes."""
+        return any(isinstance(item, Surface | Places) for item in self.items)

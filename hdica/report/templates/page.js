@@ -15,7 +15,11 @@
       gridcolor: grid, linecolor: color("--soft"), tickcolor: color("--soft"), ticks: "outside", showline: true,
       automargin: true,
     };
-    const heat = figure.layout.meta.heat;
+    const { heat, space } = figure.layout.meta;
+    const plane = {
+      xaxis: { ...axis, ...figure.layout.xaxis, showgrid: !heat },
+      yaxis: { ...axis, ...figure.layout.yaxis, showgrid: !heat },
+    };
     const data = figure.data.map((trace) => trace.meta && trace.meta.ink
       ? { ...trace, line: { ...trace.line, color: ink } } : trace);
     const layout = {
@@ -27,10 +31,16 @@
       legend: heat
         ? { ...figure.layout.legend, bgcolor: "#f4f4f1", font: { color: "#16181d" } } : figure.layout.legend,
       modebar: { color: color("--soft"), activecolor: color("--accent"), bgcolor: "rgba(0,0,0,0)" },
-      xaxis: { ...axis, ...figure.layout.xaxis, showgrid: !heat },
-      yaxis: { ...axis, ...figure.layout.yaxis, showgrid: !heat },
+      ...(space ? { scene: inSpace(figure.layout.scene, axis) } : plane),
     };
     return { data, layout };
+  }
+
+  // Three axes in the page's colours; what a reader has turned stays turned when they change.
+  function inSpace(scene, axis) {
+    const { automargin, ...own } = { ...axis, backgroundcolor: "rgba(0,0,0,0)", showbackground: false };
+    const axes = ["xaxis", "yaxis", "zaxis"].map((name) => [name, { ...own, ...scene[name] }]);
+    return { ...scene, ...Object.fromEntries(axes), uirevision: "kept" };
   }
 
   function draw() {

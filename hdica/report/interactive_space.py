@@ -1,0 +1,99 @@
+"""Panels in space as Plotly figures: surfaces and places that are turned with the mouse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hdica.analysis.show.panel import Panel, Places, Surface
+from hdica.analysis.show.words import Text
+from hdica.report.plain import rounded
+
+DISTANCE = 1.9
+"""Of the eye from the middle, in lengths of the box."""
+MARKS = {"circle": "circle", "square": "square", "diamond": "diamond", "triangle": "cross"}
+"""Plotly has no triangles in space."""
+SCALES = {"viridis": "Viridis", "cividis": "Cividis"}
+
+
+def space(panel: Panel) -> dict[str, Any]:
+    """A panel in space as ``{"data": [...], "layout": {...}}``."""
+    data = [
+        _surface(item, panel) if isinstance(item, Surface) else _places(item, panel)
+        for item in panel.items
+        if isinstance(item, Surface | Places)
+    ]
+    return {"data": data, "layout": _layout(panel)}
+
+
+def _hover(panel: Panel, head: Text, extra: str = "") -> str:
+    labels = zip((panel.x_label, panel.y_label, panel.z_label), "xyz", strict=True)
+    body = "<br>".join(f"{label.html}: %{{{axis}:.4g}}" for label, axis in labels)
+    first = f"<b>{head.html}</b><br>" if head else ""
+    return f"{first}{body}{extra}<extra></extra>"
+
+
+def _surface(item: Surface, panel: Panel) -> dict[str, Any]:
+    seen = item.color[np.isfinite(item.color)]
+    low = float(seen.min()) if item.low is None else item.low
+    high = float(seen.max()) if item.high is None else item.high
+    return {
+        "type": "surface", "x": rounded(item.x), "y": rounded(item.y), "z": rounded(item.z),
+        "surfacecolor": rounded(item.color), "cmin": low, "cmax": high,
+        "colorscale": SCALES[item.scale], "showlegend": False,
+        "colorbar": {"title": {"text": item.label.html, "side": "right"}, "thickness": 12},
+        # Light would change the colours, which are what is shown.
+        "lighting": {"ambient": 0.9, "diffuse": 0.2, "specular": 0.0, "fresnel": 0.0},
+        "hovertemplate": _hover(
+            panel, Text("", "", ""), f"<br>{item.label.html}: %{{surfacecolor:.4g}}"
+        ),
+    }  # fmt: skip
+
+
+def _places(item: Places, panel: Panel) -> dict[str, Any]:
+    mode = "lines+markers" if item.joined else "markers"
+    trace: dict[str, Any] = {
+        "type": "scatter3d", "mode": f"{mode}+text" if item.names else mode,
+        "x": rounded(item.x), "y": rounded(item.y), "z": rounded(item.z),
+        "marker": {
+            "symbol": MARKS[item.symbol], "color": item.color, "size": 2 if item.joined else 5,
+            "line": {"width": 0 if item.joined else 1, "color": "#ffffff"},
+        },
+        "line": {"width": 4, "color": item.color},
+        "name": item.label.html, "showlegend": bool(item.label),
+        "hovertemplate": _hover(panel, item.label),
+    }  # fmt: skip
+    if item.names:
+        trace |= {"text": [name.html for name in item.names], "textposition": "top center"}
+    return trace
+
+
+def _layout(panel: Panel) -> dict[str, Any]:
+    around, up = np.deg2rad(panel.view)
+    eye = np.array([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)])
+    scene: dict[str, Any] = {
+        f"{axis}axis": {"title": {"text": label.html}, "zeroline": False}
+        for axis, label in zip("xyz", (panel.x_label, panel.y_label, panel.z_label), strict=True)
+    }
+    for axis, limits in (("xaxis", panel.x_range), ("yaxis", panel.y_range)):
+        if limits:
+            scene[axis]["range"] = list(limits)
+    scene |= {
+        "camera": {"eye": dict(zip("xyz", rounded(DISTANCE * eye), strict=True))},
+        "aspectmode": "data" if panel.equal else "cube",
+        "dragmode": "orbit",
+    }
+    return {
+        "scene": scene,
+        "margin": {"l": 10, "r": 10, "t": 10, "b": 40},
+        "legend": {
+            "orientation": "h",
+            "yref": "container",
+            "y": 0,
+            "yanchor": "bottom",
+            "x": 0,
+            "itemsizing": "constant",
+        },
+        "meta": {"heat": False, "space": True},
+    }
