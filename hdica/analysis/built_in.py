@@ -7,6 +7,8 @@ from hdica.analysis.learning.record import LEARNING as LEARNING
 from hdica.analysis.slopes.record import SLOPES as SLOPES
 from hdica.analysis.convergence.record import CONVERGENCE as CONVERGENCE
 from hdica.analysis.phase.record import PHASE as PHASE
+from hdica.analysis.success.record import SUCCESS as SUCCESS
+from hdica.analysis.exponents.record import EXPONENTS as EXPONENTS
 from hdica.analysis.flow.record import FLOW as FLOW
 from hdica.analysis.densities.record import DENSITIES as DENSITIES
 from hdica.analysis.distances.record import DISTANCES as DISTANCES
@@ -19,3 +21,5 @@ from hdica.analysis.escape.record import ESCAPE as ESCAPE
 from hdica.analysis.paths.record import PATHS as PATHS
 from hdica.analysis.decay.record import DECAY as DECAY
 from hdica.analysis.trapping.record import TRAPPING as TRAPPING
+from hdica.analysis.ensemble.record import ENSEMBLE as ENSEMBLE
+from hdica.analysis.sphere.record import SPHERE as SPHERE

@@ -25,7 +25,7 @@ from hdica.report.page import findings, panels, render
 from hdica.sweep.study.study import Study, study_from
 from hdica.systems import plugins
 from hdica.systems.registry import systems
-from tests.analysis import bifurcation, escapes, laws, shared, toy
+from tests.analysis import bifurcation, ensembles, escapes, laws, powers, shared, spheres, toy
 from tests.sweep import toy as cheap
 
 
@@ -58,6 +58,10 @@ STORES = {
     **dict.fromkeys(("decay", "paths", "trapping"), _overlaps),
     "steady": bifurcation.store,
     "escape": escapes.store,
+    "ensemble": ensembles.store,
+    "exponents": powers.store,
+    "sphere": spheres.store,
+    "success": powers.store,
     "slopes": lambda: shared.store(1),
     "learning": _still,
     "transition": lambda: toy.tree({"critical": _critical()}, {"transition": {"x": "beta"}}),

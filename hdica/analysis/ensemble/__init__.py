@@ -1,0 +1,1 @@
+"""The whole ensemble of runs in time, beside theory."""

@@ -1,0 +1,126 @@
+"""When runs first go below values: quantiles and means, runs that never do included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from scipy import stats
+
+from hdica.analysis.describe import Cell, assembled
+from hdica.analysis.statistics.passage import first_below
+from hdica.analysis.statistics.quantiles import quantile, share_interval
+from hdica.analysis.statistics.resample import CONFIDENCE
+from hdica.analysis.statistics.survival import EscapeTimes, restricted_mean
+
+LONG_NAMES = {
+    "reached": "runs that go below the value",
+    "never": "runs that have not gone below the value by the last time",
+    "passage": "quantile of the time at which runs first go below the value",
+    "passage_low": "lower end of the 95 % interval of the quantile of the time",
+    "passage_high": "upper end of the 95 % interval of the quantile of the time",
+    "passage_se": "standard error of the quantile of the time",
+    "passage_mean": "mean time at which runs first go below the value, infinite if one never does",
+    "passage_mean_se": "standard error of the mean time",
+    "passage_restricted": "mean of the smaller of the time and the last time",
+    "passage_restricted_se": "standard error of the mean of the smaller of time and last time",
+    "passage_gap": "longest time between outputs during which a run first goes below the value",
+    "passed_at": "times at which runs first go below the value, in increasing order",
+    "passed": "share of runs that have gone below the value",
+    "passed_low": "lower end of the 95 % interval of the share that has gone below the value",
+    "passed_high": "upper end of the 95 % interval of the share that has gone below the value",
+}
+LONG_TIMES = (
+    *("passage", "passage_low", "passage_high", "passage_se", "passage_mean", "passage_mean_se"),
+    *("passage_restricted", "passage_restricted_se", "passage_gap", "passed_at"),
+    *("predicted_passage", "stage_time"),
+)
+"""Those that are times, here and in theory."""
+
+Array = NDArray[np.float64]
+
+
+def passages(
+    cells: Sequence[Array],
+    time: Array,
+    levels: Sequence[float],
+    grid: Sequence[str],
+    coords: Mapping[str, Any],
+) -> xr.Dataset:
+    """First times below each level over ``crossing`` and the grid, of runs of shape (runs, times).
+
+    Counts, quantiles over ``share`` with exact intervals, mean and restricted mean; over ``order``
+    the sorted times with the share of runs that have passed by then. Runs end together, so that
+    one that has not passed by the last time has a time above all others: quantiles are unbiased,
+    and infinite where too few have passed.
+    """
+    shares = coords["share"]
+    most = max(len(runs) for runs in cells)
+    found: list[Cell] = []
+    for runs in cells:
+        each = [_level(runs, time, level, shares, most) for level in levels]
+        found.append({k: (("crossing", *own), _stack(each, k)) for k, (own, _) in each[0].items()})
+    known = {d: coords[d] for d in grid} | {"share": shares, "crossing": list(levels)}
+    return assembled(found, grid, known)
+
+
+def _stack(each: Sequence[Cell], name: str) -> Array:
+    return np.stack([np.asarray(one[name][1]) for one in each])
+
+
+def _level(runs: Array, time: Array, level: float, shares: Sequence[float], most: int) -> Cell:
+    """First passages of one cell below one level, padded to ``most`` runs."""
+    many = len(runs)
+    at = np.sort(first_below(time, runs, level))
+    found = [quantile(at, share) for share in shares]
+    reached = int(np.isfinite(at).sum())
+    passed = np.arange(1.0, many + 1)[:reached]
+    ends = share_interval(passed, many) if many else (passed, passed)
+    curve = {"passed": passed / max(many, 1), "passed_low": ends[0], "passed_high": ends[1]}
+    named = {"": "value", "_low": "low", "_high": "high", "_se": "error"}
+    return {
+        "reached": ((), reached),
+        "never": ((), many - reached),
+        **{
+            f"passage{end}": (("share",), np.array([float(getattr(q, one)) for q in found]))
+            for end, one in named.items()
+        },
+        **_means(at, float(time[-1])),
+        "passage_gap": ((), _gap(time, at[:reached])),
+        "passed_at": (("order",), _padded(at[:reached], most)),
+        **{name: (("order",), _padded(values, most)) for name, values in curve.items()},
+    }
+
+
+def _means(at: Array, end: float) -> Cell:
+    """Mean, where every run passes, and restricted mean, with standard errors."""
+    if not at.size:
+        return {name: ((), np.nan) for name in LONG_NAMES if "mean" in name or "restrict" in name}
+    passed = np.isfinite(at)
+    found = restricted_mean(EscapeTimes(np.minimum(at, end), passed))
+    error = (found.high - found.value) / float(stats.norm.isf((1 - CONFIDENCE) / 2))
+    every = bool(passed.all())
+    return {
+        "passage_mean": ((), found.value if every else np.inf),
+        "passage_mean_se": ((), error if every else np.nan),
+        "passage_restricted": ((), found.value),
+        "passage_restricted_se": ((), error),
+    }
+
+
+def _gap(time: Array, at: Array) -> float:
+    """Longest time between two outputs within which one of the passages lies."""
+    inside = at[at > time[0]]
+    if not inside.size:
+        return 0.0
+    after = np.searchsorted(time, inside, side="left").clip(1, time.size - 1)
+    return float((time[after] - time[after - 1]).max())
+
+
+def _padded(values: Array, most: int) -> Array:
+    out = np.full(most, np.nan)
+    out[: values.size] = values
+    return out

@@ -1,0 +1,1 @@
+"""As which powers of swept parameters a quantity falls or grows."""

@@ -1,0 +1,1 @@
+"""A landscape on the circle or the sphere, with its critical points."""

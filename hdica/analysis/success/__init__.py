@@ -1,0 +1,1 @@
+"""Where runs succeed, over two swept parameters."""

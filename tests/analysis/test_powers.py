@@ -1,0 +1,293 @@
+"""Exponents of swept parameters: their intervals, the prediction beside them, what is left out."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from hdica.analysis.exponents.figure import exponents as panels
+from hdica.analysis.exponents.say import exponents as sentences
+from hdica.analysis.show.panel import Line, Points
+from hdica.analysis.show.words import symbol
+from hdica.analysis.statistics.powers import moderated, power_law
+from hdica.analysis.statistics.resample import resampled
+from hdica.errors import HdicaError
+from hdica.status import DIVERGED
+from hdica.sweep.study.study import study_from
+from hdica.systems.registry import systems
+from tests.analysis import powers, toy
+from tests.report.shown import of, plain
+from tests.sweep import toy as cheap
+
+(WRITTEN,) = plain([symbol("tan2").html])
+
+exponents = toy.computed("exponents")
+WITH_THEORY = {**powers.POWERS, "theory": "bounds"}
+
+
+def measured(data, asked=WITH_THEORY, theory=3.0):
+    return exponents(toy.tree({"training": data, "bounds": powers.theory(theory)}, {}), asked)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return exponents(powers.store(), WITH_THEORY)
+
+
+@pytest.mark.parametrize(("statistic", "seeds"), [("median", 8), ("median", 24), ("mean", 24)])
+def test_intervals_cover_the_exponents_and_not_others(statistic, seeds):
+    rng = np.random.default_rng(11)
+    cover, wrong, rejected = [], [], []
+    for _ in range(40):
+        data = measured(powers.training(rng, seeds), {**powers.POWERS, "statistic": statistic})
+        low, high = (data[f"exponent_{end}"].values[0] for end in ("low", "high"))
+        truth = np.array(powers.EXPONENTS)
+        cover.append((low <= truth) & (truth <= high))
+        wrong.append((low <= truth + 0.5) & (truth + 0.5 <= high))
+        rejected.append(float(data["p_value"][0]) < 0.01)
+    assert np.mean(cover) > 0.95 - 3 * (0.95 * 0.05 / 80) ** 0.5
+    assert np.mean(wrong) < 0.05
+    assert np.mean(rejected) < 0.08
+
+
+def test_intervals_of_ratios_cover_one_and_not_two():
+    rng = np.random.default_rng(12)
+    right, wrong = [], []
+    for _ in range(25):
+        data = powers.training(rng, 12)
+        for factor, kept in ((3.0, right), (1.5, wrong)):
+            one = measured(data, theory=factor)
+            kept.append((one["ratio_low"] <= 1) & (one["ratio_high"] >= 1))
+    assert 0.92 < np.mean(right) < 0.995  # of 300
+    assert np.mean(wrong) < 0.1
+
+
+def test_a_law_that_is_no_power_is_found_out_and_widens_the_intervals():
+    rng = np.random.default_rng(13)
+    bent = [measured(powers.training(rng, 24, sigma=0.2, bend=0.3)) for _ in range(10)]
+    assert max(float(data["p_value"][0]) for data in bent) < 0.01
+    assert min(float(data["widening"][0]) for data in bent) > 1.5
+    straight = measured(powers.training(rng, 24, sigma=0.2))
+    assert float(straight["widening"][0]) == 1
+    width = [float((d["exponent_high"] - d["exponent_low"])[0, 0]) for d in (bent[0], straight)]
+    assert width[0] > 2 * width[1]
+    said = plain(sentences(bent[0]))
+    assert any(s.startswith("The power law is not exact: χ² = ") for s in said)
+    assert not any("not exact" in s for s in plain(sentences(straight)))
+
+
+def test_runs_without_noise_follow_a_law_exactly():
+    exact = powers.training(np.random.default_rng(1), sigma=0.0)
+    data = measured(exact)
+    assert data["exponent"].values[0] == pytest.approx(powers.EXPONENTS)
+    assert float(data["widening"][0]) == 1
+    assert not any("not exact" in s for s in plain(sentences(data)))
+
+
+def test_the_prediction_has_its_own_exponents_and_its_last_time_counts(found):
+    assert found["predicted_exponent"].values[0] == pytest.approx(powers.EXPONENTS)
+    assert found["predicted"].values[0] == pytest.approx(powers.law())
+    ratio = found["value"].values[0] / powers.law()
+    assert found["ratio"].values[0] == pytest.approx(ratio)
+    value = np.median(powers.training(np.random.default_rng(3))["tan2"].values, axis=-1)
+    assert found["value"].values[0] == pytest.approx(value)
+
+
+def test_sentences_answer_first(found):
+    (said,) = plain(sentences(found))
+    a, b = found["exponent"].values[0]
+    assert said.startswith(f"{WRITTEN} ∼ d{a:.2f} T−{-b:.2f}: 95 % intervals [1.")
+    assert "the prediction's own fit on the same cells is d1.10 T−0.90" in said
+    ratio = found["ratio"].values
+    assert f"the measured medians are {ratio.min():.2f}–{ratio.max():.2f} times" in said
+    inside = int(((found["ratio_low"] <= 1) & (found["ratio_high"] >= 1)).sum())
+    assert said.endswith(f"and {inside} of 12 intervals contain 1.")
+
+
+def test_without_theory_nothing_is_said_of_it():
+    data = measured(powers.training(np.random.default_rng(1)), powers.POWERS)
+    assert "ratio" not in data
+    assert "predict" not in "".join(plain(sentences(data)))
+    assert [panel.key for panel in panels(data)] == ["exponents"]
+
+
+def test_cells_without_two_seeds_or_a_positive_value_are_left_out_and_counted(found):
+    data = powers.training(np.random.default_rng(3))
+    data["tan2"].values[0, 0] = -1.0
+    data["status"].values[1, 1, 1:] = DIVERGED
+    data["tan2"].values[2, 2, :7] = np.nan
+    data["tan2"].values[3, 0] = np.where(np.arange(16) % 2, 1.0, -0.9)  # nothing beyond its noise
+    part = measured(data)
+    used = part["used"].values[0]
+    assert used.tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 1], [0, 1, 1]]
+    assert int(part["cells"][0]) == 9
+    assert int(part["left_out"][0]) == 3
+    assert int(part["seeds"][0, 2, 2]) == 9
+    assert int(part["diverged"].sum()) == 15
+    assert np.isfinite(part["exponent"]).all()
+    said = plain(sentences(part))
+    assert said[-1].startswith("3 cells of 12 are left out")
+    assert said[-1].endswith("15 runs diverged and are missing.")
+    inner = part["fitted"].values[0][1:3, 2] / found["fitted"].values[0][1:3, 2]
+    assert inner == pytest.approx(1, rel=0.2)
+
+
+def test_a_dimension_n_and_other_parameters_have_a_fit_each(found):
+    rng = np.random.default_rng(3)
+    data = powers.with_n(powers.training(rng))
+    again = measured(data)
+    assert again["exponent"].isel(n=0).values == pytest.approx(found["exponent"].values)
+    assert again["ratio"].isel(n=0).values == pytest.approx(found["ratio"].values)
+    by_t = measured(data, {**WITH_THEORY, "over": "d"})
+    assert by_t["exponent"].dims == ("simulation", "T", "n", "parameter")
+    assert by_t["exponent"].values.ravel() == pytest.approx(np.full(3, 1.1), abs=0.4)
+    assert any("T = 1000" in s for s in plain(sentences(by_t)))
+    assert len(panels(by_t)) == 6
+
+
+def test_every_method_is_fitted_at_its_own_largest_n():
+    rng = np.random.default_rng(5)
+    small, large = (powers.training(rng) for _ in range(2))
+    both = xr.concat([powers.with_n(small), powers.with_n(large, 400)], dim="n", join="outer")
+    both = both.transpose("d", "T", "n", "seed").assign_attrs(small.attrs)
+    groups = {"training": both, "observed": powers.with_n(small)}
+    data = exponents(
+        toy.tree(groups, {}), {**powers.POWERS, "simulation": ["training", "observed"]}
+    )
+    said = plain(sentences(data))
+    assert [s.split(":")[0] for s in said] == ["training, n = 400", "observed, n = 100"]
+    assert all("in 12 cells" in s for s in said)
+
+
+def test_several_methods_stand_on_one_page():
+    rng = np.random.default_rng(5)
+    groups = {"training": powers.training(rng), "observed": powers.training(rng)}
+    tree = toy.tree(groups, {})
+    data = exponents(tree, {**powers.POWERS, "simulation": ["training", "observed"]})
+    assert [p.key for p in panels(data)] == ["exponents_1", "exponents_2"]
+    assert [p.title.plain for p in panels(data)] == ["Power law · training", "Power law · observed"]
+    assert [s.split(":")[0] for s in plain(sentences(data))] == ["training", "observed"]
+
+
+def test_shared_noise_is_resampled_by_whole_seeds():
+    rng = np.random.default_rng(6)
+    cover = []
+    for _ in range(30):
+        data = powers.training(rng, 16, sigma=0.0)
+        by_seed = np.exp(0.5 * rng.standard_normal(16))
+        data["tan2"] = data["tan2"] * by_seed
+        data.attrs["noise"] = "shared"
+        one = measured(data)
+        # A factor common to all cells moves no exponent.
+        assert one["exponent"].values[0] == pytest.approx(powers.EXPONENTS)
+        assert float((one["exponent_high"] - one["exponent_low"]).max()) < 1e-6
+        cover.append(bool((one["ratio_low"][0, 0, 0] <= 1) & (one["ratio_high"][0, 0, 0] >= 1)))
+    assert np.mean(cover) > 0.95 - 3 * (0.95 * 0.05 / 30) ** 0.5
+
+
+def test_noise_that_is_common_is_not_taken_for_many_cells():
+    rng = np.random.default_rng(7)
+    log_p = np.log(np.repeat(powers.D, 6).astype(float))[:, None]
+    pairs = np.repeat(np.arange(4), 6)
+    cover = {True: [], False: []}
+    for _ in range(200):
+        common = 0.3 * rng.standard_normal(4)[pairs]
+        log_q = 1.1 * log_p[:, 0] + common + 0.01 * rng.standard_normal(24)
+        whole = 0.09 * (pairs[:, None] == pairs) + 1e-4 * np.eye(24)
+        for known in cover:
+            found = power_law(log_p, log_q, whole if known else np.diag(np.diag(whole)))
+            cover[known].append(found.low[0] <= 1.1 <= found.high[0])
+    assert np.mean(cover[True]) > 0.9
+    assert np.mean(cover[False]) < 0.8
+
+
+def test_parameters_that_fix_no_power_have_none():
+    data = powers.training(np.random.default_rng(8)).isel(T=[0])
+    tree = toy.tree({"training": data}, {})
+    found = exponents(tree, powers.POWERS)
+    assert np.isnan(found["exponent"]).all()
+    (said,) = plain(sentences(found))
+    assert said.startswith("No power of d and T is fixed by the 4 cells")
+    alone = exponents(tree, {**powers.POWERS, "over": ["d"]})
+    assert np.isfinite(alone["exponent"]).all()
+
+
+def test_runs_without_any_scatter_have_errors_of_the_fit_alone():
+    exact = measured(powers.training(np.random.default_rng(9), sigma=0.0))
+    assert exact["exponent"].values[0] == pytest.approx(powers.EXPONENTS)
+    bent = measured(powers.training(np.random.default_rng(9), sigma=0.0, bend=0.3))
+    assert float((bent["exponent_high"] - bent["exponent_low"])[0, 0]) > 0.05
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"over": ["d", "d"]}, "each once"),
+        ({"over": ["seeds"]}, "'seeds' is not a swept parameter"),
+        ({"over": ["word"]}, "'word' is not allowed .its values must be numbers"),
+        ({"over": ["zero"]}, "'zero' is not allowed .values must be positive, 0 is not"),
+        ({"over": []}, "analysis.exponents.over"),
+        ({"statistic": "mode"}, "analysis.exponents.statistic"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused(changed, message):
+    data = powers.training(np.random.default_rng(1))
+    data = data.expand_dims(word=["a", "b"], zero=[0.0, 1.0])
+    data = data.transpose("d", "T", "word", "zero", "seed")
+    with pytest.raises(HdicaError, match=message):
+        measured(data, {**powers.POWERS, **changed})
+
+
+def test_the_law_is_drawn_along_the_longest_parameter(found):
+    law, ratio = panels(found)
+    assert (law.key, ratio.key) == ("exponents", "ratios")
+    assert law.x_label.plain == "d"
+    assert law.log_x
+    assert law.log_y
+    marks = of(law, Points)
+    assert [mark.label.plain for mark in marks] == ["T = 1000", "T = 10000", "T = 100000"]
+    assert marks[0].low == pytest.approx(found["value_low"].values[0, :, 0])
+    solid = next(line for line in of(law, Line) if line.dash == "solid")
+    slope = np.diff(np.log(solid.y)) / np.diff(np.log(solid.x))
+    assert slope == pytest.approx(np.full(3, float(found["exponent"][0, 0])))
+    dashed = next(line for line in of(law, Line) if line.dash == "dash")
+    assert dashed.y == pytest.approx(powers.law()[:, 0])
+    assert of(ratio, Points)[1].y == pytest.approx(found["ratio"].values[0, :, 1])
+
+
+def test_variances_of_alike_cells_become_one_and_of_different_ones_stay():
+    rng = np.random.default_rng(10)
+    dof = np.full(40, 9.0)
+    alike, known = moderated(2.0 * rng.chisquare(dof) / dof, dof)
+    assert np.ptp(np.log(alike)) < 0.5
+    assert alike.mean() == pytest.approx(2.0, rel=0.2)
+    assert known > 9
+    truth = np.geomspace(1e-2, 1e2, 40)
+    apart, known = moderated(truth * rng.chisquare(dof) / dof, dof)
+    assert np.abs(np.log(apart / truth)).max() < 2.5
+    assert 9 <= known < 12
+
+
+def test_resamples_have_the_variance_of_the_statistic():
+    rng = np.random.default_rng(14)
+    x = np.exp(0.3 * rng.standard_normal((1, 400)))
+    draws = resampled(x, np.nanmean, shared=False)
+    assert draws.std() == pytest.approx(x.std(ddof=1) / 20 / x.mean(), rel=0.1)
+    assert resampled(x, np.nanmean, shared=False).tobytes() == draws.tobytes()
+
+
+def test_a_study_names_swept_parameters_only_and_each_method_by_its_kind(monkeypatch):
+    monkeypatch.setitem(systems(), "Toy", cheap.record(cheap.make()))
+
+    def study(**settings):
+        given = {"simulation": "walk", "over": ["tau"], **settings}
+        return study_from(cheap.study(analysis={"exponents": given}))
+
+    asked = study(theory="line").analysis.model_dump()["exponents"]
+    assert asked["variable"] == "Q"
+    assert list(asked["over"]) == ["tau"]
+    with pytest.raises(HdicaError, match=r"analysis\.exponents\.over = 'gain' is not swept"):
+        study(over=["tau", "gain"])
+    with pytest.raises(HdicaError, match=r"theory = 'walk' is not allowed .one without seeds"):
+        study(theory="walk")
+    with pytest.raises(HdicaError, match=r"simulation = 'line' is not allowed .a stochastic"):
+        study(simulation="line")
