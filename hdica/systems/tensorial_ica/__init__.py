@@ -1,0 +1,3 @@
+"""Online tensorial ICA (Li and Jordan 2021)."""
+
+VERSION = 1

@@ -1,0 +1,3 @@
+"""Small step sizes: drift, fluctuations, traverse times, landscape and bounds."""
+
+VERSION = 1

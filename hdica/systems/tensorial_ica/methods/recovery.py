@@ -1,0 +1,150 @@
+"""Recovery of all components in turn: by repeats from uniform starts, or by deflation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from hdica.finite.record import steps_of
+from hdica.ingredients.save import Save
+from hdica.systems.kernel import FINITE
+from hdica.systems.method import Array, Output, PointResult, Role, always
+from hdica.systems.tensorial_ica.fields import first_vector, phases
+from hdica.systems.tensorial_ica.finite import recover
+from hdica.systems.tensorial_ica.methods.limits import ANY_SIGN, ODE
+from hdica.systems.tensorial_ica.methods.trajectories import (
+    HOME,
+    PAPER,
+    VECTOR,
+    steps_seconds,
+    streams,
+)
+from hdica.systems.tensorial_ica.system import TensorialICA, rule
+
+
+def length(system: TensorialICA, last: float) -> int:
+    """Steps of one run: those of the training, or else until the last output time."""
+    training = phases(system)
+    return int(steps_of(np.array([last if training is None else training.end]), 1)[0])
+
+
+def _numbers(**values: float) -> dict[str, Array]:
+    return {name: np.asarray(float(value)) for name, value in values.items()}
+
+
+def _repeats(
+    system: TensorialICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    d, steps = system.dimension, length(system, float(times[-1]))
+    found = recover.repeats(recover.runs_of(rule(system), steps), d, streams(system)(seed or 0))
+    success = float(np.mean(found.components >= 0)) if found.count else math.nan
+    values = _numbers(
+        repeats=found.count if found.complete else math.nan,
+        made=found.count,
+        success=success,
+        tan2=found.largest,
+    )
+    return PointResult(values)
+
+
+def _one_sided(system: TensorialICA) -> str:
+    """Empty if runs from the start can find every component, else why not."""
+    v0 = first_vector(system)
+    if v0 is None or np.ptp(np.abs(v0)) == 0:
+        return ""
+    return (
+        f"start = {system.start!r} is not allowed for repeats (some components are nearer to it "
+        "than others, which are never found: 'uniform' or 'maximiser')"
+    )
+
+
+REPEATS = replace(
+    VECTOR,
+    name="repeats",
+    about="independent runs from the start until every component was found, and how many it took",
+    role=Role.OTHER,
+    rank=None,
+    outputs=(
+        Output("repeats", (), "runs until every component was found; NaN where one never was"),
+        Output("made", (), "runs that were made"),
+        Output("success", (), "share of runs that found a component"),
+        Output("tan2", (), "largest squared tangent over the components"),
+    ),
+    extras=(),
+    run=_repeats,
+    together=None,
+    refuses=_one_sided,
+    seconds=lambda system, n, last: (
+        2 * recover.coupon_mean(system.dimension) * steps_seconds(system, length(system, last))
+    ),
+    equations=f"{PAPER}, (ICA) from fresh starts and samples, about d ln d times",
+)
+
+
+def _deflation(
+    system: TensorialICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    steps = length(system, float(times[-1]))
+    found = recover.deflation(rule(system), steps, streams(system)(seed or 0))
+    reached = found.steps[:-1]
+    values = _numbers(
+        tan2=found.largest,
+        median=float(np.median(found.tan2)),
+        complete=found.complete,
+        slowest=float(reached.max()) if np.all(reached >= 0) else math.nan,
+    )
+    if found.diverged:
+        values = {name: np.asarray(math.nan) for name in values}
+    return PointResult(values, found.diverged)
+
+
+DEFLATION = replace(
+    REPEATS,
+    name="deflation",
+    about="one component after another, each in the complement of those found",
+    outputs=(
+        Output("tan2", (), "largest squared tangent over the components"),
+        Output("median", (), "median squared tangent over the components"),
+        Output("complete", (), "1 if every component was found"),
+        Output("slowest", (), "most steps that a component took to tan^2 = 1/3", "steps"),
+    ),
+    run=_deflation,
+    refuses=always,
+    seconds=lambda system, n, last: (
+        1e-3 + length(system, last) * system.dimension * (1e-9 * system.dimension**2 + 1e-8)
+    ),
+    equations=f"{PAPER}, (ICA) with the projection of Delfosse and Loubaton 1995",
+    held=lambda system, n: 2 * system.dimension**2,
+)
+
+
+def _coupons(
+    system: TensorialICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    d = system.dimension
+    return PointResult(_numbers(repeats=recover.coupon_mean(d), repeats_sd=recover.coupon_sd(d)))
+
+
+COUPONS = replace(
+    ODE,
+    name="coupons",
+    about="how many repeats that takes if each finds one component, any of them equally often",
+    engines=(*FINITE, HOME, f"{HOME}.finite"),
+    role=Role.OTHER,
+    rank=None,
+    closed=False,
+    accuracy="exact",
+    outputs=(
+        Output("repeats", (), "mean number of runs until every component was found, d H_d"),
+        Output("repeats_sd", (), "standard deviation of the number of runs"),
+    ),
+    run=_coupons,
+    refuses=lambda system: "",
+    seconds=lambda system, n, last: 1e-4,
+    ignores=ANY_SIGN | {"start", "eta", "schedule", "source"},
+    equations="Coupon collector: a sum of d geometric waiting times",
+)
+
+METHODS = (REPEATS, DEFLATION, COUPONS)

@@ -1,0 +1,106 @@
+"""Online tensorial ICA as the rest of hdica knows it."""
+
+from __future__ import annotations
+
+import math
+
+from hdica.systems.registry import register
+from hdica.systems.system import (
+    Clock,
+    Control,
+    Dimension,
+    OrderParameter,
+    Paper,
+    Symbol,
+    System,
+)
+from hdica.systems.tensorial_ica.methods import (
+    batch,
+    bounds,
+    limits,
+    picture,
+    recovery,
+    stages,
+    states,
+    training,
+    trajectories,
+)
+from hdica.systems.tensorial_ica.system import TensorialICA
+
+__all__ = ["SYSTEM", "TensorialICA"]
+
+_API = "hdica.systems.tensorial_ica.api"
+_FUNCTIONS = ("bounds", "landscape", "stationary_error", "traverse_times")
+_ETA = {"dimension": 5, "source": "rademacher", "eta": 1e-3}
+
+SYSTEM = register(
+    System(
+        parameters=TensorialICA,
+        title="Online tensorial ICA: all sources non-Gaussian, one found at a time",
+        papers=(
+            Paper(
+                "Li and Jordan 2021",
+                "Stochastic approximation for online tensorial independent component analysis, "
+                "COLT 2021",
+            ),
+        ),
+        order_parameters=(
+            OrderParameter(
+                "tan2",
+                "squared tangent of the angle to the nearest axis",
+                low=0.0,
+                high=math.inf,
+                nothing=None,
+            ),
+            OrderParameter(
+                "v", "overlap v = A'u with a component", ("component",), even=True, nothing=None
+            ),
+        ),
+        controls=(Control("eta", low=1e-8, high=1.0, step=True),),
+        clock=Clock("time t = k", "steps"),
+        dimensions=(
+            Dimension("component", "number of the component"),
+            Dimension("quantile", "probability of the quantile"),
+            Dimension("polar", "angle of v to the third axis"),
+            Dimension("azimuth", "angle of v in the plane of the first two axes"),
+        ),
+        symbols={
+            "tan2": Symbol("tan<sup>2</sup> ∠", r"$\tan^2\angle$", "tan² ∠"),
+            "half": Symbol(
+                "tan<sup>2</sup> ∠ at <i>T</i>/2", r"$\tan^2\angle$ at $T/2$", "tan² ∠ at T/2"
+            ),
+            "v": Symbol("<i>v</i>", "$v$", "v"),
+            "dimension": Symbol("<i>d</i>", "$d$", "d"),
+            "eta": Symbol("η", r"$\eta$", "η"),
+            "T": Symbol("<i>T</i>", "$T$", "T"),
+            "kappa": Symbol("κ", r"$\kappa$", "κ"),
+            "c1": Symbol("<i>c</i><sub>1</sub>", "$c_1$", "c₁"),
+            "c2": Symbol("<i>c</i><sub>2</sub>", "$c_2$", "c₂"),
+            "angle": Symbol("∠<sub>0</sub>", r"$\angle_0$", "∠₀"),
+            "polar": Symbol("θ", r"$\theta$", "θ"),
+            "azimuth": Symbol("ϕ", r"$\phi$", "ϕ"),
+        },
+        methods=(
+            *trajectories.METHODS,
+            *training.METHODS,
+            *batch.METHODS,
+            *recovery.METHODS,
+            *limits.METHODS,
+            *stages.METHODS,
+            *states.METHODS,
+            *bounds.METHODS,
+            *picture.METHODS,
+        ),
+        functions=dict.fromkeys(
+            ("bounds", "landscape", "stationary_error", "traverse_times"), _API
+        ),
+        analyses={},
+        examples=(
+            {**_ETA, "dimension": 2, "start": {"angle": 0.3}},
+            {**_ETA, "start": {"angle": 0.5}},
+            {**_ETA, "dimension": 3, "source": "uniform", "mixing": "random", "sign": "estimated"},
+            {**_ETA, "start": "maximiser"},
+            {"dimension": 4, "source": "laplace", "schedule": {"T": 4000, "c1": 0.2, "c2": 1.0}},
+        ),
+    )
+)
