@@ -13,7 +13,7 @@ from hdica.systems import registry
 from hdica.systems.axes import parse_axis
 from hdica.systems.method import Method
 from hdica.systems.space import space_of
-from tests.fuzz import valid_hebbian
+from tests.fuzz import valid_hebbian, valid_tensorial
 
 Draw = Any
 PLAIN = st.text(
@@ -65,6 +65,8 @@ AXES: dict[str, list[Any]] = {
     "omega": [[0.5, 2], {"start": 0, "stop": 1, "num": 2}],
     "variant": [["linearised"]],
 }
+OWN = {"HebbianICA": valid_hebbian, "TensorialICA": valid_tensorial}
+"""Systems with parameters and analyses of their own."""
 SETS = {  # the field that an axis sets, beside its own name
     "Q0": "start", "rho": "prior", "prior.sparse_sign": "prior", "start.normal.var": "start",
 }  # fmt: skip
@@ -118,6 +120,13 @@ def _built(system: str, fixed: dict[str, Any], grid: dict[str, Any]) -> list[Any
     ]
 
 
+def _uneven(method: Method, systems: list[Any]) -> bool:
+    """Whether results of a method have another shape for some of the systems."""
+    dims = {dim for output in method.outputs for dim in output.dims}
+    own = [{k: v for k, v in one.dims().items() if k in dims} for one in systems]
+    return any(one != own[0] for one in own)
+
+
 @st.composite
 def methods(draw: Draw, fit: list[Method]) -> dict[str, Any]:
     """Some of the methods that fit, with n and seeds where they need them."""
@@ -128,9 +137,10 @@ def methods(draw: Draw, fit: list[Method]) -> dict[str, Any]:
     seeds = st.sampled_from([1, 16, [0, 5], [7]])
 
     def settings(method: Method) -> Any:
-        if not method.takes_n:
+        needed = {"n": method.takes_n, "seeds": method.stochastic}
+        if not any(needed.values()):
             return draw(st.sampled_from([{}, None]))
-        return {"n": draw(dimensions)} | ({"seeds": draw(seeds)} if method.stochastic else {})
+        return {k: draw(v) for k, v in (("n", dimensions), ("seeds", seeds)) if needed[k]}
 
     return {m.name: settings(m) for m in chosen}
 
@@ -189,14 +199,18 @@ def analysis(draw: Draw, chosen: list[Method], grid: dict[str, Any]) -> dict[str
 def studies(draw: Draw) -> dict[str, Any]:
     """A study as plain data, which must be accepted."""
     system = draw(st.sampled_from(sorted(set(registry.systems()) - {"Toy"})))
-    hebbian = system == "HebbianICA"
-    fixed, grid = draw(valid_hebbian.parameters() if hebbian else parameters(system))
+    own = OWN.get(system)
+    fixed, grid = draw(own.parameters() if own else parameters(system))
     known = registry.methods_of(system)
     try:
         systems = _built(system, fixed, grid)
     except HdicaError as exc:  # a schedule or a formula that the other choices do not allow
         raise AssertionError(f"{system} {fixed} {grid}: {exc}") from exc
-    fit = [m for m in known.values() if not any(m.refuses(one) for one in systems)]
+    fit = [
+        m
+        for m in known.values()
+        if not any(m.refuses(one) for one in systems) and not _uneven(m, systems)
+    ]
     asked = draw(methods(fit))
     chosen = [known[name] for name in asked]
     times = draw(st.sampled_from(TIMES))
@@ -216,6 +230,6 @@ def studies(draw: Draw) -> dict[str, Any]:
         study["save"] = save
     if any(m.shared for m in chosen) and draw(st.booleans()):
         study["noise"] = "shared"
-    asked_of = valid_hebbian.analysis if hebbian else analysis
+    asked_of = own.analysis if own else analysis
     study["analysis"] = draw(asked_of(chosen, grid))
     return study

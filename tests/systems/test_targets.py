@@ -29,6 +29,10 @@ for system, n, method in [
         options["timeout"] = None  # on a busy machine compilation takes minutes
         found = hdica.simulate(system, n=n, **options)
         digest.update(found["Q"].values.tobytes() + found["R"].values.tobytes())
+for source in ("rademacher", "uniform", "laplace"):
+    ten = hdica.TensorialICA(dimension=70, source=source, eta=1e-4)
+    found = hdica.simulate(ten, times=[0, 50], seeds=range(3), timeout=None, extra=["v"])
+    digest.update(found["v"].values.tobytes() + found["tan2"].values.tobytes())
 for system in (ica, pca.model_copy(update={"regularizer": "0.2*tanh(4*x)"})):
     found = hdica.limit(system, times=[0, 1], method="pde", timeout=None)
     digest.update(found["Q"].values.tobytes() + found["R"].values.tobytes())
