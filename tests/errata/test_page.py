@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from tests.errata import (
+    test_li_jordan_2021,
     test_rattray_2002,
     test_rattray_2002_trapping,
     test_wang_lu_2016,
@@ -14,6 +15,7 @@ PAPERS = (
     ("2017", (test_wang_lu_2017,)),
     ("2016", (test_wang_lu_2016,)),
     ("2002", (test_rattray_2002, test_rattray_2002_trapping)),
+    ("2021", (test_li_jordan_2021,)),
 )
 PAGE = (Path(__file__).parents[2] / "docs/errata.md").read_text()
 
