@@ -5,6 +5,7 @@ REGISTRY = (
     "shared_noise",
     "chain",
     "hebbian",
+    "tensorial",
     "pde",
     "fold",
     "sweep",
