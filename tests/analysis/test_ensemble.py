@@ -199,6 +199,19 @@ def test_one_run_has_no_span_and_what_is_there_at_first_is_said():
     )
 
 
+def test_without_theory_the_last_level_is_said():
+    (text, _) = say(ensemble(toy.tree({"walk": ensembles.walk()}, {}), PLAIN))
+    assert f"at the end (30 steps) the median of {WRITTEN} is " in text
+    value = float(text.split(" is ")[1].split()[0])
+    assert value == pytest.approx(LEVEL, rel=0.2)
+
+
+def test_one_time_has_its_level_and_no_path():
+    found = ensemble(toy.tree({"walk": ensembles.walk(time=np.array([30.0]))}, {}), PLAIN)
+    assert draw(found) == []
+    assert len(say(found)) == len(RATES)
+
+
 def test_runs_that_do_not_get_there_are_said():
     groups = {"walk": ensembles.walk(time=TIMES[:60])}
     found = ensemble(toy.tree(groups, {}), {**PLAIN, "crossings": [VALUE, 1e-9]})
@@ -264,13 +277,13 @@ def test_what_a_logarithmic_axis_cannot_show_is_left_out(log):
     assert printed.draw(panel)
 
 
-@pytest.mark.parametrize("times", [[0.0], [30.0], [0.0, 30.0], [1.0, 30.0]])
+@pytest.mark.parametrize("times", [[0.0, 30.0], [1.0, 30.0]])
 def test_few_times_are_drawn_where_they_are(times):
     time = np.array(times)
     groups = ensembles.groups(runs=5, time=time)
     groups |= {"path": ensembles.path(time=time), "above": ensembles.above(time=time)}
     panel = draw(ensemble(toy.tree(groups, {}), {**SETTINGS, "log": "both"}))[0]
-    assert panel.log_x == (times != [0.0])
+    assert panel.log_x
     shown = {t for t in times if t > 0 or not panel.log_x}
     assert {float(t) for item in panel.items for t in item.x} == shown
     assert printed.draw(panel)

@@ -44,7 +44,8 @@ def ensemble(data: xr.Dataset) -> list[Panel]:
     out = []
     for k, cell in enumerate(cells):
         tail = f"_{k + 1}" if len(cells) > 1 else ""
-        out.append(_in_time(data, cell, tail, len(cells)))
+        if data.sizes["time"] > 1:
+            out.append(_in_time(data, cell, tail, len(cells)))
         out += _passages(data, cell, tail)
     return out
 

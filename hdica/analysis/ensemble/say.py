@@ -111,11 +111,11 @@ def _prediction(data: xr.Dataset, label: str, time: str, passed: str, point: Poi
 
 
 def _ends(data: xr.Dataset, cell: Point) -> list[str]:
-    """Median and mean at the last time over what is predicted."""
-    if "ratio" not in data:
-        return []
-    out = []
+    """Median and mean at the last time, over what is predicted if anything is."""
     end = at(data, float(data["time"].values[-1]))
+    if "ratio" not in data:
+        return _level(data.sel(cell).isel(time=-1), end)
+    out = []
     for name in data["limit"].values:
         point = {**cell, "limit": name}
         pairs = [
@@ -132,6 +132,24 @@ def _ends(data: xr.Dataset, cell: Point) -> list[str]:
             f"{' gives' if moving else ''}, the mean {mean} times."
         )
     return out
+
+
+def _level(here: xr.Dataset, end: str) -> list[str]:
+    """Median and mean at the last time."""
+    middle, mean = (
+        [float(one) for one in pair]
+        for pair in (
+            (here["quantile"].sel(share=0.5), here["median_se"]),
+            (here["mean"], here["mean_se"]),
+        )
+    )
+    if not np.isfinite(middle[0]):
+        return []
+    name = symbol(str(here.attrs["variable"])).html
+    return [
+        f"at the end ({end}) the median of {name} is {measurement(*middle)}, the mean "
+        f"{measurement(*mean)}."
+    ]
 
 
 def _bounds(data: xr.Dataset, cell: Point) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from hdica.systems.method import Role
 from hdica.systems.registry import register
 from hdica.systems.system import (
     Clock,
@@ -32,6 +33,12 @@ __all__ = ["SYSTEM", "TensorialICA"]
 _API = "hdica.systems.tensorial_ica.api"
 _FUNCTIONS = ("bounds", "landscape", "stationary_error", "traverse_times")
 _ETA = {"dimension": 5, "source": "rademacher", "eta": 1e-3}
+
+
+def _named(name: str, shown: str, *numbers: int) -> dict[str, Symbol]:
+    """Bounds as they are numbered in the paper."""
+    return {f"{name}_{k}": Symbol(*(f"{shown} {k}",) * 3) for k in numbers}
+
 
 SYSTEM = register(
     System(
@@ -77,6 +84,12 @@ SYSTEM = register(
             "c1": Symbol("<i>c</i><sub>1</sub>", "$c_1$", "c₁"),
             "c2": Symbol("<i>c</i><sub>2</sub>", "$c_2$", "c₂"),
             "angle": Symbol("∠<sub>0</sub>", r"$\angle_0$", "∠₀"),
+            "sup": Symbol("sup |Δ<i>U<sub>k</sub></i>|", r"$\sup|\Delta U_k|$", "sup |ΔU_k|"),
+            **_named("lemma", "Lemma", 3, 5, 6),
+            **_named("theorem", "Theorem", 4, 7),
+            **_named("corollary", "Corollary", 8),
+            "N1_median": Symbol("median <i>N</i><sub>1</sub>", "median $N_1$", "median N₁"),
+            "N2_median": Symbol("median <i>N</i><sub>2</sub>", "median $N_2$", "median N₂"),
             "polar": Symbol("θ", r"$\theta$", "θ"),
             "azimuth": Symbol("ϕ", r"$\phi$", "ϕ"),
         },
@@ -94,7 +107,7 @@ SYSTEM = register(
         functions=dict.fromkeys(
             ("bounds", "landscape", "stationary_error", "traverse_times"), _API
         ),
-        analyses={},
+        analyses={"ensemble": {"simulation": Role.SIMULATION}},
         examples=(
             {**_ETA, "dimension": 2, "start": {"angle": 0.3}},
             {**_ETA, "start": {"angle": 0.5}},

@@ -160,7 +160,9 @@ def test_elapsed_is_the_sum_over_steps(spec, direct, monkeypatch):
     schedule, times = make_schedule(spec), np.array([0.0, 0.9, 1.0, 11.0, 10.7, 3999.5, 2e4])
     sums = np.concatenate([[0.0], np.cumsum(schedule.value(np.arange(2e4)))])
     expected = 2.0 * sums[np.floor(times).astype(int)]
-    assert elapsed(schedule, 2.0, times) == pytest.approx(expected, rel=1e-9)
+    assert 2.0 * steps_sum(schedule, times) == pytest.approx(expected, rel=1e-9)
+    begun = 2.0 * (times - np.floor(times)) * schedule.value(np.floor(times))
+    assert elapsed(schedule, 2.0, times) == pytest.approx(expected + begun, rel=1e-9)
     squares = np.sum(schedule.value(np.arange(2e4)) ** 2)
     assert steps_sum(schedule, times[-1:], power=2) == pytest.approx([squares], rel=1e-9)
 
@@ -168,3 +170,10 @@ def test_elapsed_is_the_sum_over_steps(spec, direct, monkeypatch):
 def test_times_are_checked():
     with pytest.raises(HdicaError, match="times = -1"):
         elapsed(make_schedule(0.1), 2.0, np.array([-1.0]))
+
+
+def test_between_steps_time_goes_on_evenly():
+    times = np.array([0.25, 2.0, 2.5, 1234.75])
+    assert elapsed(make_schedule(0.1), 2.0, times) == pytest.approx(0.2 * times, rel=1e-14)
+    steps = make_schedule({"steps": {"times": [2], "values": [0.1, 0.3]}})
+    assert elapsed(steps, 1.0, times[:3]) == pytest.approx([0.025, 0.2, 0.35], rel=1e-14)

@@ -199,17 +199,21 @@ def growth_to(r: Array, g: Array, goal: Array) -> Array:
 
 
 def elapsed(schedule: Schedule, beta: float, times: Array) -> Array:
-    """Elapsed x, beta times the sum of the step sizes eta(k) of the steps k < floor(t), shape (T,).
+    """Elapsed x, beta times the sum of the step sizes eta(k) of the steps before t, shape (T,).
 
     The sum and not the integral over t, because it is what the rule does: the two differ by about
-    half a step, which an annealed schedule starts with its largest.
+    half a step, which an annealed schedule starts with its largest. Between two steps it goes on
+    evenly, so that x = beta eta t for any t at a constant step size.
 
     Raises
     ------
     HdicaError
         If a time is negative or not finite.
     """
-    return beta * steps_sum(schedule, times)
+    whole = steps_sum(schedule, times)
+    at = np.asarray(times, dtype=float)
+    begun = (at - np.floor(at)) * schedule.value(np.floor(at))
+    return np.asarray(beta * (whole + begun))
 
 
 def steps_sum(schedule: Schedule, times: Array, power: int = 1) -> Array:
