@@ -69,7 +69,7 @@ def normals(d: int) -> Array:
     Sobol points, as many as are quick to use, shifted at random in every replicate.
     """
     size = _MOST
-    while size > 16 and size * REPLICATES * d > _ENTRIES:
+    while size > 4 and size * REPLICATES * d > _ENTRIES:
         size //= 2
     streams = [np.random.default_rng([d, i]) for i in range(REPLICATES)]
     if d > _SOBOL:

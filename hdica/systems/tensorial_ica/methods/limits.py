@@ -269,6 +269,15 @@ def _two_phase(
     return PointResult({name: np.asarray(value) for name, value in values.items()})
 
 
+def _predictable(system: TensorialICA) -> None:
+    training = trained(system)
+    if training.first is None:
+        given_vector(system, "the second phase alone")
+    fluctuation.moments_of(source(system), 6)
+    if training.second is not None:
+        fluctuation.stationary(source(system), system.dimension, training.second)
+
+
 TWO_PHASE = replace(
     ODE,
     name="two_phase",
@@ -284,7 +293,7 @@ TWO_PHASE = replace(
         Output("drag", (), "eta_1 d^2/beta, below about 1 where noise lets the first succeed"),
     ),
     run=_two_phase,
-    refuses=refusal(_prediction),
+    refuses=refusal(_predictable),
     seconds=lambda system, n, last: 3e-2,
     equations=f"{PAPER}, Corollary 8, with the stationary level in place of its bound",
 )
