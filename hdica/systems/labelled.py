@@ -51,7 +51,10 @@ def candidates(system: Any, name: str, kind: str, able: Methods, auto: Methods) 
         )
     found = list(auto(record)) if name == "auto" else [allowed[name]]
     if not found:
-        raise HdicaError(f"{kind}: method = 'auto' is not known (allowed: {', '.join(allowed)})")
+        raise HdicaError(
+            f"{kind}: no method of {record.name} gives what is asked for beyond order parameters "
+            f"(its methods: {', '.join(allowed)})"
+        )
     return found
 
 

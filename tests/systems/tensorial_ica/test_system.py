@@ -124,6 +124,8 @@ def test_methods_refuse_what_they_cannot_do():
         hdica.limit(uniform, times=[0, 1])
     with pytest.raises(HdicaError, match="a training needs its number of samples"):
         hdica.simulate(uniform, times=[0, 1], method="training")
+    with pytest.raises(HdicaError, match="no method of TensorialICA gives what is asked for"):
+        hdica.simulate(uniform, times=[0, 1], snapshots=[0])
     with pytest.raises(HdicaError, match="n = 100 is not allowed"):
         hdica.simulate(uniform, n=100, times=[0, 1])
     with pytest.raises(HdicaError, match="dimension = 6 is not allowed for this picture"):
