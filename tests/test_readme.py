@@ -52,7 +52,7 @@ def test_escape_times_of_the_second_example_are_those_in_its_comments() -> None:
 def test_study_in_python_runs_and_writes_its_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, _, example = blocks("python")
+    *_, example = blocks("python")
     monkeypatch.chdir(tmp_path)
     space: dict[str, Any] = {"hdica": hdica}
     printed = io.StringIO()

@@ -39,7 +39,7 @@ def test_a_training_ends_where_the_path_of_its_step_sizes_does():
 def test_a_level_is_the_mean_of_the_second_half():
     ten = hdica.TensorialICA(**SMALL, start="axis")
     times = [0, 100, 200, 300, 400]
-    level = simulated(ten, "level", times, 3)["tan2"].values
+    level = simulated(ten, "settled", times, 3)["tan2"].values
     path = simulated(ten, "vector", times, 3)["tan2"].values
     assert level == pytest.approx(path[:, 2:].mean(axis=1), rel=1e-14)
 

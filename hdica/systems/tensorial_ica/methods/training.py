@@ -97,9 +97,9 @@ def _averages(
     return in_lanes(trials, compute)
 
 
-LEVEL = replace(
+SETTLED = replace(
     VECTOR,
-    name="level",
+    name="settled",
     about="the mean of tan² over the output times in the second half of a run",
     role=Role.OTHER,
     rank=None,
@@ -151,4 +151,4 @@ VESSEL = replace(
     equations=f"{PAPER}, Lemma 5, with the centre of each path's own v",
 )
 
-METHODS = (TRAINING, LEVEL, VESSEL)
+METHODS = (TRAINING, SETTLED, VESSEL)
