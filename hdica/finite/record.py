@@ -95,6 +95,16 @@ class Track:
         self.diverged = f"{self.why()} at step {step} (t = {step / n:.6g})"
 
 
+def fill_step_sizes(columns: Array, schedules: Sequence[Schedule], when: Array) -> None:
+    """Step sizes at times of shape (steps,), a column a schedule: each is computed once."""
+    known: dict[Schedule, Array | float] = {}
+    for column, schedule in enumerate(schedules):
+        if schedule not in known:
+            fixed = schedule.constant
+            known[schedule] = schedule.value(when) if fixed is None else fixed
+        columns[:, column] = known[schedule]
+
+
 class _Run:
     """Sources and step sizes of a run of steps, one column a point and zeros in the others."""
 
@@ -114,20 +124,11 @@ class _Run:
         if new:
             self.source, self.tau = np.zeros(shape), np.zeros(shape)
         if new or any(t.schedule.constant is None for t in self.tracks):
-            self._fill_tau((step + np.arange(size)) / self.n)
+            when = (step + np.arange(size)) / self.n
+            fill_step_sizes(self.tau, [track.schedule for track in self.tracks], when)
         for column, track in enumerate(self.tracks):
             if track.draw_source is not None:
                 self.source[:, column] = track.draw_source(size)
-
-    def _fill_tau(self, when: Array) -> None:
-        """Step sizes at times of shape (steps,): those of a schedule once, for all its points."""
-        known: dict[Schedule, Array | float] = {}
-        for column, track in enumerate(self.tracks):
-            schedule = track.schedule
-            if schedule not in known:
-                fixed = schedule.constant
-                known[schedule] = schedule.value(when) if fixed is None else fixed
-            self.tau[:, column] = known[schedule]
 
 
 def record(

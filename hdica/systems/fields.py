@@ -29,6 +29,12 @@ def _no_bool(value: Any) -> Any:
     return value
 
 
+def _rate(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise HdicaError(f"{value} is not allowed (a step size is a finite number > 0)")
+    return value
+
+
 def _text(value: Any) -> Any:
     return repr(value) if is_number(value) else value
 
@@ -44,6 +50,8 @@ def _made_by(make: Callable[[Any], object]) -> AfterValidator:
 
 
 StepSize = Annotated[float | str | dict[str, Any], BeforeValidator(_no_bool)]
+Rate = Annotated[float | str | dict[str, Any] | None, BeforeValidator(_rate)]
+"""A step size that may be given in another way instead."""
 FormulaText = Annotated[str, BeforeValidator(_text)]
 SourceSpec = Annotated[Spec, _made_by(make_source)]
 PriorSpec = Annotated[Spec, _made_by(make_prior)]

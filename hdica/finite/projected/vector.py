@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.finite.aligned import aligned_zeros
 from hdica.finite.observe import Observation, observe
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Advance, Track, Values, begin, not_finite, record
@@ -77,23 +77,16 @@ class _State:
         np.multiply(self.x[p, : out.size], factor if factor else 1.0, out=out)
 
 
-def _zeros(*shape: int) -> Array:
-    """Zeros that begin with a cache line, so that no vector straddles two."""
-    raw = np.zeros(8 * math.prod(shape) + 63, dtype=np.uint8)
-    first = -raw.ctypes.data % 64
-    return raw[first : raw.size - 63 + first].view(np.float64).reshape(shape)
-
-
 def _state(xi: Array, estimates: Sequence[Array], noise: np.random.Generator) -> _State:
     from hdica.finite.random.gaussian import lanes_of
     from hdica.finite.random.lanes import CHUNK
 
     n, points = xi.size, len(estimates)
     m = n + -n % CHUNK
-    x, feature = _zeros(points, m), _zeros(m)
+    x, feature = aligned_zeros(points, m), aligned_zeros(m)
     x[:, :n], feature[:n] = estimates, xi
     made = np.zeros(points, dtype=np.int64)
-    return _State(lanes_of(noise), x, _zeros(m), feature, np.zeros((points, 4)), made)
+    return _State(lanes_of(noise), x, aligned_zeros(m), feature, np.zeros((points, 4)), made)
 
 
 def _observed(state: _State, p: int, xi: Array, rule: VectorRule, save: Save) -> Observation:
@@ -131,7 +124,7 @@ def _advance(rules: Sequence[VectorRule], state: _State, n: int) -> Advance:
     from hdica.finite.projected.vector_kernels import own_steps, shared_steps
 
     steps = own_steps if len(rules) == 1 else shared_steps
-    arrays, scratch = (state.lanes, state.x, state.z, state.xi), _zeros(3 * BLOCK)
+    arrays, scratch = (state.lanes, state.x, state.z, state.xi), aligned_zeros(3 * BLOCK)
     kinds = np.array([rule.kind for rule in rules])
     numbers = np.array([rule.numbers(n) for rule in rules])
     law = (rules[0].model, kinds, numbers, *_functions(rules[0]))

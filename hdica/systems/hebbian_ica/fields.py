@@ -28,12 +28,6 @@ UNDECIDED = 1e-9
 """An average smaller than this in size has no sign that could be trusted."""
 
 
-def _no_bool(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise HdicaError(f"{value} is not allowed (a step size is a finite number > 0)")
-    return value
-
-
 def _signs(value: Any) -> Any:
     if isinstance(value, str) and value in RULES:
         return value
@@ -55,7 +49,6 @@ def _start(value: Any) -> Any:
     raise HdicaError(f"start = {value!r} is not allowed ({STARTS})")
 
 
-Rate = Annotated[float | str | dict[str, Any] | None, BeforeValidator(_no_bool)]
 Sigma = Annotated[list[int] | str, BeforeValidator(_signs)]
 Beginning = Annotated[str | dict[str, Any], BeforeValidator(_start)]
 

@@ -18,6 +18,7 @@ from hdica.systems.fields import (
     LAWS,
     SCHEDULE,
     FormulaText,
+    Rate,
     SourceSpec,
     check_real,
     formula,
@@ -25,7 +26,6 @@ from hdica.systems.fields import (
 )
 from hdica.systems.hebbian_ica.fields import (
     Beginning,
-    Rate,
     Sigma,
     check_start,
     given_rate,

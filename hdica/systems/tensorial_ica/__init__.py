@@ -1,3 +1,3 @@
 """Online tensorial ICA (Li and Jordan 2021)."""
 
-VERSION = 1
+VERSION = 2

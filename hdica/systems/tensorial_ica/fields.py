@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from hdica.errors import HdicaError
-from hdica.ingredients.quadrature import numbers
+from hdica.ingredients.quadrature import dot, numbers
 from hdica.ingredients.schedules import Schedule, make_schedule
 from hdica.systems.fields import is_number, schedule, source
 from hdica.systems.tensorial_ica.limit.bounds import Constants
@@ -63,12 +63,6 @@ class Phases:
     def end(self) -> float:
         """Last step."""
         return self.half + (0.0 if self.second is None else self.total / 2)
-
-
-def _no_bool(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise HdicaError(f"{value} is not allowed (a step size is a finite number > 0)")
-    return value
 
 
 def _positive(given: Mapping[str, Any]) -> dict[str, float]:
@@ -126,7 +120,6 @@ def _start(value: Any) -> Any:
     )
 
 
-Rate = Annotated[float | str | dict[str, Any] | None, BeforeValidator(_no_bool)]
 Plan = Annotated[dict[str, float] | None, BeforeValidator(_schedule)]
 Beginning = Annotated[str | dict[str, Any], BeforeValidator(_start)]
 BoundConstants = Annotated[dict[str, float], BeforeValidator(_bounds)]
@@ -225,7 +218,7 @@ def first_vector(system: Any) -> Array | None:
     v = np.array(value, dtype=float)
     # Scaled first, so that no square overflows.
     v /= np.abs(v).max()
-    return np.asarray(v / math.sqrt(v @ v))
+    return np.asarray(v / math.sqrt(dot(v, v)))
 
 
 def given_vector(system: Any, what: str) -> Array:
@@ -248,7 +241,7 @@ def starter(system: Any) -> Callable[[np.random.Generator], Array]:
         if fixed is not None:
             return fixed.copy()
         v = rng.standard_normal(d)
-        return np.asarray(v / math.sqrt(v @ v))
+        return np.asarray(v / math.sqrt(dot(v, v)))
 
     return start
 

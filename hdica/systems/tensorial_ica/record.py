@@ -104,9 +104,7 @@ SYSTEM = register(
             *bounds.METHODS,
             *picture.METHODS,
         ),
-        functions=dict.fromkeys(
-            ("bounds", "landscape", "stationary_error", "traverse_times"), _API
-        ),
+        functions=dict.fromkeys(_FUNCTIONS, _API),
         analyses={"ensemble": {"simulation": Role.SIMULATION}},
         examples=(
             {**_ETA, "dimension": 2, "start": {"angle": 0.3}},

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from hdica.errors import HdicaError, speaking_of
-from hdica.systems.fields import CONSTANTS, LAWS, SCHEDULE, SourceSpec, source
+from hdica.systems.fields import CONSTANTS, LAWS, SCHEDULE, Rate, SourceSpec, source
 from hdica.systems.parameters import Parameters
 from hdica.systems.tensorial_ica.fields import (
     BOUNDS,
@@ -21,7 +21,6 @@ from hdica.systems.tensorial_ica.fields import (
     BoundConstants,
     Mixing,
     Plan,
-    Rate,
     Sign,
     check_start,
     moments,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +33,7 @@ class TensorialRule:
     start: Callable[[np.random.Generator], Array]  # v(0), shape (d,), of length one
 
     @property
-    def alike(self) -> object:
+    def alike(self) -> Hashable:
         """What paths in one call must have in common."""
         return self.dimension, self.source
 

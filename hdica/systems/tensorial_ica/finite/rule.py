@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.finite.aligned import aligned_zeros
 from hdica.finite.random.streams import Stream
 from hdica.finite.random.width import LANES
-from hdica.finite.record import Values, steps_of
+from hdica.finite.record import Values, fill_step_sizes, steps_of
 from hdica.ingredients.quadrature import dot
 from hdica.systems.tensorial_ica.finite.draws import Draw, block_of, draws, kind_of
 from hdica.systems.tensorial_ica.finite.path import TensorialRule as TensorialRule
-from hdica.systems.tensorial_ica.finite.path import first, sentence, sizes
+from hdica.systems.tensorial_ica.finite.path import first, sentence
 from hdica.systems.tensorial_ica.finite.single import run_observed as run_observed
 from hdica.systems.tensorial_ica.finite.single import run_vessel as run_vessel
 
@@ -45,7 +45,7 @@ class Lanes:
         from hdica.systems.tensorial_ica.finite import kernels
 
         d, kind = rules[0].dimension, kind_of(rules[0].source)
-        x, law = _zeros(d, LANES), _zeros(4, LANES)
+        x, law = aligned_zeros(d, LANES), aligned_zeros(4, LANES)
         x[0], law[kernels.NORM] = 1.0, 1.0
         for lane, (rule, stream) in enumerate(zip(rules, streams, strict=True)):
             # Adding zero leaves no -0, which a step would turn into 0.
@@ -54,10 +54,10 @@ class Lanes:
             law[kernels.SIGN, lane] = rule.sign or 0.0
             law[kernels.ADAPTIVE, lane] = rule.sign is None
         behind = block_of(d) * d * LANES if kind == kernels.GIVEN else 0
-        words = _zeros(-(-d // kernels.BITS) * LANES).view(np.uint64)
+        words = aligned_zeros(-(-d // kernels.BITS) * LANES).view(np.uint64)
         generators = side_by_side([stream("source") for stream in streams])
         assert np.all(generators[3 * LANES :] == generators[-1])
-        return cls(kind, x, law, _zeros(d * LANES + behind), words, generators)
+        return cls(kind, x, law, aligned_zeros(d * LANES + behind), words, generators)
 
     def advance(self, eta: Array, done: int, steps: int, at: int = 0) -> NDArray[np.int64]:
         """Steps from ``done`` on, with the given samples from row ``at`` on; those made, by lane.
@@ -81,13 +81,6 @@ class Lanes:
             made,
         )
         return made
-
-
-def _zeros(*shape: int) -> Array:
-    """Zeros that begin with a cache line: a vector that straddles two costs twice."""
-    room = np.zeros(math.prod(shape) + LANES)
-    skipped = -room.ctypes.data % (8 * LANES) // 8
-    return room[skipped : skipped + math.prod(shape)].reshape(shape)
 
 
 class Window:
@@ -117,20 +110,13 @@ class Window:
         if step < self.high:
             return
         if not (self.fixed and self.high):
-            self._sizes(step)
+            when = step + np.arange(len(self.eta), dtype=float)
+            fill_step_sizes(self.eta, self.schedules, when)
         self.low, self.high = step, step + self.length
         d = lanes.x.shape[0]
         for lane, draw in enumerate(self.draws):
             behind = lanes.z[lanes.x.size :].reshape(self.length, d, LANES)
             behind[:, :, lane] = draw(self.length)
-
-    def _sizes(self, low: int) -> None:
-        """Evaluate every schedule once."""
-        when, known = low + np.arange(len(self.eta), dtype=float), dict[int, Array]()
-        for lane, schedule in enumerate(self.schedules):
-            if id(schedule) not in known:
-                known[id(schedule)] = sizes(schedule, when)
-            self.eta[:, lane] = known[id(schedule)]
 
     def part(self, step: int, stop: int) -> Array:
         """Step sizes of these steps, a row each or one for all."""

@@ -61,7 +61,7 @@ def _trainings(
         found = run_together([rules[k] for k in group], ends, own)
         return [(_at_ends(values, training), why) for values, why in found]
 
-    return in_lanes(trials, compute, [(one.half, one.end) for one in trainings])
+    return in_lanes(trials, rules, compute, [(one.half, one.end) for one in trainings])
 
 
 TRAINING = replace(
@@ -94,7 +94,7 @@ def _averages(
         found = run_together([rules[k] for k in group], times, own)
         return [(_averaged(values, times), why) for values, why in found]
 
-    return in_lanes(trials, compute)
+    return in_lanes(trials, rules, compute)
 
 
 SETTLED = replace(
@@ -120,7 +120,7 @@ def _vessels(trials: Sequence[Trial], times: Array, n: int | None, save: Save) -
             for k, (values, why) in zip(group, found, strict=True)
         ]
 
-    return in_lanes(trials, compute)
+    return in_lanes(trials, rules, compute)
 
 
 def _scaled(values: dict[str, Array], system: TensorialICA, times: Array) -> dict[str, Array]:

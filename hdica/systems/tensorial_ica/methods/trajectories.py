@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from hdica.finite.random.streams import Stream, digest, streams_of
+from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.systems.kernel import AVERAGES, COMMON, FINITE
 from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial
-from hdica.systems.tensorial_ica.finite.rule import run_observed, run_together
+from hdica.systems.tensorial_ica.finite.rule import TensorialRule, run_observed, run_together
 from hdica.systems.tensorial_ica.finite.samples import one_thread
 from hdica.systems.tensorial_ica.system import TensorialICA, rule
 from hdica.systems.trials import alone, content_of, each, in_groups
@@ -41,13 +41,9 @@ def streams(system: TensorialICA) -> Callable[[int], Stream]:
     return streams_of(content_of(system, IGNORED), "vector", 0)
 
 
-def alike(system: TensorialICA) -> Hashable:
-    """What points must have in common to run in one call of the kernel."""
-    return system.dimension, digest(system.source), system.sign
-
-
 def in_lanes(
     trials: Sequence[Trial],
+    rules: Sequence[TensorialRule],
     compute: Callable[[list[int], list[Stream]], list[Values]],
     apart: Sequence[Hashable] = (),
 ) -> list[PointResult]:
@@ -56,7 +52,7 @@ def in_lanes(
     Points are kept ``apart`` where these, one a point, differ: their output times, for example.
     """
     of_seed = each(streams, trials)
-    keys = [alike(system) for system, _ in trials]
+    keys = [one.alike for one in rules]
 
     def some(group: list[int]) -> list[Values]:
         return compute(group, [of_seed[k](trials[k][1] or 0) for k in group])
@@ -71,7 +67,7 @@ def _vectors(trials: Sequence[Trial], times: Array, n: int | None, save: Save) -
     def compute(group: list[int], own: list[Stream]) -> list[Values]:
         return run_together([rules[k] for k in group], times, own, frozenset(save.extra))
 
-    return in_lanes(trials, compute)
+    return in_lanes(trials, rules, compute)
 
 
 def mixing(system: TensorialICA, stream: Stream) -> Array | None:
