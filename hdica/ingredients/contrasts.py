@@ -1,0 +1,134 @@
+"""Contrast functions G(s) that independent component analysis makes extreme."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.formula import Formula, parse_formula
+from hdica.ingredients.quadrature import dot, panel_nodes
+
+Array = NDArray[np.float64]
+Function = Callable[[Array], Array]
+NAMED = {
+    "exp": "-exp(-s**2/2)",
+    "logcosh": "log(cosh(s))",
+    "kurtosis": "s**4 - 3",
+    "he4": "s**4 - 6*s**2 + 3",
+}
+"""Contrasts by name: Hyvarinen and Oja 2000, and the fourth Hermite polynomial."""
+SPELLINGS = {"He4": "he4", "kurt": "kurtosis"}
+_END = 14.0
+"""Beyond, the standard normal law has less than 1e-43."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A contrast G of one variable s with its first two derivatives, g = G' and g'.
+
+    Parameters
+    ----------
+    name
+        One of :data:`NAMED`, or empty for a formula.
+    formula
+        G as a formula in ``s``.
+    """
+
+    name: str
+    formula: Formula
+
+    @cached_property
+    def value(self) -> Function:
+        """G on arrays of any shape."""
+        return _log_cosh if self.name == "logcosh" else self.formula.value
+
+    @cached_property
+    def slope(self) -> Function:
+        """G' = g on arrays of any shape."""
+        return np.tanh if self.name == "logcosh" else self.formula.derivative.value
+
+    @cached_property
+    def curvature(self) -> Function:
+        """G' on arrays of any shape."""
+        return _sech2 if self.name == "logcosh" else self.formula.derivative.derivative.value
+
+    @cached_property
+    def gaussian_mean(self) -> float:
+        """E G(s) for a standard normal s: what a Gaussian direction has."""
+        return self.hermite(0)
+
+    def hermite(self, k: int) -> float:
+        """Hermite coefficient c_k = E G(s) He_k(s) for a standard normal s."""
+        points, weights = panel_nodes(_edges(self.formula.kinks), 32)
+        polynomial = np.polynomial.hermite_e.hermeval(points, [0.0] * k + [1.0])
+        law = weights * np.exp(-points * points / 2) / math.sqrt(2 * math.pi)
+        return dot(law * polynomial, self.value(points))
+
+
+def _edges(kinks: tuple[float, ...]) -> Array:
+    """Panels between which G may have a kink."""
+    return np.unique([*np.linspace(-_END, _END, 57), *(k for k in kinks if abs(k) < _END)])
+
+
+def _log_cosh(s: Any) -> Array:
+    size = np.abs(s)
+    return np.asarray(size + np.log1p(np.exp(-2 * size)) - math.log(2))
+
+
+def _sech2(s: Any) -> Array:
+    # 1 - tanh^2 has no digits where it is small.
+    small = np.exp(-np.abs(s))
+    return np.asarray((2 * small / (1 + small * small)) ** 2)
+
+
+@lru_cache(maxsize=128)
+def _contrast(name: str, formula: Formula) -> Contrast:
+    bad = formula.undefined_at
+    if bad is not None:
+        raise HdicaError(
+            f"contrast = {formula.text!r} is not allowed (it is infinite or no real number at "
+            f"s = {bad:.6g}; allowed are functions that are finite at every real s)"
+        )
+    slope = formula.derivative
+    for kink in formula.kinks:
+        left, right = slope.value(kink + np.array([-1e-9, 1e-9]))
+        if abs(left - right) > 1e-6 * (1 + abs(left)):
+            raise HdicaError(
+                f"contrast = {formula.text!r} is not allowed (its slope jumps at s = {kink:.6g}; "
+                "allowed are functions with a continuous slope)"
+            )
+    if slope.derivative.is_zero:
+        raise HdicaError(
+            f"contrast = {formula.text!r} is not allowed (its slope is constant, so that no "
+            "direction differs from another)"
+        )
+    return Contrast(name, formula)
+
+
+def make_contrast(spec: str, constants: Mapping[str, float] | None = None) -> Contrast:
+    """The contrast of a name or a formula in ``s``.
+
+    Parameters
+    ----------
+    spec
+        ``"exp"`` for -exp(-s^2/2), ``"logcosh"`` for log cosh s, ``"kurtosis"`` for s^4 - 3,
+        ``"he4"`` for s^4 - 6 s^2 + 3, or a formula such as ``"log(cosh(2*s))/2"``.
+    constants
+        Numbers for named constants in the formula.
+
+    Raises
+    ------
+    HdicaError
+        If it is no such function, is not finite everywhere, its slope jumps or is constant.
+    """
+    name = SPELLINGS.get(spec, spec)
+    text = NAMED.get(name, spec)
+    formula = parse_formula(text, "s", {} if name in NAMED else constants)
+    return _contrast(name if name in NAMED else "", formula)
