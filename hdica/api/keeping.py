@@ -13,7 +13,13 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.systems.arguments import extra_names, formulas, increasing
 from hdica.systems.method import Method
-from hdica.systems.points import check_extra, check_functionals, check_points, check_size
+from hdica.systems.points import (
+    check_extra,
+    check_functionals,
+    check_points,
+    check_size,
+    times_for,
+)
 from hdica.systems.registry import record_of
 
 Array = NDArray[np.float64]
@@ -43,6 +49,11 @@ class Asked:
         """Methods that give what is asked for by name; all of them if none does."""
         wanted = set(extra_names(self.extra))
         return [m for m in methods if wanted <= {o.name for o in m.extras}] or list(methods)
+
+
+def timed(method: Method, times: Array | None, asked: Asked) -> Array:
+    """The output times of what is asked of a method."""
+    return times_for(method, times, extra_names(asked.extra))
 
 
 def saved(method: Method, system: Any, times: Array, asked: Asked) -> Save:

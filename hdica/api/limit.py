@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.api.keeping import Asked, Numbers, saved
+from hdica.api.keeping import Asked, Numbers, saved, timed
 from hdica.api.limits import MANY_TIMES, able, auto, note_of
 from hdica.api.over import Over
 from hdica.process.progress import shown
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 def limit(
     system: Any,
     *,
-    times: Numbers,
+    times: Numbers | None = None,
     method: str = "auto",
     over: Over | None = None,
     threads: int = 1,
@@ -45,7 +45,8 @@ def limit(
     system
         The problem.
     times
-        Times t, increasing: a list, or ``{"stop": 40, "num": 41}`` as in a study.
+        Times t, increasing: a list, or ``{"stop": 40, "num": 41}`` as in a study. None where
+        nothing that the method gives has a time.
     method
         ``"ode"`` where the overlap closes the limit, ``"pde"`` for the density of the estimate
         and any regularizer, or ``"auto"``: the first of them that gives what is asked for.
@@ -99,19 +100,19 @@ def limit(
     """
     whole(threads, "threads", "a whole number >= 1", 1)
     asked = Asked(snapshots, x, thresholds, functionals, extra)
+    given = None if times is None else check_times(times)
     if over is not None:
         from hdica.api.limit_grid import limit_over
 
-        return limit_over(system, over, check_times(times), method, asked, threads, timeout)
-    return within(
-        timeout, named("limit", system), lambda: _limit(system, check_times(times), method, asked)
-    )
+        return limit_over(system, over, given, method, asked, threads, timeout)
+    return within(timeout, named("limit", system), lambda: _limit(system, given, method, asked))
 
 
-def _limit(system: Any, times: Array, method: str, asked: Asked) -> xr.Dataset:
+def _limit(system: Any, given: Array | None, method: str, asked: Asked) -> xr.Dataset:
     """The limit at one point."""
     record = record_of(system)
     chosen = first_of(candidates(system, method, "limit", able, auto(asked)), system)
+    times = timed(chosen, given, asked)
     if chosen.picture is not None:
         if asked.snapshots is None:
             asked = replace(asked, snapshots=times if times.size <= MANY_TIMES else times[-1:])

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.api.keeping import Asked, saved
+from hdica.api.keeping import Asked, saved, timed
 from hdica.api.limits import MANY_TIMES, able, auto, learning_note, numbers_note
 from hdica.api.over import Over, first_everywhere, grid_of
 from hdica.errors import HdicaError
@@ -87,7 +87,7 @@ class _Points:
 def limit_over(
     system: Any,
     over: Over,
-    times: Array,
+    given: Array | None,
     method: str,
     asked: Asked,
     threads: int,
@@ -98,6 +98,7 @@ def limit_over(
     timeout, systems = check_timeout(timeout), grid.systems
     methods = candidates(systems[0], method, "limit", able, auto(asked))
     chosen, against = first_everywhere(methods, systems, timeout, "limit")
+    times = timed(chosen, given, asked)
     save = _kept(chosen, system, times, asked)
     outputs = chosen.outputs_of(save)
     grid.check_names(taken_names(outputs))

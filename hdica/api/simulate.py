@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.api.keeping import Asked, Numbers, saved
+from hdica.api.keeping import Asked, Numbers, saved, timed
 from hdica.api.over import Over
 from hdica.api.simulations import (
     MOST_PLANNED,
@@ -42,7 +42,7 @@ def simulate(
     system: Any,
     *,
     n: int | Iterable[int] | None = None,
-    times: Numbers,
+    times: Numbers | None = None,
     seeds: int | Iterable[int] = (0,),
     method: str = "auto",
     over: Over | None = None,
@@ -66,7 +66,8 @@ def simulate(
         one of its fields has none, and is given none.
     times
         Times t = k/n to record, increasing; step floor(t n), or floor(t) without n. A list, or
-        ``{"stop": 40, "num": 41}`` as in a study.
+        ``{"stop": 40, "num": 41}`` as in a study. None where nothing that the method gives has
+        a time.
     seeds
         One independent trial each; a trial depends on the system, n and its seed alone. A number
         is how many: 8 means 0 to 7.
@@ -116,17 +117,18 @@ def simulate(
         for none of the combinations).
     """
     asked = Asked(snapshots, x, thresholds, functionals, extra)
+    given = None if times is None else check_times(times)
     if over is not None or _several(n):
-        from hdica.api.simulate_grid import Trials, simulate_grid
+        from hdica.api.simulate_grid import Given, simulate_grid
 
         sizes = check_dimensions(n) if _several(n) else [_one(n)]
-        what = Trials(sizes, check_times(times), check_seeds(seeds), timeout)
+        what = Given(sizes, given, check_seeds(seeds), timeout)
         found = simulate_grid(system, over, what, asked, method, noise)
         return found if _several(n) or n is None else found.isel(n=0)
     record = record_of(system)
     known = candidates(system, method, "simulate", able, auto(asked))
     chosen = with_noise(first_of(known, system), noise)
-    size, grid, trials = _one(n), check_times(times), check_seeds(seeds)
+    size, grid, trials = _one(n), timed(chosen, given, asked), check_seeds(seeds)
     check_n_of(chosen, size, float(grid[-1]))
     save = saved(chosen, system, grid, asked)
     all_of_them = len(trials) * chosen.bytes_of(grid, save, system.dims())
@@ -142,7 +144,11 @@ def simulate(
     except MemoryError as exc:
         raise no_room(chosen, size) from exc
     found = dataset(record, chosen, grid, save, system.dims(), results, "seed")
-    return described(_with_trials(found, grid, size, trials, results), system)
+    found = _with_trials(found, size, trials, results)
+    if "time" in found.dims and record.clock.counts:
+        about = about_step(size)
+        found = found.assign_coords(step=("time", steps_of(grid, size or 1), about))
+    return described(found, system)
 
 
 def _one(n: Any) -> int | None:
@@ -157,16 +163,14 @@ def _several(n: Any) -> bool:
 
 
 def _with_trials(
-    found: xr.Dataset, times: Array, n: int | None, seeds: list[int], results: list[PointResult]
+    found: xr.Dataset, n: int | None, seeds: list[int], results: list[PointResult]
 ) -> xr.Dataset:
-    """The same with the seed, the step and the outcome of every trial."""
+    """The same with the seed and the outcome of every trial."""
     flags = {"flag_values": [1, 2], "flag_meanings": "done diverged", "long_name": "status"}
     status = np.array([2 if r.diverged else 1 for r in results], dtype=np.uint8)
     found = found.assign_coords(seed=("seed", seeds, {"long_name": "seed of the trial"}))
     if n is not None:
         found = found.assign_coords(n=((), n, {"long_name": "dimension n"}))
-    if "time" in found.dims:
-        found = found.assign_coords(step=("time", steps_of(times, n or 1), about_step(n)))
     return found.assign(
         status=("seed", status, flags),
         reason=("seed", np.array([r.diverged for r in results], dtype=object)),

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.api.keeping import Asked, saved
+from hdica.api.keeping import Asked, saved, timed
 from hdica.api.over import Grid, Over, first_everywhere, grid_of
 from hdica.api.simulations import (
     MOST_PLANNED,
@@ -37,16 +37,24 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Trials:
+class Given:
     """What is run of every system: a trial a seed at every n, which is None alone without.
 
-    ``timeout`` is for each system at each n, or as :func:`hdica.simulate` plans them.
+    ``times`` are None where none were given; ``timeout`` is for each system at each n, or as
+    :func:`hdica.simulate` plans them.
     """
 
     sizes: Sequence[int | None]
-    times: Array
+    times: Array | None
     seeds: list[int]
     timeout: float | Literal["plan"] | None
+
+
+@dataclass(frozen=True)
+class Trials(Given):
+    """The same with the times of the method that runs it."""
+
+    times: Array
 
     def seconds(self, method: Method, systems: list[Any], n: int | None) -> float | None:
         """How long the trials of some systems may take together."""
@@ -58,13 +66,14 @@ class Trials:
 
 
 def simulate_grid(
-    system: Any, over: Over | None, trials: Trials, asked: Asked, method: str, noise: str
+    system: Any, over: Over | None, what: Given, asked: Asked, method: str, noise: str
 ) -> xr.Dataset:
     """Trials at every combination of parameters and every n: see :func:`hdica.simulate`."""
     grid = grid_of(system, over)
     methods = candidates(system, method, "simulate", able, auto(asked))
     chosen, against = first_everywhere(methods, grid.systems, USUAL, "simulate")
     chosen = with_noise(chosen, noise)
+    trials = Trials(what.sizes, timed(chosen, what.times, asked), what.seeds, what.timeout)
     for n in trials.sizes:
         check_n_of(chosen, n, float(trials.times[-1]))
     save = saved(chosen, grid.systems[0], trials.times, asked)
@@ -163,7 +172,7 @@ def _labelled(
     )
     if among:
         found = found.assign_coords(n=("n", trials.sizes, {"long_name": "dimension n"}))
-    if "time" not in found.dims:
+    if "time" not in found.dims or not record_of(grid.systems[0]).clock.counts:
         return found
     steps = np.stack([steps_of(trials.times, n or 1) for n in trials.sizes])
     about = about_step(trials.sizes[0])

@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from hdica.errors import HdicaError
 from hdica.systems.arguments import (
     MOST_WHOLE,
@@ -20,7 +22,7 @@ from hdica.systems.arguments import (
     shown,
     whole,
 )
-from hdica.systems.method import Array, Output
+from hdica.systems.method import Array, Method, Output
 
 MAX_TIMES = 100_000
 """Most output times: the whole time axis of a block is one chunk."""
@@ -105,6 +107,18 @@ def check_times(times: Any) -> Array:
     values = listed(times, "times", MAX_TIMES)
     check_time_axis(values.tolist())
     return values
+
+
+def times_for(method: Method, times: Array | None, extra: Iterable[str] = ()) -> Array:
+    """The output times of a method, which may be left out where nothing that it gives has any."""
+    if times is not None:
+        return times
+    asked = [output for output in method.extras if output.name in extra]
+    if any("time" in output.dims for output in (*method.outputs, *asked)):
+        raise HdicaError(
+            f"times is missing (method {method.name!r} needs it: a list, or {{start, stop, num}})"
+        )
+    return np.zeros(1)
 
 
 def check_points(x: Sequence[float]) -> None:

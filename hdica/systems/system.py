@@ -77,10 +77,13 @@ class Clock:
     ----------
     long_name, units
         Of the dimension ``time``.
+    counts
+        Whether floor(t n) steps, or floor(t) without n, were made until time t.
     """
 
     long_name: str = "time t = k/n"
     units: str = "samples per dimension"
+    counts: bool = True
 
 
 @dataclass(frozen=True)

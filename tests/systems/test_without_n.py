@@ -219,3 +219,30 @@ def test_what_suits_every_system_is_not_chosen_without_n(tmp_path: Path) -> None
     assert found["convergence"]["simulation"].values.tolist() == ["sized"]
     assert found["convergence"]["sup_time"].attrs["units"] == "steps"
     assert {p.x_label.plain for p in panels(found)["trajectories"]} == {"t (steps)"}
+
+
+def test_times_are_asked_for_only_where_something_has_a_time():
+    ten = hdica.TensorialICA(dimension=3, source="rademacher", schedule={"T": 300, "c1": 0.3})
+    found = hdica.simulate(ten, seeds=2, method="repeats")
+    with_times = hdica.simulate(ten, seeds=2, method="repeats", times=[0])
+    assert found.drop_attrs().identical(with_times.drop_attrs())
+    grid = hdica.simulate(ten, seeds=2, method="repeats", over={"dimension": [3, 4]})
+    assert grid["repeats"].sel(dimension=3).equals(found["repeats"].assign_coords(dimension=3))
+    eta = hdica.TensorialICA(dimension=3, source="rademacher", eta=1e-3, start="axis")
+    for call in (hdica.simulate, hdica.limit):
+        with pytest.raises(HdicaError, match=r"times is missing \(method '\w+' needs it: a list"):
+            call(eta)
+    with pytest.raises(HdicaError, match="times is missing"):
+        hdica.simulate(ten, over={"dimension": [3, 4]})
+
+
+def test_a_study_says_its_times_only_where_something_has_a_time():
+    study = {
+        "study": "all_of_them",
+        "system": "TensorialICA",
+        "parameters": {"dimension": 3, "source": "rademacher", "schedule": {"T": 300, "c1": 0.3}},
+        "methods": {"repeats": {"seeds": 2}},
+    }
+    assert study_from(study).times == (0.0,)
+    with pytest.raises(HdicaError, match="times is missing"):
+        study_from(study | {"methods": {"vector": {"seeds": 2}}})

@@ -30,6 +30,7 @@ from hdica.sweep.run.plan import locked, place
 from hdica.sweep.study.study import Study
 from hdica.systems import registry
 from hdica.systems.kernel import KERNEL_VERSION
+from hdica.systems.registry import system_named
 from hdica.systems.system import Clock
 from hdica.version import __version__
 
@@ -104,7 +105,8 @@ def _coordinates(group: zarr.Group, source: Source) -> None:
         _coordinate(group, "seed", seeds, {"long_name": "seed of the random stream", "units": "1"})
     for dim, values in sorted(segment.coords.items()):
         _coordinate(group, dim, values, about_dim(segment.system, dim, values))
-    if (segment.n is not None or segment.seeds) and "time" in segment.coords:
+    counts = system_named(segment.system).clock.counts
+    if counts and (segment.n is not None or segment.seeds) and "time" in segment.coords:
         _steps(group, source)
 
 

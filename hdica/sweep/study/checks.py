@@ -22,6 +22,7 @@ from hdica.systems.points import (
     check_size,
     check_steps,
     taken_names,
+    times_for,
 )
 
 MAX_CHECKED = 2000
@@ -54,6 +55,8 @@ def check_methods(study: Said) -> None:
             if given and not needed:
                 none = " and ".join(f"no {k}" for k, v in needs.items() if not v)
                 raise HdicaError(f"methods.{name}.{key} is not allowed ({name} has {none})")
+        if "times" not in study.model_fields_set:
+            times_for(known[name], None, study.save_spec().extra)
         if settings.n:
             check_steps(settings.n[-1], study.times[-1], f"methods.{name}.n")
 

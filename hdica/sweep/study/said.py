@@ -80,7 +80,11 @@ class Said(BaseModel):
         default_factory=dict, description="swept parameters, in the order of the dimensions"
     )
     times: Times = Field(
-        description="output times, in the system's unit (mostly samples per dimension)"
+        default=(0.0,),
+        description=(
+            "output times, in the system's unit (mostly samples per dimension); may be left out "
+            "where no method has any"
+        ),
     )
     methods: Annotated[dict[str, MethodSettings], BeforeValidator(_parse_methods)] = Field(
         description="how each point is computed"
