@@ -8,6 +8,7 @@ from hdica.analysis.slopes.record import SLOPES as SLOPES
 from hdica.analysis.convergence.record import CONVERGENCE as CONVERGENCE
 from hdica.analysis.phase.record import PHASE as PHASE
 from hdica.analysis.success.record import SUCCESS as SUCCESS
+from hdica.analysis.dependence.record import DEPENDENCE as DEPENDENCE
 from hdica.analysis.exponents.record import EXPONENTS as EXPONENTS
 from hdica.analysis.flow.record import FLOW as FLOW
 from hdica.analysis.densities.record import DENSITIES as DENSITIES

@@ -21,6 +21,7 @@ EXPONENTS = (1.1, -0.9)
 KAPPAS = [float(k) for k in np.round(np.geomspace(0.05, 2.0, 9), 4)]
 BOUNDARY = -0.3
 POWERS: dict[str, Any] = {"simulation": "training", "variable": "tan2", "over": ["d", "T"]}
+ALONG: dict[str, Any] = {"simulation": "training", "variable": "tan2", "over": "T", "log": "both"}
 EVENT: dict[str, Any] = {"simulation": "start", "variable": "tan2", "below": 1 / 3}
 EVENT |= {"x": "d", "y": "kappa"}
 
@@ -86,5 +87,9 @@ def store(seeds: int = 16, **groups: xr.Dataset) -> xr.DataTree:
     """Both analyses of one study, the power law with its theory."""
     rng = np.random.default_rng(3)
     own = {"training": training(rng, seeds), "bounds": theory(), "start": start(rng)}
-    asked = {"exponents": {**POWERS, "theory": "bounds"}, "success": EVENT}
+    asked = {
+        "exponents": {**POWERS, "theory": "bounds"},
+        "dependence": {**ALONG, "theory": "bounds"},
+        "success": EVENT,
+    }
     return toy.tree({**own, **groups}, asked)

@@ -59,6 +59,7 @@ STORES = {
     "steady": bifurcation.store,
     "escape": escapes.store,
     "ensemble": ensembles.store,
+    "dependence": powers.store,
     "exponents": powers.store,
     "sphere": spheres.store,
     "success": powers.store,

@@ -1,0 +1,1 @@
+"""How a quantity depends on a swept parameter, measured and predicted."""

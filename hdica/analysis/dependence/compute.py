@@ -1,0 +1,79 @@
+"""Means over seeds along a swept parameter, with intervals and what theory predicts."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from scipy import stats
+
+from hdica.analysis.dependence.record import Dependence
+from hdica.analysis.describe import described
+from hdica.analysis.reading import at_end, check_numbers, group, over
+from hdica.analysis.statistics.resample import CONFIDENCE
+from hdica.status import DIVERGED
+
+LONG_NAMES = {
+    "mean": "mean of the output over seeds",
+    "se": "standard error of the mean of the output",
+    "low": "lower end of the 95 % interval of the mean of the output",
+    "high": "upper end of the 95 % interval of the mean of the output",
+    "sd": "standard deviation of the output over seeds",
+    "seeds": "seeds that are done",
+    "diverged": "seeds that diverged or failed",
+    "predicted": "the output in theory",
+    "difference": "mean of the output less theory",
+}
+COUNTS = ("seeds", "diverged")
+
+
+def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset:
+    """Mean, 95 % interval and prediction of outputs, over ``simulation``, ``output`` and the grid.
+
+    The intervals are Student's over seeds; the difference to theory has the error of the mean.
+    """
+    groups = {name: group(tree, name) for name in settings.simulation}
+    for data in groups.values():
+        check_numbers(data, settings.over, "analysis.dependence.over")
+    theory = group(tree, settings.theory) if settings.theory else None
+    parts = [_simulated(data, theory, settings) for data in groups.values()]
+    out = over(parts, "simulation", list(groups), COUNTS)
+    out.attrs = {"variable": settings.variable, "over": settings.over, "log": settings.log}
+    out.attrs |= {"theory": settings.theory or "", "levels": list(settings.levels.values())}
+    out.attrs["level_names"] = list(settings.levels)
+    return described(out, LONG_NAMES)
+
+
+def _simulated(data: xr.Dataset, theory: xr.Dataset | None, settings: Dependence) -> xr.Dataset:
+    """All outputs of one method, over ``output``."""
+    parts = []
+    for output in settings.outputs:
+        part = _means(at_end(data, output))
+        prediction = settings.prediction(output)
+        if theory is not None and prediction:
+            part["predicted"] = _like(at_end(theory, prediction), part["mean"])
+        else:
+            part["predicted"] = xr.full_like(part["mean"], np.nan)
+        part["difference"] = part["mean"] - part["predicted"]
+        parts.append(part)
+    found = xr.concat(parts, xr.DataArray(list(settings.outputs), dims="output", name="output"))
+    lost = (data["status"] >= DIVERGED).sum("seed").reset_coords(drop=True)
+    return found.assign(diverged=lost).transpose("output", ..., settings.over)
+
+
+def _means(values: xr.DataArray) -> xr.Dataset:
+    """Mean over the finished seeds with its interval; NaN without any."""
+    seeds = values.notnull().sum("seed")
+    mean, sd = values.mean("seed"), values.std("seed", ddof=1).where(seeds > 1)
+    se = sd / np.sqrt(seeds.where(seeds > 0))
+    score = stats.t.ppf(0.5 + CONFIDENCE / 2, np.maximum(seeds.values - 1, 1))
+    half = se * xr.DataArray(score, seeds.coords, seeds.dims)
+    ends = {"low": mean - half, "high": mean + half}
+    return xr.Dataset({"mean": mean, "se": se, **ends, "sd": sd, "seeds": seeds})
+
+
+def _like(theory: xr.DataArray, mean: xr.DataArray) -> xr.DataArray:
+    """Theory in the cells of a simulation; at its largest n where the simulation has none."""
+    if "n" in theory.dims and "n" not in mean.dims:
+        theory = theory.isel(n=-1, drop=True)
+    _, known = xr.align(mean, theory, join="left")
+    return known.broadcast_like(mean).transpose(*mean.dims)
