@@ -105,8 +105,15 @@ def test_it_says_in_how_many_cells_theory_is_right_and_where_it_is_wrong():
     assert int(hits[1]) >= 9
     wrong = say(found({"bounds": powers.theory(30.0)}))[-1]
     assert "lies in 0 of 12" in wrong
-    first = re.sub("<.*?>", "", say(found(theory=None))[0])
-    assert first.startswith("d = 10: mean tan2 ")
+    alone = found(theory=None)
+    (first,) = say(alone)
+    means = [alone["mean"].isel(T=i) for i in (0, -1)]
+    ends = [f"{float(end):.2f}" for mean in means for end in (mean.min(), mean.max())]
+    assert ends[0] in first
+    assert ends[1] in first
+    two = say(alone.isel(d=[0, 1]))
+    assert len(two) == 2
+    assert "d = 20: mean" in re.sub("<.*?>", "", two[1])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,18 @@ import xarray as xr
 
 from hdica.analysis.dependence.figure import at, curves, named, others
 from hdica.analysis.show.choose import at_last_n, points
-from hdica.analysis.show.words import count, measurement, number, plural, symbol
+from hdica.analysis.show.words import (
+    count,
+    measurement,
+    number,
+    place,
+    plural,
+    resolved,
+    symbol,
+)
+
+FEW = 2
+"""Of so many curves each is told by itself, of more what they span."""
 
 
 def dependence(data: xr.Dataset) -> list[str]:
@@ -15,7 +26,7 @@ def dependence(data: xr.Dataset) -> list[str]:
     here, out = at_last_n(data), []
     for output in (str(name) for name in data["output"].values):
         cut = here.sel(output=output)
-        out += [_course(cut, output, k) for k in range(len(curves(cut)))]
+        out += [_courses(cut, output)] if len(curves(cut)) > FEW else _each(cut, output)
         out += [text for text in (_theory(cut, output),) if text]
     lost = int(here["diverged"].sum())
     if lost:
@@ -25,6 +36,25 @@ def dependence(data: xr.Dataset) -> list[str]:
 
 def _is(many: int) -> str:
     return "is" if many == 1 else "are"
+
+
+def _each(cut: xr.Dataset, output: str) -> list[str]:
+    """A sentence a curve."""
+    return [_course(cut, output, k) for k in range(len(curves(cut)))]
+
+
+def _courses(cut: xr.Dataset, output: str) -> str:
+    """What the means of all curves span at the ends of the axis."""
+    x, told = str(cut.attrs["over"]), []
+    known = cut.dropna(x, how="all", subset=["mean"])
+    for i in sorted({0, known.sizes[x] - 1}):
+        here = known.isel({x: i})
+        low, high = here["mean"].min(), here["mean"].max()
+        error = float(here["se"].min())
+        ends = [resolved(float(end), error) for end in (low, high)]
+        span = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+        told.append(f"{span} at {symbol(x).html} = {number(float(here[x]), 6)}")
+    return f"Mean {symbol(output).html} is {' and '.join(told)}."
 
 
 def _course(cut: xr.Dataset, output: str, k: int) -> str:
@@ -53,10 +83,9 @@ def _theory(cut: xr.Dataset, output: str) -> str:
     worst = cut.sel(max(cells, key=lambda p: float(size.sel(p))))
     hit, difference = int((inside & known).sum()), float(worst["difference"])
     intervals = "interval" if total == 1 else "intervals"
-    x = str(cut.attrs["over"])
+    at = {str(d): worst[d].item() for d in (*others(cut), str(cut.attrs["over"]))}
     return (
         f"Theory of {symbol(output).html} lies in {count(hit)} of {count(total)} 95 % "
         f"{intervals}; the largest difference is "
-        f"{measurement(difference, float(worst['se']))}, at {symbol(x).html} = "
-        f"{number(float(worst[x]), 6)}."
+        f"{measurement(difference, float(worst['se']))}, at {place(at).html}."
     )
