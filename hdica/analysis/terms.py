@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from hdica.systems.registry import systems
 from hdica.systems.system import OrderParameter, Symbol
 
 STATES = frozenset({"fixed_point", "transition", "branch_point"})
 """Dimensions along which steady states and transitions are numbered."""
+_SPOKEN_OF: ContextVar[str] = ContextVar("system", default="")
+
+
+@contextmanager
+def speaking_of(system: str) -> Iterator[None]:
+    """Names as one system writes them, where it says how: several may share a name."""
+    token = _SPOKEN_OF.set(system)
+    try:
+        yield
+    finally:
+        _SPOKEN_OF.reset(token)
 
 
 def entries() -> frozenset[str]:
@@ -25,8 +38,9 @@ def padded() -> frozenset[str]:
 
 
 def written(name: str) -> Symbol | None:
-    """How a name is written, by the first system that says so."""
-    found = (record.symbols.get(name) for record in systems().values())
+    """How a name is written, by the system that is spoken of or the first that says so."""
+    known = sorted(systems().values(), key=lambda record: record.name != _SPOKEN_OF.get())
+    found = (record.symbols.get(name) for record in known)
     return next((symbol for symbol in found if symbol is not None), None)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
+from hdica.analysis.terms import speaking_of
 from hdica.report.page import panels, render
 from hdica.report.place import check, place
 from hdica.report.printed import files
@@ -42,11 +43,12 @@ def write(
 
 def write_aggregate(found: xr.DataTree, out: Path) -> list[Path]:
     """Write the report of an aggregate that is at hand; see :func:`write`."""
-    sections = panels(found)
-    page = render(found, sections).encode()
+    drawn: dict[str, bytes] = {}
+    with speaking_of(str(found.attrs.get("system", ""))):
+        sections = panels(found)
+        page = render(found, sections).encode()
+        for panel in (panel for section in sections.values() for panel in section):
+            drawn.update(files(panel))
     # In memory: HDF5 would lock the file, and say of a full disk what it was doing when it failed.
     data = bytes(found.to_netcdf(engine="h5netcdf"))
-    drawn: dict[str, bytes] = {}
-    for panel in (panel for section in sections.values() for panel in section):
-        drawn.update(files(panel))
     return place(out, page, data, drawn)
