@@ -14,6 +14,7 @@ import typer
 
 from hdica import __version__
 from hdica.cli_cluster import cluster_app, settings_of
+from hdica.cli_data import data_app
 from hdica.errors import HdicaError, Incomplete, printable
 from hdica.process.standard_streams import open_streams
 
@@ -33,6 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(cluster_app)
+app.add_typer(data_app)
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="Study file, *.yaml.")]
 Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="Published store, *.zarr.")]

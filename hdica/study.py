@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import plain
-from hdica.sweep.study.plain_yaml import written_yaml
+from hdica.inputs.plain_yaml import written_yaml
 from hdica.sweep.study.study import Study as Spec
 from hdica.sweep.study.study import load_study, point_count, study_from
 

@@ -43,7 +43,7 @@ def test_every_locked_requirement_is_pinned_and_hashed() -> None:
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", line), line[:60]
 
 
-@pytest.mark.parametrize("group", ["core", "build", "test", "lint"])
+@pytest.mark.parametrize("group", ["core", "build", "test", "lint", "images"])
 def test_lock_covers_the_declared_dependencies(group: str) -> None:
     extras = PROJECT["optional-dependencies"]
     declared = PROJECT["dependencies"] if group == "core" else extras[group]
@@ -58,6 +58,12 @@ def test_the_executor_for_slurm_stays_out_of_the_lock() -> None:
     assert not executor & locked()
 
 
+def test_networks_stay_out_of_the_lock() -> None:
+    extra = {name_and_bound(d)[0] for d in PROJECT["optional-dependencies"]["networks"]}
+    assert extra == {"torch"}
+    assert not extra & locked()
+
+
 def test_every_dependency_has_a_lower_bound_and_no_upper_one() -> None:
     for requirement in PROJECT["dependencies"]:
         assert re.fullmatch(r">=[\d.]+", name_and_bound(requirement)[1]), requirement
@@ -65,7 +71,8 @@ def test_every_dependency_has_a_lower_bound_and_no_upper_one() -> None:
 
 def test_conda_environment_lists_the_same_dependencies() -> None:
     environment = YAML(typ="safe", pure=True).load(ROOT / "workflow/envs/hdica.yaml")
-    declared = dict(name_and_bound(d) for d in PROJECT["dependencies"])
+    extra = PROJECT["optional-dependencies"]["images"]
+    declared = dict(name_and_bound(d) for d in [*PROJECT["dependencies"], *extra])
     del declared["snakemake"]  # it is what makes the environment
     expected = {f"{CONDA.get(name, name)}{bound}" for name, bound in declared.items()}
     listed = {"".join(name_and_bound(d)) for d in environment["dependencies"]}

@@ -12,8 +12,8 @@ from pydantic import (
 )
 
 from hdica.errors import HdicaError, from_validation
+from hdica.inputs.plain_yaml import read_yaml
 from hdica.sweep.study import checks, kept
-from hdica.sweep.study.plain_yaml import read_yaml
 from hdica.sweep.study.said import Said
 from hdica.systems import address as gr
 from hdica.systems import axes as ax

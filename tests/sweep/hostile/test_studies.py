@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hdica.errors import MOST_LETTERS, HdicaError, printable
-from hdica.sweep.study import plain_yaml
+from hdica.inputs import plain_yaml
 from hdica.sweep.study.study import load_study
 from tests.sweep import toy
 

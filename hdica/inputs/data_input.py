@@ -1,0 +1,122 @@
+"""A field of a system that is data: named by its path, known by its content.
+
+Wherever such a field is checked it takes its normal form, which holds the SHA-256 of the content.
+That form goes into the keys of points: other pixels are other points, and a worker with other data
+refuses it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from hdica.errors import HdicaError
+from hdica.inputs.bundled import NAMES, bundled_digest
+from hdica.inputs.digest import digest
+from hdica.inputs.manifest import check_listed
+from hdica.inputs.place import place, relative
+
+BUNDLED = "bundled"
+"""Photographs that come with installed packages."""
+DATA = (
+    "a path below `data/`, `{path, sha256}`, `bundled`, or `{bundled: [names]}` of "
+    f"{', '.join(NAMES)}"
+)
+"""What such a field may hold, for the manual."""
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def data_input(value: Any) -> dict[str, Any]:
+    """Normal form of what names data: ``{"path", "sha256"}`` or ``{"bundled", "sha256"}``.
+
+    Parameters
+    ----------
+    value
+        A path relative to the folder of data (:func:`hdica.inputs.place.data_root`): a file or a
+        folder. ``"bundled"``: the photographs of
+        :data:`hdica.inputs.bundled.NAMES`; ``{"bundled": [names]}`` some of them. Or a normal
+        form, with a digest that the content has to have.
+
+    Raises
+    ------
+    HdicaError
+        If there is no such data; if it is not what its digest or a manifest says.
+    """
+    given = _spelt(value)
+    if BUNDLED in given:
+        names = _names(given[BUNDLED])
+        found = bundled_digest(names)
+        made = {BUNDLED: "all" if names == NAMES else list(names), "sha256": found}
+        what = f"bundled = {made[BUNDLED]!r}"
+    else:
+        path = relative(given["path"])
+        here = place(path)
+        check_listed(here)
+        found = digest(here)
+        made, what = {"path": path, "sha256": found}, f"path = {path!r}"
+    expected = given.get("sha256", found)
+    if expected != found:
+        raise HdicaError(
+            f"{what} is not allowed here (its sha256 is {found}, not {expected}: it is other data)",
+            ["sha256"],
+        )
+    return made
+
+
+def _spelt(value: Any) -> dict[str, Any]:
+    """The same as a mapping of its one name and, if given, its digest."""
+    if isinstance(value, PurePath):
+        value = value.as_posix()
+    if isinstance(value, str):
+        value = {BUNDLED: "all"} if value == BUNDLED else {"path": value}
+    if isinstance(value, Mapping) and len(value.keys() & {"path", BUNDLED}) == 1:
+        digest_given = value.get("sha256", "0" * 64)
+        known = value.keys() <= {"path", BUNDLED, "sha256"}
+        hexadecimal = isinstance(digest_given, str) and _SHA256.fullmatch(digest_given)
+        if known and hexadecimal and isinstance(value.get("path", ""), str):
+            return dict(value)
+    raise HdicaError(
+        f"{value!r} is not allowed (a path of data, {{path, sha256}}, bundled, or "
+        "{bundled: [names]}; a sha256 has 64 hexadecimal digits)"
+    )
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    """Names of photographs, in the order in which they are given."""
+    if given == "all":
+        return NAMES
+    one = [given] if isinstance(given, str) else given
+    good = isinstance(one, list | tuple) and one and all(name in NAMES for name in one)
+    if not good or len(set(one)) < len(one):
+        raise HdicaError(
+            f"bundled = {given!r} is not allowed (all, or different ones of {', '.join(NAMES)})",
+            [BUNDLED],
+        )
+    return tuple(one)
+
+
+def path_of(data: Mapping[str, Any]) -> Path:
+    """Where data with a path lies; it is looked at once more, since it may have been changed.
+
+    Parameters
+    ----------
+    data
+        Normal form of :func:`data_input`, with a path.
+    """
+    return place(data_input(data)["path"])
+
+
+def bundled_names(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the photographs that are meant; empty for data with a path."""
+    return _names(data[BUNDLED]) if BUNDLED in data else ()
+
+
+# A default that was not validated would lack its digest, and keys leave out what is a default.
+DataInput = Annotated[
+    str | dict[str, Any], BeforeValidator(data_input), Field(validate_default=True)
+]
+"""Type of a field that names data, which holds its normal form; see :func:`data_input`."""

@@ -1,0 +1,71 @@
+"""Files of pictures as arrays of pixels, whatever format Pillow reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+
+_PLAIN = ("L", "RGB", "F")
+"""Modes of Pillow whose arrays are what is wanted."""
+_SIXTEEN = ("I;16", "I;16B", "I;16L", "I;16N", "I")
+"""Those of 16 bit, in some versions kept in 32."""
+_DEEP = 2**16 - 1
+
+
+def decoded(path: Path) -> NDArray[Any]:
+    """Pixels of a file: (H, W) grey or (H, W, 3) colours, of 8 or 16 bit or numbers in [0, 1].
+
+    It is turned as its camera was held (EXIF); palettes and other spaces of colours become RGB;
+    what is transparent lies on white; of several frames the first is taken.
+
+    Raises
+    ------
+    HdicaError
+        If it cannot be read as a picture, or its numbers are outside their range.
+    """
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(path) as opened:
+            opened.load()
+            return _pixels(ImageOps.exif_transpose(opened), path)
+    except HdicaError:
+        raise
+    # Decoders of damaged files raise whatever they run into.
+    except Exception as exc:
+        why = str(exc).split("\n")[0] or type(exc).__name__
+        raise HdicaError(f"{path} cannot be read as a picture ({why})", ["path"]) from exc
+
+
+def _pixels(image: Any, path: Path) -> NDArray[Any]:
+    from PIL import Image
+
+    if image.mode in _SIXTEEN:
+        return _deep(np.asarray(image), path)
+    if image.has_transparency_data:
+        colours = image.convert("RGBA")
+        white = Image.new("RGBA", colours.size, "white")
+        flat = Image.alpha_composite(white, colours).convert("RGB")
+        image = flat.convert("L") if image.mode in ("LA", "La", "L", "1") else flat
+    elif image.mode == "1":
+        image = image.convert("L")
+    elif image.mode not in _PLAIN:
+        image = image.convert("RGB")
+    pixels = np.asarray(image)
+    if pixels.dtype.kind == "f" and not (np.all(pixels >= 0) and np.all(pixels <= 1)):
+        raise HdicaError(f"{path} holds numbers outside [0, 1], and it is not known what they mean")
+    return pixels.copy()
+
+
+def _deep(pixels: NDArray[Any], path: Path) -> NDArray[Any]:
+    """Pixels of 16 bit, whatever they were kept in."""
+    if pixels.min() < 0 or pixels.max() > _DEEP:
+        raise HdicaError(
+            f"{path} holds numbers outside 0 ... {_DEEP}, and it is not known what they mean"
+        )
+    return pixels.astype(np.uint16)

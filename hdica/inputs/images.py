@@ -1,0 +1,183 @@
+"""Pictures, and square patches drawn from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.inputs.bundled import bundled_pixels
+from hdica.inputs.data_input import bundled_names, data_input, path_of
+from hdica.inputs.decode import decoded
+from hdica.inputs.place import files_below
+
+Array = NDArray[np.float64]
+Colour = Literal["grey", "rgb"]
+LUMA = (0.299, 0.587, 0.114)
+"""Weights of red, green and blue in grey (ITU-R BT.601)."""
+ROWS = 4096
+"""Patches of a block."""
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A picture: its name, and its pixels in [0, 1], (H, W) grey or (H, W, 3) red, green, blue."""
+
+    name: str
+    pixels: Array
+
+
+def load_images(data: str | Mapping[str, Any], colour: Colour = "grey") -> list[Picture]:
+    """The pictures of some data, in the order of their names (bundled ones in their own order).
+
+    Parameters
+    ----------
+    data
+        What :func:`hdica.inputs.data_input.data_input` takes, in normal form or not: one file, a
+        folder with its folders, or photographs that come with installed packages.
+    colour
+        ``"grey"``: .299 R + .587 G + .114 B (ITU-R BT.601); ``"rgb"``: three channels, equal in a
+        grey picture.
+
+    Returns
+    -------
+    list of Picture
+        Pixels are float64 in [0, 1] and read-only: 8 bit over 255, 16 bit over 65535.
+
+    Raises
+    ------
+    HdicaError
+        If there is no such data, it has another content than its digest says, or a file is no
+        picture.
+    """
+    if colour not in ("grey", "rgb"):
+        raise HdicaError(f"colour = {colour!r} is not allowed (allowed: grey, rgb)", ["colour"])
+    form = data_input(data)
+    names = bundled_names(form)
+    if names:
+        return [Picture(name, _coloured(bundled_pixels(name), colour)) for name in names]
+    files = _files(path_of(form))
+    return [Picture(name, _coloured(decoded(file), colour)) for name, file in files.items()]
+
+
+def _files(path: Path) -> dict[str, Path]:
+    return files_below(path) if path.is_dir() else {path.name: path}
+
+
+def _coloured(pixels: NDArray[Any], colour: Colour) -> Array:
+    """Pixels in [0, 1], grey or with three channels."""
+    if pixels.ndim == 2:
+        made = _unit(pixels)
+        made = made if colour == "grey" else np.repeat(made[:, :, np.newaxis], 3, axis=2)
+    elif colour == "rgb":
+        made = _unit(pixels)
+    else:
+        red, green, blue = (weight * pixels[..., k] for k, weight in enumerate(LUMA))
+        made = _unit(red + green + blue, pixels.dtype)
+    made.flags.writeable = False
+    return made
+
+
+def _unit(pixels: NDArray[Any], kind: Any = None) -> Array:
+    """Numbers over the largest that their kind of pixel has."""
+    held = np.dtype(kind or pixels.dtype)
+    most = np.iinfo(held).max if held.kind == "u" else 1
+    return np.asarray(pixels.astype(np.float64) / most)
+
+
+def check_width(images: Sequence[Picture], width: int) -> None:
+    """Refuse patches that do not fit into every picture."""
+    if not images:
+        raise HdicaError("images: there is none (at least one is needed)", ["images"])
+    small = min(images, key=lambda image: min(image.pixels.shape[:2]))
+    most = min(small.pixels.shape[:2])
+    if isinstance(width, bool) or not 1 <= width <= most:
+        high, wide = small.pixels.shape[:2]
+        raise HdicaError(
+            f"width = {width} is not allowed (1 ... {most}: {small.name} has {high} x {wide} "
+            "pixels)",
+            ["width"],
+        )
+
+
+def patch_blocks(
+    images: Sequence[Picture],
+    width: int,
+    count: int,
+    rng: np.random.Generator,
+    rows: int = ROWS,
+) -> Iterator[Array]:
+    """Patches of :func:`random_patches` in blocks of at most ``rows`` rows.
+
+    Each patch takes three uniform numbers of the stream, for picture, row and column: the patches
+    are the same whatever the size of the blocks, and the first of many are those of few.
+    """
+    check_width(images, width)
+    if count < 0 or rows < 1:
+        raise HdicaError(f"count, rows = {count}, {rows} is not allowed (count >= 0, rows >= 1)")
+    channels = {image.pixels.shape[2:] for image in images}
+    if len(channels) > 1:
+        raise HdicaError("images: grey and coloured ones are not allowed together", ["images"])
+    windows = [_windows(image.pixels, width) for image in images]
+    return _blocks(windows, count, rng, rows)
+
+
+def _windows(pixels: Array, width: int) -> Array:
+    """Every patch of a picture, (rows, columns, width, width[, channels]), as a view."""
+    found = np.lib.stride_tricks.sliding_window_view(pixels, (width, width), axis=(0, 1))
+    return np.moveaxis(found, 2, -1) if pixels.ndim == 3 else found
+
+
+def _blocks(
+    windows: Sequence[Array], count: int, rng: np.random.Generator, rows: int
+) -> Iterator[Array]:
+    shapes = np.array([view.shape[:2] for view in windows])
+    entries = int(np.prod(windows[0].shape[2:]))
+    for begin in range(0, count, rows):
+        drawn = rng.random((min(rows, count - begin), 3))
+        which = (drawn[:, 0] * len(windows)).astype(np.intp)
+        at = (drawn[:, 1:] * shapes[which]).astype(np.intp)
+        block = np.empty((len(drawn), entries))
+        for k in np.unique(which):
+            mine = which == k
+            row, column = at[mine].T
+            block[mine] = windows[k][row, column].reshape(len(row), entries)
+        yield block
+
+
+def random_patches(
+    images: Sequence[Picture], width: int, count: int, rng: np.random.Generator
+) -> Array:
+    """Square patches: a picture uniformly at random, then a position in it uniformly at random.
+
+    Parameters
+    ----------
+    images
+        Pictures of :func:`load_images`, all grey or all coloured.
+    width
+        Pixels of a side.
+    count
+        How many.
+    rng
+        Stream of the patches.
+
+    Returns
+    -------
+    Array
+        Shape (count, D) with D = width^2 (times 3), in [0, 1]: rows of the patch one after the
+        other, channels of a pixel side by side.
+
+    Raises
+    ------
+    HdicaError
+        If a picture is smaller than a patch.
+    """
+    blocks = list(patch_blocks(images, width, count, rng))
+    if blocks:
+        return np.concatenate(blocks)
+    return np.empty((0, width * width * int(np.prod(images[0].pixels.shape[2:]))))

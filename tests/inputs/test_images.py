@@ -1,0 +1,137 @@
+"""Pictures of every kind as numbers in [0, 1], and files that are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hdica.errors import HdicaError
+from hdica.inputs.bundled import bundled_pixels
+from hdica.inputs.images import load_images
+
+HIGH, WIDE = 5, 7
+RNG = np.random.default_rng(0)
+GREY = RNG.integers(0, 256, (HIGH, WIDE), dtype=np.uint8)
+RGB = RNG.integers(0, 256, (HIGH, WIDE, 3), dtype=np.uint8)
+LUMA = np.array([0.299, 0.587, 0.114])
+
+
+def _loaded(root: Path, image: Any, name: str = "a.png", **given: Any) -> np.ndarray:
+    image.save(root / name, **given)
+    (one,) = load_images(name)
+    return one.pixels
+
+
+def test_grey_is_the_weighted_sum_of_the_channels(root: Path) -> None:
+    assert np.allclose(_loaded(root, Image.fromarray(RGB)), RGB @ LUMA / 255, atol=1e-15)
+    (colour,) = load_images("a.png", "rgb")
+    assert np.array_equal(colour.pixels, RGB / 255)
+    assert np.array_equal(_loaded(root, Image.fromarray(GREY)), GREY / 255)
+    (three,) = load_images("a.png", "rgb")
+    assert np.array_equal(three.pixels, np.stack([GREY / 255] * 3, axis=2))
+
+
+def test_white_is_one_in_grey(root: Path) -> None:
+    white = Image.new("RGB", (WIDE, HIGH), "white")
+    assert _loaded(root, white).max() <= 1
+    assert np.allclose(_loaded(root, white), 1, atol=1e-15)
+
+
+def test_pixels_are_read_only_numbers(root: Path) -> None:
+    pixels = _loaded(root, Image.fromarray(RGB))
+    assert pixels.dtype == np.float64
+    with pytest.raises(ValueError, match="read-only"):
+        pixels[0, 0] = 2
+
+
+def test_sixteen_bits_are_over_their_largest_number(root: Path) -> None:
+    deep = RNG.integers(0, 2**16, (HIGH, WIDE), dtype=np.uint16)
+    for name in ("a.png", "a.tif"):
+        assert np.array_equal(_loaded(root, Image.fromarray(deep), name), deep / 65535)
+
+
+def test_palettes_and_other_colours_become_rgb(root: Path) -> None:
+    colours = Image.fromarray(np.repeat(GREY[:, :, None] // 128 * 255, 3, axis=2))
+    palette = colours.convert("P", palette=Image.Palette.ADAPTIVE)
+    assert np.allclose(_loaded(root, palette), GREY // 128, atol=1e-14)
+    bits = Image.fromarray(GREY).convert("1", dither=Image.Dither.NONE)
+    assert np.array_equal(_loaded(root, bits), (GREY >= 128).astype(float))
+    cmyk = Image.fromarray(RGB).convert("CMYK")
+    assert np.allclose(_loaded(root, cmyk, "a.tif"), RGB @ LUMA / 255, atol=2 / 255)
+
+
+def test_what_is_transparent_lies_on_white(root: Path) -> None:
+    alpha = np.full((HIGH, WIDE), 255, dtype=np.uint8)
+    alpha[0] = 0
+    whole = np.dstack([RGB, alpha])
+    expected = RGB @ LUMA / 255
+    expected[0] = 1
+    assert np.allclose(_loaded(root, Image.fromarray(whole)), expected, atol=1e-14)
+    grey = np.dstack([GREY, alpha])
+    expected = GREY / 255
+    expected[0] = 1
+    assert np.allclose(_loaded(root, Image.fromarray(grey, "LA")), expected, atol=1e-14)
+
+
+def test_a_picture_is_turned_as_its_camera_was_held(root: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # to be turned by a quarter, clockwise
+    turned = _loaded(root, Image.fromarray(GREY), exif=exif)
+    assert np.array_equal(turned, np.rot90(GREY, -1) / 255)
+
+
+def test_floating_point_numbers_are_taken_as_they_are_or_refused(root: Path) -> None:
+    values = (GREY / 255).astype(np.float32)
+    assert np.array_equal(_loaded(root, Image.fromarray(values), "a.tif"), values)
+    Image.fromarray(values * 3).save(root / "b.tif")
+    with pytest.raises(HdicaError, match="outside"):
+        load_images("b.tif")
+
+
+def test_a_folder_is_read_with_its_folders_by_name(root: Path) -> None:
+    (root / "set/in").mkdir(parents=True)
+    Image.fromarray(GREY).save(root / "set/b.png")
+    Image.fromarray(GREY).save(root / "set/a.bmp")
+    Image.fromarray(GREY).save(root / "set/in/c.gif")
+    (root / "set/README.md").write_text("mine")
+    assert [one.name for one in load_images("set")] == ["a.bmp", "b.png", "in/c.gif"]
+
+
+def test_files_that_are_no_pictures_are_named(root: Path) -> None:
+    (root / "set").mkdir()
+    Image.fromarray(RGB).save(root / "set/a.png")
+    (root / "set/notes.txt").write_text("not a picture")
+    with pytest.raises(HdicaError, match=r"notes\.txt cannot be read as a picture"):
+        load_images("set")
+    (root / "set/notes.txt").unlink()
+    cut = (root / "set/a.png").read_bytes()
+    (root / "set/a.png").write_bytes(cut[: len(cut) // 2])
+    with pytest.raises(HdicaError, match=r"a\.png cannot be read as a picture") as caught:
+        load_images("set")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_colour_that_is_none_is_refused(root: Path) -> None:
+    with pytest.raises(HdicaError, match="colour = 'gray' is not allowed"):
+        load_images({"bundled": "china"}, "gray")  # type: ignore[arg-type]
+
+
+def test_data_that_changed_since_it_was_named_is_refused(root: Path) -> None:
+    from hdica.inputs.data_input import data_input
+
+    Image.fromarray(GREY).save(root / "a.png")
+    form = data_input("a.png")
+    Image.fromarray(GREY[::-1].copy()).save(root / "a.png")
+    with pytest.raises(HdicaError, match="it is other data"):
+        load_images(form)
+
+
+def test_photographs_are_loaded_in_the_order_asked_for() -> None:
+    first, second = load_images({"bundled": ["flower", "china"]})
+    assert (first.name, second.name) == ("flower", "china")
+    assert first.pixels.shape == (427, 640)
+    assert np.allclose(second.pixels, bundled_pixels("china") @ LUMA / 255, atol=1e-14)
