@@ -24,3 +24,6 @@ from hdica.analysis.decay.record import DECAY as DECAY
 from hdica.analysis.trapping.record import TRAPPING as TRAPPING
 from hdica.analysis.ensemble.record import ENSEMBLE as ENSEMBLE
 from hdica.analysis.sphere.record import SPHERE as SPHERE
+from hdica.analysis.curves.record import CURVES as CURVES
+from hdica.analysis.pictures.record import PICTURES as PICTURES
+from hdica.analysis.printed.record import PRINTED as PRINTED

@@ -11,7 +11,7 @@ import xarray as xr
 TIMES = ("sup_time", "end")
 """Variables that are times."""
 UNITS = dict.fromkeys(TIMES, "samples per dimension (k/n)")
-TEXT = {"verdict", "why"}
+TEXT = {"verdict", "corrected_verdict", "why", "what", "where", "origin", "erratum"}
 
 
 Cell = Mapping[str, tuple[tuple[str, ...], Any]]

@@ -64,11 +64,14 @@ class Verdicts:
     whole
         Whether verdicts are on means over seeds, as the words on the page explain them, and not
         on a law.
+    note
+        What its verdicts mean, HTML; empty where the words on the page do.
     """
 
     caption: str
     build: Callable[..., Any]
     whole: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical
 from hdica.analysis.show.words import Text
 from hdica.report.interactive_space import SCALES, space
+from hdica.report.mosaic import gallery
 from hdica.report.plain import rounded
 
 ROW = 18
@@ -25,6 +26,8 @@ def figure(panel: Panel) -> dict[str, Any]:
     """
     if panel.in_space:
         return space(panel)
+    if panel.pictured:
+        return gallery(panel)
     data: list[dict[str, Any]] = []
     shapes: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []

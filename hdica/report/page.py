@@ -93,7 +93,7 @@ def _verdicts(aggregate: xr.DataTree, whole: bool) -> list[dict[str, Any]]:
             continue
         data = aggregate[name].to_dataset()
         if "verdict" in data:
-            one = {"id": f"{name}-table", "caption": verdicts.caption}
+            one = {"id": f"{name}-table", "caption": verdicts.caption, "note": verdicts.note}
             out.append({**one, "rows": verdicts.build(data), "attrs": data.attrs})
     return out
 

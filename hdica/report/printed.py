@@ -13,7 +13,8 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 
-from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical, edges
+from hdica.analysis.show.panel import Heat, Line, Panel, Pictures, Points, Vertical, edges
+from hdica.report.mosaic import mosaic
 from hdica.report.printed_space import MARKS, axes_in_space
 
 WIDTH = 3.4
@@ -89,7 +90,9 @@ def draw(panel: Panel) -> Figure:
         return drawn
     axes = drawn.add_subplot()
     for item in panel.items:
-        if isinstance(item, Line):
+        if isinstance(item, Pictures):
+            axes.imshow(mosaic(item), interpolation="nearest")
+        elif isinstance(item, Line):
             _line(axes, item)
         elif isinstance(item, Points):
             _points(axes, item)
@@ -98,6 +101,8 @@ def draw(panel: Panel) -> Figure:
         elif isinstance(item, Vertical):
             _vertical(axes, item)
     _frame(axes, panel)
+    if panel.pictured:
+        axes.set_axis_off()
     _legend(drawn, axes)
     return drawn
 

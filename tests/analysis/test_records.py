@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,7 +26,19 @@ from hdica.report.page import findings, panels, render
 from hdica.sweep.study.study import Study, study_from
 from hdica.systems import plugins
 from hdica.systems.registry import systems
-from tests.analysis import bifurcation, ensembles, escapes, laws, powers, shared, spheres, toy
+from tests.analysis import (
+    bifurcation,
+    ensembles,
+    escapes,
+    galleries,
+    laws,
+    papers,
+    powers,
+    shared,
+    spheres,
+    toy,
+    waves,
+)
 from tests.sweep import toy as cheap
 
 
@@ -61,8 +74,11 @@ STORES = {
     "ensemble": ensembles.store,
     "dependence": powers.store,
     "exponents": powers.store,
+    "pictures": galleries.store,
+    "curves": waves.store,
     "sphere": spheres.store,
     "success": powers.store,
+    "printed": papers.store,
     "slopes": lambda: shared.store(1),
     "learning": _still,
     "transition": lambda: toy.tree({"critical": _critical()}, {"transition": {"x": "beta"}}),
@@ -74,6 +90,14 @@ def test_every_analysis_has_a_store_here() -> None:
     assert set(STORES) == set(analyses())
 
 
+@pytest.fixture
+def numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of data with the file that the store of ``printed`` names."""
+    monkeypatch.setenv("HDICA_DATA", str(tmp_path))
+    papers.file(tmp_path / "reference/toy.yaml")
+
+
+@pytest.mark.usefixtures("numbers")
 @pytest.mark.parametrize("name", list(analyses()))
 def test_an_answer_is_described_drawn_and_said(name: str) -> None:
     analysis, store = analyses()[name], STORES[name]()

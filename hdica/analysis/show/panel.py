@@ -203,7 +203,24 @@ class Vertical:
     row: int = 0
 
 
-Item = Line | Points | Heat | Vertical | Surface | Places
+@dataclass(frozen=True)
+class Pictures:
+    """Pictures of one size in rows, pixel by pixel; a panel with them has no axes.
+
+    Parameters
+    ----------
+    pixels
+        Shape (pictures, rows, columns) for grey, (pictures, rows, columns, 3) for red, green and
+        blue: from 0, black, to 1, white.
+    names
+        Of each picture, on hover, shape (pictures,).
+    """
+
+    pixels: Array
+    names: tuple[Text, ...]
+
+
+Item = Line | Points | Heat | Vertical | Surface | Places | Pictures
 
 
 @dataclass(frozen=True)
@@ -256,3 +273,8 @@ class Panel:
     def in_space(self) -> bool:
         """Whether it has three axes."""
         return any(isinstance(item, Surface | Places) for item in self.items)
+
+    @property
+    def pictured(self) -> bool:
+        """Whether it has pictures, and so no axes."""
+        return any(isinstance(item, Pictures) for item in self.items)

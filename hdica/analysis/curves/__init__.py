@@ -1,0 +1,1 @@
+"""Several variables of one method over one dimension, side by side."""

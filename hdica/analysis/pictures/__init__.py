@@ -1,0 +1,1 @@
+"""Arrays over the pixels of a picture, such as filters, drawn as pictures."""

@@ -1,0 +1,1 @@
+"""Results beside the numbers that a paper prints."""

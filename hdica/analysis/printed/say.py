@@ -1,0 +1,92 @@
+"""What the comparison with a paper's numbers says, and its table."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from markupsafe import escape
+
+from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.table import MOST_ROWS, Table
+from hdica.analysis.show.words import number, plural, probability
+
+NAMED = 3
+"""Numbers that differ and are named in a sentence."""
+APART = ("derived", "simulated")
+"""Origins of numbers that a paper does not have itself."""
+_ORDER = {"differs": 0, "undecided": 1, "agrees": 2}
+
+
+def printed(data: xr.Dataset) -> list[str]:
+    """One sentence: how many agree, and which do not."""
+    best = _verdicts(data)
+    counts = {kind: int((best == kind).sum()) for kind in _ORDER}
+    ours = f"{counts['agrees']} of {plural(best.size, 'number')} {_are(counts['agrees'])} ours"
+    text = f"{ours}, of {escape(data.attrs['paper'])}{_told(data, best)}"
+    repaired = (data["corrected_verdict"] == "agrees") & (data["verdict"] == "differs")
+    if fixed := int(repaired.sum()):
+        text += f", {fixed} of them only as corrected by an erratum"
+    off = [str(name) for name in data["number"].values[best == "differs"]]
+    if off:
+        shown = [escape(name) for name in off[:NAMED]]
+        more = f" and {len(off) - NAMED} more" if len(off) > NAMED else ""
+        text += f"; {listed(shown)}{more} {'differs' if len(off) == 1 else 'differ'}"
+    if counts["undecided"]:
+        text += f"; {counts['undecided']} cannot be decided"
+    return [f"{text}."]
+
+
+def _are(many: int) -> str:
+    return "agrees with" if many == 1 else "agree with"
+
+
+def _told(data: xr.Dataset, best: np.ndarray) -> str:
+    """How many of the numbers the paper gives itself, where others are among them."""
+    own = np.isin(data["origin"].values.astype(str), APART, invert=True)
+    if own.all():
+        return ""
+    if not own.any():
+        return " (none is printed there: they were found apart from this code)"
+    agree = int((best[own] == "agrees").sum())
+    return (
+        f" ({agree} of {int(own.sum())} that it prints or whose formula it does, the others found "
+        "apart from this code)"
+    )
+
+
+def _verdicts(data: xr.Dataset) -> np.ndarray:
+    """The verdict that counts: on the corrected number where there is one."""
+    corrected = data["corrected_verdict"].values.astype(str)
+    return np.where(corrected == "", data["verdict"].values.astype(str), corrected)
+
+
+def table(data: xr.Dataset) -> Table:
+    """A row for each number, what differs first."""
+    told = ("number", "where", "theirs", "ours", "verdict", "<i>p</i>")
+    head = (*told, "corrected", "verdict on that", "what")
+    best = _verdicts(data)
+    order = sorted(range(best.size), key=lambda k: _ORDER.get(str(best[k]), 3))
+    rows = tuple(_cells(data.isel(number=k)) for k in order[:MOST_ROWS])
+    numeric = (False, False, True, True, False, True, True, False, False)
+    return Table(head, rows, numeric, len(order))
+
+
+def _cells(here: xr.Dataset) -> tuple[str, ...]:
+    origin = str(here["origin"].item())
+    where = str(here["where"].item()) + ("" if origin == "printed" else f" ({origin})")
+    corrected = float(here["corrected"])
+    return (
+        str(here["number"].item()),
+        where,
+        _shown(float(here["printed"]), float(here["printed_error"])),
+        _shown(float(here["ours"]), float(here["se"])),
+        str(here["verdict"].item()),
+        probability(float(here["p_value"])),
+        number(corrected, 6) if np.isfinite(corrected) else "",
+        str(here["corrected_verdict"].item()),
+        str(here["what"].item()),
+    )
+
+
+def _shown(value: float, error: float) -> str:
+    return f"{number(value, 6)} ± {number(error, 2)}" if error > 0 else number(value, 6)
