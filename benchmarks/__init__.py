@@ -6,6 +6,7 @@ REGISTRY = (
     "chain",
     "hebbian",
     "tensorial",
+    "fastica",
     "pde",
     "fold",
     "sweep",

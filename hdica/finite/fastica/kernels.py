@@ -1,0 +1,251 @@
+"""FastICA on whitened samples, compiled: passes over blocks that stay in the cache."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+from numba import types
+
+from hdica.finite.fastica.functions import FORMULA, slopes, values
+from hdica.finite.fastica.tiles import add_one, add_three, add_two, project_one, project_two
+from hdica.finite.jit import call_block
+from hdica.finite.random.lanes import LANES, beyond, every, load, pointer, store, total
+
+_LEAST_PANELS, _MOST_PANELS, _ENTRIES = 16, 32, 16384
+"""Panels of a block: as many as hold so many entries, within these bounds."""
+_PANELS, _MATRIX, _FLOATS = types.float64[:, :, ::1], types.float64[:, ::1], types.float64[::1]
+_COUNTS, _TRUTHS = types.int64[::1], types.boolean[::1]
+_CONTRAST = types.UniTuple(types.int64, 4)
+_SAMPLES = types.Tuple((_MATRIX, _PANELS, types.boolean))
+_SCRATCH = types.Tuple((_MATRIX, _FLOATS))
+_ROOM = types.Tuple((_MATRIX, _MATRIX, _FLOATS, _COUNTS))
+
+
+@numba.njit
+def block_of(d):  # type: ignore[no-untyped-def]
+    """Panels of a block of samples in d dimensions."""
+    return min(max(_ENTRIES // (LANES * d), _LEAST_PANELS), _MOST_PANELS)
+
+
+@numba.njit(types.void(_MATRIX, types.int64, types.int64, _PANELS, types.int64), cache=True)
+def pack(y, first, count, panels, at):  # type: ignore[no-untyped-def]
+    """Samples from ``first`` on as ``count`` panels from ``at`` on, filled up with zeros."""
+    n, d = y.shape
+    for p in range(count):
+        low = first + p * LANES
+        if low + LANES <= n:
+            for i in range(d):
+                for lane in range(LANES):
+                    panels[at + p, i, lane] = y[low + lane, i]
+        else:
+            panels[at + p, :, :] = 0.0
+            for lane in range(n - low):
+                for i in range(d):
+                    panels[at + p, i, lane] = y[low + lane, i]
+
+
+@numba.njit
+def _projections(y, w, s, starts, panels, d, size, stride):  # type: ignore[no-untyped-def]
+    for j in range(0, starts - 1, 2):
+        project_two(y, beyond(w, j * d), beyond(s, j * stride), panels, d, size, stride)
+    if starts % 2:
+        j = starts - 1
+        project_one(y, beyond(w, j * d), beyond(s, j * stride), panels, d, size)
+
+
+@numba.njit
+def _sums(y, g, sums, starts, panels, d, size, stride):  # type: ignore[no-untyped-def]
+    for i in range(0, d - d % 3, 3):
+        at = beyond(y, i * LANES)
+        for j in range(0, starts - 1, 2):
+            add_two(at, beyond(g, j * stride), beyond(sums, j * d + i), panels, d, size, stride)
+        if starts % 2:
+            j = starts - 1
+            add_three(at, beyond(g, j * stride), beyond(sums, j * d + i), panels, size)
+    for i in range(d - d % 3, d):
+        for j in range(starts):
+            at = beyond(y, i * LANES)
+            add_one(at, beyond(g, j * stride), beyond(sums, j * d + i), panels, size)
+
+
+@numba.njit
+def _ends(lanes, last, left):  # type: ignore[no-untyped-def]
+    """Sum of the lanes and of the first ``left`` of the last eight numbers."""
+    added = total(lanes)
+    for lane in range(left):
+        added += last[lane]
+    return added
+
+
+@numba.njit
+def _push(contrast, s, spare, count, left):  # type: ignore[no-untyped-def]
+    """Put g(s) in the place of s; the sum of g'(s), of the last eight only of ``left``."""
+    kind, _, g, curvature = contrast
+    last, curved = count - LANES, every(0.0)
+    if kind == FORMULA:
+        call_block(curvature, s, spare, count)
+        for i in range(0, last, LANES):
+            curved = curved + load(spare, i)
+        found = _ends(curved, beyond(spare, last), left)
+        call_block(g, s, spare, count)
+        for i in range(0, count, LANES):
+            store(s, i, load(spare, i))
+        return found
+    before = slope = every(0.0)
+    for i in range(0, count, LANES):
+        value, slope = slopes(kind, load(s, i))
+        store(s, i, value)
+        before, curved = curved, curved + slope
+    store(spare, 0, slope)
+    return _ends(before, spare, left)
+
+
+@numba.njit
+def _height(contrast, s, spare, count, left):  # type: ignore[no-untyped-def]
+    """The sum of G(s), of the last eight only of ``left``."""
+    kind, height, last, sums = contrast[0], contrast[1], count - LANES, every(0.0)
+    if kind == FORMULA:
+        call_block(height, s, spare, count)
+        for i in range(0, last, LANES):
+            sums = sums + load(spare, i)
+        return _ends(sums, beyond(spare, last), left)
+    before = value = every(0.0)
+    for i in range(0, count, LANES):
+        value = values(kind, load(s, i))
+        before, sums = sums, sums + value
+    store(spare, 0, value)
+    return _ends(before, spare, left)
+
+
+@numba.njit(
+    types.void(
+        _SAMPLES, _MATRIX, types.int64, _CONTRAST, _MATRIX, _FLOATS, _SCRATCH, types.boolean
+    ),
+    cache=True,
+    nogil=True,
+)
+def one_pass(samples, w, starts, contrast, sums, second, scratch, only_value):  # type: ignore[no-untyped-def]
+    """Sums over all samples of y g(w.y) and g'(w.y), or of G(w.y) alone.
+
+    Parameters
+    ----------
+    samples
+        y, shape (n, d); panels, shape (panels, odd, 8), of all samples or of one block; whether
+        they are of all and are filled.
+    w, starts
+        Directions, one a row, and how many of the rows count.
+    contrast
+        Its kind; for a formula the addresses of G, g and g' of a block.
+    sums, second
+        Sum of y g(w.y), shape (k, d), and of g'(w.y) or G(w.y), shape (k,), overwritten.
+    scratch
+        Shapes (k, m) and (m,) with m at least the samples of a block, overwritten.
+    only_value
+        Whether only the sum of G is wanted.
+    """
+    y, panels, packed = samples
+    (n, d), (s, spare) = y.shape, scratch
+    size, stride, block, there = panels.shape[1] * LANES, s.shape[1], block_of(d), -(-n // LANES)
+    for j in range(starts):
+        second[j] = 0.0
+        for i in range(d):
+            sums[j, i] = 0.0
+    for first in range(0, there, block):
+        count = min(block, there - first)
+        if not packed:
+            pack(y, first * LANES, count, panels, 0)
+        at = beyond(pointer(panels), first * size if packed else 0)
+        _projections(at, pointer(w), pointer(s), starts, count, d, size, stride)
+        left = min(n - (first + count - 1) * LANES, LANES)
+        for j in range(starts):
+            row = beyond(pointer(s), j * stride)
+            if only_value:
+                second[j] += _height(contrast, row, pointer(spare), count * LANES, left)
+            else:
+                second[j] += _push(contrast, row, pointer(spare), count * LANES, left)
+        if not only_value:
+            _sums(at, pointer(s), pointer(sums), starts, count, d, size, stride)
+
+
+@numba.njit
+def _next(a, b, n, w, before, j):  # type: ignore[no-untyped-def]
+    """Make of the sums a_j the next unit vector, orthogonal to those before; abs(abs(w'.w) - 1)."""
+    d = a.shape[1]
+    for i in range(d):
+        a[j, i] = a[j, i] / n - b / n * w[j, i]
+    for m in range(before.shape[0]):
+        along = 0.0
+        for i in range(d):
+            along += before[m, i] * a[j, i]
+        for i in range(d):
+            a[j, i] -= along * before[m, i]
+    square, product = 0.0, 0.0
+    for i in range(d):
+        square += a[j, i] * a[j, i]
+        product += a[j, i] * w[j, i]
+    length = math.sqrt(square)
+    if not (length > 0.0 and math.isfinite(length)):
+        return math.nan
+    for i in range(d):
+        a[j, i] /= length
+    return abs(abs(product / length) - 1.0)
+
+
+@numba.njit(
+    types.void(
+        _SAMPLES, _MATRIX, _MATRIX, _CONTRAST, types.float64, types.int64, _PANELS, _COUNTS,
+        _TRUTHS, _ROOM, _SCRATCH,
+    ),
+    cache=True,
+    nogil=True,
+)  # fmt: skip
+def iterate(  # type: ignore[no-untyped-def]
+    samples, w, before, contrast, tolerance, most, way, iterations, converged, room, scratch
+):
+    """Iterate every start until it stands still.
+
+    Parameters
+    ----------
+    samples, contrast, scratch
+        As in :func:`one_pass`.
+    w
+        Starts of length one, shape (k, d); overwritten by where they end.
+    before
+        Orthonormal directions that all stay orthogonal to, shape (j, d).
+    tolerance, most
+        A start is done once abs(abs(w'.w) - 1) is below the tolerance, or after ``most``.
+    way
+        Shape (k, most, d): w after every iteration, or no entries.
+    iterations, converged
+        Shape (k,), zero; overwritten.
+    room
+        Shapes (k, d), (k, d), (k,) and (k,): w of the starts that move, their sums and their
+        indices, overwritten.
+    """
+    moving, sums, curved, alive = room
+    n, (count, d) = samples[0].shape[0], w.shape
+    for j in range(count):
+        alive[j] = j
+        for i in range(d):
+            moving[j, i] = w[j, i]
+    for made in range(most):
+        if count == 0:
+            return
+        one_pass(samples, moving, count, contrast, sums, curved, scratch, False)
+        left = 0
+        for j in range(count):
+            start = alive[j]
+            moved = _next(sums, curved[j], n, moving, before, j)
+            if math.isnan(moved):
+                continue
+            iterations[start] = made + 1
+            converged[start] = moved < tolerance
+            for i in range(d):
+                w[start, i] = sums[j, i]
+                moving[left, i] = sums[j, i]
+                if way.size:
+                    way[start, made, i] = sums[j, i]
+            alive[left] = start
+            left += not converged[start]
+        count = left

@@ -1,0 +1,157 @@
+"""Leading principal components of samples, and samples whitened in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.finite.whitening.krylov import OVER, leading
+from hdica.finite.whitening.moments import (
+    Blocks,
+    covariance_of,
+    one_thread,
+    passes_of,
+    sample_mean,
+    times_covariance,
+)
+
+Array = NDArray[np.float64]
+_QUICK, _LARGE, _PASSES = 1024, 8192, 100
+"""Dimension up to which the covariance matrix takes a fraction of a second, and from which it takes
+too much memory; passes over the samples that take as long as it does, times D over d."""
+_SMALL = 1e-12
+"""A variance this much smaller than the largest one is that of rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """The d leading principal components of samples in D dimensions.
+
+    Parameters
+    ----------
+    count
+        Number of samples n.
+    mean
+        Their mean, shape (D,).
+    variances
+        The d largest eigenvalues of their covariance (over n), largest first, shape (d,).
+    directions
+        Unit eigenvectors U, one a column, shape (D, d); of each the entry of largest size is
+        positive.
+    """
+
+    count: int
+    mean: Array
+    variances: Array
+    directions: Array
+
+    def scores(self, x: Array) -> Array:
+        """Whitened scores (x - mean) U Lambda^-1/2, shape (n, d), of any samples (n, D)."""
+        with one_thread():
+            return np.ascontiguousarray((x - self.mean) @ self.unmixing)
+
+    def all_scores(self, samples: Array | Blocks) -> Array:
+        """Scores of samples in an array or in passes of blocks, one block after another."""
+        return np.concatenate([self.scores(block) for block in passes_of(samples)()])
+
+    @property
+    def unmixing(self) -> Array:
+        """U Lambda^-1/2, shape (D, d): ``unmixing @ w`` is the filter on x - mean of w."""
+        return np.asarray(self.directions / np.sqrt(self.variances))
+
+
+def whitened(
+    samples: Array | Blocks,
+    d: int | None = None,
+    *,
+    seed: int = 0,
+    tolerance: float = 1e-8,
+    exact: int | None = None,
+    most: int = 200,
+) -> Whitened:
+    """The leading principal components of samples.
+
+    In few dimensions, or if d is more than a tenth of them, they are eigenvectors of the covariance
+    matrix, by LAPACK. In many, that matrix is not made: the eigenvectors come from products with
+    the samples, by :func:`hdica.finite.whitening.krylov.leading` and, where its products do not
+    suffice, by Lanczos iteration (ARPACK).
+
+    Parameters
+    ----------
+    samples
+        An array of shape (n, D), or passes over blocks of samples.
+    d
+        How many; None for all D.
+    seed, tolerance, most
+        Of the iteration in many dimensions: the seed of its first directions, the largest residual
+        |C u - lambda u| over the largest lambda, and the largest number of passes over the samples.
+    exact
+        Dimension up to which the covariance matrix is made; None for what takes less time.
+
+    Raises
+    ------
+    HdicaError
+        If there are fewer than two samples, d is not from 1 to D, the samples vary in fewer than d
+        directions or not at all, or are not finite.
+    """
+    blocks = passes_of(samples)
+    count, mean = sample_mean(blocks)
+    size = mean.size
+    d = size if d is None else d
+    if not 1 <= d <= size:
+        raise HdicaError(f"d = {d} is not allowed (from 1 to {size}, the dimension of the samples)")
+    if not np.all(np.isfinite(mean)):
+        raise HdicaError("samples that are not finite cannot be whitened (every one has to be)")
+    with one_thread():
+        few = max(_QUICK, min(_PASSES * (d + OVER), _LARGE)) if exact is None else exact
+        if size <= few or d + OVER > size / 10:
+            values, vectors = _of_matrix(covariance_of(blocks, count, mean), d)
+        else:
+            product = partial(times_covariance, blocks, count, mean)
+            values, vectors = _of_products(product, size, d, seed, tolerance, most)
+    return _checked(count, mean, values, vectors)
+
+
+def _of_matrix(covariance: Array, d: int) -> tuple[Array, Array]:
+    import scipy.linalg
+
+    size = len(covariance)
+    values, vectors = scipy.linalg.eigh(covariance, subset_by_index=[size - d, size - 1])
+    return values[::-1], vectors[:, ::-1]
+
+
+def _of_products(
+    product: Callable[[Array], Array], size: int, d: int, seed: int, tolerance: float, most: int
+) -> tuple[Array, Array]:
+    rng = np.random.Generator(np.random.SFC64(seed))
+    found = leading(product, size, d, rng, tolerance=tolerance, most=most)
+    if found.residual <= tolerance:
+        return found.values, found.vectors
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    def one(v: Array) -> Array:
+        return product(v.reshape(-1, 1)).ravel()
+
+    first = np.sum(found.vectors, axis=1)
+    operator = LinearOperator((size, size), matvec=one, dtype=np.float64)
+    values, vectors = eigsh(operator, d, which="LA", v0=first, tol=tolerance)
+    order = np.argsort(values)[::-1]
+    return values[order], vectors[:, order]
+
+
+def _checked(count: int, mean: Array, values: Array, vectors: Array) -> Whitened:
+    largest = float(values[0])
+    if not values[-1] > _SMALL * largest:
+        varied = int(np.sum(values > _SMALL * largest)) if largest > 0 else 0
+        raise HdicaError(
+            f"d = {values.size} is not allowed (the {count} samples vary in {varied} directions, "
+            "and what does not vary cannot be whitened)"
+        )
+    at = np.argmax(np.abs(vectors), axis=0)
+    signs = np.sign(vectors[at, np.arange(values.size)])
+    return Whitened(count, mean, values.copy(), np.ascontiguousarray(vectors * signs))
