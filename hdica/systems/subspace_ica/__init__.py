@@ -1,0 +1,3 @@
+"""ICA in the principal subspace (Reduce and Conquer 2025)."""
+
+VERSION = 1

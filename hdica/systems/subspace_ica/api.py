@@ -1,0 +1,316 @@
+"""The reduced model of subspace ICA, as labelled data: losses, flows, thresholds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hdica.errors import HdicaError
+from hdica.ingredients.contrasts import Contrast, make_contrast
+from hdica.ingredients.sources import Source, make_source
+from hdica.process.progress import shown
+from hdica.process.timeout import USUAL, limited
+from hdica.systems.arguments import check_constants, finite, listed, scalar, text
+from hdica.systems.method import Array
+from hdica.systems.points import check_times
+from hdica.systems.subspace_ica.fields import strengths, weights
+from hdica.systems.subspace_ica.limit import flow
+from hdica.systems.subspace_ica.limit.hermite import information_exponent
+from hdica.systems.subspace_ica.limit.loss import Loss, direction_of
+from hdica.systems.subspace_ica.limit.pca import Reduction, best_strength, threshold
+from hdica.systems.subspace_ica.model import SubspaceModel
+
+_SIGNS = {"ascent": 1, "descent": -1}
+
+
+def _contrast(given: Any, constants: Any) -> Contrast:
+    return make_contrast(
+        text(given, "contrast", "a name or a formula in s"), check_constants(constants)
+    )
+
+
+def _ratio(gamma: Any) -> float:
+    found = finite(gamma, "gamma")
+    if not 0 < found <= 1:
+        raise HdicaError(f"gamma = {found:g} is not allowed (0 < gamma <= 1)")
+    return found
+
+
+def _overlaps(alpha: Any) -> Array:
+    """One overlap as an array without dimensions, or a list of them."""
+    one = scalar(alpha, "alpha")
+    found = listed(alpha, "alpha") if one is None else np.array(finite(one, "alpha"))
+    if np.any(np.abs(found) > 1):
+        worst = float(np.max(np.abs(found)))
+        raise HdicaError(f"alpha = {worst:g} is not allowed (overlaps are from -1 to 1)")
+    return found
+
+
+@shown
+@limited
+def population_loss(
+    source: str | dict[str, Any],
+    contrast: str,
+    gamma: float,
+    alpha: float | Iterable[float] | Mapping[str, Any],
+    *,
+    constants: Mapping[str, float] | None = None,
+    timeout: float | None = USUAL,
+) -> xr.Dataset:
+    """What ICA makes extreme, for infinitely many samples of the reduced model.
+
+    L(a) = E G(s) with s = gamma^1/2 a h + (1 - gamma a^2)^1/2 N: Lemma 5 of "Reduce and Conquer"
+    (2025), corrected, and for any law and contrast. In closed form for polynomials and for
+    ``"exp"`` with random signs, else by quadrature that refines itself.
+
+    Parameters
+    ----------
+    source
+        Law of h, as in :class:`hdica.SubspaceModel`.
+    contrast
+        G: ``"exp"``, ``"logcosh"``, ``"kurtosis"``, ``"he4"`` or a formula in ``s``.
+    gamma
+        Signal-to-noise ratio, 0 < gamma <= 1; 1 is the feature without noise.
+    alpha
+        Overlap of the filter with the feature, from -1 to 1, or a list of them.
+    constants
+        Numbers for named constants in the contrast.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``L`` and its slope ``dL`` with their errors ``L_error``, ``dL_error``, over ``alpha`` if
+        that is a list; ``exponent``: the information exponent, the k of L(a) - L(0) ~ a^k.
+
+    Raises
+    ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
+    HdicaError
+        If an argument is not allowed, or an average is infinite.
+
+    Examples
+    --------
+    >>> import hdica
+    >>> found = hdica.population_loss("rademacher", "exp", 0.5, alpha=0.6)
+    >>> round(float(found["L"]), 6), round(float(found["dL"]), 6)
+    (-0.705486, 0.011501)
+    """
+    given, law = _contrast(contrast, constants), make_source(source)
+    a = _overlaps(alpha)
+    found = Loss(given, law, _ratio(gamma)).at(a)
+    dims = ("alpha",) * a.ndim
+    exponent = information_exponent(given, law)
+    data = {
+        "L": (dims, found.loss, {"long_name": "population loss"}),
+        "dL": (dims, found.slope, {"long_name": "slope of the population loss"}),
+        "L_error": (dims, found.loss_error, {"long_name": "error of L"}),
+        "dL_error": (dims, found.slope_error, {"long_name": "error of dL"}),
+        "exponent": (
+            (),
+            math.nan if exponent is None else float(exponent),
+            {"long_name": "information exponent"},
+        ),
+    }
+    coords = {"alpha": (dims, a, {"long_name": "overlap with the feature"})}
+    return xr.Dataset(data, coords, _said(law, given, gamma))
+
+
+def _said(law: Source, given: Contrast, gamma: float) -> dict[str, Any]:
+    """Attributes that say what was computed."""
+    return {"source": law.label, "contrast": given.formula.text, "gamma": float(gamma)}
+
+
+@shown
+@limited
+def gradient_flow(
+    source: str | dict[str, Any],
+    contrast: str,
+    gamma: float,
+    alpha0: float,
+    *,
+    until: float = 0.9,
+    times: Iterable[float] | Mapping[str, Any] | None = None,
+    direction: str = "auto",
+    constants: Mapping[str, float] | None = None,
+    timeout: float | None = USUAL,
+) -> xr.Dataset:
+    """Overlap under gradient flow on the population loss: da/dt = L'(a)(1 - a^2).
+
+    Theorem 4 of "Reduce and Conquer" (2025) with its bound f(t) = tanh(C t + artanh a0), where C is
+    the least slope on the way; (B.5) follows it at t = eta k as eta -> 0.
+
+    Parameters
+    ----------
+    source, contrast, gamma, constants
+        As in :func:`hdica.population_loss`.
+    alpha0
+        Overlap at first, 0 < alpha0 < 1.
+    until
+        Overlap up to which time is measured, and the bound holds: alpha0 < until < 1.
+    times
+        Where the overlap is wanted, increasing; None for the time to ``until`` alone.
+    direction
+        ``"ascent"``, ``"descent"``, or ``"auto"`` for the one that leads to the feature: the sign
+        of c_4 kappa_4 for even contrasts or symmetric laws.
+    timeout
+        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
+        limit.
+
+    Returns
+    -------
+    xarray.Dataset
+        Without ``times``: ``time`` at which the overlap is ``until``, infinite if it never is, its
+        ``time_error``, and ``bound``, the time by which f is there. With ``times``:
+        ``alpha(time)``, its ``alpha_error`` and ``bound(time)``, f. In both ``C``.
+
+    Raises
+    ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
+    HdicaError
+        If an argument is not allowed, an average is infinite, or ``"auto"`` finds no direction.
+
+    Examples
+    --------
+    >>> import hdica
+    >>> found = hdica.gradient_flow("rademacher", "exp", 0.5, alpha0=0.1, until=0.9)
+    >>> round(float(found["time"]), 3)
+    1153.033
+    """
+    given, law = _contrast(contrast, constants), make_source(source)
+    ratio, start, end = _ratio(gamma), finite(alpha0, "alpha0"), finite(until, "until")
+    if not 0 < start < 1:
+        raise HdicaError(f"alpha0 = {start:g} is not allowed (0 < alpha0 < 1)")
+    if not start < end < 1:
+        raise HdicaError(f"until = {end:g} is not allowed (alpha0 = {start:g} < until < 1)")
+    if direction not in ("auto", *_SIGNS):
+        raise HdicaError(
+            f"direction = {direction!r} is not allowed ('auto', 'ascent' or 'descent')"
+        )
+    sign = _SIGNS.get(direction) or direction_of(given, law, ratio)
+    moves = flow.Flow(Loss(given, law, ratio), sign)
+    found = _reached(moves, start, end) if times is None else _followed(moves, start, end, times)
+    shown_sign = "ascent" if sign > 0 else "descent"
+    return found.assign_attrs(_said(law, given, ratio) | {"direction": shown_sign})
+
+
+def _reached(moves: flow.Flow, start: float, end: float) -> xr.Dataset:
+    """The time to an overlap."""
+    took, error = moves.times(start, np.array([end]))
+    least = moves.least_slope(start, end)
+    limit = float(flow.bound_time(least, start, np.array(end)))
+    return xr.Dataset(
+        {
+            "time": ((), float(took[0]), {"long_name": f"time to overlap {end:g}"}),
+            "time_error": ((), float(error[0]), {"long_name": "error of the time"}),
+            "bound": ((), limit, {"long_name": f"bound on the time to overlap {end:g}"}),
+            "C": ((), least, {"long_name": "least slope of the loss on the way"}),
+        }
+    )
+
+
+def _followed(moves: flow.Flow, start: float, end: float, times: Any) -> xr.Dataset:
+    """The overlap at some times."""
+    at = check_times(times)
+    alpha, error = moves.path(start, at)
+    least = moves.least_slope(start, end)
+    data = {
+        "alpha": ("time", alpha, {"long_name": "overlap with the feature"}),
+        "alpha_error": ("time", error, {"long_name": "error of the overlap"}),
+        "bound": ("time", flow.bound(least, start, at), {"long_name": "bound of Theorem 4"}),
+        "C": ((), least, {"long_name": "least slope of the loss on the way"}),
+    }
+    return xr.Dataset(data, {"time": ("time", at, {"long_name": "time t = eta k"})})
+
+
+def reduced_model(
+    beta: float | Iterable[float],
+    alpha: str | Iterable[float] = "equal",
+    samples_per_dimension: float | None = None,
+) -> xr.Dataset:
+    """The reduced model y = gamma^1/2 h vt + noise of spikes, and what n/D leaves of it.
+
+    Theorem 2 and (4) of "Reduce and Conquer" (2025), with the covariance of the noise corrected;
+    for finite n/D the thresholds of Baik, Ben Arous and Peche (2005) in the place of its Lemma 3.
+
+    Parameters
+    ----------
+    beta
+        Strengths of the spikes: a list, or one number for all.
+    alpha
+        Coefficients of v: ``"equal"`` or a list, scaled to length one; a list where ``beta`` is a
+        number.
+    samples_per_dimension
+        n/D > 0; None for infinitely many samples.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``gamma``; over ``component``: ``vtilde`` = Sv/abs(Sv), ``filter`` = C^-1 v scaled to length
+        one, ``eigenvalue`` and ``phi``, the overlap of the spike with its principal component (of
+        equal spikes: of both subspaces), ``vtilde_c``; ``noise`` over ``component`` and ``other``:
+        the covariance of the noise; ``gamma_c`` of estimated components, ``pca_overlap``, the
+        length of the projection of v on them, ``threshold``, the strength above which a spike is
+        found, and ``best_beta``, that of equal spikes with the largest gamma_c (0 for infinitely
+        many samples).
+
+    Raises
+    ------
+    HdicaError
+        If an argument is not allowed.
+
+    Examples
+    --------
+    >>> import hdica
+    >>> found = hdica.reduced_model([2.0, 2.0], samples_per_dimension=2)
+    >>> round(float(found["gamma"]), 6), round(float(found["gamma_c"]), 6)
+    (0.333333, 0.291667)
+    """
+    model = _model(beta, alpha)
+    ratio = None if samples_per_dimension is None else finite(samples_per_dimension, "n/D")
+    if ratio is not None and ratio <= 0:
+        raise HdicaError(f"samples_per_dimension = {ratio:g} is not allowed (a number > 0)")
+    c = 0.0 if ratio is None else 1 / ratio
+    found = Reduction(strengths(model), weights(model), c)
+    inverse = found.alpha / (1 + found.beta)
+    each, both = ("component",), ("component", "other")
+    data: dict[str, tuple[tuple[str, ...], Any, str]] = {
+        "gamma": ((), found.gamma, "signal-to-noise ratio"),
+        "vtilde": (each, found.direction, "feature of the reduced model"),
+        "filter": (each, inverse / np.linalg.norm(inverse), "best filter, along C^-1 v"),
+        "noise": (both, found.noise, "covariance of the noise"),
+        "eigenvalue": (each, found.eigenvalues, "eigenvalue of the sample covariance"),
+        "phi": (each, np.sqrt(found.phi2), "overlap of a spike with its principal component"),
+        "gamma_c": ((), found.gamma_c, "signal-to-noise ratio of estimated components"),
+        "vtilde_c": (each, found.direction_c, "feature of the estimated components"),
+        "pca_overlap": ((), found.kept, "length of the projection of v on them"),
+        "threshold": ((), threshold(c), "strength above which a spike is found"),
+        "best_beta": ((), best_strength(c), "strength of equal spikes with the largest gamma_c"),
+    }
+    labelled = {k: (dims, v, {"long_name": words}) for k, (dims, v, words) in data.items()}
+    numbers = np.arange(model.rank)
+    return xr.Dataset(labelled, {"component": numbers, "other": numbers})
+
+
+def _model(beta: Any, alpha: Any) -> SubspaceModel:
+    """A model of these spikes, in just enough dimensions."""
+    one = scalar(beta, "beta")
+    if one is not None and isinstance(alpha, str):
+        raise HdicaError(
+            f"beta = {one!r} is not allowed with alpha = {alpha!r} (a list of one of them, which "
+            "says how many spikes there are)"
+        )
+    strength = one if one is not None else listed(beta, "beta").tolist()
+    direction = alpha if isinstance(alpha, str) else listed(alpha, "alpha").tolist()
+    rank = len(strength) if isinstance(strength, list) else len(direction)
+    return SubspaceModel(
+        dimension=max(2, rank), rank=rank, beta=strength, alpha=direction, latent="rademacher"
+    )

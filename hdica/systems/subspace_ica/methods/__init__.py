@@ -1,0 +1,1 @@
+"""Methods of ICA in the principal subspace."""

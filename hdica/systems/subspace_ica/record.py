@@ -1,0 +1,90 @@
+"""ICA of the subspace model as the rest of hdica knows it."""
+
+from __future__ import annotations
+
+from hdica.systems.registry import register
+from hdica.systems.subspace_ica.methods import gradient, limits, samples
+from hdica.systems.subspace_ica.system import SubspaceICA
+from hdica.systems.system import (
+    Clock,
+    Control,
+    Dimension,
+    OrderParameter,
+    Paper,
+    Symbol,
+    System,
+)
+
+__all__ = ["SYSTEM", "SubspaceICA"]
+
+_HOME = "hdica.systems.subspace_ica"
+_FUNCTIONS = ("gradient_flow", "population_loss", "reduced_model")
+_SMALL = {"dimension": 24, "rank": 2, "beta": 1.0}
+_FEW = {**_SMALL, "restarts": 2}
+_STEPS = {"algorithm": "sgd", "eta": 0.125}
+
+
+SYSTEM = register(
+    System(
+        parameters=SubspaceICA,
+        title="ICA in the principal subspace: a non-Gaussian direction among leading components",
+        papers=(
+            Paper(
+                "Reduce and Conquer 2025",
+                "Reduce and Conquer: Independent Component Analysis at linear sample complexity, "
+                "under review for the Workshop on High-dimensional Learning Dynamics, 2025",
+            ),
+        ),
+        order_parameters=(
+            OrderParameter(
+                "overlap",
+                "overlap of the whitened estimate with the non-Gaussian direction",
+                low=0.0,
+                high=1.0,
+                even=True,
+                nothing=None,
+            ),
+        ),
+        controls=(
+            Control("beta", low=0.05, high=50.0),
+            Control("samples_per_dimension", low=0.1, high=1000.0),
+            Control("eta", low=1e-4, high=10.0, step=True),
+        ),
+        clock=Clock("time t = eta k", "steps of size one", counts=False),
+        dimensions=(
+            Dimension("component", "number of the spike or principal component"),
+            Dimension("restart", "number of the start"),
+        ),
+        symbols={
+            "overlap": Symbol("<i>a</i>", "$a$", "a"),
+            "dimension": Symbol("<i>D</i>", "$D$", "D"),
+            "rank": Symbol("<i>r</i>", "$r$", "r"),
+            "beta": Symbol("β", r"$\beta$", "β"),
+            "alpha": Symbol("α", r"$\alpha$", "α"),
+            "gamma": Symbol("γ", r"$\gamma$", "γ"),
+            "samples_per_dimension": Symbol("<i>n</i>/<i>D</i>", "$n/D$", "n/D"),
+            "gamma_c": Symbol("γ<sub><i>c</i></sub>", r"$\gamma_c$", "γ_c"),
+            "pca_overlap": Symbol("|<i>Pv</i>|", "$|Pv|$", "|Pv|"),
+            "a0": Symbol("<i>a</i><sub>0</sub>", "$a_0$", "a₀"),
+        },
+        methods=(*samples.METHODS, *gradient.METHODS, *limits.METHODS),
+        functions={
+            "SubspaceModel": f"{_HOME}.model",
+            **dict.fromkeys(_FUNCTIONS, f"{_HOME}.api"),
+        },
+        analyses={},
+        examples=(
+            {**_FEW, "samples_per_dimension": 32},
+            {**_FEW, "samples": 200, "space": "ambient", "beta": [3, 1], "alpha": [0.6, 0.8]},
+            {**_FEW, "samples": 200, "space": "known", "batch": "fresh", "iterations": 5},
+            {**_SMALL, **_STEPS, "batch": 8, "start": {"overlap": 0.5}},
+            {**_SMALL, **_STEPS, "samples_per_dimension": 16, "batch": 8},
+            {
+                **_SMALL,
+                "algorithm": "flow",
+                "samples_per_dimension": 16,
+                "start": {"overlap": 0.5},
+            },
+        ),
+    )
+)
