@@ -8,6 +8,7 @@ from hdica.systems.sparse_pca.record import SparsePCA as SparsePCA
 from hdica.systems.hebbian_ica.record import HebbianICA as HebbianICA
 from hdica.systems.tensorial_ica.record import TensorialICA as TensorialICA
 from hdica.systems.subspace_ica.record import SubspaceICA as SubspaceICA
+from hdica.systems.patch_ica.record import PatchICA as PatchICA
 
 if TYPE_CHECKING:  # the functions that a record names, for whoever checks types
     from hdica.systems.hebbian_ica.convert import convert as convert

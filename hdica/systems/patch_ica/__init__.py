@@ -1,0 +1,3 @@
+"""Independent component analysis of patches of natural images."""
+
+VERSION = 1

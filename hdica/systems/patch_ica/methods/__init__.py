@@ -1,0 +1,1 @@
+"""The ways to compute a point of independent component analysis of patches."""

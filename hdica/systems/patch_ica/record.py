@@ -1,0 +1,66 @@
+"""Independent component analysis of patches as the rest of hdica knows it."""
+
+from __future__ import annotations
+
+import math
+
+from hdica.systems.method import Role
+from hdica.systems.patch_ica.methods import filter_bank, held_out
+from hdica.systems.patch_ica.system import PatchICA
+from hdica.systems.registry import register
+from hdica.systems.system import Clock, Dimension, OrderParameter, Paper, Symbol, System
+
+__all__ = ["SYSTEM", "PatchICA"]
+
+_TINY = {
+    "images": {"bundled": ["china", "flower"]}, "width": 6, "test": 200, "directions": 5,
+    "iterations": 30, "kept": 1,
+}  # fmt: skip
+
+SYSTEM = register(
+    System(
+        parameters=PatchICA,
+        title="ICA of patches of natural images, in all pixels or in principal components",
+        papers=(
+            Paper(
+                "Reduce and conquer 2025",
+                "Reduce and conquer: independent component analysis at linear sample complexity",
+            ),
+        ),
+        order_parameters=(
+            OrderParameter(
+                "test_loss",
+                "mean of G(w.y) over held-out patches less that along random directions",
+                low=-math.inf,
+                high=math.inf,
+            ),
+        ),
+        clock=Clock("iteration t of FastICA", "iterations"),
+        dimensions=(
+            Dimension("component", "number of the component"),
+            Dimension("row", "row of a patch"),
+            Dimension("column", "column of a patch"),
+            Dimension("channel", "red, green and blue, or grey"),
+        ),
+        symbols={
+            "test_loss": Symbol(
+                "held-out loss Δ<i>L</i>", r"held-out loss $\Delta L$", "held-out loss ΔL"
+            ),
+            "raw_loss": Symbol(
+                "held-out loss Δ<i>L</i>, not standardised",
+                r"held-out loss $\Delta L$, not standardised",
+                "held-out loss ΔL, not standardised",
+            ),
+            "width": Symbol("width <i>w</i>", "width $w$", "width w"),
+            "gabor_residual": Symbol("residual", "residual", "residual"),
+            "feature_residual": Symbol("residual", "residual", "residual"),
+        },
+        methods=(*held_out.METHODS, *filter_bank.METHODS),
+        analyses={"paths": {"simulation": Role.SIMULATION}},
+        examples=(
+            {**_TINY, "space": {"principal": 3}, "restarts": 2},
+            {**_TINY, "width": 3, "contrast": "exp", "samples": 60},
+            {**_TINY, "width": 2, "colour": "rgb", "space": {"principal": 2}, "kept": 3},
+        ),
+    )
+)
