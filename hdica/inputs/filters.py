@@ -1,0 +1,203 @@
+"""First-layer filters from files: arrays, folders of snapshots, PyTorch checkpoints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.inputs.series import Series
+
+ARRAYS = (".npz", ".npy")
+CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin")
+NEEDED = (
+    "reading {name} needs PyTorch, which is not installed (pip install 'hdica[networks]', or save "
+    "the filters as .npz)"
+)
+_NESTED = ("state_dict", "model_state_dict", "model")
+_WHOLE = re.compile(r"\d+")
+Filters = NDArray[np.float32]
+
+
+def load_filters(given: Any, *, layer: str = "", training: int = 0) -> Series:
+    """First-layer filters over training.
+
+    Parameters
+    ----------
+    given
+        An array of shape (K, channels, rows, columns), or (snapshots, K, channels, rows, columns)
+        with the steps 0, 1, ...; or the path of a file or a folder. A file is ``.npy`` with such an
+        array, ``.npz`` with ``filters`` and, if it is known, ``step`` (or ``steps``), or a PyTorch
+        checkpoint (``.pt``, ``.pth``, ``.ckpt``, ``.bin``). A folder has a file a snapshot, or a
+        folder of its own for each of several trainings. A file that does not say its step has the
+        last whole number in its name, and 0 without one.
+    layer
+        Name of the weights in a checkpoint; empty for the first convolution: the first tensor of
+        four dimensions.
+    training
+        Number of the training, in the order of their names, where a folder has several.
+
+    Returns
+    -------
+    Series
+        Steps and filters of the snapshots.
+
+    Raises
+    ------
+    HdicaError
+        If something is not there, is no filters, or needs PyTorch where there is none.
+    """
+    if not isinstance(given, str | Path):
+        array = _array(given, "filters")
+        many = array[None] if array.ndim == 4 else array
+        return Series(np.arange(len(many)), many)
+    path = Path(given)
+    if path.is_dir():
+        path = _chosen(path, training)
+    elif training:
+        raise HdicaError(f"training = {training} is not allowed ({path.name} is one file)")
+    if path.is_file():
+        return _of(_snapshots(path, layer), path.name)
+    if not path.is_dir():
+        raise HdicaError(f"filters: there is no {path.name} (a file or a folder of snapshots)")
+    files = [one for one in sorted(path.iterdir()) if one.suffix in ARRAYS + CHECKPOINTS]
+    if not files:
+        raise HdicaError(
+            f"filters: {path.name} has no snapshots ({', '.join(ARRAYS + CHECKPOINTS)})"
+        )
+    return _of([one for file in files for one in _snapshots(file, layer)], path.name)
+
+
+def save_series(series: Series, folder: Path) -> None:
+    """Write a folder of snapshots, ``step_000051.npz`` with ``filters`` and ``step``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for step, filters in zip(series.steps.tolist(), series.filters, strict=True):
+        with open(folder / f"step_{step:06d}.npz", "wb") as file:
+            np.savez(file, filters=filters.astype(np.float32), step=np.int64(step))
+
+
+def _chosen(folder: Path, training: int) -> Path:
+    """The folder of one training: a subfolder where the snapshots lie in several."""
+    inner = sorted(one for one in folder.iterdir() if one.is_dir() and one.name[0] != ".")
+    if not inner and training == 0:
+        return folder
+    if training >= len(inner):
+        many = f"{folder.name} has {len(inner) or 'one'} of them"
+        raise HdicaError(f"training = {training} is not allowed ({many})")
+    return inner[training]
+
+
+def _of(snapshots: Sequence[tuple[int, Filters]], name: str) -> Series:
+    """Snapshots in the order of their steps."""
+    ordered = sorted(snapshots, key=lambda one: one[0])
+    steps = [step for step, _ in ordered]
+    if len(set(steps)) < len(steps):
+        twice = next(a for a, b in pairwise(steps) if a == b)
+        raise HdicaError(f"filters: {name} has two snapshots at step {twice} (one a step)")
+    shapes = {filters.shape for _, filters in ordered}
+    if len(shapes) > 1:
+        raise HdicaError(f"filters: {name} has snapshots of shapes {sorted(shapes)} (all alike)")
+    return Series(np.array(steps), np.stack([filters for _, filters in ordered]))
+
+
+def _snapshots(file: Path, layer: str) -> list[tuple[int, Filters]]:
+    """Steps and filters in one file."""
+    if file.suffix in CHECKPOINTS:
+        return [(_step_in(file), _checkpoint(file, layer))]
+    try:
+        found = np.load(file, allow_pickle=False)
+        content = dict(found) if isinstance(found, Mapping) else {"filters": found}
+    except (OSError, ValueError, EOFError, BadZipFile, KeyError):
+        raise HdicaError(f"filters: {file.name} cannot be read (a NumPy file)") from None
+    if "filters" not in content:
+        raise HdicaError(
+            f"filters: {file.name} has no array 'filters' (it has {', '.join(content)})"
+        )
+    array = _array(content["filters"], file.name)
+    steps = content.get("steps", content.get("step"))
+    if array.ndim == 4:
+        return [(_step_in(file) if steps is None else _whole(steps, file), array)]
+    if steps is None:
+        steps = np.arange(len(array))
+    if np.shape(steps) != (len(array),):
+        raise HdicaError(
+            f"filters: {file.name} has {np.size(steps)} steps of {len(array)} snapshots"
+        )
+    return [(_whole(step, file), one) for step, one in zip(steps, array, strict=True)]
+
+
+def _whole(step: Any, file: Path) -> int:
+    if np.size(step) != 1 or not float(np.ravel(step)[0]).is_integer() or np.ravel(step)[0] < 0:
+        raise HdicaError(f"filters: {file.name} has step = {step} (a whole number >= 0)")
+    return int(np.ravel(step)[0])
+
+
+def _step_in(file: Path) -> int:
+    numbers = _WHOLE.findall(file.stem)
+    return int(numbers[-1]) if numbers else 0
+
+
+def _array(given: Any, name: str) -> Filters:
+    try:
+        found = np.asarray(given, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise HdicaError(f"{name} is no array of numbers") from None
+    if found.ndim not in (4, 5) or not found.size:
+        raise HdicaError(
+            f"{name} of shape {found.shape} is not allowed (filters, channels, rows, columns, and "
+            "before them snapshots)"
+        )
+    return found
+
+
+def _checkpoint(file: Path, layer: str) -> Filters:
+    """Weights of the first convolution in a PyTorch checkpoint; nothing in it is executed."""
+    try:
+        import torch
+    except ImportError:
+        raise HdicaError(NEEDED.format(name=file.name)) from None
+    try:
+        found = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception:
+        # Torch has no one class of errors for files that are broken or hold more than weights.
+        raise HdicaError(
+            f"filters: {file.name} cannot be read (a checkpoint with tensors alone: "
+            "torch.save(net.state_dict(), ...))"
+        ) from None
+    weights = _weights(found, file)
+    if layer:
+        key = next((k for k in (layer, f"{layer}.weight") if k in weights), "")
+        if not key:
+            raise HdicaError(
+                f"layer = {layer!r} is not allowed ({file.name} has {_some(list(weights))})"
+            )
+    else:
+        key = next((name for name, one in weights.items() if one.ndim == 4), "")
+        if not key:
+            raise HdicaError(f"filters: {file.name} has no convolution (a tensor of 4 dimensions)")
+    if weights[key].ndim != 4:
+        raise HdicaError(f"layer = {layer!r} is not allowed (a convolution has 4 dimensions)")
+    return _array(weights[key].detach().float().numpy(), file.name)
+
+
+def _weights(found: Any, file: Path) -> dict[str, Any]:
+    """Tensors by name, out of what surrounds them; names without what DataParallel adds."""
+    for name in _NESTED:
+        if isinstance(found, Mapping) and isinstance(found.get(name), Mapping):
+            found = found[name]
+            break
+    if not isinstance(found, Mapping):
+        raise HdicaError(f"filters: {file.name} has no weights by name (a state_dict)")
+    tensors = {str(k): v for k, v in found.items() if hasattr(v, "ndim") and hasattr(v, "detach")}
+    return {name.removeprefix("module."): one for name, one in tensors.items()}
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
