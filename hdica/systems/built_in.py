@@ -9,6 +9,7 @@ from hdica.systems.hebbian_ica.record import HebbianICA as HebbianICA
 from hdica.systems.tensorial_ica.record import TensorialICA as TensorialICA
 from hdica.systems.subspace_ica.record import SubspaceICA as SubspaceICA
 from hdica.systems.patch_ica.record import PatchICA as PatchICA
+from hdica.systems.filter_series.record import FilterSeries as FilterSeries
 
 if TYPE_CHECKING:  # the functions that a record names, for whoever checks types
     from hdica.systems.hebbian_ica.convert import convert as convert
