@@ -18,6 +18,8 @@ SYSTEMS = PACKAGE / "systems"
 LIST = SYSTEMS / "built_in.py"
 FAMILIES = ("projected",)
 """Folders of systems/ that belong to several systems, which share their methods' names."""
+WORDS = frozenset({"overlap"})
+"""Words of all: whatever is learned has an overlap, and so has a start."""
 KEPT = {"analysis/transition/compute.py": "Q"}
 """Names of columns in files that users have."""
 FILES = sorted(
@@ -36,7 +38,7 @@ def names() -> frozenset[str]:
     outputs = {o.name for record in records for method in record.methods for o in method.outputs}
     found -= set(analyses()) | outputs
     found |= {one.name for record in records for one in record.order_parameters}
-    return frozenset(found - {str(role) for role in Role} - set(vars_of_hdica()))
+    return frozenset(found - {str(role) for role in Role} - set(vars_of_hdica()) - WORDS)
 
 
 def vars_of_hdica() -> list[str]:

@@ -7,6 +7,7 @@ from tests.errata import (
     test_li_jordan_2021,
     test_rattray_2002,
     test_rattray_2002_trapping,
+    test_reduce_and_conquer_2025,
     test_wang_lu_2016,
     test_wang_lu_2017,
 )
@@ -16,6 +17,7 @@ PAPERS = (
     ("2016", (test_wang_lu_2016,)),
     ("2002", (test_rattray_2002, test_rattray_2002_trapping)),
     ("2021", (test_li_jordan_2021,)),
+    ("2025", (test_reduce_and_conquer_2025,)),
 )
 PAGE = (Path(__file__).parents[2] / "docs/errata.md").read_text()
 

@@ -13,7 +13,13 @@ from hdica.systems import registry
 from hdica.systems.axes import parse_axis
 from hdica.systems.method import Method
 from hdica.systems.space import space_of
-from tests.fuzz import valid_hebbian, valid_tensorial
+from tests.fuzz import (
+    valid_filters,
+    valid_hebbian,
+    valid_patch,
+    valid_subspace_ica,
+    valid_tensorial,
+)
 
 Draw = Any
 PLAIN = st.text(
@@ -65,7 +71,13 @@ AXES: dict[str, list[Any]] = {
     "omega": [[0.5, 2], {"start": 0, "stop": 1, "num": 2}],
     "variant": [["linearised"]],
 }
-OWN = {"HebbianICA": valid_hebbian, "TensorialICA": valid_tensorial}
+OWN = {
+    "HebbianICA": valid_hebbian,
+    "TensorialICA": valid_tensorial,
+    "SubspaceICA": valid_subspace_ica,
+    "PatchICA": valid_patch,
+    "FilterSeries": valid_filters,
+}
 """Systems with parameters and analyses of their own."""
 SETS = {  # the field that an axis sets, beside its own name
     "Q0": "start", "rho": "prior", "prior.sparse_sign": "prior", "start.normal.var": "start",

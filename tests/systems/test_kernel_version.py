@@ -13,7 +13,7 @@ from hdica.systems.registry import systems
 from tests.systems.reach import PACKAGE, folder_of, folders, reached
 
 RECORD = Path(__file__).parent / "kernel_digest.json"
-COMPUTING = ("ingredients", "finite", "limits", "systems")
+COMPUTING = ("ingredients", "inputs", "finite", "limits", "systems")
 METHODS = [(name, m) for name, record in systems().items() for m in record.methods]
 
 

@@ -33,6 +33,12 @@ for source in ("rademacher", "uniform", "laplace"):
     ten = hdica.TensorialICA(dimension=70, source=source, eta=1e-4)
     found = hdica.simulate(ten, times=[0, 50], seeds=range(3), timeout=None, extra=["v"])
     digest.update(found["v"].values.tobytes() + found["tan2"].values.tobytes())
+spikes = {"dimension": 40, "rank": 3, "beta": 1.0, "samples_per_dimension": 20}
+for contrast in ("exp", "logcosh", "kurtosis"):
+    sub = hdica.SubspaceICA(contrast=contrast, restarts=2, **spikes)
+    for method in ("fastica", "fastica_scores"):
+        found = hdica.simulate(sub, seeds=range(2), method=method, timeout=None)
+        digest.update(found["overlap"].values.tobytes() + found["score"].values.tobytes())
 for system in (ica, pca.model_copy(update={"regularizer": "0.2*tanh(4*x)"})):
     found = hdica.limit(system, times=[0, 1], method="pde", timeout=None)
     digest.update(found["Q"].values.tobytes() + found["R"].values.tobytes())
