@@ -27,7 +27,8 @@ def test_every_shipped_study_is_valid_and_described(path: Path) -> None:
 def test_default_studies_take_less_than_two_minutes_on_two_cores(tmp_path: Path) -> None:
     ica = ["wang2017_fig1a", "wang2017_fig1b", "ica_ladder", "phase_tau_start"]
     others = ["wang2016_fig1", "hebbian_pairs", "rattray2002_fig2", "li2021_landscape"]
-    assert [*ica, *others] == DEFAULT
+    subspace = ["rc2025_recovery", "rc2025_network"]
+    assert [*ica, *others, *subspace] == DEFAULT
     seconds = sum(plan(study(name), tmp_path / f"{name}.zarr").seconds for name in DEFAULT)
     assert 10 < seconds < 2 * 120
 
@@ -99,6 +100,8 @@ def test_every_figure_of_the_papers_is_reproduced_at_its_own_size() -> None:
     for figure in ("2", "3abc", "3def"):
         assert f"rattray2002_fig{figure}" in FIGURES
     assert "li2021_landscape" in FIGURES
+    for figure in ("images", "filters", "network", "spectrum"):
+        assert f"rc2025_{figure}" in FIGURES
     for name in FIGURES:
         vector = study(name).methods.get("vector")
         # Where the dimension is a field of the system, there is no n.
