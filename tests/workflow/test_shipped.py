@@ -102,7 +102,8 @@ def test_every_figure_of_the_papers_is_reproduced_at_its_own_size() -> None:
     assert "li2021_landscape" in FIGURES
     for figure in ("images", "filters", "network", "spectrum"):
         assert f"rc2025_{figure}" in FIGURES
-    for name in FIGURES:
+    # Numbers that a paper prints have sizes of their own.
+    for name in (name for name in FIGURES if not name.endswith("_printed")):
         vector = study(name).methods.get("vector")
         # Where the dimension is a field of the system, there is no n.
         if vector is not None and vector.n_values[-1] is not None:
