@@ -23,8 +23,8 @@ SYSTEM = register(
         title="ICA of patches of natural images, in all pixels or in principal components",
         papers=(
             Paper(
-                "Reduce and conquer 2025",
-                "Reduce and conquer: independent component analysis at linear sample complexity",
+                "Reduce and Conquer 2025",
+                "Reduce and Conquer: independent component analysis at linear sample complexity",
             ),
         ),
         order_parameters=(

@@ -1,6 +1,6 @@
 """Independent component analysis of patches of natural images, of all pixels or after PCA.
 
-"Reduce and conquer" (2025), Section 3, Figure 1 and Appendix A.1. Its time is the iteration.
+"Reduce and Conquer" (2025), Section 3, Figure 1 and Appendix A.1. Its time is the iteration.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every loss is a mean of G less the same mean along random directions, averaged over these: below 0
 where the projection has, for G = log cosh or -exp(-s^2/2), heavier tails and a sharper peak than
-along a random direction. The paper ("Reduce and conquer", Appendix A.1) says neither whether
+along a random direction. The paper ("Reduce and Conquer", Appendix A.1) says neither whether
 projections of held-out patches have their variance made 1 again, nor in which space the random
 directions lie; there are four ways, which are told apart by name.
 """

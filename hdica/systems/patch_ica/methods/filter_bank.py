@@ -36,7 +36,7 @@ OUTPUTS = (
     Output("iterations", (), "iterations of all components together"),
     Output("converged", (), "1 if they converged, else 0"),
 )
-FILTERS = Output("filters", _PIXELS, "filters, the least Gaussian first")
+FILTERS = Output("filters", _PIXELS, "filters of the patches")
 FEATURES = Output("features", _PIXELS, "features: what each component adds to a patch")
 PRINCIPAL = Output("principal", _PIXELS, "principal components of patches, the largest first")
 

@@ -21,7 +21,7 @@ from hdica.systems.patch_ica.system import (
 )
 from hdica.systems.trials import content_of
 
-PAPER = "Reduce and conquer 2025"
+PAPER = "Reduce and Conquer 2025"
 HOME = "hdica.systems.patch_ica"
 ENGINES = (
     *FINITE, "hdica.finite.fastica", "hdica.finite.whitening", "hdica.inputs", HOME,
