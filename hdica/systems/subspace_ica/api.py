@@ -24,6 +24,8 @@ from hdica.systems.subspace_ica.limit.loss import Loss, direction_of
 from hdica.systems.subspace_ica.limit.pca import Reduction, best_strength, threshold
 from hdica.systems.subspace_ica.model import SubspaceModel
 
+GROWN = 101
+"""Overlaps of a path whose times are not given."""
 _SIGNS = {"ascent": 1, "descent": -1}
 
 
@@ -156,7 +158,8 @@ def gradient_flow(
     until
         Overlap up to which time is measured, and the bound holds: alpha0 < until < 1.
     times
-        Where the overlap is wanted, increasing; None for the time to ``until`` alone.
+        Where the overlap is wanted, increasing; None for times from 0 to when it is ``until``, at
+        which it grows evenly.
     direction
         ``"ascent"``, ``"descent"``, or ``"auto"`` for the one that leads to the feature: the sign
         of c_4 kappa_4 for even contrasts or symmetric laws.
@@ -167,9 +170,10 @@ def gradient_flow(
     Returns
     -------
     xarray.Dataset
-        Without ``times``: ``time`` at which the overlap is ``until``, infinite if it never is, its
-        ``time_error``, and ``bound``, the time by which f is there. With ``times``:
-        ``alpha(time)``, its ``alpha_error`` and ``bound(time)``, f. In both ``C``.
+        ``alpha(time)``, without ``times`` up to ``until``, so that the last ``time`` is when it is
+        reached; its ``alpha_error`` and ``bound(time)``, f. ``reached`` is the time to ``until``,
+        infinite if it never is (then alpha is given at 0 alone), with ``reached_error``, and
+        ``reached_bound`` the time at which f is there; ``C`` as above.
 
     Raises
     ------
@@ -182,8 +186,8 @@ def gradient_flow(
     --------
     >>> import hdica
     >>> found = hdica.gradient_flow("rademacher", "exp", 0.5, alpha0=0.1, until=0.9)
-    >>> round(float(found["time"]), 3)
-    1153.033
+    >>> round(float(found["time"][-1]), 3), round(float(found["alpha"][-1]), 6)
+    (1153.033, 0.9)
     """
     given, law = _contrast(contrast, constants), make_source(source)
     ratio, start, end = _ratio(gamma), finite(alpha0, "alpha0"), finite(until, "until")
@@ -197,7 +201,13 @@ def gradient_flow(
         )
     sign = _SIGNS.get(direction) or direction_of(given, law, ratio)
     moves = flow.Flow(Loss(given, law, ratio), sign)
-    found = _reached(moves, start, end) if times is None else _followed(moves, start, end, times)
+    reached = _reached(moves, start, end)
+    if times is None:
+        path = _grown(moves, start, end if math.isfinite(float(reached["reached"])) else start)
+    else:
+        at = check_times(times)
+        path = at, *moves.path(start, at)
+    found = reached.merge(_along(*path, flow.bound(float(reached["C"]), start, path[0])))
     shown_sign = "ascent" if sign > 0 else "descent"
     return found.assign_attrs(_said(law, given, ratio) | {"direction": shown_sign})
 
@@ -207,26 +217,31 @@ def _reached(moves: flow.Flow, start: float, end: float) -> xr.Dataset:
     took, error = moves.times(start, np.array([end]))
     least = moves.least_slope(start, end)
     limit = float(flow.bound_time(least, start, np.array(end)))
+    to = f"time to overlap {end:g}"
     return xr.Dataset(
         {
-            "time": ((), float(took[0]), {"long_name": f"time to overlap {end:g}"}),
-            "time_error": ((), float(error[0]), {"long_name": "error of the time"}),
-            "bound": ((), limit, {"long_name": f"bound on the time to overlap {end:g}"}),
+            "reached": ((), float(took[0]), {"long_name": to}),
+            "reached_error": ((), float(error[0]), {"long_name": f"error of the {to}"}),
+            "reached_bound": ((), limit, {"long_name": f"bound on the {to}"}),
             "C": ((), least, {"long_name": "least slope of the loss on the way"}),
         }
     )
 
 
-def _followed(moves: flow.Flow, start: float, end: float, times: Any) -> xr.Dataset:
-    """The overlap at some times."""
-    at = check_times(times)
-    alpha, error = moves.path(start, at)
-    least = moves.least_slope(start, end)
+def _grown(moves: flow.Flow, start: float, end: float) -> tuple[Array, Array, Array]:
+    """Times at which the overlap has grown evenly to an end, the overlap, and its error there."""
+    alpha = np.linspace(start, end, GROWN) if end > start else np.array([start])
+    at, error = moves.times(start, alpha[1:])
+    speed = np.abs(moves.speed(alpha[1:])) * alpha[1:] * (1 - alpha[1:] ** 2)
+    return np.append(0.0, at), alpha, np.append(0.0, error * speed)
+
+
+def _along(at: Array, alpha: Array, error: Array, bound: Array) -> xr.Dataset:
+    """The overlap over time."""
     data = {
         "alpha": ("time", alpha, {"long_name": "overlap with the feature"}),
         "alpha_error": ("time", error, {"long_name": "error of the overlap"}),
-        "bound": ("time", flow.bound(least, start, at), {"long_name": "bound of Theorem 4"}),
-        "C": ((), least, {"long_name": "least slope of the loss on the way"}),
+        "bound": ("time", bound, {"long_name": "bound of Theorem 4"}),
     }
     return xr.Dataset(data, {"time": ("time", at, {"long_name": "time t = eta k"})})
 

@@ -226,14 +226,21 @@ def test_gradient_flows():
     case = FLOWS["values"][0]
     given = case["h"], case["G"], case["gamma"], case["alpha0"]
     found = hdica.gradient_flow(*given)
-    assert float(found["time"]) == pytest.approx(case["t_to_0.9"], rel=FLOWS["tol"])
-    assert float(found["bound"]) == pytest.approx(case["f_bound_t_to_0.9"], rel=FLOWS["tol"])
+    assert float(found["time"][-1]) == pytest.approx(case["t_to_0.9"], rel=FLOWS["tol"])
+    assert float(found["reached"]) == pytest.approx(float(found["time"][-1]), rel=1e-14)
+    latest = float(found["reached_bound"])
+    assert latest == pytest.approx(case["f_bound_t_to_0.9"], rel=FLOWS["tol"])
+    assert found["alpha"].values == pytest.approx(np.linspace(case["alpha0"], 0.9, 101))
+    assert float(found["alpha_error"].max()) < 1e-9
+    same = hdica.gradient_flow(*given, times=found["time"].values[[0, 30, 100]])
+    assert same["alpha"].values == pytest.approx(found["alpha"].values[[0, 30, 100]], abs=1e-9)
     assert found.attrs["direction"] == case["direction"]
     path = hdica.gradient_flow(*given, times=[0, 50, 200])
     assert float(path["alpha"][1]) == pytest.approx(case["alpha_at_t"]["50"], abs=1e-9)
     assert np.all(path["bound"] <= path["alpha"] + 1e-12)
     away = hdica.gradient_flow(*given, direction="descent")
-    assert math.isinf(float(away["time"]))
+    assert math.isinf(float(away["reached"]))
+    assert away["alpha"].values.tolist() == [case["alpha0"]]
 
 
 def test_constants_of_contrasts():
