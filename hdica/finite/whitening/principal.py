@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.finite.whitening.krylov import OVER, leading
 from hdica.finite.whitening.moments import (
     Blocks,
     covariance_of,
@@ -78,8 +78,10 @@ def whitened(
 
     In few dimensions, or if d is more than a tenth of them, they are eigenvectors of the covariance
     matrix, by LAPACK. In many, that matrix is not made: the eigenvectors come from products with
-    the samples, by :func:`hdica.finite.whitening.krylov.leading` and, where its products do not
-    suffice, by Lanczos iteration (ARPACK).
+    the samples, by locally optimal block preconditioned conjugate gradients from random directions
+    (Knyazev 2001), which next to a bulk of eigenvalues, where principal components of few samples
+    lie, need a fraction of the products of powers of the matrix (randomised SVD); and, where its
+    products do not suffice, by Lanczos iteration (ARPACK).
 
     Parameters
     ----------
@@ -108,8 +110,8 @@ def whitened(
     if not np.all(np.isfinite(mean)):
         raise HdicaError("samples that are not finite cannot be whitened (every one has to be)")
     with one_thread():
-        few = max(_QUICK, min(_PASSES * (d + OVER), _LARGE)) if exact is None else exact
-        if size <= few or d + OVER > size / 10:
+        few = max(_QUICK, min(_PASSES * d, _LARGE)) if exact is None else exact
+        if size <= few or d > size / 10:
             values, vectors = _of_matrix(covariance_of(blocks, count, mean), d)
         else:
             product = partial(times_covariance, blocks, count, mean)
@@ -128,18 +130,23 @@ def _of_matrix(covariance: Array, d: int) -> tuple[Array, Array]:
 def _of_products(
     product: Callable[[Array], Array], size: int, d: int, seed: int, tolerance: float, most: int
 ) -> tuple[Array, Array]:
-    rng = np.random.Generator(np.random.SFC64(seed))
-    found = leading(product, size, d, rng, tolerance=tolerance, most=most)
-    if found.residual <= tolerance:
-        return found.values, found.vectors
-    from scipy.sparse.linalg import LinearOperator, eigsh
+    from scipy.sparse.linalg import LinearOperator, eigsh, lobpcg
 
     def one(v: Array) -> Array:
         return product(v.reshape(-1, 1)).ravel()
 
-    first = np.sum(found.vectors, axis=1)
-    operator = LinearOperator((size, size), matvec=one, dtype=np.float64)
-    values, vectors = eigsh(operator, d, which="LA", v0=first, tol=tolerance)
+    operator = LinearOperator((size, size), matvec=one, matmat=product, dtype=np.float64)
+    rng = np.random.Generator(np.random.SFC64(seed))
+    first = np.linalg.qr(rng.standard_normal((size, d)))[0]
+    # It asks for residuals as they are: of no more than the largest eigenvalue times the share.
+    scale = float(np.linalg.norm(product(first), axis=0).max()) or 1.0
+    with warnings.catch_warnings():
+        # Whether it arrived is looked at below.
+        warnings.simplefilter("ignore")
+        values, vectors = lobpcg(operator, first, tol=tolerance * scale, maxiter=most)
+    residual = np.linalg.norm(product(vectors) - vectors * values, axis=0).max()
+    if not residual <= tolerance * values.max():
+        values, vectors = eigsh(operator, d, which="LA", v0=vectors.sum(axis=1), tol=tolerance)
     order = np.argsort(values)[::-1]
     return values[order], vectors[:, order]
 
