@@ -79,11 +79,22 @@ def _ends(lanes, last, left):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
+def _repeat(last, left):  # type: ignore[no-untyped-def]
+    """Put the first of the last eight numbers in the place of those that are no samples.
+
+    These are 0, where the slope of a formula may be infinite.
+    """
+    for lane in range(left, LANES):
+        last[lane] = last[0]
+
+
+@numba.njit
 def _push(contrast, s, spare, count, left):  # type: ignore[no-untyped-def]
     """Put g(s) in the place of s; the sum of g'(s), of the last eight only of ``left``."""
     kind, _, g, curvature = contrast
     last, curved = count - LANES, every(0.0)
     if kind == FORMULA:
+        _repeat(beyond(s, last), left)
         call_block(curvature, s, spare, count)
         for i in range(0, last, LANES):
             curved = curved + load(spare, i)
@@ -91,6 +102,8 @@ def _push(contrast, s, spare, count, left):  # type: ignore[no-untyped-def]
         call_block(g, s, spare, count)
         for i in range(0, count, LANES):
             store(s, i, load(spare, i))
+        for lane in range(left, LANES):
+            s[last + lane] = 0.0
         return found
     before = slope = every(0.0)
     for i in range(0, count, LANES):
@@ -106,6 +119,7 @@ def _height(contrast, s, spare, count, left):  # type: ignore[no-untyped-def]
     """The sum of G(s), of the last eight only of ``left``."""
     kind, height, last, sums = contrast[0], contrast[1], count - LANES, every(0.0)
     if kind == FORMULA:
+        _repeat(beyond(s, last), left)
         call_block(height, s, spare, count)
         for i in range(0, last, LANES):
             sums = sums + load(spare, i)

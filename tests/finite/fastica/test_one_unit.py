@@ -121,6 +121,21 @@ def test_each_start_has_the_bits_that_it_has_alone(n, d, name, monkeypatch):
     assert all(np.array_equal(getattr(anew, f), getattr(whole, f)) for f in FIELDS[:4])
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", ["abs(s)**1.5", "sqrt(s**4 + s**6)"])
+@pytest.mark.parametrize("n", [7, 61, 64])
+def test_a_formula_is_not_asked_where_there_is_no_sample(name, n):
+    """The curvature of one is infinite at 0, the slope of the other no number: 0/0."""
+    contrast, rng = make_contrast(name), np.random.default_rng(n)
+    y, w = rng.standard_normal((n, 3)), rng.standard_normal((2, 3))
+    a, b = accumulate(y, w, contrast)
+    s = y @ w.T
+    np.testing.assert_allclose(a.T, y.T @ contrast.slope(s), rtol=1e-10, atol=1e-10)
+    assert b == pytest.approx(contrast.curvature(s).sum(0), rel=1e-10)
+    height = contrast.value(s).mean(0) - contrast.gaussian_mean
+    assert scores(y, w, contrast) == pytest.approx(height, rel=1e-10)
+
+
 def test_sums_of_blocks_make_the_same_iterate():
     y, contrast, w = white(1000, 6), make_contrast("logcosh"), starts(3, 6)
     w /= np.linalg.norm(w, axis=1, keepdims=True)
