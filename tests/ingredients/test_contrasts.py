@@ -43,11 +43,22 @@ def test_a_kink_in_the_curvature_is_met():
     assert make_contrast("abs(s)**3").gaussian_mean == pytest.approx(4 / math.sqrt(2 * math.pi))
 
 
+def test_a_steep_slope_is_not_a_jump():
+    """The slope 3/2 |s|^1/2 sign(s) is continuous, though its own slope is infinite at 0."""
+    contrast = make_contrast("abs(s)**1.5")
+    assert contrast.slope(np.array([-4.0, 0.0, 4.0])) == pytest.approx([-3.0, 0.0, 3.0])
+    mean = 2**0.75 * math.gamma(1.25) / math.sqrt(math.pi)
+    assert contrast.gaussian_mean == pytest.approx(mean, rel=1e-8)
+    assert make_contrast("abs(s - 2)**1.1").slope(np.array([2.0]))[0] == 0
+
+
 @pytest.mark.parametrize(
     ("spec", "why"),
     [
         ("1/s", "s = 0"),
         ("abs(s)", "its slope jumps at s = 0"),
+        ("abs(s - 2)*s", "its slope jumps at s = 2"),
+        ("s**2 + abs(s)/1000", "its slope jumps at s = 0"),
         ("2*s", "its slope is constant"),
         ("s*q", "q"),
     ],
