@@ -106,3 +106,21 @@ def test_the_first_method_that_fits_is_taken():
     large = small.model_copy(update={"dimension": 20_000, "samples": 60})
     assert hdica.simulate(large, seeds=1).attrs["method"] == "fastica_scores"
     assert set(hdica.simulate(small, seeds=2)["overlap"].dims) == {"seed"}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({}, "samples_per_dimension or samples is needed"),
+        ({"dimension": 10**5, "space": "ambient", "samples": 10**6}, "they are in memory"),
+        ({"dimension": 20000, "space": "ambient", "samples": 20001}, "at most 16384"),
+        ({"samples": 2**40, "space": "known"}, "they are in memory"),
+        ({**SGD, "space": "ambient"}, "space = 'ambient' is not allowed"),
+        ({**SGD, "latent": "gaussian"}, "does not depend on the overlap"),
+        ({"algorithm": "flow"}, "samples_per_dimension or samples is needed"),
+    ],
+)
+def test_whoever_asks_for_any_simulation_is_told_what_is_amiss(given, sentence):
+    """Not that the last method, which is asked when no other will do, is for another algorithm."""
+    with pytest.raises(HdicaError, match=sentence):
+        hdica.simulate(hdica.SubspaceICA(**{**BASE, **given}), times=[0, 1], seeds=1)

@@ -33,6 +33,7 @@ from hdica.systems.subspace_ica.methods.samples import (
     FASTICA,
     HOME,
     PAPER,
+    check_any,
     check_dimension,
     check_held,
     drawing_seconds,
@@ -94,6 +95,11 @@ def _check_sgd(system: SubspaceICA) -> None:
 
 
 def _check_flow(system: SubspaceICA) -> None:
+    # Whoever asks for any simulation is told what the last one says: let it be what is amiss.
+    if system.algorithm == "fastica":
+        check_any(system)
+    elif system.algorithm == "sgd":
+        _check_sgd(system)
     _check(system, "flow", "a gradient flow")
     check_held(system)
     sign_of(system)

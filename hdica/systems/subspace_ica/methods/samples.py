@@ -111,6 +111,12 @@ def _check_principal(system: SubspaceICA) -> None:
         )
 
 
+def check_any(system: SubspaceICA) -> None:
+    """Refuse what no FastICA takes: scores without samples have no largest dimension."""
+    alone = kind_of_space(system) == "principal" and system.dimension > LARGEST
+    (_check_principal if alone else _check_samples)(system)
+
+
 def of_samples(system: SubspaceICA, stream: Stream) -> Prepared:
     """Whitened samples, from n samples in D dimensions."""
     spiked, count, sample = system.spiked, needed_samples(system), system.whitening == "sample"
