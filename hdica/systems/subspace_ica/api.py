@@ -38,7 +38,7 @@ def _contrast(given: Any, constants: Any) -> Contrast:
 def _ratio(gamma: Any) -> float:
     found = finite(gamma, "gamma")
     if not 0 < found <= 1:
-        raise HdicaError(f"gamma = {found:g} is not allowed (0 < gamma <= 1)")
+        raise HdicaError(f"gamma = {found:.12g} is not allowed (0 < gamma <= 1)")
     return found
 
 
@@ -47,8 +47,8 @@ def _overlaps(alpha: Any) -> Array:
     one = scalar(alpha, "alpha")
     found = listed(alpha, "alpha") if one is None else np.array(finite(one, "alpha"))
     if np.any(np.abs(found) > 1):
-        worst = float(np.max(np.abs(found)))
-        raise HdicaError(f"alpha = {worst:g} is not allowed (overlaps are from -1 to 1)")
+        worst = float(found.flat[np.argmax(np.abs(found))])
+        raise HdicaError(f"alpha = {worst:.12g} is not allowed (overlaps are from -1 to 1)")
     return found
 
 
@@ -290,9 +290,10 @@ def reduced_model(
     (0.333333, 0.291667)
     """
     model = _model(beta, alpha)
-    ratio = None if samples_per_dimension is None else finite(samples_per_dimension, "n/D")
+    name, given = "samples_per_dimension", samples_per_dimension
+    ratio = None if given is None else finite(given, name)
     if ratio is not None and ratio <= 0:
-        raise HdicaError(f"samples_per_dimension = {ratio:g} is not allowed (a number > 0)")
+        raise HdicaError(f"{name} = {ratio:g} is not allowed (a number > 0)")
     c = 0.0 if ratio is None else 1 / ratio
     found = Reduction(strengths(model), weights(model), c)
     inverse = found.alpha / (1 + found.beta)

@@ -201,6 +201,7 @@ REFUSALS = [
     (limits.SGD_LEVEL, {**STEPS, "batch": "all"}, "batch = 'all'"),
     (limits.PREDICTION, {"contrast": "kurtosis", "latent": {"student": 5}}, "too heavy"),
     (limits.LOSS, {}, "start = 'uniform'"),
+    (limits.PREDICTION, {"batch": "fresh"}, "batch = 'fresh' is not allowed for this limit"),
 ]
 
 
@@ -269,6 +270,8 @@ def test_reduced_models():
     [
         (lambda: hdica.population_loss("rademacher", "exp", 0.0, 0.5), "gamma = 0"),
         (lambda: hdica.population_loss("rademacher", "exp", 0.5, 1.5), "alpha = 1.5"),
+        (lambda: hdica.population_loss("rademacher", "exp", 0.5, [0, -2]), "alpha = -2"),
+        (lambda: hdica.population_loss("rademacher", "exp", 1 + 1e-9, 0), "gamma = 1.000000001"),
         (lambda: hdica.population_loss("rademacher", 3, 0.5, 0.5), "contrast = 3"),
         (lambda: hdica.gradient_flow("rademacher", "exp", 0.5, 0.0), "alpha0 = 0"),
         (lambda: hdica.gradient_flow("rademacher", "exp", 0.5, 0.5, until=0.4), "until = 0.4"),
@@ -276,9 +279,36 @@ def test_reduced_models():
         (lambda: hdica.gradient_flow("gaussian", "exp", 0.5, 0.5), "does not depend"),
         (lambda: hdica.reduced_model(2.0), "beta = 2.0"),
         (lambda: hdica.reduced_model([2.0], samples_per_dimension=0), "samples_per_dimension = 0"),
+        (lambda: hdica.reduced_model([2.0], samples_per_dimension="8"), "samples_per_dimension ="),
     ],
 )
 def test_arguments_are_refused_in_one_sentence(call, words):
     with pytest.raises(HdicaError, match=words) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"contrast": "s**3"}, "does not depend on the overlap"),
+        ({"batch": "fresh"}, "batch = 'fresh' is not allowed for this limit"),
+        (STEPS | {"start": "uniform"}, "start = 'uniform' is not allowed for this limit"),
+    ],
+)
+def test_whoever_asks_for_any_limit_is_told_what_is_amiss(given, words):
+    with pytest.raises(HdicaError, match=words):
+        hdica.limit(SubspaceICA(**(BASE | given)), times=[0, 1])
+
+
+def test_new_samples_in_every_iteration_have_the_variance_without_whitening():
+    """With the population's whitening E g^2/L'(1)^2, and five times what V is with the samples'."""
+    given = {"space": "known", "rank": 4, "samples_per_dimension": None, "samples": 20000}
+    given |= {"batch": "fresh", "whitening": "population", "start": {"overlap": 1.0}}
+    system = SubspaceICA(**(BASE | given | {"iterations": 4, "restarts": 1}))
+    found = hdica.simulate(system, seeds=range(60))["overlap"].values
+    left = 1 / found**2 - 1
+    expected = 1 / float(hdica.limit(system)["predicted_overlap"]) ** 2 - 1
+    assert abs(left.mean() - expected) < 4 * left.std(ddof=1) / math.sqrt(left.size)
+    whitened = value(limits.PREDICTION, **(given | {"batch": "all", "whitening": "sample"}))
+    assert left.mean() > 2 * (1 / float(whitened["predicted_overlap"]) ** 2 - 1)

@@ -86,6 +86,14 @@ def _predictable(system: SubspaceICA) -> None:
     only(system, "fastica")
     check_ties(system)
     check_seen(system, 2)
+    # New samples are not white in coordinates that others have whitened, and V is another one.
+    estimated = system.whitening == "sample" and samples_of(system) is not None
+    if system.batch == "fresh" and estimated:
+        raise HdicaError(
+            "batch = 'fresh' is not allowed for this limit with whitening = 'sample' (allowed: "
+            "batch = 'all', or whitening = 'population')",
+            ["batch", "whitening"],
+        )
 
 
 PREDICTION = Method(
@@ -122,7 +130,7 @@ PREDICTION = Method(
     run=_prediction,
     refuses=refusal(_predictable),
     seconds=lambda system, n, last: 0.1 + 1e-6 * system.rank,
-    ignores=_OF_FASTICA | _OF_GRADIENTS | {"start", "batch"},
+    ignores=_OF_FASTICA | _OF_GRADIENTS | {"start"},
     equations=(
         f"{PAPER}, Lemma 3 and Theorem 2 with the sample eigenvectors of n = D/c samples (Baik, "
         "Ben Arous and Peche 2005; Paul 2007)"
@@ -166,6 +174,9 @@ def _path(
 
 
 def _flows(system: SubspaceICA) -> None:
+    # Whoever asks for any limit is told what this last one says: let it be what is amiss.
+    if system.algorithm == "fastica":
+        _predictable(system)
     only(system, "sgd", "flow")
     overlap_at_start(system)
     check_seen(system)
