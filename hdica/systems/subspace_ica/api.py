@@ -171,7 +171,7 @@ def gradient_flow(
     -------
     xarray.Dataset
         ``alpha(time)``, without ``times`` up to ``until``, so that the last ``time`` is when it is
-        reached; its ``alpha_error`` and ``bound(time)``, f. ``reached`` is the time to ``until``,
+        reached; its ``alpha_error`` and ``bound(time)``, f, NaN unless C > 0. ``reached`` is the time to ``until``,
         infinite if it never is (then alpha is given at 0 alone), with ``reached_error``, and
         ``reached_bound`` the time at which f is there; ``C`` as above.
 
@@ -207,7 +207,9 @@ def gradient_flow(
     else:
         at = check_times(times)
         path = at, *moves.path(start, at)
-    found = reached.merge(_along(*path, flow.bound(float(reached["C"]), start, path[0])))
+    least = float(reached["C"])
+    below = flow.bound(least, start, path[0]) if least > 0 else np.full(path[0].shape, math.nan)
+    found = reached.merge(_along(*path, below))
     shown_sign = "ascent" if sign > 0 else "descent"
     return found.assign_attrs(_said(law, given, ratio) | {"direction": shown_sign})
 

@@ -8,7 +8,8 @@ from threadpoolctl import threadpool_limits
 
 import hdica
 from hdica.finite.random.streams import streams_of
-from hdica.systems.subspace_ica.finite.estimate import starts
+from hdica.ingredients.contrasts import make_contrast
+from hdica.systems.subspace_ica.finite.estimate import _iterate, starts
 from hdica.systems.subspace_ica.finite.prepared import known
 from tests.systems.subspace_ica.golden import GOLDEN
 
@@ -147,3 +148,9 @@ def test_every_contrast_finds_the_feature_of_many_samples(contrast, latent):
         hdica.SubspaceICA(**given, contrast=contrast, constants={"b": 1.5}), seeds=2
     )
     assert np.all(found["overlap"] > 0.98)
+
+
+def test_an_iterate_without_a_direction_stays_where_it_is():
+    w = np.eye(3)[:2]
+    nothing = _iterate(lambda count: np.zeros((count, 3)), 100, w, make_contrast("kurtosis"))
+    assert np.array_equal(nothing, w)

@@ -242,6 +242,7 @@ def test_gradient_flows():
     away = hdica.gradient_flow(*given, direction="descent")
     assert math.isinf(float(away["reached"]))
     assert away["alpha"].values.tolist() == [case["alpha0"]]
+    assert np.isnan(away["bound"]).all()
 
 
 def test_constants_of_contrasts():

@@ -73,10 +73,13 @@ def with_new_samples(
 
 
 def _iterate(take: Take, count: int, w: Array, contrast: Contrast) -> Array:
-    """W <- Pi(mean(y g(w.y)) - mean(g'(w.y)) w) of the next samples."""
+    """W <- Pi(mean(y g(w.y)) - mean(g'(w.y)) w) of the next samples; w where that has no direction."""
     a, b = np.zeros_like(w), np.zeros(len(w))
     for first in range(0, count, ROWS):
         pushed, bent = accumulate(take(min(ROWS, count - first)), w, contrast)
         a, b = a + pushed, b + bent
     new = a - b[:, None] * w
-    return np.asarray(new / np.sqrt(np.sum(new * new, axis=1, keepdims=True)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = np.sqrt(np.sum(new * new, axis=1, keepdims=True))
+    directed = np.isfinite(size) & (size > 0)
+    return np.where(directed, new / np.where(directed, size, 1.0), w)
