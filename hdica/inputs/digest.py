@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
+import time
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -10,29 +13,46 @@ from pathlib import Path
 from hdica.errors import HdicaError
 from hdica.inputs.place import files_below
 
-_KEPT = 65536
-"""Files whose digests are remembered."""
+_KEPT = 2**20
+"""Files whose digests are remembered: more than a folder of pictures has."""
+SETTLED = 2 * 10**9
+"""Nanoseconds after its last change from which a file is remembered: two changes that are nearer to
+each other than a file system tells apart (2 s at worst) may leave the same size and times."""
+Seen = tuple[int, int, int, int]
 
 
 def digest_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal; remembered while size and time stay.
+    """SHA-256 of a file's bytes, in hexadecimal; remembered while its size and its times stay.
 
     Raises
     ------
     HdicaError
-        If it cannot be read.
+        If it cannot be read, is no regular file, or changes while it is read.
     """
     try:
         about = path.stat()
-        return _digest(str(path), about.st_size, about.st_mtime_ns, about.st_ino)
+        if not stat.S_ISREG(about.st_mode):
+            raise HdicaError(f"{path} cannot be read (it is no regular file)", ["path"])
+        settled = time.time_ns() - about.st_ctime_ns > SETTLED
+        return (_digest if settled else _read)(str(path), seen(about))
     except OSError as exc:
         raise HdicaError(f"{path} cannot be read ({exc.strerror})", ["path"]) from exc
 
 
-@lru_cache(maxsize=_KEPT)
-def _digest(path: str, size: int, changed: int, number: int) -> str:
+def seen(about: os.stat_result) -> Seen:
+    """What changes with a file: size, number, and both times, as that of the content can be set."""
+    return about.st_size, about.st_ino, about.st_mtime_ns, about.st_ctime_ns
+
+
+def _read(path: str, before: Seen) -> str:
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        if seen(os.fstat(file.fileno())) != before:
+            raise HdicaError(f"{path} cannot be read (it changed meanwhile)", ["path"])
+    return found
+
+
+_digest = lru_cache(maxsize=_KEPT)(_read)
 
 
 def listing(digests: Mapping[str, str]) -> str:

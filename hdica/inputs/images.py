@@ -62,7 +62,9 @@ def load_images(data: str | Mapping[str, Any], colour: Colour = "grey") -> list[
     if names:
         return [Picture(name, _coloured(bundled_pixels(name), colour)) for name in names]
     files = _files(path_of(form))
-    return [Picture(name, _coloured(decoded(file), colour)) for name, file in files.items()]
+    found = [Picture(name, _coloured(decoded(file), colour)) for name, file in files.items()]
+    data_input(form)  # once more: what changed while it was decoded is not what the digest says
+    return found
 
 
 def _files(path: Path) -> dict[str, Path]:

@@ -19,19 +19,24 @@ def read_manifest(folder: Path) -> dict[str, str]:
     Raises
     ------
     HdicaError
-        If a line is not one that ``sha256sum`` writes, or names something outside the folder.
+        If it cannot be read, a line is not one that ``sha256sum`` writes, or it names something
+        outside the folder.
     """
     path = folder / MANIFEST
     if not path.is_file():
         return {}
-    about = path.stat()
-    return dict(_read(str(path), about.st_size, about.st_mtime_ns, about.st_ino))
+    # Its digest is what is remembered, with the care that takes.
+    return dict(_read(str(path), digest_file(path)))
 
 
 @lru_cache(maxsize=256)
-def _read(path: str, size: int, changed: int, number: int) -> tuple[tuple[str, str], ...]:
+def _read(path: str, sha256: str) -> tuple[tuple[str, str], ...]:
     found: dict[str, str] = {}
-    for number_of, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as exc:
+        raise HdicaError(f"{path} cannot be read (byte {exc.start} is no UTF-8)") from exc
+    for number_of, line in enumerate(text.splitlines(), 1):
         match = _LINE.fullmatch(line)
         if match is None:
             raise HdicaError(

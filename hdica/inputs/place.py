@@ -19,6 +19,8 @@ NOT_LISTED = "is not listed"
 """What is said of a file of data that a manifest does not name."""
 _ABOUT = ("README", "LICENSE", MANIFEST)
 """Begins of the names of files that are about data and are none."""
+_SHOWN = 100
+"""Letters of a path that the system refuses."""
 
 
 def data_root() -> Path:
@@ -57,7 +59,7 @@ def place(path: str) -> Path:
     """
     root = data_root()
     found = root / relative(path)
-    if not found.exists():
+    if not _exists(found, path):
         raise HdicaError(
             f"path = {path!r} is not allowed (there is no {found}: paths are relative to {root}, "
             f"the folder that {VARIABLE} names)",
@@ -67,10 +69,24 @@ def place(path: str) -> Path:
     return found
 
 
+def _exists(found: Path, path: str) -> bool:
+    try:
+        return found.exists()
+    except OSError as exc:  # a name that is too long, a folder that may not be looked into
+        shown = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}..."
+        raise HdicaError(f"path = {shown!r} is not allowed ({exc.strerror})", ["path"]) from exc
+
+
 def _check_inside(found: Path, path: str) -> None:
     """Refuse what lies outside the folder of data though its path does not say so."""
     root = data_root().resolve()
-    if not found.resolve().is_relative_to(root):
+    try:
+        inside = found.resolve().is_relative_to(root)
+    except (OSError, RuntimeError) as exc:
+        raise HdicaError(
+            f"path = {path!r} is not allowed (a link that leads nowhere)", ["path"]
+        ) from exc
+    if not inside:
         raise HdicaError(
             f"path = {path!r} is not allowed (a link leads out of the folder {root} of data)",
             ["path"],
@@ -82,17 +98,22 @@ def is_data(name: str) -> bool:
     return not name.startswith((".", *_ABOUT))
 
 
+def _unread(error: OSError) -> None:
+    """What would be left out of a digest without a word."""
+    raise HdicaError(f"{error.filename} cannot be read ({error.strerror})", ["path"]) from error
+
+
 def files_below(folder: Path) -> dict[str, Path]:
     """Files of data in a folder and in its folders, by their path in it, sorted by that.
 
     Raises
     ------
     HdicaError
-        If a link leads to a folder, or out of the folder of data.
+        If a link leads to a folder, or out of the folder of data; if a folder cannot be read.
     """
     found: dict[str, Path] = {}
-    for here, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if is_data(name))
+    for here, folders, names in os.walk(folder, onerror=_unread):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in folders:
             if Path(here, name).is_symlink():
                 raise HdicaError(

@@ -18,7 +18,7 @@ from hdica.inputs import bundled
 from hdica.inputs.data_input import DataInput, bundled_names, data_input, path_of
 from hdica.inputs.digest import digest, digest_file
 from hdica.inputs.manifest import write_manifest
-from hdica.inputs.place import data_root
+from hdica.inputs.place import data_root, files_below
 from hdica.systems.parameters import Parameters
 
 TWO = {"bundled": ["china", "flower"]}
@@ -61,6 +61,7 @@ def test_a_folder_is_known_by_the_names_and_bytes_of_its_files(root: Path) -> No
 def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("hdica.inputs.digest.SETTLED", -(10**18))
     file = root / "a"
     file.write_text("one")
     before = digest_file(file)
@@ -75,6 +76,64 @@ def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(
     assert len(read) == 1
 
 
+def test_changes_that_times_do_not_tell_are_seen(root: Path) -> None:
+    file = root / "a"
+    for text in ("one", "two", "six"):  # of one size, within a tick of the clock of files
+        file.write_text(text)
+        os.utime(file, ns=(1, 1))
+        assert digest_file(file) == sha256(text)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = root / "a"
+    file.write_text("one")
+    real = hashlib.file_digest
+
+    def slow(opened: Any, name: str) -> Any:
+        found = real(opened, name)
+        file.write_text("longer")
+        return found
+
+    monkeypatch.setattr(hashlib, "file_digest", slow)
+    with pytest.raises(HdicaError, match="it changed meanwhile"):
+        data_input("a")
+
+
+def test_what_cannot_be_read_is_refused_and_not_left_out(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "in").mkdir()
+    (root / "in/a").write_text("x")
+    os.mkfifo(root / "in/pipe")
+    with pytest.raises(HdicaError, match="pipe cannot be read \\(it is no regular file"):
+        data_input("in")
+    (root / "in/pipe").unlink()
+    (root / "in/loop").symlink_to("loop")
+    with pytest.raises(HdicaError, match="leads nowhere"):
+        data_input("in")
+    (root / "in/loop").unlink()
+    (root / "in/locked").mkdir()
+    real = os.scandir
+
+    def locked(path: Any) -> Any:
+        if str(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", locked)
+    with pytest.raises(HdicaError, match="locked cannot be read \\(Permission denied"):
+        data_input("in")
+
+
+def test_folders_are_data_whatever_their_name_but_hidden_ones(root: Path) -> None:
+    for folder in ("README_pictures", ".hidden"):
+        (root / "in" / folder).mkdir(parents=True)
+        (root / "in" / folder / "a").write_text("x")
+    assert list(files_below(root / "in")) == ["README_pictures/a"]
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -85,6 +144,7 @@ def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(
         ("a\nb", "printable"),
         ("a\\b", "no backslash"),
         ("none", "there is no"),
+        ("a" * 5000, "File name too long"),
         (3, "is not allowed"),
         (None, "is not allowed"),
         ({"path": "a", "more": 1}, "is not allowed"),

@@ -44,6 +44,12 @@ def test_a_line_of_another_kind_is_refused(folder: Path) -> None:
             read_manifest(folder)
 
 
+def test_a_manifest_that_is_no_text_is_refused(folder: Path) -> None:
+    (folder / "MANIFEST.sha256").write_bytes(b"\xff\xfe")
+    with pytest.raises(HdicaError, match="byte 0 is no UTF-8"):
+        read_manifest(folder)
+
+
 def test_the_command_says_what_differs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["data", "list", "images"]) == 0
     said = capsys.readouterr().out
