@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from hdica.errors import HdicaError
 from hdica.inputs.bundled import NAMES, bundled_digest
@@ -115,8 +116,27 @@ def bundled_names(data: Mapping[str, Any]) -> tuple[str, ...]:
     return _names(data[BUNDLED]) if BUNDLED in data else ()
 
 
+def digests_in(content: Mapping[str, Any]) -> dict[str, str]:
+    """Digest of each field that holds the normal form of data, by its name."""
+    found = {name: one for name, one in content.items() if isinstance(one, Mapping)}
+    return {name: one["sha256"] for name, one in found.items() if "sha256" in one}
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Mark of the type of a field that may name data."""
+
+
+def fields_of_data(model: type[BaseModel]) -> frozenset[str]:
+    """Names of the fields of a system that may name data."""
+    fields = model.model_fields.items()
+    return frozenset(
+        name for name, one in fields if any(isinstance(mark, Reads) for mark in one.metadata)
+    )
+
+
 # A default that was not validated would lack its digest, and keys leave out what is a default.
 DataInput = Annotated[
-    str | dict[str, Any], BeforeValidator(data_input), Field(validate_default=True)
+    str | dict[str, Any], BeforeValidator(data_input), Field(validate_default=True), Reads()
 ]
 """Type of a field that names data, which holds its normal form; see :func:`data_input`."""

@@ -18,6 +18,7 @@ from pydantic import (
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import plain
 from hdica.ingredients.save import NOTHING, Save
+from hdica.inputs.data_input import digests_in, fields_of_data
 from hdica.sweep.study import kept
 from hdica.sweep.study.asked import Asked, Known, nothing
 from hdica.sweep.study.keys import canonical_json
@@ -116,10 +117,24 @@ class Said(BaseModel):
         """What points keep beyond their order parameters, as methods take it."""
         return NOTHING if self.save is None else self.save.spec()
 
+    def data_read(self) -> list[dict[str, str]]:
+        """Digests of what the systems of the study read: a path does not say what is there.
+
+        By field, of the first system and of each swept value of a field that names data; empty
+        where none does.
+        """
+        fields = fields_of_data(self.space.system)
+        if not fields:
+            return []
+        swept = [axis for axis in self.space.axes if axis.path[0] in fields]
+        chosen = [{axis.path: value} for axis in swept for value in axis.values]
+        built = [self.space.at(), *map(self.space.at, chosen)]
+        return [digests_in(system.model_dump(mode="json", include=fields)) for system in built]
+
     def content(self) -> dict[str, Any]:
         """Everything that the numbers depend on, grids expanded."""
         methods = registry.methods_of(self.system, self.noise)
-        saved = kept.plain(self.save_spec())
+        saved, data = kept.plain(self.save_spec()), self.data_read()
         return {
             "system": self.system,
             "parameters": self.parameters,
@@ -128,6 +143,7 @@ class Said(BaseModel):
             "methods": {k: m.model_dump(mode="json") for k, m in self.methods.items()},
             "kernels": {k: methods[k].kernel for k in self.methods},
             **({"save": saved} if saved else {}),
+            **({"data": data} if data else {}),
         }
 
     def content_hash(self) -> str:

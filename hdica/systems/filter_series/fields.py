@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from hdica.errors import HdicaError
-from hdica.inputs.data_input import BUNDLED, data_input, path_of
+from hdica.inputs.data_input import BUNDLED, Reads, data_input, path_of
 from hdica.inputs.filters import load_filters
 from hdica.inputs.images import load_images
 from hdica.inputs.network import Training, check_training, snapshot_steps, train
@@ -64,7 +64,7 @@ def _filters(value: Any) -> Any:
     return data_input(value)
 
 
-FilterInput = Annotated[dict[str, Any], BeforeValidator(_filters)]
+FilterInput = Annotated[dict[str, Any], BeforeValidator(_filters), Reads()]
 
 
 def _share(value: Any) -> Any:
@@ -165,7 +165,9 @@ def _series(key: _Key) -> Series:
         images = [one.pixels for one in load_images(system.images, system.colour)]
         return train(images, Training(**given))
     where = path_of(system.filters)
-    return load_filters(where, layer=system.layer, training=system.training)
+    found = load_filters(where, layer=system.layer, training=system.training)
+    data_input(system.filters)  # once more: they may have changed while they were read
+    return found
 
 
 def _normal(given: Mapping[str, Any], system: Any) -> NDArray[np.float32]:

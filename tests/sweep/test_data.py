@@ -1,0 +1,73 @@
+"""Studies that read data: other content is another study, though its path is the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hdica.errors import HdicaError
+from hdica.sweep.outcome.publish import is_current, publish
+from hdica.sweep.outcome.results import open_results
+from hdica.sweep.run.runner import run
+from hdica.sweep.study.study import Study, study_from
+
+RNG = np.random.default_rng(0)
+PIXELS = {name: RNG.integers(0, 256, (12, 12)).astype(np.uint8) for name in "ab"}
+
+
+def study(images: Any = ("a.png", "b.png")) -> Study:
+    return study_from(
+        {
+            "study": "read",
+            "system": "PatchICA",
+            "parameters": {"width": 2, "samples": 40, "test": 20, "iterations": 5},
+            "grid": {"images": list(images)},
+            "times": [0, 5],
+            "methods": {"held_out": {"seeds": 1}},
+        }
+    )
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of data with two pictures."""
+    monkeypatch.setenv("HDICA_DATA", str(tmp_path))
+    for name, pixels in PIXELS.items():
+        Image.fromarray(pixels).save(tmp_path / f"{name}.png")
+    return tmp_path
+
+
+def test_other_pixels_at_the_same_path_are_published_anew(root: Path, out: Path) -> None:
+    first = study()
+    run(first, out, progress=False)
+    publish(first, out)
+    before = open_results(out)["held_out"]["raw_loss"].values.copy()
+    assert is_current(study(), out)
+    # The same contents altogether, at each other's paths.
+    (root / "a.png").rename(root / "c")
+    (root / "b.png").rename(root / "a.png")
+    (root / "c").rename(root / "b.png")
+    second = study()
+    assert second.content_hash() != first.content_hash()
+    assert not is_current(second, out)
+    run(second, out, progress=False)
+    publish(second, out)
+    after = open_results(out)["held_out"]["raw_loss"].values
+    assert not np.array_equal(after, before)
+    assert is_current(second, out)
+
+
+def test_data_that_goes_between_plan_and_run_is_said_in_a_sentence(root: Path, out: Path) -> None:
+    # Pixels that no process has read before: what is in memory needs no file.
+    Image.fromarray(PIXELS["b"] ^ 1).save(root / "b.png")
+    planned = study()
+    (root / "b.png").unlink()
+    with pytest.raises(HdicaError, match=r"b\.png' is not allowed \(there is no") as caught:
+        run(planned, out, progress=False)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(HdicaError, match=r"b\.png' is not allowed \(there is no"):
+        study()
