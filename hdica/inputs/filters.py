@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.inputs.place import is_data
 from hdica.inputs.series import Series
 
 ARRAYS = (".npz", ".npy")
@@ -23,6 +23,7 @@ NEEDED = (
 )
 _NESTED = ("state_dict", "model_state_dict", "model")
 _WHOLE = re.compile(r"\d+")
+_MOST_STEPS = 2**53
 Filters = NDArray[np.float32]
 
 
@@ -59,6 +60,8 @@ def load_filters(given: Any, *, layer: str = "", training: int = 0) -> Series:
         many = array[None] if array.ndim == 4 else array
         return Series(np.arange(len(many)), many)
     path = Path(given)
+    if training < 0:
+        raise HdicaError(f"training = {training} is not allowed (a whole number >= 0)")
     if path.is_dir():
         path = _chosen(path, training)
     elif training:
@@ -67,7 +70,9 @@ def load_filters(given: Any, *, layer: str = "", training: int = 0) -> Series:
         return _of(_snapshots(path, layer), path.name)
     if not path.is_dir():
         raise HdicaError(f"filters: there is no {path.name} (a file or a folder of snapshots)")
-    files = [one for one in sorted(path.iterdir()) if one.suffix in ARRAYS + CHECKPOINTS]
+    # What a digest leaves out is not read: hidden files, such as those that some systems add.
+    known = (one for one in sorted(path.iterdir()) if is_data(one.name))
+    files = [one for one in known if one.suffix in ARRAYS + CHECKPOINTS]
     if not files:
         raise HdicaError(
             f"filters: {path.name} has no snapshots ({', '.join(ARRAYS + CHECKPOINTS)})"
@@ -112,9 +117,11 @@ def _snapshots(file: Path, layer: str) -> list[tuple[int, Filters]]:
     if file.suffix in CHECKPOINTS:
         return [(_step_in(file), _checkpoint(file, layer))]
     try:
-        found = np.load(file, allow_pickle=False)
-        content = dict(found) if isinstance(found, Mapping) else {"filters": found}
-    except (OSError, ValueError, EOFError, BadZipFile, KeyError):
+        with open(file, "rb") as opened:
+            found = np.load(opened, allow_pickle=False)
+            content = dict(found) if isinstance(found, Mapping) else {"filters": found}
+    # Readers of damaged files raise whatever they run into.
+    except Exception:
         raise HdicaError(f"filters: {file.name} cannot be read (a NumPy file)") from None
     if "filters" not in content:
         raise HdicaError(
@@ -134,21 +141,29 @@ def _snapshots(file: Path, layer: str) -> list[tuple[int, Filters]]:
 
 
 def _whole(step: Any, file: Path) -> int:
-    if np.size(step) != 1 or not float(np.ravel(step)[0]).is_integer() or np.ravel(step)[0] < 0:
-        raise HdicaError(f"filters: {file.name} has step = {step} (a whole number >= 0)")
-    return int(np.ravel(step)[0])
+    found = np.ravel(step)
+    number = found.size == 1 and found.dtype.kind in "iuf"
+    if not number or not 0 <= found[0] <= _MOST_STEPS or not float(found[0]).is_integer():
+        raise HdicaError(
+            f"filters: {file.name} has step = {step} (a whole number from 0 to {_MOST_STEPS})"
+        )
+    return int(found[0])
 
 
 def _step_in(file: Path) -> int:
     numbers = _WHOLE.findall(file.stem)
-    return int(numbers[-1]) if numbers else 0
+    return _whole(float(numbers[-1]), file) if numbers else 0
 
 
 def _array(given: Any, name: str) -> Filters:
     try:
-        found = np.asarray(given, dtype=np.float32)
+        held = np.asarray(given)
     except (TypeError, ValueError):
-        raise HdicaError(f"{name} is no array of numbers") from None
+        held = np.asarray("")
+    if held.dtype.kind not in "biuf":
+        raise HdicaError(f"{name} is no array of numbers")
+    with np.errstate(over="ignore"):  # what is too large is refused as not finite
+        found = held.astype(np.float32, copy=False)
     if found.ndim not in (4, 5) or not found.size:
         raise HdicaError(
             f"{name} of shape {found.shape} is not allowed (filters, channels, rows, columns, and "
@@ -164,14 +179,14 @@ def _checkpoint(file: Path, layer: str) -> Filters:
     except ImportError:
         raise HdicaError(NEEDED.format(name=file.name)) from None
     try:
-        found = torch.load(file, map_location="cpu", weights_only=True)
+        content = torch.load(file, map_location="cpu", weights_only=True)
     except Exception:
         # Torch has no one class of errors for files that are broken or hold more than weights.
         raise HdicaError(
             f"filters: {file.name} cannot be read (a checkpoint with tensors alone: "
             "torch.save(net.state_dict(), ...))"
         ) from None
-    weights = _weights(found, file)
+    weights = _weights(content, file)
     if layer:
         key = next((k for k in (layer, f"{layer}.weight") if k in weights), "")
         if not key:
@@ -184,7 +199,11 @@ def _checkpoint(file: Path, layer: str) -> Filters:
             raise HdicaError(f"filters: {file.name} has no convolution (a tensor of 4 dimensions)")
     if weights[key].ndim != 4:
         raise HdicaError(f"layer = {layer!r} is not allowed (a convolution has 4 dimensions)")
-    return _array(weights[key].detach().float().numpy(), file.name)
+    try:
+        found = weights[key].detach().float().numpy()
+    except (TypeError, RuntimeError, NotImplementedError):
+        raise HdicaError(f"filters: {file.name} has no plain numbers in {key}") from None
+    return _array(found, file.name)
 
 
 def _weights(found: Any, file: Path) -> dict[str, Any]:

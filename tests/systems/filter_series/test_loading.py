@@ -46,6 +46,15 @@ def test_steps_are_told_by_names_where_files_do_not(tmp_path: Path) -> None:
     assert np.array_equal(found.filters, MANY[[1, 0]])
 
 
+def test_files_that_no_digest_counts_are_not_read(tmp_path: Path) -> None:
+    save_series(Series(np.array([0, 9, 10]), MANY), tmp_path)
+    np.savez(tmp_path / ".hidden_20.npz", filters=MANY[0])
+    (tmp_path / "._step_000000.npz").write_bytes(b"of another system")
+    assert hdica.load_filters(tmp_path).steps.tolist() == [0, 9, 10]
+    with pytest.raises(HdicaError, match="training = -1 is not allowed"):
+        hdica.load_filters(tmp_path, training=-1)
+
+
 def test_one_file_may_have_all_snapshots(tmp_path: Path) -> None:
     np.savez(tmp_path / "all.npz", filters=MANY, steps=[0, 5, 8])
     assert hdica.load_filters(tmp_path / "all.npz").steps.tolist() == [0, 5, 8]
@@ -69,6 +78,18 @@ def broken(folder: Path) -> dict[str, Any]:
     np.savez(folder / "nan.npz", filters=np.full_like(MANY, np.nan))
     np.save(folder / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
     (folder / "text.npz").write_text("no archive")
+    np.savez(folder / "word.npz", filters=MANY[0], step="ten")
+    np.savez(folder / "late.npz", filters=MANY[0], step=1e300)
+    np.savez(folder / "day.npz", filters=MANY[0], step=np.datetime64("2025-01-01"))
+    np.savez(folder / "complex.npz", filters=1j * MANY)
+    np.save(folder / "words.npy", MANY.astype(str))
+    np.save(folder / f"{10**30}.npy", MANY[0])
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (4,1"
+    start = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
+    (folder / "broken.npy").write_bytes(start + header)
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (10000000000000, 9, 9, 9)}"
+    start = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
+    (folder / "huge.npy").write_bytes(start + header)
     for name, one in (("a1", MANY[0]), ("b2", MANY[0, :2])):
         (folder / "mixed").mkdir(exist_ok=True)
         np.save(folder / "mixed" / f"{name}.npy", one)
@@ -77,7 +98,10 @@ def broken(folder: Path) -> dict[str, Any]:
         "other.npz": "no array 'filters'", "flat.npz": "shape", "step.npz": "step = 1.5",
         "few.npz": "1 steps of 3", "back.npz": "two snapshots at step 4", "nan.npz": "finite",
         "objects.npy": "cannot be read", "text.npz": "cannot be read", "mixed": "all alike",
-        "empty": "no snapshots", "nothing": "there is no nothing",
+        "empty": "no snapshots", "nothing": "there is no nothing", "word.npz": "step = ten",
+        "late.npz": "step = 1e", "day.npz": "step = 2025", "complex.npz": "no array of numbers",
+        "words.npy": "no array of numbers", f"{10**30}.npy": "step = 1e", "broken.npy": "be read",
+        "huge.npy": "cannot be read",
     }  # fmt: skip
 
 
