@@ -21,7 +21,9 @@ NEEDED = (
     "reading {name} needs PyTorch, which is not installed (pip install 'hdica[networks]', or save "
     "the filters as .npz)"
 )
-_NESTED = ("state_dict", "model_state_dict", "model")
+_NESTED = ("state_dict", "model_state_dict", "model", "net")
+_PARALLEL = "module."
+"""What DataParallel puts before names."""
 _WHOLE = re.compile(r"\d+")
 _MOST_STEPS = 2**53
 Filters = NDArray[np.float32]
@@ -188,7 +190,8 @@ def _checkpoint(file: Path, layer: str) -> Filters:
         ) from None
     weights = _weights(content, file)
     if layer:
-        key = next((k for k in (layer, f"{layer}.weight") if k in weights), "")
+        asked = layer.removeprefix(_PARALLEL)
+        key = next((k for k in (asked, f"{asked}.weight") if k in weights), "")
         if not key:
             raise HdicaError(
                 f"layer = {layer!r} is not allowed ({file.name} has {_some(list(weights))})"
@@ -200,7 +203,9 @@ def _checkpoint(file: Path, layer: str) -> Filters:
     if weights[key].ndim != 4:
         raise HdicaError(f"layer = {layer!r} is not allowed (a convolution has 4 dimensions)")
     try:
-        found = weights[key].detach().float().numpy()
+        # The one kind of numbers that NumPy does not know is bfloat16.
+        one = weights[key].detach()
+        found = (one.float() if one.is_floating_point() else one).numpy()
     except (TypeError, RuntimeError, NotImplementedError):
         raise HdicaError(f"filters: {file.name} has no plain numbers in {key}") from None
     return _array(found, file.name)
@@ -208,14 +213,16 @@ def _checkpoint(file: Path, layer: str) -> Filters:
 
 def _weights(found: Any, file: Path) -> dict[str, Any]:
     """Tensors by name, out of what surrounds them; names without what DataParallel adds."""
-    for name in _NESTED:
-        if isinstance(found, Mapping) and isinstance(found.get(name), Mapping):
-            found = found[name]
+    while isinstance(found, Mapping):
+        inner = (found[name] for name in _NESTED if isinstance(found.get(name), Mapping))
+        deeper = next(inner, None)
+        if deeper is None:
             break
+        found = deeper
     if not isinstance(found, Mapping):
         raise HdicaError(f"filters: {file.name} has no weights by name (a state_dict)")
     tensors = {str(k): v for k, v in found.items() if hasattr(v, "ndim") and hasattr(v, "detach")}
-    return {name.removeprefix("module."): one for name, one in tensors.items()}
+    return {name.removeprefix(_PARALLEL): one for name, one in tensors.items()}
 
 
 def _some(names: list[str]) -> str:

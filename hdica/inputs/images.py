@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.inputs.bundled import bundled_pixels
-from hdica.inputs.data_input import bundled_names, data_input, path_of
+from hdica.inputs.data_input import bundled_names, data_input
 from hdica.inputs.decode import decoded
-from hdica.inputs.place import files_below
+from hdica.inputs.place import files_below, place
 
 Array = NDArray[np.float64]
 Colour = Literal["grey", "rgb"]
@@ -61,7 +61,7 @@ def load_images(data: str | Mapping[str, Any], colour: Colour = "grey") -> list[
     names = bundled_names(form)
     if names:
         return [Picture(name, _coloured(bundled_pixels(name), colour)) for name in names]
-    files = _files(path_of(form))
+    files = _files(place(form["path"]))
     found = [Picture(name, _coloured(decoded(file), colour)) for name, file in files.items()]
     data_input(form)  # once more: what changed while it was decoded is not what the digest says
     return found

@@ -101,7 +101,8 @@ def series(system: Any) -> Series:
     Raises
     ------
     HdicaError
-        If they cannot be read or trained, are not square, or have other channels than the images.
+        If they cannot be read or trained, are not square, have other channels than the images, or
+        one of them is 0.
     """
     found = _series(_Key(system))
     channels = 1 if system.colour == "grey" else 3
@@ -114,6 +115,14 @@ def series(system: Any) -> Series:
     rows, columns = found.filters.shape[3:]
     if rows != columns:
         raise HdicaError(f"filters of {rows} x {columns} pixels are not allowed (square ones)")
+    # A mean over filters would be NaN, with nothing to say why.
+    snapshot, number = np.nonzero(~np.any(found.filters, axis=(2, 3, 4)))
+    if snapshot.size:
+        raise HdicaError(
+            f"filters with one that is 0 are not allowed (filter {number[0]} at step "
+            f"{found.steps[snapshot[0]]} has no direction)",
+            ["filters"],
+        )
     return found
 
 

@@ -137,12 +137,30 @@ def test_the_first_convolution_of_a_checkpoint_is_found(torch: Any, tmp_path: Pa
     found = hdica.load_filters(tmp_path / "net_0042.pt")
     assert found.steps.tolist() == [42]
     assert np.array_equal(found.filters[0], MANY[0])
-    for layer in ("conv2", "conv2.weight"):
+    torch.save({"model": {"state_dict": state}}, tmp_path / "deeper.pt")
+    assert np.array_equal(hdica.load_filters(tmp_path / "deeper.pt").filters[0], MANY[0])
+    for layer in ("conv2", "conv2.weight", "module.conv2.weight"):
         second = hdica.load_filters(tmp_path / "net_0042.pt", layer=layer)
         assert np.array_equal(second.filters[0], MANY[1])
     for layer, words in (("conv3", "it has|has scale"), ("scale", "4 dimensions")):
         with pytest.raises(HdicaError, match=words):
             hdica.load_filters(tmp_path / "net_0042.pt", layer=layer)
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float64", "complex64", "sparse", "meta"])
+def test_numbers_of_a_checkpoint_are_plain_or_refused(
+    torch: Any, tmp_path: Path, kind: str
+) -> None:
+    weights = torch.round(4 * torch.from_numpy(MANY[0]))  # bfloat16 has few digits
+    made = {"sparse": weights.to_sparse, "meta": lambda: weights.to("meta")}
+    one = made[kind]() if kind in made else weights.to(getattr(torch, kind))
+    torch.save({"conv": one}, tmp_path / "net.pt")
+    if kind in ("bfloat16", "float64"):
+        found = hdica.load_filters(tmp_path / "net.pt").filters[0]
+        assert np.array_equal(found, weights.numpy())
+        return
+    with pytest.raises(HdicaError, match="no (plain|array of) numbers"):
+        hdica.load_filters(tmp_path / "net.pt")
 
 
 class Danger:

@@ -173,6 +173,15 @@ def test_what_the_filters_do_not_allow_is_refused(
             assert words in methods_of("FilterSeries")[name].refuses(system)
 
 
+def test_a_filter_without_direction_is_refused_and_makes_no_mean_nan(data: Path) -> None:
+    filters = np.ones((2, 3, 1, 4, 4), dtype=np.float32)
+    filters[1, 2] = 0
+    save_series(Series(np.array([0, 7]), filters), data / "dead")
+    system = hdica.FilterSeries(filters="dead", **FEW)
+    with pytest.raises(HdicaError, match="filter 2 at step 7 has no direction"):
+        computed(system, [0, 7])
+
+
 def test_a_share_of_the_dimension_is_rounded() -> None:
     for d, expected in ((121, 48), (147, 59), (363, 145)):
         assert rank(hdica.FilterSeries(filters={"random": {}}, **FEW), d) == expected
