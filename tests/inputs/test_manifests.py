@@ -10,6 +10,7 @@ import pytest
 
 from hdica.cli import call
 from hdica.errors import HdicaError
+from hdica.inputs.digest import digest
 from hdica.inputs.manifest import differences, read_manifest, write_manifest
 
 
@@ -35,6 +36,19 @@ def test_sha256sum_checks_what_is_written_and_writes_what_is_read(folder: Path) 
     manifest.write_text(done.stdout)
     assert read_manifest(folder) == listed
     assert differences(folder) == []
+
+
+@pytest.mark.skipif(shutil.which("sha256sum") is None, reason="sha256sum of coreutils")
+def test_the_manual_says_how_to_find_the_digest_of_a_folder(folder: Path) -> None:
+    (folder / "link").symlink_to("a")
+    for name in (".hidden", "README.md", "MANIFEST.sha256.old", "in/LICENSE"):
+        (folder / name).write_text("about")
+    text = (Path(__file__).parents[2] / "data/README.md").read_text(encoding="utf-8")
+    lines = text.split("    cd data/images/mine\n")[1].split("\n\n")[0]
+    done = subprocess.run(
+        ["sh", "-c", lines], cwd=folder, check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split()[0] == digest(folder)
 
 
 def test_a_line_of_another_kind_is_refused(folder: Path) -> None:
