@@ -55,6 +55,13 @@ class Incomplete(HdicaError):
     """Something is missing that a rerun can bring."""
 
 
+class DataGone(HdicaError):
+    """Data that a problem names and that are not here, or are other data now; it says which.
+
+    That is no fault of the problem: elsewhere or later it has its result.
+    """
+
+
 class Unwritable(Incomplete):
     """Files that cannot be written, for want of space or of permission; it says which and why."""
 
@@ -141,7 +148,10 @@ def one_sentence(exc: ValidationError, what: str, known: Iterable[str] = ()) -> 
 
 def from_validation(exc: ValidationError, what: str, known: Iterable[str] = ()) -> HdicaError:
     """The :class:`HdicaError` that says ``exc`` in one sentence."""
-    return HdicaError(one_sentence(exc, what, known), _fields(_first(exc)))
+    first = _first(exc)
+    gone = isinstance(first.get("ctx", {}).get("error"), DataGone)
+    kind = DataGone if gone else HdicaError
+    return kind(one_sentence(exc, what, known), _fields(first))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from hdica.errors import HdicaError
+from hdica.errors import DataGone, HdicaError
 from hdica.inputs.bundled import NAMES, bundled_digest
 from hdica.inputs.digest import digest
 from hdica.inputs.manifest import check_listed
@@ -61,7 +61,7 @@ def data_input(value: Any) -> dict[str, Any]:
         made, what = {"path": path, "sha256": found}, f"path = {path!r}"
     expected = given.get("sha256", found)
     if expected != found:
-        raise HdicaError(
+        raise DataGone(
             f"{what} is not allowed here (its sha256 is {found}, not {expected}: it is other data)",
             ["sha256"],
         )

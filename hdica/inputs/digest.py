@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from hdica.errors import HdicaError
+from hdica.errors import DataGone
 from hdica.inputs.place import files_below
 
 _KEPT = 2**20
@@ -32,11 +32,11 @@ def digest_file(path: Path) -> str:
     try:
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):
-            raise HdicaError(f"{path} cannot be read (it is no regular file)", ["path"])
+            raise DataGone(f"{path} cannot be read (it is no regular file)", ["path"])
         settled = time.time_ns() - about.st_ctime_ns > SETTLED
         return (_digest if settled else _read)(str(path), seen(about))
     except OSError as exc:
-        raise HdicaError(f"{path} cannot be read ({exc.strerror})", ["path"]) from exc
+        raise DataGone(f"{path} cannot be read ({exc.strerror})", ["path"]) from exc
 
 
 def seen(about: os.stat_result) -> Seen:
@@ -48,7 +48,7 @@ def _read(path: str, before: Seen) -> str:
     with open(path, "rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
         if seen(os.fstat(file.fileno())) != before:
-            raise HdicaError(f"{path} cannot be read (it changed meanwhile)", ["path"])
+            raise DataGone(f"{path} cannot be read (it changed meanwhile)", ["path"])
     return found
 
 
@@ -80,5 +80,5 @@ def digest(path: Path) -> str:
         return digest_file(path)
     found = digests_below(path)
     if not found:
-        raise HdicaError(f"path: {path} holds no data (at least one file is needed)", ["path"])
+        raise DataGone(f"path: {path} holds no data (at least one file is needed)", ["path"])
     return hashlib.sha256(listing(found).encode()).hexdigest()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePosixPath
 
-from hdica.errors import HdicaError
+from hdica.errors import DataGone, HdicaError
 
 VARIABLE = "HDICA_DATA"
 """Variable of the environment that says which folder holds the data."""
@@ -60,7 +60,7 @@ def place(path: str) -> Path:
     root = data_root()
     found = root / relative(path)
     if not _exists(found, path):
-        raise HdicaError(
+        raise DataGone(
             f"path = {path!r} is not allowed (there is no {found}: paths are relative to {root}, "
             f"the folder that {VARIABLE} names)",
             ["path"],

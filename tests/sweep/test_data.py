@@ -14,6 +14,7 @@ from hdica.sweep.outcome.publish import is_current, publish
 from hdica.sweep.outcome.results import open_results
 from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import Study, study_from
+from hdica.systems.patch_ica.finite import patches
 
 RNG = np.random.default_rng(0)
 PIXELS = {name: RNG.integers(0, 256, (12, 12)).astype(np.uint8) for name in "ab"}
@@ -71,3 +72,26 @@ def test_data_that_goes_between_plan_and_run_is_said_in_a_sentence(root: Path, o
     assert "\n" not in str(caught.value)
     with pytest.raises(HdicaError, match=r"b\.png' is not allowed \(there is no"):
         study()
+
+
+def test_a_point_waits_for_data_that_went(
+    root: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Image.fromarray(PIXELS["b"] ^ 2).save(root / "b.png")
+    planned, load = study(), patches.load_images
+
+    def gone(data: Any, colour: Any) -> Any:
+        if data["path"] == "b.png":
+            (root / "b.png").rename(root / "elsewhere")
+        return load(data, colour)
+
+    monkeypatch.setattr(patches, "load_images", gone)
+    patches._decoded.cache_clear()
+    hindered = run(planned, out, progress=False)
+    assert hindered.pending == 1
+    assert "b.png' is not allowed (there is no" in hindered.lost[0]
+    monkeypatch.setattr(patches, "load_images", load)
+    (root / "elsewhere").rename(root / "b.png")
+    assert run(planned, out, progress=False).pending == 0
+    publish(planned, out)
+    assert np.isfinite(open_results(out)["held_out"]["test_loss"].values).all()

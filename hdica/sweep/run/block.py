@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError, Incomplete, Unwritable
+from hdica.errors import DataGone, HdicaError, Incomplete, Unwritable
 from hdica.ingredients.save import Save
 from hdica.sweep.files import blocks, processors, store
 from hdica.sweep.files.writing import NO_ROOM, in_words, written
@@ -191,11 +191,11 @@ def _spent() -> float:
 
 
 def _one(work: _Work, place: int, data: _Block, pulse: Pulse) -> None:
-    """Compute one point; an exception is its failure, but for want of memory or of files."""
+    """Compute one point; an exception is its failure, but for want of memory, files or data."""
     started = _spent()
     try:
         data.record(place, work.results([place])[0])
-    except (MemoryError, OSError) as exc:
+    except (MemoryError, OSError, DataGone) as exc:
         # That is this machine's failure and not the point's: elsewhere or later it has its result.
         pulse.heed(exc)
         data.leave(place, exc)
@@ -226,6 +226,8 @@ def _hindered(exc: Exception) -> Incomplete:
     """What to say of points that this machine could not compute."""
     if isinstance(exc, Incomplete):
         return exc
+    if isinstance(exc, DataGone):
+        return Incomplete(str(exc))
     if isinstance(exc, OSError) and exc.errno in NO_ROOM:
         return Unwritable(f"{exc.filename or 'a file'} cannot be written: {in_words(exc)}")
     if isinstance(exc, MemoryError):

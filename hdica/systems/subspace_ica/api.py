@@ -171,9 +171,9 @@ def gradient_flow(
     -------
     xarray.Dataset
         ``alpha(time)``, without ``times`` up to ``until``, so that the last ``time`` is when it is
-        reached; its ``alpha_error`` and ``bound(time)``, f, NaN unless C > 0. ``reached`` is the time to ``until``,
-        infinite if it never is (then alpha is given at 0 alone), with ``reached_error``, and
-        ``reached_bound`` the time at which f is there; ``C`` as above.
+        reached; its ``alpha_error`` and ``bound(time)``, f, NaN unless C > 0. ``reached`` is the
+        time to ``until``, infinite if it never is (then alpha is given at 0 alone), with
+        ``reached_error``, and ``reached_bound`` the time at which f is there; ``C`` as above.
 
     Raises
     ------

@@ -12,6 +12,8 @@ from hdica.errors import HdicaError
 from hdica.ingredients.contrasts import make_contrast
 from hdica.ingredients.save import NOTHING, Save
 from hdica.inputs.images import random_patches
+from hdica.inputs.store import kept_blocks
+from hdica.systems.patch_ica.finite import patches as source_of
 from hdica.systems.patch_ica.finite.patches import directions, standardised
 from hdica.systems.patch_ica.methods.held_out import HELD_OUT, patches, training
 from hdica.systems.patch_ica.system import count, dimension
@@ -39,6 +41,28 @@ def centred(one, part, many):
     return random_patches(source.images, one.width, many, source.stream(part)) - mean
 
 
+def learnt(one):
+    """Its training patches, whitened, which are in memory."""
+    with training(one, patches(one, SEED)) as data:
+        return data
+
+
+def test_patches_on_disk_give_the_bits_of_those_in_memory(monkeypatch):
+    one = system(space={"principal": 4})
+    there, asked = run(one), []
+
+    def stored(*given):
+        asked.append(given[1:])
+        return kept_blocks(*given)
+
+    monkeypatch.setattr(source_of, "kept_blocks", stored)
+    monkeypatch.setattr(source_of, "IN_MEMORY", count(one) * dimension(one) - 1)
+    again = run(one)
+    assert asked == [(count(one), dimension(one))]
+    for name, values in there.items():
+        assert values.tobytes() == again[name].tobytes(), name
+
+
 @pytest.mark.parametrize("contrast", ["logcosh", "exp", "s**4/4"])
 @pytest.mark.parametrize("space", ["ambient", {"principal": 4}])
 def test_losses_are_those_of_plain_numpy(space, contrast):
@@ -46,7 +70,7 @@ def test_losses_are_those_of_plain_numpy(space, contrast):
     found = run(one, save=Save(extra=("filter",)))
     g = make_contrast(contrast).value
     x, held = centred(one, "train", count(one)), centred(one, "test", one.test)
-    data = training(one, patches(one, SEED))
+    data = learnt(one)
     u = directions(patches(one, SEED).stream("directions"), one.directions, data.scores.shape[1])
     a = np.concatenate([found["filter"].reshape(1, -1), u @ data.white.unmixing.T])
     for name, on, unit in (
@@ -69,7 +93,7 @@ def test_a_filter_has_variance_one_on_its_training_patches():
 
 def test_directions_of_the_whole_space_are_white_and_uniform():
     one = system(space={"principal": 5})
-    data = training(one, patches(one, SEED))
+    data = learnt(one)
     v = directions(np.random.default_rng(0), 40, dimension(one))
     x = centred(one, "train", count(one))
     a = data.whitening_filters(v)
@@ -79,7 +103,7 @@ def test_directions_of_the_whole_space_are_white_and_uniform():
 def test_both_spaces_are_shown_the_same_patches():
     source = patches(system(), SEED)
     spaces = ("ambient", {"principal": 3})
-    whole, part = (training(system(space=space), source) for space in spaces)
+    whole, part = (learnt(system(space=space)) for space in spaces)
     assert whole.scores[:, :3] == pytest.approx(part.scores, abs=1e-8)
     draws = [random_patches(source.images, 6, n, source.stream("train")) for n in (10, 100)]
     assert np.array_equal(draws[0], draws[1][:10])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -15,10 +16,11 @@ from hdica.finite.random.streams import Stream
 from hdica.finite.whitening.moments import Blocks, one_thread, sample_moments
 from hdica.finite.whitening.principal import Whitened, whitened
 from hdica.inputs.images import Picture, load_images, patch_blocks
+from hdica.inputs.store import blocks_of, kept_blocks
 
 Array = NDArray[np.float64]
 IN_MEMORY = 2 * 10**8
-"""Most numbers of training patches, n times D, that are kept; more are cut out in every pass."""
+"""Most numbers of training patches, n times D, in memory; more are streamed from disk."""
 DECODED = 4
 """Sets of images that stay in memory."""
 
@@ -45,14 +47,16 @@ class Patches:
         """The first ``count`` patches of a part, in blocks of shape (block, D)."""
         return patch_blocks(self.images, self.width, count, self.stream(part))
 
-    def passes(self, part: str, count: int) -> Blocks:
-        """Passes over the same patches, which are kept if there are not too many."""
+    @contextmanager
+    def passes(self, part: str, count: int) -> Iterator[Blocks]:
+        """Passes over the same patches, in memory or, if there are too many, on disk."""
         entries = self.width**2 * int(np.prod(self.images[0].pixels.shape[2:]))
-        draw: Callable[[], Iterator[Array]] = partial(self.blocks, part, count)
         if count * entries > IN_MEMORY:
-            return draw
-        kept = list(draw())
-        return lambda: kept
+            with kept_blocks(self.blocks(part, count), count, entries) as stored:
+                yield partial(blocks_of, stored)
+        else:
+            kept = list(self.blocks(part, count))
+            yield lambda: kept
 
 
 def pictures(data: Mapping[str, Any], colour: str) -> tuple[Picture, ...]:
@@ -112,7 +116,8 @@ class Training:
         return np.ascontiguousarray(found.T) if np.all(np.isfinite(found)) else None
 
 
-def trained(patches: Patches, count: int, rank: int) -> Training:
+@contextmanager
+def trained(patches: Patches, count: int, rank: int) -> Iterator[Training]:
     """Draw and whiten ``count`` training patches in their ``rank`` leading components.
 
     Raises
@@ -120,9 +125,9 @@ def trained(patches: Patches, count: int, rank: int) -> Training:
     HdicaError
         If the patches vary in fewer directions.
     """
-    passes = patches.passes("train", count)
-    white = whitened(passes, rank)
-    return Training(white, white.all_scores(passes), passes)
+    with patches.passes("train", count) as passes:
+        white = whitened(passes, rank)
+        yield Training(white, white.all_scores(passes), passes)
 
 
 def projections(patches: Patches, part: str, count: int, mean: Array, filters: Array) -> Array:

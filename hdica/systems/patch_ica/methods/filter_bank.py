@@ -69,12 +69,12 @@ def _run(
     system: PatchICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
     source = patches(system, seed or 0)
-    data = training(system, source)
-    found = bank(
-        data, contrast(system), source.stream, kept=system.kept, iterations=system.iterations,
-        tolerance=system.tolerance,
-    )  # fmt: skip
-    total = _variance(system, data.passes, data.white.mean)
+    with training(system, source) as data:
+        found = bank(
+            data, contrast(system), source.stream, kept=system.kept, iterations=system.iterations,
+            tolerance=system.tolerance,
+        )  # fmt: skip
+        total = _variance(system, data.passes, data.white.mean)
     values = {
         "score": found.score,
         **_fits(system, found),

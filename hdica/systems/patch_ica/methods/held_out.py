@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import numpy as np
 
 from hdica.finite.random.streams import Stream, streams_of
@@ -61,8 +63,8 @@ def _stream(system: PatchICA, seed: int) -> Stream:
     return streams_of(content_of(system, others), "patches", 0)(seed)
 
 
-def training(system: PatchICA, source: Patches) -> Training:
-    """Its training patches, whitened."""
+def training(system: PatchICA, source: Patches) -> AbstractContextManager[Training]:
+    """Its training patches, whitened, for as long as they are used."""
     return trained(source, count(system), rank(system))
 
 
@@ -80,7 +82,8 @@ def _run(
         contrast(system), system.restarts, system.iterations, system.tolerance, system.test,
         system.directions,
     )  # fmt: skip
-    found = judged(source, training(system, source), plan, source.stream)
+    with training(system, source) as seen:
+        found = judged(source, seen, plan, source.stream)
     # After the last iteration nothing changes any more.
     at = np.minimum(steps_of(times, 1), found.iterations)
     values = {

@@ -73,7 +73,7 @@ def with_new_samples(
 
 
 def _iterate(take: Take, count: int, w: Array, contrast: Contrast) -> Array:
-    """W <- Pi(mean(y g(w.y)) - mean(g'(w.y)) w) of the next samples; w where that has no direction."""
+    """W <- Pi(mean(y g(w.y)) - mean(g'(w.y)) w) of new samples; w where that has no direction."""
     a, b = np.zeros_like(w), np.zeros(len(w))
     for first in range(0, count, ROWS):
         pushed, bent = accumulate(take(min(ROWS, count - first)), w, contrast)
