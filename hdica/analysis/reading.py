@@ -52,12 +52,14 @@ def _usual(tree: xr.DataTree, analysis: str) -> dict[str, str] | None:
     kind, found = asked_for()[analysis].settings, {}
     needs = {} if kind is None else dict(needs_of(kind))
     for key, role in record.analyses[analysis].items():
+        allowed = (needs[key].over if key in needs else ()) or (("time",),)
         able = [
             method.name
             for method in record.with_role(role)
             if method.name in given
             and (key not in needs or needs[key].n in (None, given[method.name].n))
-            and given[method.name].outputs.get(overlap.name) == ("time", *overlap.dims)
+            and given[method.name].outputs.get(overlap.name)
+            in [(*axis, *overlap.dims) for axis in allowed]
         ]
         if not able:
             return None

@@ -127,3 +127,10 @@ def test_it_says_in_how_many_cells_theory_is_right_and_where_it_is_wrong():
 def test_settings_that_make_no_sense_are_refused(asked, why):
     with pytest.raises(ValidationError, match=why):
         Dependence(**{**powers.ALONG, "theory": "bounds", **asked})
+
+
+def test_without_a_parameter_it_takes_the_one_with_most_values():
+    assert found(over=None).attrs["over"] == "d"
+    alone = powers.training(np.random.default_rng(7), 8, SIGMA).isel(d=[0], T=[0])
+    asked = Dependence(**{**powers.ALONG, "over": None})
+    assert compute(toy.tree({"training": alone}, {}), asked) is None

@@ -8,7 +8,7 @@ from scipy import stats
 
 from hdica.analysis.dependence.record import Dependence
 from hdica.analysis.describe import described
-from hdica.analysis.reading import at_end, check_numbers, group, over
+from hdica.analysis.reading import at_end, check_numbers, grid_of, group, over
 from hdica.analysis.statistics.resample import CONFIDENCE
 from hdica.status import DIVERGED
 
@@ -26,12 +26,19 @@ LONG_NAMES = {
 COUNTS = ("seeds", "diverged")
 
 
-def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset:
+def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
     """Mean, 95 % interval and prediction of outputs, over ``simulation``, ``output`` and the grid.
 
-    The intervals are Student's over seeds; the difference to theory has the error of the mean.
+    The intervals are Student's over seeds; the difference to theory has the error of the mean. None
+    if no parameter is named and none is swept over numbers.
     """
     groups = {name: group(tree, name) for name in settings.simulation}
+    if settings.over is None:
+        found = longest(groups[settings.simulation[0]])
+        if found is None:
+            return None
+        settings = settings.model_copy(update={"over": found})
+    assert settings.over is not None
     for data in groups.values():
         check_numbers(data, settings.over, "analysis.dependence.over")
     theory = group(tree, settings.theory) if settings.theory else None
@@ -41,6 +48,12 @@ def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset:
     out.attrs |= {"theory": settings.theory or "", "levels": list(settings.levels.values())}
     out.attrs["level_names"] = list(settings.levels)
     return described(out, LONG_NAMES)
+
+
+def longest(data: xr.Dataset) -> str | None:
+    """The parameter that is swept over most numbers; None if none is over two or more."""
+    known = [d for d in grid_of(data) if data[d].dtype.kind in "fiu" and data.sizes[d] > 1]
+    return max(known, key=lambda d: data.sizes[d], default=None)
 
 
 def _simulated(data: xr.Dataset, theory: xr.Dataset | None, settings: Dependence) -> xr.Dataset:

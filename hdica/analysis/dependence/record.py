@@ -15,7 +15,7 @@ from hdica.analysis.settings import (
     Named,
     Needs,
     Settings,
-    SweptName,
+    Swept,
     Variable,
     looked_at,
     names,
@@ -34,7 +34,11 @@ class Dependence(Settings):
     simulation: Annotated[Methods, Needs(True, looked_at, (ALONE, TIME))] = Field(
         min_length=1, description="stochastic methods, at the last time"
     )
-    over: SweptName = Field(description="swept parameter on the horizontal axis, numbers")
+    over: Annotated[str | None, Swept()] = Field(
+        default=None,
+        description="swept parameter on the horizontal axis, numbers (default: the one with most "
+        "values)",
+    )
     variable: Variable = ""
     beside: Outputs = Field(
         default=(), description="further outputs of the simulations, a panel each"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hdica.systems.method import Role
 from hdica.systems.registry import register
 from hdica.systems.subspace_ica.methods import gradient, limits, samples
 from hdica.systems.subspace_ica.system import SubspaceICA
@@ -72,7 +73,10 @@ SYSTEM = register(
             "SubspaceModel": f"{_HOME}.model",
             **dict.fromkeys(_FUNCTIONS, f"{_HOME}.api"),
         },
-        analyses={},
+        analyses={
+            "ensemble": {"simulation": Role.SIMULATION},
+            "dependence": {"simulation": Role.SIMULATION},
+        },
         examples=(
             {**_FEW, "samples_per_dimension": 32},
             {**_FEW, "samples": 200, "space": "ambient", "beta": [3, 1], "alpha": [0.6, 0.8]},
