@@ -64,7 +64,7 @@ def test_valid_studies_are_broad() -> None:
         "save": set(),
     }
 
-    @settings(max_examples=400, derandomize=True, deadline=None, suppress_health_check=CHECKS)
+    @settings(max_examples=800, derandomize=True, deadline=None, suppress_health_check=CHECKS)
     @given(study=studies())
     def collect(study: dict[str, Any]) -> None:
         seen["system"].add(study["system"])

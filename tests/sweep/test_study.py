@@ -20,7 +20,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         changed(system="Tyo"),
         "study 'toy': system = 'Tyo' is not known (allowed: OnlineICA, SparsePCA, HebbianICA, "
-        "TensorialICA, PatchICA, Toy)",
+        "TensorialICA, SubspaceICA, PatchICA, FilterSeries, Toy)",
     ),
     (changed(study="Toy 1"), "study 'Toy 1': study = 'Toy 1' is not allowed"),
     (changed(grid={"tua": [1]}), "grid.tua is not a known parameter (did you mean 'tau'?"),

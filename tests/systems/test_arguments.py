@@ -90,7 +90,7 @@ def test_a_dimension_that_is_no_whole_number_is_refused(n):
             hdica.escape_time(TRAP, n=n)
 
 
-@pytest.mark.parametrize("times", [None, "ab", ["a"], [None], [[0, 1]], True])
+@pytest.mark.parametrize("times", ["ab", ["a"], [None], [[0, 1]], True])
 def test_times_that_are_no_numbers_are_refused(times):
     for call in (simulate, lambda times: hdica.limit(ICA, times=times)):
         with pytest.raises(HdicaError, match=r"^times.* is not allowed \(a list of numbers\)"):

@@ -63,9 +63,10 @@ def drawn(kind, case, sample=True, scale=1.0):
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_told_of_both_has_one_law(case, sample):
     one, other = (drawn(kind, case, sample).T for kind in KINDS)
+    # Of some hundred comparisons one in a hundred times one is below by chance.
     for place, (a, b) in enumerate(zip(one, other, strict=True)):
         if np.ptp(a) > 1e-9:  # in all dimensions nothing is lost of v
-            assert ks_2samp(a, b).pvalue > 1e-3, place
+            assert ks_2samp(a, b).pvalue > 1e-4, place
 
 
 @pytest.mark.parametrize("case", ["many samples", "few samples"])

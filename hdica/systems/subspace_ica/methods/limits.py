@@ -185,6 +185,7 @@ def _flows(system: SubspaceICA) -> None:
 
 FLOW = replace(
     PREDICTION,
+    extras=(),
     name="overlap_flow",
     about="overlap as η → 0 and B, n → ∞ by the gradient flow on the population loss",
     closed=True,
@@ -294,6 +295,7 @@ def _has_level(system: SubspaceICA) -> None:
 
 SGD_LEVEL = replace(
     PREDICTION,
+    extras=(),
     name="sgd_level",
     about="mean of 1 − a² at which mini-batch steps of a constant size end",
     role=Role.OTHER,
@@ -336,6 +338,7 @@ def _has_loss(system: SubspaceICA) -> None:
 
 LOSS = replace(
     PREDICTION,
+    extras=(),
     name="loss_at_start",
     about="population loss and its slope at the overlap of the start",
     role=Role.OTHER,
