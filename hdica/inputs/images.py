@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +22,8 @@ Array = NDArray[np.float64]
 Colour = Literal["grey", "rgb"]
 LUMA = (0.299, 0.587, 0.114)
 """Weights of red, green and blue in grey (ITU-R BT.601)."""
+DECODED = 4
+"""Sets of pictures that stay in memory."""
 ROWS = 4096
 """Patches of a block."""
 
@@ -65,6 +69,18 @@ def load_images(data: str | Mapping[str, Any], colour: Colour = "grey") -> list[
     found = [Picture(name, _coloured(decoded(file), colour)) for name, file in files.items()]
     data_input(form)  # once more: what changed while it was decoded is not what the digest says
     return found
+
+
+def pictures(data: str | Mapping[str, Any], colour: Colour) -> tuple[Picture, ...]:
+    """:func:`load_images`, decoded once for all points of a process if it is of normal form."""
+    form = data_input(data) if isinstance(data, str) else data
+    return _kept(json.dumps(form, sort_keys=True), colour)
+
+
+@lru_cache(maxsize=DECODED)
+def _kept(form: str, colour: Colour) -> tuple[Picture, ...]:
+    # The form holds the digest of the content: other pixels are never taken for these.
+    return tuple(load_images(json.loads(form), colour))
 
 
 def _files(path: Path) -> dict[str, Path]:

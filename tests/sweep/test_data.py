@@ -10,23 +10,23 @@ import pytest
 from PIL import Image
 
 from hdica.errors import HdicaError
+from hdica.inputs import images
 from hdica.sweep.outcome.publish import is_current, publish
 from hdica.sweep.outcome.results import open_results
 from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import Study, study_from
-from hdica.systems.patch_ica.finite import patches
 
 RNG = np.random.default_rng(0)
 PIXELS = {name: RNG.integers(0, 256, (12, 12)).astype(np.uint8) for name in "ab"}
 
 
-def study(images: Any = ("a.png", "b.png")) -> Study:
+def study(paths: Any = ("a.png", "b.png")) -> Study:
     return study_from(
         {
             "study": "read",
             "system": "PatchICA",
             "parameters": {"width": 2, "samples": 40, "test": 20, "iterations": 5},
-            "grid": {"images": list(images)},
+            "grid": {"images": list(paths)},
             "times": [0, 5],
             "methods": {"held_out": {"seeds": 1}},
         }
@@ -78,19 +78,19 @@ def test_a_point_waits_for_data_that_went(
     root: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Image.fromarray(PIXELS["b"] ^ 2).save(root / "b.png")
-    planned, load = study(), patches.load_images
+    planned, load = study(), images.load_images
 
     def gone(data: Any, colour: Any) -> Any:
         if data["path"] == "b.png":
             (root / "b.png").rename(root / "elsewhere")
         return load(data, colour)
 
-    monkeypatch.setattr(patches, "load_images", gone)
-    patches._decoded.cache_clear()
+    monkeypatch.setattr(images, "load_images", gone)
+    images._kept.cache_clear()
     hindered = run(planned, out, progress=False)
     assert hindered.pending == 1
     assert "b.png' is not allowed (there is no" in hindered.lost[0]
-    monkeypatch.setattr(patches, "load_images", load)
+    monkeypatch.setattr(images, "load_images", load)
     (root / "elsewhere").rename(root / "b.png")
     assert run(planned, out, progress=False).pending == 0
     publish(planned, out)

@@ -23,6 +23,7 @@ from hdica.finite.random.lanes import (
 
 EXP, LOGCOSH, KURTOSIS, HE4, FORMULA = range(5)
 """Contrasts with code of their own, and all others."""
+KINDS = {"exp": EXP, "logcosh": LOGCOSH, "kurtosis": KURTOSIS, "he4": HE4}
 _WORD = np.uint64
 _BIAS = _WORD(1023)
 # A float of about this size has whole numbers as its lowest bits.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,17 +61,12 @@ def scratch(starts: int, d: int) -> tuple[Array, Array]:
 
 def code_of(contrast: Contrast) -> tuple[int, int, int, int]:
     """Kind of a contrast, and addresses of G, g and g' of a formula."""
-    from hdica.finite.fastica import functions
+    from hdica.finite.fastica.functions import FORMULA, KINDS
 
-    kinds: dict[str, Any] = {
-        "exp": functions.EXP,
-        "logcosh": functions.LOGCOSH,
-        "kurtosis": functions.KURTOSIS,
-        "he4": functions.HE4,
-    }
-    if contrast.name in kinds:
-        return kinds[contrast.name], 0, 0, 0
+    kind = KINDS.get(contrast.name, FORMULA)
+    if kind != FORMULA:
+        return kind, 0, 0, 0
     slope = contrast.formula.derivative
     each = (contrast.formula, slope, slope.derivative)
     height, g, curvature = (int(one.compiled_block.address) for one in each)
-    return functions.FORMULA, height, g, curvature
+    return kind, height, g, curvature

@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from hdica.errors import HdicaError
+from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
 Blocks = Callable[[], Iterable[Array]]
 """``blocks()`` begins a pass over the samples: blocks of shape (block, D), always the same ones."""
 _ENTRIES, _FEWEST = 2**20, 64
 """Entries of an array that are multiplied at once, and the fewest samples."""
-
-
-@cache
-def _threads() -> ThreadpoolController:
-    # SciPy has a BLAS of its own, which has to be there to be found.
-    import scipy.linalg  # noqa: F401
-
-    return ThreadpoolController()
-
-
-def one_thread() -> AbstractContextManager[object]:
-    """One thread for the BLAS of NumPy and of SciPy: with several they add in another order."""
-    return _threads().limit(limits=1, user_api="blas")
 
 
 def passes_of(samples: Array | Blocks) -> Blocks:

@@ -14,11 +14,11 @@ from hdica.errors import HdicaError
 from hdica.finite.whitening.moments import (
     Blocks,
     covariance_of,
-    one_thread,
     passes_of,
     sample_mean,
     times_covariance,
 )
+from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
 _QUICK, _LARGE, _PASSES = 1024, 8192, 100

@@ -21,10 +21,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.polynomial import Legendre, legendre
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import dot
+from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
@@ -40,8 +40,6 @@ _SMALLEST, _LARGEST = 2.0**-40, 2.0**40
 _HALVINGS = 6
 MOST_GROWTH = 1e4
 """Largest exponent of a mean time; beyond, nothing is computed."""
-# With several threads LAPACK adds in another order: the same times must have the same bits.
-_BLAS = ThreadpoolController()
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +182,7 @@ def _solutions(panels: _Panels, weight: Array) -> tuple[Array, Array]:
     h = panels.width[:, None, None]
     system = np.eye(STAGES) - h * matrix * panels.rate[:, None, :]
     forced = h * np.sum(matrix * (panels.source * weight)[:, None, :], axis=2, keepdims=True)
-    with _BLAS.limit(limits=1):
+    with one_thread():
         both = np.linalg.solve(system, np.concatenate([forced, np.ones_like(forced)], axis=2))
     return both[..., 0], both[..., 1]
 

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 from numpy.polynomial import chebyshev as cheb
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
+
+from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
 MAX_DEGREE = 1024
 _ROUNDING = 4 * np.finfo(float).eps
-# With several threads BLAS adds in another order: the same series must have the same bits.
-_BLAS = ThreadpoolController()
 
 
 def trimmed(series: Chebyshev, relative: float = 1e-15) -> Chebyshev:
@@ -30,7 +29,7 @@ def interpolate(function: Callable[[float], float], degree: int) -> Chebyshev:
     def values(x: Array) -> Array:
         return np.array([function(float(v)) for v in x])
 
-    with _BLAS.limit(limits=1):
+    with one_thread():
         return Chebyshev.interpolate(values, degree)
 
 
@@ -62,7 +61,7 @@ def real_roots(series: Chebyshev) -> Array:
     coef = np.asarray(trimmed(series).coef, dtype=float)
     if coef.size < 2:
         return np.empty(0)
-    with _BLAS.limit(limits=1):
+    with one_thread():
         candidates = np.asarray(cheb.chebroots(coef))
     near = candidates[np.abs(candidates.imag) < 1e-7].real
     near = np.sort(near[np.abs(near) <= 1 + 1e-12])

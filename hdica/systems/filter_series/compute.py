@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from hdica.inputs.series import Series
+from hdica.process.threads import one_thread
 from hdica.systems.filter_series.measures import excess_kurtosis
 
 Array = NDArray[np.float64]
 BLOCK = 4096
 """Patches that are averaged over at a time."""
-_BLAS = ThreadpoolController()
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +40,7 @@ def principal(patches: Array) -> Principal:
     """Principal components of patches of shape (P, d); one thread, so that bits are the same."""
     from scipy.linalg import eigh
 
-    with _BLAS.limit(limits=1, user_api="blas"):
+    with one_thread():
         centred = patches - patches.mean(axis=0)
         covariance = np.zeros((patches.shape[1],) * 2)
         for first in range(0, len(centred), BLOCK):
@@ -72,7 +71,7 @@ def kept_share(filters: Array, components: Array) -> Array:
     Array
         Shape (K, d): entry k - 1 for the leading k of them, in [0, 1].
     """
-    with _BLAS.limit(limits=1, user_api="blas"):
+    with one_thread():
         scaled = filters / np.abs(filters).max(axis=1, keepdims=True)
         squares = (scaled @ components.T) ** 2
     summed = np.cumsum(squares, axis=1)
@@ -95,7 +94,7 @@ def kurtoses(filters: Array, centred: Array) -> tuple[Array, Array]:
         Of w.x, shape (K,), and of w.(x - mean of the pixels of x): the DC component, which varies
         most of all, tells nothing of the filter's form.
     """
-    with _BLAS.limit(limits=1, user_api="blas"):
+    with one_thread():
         projected = centred @ filters.T
         level = centred.mean(axis=1)
     without = projected - np.outer(level, filters.sum(axis=1))

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator
 from hdica.errors import HdicaError
 from hdica.inputs.data_input import BUNDLED, Reads, data_input, path_of
 from hdica.inputs.filters import load_filters
-from hdica.inputs.images import load_images
+from hdica.inputs.images import pictures
 from hdica.inputs.network import Training, check_training, snapshot_steps, train
 from hdica.inputs.series import Series
 from hdica.systems.fields import is_number
@@ -171,7 +171,7 @@ def _series(key: _Key) -> Series:
     if kind == "random":
         return Series(np.zeros(1, dtype=np.int64), _normal(given, system)[None])
     if kind == "trained":
-        images = [one.pixels for one in load_images(system.images, system.colour)]
+        images = [one.pixels for one in pictures(system.images, system.colour)]
         return train(images, Training(**given))
     where = path_of(system.filters)
     found = load_filters(where, layer=system.layer, training=system.training)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hdica.finite.random.streams import streams_of
 from hdica.ingredients.save import Save
-from hdica.inputs.images import check_width, load_images, random_patches
+from hdica.inputs.images import check_width, pictures, random_patches
 from hdica.inputs.series import Series
 from hdica.systems.filter_series.compute import (
     Principal,
@@ -42,7 +42,7 @@ _PRINTED = "excess overlap as printed, 1 - |w - Pw|/|w| - k/d"
 
 def patches(system: FilterSeries, width: int, seed: int) -> Array:
     """Patches of a seed, shape (P, d)."""
-    images = load_images(system.images, system.colour)
+    images = pictures(system.images, system.colour)
     stream = streams_of(content_of(system, WITHOUT), "patches", None)(seed)
     return random_patches(images, width, system.patches, stream("patches"))
 
@@ -58,7 +58,7 @@ def _able(system: FilterSeries) -> None:
     d = channels * width * width
     rank(system, d)
     check_patches(system, d)
-    check_width(load_images(system.images, system.colour), width)
+    check_width(pictures(system.images, system.colour), width)
 
 
 def _history(

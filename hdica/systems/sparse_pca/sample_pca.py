@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
 from hdica.finite.random.streams import RUN, Stream
 from hdica.finite.record import steps_of
 from hdica.ingredients.quadrature import dot
+from hdica.process.threads import one_thread
 from hdica.systems.sparse_pca.rule import PCARule
 
 Array = NDArray[np.float64]
@@ -58,8 +58,7 @@ def run_sample_pca(
     overlap = np.full(times.size, np.nan)
     full, block = np.zeros((n, n)), np.empty((0, n))
     first = 0
-    # With several threads BLAS adds in another order.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_thread():
         for index, count in enumerate(steps_of(times, n)):
             while first + len(block) < count:
                 full += block.T @ block

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hdica.systems.method import Role
 from hdica.systems.registry import register
 from hdica.systems.subspace_ica.methods import gradient, limits, samples
-from hdica.systems.subspace_ica.system import SubspaceICA
+from hdica.systems.subspace_ica.system import HOME, PAPER, SubspaceICA
 from hdica.systems.system import (
     Clock,
     Control,
@@ -18,7 +18,6 @@ from hdica.systems.system import (
 
 __all__ = ["SYSTEM", "SubspaceICA"]
 
-_HOME = "hdica.systems.subspace_ica"
 _FUNCTIONS = ("gradient_flow", "population_loss", "reduced_model")
 _SMALL = {"dimension": 24, "rank": 2, "beta": 1.0}
 _FEW = {**_SMALL, "restarts": 2}
@@ -31,7 +30,7 @@ SYSTEM = register(
         title="ICA in the principal subspace: a non-Gaussian direction among leading components",
         papers=(
             Paper(
-                "Reduce and Conquer 2025",
+                PAPER,
                 "Reduce and Conquer: Independent Component Analysis at linear sample complexity, "
                 "under review for the Workshop on High-dimensional Learning Dynamics, 2025",
             ),
@@ -70,8 +69,8 @@ SYSTEM = register(
         },
         methods=(*samples.METHODS, *gradient.METHODS, *limits.METHODS),
         functions={
-            "SubspaceModel": f"{_HOME}.model",
-            **dict.fromkeys(_FUNCTIONS, f"{_HOME}.api"),
+            "SubspaceModel": f"{HOME}.model",
+            **dict.fromkeys(_FUNCTIONS, f"{HOME}.api"),
         },
         analyses={
             "ensemble": {"simulation": Role.SIMULATION},

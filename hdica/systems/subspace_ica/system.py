@@ -35,6 +35,10 @@ CONTRASTS = "`exp`, `logcosh`, `kurtosis`, `he4`, or a formula in `s`"
 MOST_ITERATIONS, MOST_RESTARTS = 10**6, 10**5
 
 
+PAPER = "Reduce and Conquer 2025"
+HOME = "hdica.systems.subspace_ica"
+
+
 class SubspaceICA(SubspaceModel):
     """ICA of the subspace model (3): FastICA, gradient descent or its flow on n of its samples.
 
@@ -212,7 +216,14 @@ def _check_infinite(system: SubspaceICA) -> None:
         )
 
 
-_OF_ONE = {"fastica": ("iterations", "tolerance", "restarts"), "sgd": ("eta",), "flow": ()}
+_USERS = {
+    **dict.fromkeys(("iterations", "tolerance", "restarts"), ("fastica",)),
+    "eta": ("sgd",),
+    "direction": ("sgd", "flow"),
+}
+"""Algorithms that use a field, if not all do."""
+OF_FASTICA = frozenset(name for name, users in _USERS.items() if "fastica" in users)
+OF_GRADIENTS = frozenset(_USERS) - OF_FASTICA
 
 
 def _check_algorithm(system: SubspaceICA) -> None:
@@ -220,22 +231,14 @@ def _check_algorithm(system: SubspaceICA) -> None:
     algorithm = system.algorithm
     if algorithm == "sgd" and system.eta is None:
         raise HdicaError("eta is missing (algorithm = 'sgd' needs a step size > 0)", ["eta"])
-    unused = [name for key, names in _OF_ONE.items() if key != algorithm for name in names]
-    if algorithm == "fastica":
-        unused.append("direction")
-    for name in unused:
+    for name, users in _USERS.items():
         value = getattr(system, name)
-        if value != type(system).model_fields[name].default:
-            users = "sgd and flow" if name == "direction" else _user(name)
+        if algorithm not in users and value != type(system).model_fields[name].default:
             raise HdicaError(
                 f"{name} = {value!r} is not allowed with algorithm = {algorithm!r} (it is for "
-                f"{users})",
+                f"{' and '.join(users)})",
                 [name, "algorithm"],
             )
-
-
-def _user(name: str) -> str:
-    return next(key for key, names in _OF_ONE.items() if name in names)
 
 
 _CHECKS: tuple[Callable[[SubspaceICA], None], ...] = (

@@ -16,16 +16,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.polynomial import Legendre
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from hdica.limits.mean_field.steady.confinement import Confinement
 from hdica.limits.mean_field.steady.panels import edges, potential
+from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
 DEGREE = 12
 PANELS = 14
-# With several threads LAPACK adds in another order: the same modes must have the same bits.
-_BLAS = ThreadpoolController()
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Mod
     np.add.at(stiffness, (index[:, :, None], index[:, None, :]), local)
     np.add.at(mass, index, weights * half)
     root = np.sqrt(mass)
-    with _BLAS.limit(limits=1):
+    with one_thread():
         rate, vectors = np.linalg.eigh(stiffness / root / root[:, None])
     points = np.empty(size)
     points[index] = x

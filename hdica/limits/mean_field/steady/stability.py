@@ -25,17 +25,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.steady.closure import Closure, rates_of_change
 from hdica.limits.mean_field.steady.confinement import confinement
 from hdica.limits.mean_field.steady.modes import Modes, relaxation_modes
+from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 _KEPT = 240
-_BLAS = ThreadpoolController()
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +94,7 @@ class Linearisation:
     def rightmost(self) -> complex:
         """The eigenvalue with the largest real part."""
         kept = np.sort(np.argsort(self.rate, kind="stable")[:_KEPT])
-        with _BLAS.limit(limits=1):
+        with one_thread():
             values = np.linalg.eigvals(self.matrix(kept))
         first = complex(values[np.argmax(values.real)])
         return self._polished(complex(first.real, abs(first.imag)))

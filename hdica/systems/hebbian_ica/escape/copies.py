@@ -14,18 +14,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import dot, panel_nodes
+from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
 Hazard = Callable[[Array], Array]
 State = tuple[tuple[int, ...], tuple[int, ...]]
 MOST_STATES = 400
 _NODES, _SURE = 10, 40.0
-# With several threads LAPACK adds in another order: the same times must have the same bits.
-_BLAS = ThreadpoolController()
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,7 @@ def last_escape(race: Race) -> float:
     share = np.zeros(len(states))
     share[0] = 1.0
     alive = np.zeros(times.size)
-    with _BLAS.limit(limits=1):
+    with one_thread():
         for k in range(times.size):
             step = np.sum(rates * np.minimum(steps[:, k], _SURE)[:, None, None], axis=0)
             share = np.sum(share[:, None] * expm(step), axis=0)

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.finite.random.streams import Stream
-from hdica.finite.whitening.moments import Blocks, one_thread, sample_moments
+from hdica.finite.whitening.moments import Blocks, sample_moments
 from hdica.finite.whitening.principal import Whitened, whitened
-from hdica.inputs.images import Picture, load_images, patch_blocks
+from hdica.inputs.images import Picture, patch_blocks
 from hdica.inputs.store import blocks_of, kept_blocks
+from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
 IN_MEMORY = 2 * 10**8
 """Most numbers of training patches, n times D, in memory; more are streamed from disk."""
-DECODED = 4
-"""Sets of images that stay in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +54,6 @@ class Patches:
         else:
             kept = list(self.blocks(part, count))
             yield lambda: kept
-
-
-def pictures(data: Mapping[str, Any], colour: str) -> tuple[Picture, ...]:
-    """Images of the normal form of data, decoded once for all points of a process."""
-    return _decoded(json.dumps(data, sort_keys=True), colour)
-
-
-@lru_cache(maxsize=DECODED)
-def _decoded(form: str, colour: Any) -> tuple[Picture, ...]:
-    # The form holds the digest of the content: other pixels are never taken for these.
-    return tuple(load_images(json.loads(form), colour))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from hdica.finite.whitening.moments import Blocks, one_thread
+from hdica.finite.whitening.moments import Blocks
 from hdica.ingredients.save import Save
+from hdica.process.threads import one_thread
 from hdica.systems.method import Array, Output, PointResult
 from hdica.systems.patch_ica.finite.bank import Bank, bank
 from hdica.systems.patch_ica.finite.gabor import residuals

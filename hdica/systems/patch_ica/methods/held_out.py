@@ -9,10 +9,11 @@ import numpy as np
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
+from hdica.inputs.images import pictures
 from hdica.systems.kernel import FINITE
 from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.patch_ica.finite.judged import Plan, judged
-from hdica.systems.patch_ica.finite.patches import Patches, Training, pictures, trained
+from hdica.systems.patch_ica.finite.patches import Patches, Training, trained
 from hdica.systems.patch_ica.system import (
     CHANNELS,
     PatchICA,
@@ -50,12 +51,7 @@ FILTER = Output("filter", ("row", "column", "channel"), "filter that is found")
 
 def patches(system: PatchICA, seed: int) -> Patches:
     """Patches of a point."""
-    return Patches(pictures(_data(system), system.colour), system.width, _stream(system, seed))
-
-
-def _data(system: PatchICA) -> dict[str, object]:
-    assert isinstance(system.images, dict)  # the normal form
-    return system.images
+    return Patches(pictures(system.images, system.colour), system.width, _stream(system, seed))
 
 
 def _stream(system: PatchICA, seed: int) -> Stream:

@@ -9,18 +9,17 @@ import numba
 import numpy as np
 from numba import types
 
+from hdica.finite.fastica.functions import EXP, FORMULA, HE4, KINDS, KURTOSIS, LOGCOSH
 from hdica.finite.jit import call_scalar
 from hdica.ingredients.contrasts import Contrast
 
 _MATRIX, _FLOATS = types.float64[:, ::1], types.float64[::1]
-GIVEN, EXP, LOGCOSH, KURTOSIS, HE4 = range(5)
-_CODES = {"exp": EXP, "logcosh": LOGCOSH, "kurtosis": KURTOSIS, "he4": HE4}
 
 
 def slope_of(contrast: Contrast) -> tuple[int, int]:
     """How the kernel computes g = G': a code, and the address of a formula if it is one."""
-    code = _CODES.get(contrast.name, GIVEN)
-    compiled: Any = contrast.formula.derivative.compiled if code == GIVEN else None
+    code = KINDS.get(contrast.name, FORMULA)
+    compiled: Any = contrast.formula.derivative.compiled if code == FORMULA else None
     return code, 0 if compiled is None else compiled.address
 
 

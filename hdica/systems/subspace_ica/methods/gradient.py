@@ -9,8 +9,8 @@ import numpy as np
 
 from hdica.errors import HdicaError, speaking_of
 from hdica.finite.random.streams import Stream, streams_of
-from hdica.finite.whitening.moments import one_thread
 from hdica.ingredients.save import Save
+from hdica.process.threads import one_thread
 from hdica.systems.arguments import MOST_WHOLE
 from hdica.systems.kernel import AVERAGES
 from hdica.systems.method import Array, Output, PointResult, refusal
@@ -31,8 +31,6 @@ from hdica.systems.subspace_ica.limit.loss import direction_of
 from hdica.systems.subspace_ica.methods.samples import (
     AT_FINITE,
     FASTICA,
-    HOME,
-    PAPER,
     check_any,
     check_dimension,
     check_held,
@@ -41,10 +39,9 @@ from hdica.systems.subspace_ica.methods.samples import (
     rotated_seconds,
     without_samples,
 )
-from hdica.systems.subspace_ica.system import SubspaceICA
+from hdica.systems.subspace_ica.system import HOME, OF_FASTICA, PAPER, SubspaceICA
 from hdica.systems.trials import content_of
 
-OF_FASTICA = frozenset({"iterations", "tolerance", "restarts"})
 _OUTPUTS = (
     Output("overlap", ("time",), "overlap of the estimate with the signal in whitened samples"),
 )

@@ -31,16 +31,12 @@ from hdica.systems.subspace_ica.methods.reduced import (
     reduction,
     signal,
 )
-from hdica.systems.subspace_ica.system import SubspaceICA
+from hdica.systems.subspace_ica.system import HOME, OF_FASTICA, OF_GRADIENTS, PAPER, SubspaceICA
 
-PAPER = "Reduce and Conquer 2025"
-HOME = "hdica.systems.subspace_ica"
 HERE = (*COMMON, AVERAGES, HOME, f"{HOME}.limit")
 """Folders behind limits."""
 _AT = ("time",)
 _EACH = ("component",)
-_OF_FASTICA = frozenset({"iterations", "tolerance", "restarts"})
-_OF_GRADIENTS = frozenset({"eta", "direction"})
 LEVELS = (50, 90, 99)
 """Overlaps, in hundredths, to which times are told."""
 WRONG = 1.02
@@ -130,7 +126,7 @@ PREDICTION = Method(
     run=_prediction,
     refuses=refusal(_predictable),
     seconds=lambda system, n, last: 0.1 + 1e-6 * system.rank,
-    ignores=_OF_FASTICA | _OF_GRADIENTS | {"start"},
+    ignores=OF_FASTICA | OF_GRADIENTS | {"start"},
     equations=(
         f"{PAPER}, Lemma 3 and Theorem 2 with the sample eigenvectors of n = D/c samples (Baik, "
         "Ben Arous and Peche 2005; Paul 2007)"
@@ -354,7 +350,7 @@ LOSS = replace(
     run=_loss,
     refuses=refusal(_has_loss),
     seconds=lambda system, n, last: 0.1,
-    ignores=_OF_FASTICA | _OF_GRADIENTS | {"batch", "whitening", "algorithm"},
+    ignores=OF_FASTICA | OF_GRADIENTS | {"batch", "whitening", "algorithm"},
     equations=f"{PAPER}, Lemma 5 corrected, for any contrast and latent variable",
 )
 

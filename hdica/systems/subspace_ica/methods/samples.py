@@ -11,8 +11,8 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.finite.fastica.found import Found, best
 from hdica.finite.random.streams import Stream, streams_of
-from hdica.finite.whitening.moments import one_thread
 from hdica.ingredients.save import Save
+from hdica.process.threads import one_thread
 from hdica.systems.kernel import FINITE
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 from hdica.systems.subspace_ica.fields import (
@@ -25,20 +25,17 @@ from hdica.systems.subspace_ica.fields import (
 from hdica.systems.subspace_ica.finite import estimate
 from hdica.systems.subspace_ica.finite.prepared import Prepared, ambient, known, principal
 from hdica.systems.subspace_ica.finite.rotated import DENSE, rotated
-from hdica.systems.subspace_ica.system import SubspaceICA
+from hdica.systems.subspace_ica.system import HOME, OF_GRADIENTS, PAPER, SubspaceICA
 from hdica.systems.trials import content_of
 
 Prepare = Callable[[SubspaceICA, Stream], Prepared]
-PAPER = "Reduce and Conquer 2025"
-HOME = "hdica.systems.subspace_ica"
-ENGINES = ("hdica.finite.fastica", "hdica.finite.whitening")
-AT_FINITE = (*FINITE, *ENGINES, HOME, f"{HOME}.finite")
+_OF_SCORES = (*FINITE, "hdica.finite.fastica", HOME, f"{HOME}.finite")
+AT_FINITE = (*_OF_SCORES, "hdica.finite.whitening")
 """Folders behind what is estimated from samples."""
 LARGEST = 2**14
 """Largest dimension of a covariance that is computed."""
 MOST_HELD = 2**31
 """Most numbers of whitened samples: they are in memory."""
-OF_GRADIENT = frozenset({"eta", "direction"})
 
 OUTPUTS = (
     Output("overlap", (), "overlap of the whitened estimate with the whitened v"),
@@ -167,7 +164,7 @@ def _estimated(name: str, prepare: Prepare) -> Callable[..., PointResult]:
     def run(
         system: SubspaceICA, times: Array, n: int | None, seed: int | None, save: Save
     ) -> PointResult:
-        stream = streams_of(content_of(system, OF_GRADIENT), name)(seed or 0)
+        stream = streams_of(content_of(system, OF_GRADIENTS), name)(seed or 0)
         with one_thread():
             prepared = prepare(system, stream)
             values = _values(prepared, _found(system, prepared, stream), system.rank)
@@ -224,13 +221,14 @@ FASTICA = Method(
     run=_estimated("fastica", of_samples),
     refuses=refusal(_check_samples),
     seconds=lambda system, n, last: 1e-3 + drawing_seconds(system) + iteration_seconds(system),
-    ignores=OF_GRADIENT,
+    ignores=OF_GRADIENTS,
     equations=f"{PAPER}, (2) on samples of (3), best of several starts",
     held=_held,
 )
 SCORES = replace(
     FASTICA,
     name="fastica_scores",
+    engines=_OF_SCORES,
     about="the same on whitened scores drawn without the n D samples: n, D to 10⁶ in seconds",
     rank=2,
     held=lambda system, n: 2 * needed_samples(system) * size_of_space(system),

@@ -15,15 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from hdica.errors import HdicaError
 from hdica.ingredients.sources import Source
+from hdica.process.threads import one_thread
 from hdica.systems.tensorial_ica.finite.samples import (
     IN_MEMORY,
     Blocks,
     Samples,
-    one_thread,
     whitening_of,
 )
 
@@ -258,8 +257,7 @@ def all_components(
         )
     from sklearn.decomposition import FastICA  # a second, and only this baseline needs it
 
-    # SciPy, which it loads, has a BLAS of its own.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_thread():
         white = whitening_of(blocks)
         ica = FastICA(
             algorithm=algorithm, whiten=False, fun="cube", max_iter=most, tol=tolerance,

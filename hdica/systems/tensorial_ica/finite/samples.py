@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import RUN
+from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
 Blocks = Callable[[], Iterable[Array]]
 """``blocks()`` begins a pass over the samples: blocks of shape (block, d), always the same ones."""
 IN_MEMORY = 20_000_000
 """Most numbers of samples, count times d, that are kept; more are drawn anew in every pass."""
-_NUMPY = ThreadpoolController()
-
-
-def one_thread() -> AbstractContextManager[object]:
-    """One thread for NumPy's BLAS: with several it adds in another order, to other bits."""
-    return _NUMPY.limit(limits=1, user_api="blas")
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
+from hdica.process.threads import one_thread
 from hdica.systems.fields import source
 from hdica.systems.kernel import COMMON
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
@@ -25,7 +26,7 @@ from hdica.systems.tensorial_ica.finite.batch import (
 )
 from hdica.systems.tensorial_ica.finite.draws import draws
 from hdica.systems.tensorial_ica.finite.rule import first
-from hdica.systems.tensorial_ica.finite.samples import one_thread, passes
+from hdica.systems.tensorial_ica.finite.samples import passes
 from hdica.systems.tensorial_ica.methods.limits import ANY_SIGN, ODE
 from hdica.systems.tensorial_ica.methods.trajectories import (
     AT_FINITE,

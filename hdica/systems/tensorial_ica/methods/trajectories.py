@@ -11,10 +11,10 @@ from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
+from hdica.process.threads import one_thread
 from hdica.systems.kernel import AVERAGES, COMMON, FINITE
 from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial
 from hdica.systems.tensorial_ica.finite.rule import TensorialRule, run_observed, run_together
-from hdica.systems.tensorial_ica.finite.samples import one_thread
 from hdica.systems.tensorial_ica.system import TensorialICA, rule
 from hdica.systems.trials import alone, content_of, each, in_groups
 
