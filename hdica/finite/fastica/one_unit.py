@@ -46,7 +46,8 @@ def accumulate(y: Array, w: Array, contrast: Contrast) -> tuple[Array, Array]:
 
 def sums_of(samples: Packed, w: Array, contrast: Contrast) -> tuple[Array, Array]:
     """The same of packed samples."""
-    return _one_pass(samples, w, contrast, False)
+    w = checked_directions(w, samples.y.shape[1])
+    return _one_pass(samples, w, contrast, False, scratch(*w.shape))
 
 
 def scores(y: Array, w: Array, contrast: Contrast) -> Array:
@@ -56,19 +57,22 @@ def scores(y: Array, w: Array, contrast: Contrast) -> Array:
 
 def scores_of(samples: Packed, w: Array, contrast: Contrast) -> Array:
     """The same of packed samples."""
-    _, height = _one_pass(samples, w, contrast, True)
+    w = checked_directions(w, samples.y.shape[1])
+    return _scores(samples, w, contrast, scratch(*w.shape))
+
+
+def _scores(samples: Packed, w: Array, contrast: Contrast, room: tuple[Array, Array]) -> Array:
+    _, height = _one_pass(samples, w, contrast, True, room)
     return np.asarray(height / len(samples.y) - contrast.gaussian_mean)
 
 
 def _one_pass(
-    samples: Packed, w: Array, contrast: Contrast, only_value: bool
+    samples: Packed, w: Array, contrast: Contrast, only_value: bool, room: tuple[Array, Array]
 ) -> tuple[Array, Array]:
     from hdica.finite.fastica.kernels import one_pass
 
-    w = checked_directions(w, samples.y.shape[1])
     a, b = np.empty_like(w), np.empty(len(w))
-    code, room = code_of(contrast), scratch(*w.shape)
-    one_pass(samples.samples, w, len(w), code, a, b, room, only_value)
+    one_pass(samples.samples, w, len(w), code_of(contrast), a, b, room, only_value)
     return a, b
 
 
@@ -128,10 +132,10 @@ def iterated(
     way = np.empty((k, most if path else 0, d))
     before = np.empty((0, d)) if before is None else before
     room = np.empty((k, d)), np.empty((k, d)), np.empty(k), np.empty(k, dtype=np.int64)
-    rest = way, iterations, converged, room, scratch(k, d)
+    rest = way, iterations, converged, room, (spare := scratch(k, d))
     iterate(samples.samples, w, before, code_of(contrast), tolerance, most, *rest)
     kept = _whole_way(first, way, iterations) if path else None
-    return Found(w, iterations, converged, scores_of(samples, w, contrast), kept)
+    return Found(w, iterations, converged, _scores(samples, w, contrast, spare), kept)
 
 
 def _whole_way(first: Array, way: Array, iterations: NDArray[np.int64]) -> Array:

@@ -56,7 +56,8 @@ def scratch(starts: int, d: int) -> tuple[Array, Array]:
     from hdica.finite.fastica.kernels import block_of
 
     rows = LANES * (block_of(d) | 1)
-    return aligned_zeros(starts, rows), aligned_zeros(rows)
+    both = aligned_zeros(starts + 1, rows)
+    return both[:starts], both[starts]
 
 
 def code_of(contrast: Contrast) -> tuple[int, int, int, int]:

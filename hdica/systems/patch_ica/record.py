@@ -51,6 +51,17 @@ SYSTEM = register(
                 r"held-out loss $\Delta L$, not standardised",
                 "held-out loss ΔL, not standardised",
             ),
+            "test_loss_ambient": Symbol(
+                "held-out loss Δ<i>L</i>, less all of R<sup>D</sup>",
+                r"held-out loss $\Delta L$, less all of $R^D$",
+                "held-out loss ΔL, less all of R^D",
+            ),
+            "raw_loss_ambient": Symbol(
+                "held-out loss Δ<i>L</i>, less all of R<sup>D</sup>, not standardised",
+                r"held-out loss $\Delta L$, less all of $R^D$, not standardised",
+                "held-out loss ΔL, less all of R^D, not standardised",
+            ),
+            "excess_kurtosis": Symbol(*("excess kurtosis",) * 3),
             "width": Symbol("width <i>w</i>", "width $w$", "width w"),
             "gabor_residual": Symbol("residual", "residual", "residual"),
             "feature_residual": Symbol("residual", "residual", "residual"),
