@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -14,6 +16,11 @@ from hdica.process.compile_cache import PACKAGE, beside, compiled_in, folders
 SLURM = "tests/cluster/"
 # Nothing here outlives the power, but for what tests/power runs on purpose.
 os.environ.setdefault("HDICA_SYNC", "off")
+# A shell ignores Ctrl-C for what it runs in the background, and so would every program that a test
+# starts and interrupts.
+_main = threading.current_thread() is threading.main_thread()
+if _main and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:
