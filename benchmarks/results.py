@@ -1,9 +1,12 @@
-"""``results.json``, which keeps what was measured, and the README's table, which shows it."""
+"""``results.json``, which keeps what was measured, and the pages that show it."""
 
 from __future__ import annotations
 
+import ast
+import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,9 +14,10 @@ from typing import Any
 from benchmarks import REGISTRY
 from benchmarks.harness import Row
 from benchmarks.machine import machine
-from benchmarks.table import markdown
+from benchmarks.ratios import draw
+from benchmarks.table import hardest, markdown
 
-OPEN, CLOSE = "<!-- benchmarks -->", "<!-- /benchmarks -->"
+FOLDER = Path(__file__).parent
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -28,21 +32,62 @@ def merge(path: Path, benchmark: str, rows: Sequence[Row]) -> None:
     path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
 
-def with_table(text: str, results: dict[str, Any]) -> str:
-    """The text with the table of the results between its markers.
+def question(name: str) -> str:
+    """What a benchmark asks and how, in Markdown: its module's docstring without the command.
+
+    The file is read and not imported, so that no rival has to be installed.
+    """
+    path = FOLDER / f"{name}.py"
+    text = ast.get_docstring(ast.parse(path.read_text())) if path.exists() else None
+    paragraphs = (text or "").split("\n\n")
+    kept = [part.replace("``", "`") for part in paragraphs if not part.startswith("Run:")]
+    return "\n\n".join(kept)
+
+
+def everything(results: Mapping[str, Any]) -> str:
+    """The table of all cases, each benchmark below its question."""
+    return markdown(results, {name: question(name) for name in results})
+
+
+PAGES: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
+    "docs/benchmarks.md": ("benchmarks", everything),
+    "README.md": ("benchmarks: worst cases", hardest),
+}
+"""What is written where: the page, the name in its markers, and the table."""
+PICTURES = ("docs/benchmarks.svg", "docs/benchmarks-dark.svg")
+
+
+def with_table(text: str, name: str, table: str) -> str:
+    """The text with a table between the markers of its name.
 
     Raises
     ------
     ValueError
         If the text has not exactly one pair of markers.
     """
-    if text.count(OPEN) != 1 or text.count(CLOSE) != 1 or text.index(CLOSE) < text.index(OPEN):
-        raise ValueError(f"the text has not exactly one pair {OPEN} ... {CLOSE}")
-    before, rest = text.split(OPEN)
-    after = rest.split(CLOSE)[1]
-    return f"{before}{OPEN}\n{markdown(results)}\n{CLOSE}{after}"
+    start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    if text.count(start) != 1 or text.count(end) != 1 or text.index(end) < text.index(start):
+        raise ValueError(f"the text has not exactly one pair {start} ... {end}")
+    before, rest = text.split(start)
+    return f"{before}{start}\n{table}\n{end}{rest.split(end)[1]}"
 
 
-def write_readme(path: Path, results: dict[str, Any]) -> None:
-    """Rewrite the README's table."""
-    path.write_text(with_table(path.read_text(), results))
+def digest(results: Mapping[str, Any]) -> str:
+    """By which a picture says what it was drawn of."""
+    return hashlib.sha256(json.dumps(results, sort_keys=True).encode()).hexdigest()
+
+
+def drawn_of(picture: str) -> str | None:
+    """The digest that a picture carries; None if it has none."""
+    found = re.search(r"results\.json, sha256 ([0-9a-f]{64})", picture)
+    return found[1] if found else None
+
+
+def write_pages(root: Path, results: Mapping[str, Any]) -> None:
+    """Rewrite the tables and the picture of what was measured, in light and in dark."""
+    for page, (name, table) in PAGES.items():
+        path = root / page
+        path.write_text(with_table(path.read_text(), name, table(results)))
+    for picture in PICTURES:
+        about = f"Drawn from benchmarks/results.json, sha256 {digest(results)}"
+        draw(results, root / picture, dark="dark" in picture, about=about)

@@ -9,11 +9,12 @@ import re
 from pathlib import Path
 
 from hdica.analysis.manual import analyses_table
-from hdica.systems.manual import methods_table, parameters_tables
+from hdica.systems.manual import methods_table, parameters_tables, systems_table
 
 ROOT = Path(__file__).parents[1]
 TABLES = {
-    "systems and methods": ("README.md", methods_table),
+    "systems": ("README.md", systems_table),
+    "systems and methods": ("docs/systems.md", methods_table),
     "parameters of systems": ("config/README.md", parameters_tables),
     "analyses": ("config/README.md", analyses_table),
 }

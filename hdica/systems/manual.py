@@ -9,6 +9,20 @@ from hdica.systems.registry import systems
 from hdica.systems.system import System
 
 HEAD = ("system", "method", "what it computes", "accuracy")
+OVERVIEW = ("system", "what it is", "simulations", "theory")
+
+
+def systems_table() -> str:
+    """A row for every system: what it is, its paper, and the names of its methods."""
+    lines = [_line(OVERVIEW), _line(("---",) * len(OVERVIEW)).replace(" ", "")]
+    for record in systems().values():
+        drawn, solved = (
+            ", ".join(f"`{m.name}`" for m in record.methods if m.stochastic == random)
+            for random in (True, False)
+        )
+        papers = "; ".join(paper.cite for paper in record.papers)
+        lines.append(_line((f"`{record.name}`", f"{record.title} ({papers})", drawn, solved)))
+    return "\n".join(lines)
 
 
 def methods_table() -> str:
