@@ -1,7 +1,7 @@
 # make run    build .venv, then the studies of config/config.yaml (CORES=2 bounds the cores)
 # make test   build .venv, then the test suite (PYTEST="-k store" narrows it)
 # make lint   build .venv, then formatters, linters, types and import contracts
-# make bench  build .venv-bench with the rivals in it, then race them: the table of README.md
+# make bench  build .venv-bench with the rivals in it, then race them: the tables of docs/benchmarks.md and README.md
 # make slurm  build .venv-slurm, the environment for Slurm: the executor of Snakemake and dask-jobqueue in it
 # make lock   resolve pyproject.toml anew into requirements.lock and requirements-slurm.lock (needs uv)
 

@@ -13,4 +13,4 @@ REGISTRY = {
     "overhead": "a study of a minute and of ten",
     "scaling": "growth with n, points and workers",
 }
-"""Modules of this package with ``NAME`` and ``rows(small, repeats)``, as shown, and what they time."""
+"""Modules with ``NAME`` and ``rows(small, repeats)``, in the order shown, and what they time."""

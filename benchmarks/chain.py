@@ -1,6 +1,6 @@
 """How much cheaper is a step of the O(1) chain than a step of the full vector?
 
-Online ICA (uniform source, f = x^3, tau = 0.02, phi = 0). Ours is the public
+Online ICA (uniform source, f = x³, τ = 0.02, φ = 0). Ours is the public
 ``hdica.simulate(..., method="chain")``, per step and seed, with its starts. Rivals: our own full
 vector by ``method="vector"`` (the ratio is what the exact reduction buys), and the same chain as a
 loop in NumPy over all seeds at once and in Numba with ``np.random.Generator``.

@@ -1,13 +1,13 @@
 """How long does it take to find the fold where informative steady states are born?
 
-Two folds: cubic online ICA in tau, where the overlap alone is the state, and Example 2 of online
-sparse PCA in omega, where a whole density is. Rivals: bice (pseudo-arclength continuation with
+Two folds: cubic online ICA in τ, where the overlap alone is the state, and Example 2 of online
+sparse PCA in ω, where a whole density is. Rivals: bice (pseudo-arclength continuation with
 its own step sizes from one solution on the stable branch, eigenvalues, bisection to a tenth of
 its default tolerance and less) and PyCont-Lite (the same, matrix-free, with the longest steps
 that reach its error). They begin with equations in one or two unknowns that their user has
 derived by hand. For the first fold ours begins there too; ``hdica.critical`` begins with the
 rule, derives the equations, finds every transition and estimates the error of each. For the
-second fold it does that over five decades of omega.
+second fold it does that over five decades of ω.
 
 Run: python -m benchmarks fold [--small] [--repeats 5]   (about half a minute)
 """

@@ -1,10 +1,10 @@
 """What does a step of Hebbian ICA cost, for K projections of M sources?
 
-Uniform sources, phi = x^3 or tanh x, from R = 0.5 I. Ours is the public
+Uniform sources, φ = x³ or tanh x, from R = 0.5 I. Ours is the public
 ``hdica.simulate(..., method="chain")``, per step and seed. Rivals: our own full vector by
 ``method="vector"`` (the ratio is what the exact reduction buys), and the same reduction as a loop
 in NumPy over all seeds at once and in Numba with ``np.random.Generator``. Then the first passages
-of figure 3(c) of Rattray (2002), n = 100 and nu = 4: chains that are watched for up to 10^7 steps.
+of figure 3(c) of Rattray (2002), n = 100 and ν = 4: chains that are watched for up to 10⁷ steps.
 
 Run: python -m benchmarks hebbian   (about a minute)
 """

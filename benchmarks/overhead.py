@@ -4,7 +4,7 @@ Rival: the same points by two plain processes that keep nothing, each with half 
 and loaded before the clock runs. Ours pays for all it does: ``hdica run`` in a new process reads
 the study, plans it, starts workers, computes into the checksummed working store and publishes;
 ``snakemake --cores 2`` does the same as two jobs. Points are full vectors of online ICA (n = 1000)
-and chains, over tau, Q0 and as many seeds as fill the time asked for.
+and chains, over τ, Q0 and as many seeds as fill the time asked for.
 
 Run: python -m benchmarks overhead [--small] [--repeats 5]   (half an hour)
      python -m benchmarks.overhead --seconds 60 [--repeats 1]

@@ -1,7 +1,7 @@
 """What does a point of the full vector cost where 32 step sizes share their noise?
 
-Online ICA (uniform source, f = x^3, dense prior) at 32 values of tau, and OIST at 32 values of
-beta, one seed, float64, one thread. Ours is the function that a sweep calls for a block of points,
+Online ICA (uniform source, f = x³, dense prior) at 32 values of τ, and OIST at 32 values of
+β, one seed, float64, one thread. Ours is the function that a sweep calls for a block of points,
 ``methods_of(system, "shared")["vector"].run_all``. The rival is the same method with noise of
 each point's own, ``methods_of(system)["vector"].run_all``: the ratio is what sharing saves. The
 note says how many times more the difference of Q between the first and the last value then varies

@@ -1,6 +1,6 @@
 """How long does a sweep of 10 000 cheap points take on two workers, from question to one mean?
 
-The points are short chains of online ICA over tau, Q0 and seeds. Everyone returns the mean of Q
+The points are short chains of online ICA over τ, Q0 and seeds. Everyone returns the mean of Q
 at the last time over all points, from numbers that are equal bit for bit. Ours validates a
 study, plans it, computes it into the checksummed working store, publishes that and reads it
 back. Rivals: joblib (loky, result in memory and in one file), xyzpy (Runner and Harvester, its

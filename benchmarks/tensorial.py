@@ -1,6 +1,6 @@
 """What does a step of online tensorial ICA cost, in ns a coordinate, with many seeds at once?
 
-The rule of Li and Jordan (2021) in d dimensions, 64 seeds, constant eta, one thread, float64. Ours
+The rule of Li and Jordan (2021) in d dimensions, 64 seeds, constant η, one thread, float64. Ours
 are the trajectories of ``method="vector"``, eight seeds side by side. Rivals make the same steps: a
 loop over steps in NumPy that moves all seeds at once, the loop in Numba with
 ``np.random.Generator``, and a kernel in C, eight seeds side by side and with the same kind of

@@ -1,7 +1,7 @@
 """What does a step of the full vector cost, in ns a coordinate?
 
-Online ICA (uniform source, f = x^3, tau = 0.02, dense prior) and online sparse PCA (l1, omega = 1,
-tau = 0.5, a twentieth of the entries non-zero), float64, one thread. Ours is the public
+Online ICA (uniform source, f = x³, τ = 0.02, dense prior) and online sparse PCA (l1, ω = 1,
+τ = 0.5, a twentieth of the entries non-zero), float64, one thread. Ours is the public
 ``hdica.simulate(..., method="vector")``, with its start and its bookkeeping. Rivals make the same
 steps: a loop in NumPy, the loop in Numba with ``np.random.Generator``, a kernel in C as the
 stand-in for what the machine can do (with noise in float64, and in float32), and ``lax.scan`` in

@@ -22,7 +22,8 @@ SIZES = {100: 1.0, 1000: 1.3, 10_000: 1.6}
 """Dimensions, and the widths of their lines."""
 STARTS = (0.75, 0.6)
 STEP_SIZES = np.linspace(0.02, 0.08, 13)
-END = 100
+SHOWN, END = 100, 1000
+"""Last time of the left panel and of the right."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +60,14 @@ class Found:
 
 def found() -> Found:
     """Runs and their limit from both starts, and ends with steady states over the step size."""
-    times, sizes = {"stop": END, "num": 401}, list(SIZES)
+    times, sizes = {"stop": SHOWN, "num": 201}, list(SIZES)
     over = {"Q0": list(STARTS)}
     swept = {"tau": STEP_SIZES.tolist()}
     far = {"tau": np.linspace(0.02, 0.0591, 100).tolist()}
+    exact = ica(start={"overlap": 0.5, "exact": True})
     start, fold = ica(start={"overlap": 0.9}), hdica.critical(ica(), "tau")
     return Found(
-        runs=hdica.simulate(ica(), n=sizes, times=times, seeds=1, over=over),
+        runs=hdica.simulate(exact, n=sizes, times=times, seeds=1, over=over),
         limit=hdica.limit(ica(), times=times, over=over),
         ends=hdica.simulate(start, n=sizes, times=[END], seeds=16, over=swept).isel(time=0),
         steady=hdica.fixed_points(ica(), over=far),
@@ -88,7 +90,9 @@ def over_time(axes: Axes, data: Found, ink: Ink) -> None:
             axes.plot(one.time, one.Q.sel(n=size), color=colour, linewidth=width, alpha=0.9)
         limit = data.limit.Q.sel(Q0=start)
         axes.plot(limit.time, limit, color=ink.text, linewidth=1.6)
-    axes.set(xlabel="time t = k/n", ylabel="overlap Q", xlim=(0, END), title="As n grows, τ = 0.05")
+    axes.set(
+        xlabel="time t = k/n", ylabel="overlap Q", xlim=(0, SHOWN), title="As n grows, at τ = 0.05"
+    )
 
 
 def over_step_size(axes: Axes, data: Found, ink: Ink) -> None:
@@ -102,7 +106,7 @@ def over_step_size(axes: Axes, data: Found, ink: Ink) -> None:
     for i, (size, colour) in enumerate(zip(SIZES, ink.sizes, strict=True)):
         ends = abs(data.ends.Q.sel(n=size))
         axes.errorbar(
-            ends.tau + (i - 1) * 0.0007,
+            ends.tau + (i - 1) * 0.0005,
             ends.mean("seed"),
             ends.std("seed", ddof=1),
             fmt="o",
@@ -110,7 +114,9 @@ def over_step_size(axes: Axes, data: Found, ink: Ink) -> None:
             markersize=4.5,
             elinewidth=1.1,
         )
-    axes.set(xlabel="step size τ", ylabel=f"|Q| at t = {END}", title="Where it stops working")
+    axes.set(
+        xlabel="step size τ", ylabel=f"overlap |Q| at t = {END}", title="Where it stops working"
+    )
 
 
 def draw(data: Found, path: Path, ink: Ink) -> None:
@@ -120,11 +126,12 @@ def draw(data: Found, path: Path, ink: Ink) -> None:
     from matplotlib.lines import Line2D
 
     figure = Figure(figsize=(9.6, 3.7), facecolor=ink.paper, layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.12)
     left, right = figure.subplots(1, 2)
     over_time(left, data, ink)
     over_step_size(right, data, ink)
     for axes in (left, right):
-        axes.set_ylim(-0.03 if axes is right else -0.25, 1.03)
+        axes.set_ylim(-0.03, 1.03)
         axes.set_facecolor(ink.paper)
         axes.title.set(color=ink.text, fontsize=11)
         axes.xaxis.label.set_color(ink.text)

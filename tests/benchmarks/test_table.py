@@ -1,4 +1,4 @@
-"""The table that the README prints is the rendering of what was measured."""
+"""The tables of the pages are renderings of what was measured."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from benchmarks import __main__ as command
 from benchmarks import results
 from benchmarks.harness import Row
 from benchmarks.machine import machine
-from benchmarks.table import markdown, number, plain
+from benchmarks.table import hardest, markdown, number, plain
 
 ROOT = Path(__file__).parents[2]
 PLACE = {
@@ -31,11 +31,22 @@ def entry(*rows: Row) -> dict[str, object]:
     return {"machine": PLACE, "rows": [row.__dict__ for row in rows]}
 
 
-def test_readme_shows_what_was_measured() -> None:
-    readme = (ROOT / "README.md").read_text()
+@pytest.mark.parametrize("page", results.PAGES)
+def test_page_shows_what_was_measured(page: str) -> None:
+    name, table = results.PAGES[page]
+    text = (ROOT / page).read_text()
     measured = results.read(ROOT / "benchmarks/results.json")
     assert measured
-    assert results.with_table(readme, measured) == readme
+    again = results.with_table(text, name, table(measured))
+    assert again == text, "run python -m benchmarks --pages"
+
+
+@pytest.mark.parametrize("picture", results.PICTURES)
+def test_picture_is_of_what_was_measured(picture: str) -> None:
+    measured = results.read(ROOT / "benchmarks/results.json")
+    drawn = results.drawn_of((ROOT / picture).read_text())
+    assert drawn == results.digest(measured), "run python -m benchmarks --pages"
+    assert results.drawn_of("<svg/>") is None
 
 
 @pytest.mark.parametrize(
@@ -46,13 +57,24 @@ def test_numbers_have_three_digits(value: float, text: str) -> None:
     assert number(value) == text
 
 
-def test_markdown_has_a_line_per_case_and_the_machine_below() -> None:
-    assert markdown({"speed": entry(OURS, RIVAL, OTHER), "size": entry(ERRING)}).splitlines() == [
-        "| benchmark | case | hdica | time of the others over hdica's |",
-        "|---|---|---|---|",
-        "| speed | n = 10³ | 0.61 (0.6 – 0.62) ns a step "
+def test_markdown_has_a_section_per_benchmark_and_the_machines_below() -> None:
+    measured = {"speed": entry(OURS, RIVAL, OTHER), "size": entry(ERRING)}
+    head = ["| case | hdica | time of the others over hdica's |", "|---|---|---|"]
+    assert markdown(measured, {"speed": "How fast?"}).splitlines() == [
+        "### speed",
+        "",
+        "How fast?",
+        "",
+        *head,
+        "| n = 10³ | 0.61 (0.6 – 0.62) ns a step "
         "| loop 20.2 (20 – 21.5), slow<br>C 0.9 (0.8 – 1) |",
-        "| speed | n = 10⁴ | 1230 (1000 – 2000) ns a step, error 2e-07 |  |",
+        "",
+        "### size",
+        "",
+        *head,
+        "| n = 10⁴ | 1230 (1000 – 2000) ns a step, error 2e-07 |  |",
+        "",
+        "### Where it was measured",
         "",
         "size, speed: Abacus, 1 core, Linux; Python 3.11.7, gcc 12.2.0; 2026-01-02.",
     ]
@@ -60,8 +82,30 @@ def test_markdown_has_a_line_per_case_and_the_machine_below() -> None:
 
 def test_each_machine_has_a_line_of_its_own() -> None:
     elsewhere = entry(ERRING) | {"machine": PLACE | {"cores": 2}}
-    two = markdown({"speed": entry(OURS), "size": elsewhere}).splitlines()[-2:]
-    assert [line.split(":")[0] for line in two] == ["speed", "size"]
+    *_, one, _, two = markdown({"speed": entry(OURS), "size": elsewhere}, {}).splitlines()
+    assert [line.split(":")[0] for line in (one, two)] == ["speed", "size"]
+
+
+def test_question_of_a_benchmark_is_its_docstring_without_the_command() -> None:
+    text = results.question("chain")
+    assert text.startswith("How much cheaper is a step of the O(1) chain")
+    assert "Run:" not in text
+    assert '`hdica.simulate(..., method="chain")`' in text
+    assert results.question("no_such") == ""
+
+
+def test_hardest_is_the_worst_case_of_the_benchmarks_with_most_rivals() -> None:
+    mine = Row("speed", "n = 10³", "hdica, twice", "ns a step", 0.3, 0.3, 0.3, 0.5, 0.5, 0.5)
+    worse = Row("speed", "n = 10⁴", "C", "ns a step", 1e3, 1e3, 1e3, 0.8, 0.7, 0.9, error=1e-3)
+    alone = {"size": entry(ERRING, mine)}
+    measured = alone | {"speed": entry(OURS, RIVAL, OTHER, mine, ERRING, worse)}
+    head, _, *lines = hardest(measured, 2).splitlines()
+    assert head.count("|") == 6
+    assert lines == [
+        "| speed | n = 10⁴ | 1230 (1000 – 2000) ns a step, error 2e-07 "
+        "| C | 0.8 (0.7 – 0.9), error 1e-03 |"
+    ]
+    assert hardest(measured | {"more": measured["speed"]}, 1).splitlines()[2:] == lines
 
 
 def test_plain_text_shows_every_row_and_names_benchmark_case_and_unit_once() -> None:
@@ -91,10 +135,10 @@ def test_machine_says_processor_cores_and_versions() -> None:
     assert {"Python", "numpy", "numba"} <= set(here["versions"])  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize("text", ["none", f"{results.CLOSE} {results.OPEN}", results.OPEN * 2])
+@pytest.mark.parametrize("text", ["none", "<!-- /a --> <!-- a -->", "<!-- a --> <!-- a -->"])
 def test_text_without_one_pair_of_markers_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="exactly one pair"):
-        results.with_table(text, {"speed": entry(OURS)})
+        results.with_table(text, "a", "| |")
 
 
 def test_command_prints_and_writes(
@@ -102,22 +146,31 @@ def test_command_prints_and_writes(
 ) -> None:
     asked = []
     fake = ModuleType("benchmarks.fake")
-    fake.rows = lambda small, repeats: asked.append((small, repeats)) or [OURS]  # type: ignore[attr-defined]
+    fake.rows = lambda small, repeats: asked.append((small, repeats)) or [OURS, RIVAL]  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "benchmarks.fake", fake)
-    monkeypatch.setattr(command, "REGISTRY", ("fake",))
-    readme = tmp_path / "README.md"
-    readme.write_text(f"a\n{results.OPEN}\nold\n{results.CLOSE}\nb\n")
+    monkeypatch.setattr(command, "REGISTRY", {"fake": "nothing"})
+    for page, (name, _) in results.PAGES.items():
+        (tmp_path / page).parent.mkdir(exist_ok=True)
+        (tmp_path / page).write_text(f"a\n<!-- {name} -->\nold\n<!-- /{name} -->\nb\n")
+    readme, (picture, *_) = tmp_path / "README.md", results.PICTURES
     (tmp_path / "benchmarks").mkdir()
     command.main(["--small", "--repeats", "2"], tmp_path)
     assert asked == [(True, 2)]
-    assert plain([OURS]) in capsys.readouterr().out
+    assert plain([OURS, RIVAL]) in capsys.readouterr().out
     assert "old" in readme.read_text()
+    assert not (tmp_path / picture).exists()
     command.main(["fake", "--write"], tmp_path)
     assert asked[1] == (False, 5)
     written = readme.read_text()
-    assert written.startswith(f"a\n{results.OPEN}\n| benchmark")
-    assert written.endswith(f"\n{results.CLOSE}\nb\n")
+    assert written.startswith("a\n<!-- benchmarks: worst cases -->\n| benchmark")
+    assert written.endswith("\n<!-- /benchmarks: worst cases -->\nb\n")
     assert "old" not in written
+    assert "### fake" in (tmp_path / "docs/benchmarks.md").read_text()
+    assert results.drawn_of((tmp_path / picture).read_text())
+    readme.write_text(written.replace("loop", "old"))
+    command.main(["--pages"], tmp_path)
+    assert len(asked) == 2
+    assert readme.read_text() == written
 
 
 def test_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
