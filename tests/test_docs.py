@@ -54,7 +54,7 @@ def test_a_wrong_number_in_a_comment_is_seen() -> None:
 
 def test_tour_of_python_runs_from_top_to_bottom_and_gives_its_numbers() -> None:
     space: dict[str, Any] = {}
-    examples = blocks((ROOT / "docs/python.md").read_text(), "python")
+    examples = blocks((ROOT / "docs/tour.md").read_text(), "python")
     found = [one for example in examples for one in run(example, space)]
     assert len(found) >= 8
     for line, value, number in found:
@@ -64,7 +64,7 @@ def test_tour_of_python_runs_from_top_to_bottom_and_gives_its_numbers() -> None:
 def test_tour_of_python_begins_with_the_example_of_the_readme() -> None:
     first, tour = (
         blocks((ROOT / page).read_text(), "python")[0].splitlines()[1]
-        for page in ("README.md", "docs/python.md")
+        for page in ("README.md", "docs/tour.md")
     )
     assert first == tour
 
