@@ -300,6 +300,25 @@ def report(
         _say(str(path))
 
 
+@app.command(epilog="Example: hdica explore results/tiny.zarr")
+def explore(
+    results: Results,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="On 127.0.0.1; 0 for a free one.")
+    ] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Only print the address.")
+    ] = False,
+) -> None:
+    """Look around in results in a browser, also while a run goes on.
+
+    Prints an address with a token and serves it on this machine alone, until Ctrl-C ends it.
+    """
+    from hdica.explore.launch import explore as serve
+
+    serve(results, port, not no_browser, _say)
+
+
 def call(arguments: list[str]) -> int:
     """Run the command line and return its exit status; errors are one sentence on stderr.
 

@@ -75,15 +75,18 @@ class Source:
 
     def gather(self, name: str, start: int, stop: int, fill: Any, dtype: Any) -> NDArray[Any]:
         """Values of one array at the points from ``start`` to ``stop``; ``fill`` where pending."""
-        points = np.arange(start, stop)
+        return self.at(name, np.arange(start, stop), fill, dtype)
+
+    def at(self, name: str, points: NDArray[np.int64], fill: Any, dtype: Any) -> NDArray[Any]:
+        """Values of one array at some points, by their numbers; ``fill`` where pending."""
         part = (points // self.placed[0].segment.per_cell) % len(self.placed)
-        ready = self.status[start:stop] != store.PENDING
+        ready = self.status[points] != store.PENDING
         segment = self.placed[0].segment
         shape = next((segment.shape(o.dims) for o in segment.outputs if o.name == name), ())
-        found = np.full((stop - start, *shape), fill, dtype=dtype)
+        found = np.full((points.size, *shape), fill, dtype=dtype)
         for index, working in self.working.items():
             chosen = np.flatnonzero(ready & (part == index))
-            for some, values in _read_rows(working, name, self.rows[start:stop][chosen]):
+            for some, values in _read_rows(working, name, self.rows[points[chosen]]):
                 found[chosen[some]] = values
         return found
 

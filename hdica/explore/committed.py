@@ -1,0 +1,133 @@
+"""What is committed of a study so far, as the lazy tree that a published store is opened as."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from xarray.backends.common import BackendArray
+from xarray.core import indexing
+
+from hdica.status import DIVERGED, PENDING
+from hdica.sweep.outcome.publish import about_dim, about_study
+from hdica.systems.method import Output
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from hdica.sweep.outcome.dense import Source
+    from hdica.sweep.study.study import Study
+
+REASON = Output("reason", (), "why the point diverged or failed")
+
+
+class _Committed(BackendArray):
+    """One variable of a group of which blocks are being committed; only what is asked is read.
+
+    Parameters
+    ----------
+    source
+        Where its points come from.
+    output
+        The variable.
+    dtype, fill
+        Of its values, and the value where a point is pending.
+    """
+
+    def __init__(self, source: Source, output: Output, dtype: Any, fill: Any) -> None:
+        self.source, self.output, self.fill = source, output, fill
+        self.points = tuple(source.point_dims.values())
+        self.own = source.placed[0].segment.shape(output.dims)
+        self.shape, self.dtype = (*self.points, *self.own), np.dtype(dtype)
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        support = indexing.IndexingSupport.OUTER
+        return indexing.explicit_indexing_adapter(key, self.shape, support, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
+        """Values at the outer product of integers, slices and arrays of integers."""
+        depth = len(self.points)
+        chosen = [np.arange(n)[k] for n, k in zip(self.points, key[:depth], strict=True)]
+        grid = np.ix_(*(np.atleast_1d(one) for one in chosen)) if chosen else ()
+        numbers = np.ravel_multi_index(grid, self.points) if grid else np.zeros((), dtype=np.int64)
+        found = self.source.at(self.output.name, numbers.reshape(-1), self.fill, self.dtype)
+        found = found.reshape(*(one.size for one in chosen if one.ndim), *self.own)
+        for axis, one in enumerate(reversed(key[depth:])):
+            found = found[(..., one, *[slice(None)] * axis)]
+        return found
+
+
+def dataset(source: Source) -> xr.Dataset:
+    """The points of one method as far as they are committed; what is pending is NaN.
+
+    Parameters
+    ----------
+    source
+        Where they come from; its statuses are those of the moment in which they are asked for first.
+
+    Returns
+    -------
+    xarray.Dataset
+        As the group of a published store: values are read when they are asked for.
+    """
+    segment = source.placed[0].segment
+    points = tuple(source.point_dims)
+    variables = {
+        output.name: _lazy(source, output, "f8", np.nan)
+        for output in segment.outputs
+    }
+    shape = tuple(source.point_dims.values())
+    variables["status"] = xr.Variable(points, source.status.reshape(shape))
+    if (source.status >= DIVERGED).any():
+        variables["reason"] = _lazy(source, REASON, object, "")
+    attrs = {"method": source.method.name, "stochastic": source.method.stochastic}
+    return xr.Dataset(variables, coords=_coordinates(source), attrs=attrs)
+
+
+def _lazy(source: Source, output: Output, dtype: Any, fill: Any) -> xr.Variable:
+    values = indexing.LazilyIndexedArray(_Committed(source, output, dtype, fill))
+    about = {"long_name": output.long_name, "units": output.units}
+    return xr.Variable((*source.point_dims, *output.dims), values, about)
+
+
+def _coordinates(source: Source) -> dict[str, xr.Variable]:
+    segment = source.placed[0].segment
+    found: dict[str, xr.Variable] = {}
+    for axis in segment.cells.axes:
+        found[axis.dim] = xr.Variable(axis.dim, np.asarray(axis.values))
+    if segment.n is not None:
+        found["n"] = xr.Variable("n", np.array([p.segment.n for p in source.placed]))
+    if segment.seeds:
+        found["seed"] = xr.Variable("seed", np.array(segment.seeds, dtype=np.int64))
+    for dim, values in segment.coords.items():
+        found[dim] = xr.Variable(dim, values, about_dim(segment.system, dim, values))
+    return found
+
+
+def tree(study: Study, sources: Sequence[Source]) -> xr.DataTree:
+    """Every method of a study as far as it is committed, with the attributes of a published store.
+
+    Parameters
+    ----------
+    study
+        What was planned.
+    sources
+        Where its methods' points come from.
+
+    Returns
+    -------
+    xarray.DataTree
+        One group a method.
+    """
+    groups = {source.method.name: dataset(source) for source in sources}
+    found = xr.DataTree.from_dict(groups)
+    found.attrs = {**about_study(study), "system": study.system}
+    return found
+
+
+def computed(sources: Sequence[Source]) -> int:
+    """How many points are not pending."""
+    return int(sum((source.status != PENDING).sum() for source in sources))

@@ -1,0 +1,188 @@
+"""Where the explorer's numbers come from: the published store, or what a run has committed so far."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hdica.errors import HdicaError
+from hdica.explore import committed
+from hdica.status import STATUS_NAMES
+from hdica.sweep.files.guarded import METADATA
+from hdica.sweep.files.manifest import count_in, read_manifest
+from hdica.sweep.files.paths import manifest_path, work_path
+from hdica.sweep.outcome.dense import Source
+from hdica.sweep.outcome.looks import settled
+from hdica.sweep.outcome.publish import is_current, sources
+from hdica.sweep.outcome.results import existing, open_results
+from hdica.sweep.run.another import STUDY
+from hdica.sweep.run.plan import planned_study
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from hdica.sweep.study.study import Study
+
+SHORTEST, SHARE = 2.0, 10.0
+"""Seconds between two looks at the files, and how many times longer a pause is than a look."""
+Stamp = tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Results as they were at one moment.
+
+    Parameters
+    ----------
+    tree
+        One group a method; values are read when they are asked for.
+    live
+        Whether they are what a run has committed so far, rather than a published store.
+    counts
+        How many points have each status, by its name.
+    number
+        Counts the snapshots of one feed, from 1.
+    """
+
+    tree: xr.DataTree
+    live: bool
+    counts: dict[str, int]
+    number: int
+
+    @property
+    def points(self) -> int:
+        """Number of points."""
+        return sum(self.counts.values())
+
+
+@dataclass
+class Feed:
+    """The newest snapshot of some results, renewed by :meth:`look`.
+
+    Parameters
+    ----------
+    path
+        ``results/<study>.zarr``; it need not be published yet.
+
+    Raises
+    ------
+    HdicaError
+        If nothing is there, or what is there cannot be read.
+    """
+
+    path: Path
+    now: Snapshot = field(init=False)
+    trouble: str = field(init=False, default="")
+    """What was wrong at the last look, empty if nothing was."""
+
+    def __post_init__(self) -> None:
+        self._stamp: Stamp = ()
+        self._study: Study | None = None
+        self._sources: tuple[Source, ...] = ()
+        self._pause = SHORTEST
+        self._renew(self._stamps())
+
+    @property
+    def pause(self) -> float:
+        """Seconds until it is worth while to look again."""
+        return self._pause
+
+    def look(self) -> bool:
+        """Look at the files again; whether there is a new snapshot.
+
+        What cannot be read keeps the snapshot of before, and is told as :attr:`trouble`.
+        """
+        began, before = time.monotonic(), self.now.number
+        try:
+            stamp = self._stamps()
+            if stamp != self._stamp:
+                self._renew(stamp)
+            elif self.now.live:
+                self._advance()
+            self.trouble = ""
+        except (HdicaError, OSError) as exc:
+            self.trouble = str(exc)
+        self._pause = max(SHORTEST, SHARE * (time.monotonic() - began))
+        return self.now.number != before
+
+    def _stamps(self) -> Stamp:
+        """What is another one as soon as something was published or planned."""
+        if self.path.suffix != ".zarr":
+            return (_about(self.path / METADATA),)
+        work = work_path(self.path)
+        segments = sorted(work.glob(f"*/key/{METADATA}")) if work.is_dir() else []
+        files = (manifest_path(self.path), self.path / METADATA, work / STUDY, *segments)
+        return tuple(map(_about, files))
+
+    def _renew(self, stamp: Stamp) -> None:
+        """Decide what is shown, and open it."""
+        study = self._unpublished()
+        if study is not None:
+            found = tuple(sources(study, self.path))
+            if committed.computed(found) or not (self.path / METADATA).exists():
+                self._study, self._sources = study, found
+                self._show()
+                self._stamp = stamp
+                return
+        tree = open_results(self.path)
+        self._set(tree, False, _published_counts(self.path, tree))
+        self._study, self._sources, self._stamp = None, (), stamp
+
+    def _unpublished(self) -> Study | None:
+        """The study that was planned last, unless all of it is published."""
+        if self.path.suffix != ".zarr" or not work_path(self.path).is_dir():
+            existing(self.path)
+            return None
+        study = planned_study(self.path)
+        if study is None or settled(self.path, lambda: is_current(study, self.path), bool):
+            return None
+        return study
+
+    def _advance(self) -> None:
+        """Look which points of the same study are committed by now."""
+        fresh = tuple(Source(source.placed) for source in self._sources)
+        pairs = zip(self._sources, fresh, strict=True)
+        if any(not np.array_equal(old.status, new.status) for old, new in pairs):
+            self._sources = fresh
+            self._show()
+
+    def _show(self) -> None:
+        assert self._study is not None
+        counts: Counter[str] = Counter()
+        for source in self._sources:
+            counts.update(_counted(source.status))
+        self._set(committed.tree(self._study, self._sources), True, dict(counts))
+
+    def _set(self, tree: xr.DataTree, live: bool, counts: dict[str, int]) -> None:
+        number = self.now.number + 1 if hasattr(self, "now") else 1
+        self.now = Snapshot(tree, live, counts, number)
+
+
+def _about(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _counted(status: np.ndarray) -> dict[str, int]:
+    found = np.bincount(status.reshape(-1), minlength=len(STATUS_NAMES)).tolist()
+    return dict(zip(STATUS_NAMES, found, strict=True))
+
+
+def _published_counts(path: Path, tree: xr.DataTree) -> dict[str, int]:
+    """Points by status: as the manifest says, or counted where there is none."""
+    manifest = read_manifest(path) if path.suffix == ".zarr" else None
+    if manifest is not None:
+        return {name: count_in(manifest, name) for name in STATUS_NAMES}
+    total: Counter[str] = Counter()
+    for node in tree.children.values():
+        total.update(_counted(node["status"].to_numpy()))
+    return dict(total)

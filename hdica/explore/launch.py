@@ -1,0 +1,75 @@
+"""``hdica explore``: serve the explorer until a signal ends it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import time
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+
+from hdica.errors import HdicaError
+
+NEEDED = ("panel", "bokeh")
+PIP = 'pip install "hdica[explore]"'
+
+
+def check_installed() -> None:
+    """Refuse to go on without what the explorer draws with.
+
+    Raises
+    ------
+    HdicaError
+        It names what is missing and the line that installs it.
+    """
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        verb = "are" if len(missing) > 1 else "is"
+        raise HdicaError(f"{' and '.join(missing)} {verb} not installed ({PIP})")
+
+
+def explore(
+    results: Path, port: int = 0, browser: bool = True, tell: Callable[[str], None] = print
+) -> None:
+    """Serve the explorer of some results until a signal ends it.
+
+    Parameters
+    ----------
+    results
+        ``results/<study>.zarr``, of which a run may be going on.
+    port
+        On 127.0.0.1; 0 for one that is free.
+    browser
+        Whether to open the address, where there is a display.
+    tell
+        Is given one sentence, with the address.
+
+    Raises
+    ------
+    HdicaError
+        If there are no such results, the port cannot be had, or a package is missing.
+    """
+    check_installed()
+    from hdica.explore.feed import Feed
+    from hdica.explore.server import serving
+    from hdica.explore.surfaces import Surfaces
+    from hdica.explore.view.start import page_of
+
+    feed, surfaces = Feed(results), Surfaces()
+    with serving(lambda: page_of(feed, surfaces), port) as address:
+        tell(f"{results} can be explored at {address} (Ctrl-C ends it)")
+        if browser and has_display():
+            webbrowser.open(address)
+        # Here, because the main thread alone is told of signals; visitors are served by another.
+        while True:
+            time.sleep(feed.pause)
+            feed.look()
+
+
+def has_display() -> bool:
+    """Whether a browser with windows can be opened here."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -1,0 +1,193 @@
+"""Slices of results: means over seeds with their errors, read no more than is asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hdica.analysis.densities.compute import xi_of
+from hdica.analysis.reading import finished
+from hdica.explore.space import DENSITY, Point, Quantity
+from hdica.ingredients.save import Save
+from hdica.status import DONE, STATUS_NAMES
+
+Array = NDArray[np.float64]
+MOST_CELLS = 160
+"""Cells of a map along each side; of more values every second, third, ... is read."""
+BAND = 2**22
+"""Numbers of a variable that are in memory at a time, unless one row of a map has more."""
+KEPT = 2**22
+"""Numbers of a map that are kept for all times; of a larger one each time is read anew."""
+
+
+def every_nth(size: int, most: int = MOST_CELLS) -> int:
+    """The step with which at most so many of some values are taken."""
+    return max(1, math.ceil(size / most))
+
+
+def places(shown: Quantity, point: Point, free: tuple[str, ...]) -> dict[str, int]:
+    """Positions of a point along the dimensions of a quantity, but for those that are free."""
+    return {one.name: point[one.name] for one in shown.axes if one.name not in free}
+
+
+def surface(
+    tree: xr.DataTree, shown: Quantity, point: Point, x: str, y: str, whole: bool = True
+) -> xr.Dataset:
+    """A variable over two swept parameters, mean over seeds.
+
+    Parameters
+    ----------
+    tree
+        Results.
+    shown
+        The variable.
+    point
+        Where the other parameters are, and the entry.
+    x, y
+        Names of two swept parameters; ``y`` empty for a map of one row.
+    whole
+        Whether all times are wanted, rather than that of the point.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``mean`` and ``error`` (standard error over seeds; of a method without seeds the solver's,
+        NaN where it has none) over y, x and the quantity's own dimension if it is whole; and the
+        counts of seeds by status, ``pending``, ``done``, ``diverged`` and ``failed``, over y, x.
+    """
+    data = tree[shown.method].to_dataset()
+    sides = tuple(name for name in (y, x) if name)
+    along = shown.along.name if shown.along else ""
+    free = (*sides, *((along,) if along and whole else ()))
+    names = ["status", shown.variable]
+    if not shown.seeds and f"{shown.variable}_error" in data:
+        names.append(f"{shown.variable}_error")
+    kept = {
+        name: slice(None, None, every_nth(data.sizes[name])) for name in sides
+    }
+    fixed = {k: v for k, v in places(shown, point, free).items() if k != along}
+    part = data[names].isel({**fixed, **kept})
+    rows = [_reduced(band.load(), shown, point, free) for band in _bands(part, sides, shown)]
+    found = rows[0] if len(rows) == 1 else xr.concat(rows, dim=sides[0])
+    return found.transpose(*sides, ...)
+
+
+def _bands(part: xr.Dataset, sides: tuple[str, ...], shown: Quantity) -> Iterator[xr.Dataset]:
+    """Parts along the first side, each of a bounded size."""
+    size = part.sizes[sides[0]]
+    row = max(1, math.prod(part[shown.variable].shape) // size)
+    most = max(1, BAND // row)
+    for low in range(0, size, most):
+        yield part.isel({sides[0]: slice(low, low + most)})
+
+
+def _reduced(
+    band: xr.Dataset, shown: Quantity, point: Point, free: tuple[str, ...]
+) -> xr.Dataset:
+    """Mean, error and counts of what is in memory."""
+    values = finished(band, shown.variable)
+    error = None
+    if f"{shown.variable}_error" in band:
+        error = finished(band, f"{shown.variable}_error")
+    if shown.along and shown.along.name not in free:
+        at = {shown.along.name: point[shown.along.name]}
+        values = values.isel(at)
+        error = None if error is None else error.isel(at, missing_dims="ignore")
+    mean, spread = over_seeds(values)
+    out = xr.Dataset({"mean": mean, "error": spread if error is None else error})
+    counts = {name: _count(band["status"], code) for code, name in enumerate(STATUS_NAMES)}
+    return out.assign(counts).reset_coords(drop=True)
+
+
+def over_seeds(values: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
+    """Mean over seeds and its standard error, NaN for fewer than two; without seeds as it is."""
+    if "seed" not in values.dims:
+        return values, xr.full_like(values, np.nan)
+    count = values.notnull().sum("seed")
+    mean = values.sum("seed") / count.where(count > 0)
+    squares = ((values - mean) ** 2).sum("seed")
+    return mean, np.sqrt(squares / (count - 1).where(count > 1) / count)
+
+
+def _count(status: xr.DataArray, code: int) -> xr.DataArray:
+    same = status == code
+    return same.sum("seed") if "seed" in same.dims else same.astype(int)
+
+
+def course(tree: xr.DataTree, shown: Quantity, point: Point) -> xr.Dataset:
+    """A variable at one point along its own dimension, mean over seeds.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``mean`` and ``error`` as of :func:`surface`, over the quantity's own dimension, and the
+        counts of seeds by status.
+    """
+    free = (shown.along.name,) if shown.along else ()
+    part = _at(tree, shown, point, free)
+    return _reduced(part, shown, point, free)
+
+
+def cut(tree: xr.DataTree, shown: Quantity, point: Point, x: str) -> xr.Dataset:
+    """A variable along one swept parameter through a point, at the point's time: a map's row."""
+    return surface(tree, shown, point, x, "", whole=False)
+
+
+def runs(tree: xr.DataTree, shown: Quantity, point: Point) -> Array:
+    """Values of every finished seed at one point and time, shape (seeds,)."""
+    part = _at(tree, shown, point, (shown.along.name,) if shown.along else ())
+    values = finished(part, shown.variable)
+    if shown.along:
+        values = values.isel({shown.along.name: point[shown.along.name]})
+    found = np.atleast_1d(values.to_numpy()).astype(float)
+    return found[np.isfinite(found)]
+
+
+def _at(tree: xr.DataTree, shown: Quantity, point: Point, free: tuple[str, ...]) -> xr.Dataset:
+    data = tree[shown.method].to_dataset()
+    error = f"{shown.variable}_error"
+    names = ["status", shown.variable, *([error] if not shown.seeds and error in data else [])]
+    return data[names].isel(places(shown, point, free)).load()
+
+
+def density(tree: xr.DataTree, shown: Quantity, point: Point) -> xr.Dataset:
+    """The density of the estimate given the feature at one point, a snapshot and a group.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``mean`` and ``error`` over x; for one seed the error is that of independent entries. ``xi``
+        is the value of xi of the group.
+    """
+    data = tree[shown.method].to_dataset()
+    more = [name for name in ("xi", "weight") if name in data]
+    at = places(shown, point, (DENSITY.dims[-1],))
+    part = data[["status", DENSITY.name, *more]].isel(at).load()
+    mean, error = over_seeds(finished(part, DENSITY.name))
+    found = xr.Dataset({"mean": mean, "error": error, "xi": xi_of(part).mean()})
+    size = part.coords["n"].item() if "n" in part.coords else 0
+    if shown.seeds and size and not bool(error.notnull().any()):
+        weight = float(part["weight"].mean()) if "weight" in part else 1.0
+        width = np.diff(Save(x=tuple(part["x"].to_numpy())).edges)
+        share = np.clip(mean * width, 0, 1)
+        found["error"] = np.sqrt(share * (1 - share) / (weight * size)) / width
+    return found.reset_coords(drop=True)
+
+
+def reason(tree: xr.DataTree, shown: Quantity, point: Point) -> str:
+    """Why the first point that did not get its numbers diverged or failed; empty if none did."""
+    data = tree[shown.method].to_dataset()
+    if "reason" not in data:
+        return ""
+    at = {one.name: point[one.name] for one in shown.swept}
+    texts = np.atleast_1d(data["reason"].isel(at).load().to_numpy())
+    return next((str(text) for text in texts if text), "")
+
+
+def is_done(counts: Mapping[str, int]) -> bool:
+    """Whether some seed of a point has its numbers."""
+    return counts[STATUS_NAMES[DONE]] > 0

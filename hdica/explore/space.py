@@ -1,0 +1,227 @@
+"""What can be chosen in results: methods, variables, swept parameters, entries and times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hdica.analysis.reading import grid_of, overlaps
+from hdica.analysis.show.words import Text, axis, symbol, value_of, words
+from hdica.analysis.terms import padded
+from hdica.systems.method import DENSITIES
+
+DENSITY = DENSITIES[0]
+"""The variable that is drawn as densities, and its own dimensions."""
+COMPANIONS = ("_error", "_control", "_sd")
+"""Ends of the names of variables that stand beside another one."""
+Point = dict[str, int]
+"""A grid point, and an entry of a variable: the position along each dimension."""
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """A dimension along which a value is chosen.
+
+    Parameters
+    ----------
+    name
+        In datasets.
+    values
+        Its coordinate, shape (size,): numbers or words.
+    """
+
+    name: str
+    values: NDArray[Any]
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return int(self.values.size)
+
+    @property
+    def label(self) -> Text:
+        """As the label of an axis."""
+        return self.symbol if self.name == "time" else axis(self.name)
+
+    @property
+    def symbol(self) -> Text:
+        """As it is written before a value."""
+        return symbol("snapshot" if self.name == "time" else self.name)
+
+    @property
+    def scale(self) -> Literal["linear", "log", "places"]:
+        """Whether the values are evenly spaced, evenly in their logarithm, or neither."""
+        if self.values.dtype.kind not in "fiu" or self.size < 2:
+            return "places"
+        steps = self.values.astype(float)
+        if _even(steps):
+            return "linear"
+        return "log" if steps[0] > 0 and _even(np.log(steps)) else "places"
+
+    def said(self, place: int) -> Text:
+        """One value with the symbol: "τ = 0.05"."""
+        value = self.values[place]
+        return self.symbol + words(f" = {value_of(_plain(value))}")
+
+    def shown(self, place: int) -> str:
+        """One value."""
+        return value_of(_plain(self.values[place]))
+
+    def at(self, value: Any) -> int:
+        """Position of a value, or of the one that is closest; 0 for a word that is not there."""
+        if self.values.dtype.kind in "fiu" and isinstance(value, int | float | np.number):
+            return int(np.argmin(np.abs(self.values - value)))
+        found = np.flatnonzero(self.values == value)
+        return int(found[0]) if found.size else 0
+
+
+def _even(values: NDArray[np.float64]) -> bool:
+    steps = np.diff(values)
+    return bool(np.all(np.abs(steps - steps.mean()) <= 0.02 * abs(steps.mean())))
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """One variable of one method.
+
+    Parameters
+    ----------
+    method, variable
+        Their names.
+    swept
+        Swept parameters and ``n``, in the order of the study.
+    along
+        The variable's own dimension along which it is drawn, as ``"time"``; empty for none.
+    entries
+        Its other own dimensions: of these one entry is looked at.
+    seeds
+        How many seeds there are; 0 for a method without.
+    """
+
+    method: str
+    variable: str
+    swept: tuple[Axis, ...]
+    along: Axis | None
+    entries: tuple[Axis, ...]
+    seeds: int
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """Every dimension of which one value is looked at."""
+        return (*self.swept, *self.entries, *((self.along,) if self.along else ()))
+
+    def axis(self, name: str) -> Axis:
+        """One of the dimensions."""
+        return next(one for one in self.axes if one.name == name)
+
+    @property
+    def numbers(self) -> tuple[Axis, ...]:
+        """Swept parameters with more than one value, over which a map can be drawn."""
+        return tuple(one for one in self.swept if one.size > 1)
+
+
+def methods_in(tree: xr.DataTree) -> list[str]:
+    """Methods of results, in the order of their study; what is no method's group is left out."""
+    order = list(json.loads(tree.attrs.get("study_yaml") or "{}").get("methods", {}))
+    known = [str(name) for name, node in tree.children.items() if "status" in node]
+    return sorted(known, key=lambda name: order.index(name) if name in order else len(order))
+
+
+def first_method(tree: xr.DataTree) -> str:
+    """The method that is shown first: with seeds, and over most swept parameters."""
+    def rank(name: str) -> tuple[bool, int]:
+        status = tree[name]["status"]
+        return "seed" not in status.dims, -sum(status.sizes[d] > 1 for d in status.dims)
+
+    return min(methods_in(tree), key=rank)
+
+
+def variables_in(tree: xr.DataTree, method: str) -> list[str]:
+    """Variables of a method, order parameters first; companions of others are left out."""
+    data = tree[method].to_dataset()
+    beside = set(data["status"].dims)
+    names = [
+        str(name)
+        for name, values in data.data_vars.items()
+        if name not in ("status", "reason", "cpu_seconds", "step")
+        and values.dtype.kind in "fiu"
+        and beside <= set(values.dims)
+    ]
+    meant = overlaps(tree)
+    kept = [name for name in names if not _is_companion(name, names)]
+    return sorted(kept, key=lambda name: meant.index(name) if name in meant else len(meant))
+
+
+def _is_companion(name: str, names: list[str]) -> bool:
+    return any(name.endswith(end) and name.removesuffix(end) in names for end in COMPANIONS)
+
+
+def quantity(tree: xr.DataTree, method: str, variable: str) -> Quantity:
+    """What can be chosen of a variable of a method."""
+    data = tree[method].to_dataset()
+    own = [str(d) for d in data[variable].dims if d not in data["status"].dims]
+    lines = [d for d in own if d not in padded() and data[d].dtype.kind in "fiu"]
+    along = "time" if "time" in own else (lines[-1] if lines else "")
+    swept = [*grid_of(data), *(["n"] if "n" in data["status"].dims else [])]
+
+    def made(name: str) -> Axis:
+        return Axis(name, data[name].to_numpy())
+
+    return Quantity(
+        method,
+        variable,
+        tuple(map(made, swept)),
+        made(along) if along else None,
+        tuple(made(d) for d in own if d != along),
+        data.sizes.get("seed", 0),
+    )
+
+
+def beside(tree: xr.DataTree, shown: Quantity) -> list[Quantity]:
+    """What other methods have of the same variable over the same own dimensions.
+
+    That is what has the same name, and what the study's analyses compare with it.
+    """
+    names = _predicted(tree, shown.variable)
+    found = []
+    for method in methods_in(tree):
+        for name in dict.fromkeys([shown.variable, *names]):
+            if method == shown.method or name not in variables_in(tree, method):
+                continue
+            other = quantity(tree, method, name)
+            if _own(other) == _own(shown) and (name == shown.variable or not other.seeds):
+                found.append(other)
+    return found
+
+
+def _own(one: Quantity) -> tuple[str, tuple[str, ...]]:
+    return one.along.name if one.along else "", tuple(axis.name for axis in one.entries)
+
+
+def _predicted(tree: xr.DataTree, variable: str) -> list[str]:
+    """Names under which the analyses of the study have a theory's value of a variable."""
+    asked: Mapping[str, Any] = json.loads(tree.attrs.get("study_yaml") or "{}").get("analysis") or {}
+    found: list[str] = []
+    for settings in asked.values():
+        if isinstance(settings, dict) and settings.get("predicted"):
+            told = [settings.get("variable"), *(settings.get("beside") or ())]
+            pairs = zip(told, settings["predicted"], strict=False)
+            found += [theirs for ours, theirs in pairs if ours == variable]
+    return found
+
+
+def with_densities(tree: xr.DataTree) -> list[Quantity]:
+    """The densities that methods have, those with seeds first."""
+    known = [m for m in methods_in(tree) if DENSITY.name in variables_in(tree, m)]
+    every = [quantity(tree, method, DENSITY.name) for method in known]
+    return sorted(every, key=lambda one: not one.seeds)
