@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.show.words import Text, place, words
+from hdica.analysis.show.words import Text, place, symbol, words
 from hdica.explore.space import (
+    DENSITY,
     Axis,
     Point,
     Quantity,
@@ -79,8 +80,10 @@ class Choice:
             for a in other.swept
             if a.size and (a.name == "n" or a.values[at[a.name]] != mine.get(a.name))
         }
-        name = other.method if other.variable == self.shown.variable else other.variable
-        return words(f"{name}, ") + place(differs) if differs else words(name)
+        name = words(other.method)
+        if DENSITY.name != other.variable != self.shown.variable:
+            name = name + words(": ") + symbol(other.variable)
+        return name + words(", ") + place(differs) if differs else name
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -113,13 +116,20 @@ def chosen(
     names = variables_in(tree, method)
     shown = quantity(tree, method, variable if variable in names else names[0])
     densities = tuple(with_densities(tree))
-    sides = [one.name for one in sorted(shown.numbers, key=lambda one: one.name == "n")]
-    x = x if x in sides else next((name for name in sides if name != y), "")
-    y = y if y in sides and y != x else next((name for name in sides if name != x), "")
+    sides = [one.name for one in sorted(shown.numbers, key=_rank)]
+    if x not in sides:
+        x = next((name for name in sides if name != y), sides[0] if sides else "")
+    if y not in sides or y == x:
+        y = next((name for name in sides if name != x), "")
     found = Choice(shown, tuple(beside(tree, shown)), densities, x, y)
     wanted = dict(values or {})
     settled = {one.name: _value(one, wanted.get(one.name), shown) for one in found.axes}
     return Choice(shown, found.others, densities, x, y, wanted | settled)
+
+
+def _rank(axis: Axis) -> int:
+    """Which axes make a map first: numbers, then words, then ``n``."""
+    return 2 if axis.name == "n" else int(axis.values.dtype.kind not in "fiu")
 
 
 def _value(axis: Axis, wanted: Any, shown: Quantity) -> Any:

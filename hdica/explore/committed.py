@@ -66,7 +66,7 @@ def dataset(source: Source) -> xr.Dataset:
     Parameters
     ----------
     source
-        Where they come from; its statuses are those of the moment in which they are asked for first.
+        Where they come from; statuses are those of when they are first asked for.
 
     Returns
     -------
@@ -75,10 +75,7 @@ def dataset(source: Source) -> xr.Dataset:
     """
     segment = source.placed[0].segment
     points = tuple(source.point_dims)
-    variables = {
-        output.name: _lazy(source, output, "f8", np.nan)
-        for output in segment.outputs
-    }
+    variables = {output.name: _lazy(source, output, "f8", np.nan) for output in segment.outputs}
     shape = tuple(source.point_dims.values())
     variables["status"] = xr.Variable(points, source.status.reshape(shape))
     if (source.status >= DIVERGED).any():

@@ -1,4 +1,4 @@
-"""Where the explorer's numbers come from: the published store, or what a run has committed so far."""
+"""Where the explorer's numbers come from: the published store, or what is committed so far."""
 
 from __future__ import annotations
 

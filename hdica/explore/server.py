@@ -49,7 +49,9 @@ def serving(page: Callable[[], Any], port: int = 0, token: str = "") -> Iterator
     try:
         sockets = bind_sockets(port, HOST)
     except (OSError, OverflowError) as exc:
-        raise HdicaError(f"--port {port} is not allowed ({exc}; without it a free one is taken)") from exc
+        raise HdicaError(
+            f"--port {port} is not allowed ({exc}; without it a free one is taken)"
+        ) from exc
     found, ready = sockets[0].getsockname()[1], Future[Callable[[], None]]()
     thread = threading.Thread(
         target=lambda: asyncio.run(_serve(page, sockets, token, ready)), daemon=True

@@ -66,9 +66,7 @@ def surface(
     names = ["status", shown.variable]
     if not shown.seeds and f"{shown.variable}_error" in data:
         names.append(f"{shown.variable}_error")
-    kept = {
-        name: slice(None, None, every_nth(data.sizes[name])) for name in sides
-    }
+    kept = {name: slice(None, None, every_nth(data.sizes[name])) for name in sides}
     fixed = {k: v for k, v in places(shown, point, free).items() if k != along}
     part = data[names].isel({**fixed, **kept})
     rows = [_reduced(band.load(), shown, point, free) for band in _bands(part, sides, shown)]
@@ -85,9 +83,7 @@ def _bands(part: xr.Dataset, sides: tuple[str, ...], shown: Quantity) -> Iterato
         yield part.isel({sides[0]: slice(low, low + most)})
 
 
-def _reduced(
-    band: xr.Dataset, shown: Quantity, point: Point, free: tuple[str, ...]
-) -> xr.Dataset:
+def _reduced(band: xr.Dataset, shown: Quantity, point: Point, free: tuple[str, ...]) -> xr.Dataset:
     """Mean, error and counts of what is in memory."""
     values = finished(band, shown.variable)
     error = None

@@ -20,6 +20,8 @@ DENSITY = DENSITIES[0]
 """The variable that is drawn as densities, and its own dimensions."""
 COMPANIONS = ("_error", "_control", "_sd")
 """Ends of the names of variables that stand beside another one."""
+TIMES = {"time": "", "snapshot": " of the density"}
+"""Times, which are all written t, and what tells them apart."""
 Point = dict[str, int]
 """A grid point, and an entry of a variable: the position along each dimension."""
 
@@ -47,12 +49,16 @@ class Axis:
     @property
     def label(self) -> Text:
         """As the label of an axis."""
-        return self.symbol if self.name == "time" else axis(self.name)
+        return self.symbol if self.name in TIMES else axis(self.name)
 
     @property
     def symbol(self) -> Text:
         """As it is written before a value."""
-        return symbol("snapshot" if self.name == "time" else self.name)
+        return (
+            symbol("snapshot") + words(TIMES.get(self.name, ""))
+            if self.name in TIMES
+            else symbol(self.name)
+        )
 
     @property
     def scale(self) -> Literal["linear", "log", "places"]:
@@ -139,6 +145,7 @@ def methods_in(tree: xr.DataTree) -> list[str]:
 
 def first_method(tree: xr.DataTree) -> str:
     """The method that is shown first: with seeds, and over most swept parameters."""
+
     def rank(name: str) -> tuple[bool, int]:
         status = tree[name]["status"]
         return "seed" not in status.dims, -sum(status.sizes[d] > 1 for d in status.dims)
@@ -210,7 +217,9 @@ def _own(one: Quantity) -> tuple[str, tuple[str, ...]]:
 
 def _predicted(tree: xr.DataTree, variable: str) -> list[str]:
     """Names under which the analyses of the study have a theory's value of a variable."""
-    asked: Mapping[str, Any] = json.loads(tree.attrs.get("study_yaml") or "{}").get("analysis") or {}
+    asked: Mapping[str, Any] = (
+        json.loads(tree.attrs.get("study_yaml") or "{}").get("analysis") or {}
+    )
     found: list[str] = []
     for settings in asked.values():
         if isinstance(settings, dict) and settings.get("predicted"):

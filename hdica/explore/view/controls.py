@@ -8,6 +8,7 @@ from typing import Any
 import panel as pn
 import param
 import xarray as xr
+from bokeh.models import CustomJSTickFormatter
 
 from hdica.explore.choice import Choice
 from hdica.explore.space import Axis, methods_in, variables_in
@@ -15,6 +16,8 @@ from hdica.explore.view.theme import WIDGETS
 
 MOST_OPTIONS = 12
 """Words of which one is chosen are listed; numbers, and more words, are moved by a slider."""
+MOST_SENT = 4096
+"""Values that are written out for a slider; more than these are computed, if they are even."""
 Changed = Callable[[str, Any], None]
 
 
@@ -47,30 +50,27 @@ class Controls:
         if name not in self.axes:
             self.changed(name, event.new)
             return
-        axis = self.axes[name]
-        slider = self.sliders[name]
-        if isinstance(slider, pn.widgets.IntSlider):
-            slider.name = axis.said(event.new).plain
-        self.changed(name, axis.values[event.new])
+        self.changed(name, self.axes[name].values[event.new])
 
     def offer(self, tree: xr.DataTree, choice: Choice) -> None:
         """Offer what the results have, with a choice as it is."""
-        sides = {one.label.plain: one.name for one in choice.shown.numbers}
+        sides = {one.label.plain: one.name for one in choice.shown.numbers} or NOTHING
         offered: dict[str, Any] = {
             "method": methods_in(tree),
             "variable": variables_in(tree, choice.shown.method),
             "x": sides,
-            "y": sides,
+            "y": sides if choice.y else NOTHING,
         }
         now = {"method": choice.shown.method, "variable": choice.shown.variable}
         now |= {"x": choice.x, "y": choice.y}
         self.quiet = True
         for name, menu in self.menus.items():
-            menu.param.update(options=offered[name], value=now[name] or None)
-            menu.visible = len(offered[name]) > (1 if name in ("x", "y") else 0)
+            menu.param.update(options=offered[name], value=now[name])
+            menu.visible = name not in ("x", "y") or len(offered["x"]) > 1
         self.axes = {one.name: one for one in choice.axes}
-        self.sliders = {n: self._slider(one, choice.point[n]) for n, one in self.axes.items()
-                        if one.size > 1}
+        self.sliders = {
+            n: self._slider(one, choice.point[n]) for n, one in self.axes.items() if one.size > 1
+        }
         self.swept[:] = list(self.sliders.values())
         self.quiet = False
 
@@ -82,8 +82,8 @@ class Controls:
             made = pn.widgets.Select(name=axis.label.plain, options=options, value=place, **kind)
         else:
             made = pn.widgets.IntSlider(
-                name=axis.said(place).plain, start=0, end=axis.size - 1, value=place,
-                show_value=False, **kind,
+                name=axis.symbol.plain, start=0, end=axis.size - 1, value=place,
+                format=_written(axis), **kind,
             )  # fmt: skip
         made.param.watch(lambda event: self._told(axis.name, event), "value")
         return made
@@ -95,10 +95,23 @@ class Controls:
             place = choice.point[name]
             if slider.value != place:
                 slider.value = place
-                if isinstance(slider, pn.widgets.IntSlider):
-                    slider.name = self.axes[name].said(place).plain
         self.quiet = False
 
 
+def _written(axis: Axis) -> CustomJSTickFormatter:
+    """Writes the value at a position, in the browser; very many even ones are computed there."""
+    if axis.size <= MOST_SENT or axis.scale == "places":
+        values = [axis.shown(place) for place in range(axis.size)]
+        return CustomJSTickFormatter(args={"values": values}, code="return values[tick]")
+    ends, log = axis.values[[0, -1]].astype(float).tolist(), axis.scale == "log"
+    code = "const s = tick / last, v = log ? a * (b / a) ** s : a + (b - a) * s; "
+    return CustomJSTickFormatter(
+        args={"a": ends[0], "b": ends[1], "last": axis.size - 1, "log": log},
+        code=code + "return String(Number(v.toPrecision(6)))",
+    )
+
+
+NOTHING = {"nothing": ""}
+"""What can be chosen where nothing is swept."""
 MENUS = {"method": "Method", "variable": "Variable", "x": "Map: across", "y": "Map: up"}
 """What is chosen of a list, and what the list is called."""

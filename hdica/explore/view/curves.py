@@ -5,19 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from bokeh.models import ColumnDataSource, HoverTool, Legend, Span
+from bokeh.models import ColumnDataSource, GlyphRenderer, HoverTool, Legend, Span
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from hdica.analysis.show.marks import color_of
-from hdica.analysis.show.words import Text, measurement
+from hdica.analysis.show.words import Text, measurement, number
 from hdica.explore.view.theme import styled
 
 Array = NDArray[np.float64]
 ERRORS = 2.0
 """Standard errors above and below a mean."""
+EXACT = 1e-6
+"""Errors beside their value that are not told, because so many digits are not read."""
 MOST_MARKS = 60
 """Points of a curve that are marked."""
+
+
+def said(value: float, error: float) -> str:
+    """A value with its error; to six digits where that is known better."""
+    if error < EXACT * abs(value):
+        return number(value, 6)
+    return measurement(value, error)
 
 
 @dataclass(frozen=True)
@@ -78,23 +87,26 @@ class Curves:
         self.plot.add_layout(self.mark)
         tips = [("", "@label"), (x_label.plain, "@x_told"), (y_label.plain, "@told")]
         self.plot.add_tools(HoverTool(renderers=hovered, tooltips=tips, mode="mouse"))
-        legend = Legend(items=entries, orientation="horizontal", padding=2, spacing=14, ncols=3)
+        legend = Legend(
+            items=entries, orientation="horizontal", padding=2, spacing=14, ncols=2, location="left"
+        )
         legend.update(label_text_font_size="12px", border_line_color=None)
         self.plot.add_layout(legend, "below")
         styled(self.plot)
 
-    def _draw(self, curve: Curve, source: ColumnDataSource, color: str) -> list:
+    def _draw(self, curve: Curve, source: ColumnDataSource, color: str) -> list[GlyphRenderer]:
+        """Renderers of a curve, that of its hover first."""
         if curve.theory:
-            line = self.plot.line("x", "y", source=source, line_width=2.2)
-            dots = self.plot.scatter("mark_x", "y", source=source, size=4, line_width=1)
-            line.tags, dots.tags = ["ink"], ["ink"]
+            line = self.plot.line("x", "y", source=source, line_width=2.2, tags=["ink"])
+            if self.steps:
+                return [line]
+            dots = self.plot.scatter("mark_x", "y", source=source, size=4, tags=["ink"])
             return [dots, line]
         self.plot.varea("x", "low", "high", source=source, fill_color=color, fill_alpha=0.22)
         line = self.plot.line("x", "y", source=source, line_color=color, line_width=1.8)
-        dots = self.plot.scatter(
-            "mark_x", "y", source=source, size=0 if self.steps else 6, color=color
-        )
-        return [line if self.steps else dots, line]
+        if self.steps:
+            return [line]
+        return [self.plot.scatter("mark_x", "y", source=source, size=6, color=color), line]
 
     def show(self, number: int, x: Array, y: Array, error: Array, told: list[str]) -> None:
         """Draw one curve: its values at ``x`` with their errors, shape (points,)."""
@@ -104,11 +116,6 @@ class Curves:
         self.sources[number].data = {
             "x": x, "y": y, "low": y - spread, "high": y + spread,
             "mark_x": np.where(keep, x, np.nan), "x_told": told,
-            "told": [measurement(v, e) for v, e in zip(y, error, strict=True)],
+            "told": [said(v, e) for v, e in zip(y, error, strict=True)],
             "label": [curve.label] * x.size,
         }  # fmt: skip
-
-    def clear(self, number: int) -> None:
-        """Draw nothing of one curve."""
-        empty = np.zeros(0)
-        self.show(number, empty, empty, empty, [])

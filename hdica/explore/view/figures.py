@@ -15,7 +15,7 @@ from hdica.explore.choice import Choice
 from hdica.explore.feed import Snapshot
 from hdica.explore.space import Quantity
 from hdica.explore.surfaces import Surfaces
-from hdica.explore.view.curves import Curve, Curves
+from hdica.explore.view.curves import ERRORS, Curve, Curves
 from hdica.explore.view.heat import Heat
 from hdica.explore.view.sides import Side, dress
 from hdica.explore.view.theme import styled
@@ -27,6 +27,9 @@ LIMITS = 3
 """Most values of theory that are marked in a histogram."""
 
 
+BAND = f"Bands: ± {ERRORS:g} standard errors of the mean over seeds; black or white: theory."
+
+
 def curves_of(choice: Choice, every: list[Quantity]) -> list[Curve]:
     """Names of the curves of some quantities, theory told apart."""
     return [Curve(choice.label_of(one).plain, not one.seeds) for one in every]
@@ -34,6 +37,9 @@ def curves_of(choice: Choice, every: list[Quantity]) -> list[Curve]:
 
 class HeatFigure:
     """The map over two swept parameters."""
+
+    title = "Map"
+    caption = "Mean over seeds. A click chooses a point; the frame shows it."
 
     def __init__(self, now: Snapshot, choice: Choice) -> None:
         shown = choice.shown
@@ -58,7 +64,10 @@ class HeatFigure:
 class CutFigure:
     """A variable along one swept parameter, through the chosen point at the chosen time."""
 
+    caption = BAND
+
     def __init__(self, now: Snapshot, choice: Choice) -> None:
+        self.title = f"Along {choice.shown.axis(choice.x).symbol.html}, through the chosen point"
         self.side = Side(choice.shown.axis(choice.x))
         every = (choice.shown, *choice.others)
         self.every = [one for one in every if any(a.name == choice.x for a in one.swept)]
@@ -92,6 +101,8 @@ def _values(side: Side) -> list[Any]:
 class CourseFigure:
     """A variable along its own dimension, as time, at the chosen point."""
 
+    title, caption = "At the chosen point", BAND
+
     def __init__(self, now: Snapshot, choice: Choice) -> None:
         along = choice.shown.along
         assert along is not None
@@ -122,6 +133,8 @@ class CourseFigure:
 class DensityFigure:
     """Densities of the estimate given the feature: histograms beside the limit's."""
 
+    title, caption = "Densities at the chosen point", BAND
+
     def __init__(self, now: Snapshot, choice: Choice) -> None:
         self.every = choice.densities
         label_x = words("entry ") + symbol("x") + words(" of the estimate")
@@ -149,6 +162,8 @@ class DensityFigure:
 class SeedsFigure:
     """Values of the single seeds at the chosen point and time, with those of theory."""
 
+    title = "Single seeds at the chosen point"
+
     def __init__(self, now: Snapshot, choice: Choice) -> None:
         self.bars = ColumnDataSource()
         self.plot = figure(
@@ -162,6 +177,7 @@ class SeedsFigure:
         )  # fmt: skip
         tips = [("from", "@left{0.0000}"), ("to", "@right{0.0000}"), ("seeds", "@count")]
         self.plot.add_tools(HoverTool(renderers=[bars], tooltips=tips))
+        self.caption = "Histogram of the values at the chosen time; lines: theory."
         self.limits = [one for one in choice.others if not one.seeds][:LIMITS]
         self.marks = [Span(dimension="height", line_width=2, tags=["ink"]) for _ in self.limits]
         for mark in self.marks:

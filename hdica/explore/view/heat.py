@@ -67,7 +67,9 @@ class Heat:
         """Draw a map."""
         mean = found.data["mean"].to_numpy().astype("f4")
         shape = mean.shape
-        self.mapper.update(low=found.low, high=found.high if found.high > found.low else found.low + 1)
+        self.mapper.update(
+            low=found.low, high=found.high if found.high > found.low else found.low + 1
+        )
         columns = {
             "mean": mean,
             "error": found.data["error"].to_numpy().astype("f4"),

@@ -9,19 +9,32 @@ import panel as pn
 from bokeh.events import Tap
 from bokeh.models import Checkbox, CustomJS
 
-from hdica.analysis.show.words import count, measured, measurement
+from hdica.analysis.show.words import count, measured
 from hdica.analysis.terms import speaking_of
+from hdica.errors import HdicaError
 from hdica.explore import slices
 from hdica.explore.choice import Choice, chosen
 from hdica.explore.feed import Feed, Snapshot
 from hdica.explore.surfaces import Surfaces
 from hdica.explore.view import figures
 from hdica.explore.view.controls import Controls
+from hdica.explore.view.curves import said
 from hdica.explore.view.theme import DARK, LIGHT, PAGE, STATUS_COLORS, paint
 from hdica.status import STATUS_NAMES
 
 EVERY = 1000
 """Milliseconds between two looks for a new snapshot."""
+WHOLE = {"padding": "10px 20px 30px", "box-sizing": "border-box"}
+SIDE = {"flex": "1 1 220px", "max-width": "340px", "margin-right": "32px"}
+MAIN = {"flex": "6 1 320px", "min-width": "0"}
+GRID = {
+    "display": "grid",
+    "grid-template-columns": "repeat(auto-fit, minmax(min(100%, 420px), 1fr))",
+    "gap": "12px 24px",
+    "align-items": "start",
+    "max-width": "1500px",
+}
+"""Sizes: side by side where there is room, below each other where there is none."""
 DARK_CODE = """
 const query = matchMedia("(prefers-color-scheme: dark)");
 flag.active = query.matches;
@@ -44,14 +57,14 @@ class Page:
         self.feed, self.surfaces, self.now = feed, surfaces, feed.now
         self.waiting = False
         self.theme = LIGHT
-        self.dark = Checkbox(active=False)
+        self.dark = Checkbox(active=False, visible=False)
         self.dark.on_change("active", self._themed)
         self.head = pn.pane.HTML(sizing_mode="stretch_width", stylesheets=[PAGE])
         self.told = pn.pane.HTML(sizing_mode="stretch_width", stylesheets=[PAGE])
         self.key = pn.pane.HTML(sizing_mode="stretch_width", stylesheets=[PAGE])
         self.controls = Controls(self._changed)
         self.drawn: list[Any] = []
-        self.figures = pn.Column(sizing_mode="stretch_width", css_classes=["figures"])
+        self.figures = pn.Column(styles=GRID, sizing_mode="stretch_width")
         with self._speaking():
             self.choice = chosen(self.now.tree)
             self._rebuild()
@@ -61,17 +74,17 @@ class Page:
 
     def view(self) -> pn.viewable.Viewable:
         """The layout, for the document of one visitor."""
-        side = pn.Column(self.controls.view, self.key, css_classes=["side"], width=270)
-        main = pn.Column(self.told, self.figures, css_classes=["main"], sizing_mode="stretch_width")
+        side = pn.Column(self.controls.view, self.key, styles=SIDE)
+        main = pn.Column(self.told, self.figures, styles=MAIN)
         flag = pn.pane.Bokeh(self.dark, visible=False)
         document = pn.state.curdoc
         if document is not None:
-            document.js_on_event("document_ready", CustomJS(args={"flag": self.dark}, code=DARK_CODE))
+            document.js_on_event(
+                "document_ready", CustomJS(args={"flag": self.dark}, code=DARK_CODE)
+            )
             document.add_periodic_callback(self.look, EVERY)
-        return pn.Column(
-            self.head, pn.Row(side, main, sizing_mode="stretch_width", css_classes=["body"]), flag,
-            sizing_mode="stretch_width", css_classes=["page"],
-        )  # fmt: skip
+        body = pn.FlexBox(side, main, sizing_mode="stretch_width")
+        return pn.Column(self.head, body, flag, sizing_mode="stretch_width", styles=WHOLE)
 
     def look(self) -> None:
         """Draw the newest snapshot, if there is a new one."""
@@ -86,7 +99,7 @@ class Page:
         wanted |= {"x": self.choice.x, "y": self.choice.y}
         if name in wanted:
             other = {"x": "y", "y": "x"}.get(name)
-            if other and value == wanted[other]:
+            if other and value and value == wanted[other]:
                 wanted[other] = wanted[name]
             self._choose(**{**wanted, name: value})
             return
@@ -126,15 +139,13 @@ class Page:
     def _rebuild(self) -> None:
         """Make the figures of the choice."""
         self.controls.offer(self.now.tree, self.choice)
-        kinds = _kinds(self.choice)
-        self.drawn = [kind(self.now, self.choice) for kind in kinds]
+        self.drawn = [kind(self.now, self.choice) for kind in _kinds(self.choice)]
         for one in self.drawn:
             one.plot.on_event(Tap, lambda event, one=one: self._tapped(one, event))
         self._draw()
         panes = [pn.pane.Bokeh(one.plot, sizing_mode="stretch_width") for one in self.drawn]
-        self.figures[:] = [
-            pn.FlexBox(*(_card(kind, pane) for kind, pane in zip(kinds, panes, strict=True)))
-        ]
+        cards = [_card(one, pane) for one, pane in zip(self.drawn, panes, strict=True)]
+        self.figures[:] = cards
 
     def _tapped(self, one: Any, event: Tap) -> None:
         places = one.tapped(event.x, event.y) if event.x is not None else {}
@@ -144,27 +155,22 @@ class Page:
             self.controls.move(self.choice)
 
     def _draw(self) -> None:
-        """Draw the choice in the figures that are there."""
-        for one in self.drawn:
-            one.show(self.now, self.choice, self.surfaces)
-            paint(one.plot, self.theme)
-        self.head.object = header(self.now, self.feed.trouble)
-        self.told.object = told(self.now, self.choice)
+        """Draw the choice in the figures that are there; what cannot be read is said instead."""
+        trouble = self.feed.trouble
+        try:
+            for one in self.drawn:
+                one.show(self.now, self.choice, self.surfaces)
+                paint(one.plot, self.theme)
+            self.told.object = told(self.now, self.choice)
+        except (HdicaError, OSError) as exc:
+            trouble = str(exc)
+        self.head.object = header(self.now, trouble)
         self.key.object = status_key(self.now)
 
     def _themed(self, attribute: str, old: bool, new: bool) -> None:
         self.theme = DARK if new else LIGHT
         for one in self.drawn:
             paint(one.plot, self.theme)
-
-
-TITLES: dict[Any, str] = {
-    figures.HeatFigure: "Map",
-    figures.CutFigure: "Across the map",
-    figures.CourseFigure: "At the chosen point",
-    figures.DensityFigure: "Densities at the chosen point",
-    figures.SeedsFigure: "Single seeds at the chosen point",
-}
 
 
 def _kinds(choice: Choice) -> list[Any]:
@@ -183,9 +189,11 @@ def _kinds(choice: Choice) -> list[Any]:
     return found
 
 
-def _card(kind: Any, pane: pn.pane.Bokeh) -> pn.Column:
-    title = pn.pane.HTML(f"<h2>{TITLES[kind]}</h2>", stylesheets=[PAGE])
-    return pn.Column(title, pane, css_classes=["card"])
+def _card(one: Any, pane: pn.pane.Bokeh) -> pn.Column:
+    text = f"<h2>{one.title}</h2><p class=caption>{one.caption}</p>"
+    return pn.Column(
+        pn.pane.HTML(text, stylesheets=[PAGE], margin=0), pane, styles={"min-width": "0"}
+    )
 
 
 def header(now: Snapshot, trouble: str) -> str:
@@ -219,12 +227,14 @@ def told(now: Snapshot, choice: Choice) -> str:
         found = slices.course(now.tree, one, point)
         if one.along:
             found = found.isel({one.along.name: point[one.along.name]})
-        value = measurement(found["mean"].item(), found["error"].item())
+        value = said(found["mean"].item(), found["error"].item())
         counts = {name: int(found[name]) for name in STATUS_NAMES}
-        fate = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
+        fate = ", ".join(f"{n} {name}" if one.seeds else name for name, n in counts.items() if n)
         why = slices.reason(now.tree, one, point) if counts["diverged"] + counts["failed"] else ""
         label = choice.label_of(one).html
-        rows.append(f"<tr><th>{label}</th><td>{value}</td><td>{fate}</td><td>{escape(why)}</td></tr>")
+        rows.append(
+            f"<tr><th>{label}</th><td>{value}</td><td>{fate}</td><td>{escape(why)}</td></tr>"
+        )
     name = measured(choice.shown.variable).html
     where = f" at {at}" if at else ""
     return f"<p>{name}{where}</p><table>{''.join(rows)}</table>"

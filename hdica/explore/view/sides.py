@@ -16,7 +16,7 @@ from hdica.explore.space import Axis
 
 Array = NDArray[np.float64]
 TICKS = 8
-"""Most ticks of an axis whose values are not evenly spaced."""
+"""Most ticks of an axis whose ticks are at its values."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,10 @@ class Side:
 
 
 def dress(plot: figure, which: str, side: Side) -> None:
-    """Give an axis of a figure its label, and ticks where they are places."""
+    """Give an axis of a figure its label; few values, and places, have a tick each."""
     axis = plot.xaxis if which == "x" else plot.yaxis
     axis.axis_label = side.axis.label.plain
-    if side.axis.scale == "places":
-        shown = spread(side.axis.size, TICKS)
-        axis.ticker = FixedTicker(ticks=[float(k) for k in shown])
-        axis.major_label_overrides = {float(k): side.axis.shown(k) for k in shown}
+    if side.axis.scale == "places" or side.axis.size <= TICKS:
+        told = {side.lies(k): side.axis.shown(k) for k in spread(side.axis.size, TICKS)}
+        axis.ticker = FixedTicker(ticks=list(told))
+        axis.major_label_overrides = told

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bokeh.models import ColorBar, Legend
+from bokeh.models import ColorBar, Legend, Span
 from bokeh.plotting import figure
+
 
 def _style(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
@@ -53,6 +54,9 @@ def paint(plot: figure, theme: Theme) -> None:
             major_label_text_color=theme.quiet,
             background_fill_color=None,
         )
+    for mark in plot.select(Span):
+        if "ink" in mark.tags:
+            mark.line_color = theme.ink
     for renderer in plot.renderers:
         if "ink" in renderer.tags:
             renderer.glyph.update(line_color=theme.ink)
