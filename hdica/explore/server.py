@@ -85,7 +85,11 @@ async def _serve(
     except BaseException as exc:
         ready.set_exception(exc)
         return
-    ready.set_result(lambda: loop.call_soon_threadsafe(ended.set))
+
+    def stop() -> None:
+        loop.call_soon_threadsafe(ended.set)
+
+    ready.set_result(stop)
     await ended.wait()
     server.stop(wait=False)
     http.stop()

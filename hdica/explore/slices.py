@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import xarray as xr
@@ -13,7 +13,7 @@ from hdica.analysis.densities.compute import xi_of
 from hdica.analysis.reading import finished
 from hdica.explore.space import DENSITY, Point, Quantity
 from hdica.ingredients.save import Save
-from hdica.status import DONE, STATUS_NAMES
+from hdica.status import STATUS_NAMES
 
 Array = NDArray[np.float64]
 MOST_CELLS = 160
@@ -105,8 +105,8 @@ def over_seeds(values: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
         return values, xr.full_like(values, np.nan)
     count = values.notnull().sum("seed")
     mean = values.sum("seed") / count.where(count > 0)
-    squares = ((values - mean) ** 2).sum("seed")
-    return mean, np.sqrt(squares / (count - 1).where(count > 1) / count)
+    variance = ((values - mean) ** 2).sum("seed") / (count - 1).where(count > 1)
+    return mean, (variance / count) ** 0.5
 
 
 def _count(status: xr.DataArray, code: int) -> xr.DataArray:
@@ -182,8 +182,3 @@ def reason(tree: xr.DataTree, shown: Quantity, point: Point) -> str:
     at = {one.name: point[one.name] for one in shown.swept}
     texts = np.atleast_1d(data["reason"].isel(at).load().to_numpy())
     return next((str(text) for text in texts if text), "")
-
-
-def is_done(counts: Mapping[str, int]) -> bool:
-    """Whether some seed of a point has its numbers."""
-    return counts[STATUS_NAMES[DONE]] > 0

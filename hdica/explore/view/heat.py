@@ -52,7 +52,7 @@ class Heat:
         self.plot.image("fate", source=self.cells, color_mapper=what, **place)
         top = self.plot.image("mean", source=self.cells, color_mapper=self.mapper, **place)
         edge: dict[str, Any] = {"fill_color": None, "source": self.chosen}
-        corners = dict(left="left", right="right", bottom="bottom", top="top")
+        corners = {name: name for name in ("left", "right", "bottom", "top")}
         self.plot.quad(**corners, line_color="#ffffff", line_width=5, **edge)
         self.plot.quad(**corners, line_color="#d6006e", line_width=2.5, **edge)
         self.plot.add_tools(_hover(top, x, y, label))
