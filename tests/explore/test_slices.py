@@ -1,0 +1,193 @@
+"""What the explorer reads, against plain xarray on the published store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from hdica.explore import slices, space
+from hdica.explore.choice import chosen
+from hdica.explore.feed import Feed
+from hdica.explore.surfaces import Surfaces
+from hdica.status import DONE, STATUS_NAMES
+from hdica.sweep.outcome.publish import publish
+from hdica.sweep.outcome.results import open_results
+from hdica.sweep.run.runner import run
+from hdica.sweep.study.study import Study
+
+
+@pytest.fixture(scope="module")
+def walks(whole: Path) -> xr.Dataset:
+    return open_results(whole)["walk"].to_dataset().load()
+
+
+def test_the_first_choice_is_the_simulation_with_its_limits(whole: Path) -> None:
+    choice = chosen(Feed(whole).now.tree)
+    assert (choice.shown.method, choice.shown.variable) == ("walk", "Q")
+    assert {one.method for one in choice.others} == {"line", "profile"}
+    assert [one.method for one in choice.densities] == ["walk", "profile"]
+    assert (choice.x, choice.y) == ("tau", "Q0")
+    assert choice.values["n"] == 30
+    assert choice.values["time"] == 2.0
+
+
+def test_what_is_not_there_is_replaced(whole: Path) -> None:
+    tree = Feed(whole).now.tree
+    choice = chosen(tree, "nobody", "nothing", "Q0", "Q0", {"tau": 0.199, "n": 10})
+    assert (choice.shown.method, choice.shown.variable) == ("walk", "Q")
+    assert (choice.x, choice.y) == ("Q0", "tau")
+    assert (choice.values["tau"], choice.values["n"]) == (0.2, 10)
+
+
+def test_a_map_has_means_and_errors_over_seeds(whole: Path, walks: xr.Dataset) -> None:
+    tree = Feed(whole).now.tree
+    choice = chosen(tree, values={"n": 10})
+    found = slices.surface(tree, choice.shown, choice.point, "tau", "Q0")
+    part = walks.sel(n=10).reset_coords(drop=True)
+    mean = part["Q"].where(part["status"] == DONE).mean("seed")
+    error = part["Q"].where(part["status"] == DONE).std("seed", ddof=1) / np.sqrt(6)
+    xr.testing.assert_allclose(found["mean"], mean.transpose("Q0", "tau", "time"))
+    xr.testing.assert_allclose(found["error"], error.transpose("Q0", "tau", "time"))
+    for code, name in enumerate(STATUS_NAMES):
+        expected = (part["status"] == code).sum("seed").transpose("Q0", "tau")
+        assert np.array_equal(found[name], expected), name
+    assert found["failed"].sel(tau=0.13).item(0) == 6
+    assert found["diverged"].sel(tau=0.17).item(0) == 6
+
+
+def test_a_large_map_is_read_in_bands_and_thinned(
+    whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = Feed(whole).now.tree
+    choice = chosen(tree)
+    everything = slices.surface(tree, choice.shown, choice.point, "tau", "Q0")
+    monkeypatch.setattr(slices, "BAND", 1)
+    bands = slices.surface(tree, choice.shown, choice.point, "tau", "Q0")
+    xr.testing.assert_identical(bands, everything)
+    every = slices.every_nth
+    monkeypatch.setattr(slices, "every_nth", lambda size: every(size, 2))
+    thinned = slices.surface(tree, choice.shown, choice.point, "tau", "Q0")
+    xr.testing.assert_identical(thinned, everything.isel(tau=[0, 2]))
+
+
+def test_a_map_at_one_time_is_a_map_of_all_at_that_time(whole: Path) -> None:
+    tree = Feed(whole).now.tree
+    choice = chosen(tree, values={"time": 0.5})
+    everything = slices.surface(tree, choice.shown, choice.point, "tau", "Q0")
+    one = slices.surface(tree, choice.shown, choice.point, "tau", "Q0", whole=False)
+    xr.testing.assert_allclose(one["mean"], everything["mean"].sel(time=0.5, drop=True))
+
+
+def test_a_course_and_a_cut_cross_at_the_point(whole: Path, walks: xr.Dataset) -> None:
+    tree = Feed(whole).now.tree
+    choice = chosen(tree, values={"tau": 0.2, "Q0": 0.25, "time": 0.5})
+    course = slices.course(tree, choice.shown, choice.point)
+    cut = slices.cut(tree, choice.shown, choice.point, "tau")
+    expected = walks["Q"].sel(tau=0.2, Q0=0.25, n=30, time=0.5)
+    assert course["mean"].sel(time=0.5) == pytest.approx(expected.mean().item())
+    assert cut["mean"].sel(tau=0.2) == pytest.approx(expected.mean().item())
+    np.testing.assert_allclose(slices.runs(tree, choice.shown, choice.point), expected)
+
+
+def test_theory_is_shown_at_the_same_point(whole: Path) -> None:
+    tree = Feed(whole).now.tree
+    choice = chosen(tree, values={"tau": 0.2, "Q0": 0.25, "time": 2.0})
+    line = next(one for one in choice.others if one.method == "line")
+    found = slices.course(tree, line, choice.point_of(line))["mean"]
+    np.testing.assert_allclose(found, 0.25 + 0.2 * np.array([0, 0.5, 2]))
+    assert choice.label_of(line).plain == "line"
+    assert choice.label_of(choice.shown).plain == "walk, n = 30"
+
+
+def test_densities_are_means_over_seeds(whole: Path, walks: xr.Dataset) -> None:
+    tree = Feed(whole).now.tree
+    choice = chosen(tree, values={"tau": 0.2, "Q0": 0.25, "snapshot": 0.5})
+    found = slices.density(tree, choice.densities[0], choice.point_of(choice.densities[0]))
+    part = walks["density"].sel(tau=0.2, Q0=0.25, n=30, snapshot=0.5).isel(feature=0)
+    np.testing.assert_allclose(found["mean"], part.mean("seed"))
+    np.testing.assert_allclose(found["error"], part.std("seed", ddof=1) / np.sqrt(6))
+
+
+def test_why_a_point_diverged_or_failed_is_told(whole: Path) -> None:
+    tree = Feed(whole).now.tree
+    for tau, why in ((0.13, "0.13"), (0.17, "diverged at step 7"), (0.2, "")):
+        choice = chosen(tree, values={"tau": tau})
+        found = slices.reason(tree, choice.shown, choice.point)
+        assert why in found
+        assert bool(found) == bool(why)
+
+
+def test_maps_are_kept_for_all_times(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, surfaces = Feed(whole).now, Surfaces()
+    choice = chosen(now.tree)
+    first = surfaces.at(now, choice.shown, choice.point, "tau", "Q0")
+    monkeypatch.setattr(slices, "surface", None)  # nothing is read any more
+    later = surfaces.at(now, choice.shown, {**choice.point, "time": 0}, "tau", "Q0")
+    assert (later.low, later.high) == (first.low, first.high)
+    assert not later.data["mean"].equals(first.data["mean"])
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([0.1, 0.2, 0.3], "linear"),
+        ([100, 400, 1600], "log"),
+        ([1.0, 2.0, 7.0], "places"),
+        (["uniform", "laplace"], "places"),
+        ([1.0], "places"),
+    ],
+)
+def test_axes_lie_as_their_values_do(values: list[object], scale: str) -> None:
+    assert space.Axis("tau", np.array(values)).scale == scale
+
+
+def test_what_is_committed_is_read_like_what_is_published(half: Path, whole: Path) -> None:
+    live, done = Feed(half).now, Feed(whole).now
+    assert live.live
+    assert not done.live
+    assert 0 < live.counts["pending"] < live.points == done.points
+    for name in ("walk", "line", "profile"):
+        part, full = (one.tree[name].to_dataset() for one in (live, done))
+        full = full.drop_vars("step", errors="ignore")
+        known = part["status"] != 0
+        assert known.any()
+        assert not known.all()
+        for variable in ("status", *(v for v in part.data_vars if part[v].dtype.kind == "f")):
+            xr.testing.assert_equal(part[variable].where(known), full[variable].where(known))
+            assert part[variable].dims == full[variable].dims
+        rows = part["Q"].isel(tau=[3, 0], time=slice(1, None), Q0=1).load()
+        xr.testing.assert_equal(rows, part["Q"].load().isel(tau=[3, 0], time=slice(1, None), Q0=1))
+
+
+def test_points_appear_as_they_are_computed(study: Study, tmp_path: Path) -> None:
+    out = tmp_path / "toy.zarr"
+    run(study, out, shard=(0, 3), progress=False, block=4)
+    feed = Feed(out)
+    first = feed.now
+    assert not feed.look()
+    run(study, out, shard=(1, 3), progress=False, block=4)
+    assert feed.look()
+    assert feed.now.live
+    assert feed.now.counts["pending"] < first.counts["pending"]
+    run(study, out, progress=False, block=4)
+    publish(study, out)
+    assert feed.look()
+    assert not feed.now.live
+    assert feed.now.counts["pending"] == 0
+    assert not feed.look()
+
+
+def test_what_cannot_be_read_is_told_and_the_last_snapshot_stays(
+    study: Study, tmp_path: Path
+) -> None:
+    out = tmp_path / "toy.zarr"
+    run(study, out, shard=(0, 3), progress=False, block=4)
+    feed = Feed(out)
+    before = feed.now
+    (out.with_suffix(".work") / "study.json").write_text("{")
+    assert not feed.look()
+    assert feed.now is before
+    assert "study.json" in feed.trouble
