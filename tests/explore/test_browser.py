@@ -41,9 +41,7 @@ class Visitor:
     """A page of the explorer, with what its console has complained of."""
 
     def __init__(self, browser: Any, address: str, scheme: str = "light") -> None:
-        self.page = browser.new_page(
-            viewport={"width": 1400, "height": 1200}, color_scheme=scheme
-        )
+        self.page = browser.new_page(viewport={"width": 1400, "height": 1200}, color_scheme=scheme)
         self.complaints: list[str] = []
         self.page.on("console", self._told)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -84,12 +82,13 @@ def address(whole: Path) -> Iterator[str]:
 def test_a_slider_moves_the_time(chromium: Any, address: str) -> None:
     visitor = Visitor(chromium, address)
     before = visitor.value("line")
-    handle = visitor.page.locator(".noUi-handle").last
     times = visitor.page.get_by_text(re.compile(r"^t: ")).first
     assert times.inner_text() == "t: 2"
-    handle = visitor.page.locator(
-        ".bk-input-group, .bk-Slider", has_text=re.compile(r"^t: ")
-    ).locator(".noUi-handle").first
+    handle = (
+        visitor.page.locator(".bk-input-group, .bk-Slider", has_text=re.compile(r"^t: "))
+        .locator(".noUi-handle")
+        .first
+    )
     handle.focus()
     handle.press("ArrowLeft")
     after = visitor.wait_until_not("line", before)
@@ -108,7 +107,9 @@ def test_a_click_on_a_cell_chooses_its_point(chromium: Any, address: str) -> Non
     after = visitor.wait_until_not("line", before)
     values = {0.5 + tau * 2 for tau in (0.17, 0.2)}
     assert any(float(after) == pytest.approx(value) for value in values)
-    assert visitor.page.get_by_text("Q₀: 0.5").count() or visitor.page.get_by_text("Q0: 0.5").count()
+    assert (
+        visitor.page.get_by_text("Q₀: 0.5").count() or visitor.page.get_by_text("Q0: 0.5").count()
+    )
     assert visitor.complaints == []
 
 

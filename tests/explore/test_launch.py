@@ -1,0 +1,95 @@
+"""``hdica explore`` as a user meets it: one line, a clean end, a sentence where it cannot start."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from hdica.cli import call
+from hdica.errors import HdicaError
+from hdica.explore import launch
+from hdica.sweep.outcome.publish import publish
+from hdica.sweep.run.runner import run
+from hdica.sweep.study.study import study_from
+
+ROOT = Path(__file__).parents[2]
+STUDY = {
+    "study": "few",
+    "title": "Few points",
+    "system": "OnlineICA",
+    "parameters": {"source": "rademacher"},
+    "grid": {"tau": [0.02, 0.05]},
+    "times": [0, 0.5],
+    "methods": {"chain": {"n": 50, "seeds": 2}},
+}
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("few") / "few.zarr"
+    study = study_from(STUDY)
+    run(study, out, progress=False)
+    publish(study, out)
+    return out
+
+
+def test_what_is_missing_is_named_with_the_line_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "panel" else known(name)
+    )
+    with pytest.raises(
+        HdicaError, match=r'^panel is not installed \(pip install "hdica\[explore]"'
+    ):
+        launch.explore(Path("absent.zarr"))
+
+
+def test_results_that_are_not_there_are_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("panel", reason='needs Panel: pip install "hdica[explore]"')
+    assert call(["explore", str(tmp_path / "absent.zarr"), "--no-browser"]) == 2
+    assert "absent.zarr does not exist" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_it_prints_one_line_and_ends_cleanly(few: Path, number: int, status: int) -> None:
+    pytest.importorskip("panel", reason='needs Panel: pip install "hdica[explore]"')
+    command = [sys.executable, "-c", "from hdica.cli import main; main()", "explore", str(few)]
+    environment = {k: v for k, v in os.environ.items() if "DISPLAY" not in k}
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        address = re.search(r"http://127\.0\.0\.1:\d+/[\w-]{43}/", line)
+        assert address, line
+        with urllib.request.urlopen(address.group(), timeout=120) as answer:
+            assert answer.status == 200
+        process.send_signal(number)
+        rest, errors = process.communicate(timeout=120)
+    assert process.returncode == status
+    assert rest == ""
+    assert errors.splitlines() == [f"hdica: stopped by {number.name}"]
+
+
+@pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="there is always a display")
+def test_without_a_display_no_browser_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    assert not launch.has_display()
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert launch.has_display()
