@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hdica.analysis.show.marks import color_of
 from hdica.analysis.show.words import Text, measurement, number
+from hdica.explore.view.ranges import Fitted
 from hdica.explore.view.theme import styled
 
 Array = NDArray[np.float64]
@@ -18,6 +19,8 @@ ERRORS = 2.0
 """Standard errors above and below a mean."""
 EXACT = 1e-6
 """Errors beside their value that are not told, because so many digits are not read."""
+SEEN = 2e-3
+"""Share of its largest value above which a density is seen."""
 MOST_MARKS = 60
 """Points of a curve that are marked."""
 
@@ -70,7 +73,10 @@ class Curves:
         height: int = 320,
     ) -> None:
         self.steps = steps
+        self.x, self.y = Fitted(), Fitted()
         self.plot = figure(
+            x_range=self.x.range,
+            y_range=self.y.range,
             height=height, sizing_mode="stretch_width", x_axis_type=x_kind,
             x_axis_label=x_label.plain, y_axis_label=y_label.plain,
             tools="tap,box_zoom,wheel_zoom,pan,reset,save", toolbar_location="above",
@@ -119,3 +125,12 @@ class Curves:
             "told": [said(v, e) for v, e in zip(y, error, strict=True)],
             "label": [curve.label] * x.size,
         }  # fmt: skip
+
+    def fit(self) -> None:
+        """Let the axes cover what is drawn; of densities, where there is something to be seen."""
+        parts = [source.data for source in self.sources]
+        x, low, high = (np.concatenate([part[k] for part in parts]) for k in ("x", "low", "high"))
+        self.y.cover(np.concatenate([low, high]))
+        if self.steps and np.isfinite(high).any():
+            x = x[high > SEEN * np.nanmax(high)]
+        self.x.cover(x)

@@ -17,6 +17,7 @@ from hdica.explore.space import Quantity
 from hdica.explore.surfaces import Surfaces
 from hdica.explore.view.curves import ERRORS, Curve, Curves
 from hdica.explore.view.heat import Heat
+from hdica.explore.view.ranges import Fitted
 from hdica.explore.view.sides import Side, dress
 from hdica.explore.view.theme import styled
 from hdica.ingredients.save import Save
@@ -87,6 +88,7 @@ class CutFigure:
             x = np.array([self.side.lies(self.side.axis.at(v)) for v in _values(side)])
             mean, error = found["mean"].to_numpy(), found["error"].to_numpy()
             self.curves.show(k, x, mean, error, side.told().tolist())
+        self.curves.fit()
 
     def tapped(self, x: float, y: float) -> dict[str, int]:
         """Position of the value at a place."""
@@ -123,6 +125,7 @@ class CourseFigure:
             told = [axis.shown(place) for place in range(axis.size)]
             x = axis.values.astype(float)
             self.curves.show(k, x, found["mean"].to_numpy(), found["error"].to_numpy(), told)
+        self.curves.fit()
 
     def tapped(self, x: float, y: float) -> dict[str, int]:
         """Position of the time at a place."""
@@ -153,6 +156,7 @@ class DensityFigure:
                 edges = Save(x=tuple(x)).edges
                 x, mean, error = np.repeat(edges, 2)[1:-1], mean.repeat(2), error.repeat(2)
             self.curves.show(k, x, mean, error, [number(v, 4) for v in x])
+        self.curves.fit()
 
     def tapped(self, x: float, y: float) -> dict[str, int]:
         """Nothing is chosen by a click."""
@@ -166,7 +170,10 @@ class SeedsFigure:
 
     def __init__(self, now: Snapshot, choice: Choice) -> None:
         self.bars = ColumnDataSource()
+        self.x, self.y = Fitted(), Fitted()
         self.plot = figure(
+            x_range=self.x.range,
+            y_range=self.y.range,
             height=320, sizing_mode="stretch_width", y_axis_label="seeds",
             x_axis_label=measured(choice.shown.variable).plain,
             tools="box_zoom,wheel_zoom,pan,reset,save", toolbar_location="above",
@@ -182,7 +189,6 @@ class SeedsFigure:
         self.marks = [Span(dimension="height", line_width=2, tags=["ink"]) for _ in self.limits]
         for mark in self.marks:
             self.plot.add_layout(mark)
-        self.plot.y_range.start = 0
         styled(self.plot)
 
     def show(self, now: Snapshot, choice: Choice, surfaces: Surfaces) -> None:
@@ -190,9 +196,12 @@ class SeedsFigure:
         values = slices.runs(now.tree, choice.shown, choice.point)
         count, edges = np.histogram(values, bins=_bins(values)) if values.size else _NOTHING
         self.bars.data = {"left": edges[:-1], "right": edges[1:], "count": count}
+        at = [np.zeros(0)]
         for mark, one in zip(self.marks, self.limits, strict=True):
-            found = slices.runs(now.tree, one, choice.point_of(one))
-            mark.location = float(found[0]) if found.size else np.nan
+            at.append(slices.runs(now.tree, one, choice.point_of(one)))
+            mark.location = float(at[-1][0]) if at[-1].size else np.nan
+        self.x.cover(np.concatenate([values, *at]))
+        self.y.cover(count.astype(float), low=0.0)
 
     def tapped(self, x: float, y: float) -> dict[str, int]:
         """Nothing is chosen by a click."""
@@ -200,6 +209,7 @@ class SeedsFigure:
 
 
 _NOTHING = (np.zeros(0), np.zeros(1))
+"""A histogram without bins."""
 
 
 def _bins(values: np.ndarray) -> np.ndarray:
