@@ -286,18 +286,35 @@ def query(
         _note(note)
 
 
-@app.command(epilog="Example: hdica report results/tiny.zarr --out results/tiny")
+@app.command(epilog="Example: hdica report config/studies/tiny.yaml")
 def report(
-    results: Results,
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="STUDY|RESULTS", help="Study file, *.yaml, or its store, *.zarr."),
+    ],
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            "--results",
+            metavar="RESULTS.zarr",
+            help="Store of STUDY; default: results/<study>.zarr.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Default: RESULTS without .zarr.")
     ] = None,
+    one_file: Annotated[
+        bool,
+        typer.Option("--one-file", help="Also as report-alone.html, which needs no other file."),
+    ] = False,
 ) -> None:
-    """Write report.html, figures and aggregated data."""
-    from hdica.report import write
+    """Write page, figures and data, and the gallery of all reports.
 
-    for path in write(results, out or results.with_suffix("")):
-        _say(str(path))
+    A study file is shown as it is now, with what is computed of it; nothing is computed here.
+    """
+    from hdica.report import report_of
+
+    _say(f"reports: {report_of(source, results, out, one_file)[-1]}")
 
 
 @app.command(epilog="Example: hdica explore results/tiny.zarr")

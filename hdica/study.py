@@ -44,13 +44,6 @@ def _read(results: Any) -> tuple[Path | xr.DataTree, Path | None]:
     return Path(results), Path(results)
 
 
-def _beside(source: Path) -> Path:
-    """Where the report of a store, or of a version of one, goes."""
-    from hdica.sweep.outcome.versions import is_version
-
-    return (source.parent if is_version(source) else source).with_suffix("")
-
-
 class Content(TypedDict, total=False):
     """What a study says: the keys of a study file."""
 
@@ -295,18 +288,28 @@ class Study:
                 warnings.warn(sentence, stacklevel=2)
         return tree
 
-    def report(self, results: str | Path | xr.DataTree, out: str | Path | None = None) -> Path:
+    def report(
+        self,
+        results: str | Path | xr.DataTree,
+        out: str | Path | None = None,
+        *,
+        one_file: bool = False,
+    ) -> Path:
         """Write the page of its results, with figures for print and the aggregated data.
 
-        It shows what this study's analysis asks for, whichever was published.
+        It shows what this study's analysis asks for, whichever was published, of the points that
+        are computed; nothing is computed here. Beside it, in ``index.html``, is the gallery of all
+        reports.
 
         Parameters
         ----------
         results
-            What :meth:`run` gave, or the path of a published store.
+            What :meth:`run` gave, or the path of a store.
         out
             Folder for ``report.html``, ``aggregate.nc`` and ``figures/``; by default beside the
             store, and ``results/<study>`` for results in memory.
+        one_file
+            Whether the page is written once more with everything in it, as ``report-alone.html``.
 
         Returns
         -------
@@ -318,21 +321,10 @@ class Study:
         HdicaError
             If the results are not those of this study.
         """
-        from hdica.report import write
+        from hdica.report.write import folder_of, write
 
         store, source = _read(results)
-        folder = Path("results") / self.name if source is None else _beside(source)
-        return write(store, folder if out is None else Path(out), self._shown)[0]
-
-    def _shown(self, tree: xr.DataTree) -> xr.DataTree:
-        """Results of this study, with its own title and analysis."""
-        from hdica.sweep.outcome.publish import about_study
-
-        if tree.attrs.get("study_hash") != self.spec.content_hash():
-            raise HdicaError(
-                f"results of study {tree.attrs.get('study')!r} are not allowed for the report of "
-                f"{self.name!r} (its own results: run it as it is now)"
-            )
-        found = tree.copy()
-        found.attrs.update(about_study(self.spec))
-        return found
+        named = Path("results") / f"{self.name}.zarr" if source is None else source
+        folder = folder_of(named) if out is None else Path(out)
+        beside = named if out is None else source
+        return write(store, folder, self.spec, one_file=one_file, store=beside)[0]

@@ -1,5 +1,5 @@
-"""Datasets in, figures and pages out."""
+"""Datasets in, figures, pages and their gallery out."""
 
-from hdica.report.write import write
+from hdica.report.write import report_of, write
 
-__all__ = ["write"]
+__all__ = ["report_of", "write"]

@@ -1,24 +1,23 @@
-"""The page: one HTML file that needs nothing else."""
+"""The page: one HTML file, which shares its plotting script with others or has it inside."""
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
 import json
 from typing import Any
 
 import xarray as xr
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 from ruamel.yaml import YAML
 
 from hdica.analysis.registry import analyses
 from hdica.analysis.runs.say import sharing, table
 from hdica.analysis.show.panel import Panel
-from hdica.report import export
+from hdica.report import export, script
+from hdica.report.environment import source, template
 from hdica.report.interactive import figure
+from hdica.report.missing import missing
 
 
 def panels(aggregate: xr.DataTree) -> dict[str, list[Panel]]:
@@ -44,44 +43,59 @@ def findings(aggregate: xr.DataTree) -> list[Markup]:
     return [Markup(text) for text in out]
 
 
-def render(aggregate: xr.DataTree, sections: dict[str, list[Panel]]) -> str:
+def render(
+    aggregate: xr.DataTree,
+    sections: dict[str, list[Panel]],
+    assets: str | None = f"{script.ASSETS}/",
+) -> str:
     """The whole page as text, of what :func:`hdica.analysis.aggregate` returns and its panels.
 
+    ``assets`` is the address of the folder with the script that pages share, as seen from the page,
+    and ends with a slash; None for a page that has it inside and needs nothing else.
+
     Everything a user wrote is escaped. Scripts run only if their digest is in the page's content
-    security policy, which also forbids every request: even text that escaped the escaping could
+    security policy, which also forbids every request but that for the shared script. That one is
+    known by a nonce which depends on all of the page: even text that escaped the escaping could
     neither run nor load anything.
     """
-    environment = Environment(
-        loader=PackageLoader("hdica.report"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    source = environment.loader
-    assert source is not None
-    script, _, _ = source.get_source(environment, "page.js")
-    style, _, _ = source.get_source(environment, "page.css")
-    plotly = get_plotlyjs()
     kept, left = export.within_budget(export.tables(aggregate))
     headings = {s.name: s.heading for one in analyses().values() for s in one.sections}
     figures = {p.key: figure(p) for found in sections.values() for p in found}
-    return environment.get_template("page.html.j2").render(
-        attrs=aggregate.attrs,
-        sections=[(name, headings[name], found) for name, found in sections.items()],
-        findings=findings(aggregate),
-        verdicts=_verdicts(aggregate, whole=True),
-        laws=_verdicts(aggregate, whole=False),
-        runs=table(aggregate["runs"].to_dataset()),
-        sharing=sharing(aggregate["runs"].to_dataset()),
-        equations=_equations(aggregate["runs"].to_dataset()),
-        study=_yaml(aggregate.attrs["study_yaml"]),
-        versions=json.loads(aggregate.attrs.get("package_versions") or "{}"),
-        left=left,
-        figures=_embedded(figures),
-        data=_embedded(kept),
-        plotly=plotly,
-        script=script,
-        style=style,
-        digests=[_digest(plotly), _digest(script)],
-    )
+    runs, behaviour = aggregate["runs"].to_dataset(), source("page.js")
+    content = {
+        "attrs": aggregate.attrs,
+        "sections": [(name, headings[name], found) for name, found in sections.items()],
+        "findings": findings(aggregate),
+        "missing": missing(runs),
+        "verdicts": _verdicts(aggregate, whole=True),
+        "laws": _verdicts(aggregate, whole=False),
+        "runs": table(runs),
+        "sharing": sharing(runs),
+        "equations": _equations(runs),
+        "study": _yaml(aggregate.attrs["study_yaml"]),
+        "versions": json.loads(aggregate.attrs.get("package_versions") or "{}"),
+        "left": left,
+        "figures": _embedded(figures),
+        "data": _embedded(kept),
+        "script": behaviour,
+        "style": source("base.css") + source("page.css"),
+        "digests": [script.plotting_digest(), script.digest(behaviour)],
+        **_plotting(assets),
+    }
+    page = template("page.html.j2")
+    if assets is None:
+        return page.render(**content, nonce="")
+    # Nobody can write a text into a page that holds what is made of that page.
+    nonce = hashlib.sha256(page.render(**content, nonce="").encode()).hexdigest()[:32]
+    return page.render(**content, nonce=nonce)
+
+
+def _plotting(assets: str | None) -> dict[str, str]:
+    """Where the plotting script is: its address, or itself."""
+    if assets is None:
+        return {"shared": "", "packed": script.packed(), "index": ""}
+    above = assets.removesuffix(f"{script.ASSETS}/")
+    return {"shared": assets + script.file_name(), "packed": "", "index": f"{above}index.html"}
 
 
 def _verdicts(aggregate: xr.DataTree, whole: bool) -> list[dict[str, Any]]:
@@ -122,7 +136,3 @@ def _embedded(value: Any) -> str:
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     return text
-
-
-def _digest(script: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

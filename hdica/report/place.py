@@ -6,12 +6,15 @@ import re
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 
 from hdica.report.printed import is_figure
 from hdica.sweep.files.folder import Folder, made, stands
 from hdica.sweep.files.writing import written
 
 PAGE, DATA, FIGURES = "report.html", "aggregate.nc", "figures"
+CARD, ALONE = "card.json", "report-alone.html"
+"""What the gallery shows of the report, and the page as one file to send."""
 HEAD = 2**12
 """Bytes at the beginning of a page among which it names its study."""
 MOST = 2**26
@@ -23,16 +26,25 @@ def check(out: Path) -> None:
     if not stands(out):
         return
     with written(out), made(out) as top:
-        top.check(PAGE)
-        top.check(DATA)
+        for name in (PAGE, DATA, CARD, ALONE):
+            top.check(name)
         top.try_out()
         if stands(out / FIGURES):
             with top.below(FIGURES) as below:
                 below.try_out()
 
 
-def place(out: Path, page: bytes, data: bytes, drawn: Mapping[str, bytes]) -> list[Path]:
+def place(
+    out: Path,
+    page: bytes,
+    data: bytes,
+    drawn: Mapping[str, bytes],
+    beside: Mapping[str, bytes] = MappingProxyType({}),
+) -> list[Path]:
     """Put a report in its folder, when all its files are on disk; the page comes last.
+
+    ``beside`` has what else goes there: the card, and the page as one file. Those that an earlier
+    report has left go.
 
     The folder itself is not exchanged for a new one: a web server or a shell may stand in it, it
     may be where a disk is mounted, and it may hold files of somebody else. Figures of an earlier
@@ -46,9 +58,12 @@ def place(out: Path, page: bytes, data: bytes, drawn: Mapping[str, bytes]) -> li
     ):
         top.sweep_up()
         below.sweep_up()
+        for name in (CARD, ALONE):
+            top.check(name)
         front = new.enter_context(top.beside(PAGE, page))
         numbers = new.enter_context(top.beside(DATA, data))
         figures = {k: new.enter_context(below.beside(k, v)) for k, v in drawn.items()}
+        others = {k: new.enter_context(top.beside(k, v)) for k, v in beside.items()}
         with top.alone():
             if _study(top.read(PAGE, HEAD)) != _study(page):
                 # Rather none for a moment than one beside the figures of another study.
@@ -58,9 +73,15 @@ def place(out: Path, page: bytes, data: bytes, drawn: Mapping[str, bytes]) -> li
             _remove_others(below, drawn)
             below.sync()
             top.place(numbers, DATA)
+            for name in (CARD, ALONE):
+                if name in others:
+                    top.place(others[name], name)
+                else:
+                    top.remove(name)
             top.place(front, PAGE)
             top.sync()
-    return [out / PAGE, out / DATA, *(out / FIGURES / name for name in drawn)]
+    named = [PAGE, DATA, *beside]
+    return [*(out / name for name in named), *(out / FIGURES / name for name in drawn)]
 
 
 def _remove_others(figures: Folder, drawn: Mapping[str, bytes]) -> None:

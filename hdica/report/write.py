@@ -1,54 +1,139 @@
-"""From a published store to a page, figures for print and the aggregated data."""
+"""From results to a page, figures for print and the aggregated data, in a gallery."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.terms import speaking_of
+from hdica.errors import HdicaError
+from hdica.report import gallery
+from hdica.report.card import card_of
 from hdica.report.page import panels, render
-from hdica.report.place import check, place
+from hdica.report.place import ALONE, CARD, check, place
 from hdica.report.printed import files
+from hdica.sweep.files.paths import results_path
 from hdica.sweep.outcome.looks import settled
-from hdica.sweep.outcome.results import open_results
+from hdica.sweep.outcome.standing import as_said, standing
+from hdica.sweep.outcome.versions import is_version
+from hdica.sweep.study.study import Study, load_study
+
+
+def report_of(
+    source: Path, results: Path | None = None, out: Path | None = None, one_file: bool = False
+) -> list[Path]:
+    """Write the report of a study file, as it is now, or of a store; see :func:`write`.
+
+    Parameters
+    ----------
+    source
+        The study file, or the path of a store, which ends in ``.zarr`` or is a folder.
+    results
+        The store of the study file; by default ``results/<study>.zarr``.
+    out
+        Folder of the report; by default the store's path without ``.zarr``.
+    one_file
+        Whether the page is written as one file, too.
+
+    Raises
+    ------
+    HdicaError
+        If there are no such results, or a store is given twice.
+    """
+    if source.suffix not in (".yaml", ".yml"):
+        if results is not None:
+            raise HdicaError(f"--results {results} is not allowed ({source} is no study file)")
+        return write(source, out or folder_of(source), one_file=one_file)
+    study = load_study(source)
+    store = results_path(results or Path("results") / f"{study.study}.zarr")
+    return write(store, out or folder_of(store), study, one_file=one_file)
+
+
+def folder_of(store: Path) -> Path:
+    """Where the report of a store, or of a version of one, goes."""
+    return (store.parent if is_version(store) else store).with_suffix("")
 
 
 def write(
     results: Path | xr.DataTree,
     out: Path,
-    about: Callable[[xr.DataTree], xr.DataTree] = lambda tree: tree,
+    study: Study | None = None,
+    *,
+    one_file: bool = False,
+    store: Path | None = None,
 ) -> list[Path]:
-    """Write the report of a published store or of what it holds; returns the files, the page first.
+    """Write the report of results, as far as they are computed; nothing is computed here.
 
-    In the folder stand then ``report.html`` (self-contained), ``aggregate.nc`` and
-    ``figures/*.svg``, ``*.pdf``. Every file is replaced whole, the page last; whatever ends this,
-    the files of before are there or the new ones. A page never stands beside the figures of another
-    study. ``about`` is given what the store holds, and gives it as it is to be shown.
+    In the folder stand then ``report.html``, ``aggregate.nc``, ``card.json`` and ``figures/*.svg``,
+    ``*.pdf``, and above it ``index.html``, the gallery of all reports there, and ``assets`` with the
+    script that they share. Both are in the folder itself if neither the store lies beside it nor a
+    gallery. Every file is replaced whole, the page last; whatever ends this, the files of before
+    are there or the new ones. A page never stands beside the figures of another study.
+
+    Parameters
+    ----------
+    results
+        Path of a store, published or not, or what one holds.
+    out
+        Folder of the report, made if need be.
+    study
+        The study whose title and analysis are shown; None for those that were stored.
+    one_file
+        Whether the page is written once more, as ``report-alone.html``, with everything in it.
+    store
+        Where results in memory are or would have been stored; by default nowhere.
+
+    Returns
+    -------
+    list[pathlib.Path]
+        The files, the page first and ``index.html`` last.
+
+    Raises
+    ------
+    HdicaError
+        If there are no such results, or they are not those of the study.
     """
+    out = Path(out)
+    top = gallery.gallery_of(out, results if isinstance(results, Path) else store)
     if isinstance(results, xr.DataTree):
-        check(Path(out))
-        return write_aggregate(aggregate(about(results)), Path(out))
-    store = results
+        _check(out, top)
+        found = aggregate(results if study is None else as_said(results, study))
+        return write_aggregate(found, out, top, one_file=one_file)
 
     def read() -> xr.DataTree:
-        with open_results(store) as tree:
-            check(Path(out))
-            return aggregate(about(tree))
+        with standing(results, study) as tree:
+            _check(out, top)
+            return aggregate(tree)
 
-    return write_aggregate(settled(store, read), Path(out))
+    return write_aggregate(settled(results, read), out, top, one_file=one_file)
 
 
-def write_aggregate(found: xr.DataTree, out: Path) -> list[Path]:
-    """Write the report of an aggregate that is at hand; see :func:`write`."""
+def _check(out: Path, top: Path) -> None:
+    """Refuse folders that cannot take a report, before the work for it."""
+    gallery.check_gallery(top)
+    check(out)
+
+
+def write_aggregate(
+    found: xr.DataTree, out: Path, top: Path | None = None, *, one_file: bool = False
+) -> list[Path]:
+    """Write the report of an aggregate that is at hand; see :func:`write`.
+
+    ``top`` is the folder of the gallery, by default that of the report itself.
+    """
+    top = out if top is None else top
     drawn: dict[str, bytes] = {}
     with speaking_of(str(found.attrs.get("system", ""))):
         sections = panels(found)
-        page = render(found, sections).encode()
+        page = render(found, sections, gallery.assets(out, top)).encode()
+        beside = {CARD: card_of(found, sections).written()}
+        if one_file:
+            beside[ALONE] = render(found, sections, None).encode()
         for panel in (panel for section in sections.values() for panel in section):
             drawn.update(files(panel))
     # In memory: HDF5 would lock the file, and say of a full disk what it was doing when it failed.
     data = bytes(found.to_netcdf(engine="h5netcdf"))
-    return place(out, page, data, drawn)
+    gallery.place_script(top)
+    return [*place(out, page, data, drawn, beside), gallery.update(top)]

@@ -1,11 +1,17 @@
 "use strict";
 (() => {
+  const root = document.documentElement;
+  // Before anything is drawn: what is saved as one file.
+  const whole = root.outerHTML;
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
   const figures = read("figure-data");
   const tables = read("table-data");
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const paper = window.matchMedia("print");
+  const color = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const font = getComputedStyle(document.body).fontFamily;
+  // Pixels of a plot on paper, as in the style.
+  const PAPER = { width: 640, height: 340, autosize: false };
 
   // Theory lines are ink: black on white, light on dark. Over a heat map black is right in both.
   function themed(figure) {
@@ -32,6 +38,7 @@
         ? { ...figure.layout.legend, bgcolor: "#f4f4f1", font: { color: "#16181d" } } : figure.layout.legend,
       modebar: { color: color("--soft"), activecolor: color("--accent"), bgcolor: "rgba(0,0,0,0)" },
       ...(space ? { scene: inSpace(figure.layout.scene, axis) } : plane),
+      ...(printing() ? PAPER : {}),
     };
     return { data, layout };
   }
@@ -43,15 +50,86 @@
     return { ...scene, ...Object.fromEntries(axes), uirevision: "kept" };
   }
 
-  function draw() {
+  function plot(key, figure) {
+    const { data, layout } = themed(figure);
+    return Plotly.react("plot-" + key, data, layout, {
+      responsive: true, displaylogo: false, showSendToCloud: false,
+      modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+      toImageButtonOptions: { format: "svg", filename: key },
+    });
+  }
+
+  const pause = (time = 0) => new Promise((done) => { setTimeout(done, time); });
+  let turn = 0;
+
+  // One after another, so that the page can be read and moved meanwhile.
+  async function draw() {
+    const own = ++turn;
     for (const [key, figure] of Object.entries(figures)) {
-      const { data, layout } = themed(figure);
-      Plotly.react("plot-" + key, data, layout, {
-        responsive: true, displaylogo: false, showSendToCloud: false,
-        modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
-        toImageButtonOptions: { format: "svg", filename: key },
-      });
+      if (own !== turn) return;
+      await plot(key, figure);
+      await pause();
     }
+  }
+
+  // On paper: light, as wide as the sheet, and everything that is folded unfolded.
+  const printing = () => root.classList.contains("printed");
+  let folded = [];
+
+  function toPaper() {
+    if (printing()) return;
+    root.classList.add("printed");
+    folded = [...document.querySelectorAll("details:not([open])")];
+    for (const one of folded) one.open = true;
+    turn++;
+    if (window.Plotly) Object.entries(figures).forEach(([key, figure]) => plot(key, figure));
+  }
+
+  function toScreen() {
+    if (!printing()) return;
+    root.classList.remove("printed");
+    for (const one of folded) one.open = false;
+    if (window.Plotly) draw();
+  }
+
+  // The plotting script comes packed, from the file that pages share or from this page. Only the very script
+  // that this page was written with may run: its digest is in the policy above.
+  async function unpack(packed) {
+    const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+    script.remove();
+  }
+
+  const packed = () => {
+    const inside = document.getElementById("packed");
+    return inside ? inside.textContent : window.hdicaPlotly;
+  };
+
+  function lacking() {
+    const shared = document.getElementById("shared");
+    if (typeof DecompressionStream === "undefined") return "This browser is too old to draw the plots";
+    const name = shared ? shared.getAttribute("src") : "the script in this page";
+    return "The plots are not drawn: " + name + (packed() ? " is not what it was" : " is not there") + " (hdica report writes it)";
+  }
+
+  async function begin() {
+    if (!Object.keys(figures).length) return;
+    // Text first: the script keeps the browser busy for a while.
+    await Promise.race([new Promise(requestAnimationFrame), pause(200)]);
+    await pause();
+    try { await unpack(packed()); } catch { /* said below */ }
+    if (!window.Plotly) {
+      const note = document.getElementById("no-plots");
+      const beside = root.classList.contains("alone") ? "." : "; the same figures lie in the folder figures beside this page.";
+      note.textContent = lacking() + beside;
+      note.hidden = false;
+      return;
+    }
+    await draw();
+    dark.addEventListener("change", draw);
   }
 
   function save(text, type, name) {
@@ -60,6 +138,19 @@
     link.download = name;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+
+  // This page as it came, with the shared script in it.
+  function alone() {
+    const page = new DOMParser().parseFromString("<!DOCTYPE html>\n" + whole, "text/html");
+    const inside = page.createElement("script");
+    inside.type = "text/plain";
+    inside.id = "packed";
+    inside.textContent = packed();
+    page.getElementById("shared").remove();
+    page.body.lastElementChild.before(inside);
+    page.documentElement.classList.add("alone");
+    return "<!DOCTYPE html>\n" + page.documentElement.outerHTML + "\n";
   }
 
   const quoted = (v) => v === null ? "" : /[",\n\r]/.test(String(v)) ? '"' + String(v).replaceAll('"', '""') + '"' : String(v);
@@ -75,6 +166,10 @@
   document.getElementById("json").addEventListener("click", () => {
     save(JSON.stringify(tables), "application/json", "aggregate.json");
   });
+  document.getElementById("alone").addEventListener("click", () => {
+    const study = document.querySelector('meta[name="study"]').content;
+    if (packed()) save(alone(), "text/html", study + ".html");
+  });
   for (const [name, table] of Object.entries(tables)) {
     const columns = Object.values(table.columns);
     const item = document.createElement("li");
@@ -88,6 +183,9 @@
     document.getElementById("tables").append(item);
   }
 
-  draw();
-  dark.addEventListener("change", draw);
+  window.addEventListener("beforeprint", toPaper);
+  window.addEventListener("afterprint", toScreen);
+  paper.addEventListener("change", () => (paper.matches ? toPaper() : toScreen()));
+  // The shared script is deferred, and so there by then.
+  document.addEventListener("DOMContentLoaded", begin);
 })();

@@ -153,6 +153,18 @@ class Folder:
         with _opened(path, name, os.O_NOFOLLOW, self.descriptor) as found:
             yield found
 
+    @contextmanager
+    def inside(self, name: str) -> Iterator[Folder]:
+        """A folder that is in this one, until the end of the body; nothing is made.
+
+        ``OSError`` if there is none of that name, or a link or a file.
+        """
+        descriptor = os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=self.descriptor)
+        try:
+            yield Folder(self.path / name, descriptor)
+        finally:
+            os.close(descriptor)
+
 
 @contextmanager
 def _opened(path: Path, name: str | Path, flags: int, above: int | None = None) -> Iterator[Folder]:

@@ -258,11 +258,7 @@ def publish(study: Study, out: str | Path, replace: bool = False) -> dict[str, A
         if not replace:
             # Once more: another study may have been published while this one waited.
             refuse_another(study, out)
-        root = zarr.open_group(partial, mode="w", zarr_format=3)
-        computed_on = "; ".join(noted(work_path(out)))
-        root.update_attributes({**_root_attrs(study), "processors": computed_on})
-        found = sources(study, out)
-        counts = {s.method.name: _write_group(root, s, study) for s in found}
+        found, counts = lay_out(partial, study, out)
         files = consolidate(partial)
         about = {
             "study": study.study,
@@ -273,6 +269,21 @@ def publish(study: Study, out: str | Path, replace: bool = False) -> dict[str, A
             "segments": _segments(found),
         }
         return commit(partial, out, about, files)
+
+
+def lay_out(
+    folder: Path, study: Study, out: str | Path
+) -> tuple[list[Source], dict[str, dict[str, int]]]:
+    """Write what the working store has of a study to a folder, as one store.
+
+    Returns where every group came from, and points by status of every method. Points that are not
+    computed stay NaN with status 0.
+    """
+    root = zarr.open_group(folder, mode="w", zarr_format=3)
+    computed_on = "; ".join(noted(work_path(out)))
+    root.update_attributes({**_root_attrs(study), "processors": computed_on})
+    found = sources(study, out)
+    return found, {s.method.name: _write_group(root, s, study) for s in found}
 
 
 def _segments(found: list[Source]) -> dict[str, list[Any]]:
