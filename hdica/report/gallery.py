@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from urllib.parse import quote
 
@@ -138,13 +137,9 @@ def _card(folder: Folder, address: str) -> Shown | None:
 def index(shown: list[Shown]) -> str:
     """The page of a gallery, by system and then by name of the study."""
     ordered = sorted(shown, key=lambda one: (one.card.system, one.card.study, one.folder))
-    groups = [
-        (name, list(some)) for name, some in groupby(ordered, key=lambda one: one.card.system)
-    ]
     behaviour = source("index.js")
     return template("index.html.j2").render(
-        groups=groups,
-        count=len(ordered),
+        shown=ordered,
         search=len(ordered) > FEW,
         page=PAGE,
         alone=ALONE,

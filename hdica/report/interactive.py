@@ -154,12 +154,27 @@ def _note(item: Vertical) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _decades(panel: Panel, name: str, limits: tuple[float, float] | None) -> float:
+    """How many powers of ten an axis spans: few need labels between, which many have no room for.
+
+    Plotly leaves out powers by itself where there are too many.
+    """
+    at = [getattr(item, name) for item in panel.items if not isinstance(item, Vertical)]
+    values = np.concatenate([np.ravel(np.asarray(v, float)) for v in at] or [np.ones(1)])
+    seen = values[np.isfinite(values) & (values > 0)] if limits is None else np.array(limits)
+    return float(np.log10(seen.max() / seen.min())) if seen.size else 0.0
+
+
 def _layout(panel: Panel) -> dict[str, Any]:
     x: dict[str, Any] = {"title": {"text": panel.x_label.html}, "zeroline": False}
     y: dict[str, Any] = {"title": {"text": panel.y_label.html}, "zeroline": False}
-    for axis, log, limits in ((x, panel.log_x, panel.x_range), (y, panel.log_y, panel.y_range)):
+    for name, axis, log, limits in (
+        ("x", x, panel.log_x, panel.x_range),
+        ("y", y, panel.log_y, panel.y_range),
+    ):
         if log:
-            axis |= {"type": "log", "exponentformat": "power", "dtick": "D2"}
+            near = _decades(panel, name, limits) < 2
+            axis |= {"type": "log", "exponentformat": "power", "dtick": "D2" if near else 1}
         if limits:
             axis["range"] = [float(np.log10(v)) if log else v for v in limits]
     if panel.equal:

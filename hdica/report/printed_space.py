@@ -10,6 +10,7 @@ from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from hdica.analysis.show.panel import Panel, Places, Surface
@@ -17,6 +18,8 @@ from hdica.analysis.show.panel import Panel, Places, Surface
 Array = NDArray[np.float64]
 
 MARKS = {"circle": "o", "square": "s", "diamond": "D", "triangle": "^"}
+TICKS = 4
+"""At most so many steps along an axis: their labels stand close in space."""
 MOST = 90
 """A printed surface has at most so many patches along a side."""
 FLAT = 1e-12
@@ -86,6 +89,7 @@ def _frame(axes: Any, panel: Panel) -> None:
     for name, label in labels:
         getattr(axes, f"set_{name}label")(label.tex, labelpad=-6)
         getattr(axes, f"{name}axis").set_tick_params(pad=-3, labelsize=6)
+        getattr(axes, f"{name}axis").set_major_locator(MaxNLocator(TICKS))
     if panel.x_range:
         axes.set_xlim(*panel.x_range)
     if panel.y_range:

@@ -14,9 +14,6 @@
       card.hidden = !words.every((word) => texts[i].includes(word));
       shown += !card.hidden;
     });
-    for (const section of document.querySelectorAll(".groups section")) {
-      section.hidden = !section.querySelector(".card:not([hidden])");
-    }
     said.textContent = words.length ? shown + " of " + cards.length : "";
   }
 
