@@ -20,10 +20,15 @@ include: "workflow/rules/sweep.smk"
 include: "workflow/rules/report.smk"
 
 
+localrules:
+    gallery,
+
+
 rule all:
     default_target: True
     input:
         targets(STUDIES),
+        INDEX,
 
 
 rule reproduce:
@@ -33,6 +38,5 @@ rule reproduce:
 
 
 onsuccess:
-    for page in (Path(RESULTS) / study / "report.html" for study in [*STUDIES, *FIGURES]):
-        if page.exists():
-            print(f"report: {page}", file=sys.stderr)
+    if Path(INDEX).exists():
+        print(f"reports: {INDEX}", file=sys.stderr)

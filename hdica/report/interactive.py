@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from hdica.report.plain import rounded
 
 ROW = 18
 """Pixels of a row of labels above the axes."""
+
+LONG = 26
+"""Letters of a label that stand beside an upright axis in one line."""
 
 MARKS = {"circle": "circle", "square": "square", "diamond": "diamond", "triangle": "triangle-up"}
 
@@ -154,6 +158,28 @@ def _note(item: Vertical) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _in_lines(label: str) -> str:
+    """HTML of a label, in two lines if it is longer than an upright axis on a telephone.
+
+    It is broken at the space nearest to its middle, outside of marks.
+    """
+    pieces = re.split(r"(<[^>]*>|&\w+;)", label)
+    seen = [0 if p.startswith("<") else 1 if p.startswith("&") else len(p) for p in pieces]
+    if sum(seen) <= LONG:
+        return label
+    places = [
+        (abs(sum(seen[:k]) + at.start() - sum(seen) / 2), k, at.start())
+        for k, piece in enumerate(pieces)
+        if not piece.startswith(("<", "&"))
+        for at in re.finditer(" ", piece)
+    ]
+    if not places:
+        return label
+    _, k, at = min(places)
+    pieces[k] = f"{pieces[k][:at]}<br>{pieces[k][at + 1 :]}"
+    return "".join(pieces)
+
+
 def _decades(panel: Panel, name: str, limits: tuple[float, float] | None) -> float:
     """How many powers of ten an axis spans: few need labels between, which many have no room for.
 
@@ -167,7 +193,7 @@ def _decades(panel: Panel, name: str, limits: tuple[float, float] | None) -> flo
 
 def _layout(panel: Panel) -> dict[str, Any]:
     x: dict[str, Any] = {"title": {"text": panel.x_label.html}, "zeroline": False}
-    y: dict[str, Any] = {"title": {"text": panel.y_label.html}, "zeroline": False}
+    y: dict[str, Any] = {"title": {"text": _in_lines(panel.y_label.html)}, "zeroline": False}
     for name, axis, log, limits in (
         ("x", x, panel.log_x, panel.x_range),
         ("y", y, panel.log_y, panel.y_range),

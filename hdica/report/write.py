@@ -135,5 +135,5 @@ def write_aggregate(
             drawn.update(files(panel))
     # In memory: HDF5 would lock the file, and say of a full disk what it was doing when it failed.
     data = bytes(found.to_netcdf(engine="h5netcdf"))
-    gallery.place_script(top)
-    return [*place(out, page, data, drawn, beside), gallery.update(top)]
+    shared = gallery.place_script(top)
+    return [*place(out, page, data, drawn, beside), shared, gallery.update(top)]

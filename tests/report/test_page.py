@@ -1,10 +1,14 @@
+import base64
+import gzip
 import json
 import re
 from html.parser import HTMLParser
 
 import pytest
+from plotly.offline import get_plotlyjs
 
 from hdica.analysis.aggregate import aggregate
+from hdica.report import script
 from hdica.report.page import panels, render
 from tests.analysis import toy
 from tests.report.conftest import HOSTILE
@@ -44,13 +48,18 @@ def page(text):
     return Page(text)
 
 
+def embedded_text(page, name):
+    return "".join(data for key, data in page.scripts if key == name)
+
+
 def embedded(page, name):
-    return json.loads("".join(data for key, data in page.scripts if key == name))
+    return json.loads(embedded_text(page, name))
 
 
-def test_the_page_is_one_file_of_less_than_ten_megabytes(written):
+def test_the_page_is_small_and_as_one_file_can_be_sent(written, aggregated):
     assert written[0].name == "report.html"
-    assert written[0].stat().st_size < 10e6
+    assert written[0].stat().st_size < 0.5e6
+    assert len(render(aggregated, panels(aggregated), None).encode()) < 6e6
 
 
 def test_nothing_is_loaded_from_elsewhere(page):
@@ -63,6 +72,51 @@ def test_nothing_is_loaded_from_elsewhere(page):
     assert "default-src 'none'" in policy
     assert "connect-src" not in policy
     assert "unsafe" not in policy.split("script-src")[1].split(";")[0]
+
+
+def scripts(page):
+    """The scripts of a page that run, or hold one, without its data."""
+    kinds = [attrs for tag, attrs in page.tags if tag == "script"]
+    return [attrs for attrs in kinds if attrs.get("type") != "application/json"]
+
+
+def test_the_shared_script_alone_is_asked_for_by_a_nonce_of_the_whole_page(page, aggregated):
+    shared, own = scripts(page)
+    assert shared["src"] == f"assets/{script.file_name()}"
+    assert "defer" in shared
+    policy = next(a["content"] for t, a in page.tags if a.get("http-equiv"))
+    assert f"'nonce-{shared['nonce']}'" in policy
+    assert not own
+    other = aggregated.copy()
+    other.attrs["title"] = "Another title"
+    (again, _) = scripts(Page(render(other, panels(other))))
+    assert again["nonce"] != shared["nonce"]
+
+
+def test_a_page_as_one_file_asks_for_nothing(aggregated):
+    text = render(aggregated, panels(aggregated), None)
+    alone = Page(text)
+    packed, own = scripts(alone)
+    assert (packed, own) == ({"type": "text/plain", "id": "packed"}, {})
+    policy = next(a["content"] for t, a in alone.tags if a.get("http-equiv"))
+    assert "nonce" not in policy
+    assert not any("src" in attrs for _, attrs in alone.tags)
+    assert ("html", {"lang": "en", "class": "alone"}) in alone.tags
+    unpacked = gzip.decompress(base64.b64decode(embedded_text(alone, "packed")))
+    assert unpacked.decode() == get_plotlyjs()
+
+
+def test_a_run_that_has_not_finished_says_so_on_top():
+    tree = toy.store()
+    tree["chain"]["status"].values[..., :3] = 0
+    found = aggregate(tree)
+    text = " ".join("".join(Page(render(found, panels(found))).text).split())
+    total, left = int(found["runs"]["points"].sum()), int(found["runs"]["pending"].sum())
+    assert left > 0
+    said = f"This run has not finished: {left} of {total} points are pending (chain {left} of "
+    assert text.index(said) < text.index("Findings", text.index("All reports") + 80)
+    whole = aggregate(toy.store())
+    assert "has not finished" not in render(whole, panels(whole))
 
 
 def test_a_hostile_title_stays_text(page, text):

@@ -11,6 +11,7 @@ from hdica.sweep.study.study import load_study
 RESULTS = config["results"].rstrip("/")
 LOGS = "logs"
 SHARDS = config["shards"]
+INDEX = f"{RESULTS}/index.html"
 
 
 @cache

@@ -9,6 +9,7 @@ rule report:
             labels={"study": "{study}"},
         ),
         aggregate=f"{RESULTS}/{{study}}/aggregate.nc",
+        card=f"{RESULTS}/{{study}}/card.json",
         figures=directory(f"{RESULTS}/{{study}}/figures"),
     log:
         f"{LOGS}/{{study}}/report.log",
@@ -22,3 +23,19 @@ rule report:
         "Writing the report of study {wildcards.study}"
     script:
         "../scripts/report.py"
+
+
+# Reports enter the gallery as they are written; this makes it where it was lost, and waits for all of them.
+rule gallery:
+    input:
+        expand(rules.report.output.card, study=STUDIES),
+    output:
+        INDEX,
+    log:
+        f"{LOGS}/gallery.log",
+    conda:
+        "../envs/hdica.yaml"
+    message:
+        "Making the gallery of reports {output}"
+    script:
+        "../scripts/gallery.py"

@@ -11,7 +11,7 @@
   const color = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const font = getComputedStyle(document.body).fontFamily;
   // Pixels of a plot on paper, as in the style.
-  const PAPER = { width: 640, height: 340, autosize: false };
+  const PAPER = { width: 640, height: 270, autosize: false };
 
   // Theory lines are ink: black on white, light on dark. Over a heat map black is right in both.
   function themed(figure) {
@@ -31,7 +31,7 @@
     const layout = {
       ...figure.layout,
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: font, size: 13, color: ink },
+      font: { family: font, size: printing() ? 11 : 13, color: ink },
       hoverlabel: { bgcolor: color("--card"), bordercolor: color("--rule"), font: { color: ink, family: font } },
       // Black theory lines over a heat map need a light legend in the dark, too.
       legend: heat
