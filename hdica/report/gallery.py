@@ -16,8 +16,8 @@ from urllib.parse import quote
 from hdica.errors import HdicaError
 from hdica.report import script
 from hdica.report.card import MOST, Card
-from hdica.report.place import ALONE, CARD, DATA, FIGURES, PAGE
 from hdica.report.environment import source, template
+from hdica.report.place import ALONE, CARD, DATA, FIGURES, PAGE
 from hdica.sweep.files.folder import Folder, made, stands
 from hdica.sweep.files.paths import read_regular
 from hdica.sweep.files.writing import written

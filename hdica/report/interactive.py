@@ -16,7 +16,7 @@ from hdica.report.plain import rounded
 ROW = 18
 """Pixels of a row of labels above the axes."""
 
-LONG = 26
+LONG = 32
 """Letters of a label that stand beside an upright axis in one line."""
 
 MARKS = {"circle": "circle", "square": "square", "diamond": "diamond", "triangle": "triangle-up"}
@@ -201,6 +201,8 @@ def _layout(panel: Panel) -> dict[str, Any]:
         if log:
             near = _decades(panel, name, limits) < 2
             axis |= {"type": "log", "exponentformat": "power", "dtick": "D2" if near else 1}
+        else:
+            axis |= {"exponentformat": "power", "showexponent": "last"}
         if limits:
             axis["range"] = [float(np.log10(v)) if log else v for v in limits]
     if panel.equal:

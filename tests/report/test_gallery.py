@@ -130,7 +130,12 @@ def test_cards_are_sorted_by_system_and_name_and_a_page_makes_one(tmp_path: Path
     put(tmp_path, "odd name: #?", replace(PLAIN, system="Third"))
     shown = [link for link in links(update(tmp_path)) if link.endswith(PAGE)]
     pages = list(dict.fromkeys(shown))
-    assert pages == ["c/report.html", "a/report.html", "b/report.html", "odd%20name%3A%20%23%3F/" + PAGE]
+    assert pages == [
+        "c/report.html",
+        "a/report.html",
+        "b/report.html",
+        "odd%20name%3A%20%23%3F/" + PAGE,
+    ]
 
 
 def test_the_search_comes_with_many_cards() -> None:

@@ -130,7 +130,10 @@ def test_what_is_not_computed_is_one_sentence(
 
 
 def test_the_last_line_names_the_gallery(
-    published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    published: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("part.zarr", "part.work", "part.manifest.json"):

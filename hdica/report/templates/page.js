@@ -10,8 +10,10 @@
   const paper = window.matchMedia("print");
   const color = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const font = getComputedStyle(document.body).fontFamily;
-  // Pixels of a plot on paper, as in the style.
-  const PAPER = { width: 640, height: 270, autosize: false };
+  // Pixels: how wide a plot is on paper, below which width a screen is narrow, and a row of the legend.
+  const PAPER = 640;
+  const NARROW = 520;
+  const ROW = 19;
 
   // Theory lines are ink: black on white, light on dark. Over a heat map black is right in both.
   function themed(figure) {
@@ -38,7 +40,7 @@
         ? { ...figure.layout.legend, bgcolor: "#f4f4f1", font: { color: "#16181d" } } : figure.layout.legend,
       modebar: { color: color("--soft"), activecolor: color("--accent"), bgcolor: "rgba(0,0,0,0)" },
       ...(space ? { scene: inSpace(figure.layout.scene, axis) } : plane),
-      ...(printing() ? PAPER : {}),
+      ...(printing() ? { width: PAPER, height: 270 + ROW * Math.floor(listed(figure) / 4), autosize: false } : {}),
     };
     return { data, layout };
   }
@@ -50,9 +52,15 @@
     return { ...scene, ...Object.fromEntries(axes), uirevision: "kept" };
   }
 
+  const listed = (figure) => figure.data.filter((trace) => trace.name && trace.showlegend !== false).length;
+
   function plot(key, figure) {
     const { data, layout } = themed(figure);
-    return Plotly.react("plot-" + key, data, layout, {
+    const place = document.getElementById("plot-" + key);
+    // A long legend has a row for each entry on a narrow screen, and takes no room from the axes.
+    const rows = place.clientWidth < NARROW ? Math.max(listed(figure) - 3, 0) : 0;
+    place.style.height = rows && !printing() ? 380 + ROW * rows + "px" : "";
+    return Plotly.react(place, data, layout, {
       responsive: true, displaylogo: false, showSendToCloud: false,
       modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
       toImageButtonOptions: { format: "svg", filename: key },
@@ -79,17 +87,20 @@
   function toPaper() {
     if (printing()) return;
     root.classList.add("printed");
-    folded = [...document.querySelectorAll("details:not([open])")];
+    folded = [...document.querySelectorAll("details:not([open]):not(.long)")];
     for (const one of folded) one.open = true;
     turn++;
     if (window.Plotly) Object.entries(figures).forEach(([key, figure]) => plot(key, figure));
   }
 
-  function toScreen() {
+  async function toScreen() {
     if (!printing()) return;
     root.classList.remove("printed");
     for (const one of folded) one.open = false;
-    if (window.Plotly) draw();
+    if (!window.Plotly) return;
+    await draw();
+    // Plotly keeps the width of the sheet until it is told to look.
+    for (const place of document.querySelectorAll(".js-plotly-plot")) Plotly.Plots.resize(place);
   }
 
   // The plotting script comes packed, from the file that pages share or from this page. Only the very script
