@@ -1,7 +1,8 @@
 """The gallery: one page with a card for every report of a folder, and the script that they share.
 
-It is made of the cards that lie beside the reports: no store is opened, and it is made anew whenever
-a report is written, under a lock of the folder, so that of reports written at once none is lost.
+It is made of the cards that lie beside the reports: no store is opened, and it is made anew
+whenever a report is written, under a lock of the folder, so that of reports written at once none is
+lost.
 """
 
 from __future__ import annotations

@@ -67,9 +67,9 @@ def write(
     """Write the report of results, as far as they are computed; nothing is computed here.
 
     In the folder stand then ``report.html``, ``aggregate.nc``, ``card.json`` and ``figures/*.svg``,
-    ``*.pdf``, and above it ``index.html``, the gallery of all reports there, and ``assets`` with the
-    script that they share. Both are in the folder itself if neither the store lies beside it nor a
-    gallery. Every file is replaced whole, the page last; whatever ends this, the files of before
+    ``*.pdf``, and above it ``index.html``, the gallery of all reports there, and ``assets`` with
+    the script that they share. Both are in the folder itself if neither the store lies beside it
+    nor a gallery. Every file is replaced whole, the page last; whatever ends this, the files of before
     are there or the new ones. A page never stands beside the figures of another study.
 
     Parameters

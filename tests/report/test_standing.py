@@ -108,9 +108,12 @@ def test_a_copy_of_the_published_store_alone_is_enough(published: Path, tmp_path
     shutil.copy(published.with_suffix(".manifest.json"), tmp_path)
     with standing(copy, study_from(CONTENT)) as tree:
         assert pending(tree) == 0
-    with pytest.raises(HdicaError, match="no point of study 'part' as it is now"):
-        with standing(copy, study_from(CONTENT | {"times": [0, 1]})):
-            pass
+    other = study_from(CONTENT | {"times": [0, 1]})
+    with (
+        pytest.raises(HdicaError, match="no point of study 'part' as it is now"),
+        standing(copy, other),
+    ):
+        pass
 
 
 def test_what_is_not_computed_is_one_sentence(
