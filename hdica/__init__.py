@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from hdica.plots.register import registered as _registered
 from hdica.process.cache_folders import close_caches as _close_caches
 from hdica.process.compile_cache import drop_stale as _drop_stale
 from hdica.version import __version__ as __version__
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _close_caches()
 _drop_stale()
+_registered()
 
 # Names are imported when first used: the command line must not pay for numba to say --help.
 _HOME = {
@@ -56,6 +58,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plots":
+        return import_module("hdica.plots")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     if name == "__all__":

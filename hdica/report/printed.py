@@ -83,12 +83,25 @@ def is_figure(name: str, content: bytes) -> bool:
 
 def draw(panel: Panel) -> Figure:
     """A panel as a Matplotlib figure, without the global state of pyplot."""
-    rows = max((i.row for i in panel.items if isinstance(i, Vertical)), default=0)
-    drawn = Figure(figsize=(WIDTH, HEIGHT + rows * ROW / 72), layout="constrained")
+    drawn = Figure(figsize=(WIDTH, HEIGHT + above(panel)), layout="constrained")
     if panel.in_space:
-        _legend(drawn, axes_in_space(drawn, panel))
+        legend_below(drawn, axes_in_space(drawn, panel))
         return drawn
     axes = drawn.add_subplot()
+    draw_on(axes, panel)
+    if panel.pictured:
+        axes.set_axis_off()
+    legend_below(drawn, axes)
+    return drawn
+
+
+def above(panel: Panel) -> float:
+    """Inches that the rows of labels above the axes need beyond the first."""
+    return max((i.row for i in panel.items if isinstance(i, Vertical)), default=0) * ROW / 72
+
+
+def draw_on(axes: Axes, panel: Panel) -> None:
+    """A panel that does not lie in space on axes of one's own, but for its legend."""
     for item in panel.items:
         if isinstance(item, Pictures):
             axes.imshow(mosaic(item), interpolation="nearest")
@@ -101,10 +114,6 @@ def draw(panel: Panel) -> Figure:
         elif isinstance(item, Vertical):
             _vertical(axes, item)
     _frame(axes, panel)
-    if panel.pictured:
-        axes.set_axis_off()
-    _legend(drawn, axes)
-    return drawn
 
 
 def _line(axes: Axes, item: Line) -> None:
@@ -202,7 +211,7 @@ def _decades(axis: Axis) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-def _legend(drawn: Figure, axes: Axes) -> None:
+def legend_below(drawn: Figure, axes: Axes) -> None:
     """Below the axes, so that it never covers data; the figure grows with it."""
     handles, labels = axes.get_legend_handles_labels()
     if len(labels) > 1:

@@ -9,6 +9,7 @@ from hdica.analysis.compare.record import Compare
 from hdica.analysis.describe import described
 from hdica.analysis.reading import at_top, finished, group, over
 from hdica.analysis.settings import names
+from hdica.analysis.statistics.moments import moments
 
 LONG_NAMES = {
     "mean": "mean of {v} over seeds",
@@ -51,7 +52,5 @@ def compare(tree: xr.DataTree, settings: Compare) -> xr.Dataset:
 def _moments(data: xr.Dataset, variable: str) -> xr.Dataset:
     """Mean and spread over seeds, at the largest n if there is any."""
     values, n = at_top(finished(data, variable))
-    count = values.notnull().all("time").sum("seed")
-    sd = values.std("seed", ddof=1)
-    moments = {"mean": values.mean("seed"), "sd": sd, "se": sd / np.sqrt(count), "count": count}
-    return xr.Dataset({**moments, "largest_n": np.nan if n is None else n}).reset_coords(drop=True)
+    found = moments(values).assign(largest_n=np.nan if n is None else n)
+    return found.reset_coords(drop=True)

@@ -16,6 +16,7 @@ from hdica.analysis.statistics.exponents import (
     fluctuation_exponent,
 )
 from hdica.analysis.statistics.ladder import Ladder, ladder
+from hdica.analysis.statistics.moments import moments
 from hdica.analysis.statistics.verdict import LONG_NAMES as VERDICT_NAMES
 from hdica.analysis.statistics.verdict import Verdict, judge
 from hdica.status import DIVERGED, FAILED, PENDING
@@ -75,7 +76,7 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
     variable, simulations = settings.variable, settings.simulation
     level, limit_name = settings.level, settings.limit
     groups = [group(tree, name) for name in simulations]
-    limits = _limits(group(tree, limit_name), variable)
+    limits = limits_of(group(tree, limit_name), variable)
     tests = comparisons_in(groups, variable, "time")
     parts = [_compare(data, limits, variable, level / tests) for data in groups]
     joined = over(parts, "simulation", simulations, SEED_COUNTS)
@@ -91,7 +92,7 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
     return described(joined, LONG_NAMES, variable, units_by(joined["time"]))
 
 
-def _limits(data: xr.Dataset, variable: str) -> xr.Dataset:
+def limits_of(data: xr.Dataset, variable: str) -> xr.Dataset:
     """The limit with its solver error, its negative control and its predicted fluctuation."""
     limit = finished(data, variable)
     companions = {k: optional(data, f"{variable}_{k}", limit) for k in ("error", "control", "sd")}
@@ -101,17 +102,23 @@ def _limits(data: xr.Dataset, variable: str) -> xr.Dataset:
 def _compare(data: xr.Dataset, limits: xr.Dataset, variable: str, level: float) -> xr.Dataset:
     """One simulation method against the limit."""
     values = finished(data, variable).reset_coords(drop=True)
-    moments = _moments(values, limits)
+    compared = against_limit(values, limits)
     counts = _counts(data["status"].reset_coords(drop=True))
-    return xr.merge([moments, counts, _inference(values, limits, level)], join="exact")
+    return xr.merge([compared, counts, _inference(values, limits, level)], join="exact")
 
 
-def _moments(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
-    """Mean, spread and distance to the limit, by n and time."""
-    count = values.notnull().all("time").sum("seed")
-    mean = values.mean("seed")
-    sd = values.std("seed", ddof=1)
-    se = sd / np.sqrt(count)
+def against_limit(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
+    """Mean, spread and distance to the limit, by n and time.
+
+    Parameters
+    ----------
+    values
+        Over ``n``, ``seed``, ``time`` and swept parameters, NaN where a run is not finished.
+    limits
+        ``limit`` with its ``error`` and ``sd``, as :func:`limits_of` gives them.
+    """
+    found = moments(values)
+    mean, sd, se = found["mean"], found["sd"], found["se"]
     difference = mean - limits["limit"]
     total = np.sqrt(se**2 + limits["error"].fillna(0.0) ** 2)
     size = abs(difference)
@@ -130,7 +137,7 @@ def _moments(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
             "sup_time": size["time"].isel(time=worst).where(some).drop_vars("time"),
             "rms_sd": np.sqrt((sd**2).mean("time")),
             "rms_sd_predicted": np.sqrt((limits["sd"] ** 2).mean("time") / values["n"]),
-            "count": count,
+            "count": found["count"],
         }
     ).transpose(*swept(values), "n", "time", missing_dims="ignore")
 

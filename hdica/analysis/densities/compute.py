@@ -36,7 +36,7 @@ def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
         name = settings.simulation
         data = group(tree, name)
         n = largest_n(finished(data, "density"))
-        histogram = _histogram(data.sel(n=n, drop=True), n)
+        histogram = histogram_of(data.sel(n=n, drop=True), n)
         out = out.merge(histogram, join="outer")
         attrs |= {"simulation_method": name, "n": n, "seeds": int(histogram["count"].max())}
     out = out.reset_coords(drop=True)
@@ -50,7 +50,7 @@ def xi_of(data: xr.Dataset) -> xr.DataArray:
     return found.reset_coords(drop=True)
 
 
-def _histogram(data: xr.Dataset, n: int) -> xr.Dataset:
+def histogram_of(data: xr.Dataset, n: int) -> xr.Dataset:
     """Mean over seeds with its standard error."""
     values = finished(data, "density")
     count = values.notnull().all("x").sum("seed")

@@ -78,7 +78,7 @@ def _panel(here: xr.Dataset, at: Point, number_: int, columns: int) -> Panel:
     name = words(f"limit ({here.attrs['limit_method']})")
     items = [Line(x, here["limit"].values, name, "ink", bold=True)]
     if _drawn(here):
-        items.insert(0, _steps(here, x))
+        items.insert(0, steps(here, x))
     return Panel(
         f"density_{number_}",
         headline(at, group_label(here)),
@@ -86,12 +86,12 @@ def _panel(here: xr.Dataset, at: Point, number_: int, columns: int) -> Panel:
         words("density"),
         tuple(items),
         caption=_caption(here),
-        x_range=_range(here, x),
+        x_range=range_of(here, x),
         columns=columns if columns > 2 else 0,
     )
 
 
-def _steps(here: xr.Dataset, x: np.ndarray) -> Line:
+def steps(here: xr.Dataset, x: np.ndarray) -> Line:
     """The histogram as a step line with a band of its error."""
     edges = Save(x=tuple(x)).edges
     at = np.repeat(edges, 2)[1:-1]
@@ -112,7 +112,7 @@ def _caption(here: xr.Dataset) -> str:
     return f"Steps: histogram, {of}, with ± 2 standard errors {error}. {limit}"
 
 
-def _range(here: xr.Dataset, x: np.ndarray) -> tuple[float, float] | None:
+def range_of(here: xr.Dataset, x: np.ndarray) -> tuple[float, float] | None:
     """Where there is something to see, and a little more."""
     height = np.nan_to_num(here["limit"].values)
     if _drawn(here):

@@ -27,11 +27,11 @@ def potential(data: xr.Dataset) -> list[Panel]:
             at = {"snapshot": snapshot, **cell}
             here = data.sel(at)
             if bool(here["potential"].notnull().any()):
-                out.append(_panel(here, at, features, len(out) + 1))
+                out.append(panel_of(here, at, features, len(out) + 1))
     return out
 
 
-def _panel(here: xr.Dataset, at: Point, features: list[int], number_: int) -> Panel:
+def panel_of(here: xr.Dataset, at: Point, features: list[int], number_: int) -> Panel:
     x = here["x"].values.astype(float)
     lines: list[Line | Points] = []
     marks: list[Line | Points] = []

@@ -43,7 +43,7 @@ def steady(data: xr.Dataset) -> list[Panel]:
             words("Steady states"),
             symbol(x),
             size(name),
-            tuple(_once(items)),
+            tuple(once(items)),
             caption=_caption(data, cells),
             x_range=at,
             y_range=(-0.03, 1.03),
@@ -75,7 +75,7 @@ def branches_in(data: xr.Dataset, cell: Point) -> Branches | None:
     return branches_of(*(c.values for c in columns))
 
 
-def _style(stable: bool, kind: int, color: str) -> tuple[Text, str, str]:
+def style_of(stable: bool, kind: int, color: str) -> tuple[Text, str, str]:
     """Name, colour and dash of a piece of a branch."""
     lead = "condensed, " if kind == CONDENSED else ""
     name = words(lead + ("stable" if stable else "unstable"))
@@ -103,17 +103,17 @@ def _theory(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) -> li
         if branches is None:
             out += _fixed(data, cell, color, lead)
         else:
-            out += _lines(branches, color, lead, at)
+            out += lines_of(branches, color, lead, at)
     return out
 
 
-def _lines(branches: Branches, color: str, lead: Text, at: tuple[float, float]) -> list[Item]:
+def lines_of(branches: Branches, color: str, lead: Text, at: tuple[float, float]) -> list[Item]:
     """Branches as lines, piece by piece."""
     out: list[Item] = []
     for line, stable, kind in branches.pieces():
         x, y = branches.value[line], branches.q[line]
         if x.max() >= at[0] and x.min() <= at[1]:
-            name, shade, dash = _style(stable, kind, color)
+            name, shade, dash = style_of(stable, kind, color)
             out.append(Line(x, y, lead + name, shade, dash, bold=stable))
     return out
 
@@ -222,7 +222,7 @@ def _ends(data: xr.Dataset, point: Point, label: Text, color: str) -> Points:
     return Points(at, values, label, color, symbol="diamond", filled=np.zeros(len(at), bool))
 
 
-def _once(items: Sequence[Item]) -> list[Item]:
+def once(items: Sequence[Item]) -> list[Item]:
     """Every name once in the legend."""
     seen: set[str] = set()
     out: list[Item] = []

@@ -1,0 +1,92 @@
+"""Matplotlib axes in and out, and a style that prints."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+from cycler import cycler
+from matplotlib import rc_context, rcParams
+
+from hdica.analysis.show.panel import Heat, Line, Panel, Points
+from hdica.analysis.show.words import OKABE_ITO
+from hdica.errors import HdicaError
+from hdica.report.printed import HEIGHT, STYLE, WIDTH, above, draw_on, legend_below
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDTHS = {"column": WIDTH, "page": 7.0}
+"""Inches: a column of a two-column journal, and its page."""
+
+MARK: Literal["svg.hashsalt"] = "svg.hashsalt"
+"""A setting that only this style makes, by which it is known to be on."""
+
+
+def style(width: str | float = "column", height: float = HEIGHT) -> AbstractContextManager[None]:
+    """A context in which figures are as a journal prints them.
+
+    Fonts of 8 points and less, Okabe and Ito's colours, text that stays text in a PDF, 300 dots
+    an inch, and room for labels (constrained layout).
+
+    Parameters
+    ----------
+    width
+        ``"column"`` (3.4 inches), ``"page"`` (7 inches), or inches.
+    height
+        Inches.
+
+    Raises
+    ------
+    HdicaError
+        If there is no such width.
+    """
+    if isinstance(width, str) and width not in WIDTHS:
+        known = ", ".join(WIDTHS)
+        raise HdicaError(f"width = {width!r} is not allowed (allowed: {known}, or inches)")
+    inches = WIDTHS[width] if isinstance(width, str) else float(width)
+    if not (inches > 0 and height > 0):
+        raise HdicaError(f"width = {width}, height = {height} is not allowed (inches above 0)")
+    more = {
+        "figure.figsize": (inches, height),
+        "figure.constrained_layout.use": True,
+        "axes.prop_cycle": cycler(color=OKABE_ITO),
+        "savefig.dpi": 300,
+        "lines.linewidth": 1.1,
+        "lines.markersize": 3.4,
+    }
+    return cast("AbstractContextManager[None]", rc_context(cast(Any, {**STYLE, **more})))
+
+
+def drawn(panel: Panel, ax: Axes | None, legend: bool = True) -> Axes:
+    """A panel on the given axes, or on those of a new figure of one column.
+
+    On axes of a reader's own nothing but what belongs to them is touched: the legend goes where
+    Matplotlib finds room in them. A new figure has it below, where it covers nothing.
+    """
+    if not any(_something(item) for item in panel.items):
+        raise HdicaError(f"{panel.key}: there is nothing to draw (no number is known)")
+    if ax is not None:
+        draw_on(ax, panel)
+        if legend and len(ax.get_legend_handles_labels()[1]) > 1:
+            ax.legend()
+        return ax
+    import matplotlib.pyplot as plt
+
+    ours = rcParams[MARK] == STYLE[MARK]
+    with nullcontext() if ours else style():
+        width, height = rcParams["figure.figsize"]
+        figure = plt.figure(figsize=(width, height + above(panel)), layout="constrained")
+        axes = figure.add_subplot()
+        draw_on(axes, panel)
+        if legend:
+            legend_below(figure, axes)
+    return axes
+
+
+def _something(item: Any) -> bool:
+    """Whether an item shows any number."""
+    if isinstance(item, Heat):
+        return bool(np.isfinite(item.z).any())
+    return isinstance(item, Line | Points) and bool(np.isfinite(item.y).any())

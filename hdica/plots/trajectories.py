@@ -1,0 +1,161 @@
+"""Runs in time: their mean or median with a band, and the band that theory predicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy import stats
+
+from hdica.analysis.show.choose import MOST, Point, shown
+from hdica.analysis.show.marks import color_of
+from hdica.analysis.show.panel import Line, Panel
+from hdica.analysis.show.words import (
+    Text,
+    clock,
+    count,
+    leading,
+    measured,
+    number,
+    of_n,
+    place,
+    plural,
+    words,
+)
+from hdica.errors import HdicaError
+from hdica.plots.numbers import bands
+from hdica.plots.source import Source, at, matching
+
+
+def holds(source: Source) -> bool:
+    """Whether it has an order parameter, or another variable, in time."""
+    try:
+        return "time" in source.data[source.variable()].dims
+    except HdicaError:
+        return False
+
+
+def panel(
+    source: Source,
+    limit: xr.Dataset | None = None,
+    variable: str | None = None,
+    band: str = "runs",
+    level: float = 0.9,
+    points: int = MOST,
+) -> Panel:
+    """Curves of some grid points, chosen evenly; theory on top in black.
+
+    The predicted band is the limit with the normal quantiles of the deviation that its central
+    limit theorem gives, of single runs or of their mean as the measured one.
+    """
+    name = source.variable(variable)
+    values = source.values(name)
+    if "time" not in values.dims:
+        raise HdicaError(f"variable = {name!r} is not allowed (it has no time)")
+    found = _curves(source, values, name, band, level)
+    grid = [str(d) for d in found["middle"].dims if d != "time"]
+    cells = shown(found, grid, points)
+    theory = matching(limit, "limit")
+    lines = [
+        _line(found, cell, color_of(i, len(cells)), len(cells), source, name)
+        for i, cell in enumerate(cells)
+    ]
+    if theory is not None:
+        lines += _theory(theory, name, found, cells, source, (band, level))
+    return Panel(
+        "trajectories",
+        _title(found, band, level),
+        clock(values["time"].attrs),
+        measured(name),
+        tuple(line for line in lines if np.isfinite(line.y).any()),
+    )
+
+
+def _curves(source: Source, values: xr.DataArray, name: str, band: str, level: float) -> xr.Dataset:
+    """Middle, and ends of the band where there are seeds."""
+    if "seed" in values.dims:
+        return bands(source, level, band, name)
+    return xr.Dataset({"middle": values.reset_coords(drop=True)})
+
+
+def _title(found: xr.Dataset, band: str, level: float) -> Text:
+    """What line and band are, and of how many runs."""
+    if "runs" not in found:
+        return words("")
+    some = np.unique(found["runs"].values)
+    runs = plural(int(some[-1]), "run") if len(some) == 1 else f"up to {count(some[-1])} runs"
+    if some[-1] < 2:
+        return words(runs)
+    percent = f"{number(100 * level)} %"
+    if band == "runs":
+        return words(f"median and {percent} of {runs}")
+    return words(f"mean of {runs}, {percent} interval")
+
+
+def _line(found: xr.Dataset, cell: Point, color: str, many: int, source: Source, name: str) -> Line:
+    here = found.sel(cell)
+    time = found["time"].values.astype(float)
+    ends: dict[str, Any] = {k: here[k].values for k in ("low", "high") if k in here}
+    label = place({k: v for k, v in cell.items() if k != "n"})
+    if "n" in cell:
+        label = leading({k: v for k, v in cell.items() if k != "n"}) + of_n(cell["n"])
+    elif not label:
+        size = _n_of(source, cell)
+        label = of_n(size) if np.isfinite(size) else words(source.method)
+    single = many == 1 and "runs" not in found
+    return Line(time, here["middle"].values, label, "ink" if single else color, bold=True, **ends)
+
+
+def _n_of(source: Source, cell: Point) -> float:
+    """The dimension of the runs of a cell, NaN without."""
+    if "n" in cell:
+        return float(cell["n"])
+    known = "n" in source.data.coords and not source.data["n"].ndim
+    return float(source.data["n"]) if known else np.nan
+
+
+def _theory(
+    theory: Source,
+    name: str,
+    found: xr.Dataset,
+    cells: list[Point],
+    source: Source,
+    asked: tuple[str, float],
+) -> list[Line]:
+    """The limit at every point, once where points share it, with its predicted deviation."""
+    values, data = theory.values(name), theory.data
+    out: list[Line] = []
+    seen: list[tuple[Point, float]] = []
+    for cell in cells:
+        own = {k: v for k, v in cell.items() if k in values.dims}
+        size = _n_of(source, cell) if f"{name}_sd" in data else np.nan
+        if (own, size) in seen:
+            continue
+        seen.append((own, size))
+        curve = at(values, own, "limit")
+        time = curve["time"].values.astype(float)
+        ends: dict[str, Any] = {}
+        if np.isfinite(size) and "runs" in found:
+            ends = _predicted(theory, name, curve, own, size, asked, found.sel(cell))
+        label = words(f"limit ({theory.method})")
+        out.append(Line(time, curve.values, label, "ink", "dash", listed=not out, **ends))
+    return out
+
+
+def _predicted(
+    theory: Source,
+    name: str,
+    curve: xr.DataArray,
+    own: Point,
+    size: float,
+    asked: tuple[str, float],
+    here: xr.Dataset,
+) -> dict[str, np.ndarray]:
+    """Ends of the predicted band: of one run, or of the mean of all."""
+    band, level = asked
+    deviation = at(theory.values(f"{name}_sd"), own, "limit").values / np.sqrt(size)
+    if band == "mean":
+        deviation = deviation / np.sqrt(max(float(here["runs"].max()), 1.0))
+    half = float(stats.norm.isf((1 - level) / 2)) * deviation
+    return {"low": curve.values - half, "high": curve.values + half}

@@ -1,0 +1,116 @@
+"""``tree.hdica``: the same questions to a whole store, and the figures of its report."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+    from hdica.analysis.show.panel import Panel
+    from hdica.plots.accessor import Hdica
+
+__all__ = ["HdicaTree"]
+
+
+class HdicaTree:
+    """What hdica knows to ask of the results of a study: ``tree.hdica`` of a DataTree.
+
+    ``tree.hdica["chain"]`` is the accessor of one method's results; ``plot`` draws any figure of
+    the report on Matplotlib axes.
+    """
+
+    def __init__(self, tree: xr.DataTree) -> None:
+        self._tree = tree
+
+    def __repr__(self) -> str:
+        return f"<hdica: {', '.join(self.methods)}; mean, distance, figures, plot>"
+
+    def __dir__(self) -> list[str]:
+        return ["distance", "figures", "mean", "methods", "plot"]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Names of the methods."""
+        return tuple(k for k, node in self._tree.children.items() if "status" in node)
+
+    def dataset(self, method: str) -> xr.Dataset:
+        """Everything that a method left, with the system in its attributes."""
+        from hdica.errors import HdicaError
+
+        if method not in self.methods:
+            known = ", ".join(self.methods) or "none"
+            raise HdicaError(f"method = {method!r} is not there (there: {known})")
+        data = self._tree[method].to_dataset()
+        return data.assign_attrs(system=self._tree.attrs.get("system", ""), method=method)
+
+    def __getitem__(self, method: str) -> Hdica:
+        from hdica.plots.accessor import Hdica
+
+        return Hdica(self.dataset(method))
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.methods)
+
+    def mean(self) -> xr.DataTree:
+        """Means over seeds with their errors, of every method that has seeds: see ``ds.hdica``."""
+        import xarray as xr
+
+        seeded = [name for name in self.methods if "seed" in self._tree[name].dims]
+        return xr.DataTree.from_dict({name: self[name].mean() for name in seeded})
+
+    def distance(self, simulation: str, limit: str, variable: str | None = None) -> xr.Dataset:
+        """How far a simulation's mean is from a limit, both named: see ``ds.hdica.distance``."""
+        return self[simulation].distance(self.dataset(limit), variable)
+
+    @cached_property
+    def _panels(self) -> dict[str, Panel]:
+        from hdica.analysis.aggregate import aggregate
+        from hdica.analysis.registry import analyses
+        from hdica.analysis.terms import speaking_of
+
+        with speaking_of(str(self._tree.attrs.get("system", ""))):
+            found = aggregate(self._tree)
+            sections = [
+                (section, found[one.name].to_dataset())
+                for one in analyses().values()
+                if one.name in found
+                for section in one.sections
+            ]
+            ordered = sorted(sections, key=lambda pair: pair[0].rank)
+            panels = [panel for section, data in ordered for panel in section.draw(data)]
+        return {one.key: one for one in panels if not one.in_space}
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """Figures of the report in reading order: name, and title."""
+        return {key: panel.title.plain for key, panel in self._panels.items()}
+
+    def plot(
+        self, figure: str | None = None, *, ax: Axes | None = None, legend: bool = True
+    ) -> Axes:
+        """Draw a figure of the report.
+
+        Parameters
+        ----------
+        figure
+            One of :attr:`figures`; by default the first, which answers the study's question.
+        ax, legend
+            Axes to draw on (by default those of a new figure), and whether they get a legend.
+
+        Raises
+        ------
+        HdicaError
+            If there is no such figure.
+        """
+        from hdica.errors import HdicaError
+        from hdica.plots.canvas import drawn
+
+        known: dict[str, Any] = self._panels
+        name = next(iter(known), None) if figure is None else figure
+        if name is None or name not in known:
+            able = ", ".join(known) or "none"
+            raise HdicaError(f"figure = {figure!r} is not there (there: {able})")
+        return drawn(known[name], ax, legend)
