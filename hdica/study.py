@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import plain
 from hdica.inputs.plain_yaml import written_yaml
+from hdica.sweep.study import shown
 from hdica.sweep.study.study import Study as Spec
 from hdica.sweep.study.study import load_study, point_count, study_from
 
@@ -165,6 +166,12 @@ class Study:
         swept = f" over {', '.join(self.spec.grid)}" if self.spec.grid else ""
         count = f"at most {point_count(self.spec)} points"
         return f"<hdica.Study {self.name}: {methods} of {self.spec.system}{swept}, {count}>"
+
+    def __str__(self) -> str:
+        return shown.as_text(self.spec)
+
+    def _repr_html_(self) -> str:
+        return shown.as_html(self.spec)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Study):

@@ -1,4 +1,4 @@
-"""Plots and queries of results in Python: the accessor ``.hdica`` of xarray, and a style for print."""
+"""Plots and queries in Python: the accessor ``.hdica`` of xarray, and a style for print."""
 
 from __future__ import annotations
 

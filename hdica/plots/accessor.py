@@ -167,7 +167,8 @@ class Plots:
     """Figures of a result, each on Matplotlib axes.
 
     Called, it draws what suits: steady states as branches, critical values as lines, escape times,
-    densities, potentials, a phase diagram of two swept parameters, or curves in time. Every figure
+    densities, potentials, a phase diagram of two swept parameters, curves in time, or last values
+    over a parameter. Every figure
     takes ``ax``, the axes to draw on (by default those of a new figure of one column, in
     :func:`hdica.plots.style`), and ``legend``, and returns the axes.
     """
@@ -333,6 +334,31 @@ class Plots:
     ) -> Axes:
         """The effective potential at one time, the last by default; dots are minima."""
         return self._drawn("potentials", ax, legend, {"snapshot": snapshot})
+
+    def dependence(
+        self,
+        x: str | None = None,
+        *,
+        limit: xr.Dataset | None = None,
+        variable: str | None = None,
+        ax: Axes | None = None,
+        legend: bool = True,
+    ) -> Axes:
+        """Last values over a parameter or n: means over seeds with two standard errors.
+
+        Parameters
+        ----------
+        x
+            The parameter, or ``"n"``; by default the first that was swept.
+        limit
+            What :func:`hdica.limit` gives over the same parameter.
+        variable
+            By default the first order parameter.
+        ax, legend
+            Axes to draw on, and whether they get a legend.
+        """
+        asked = {"x": x, "limit": limit, "variable": variable}
+        return self._drawn("dependence", ax, legend, asked)
 
     def escapes(
         self,

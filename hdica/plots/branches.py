@@ -8,7 +8,7 @@ import xarray as xr
 from hdica.analysis.reading import at_end
 from hdica.analysis.show.marks import GREY
 from hdica.analysis.show.panel import Item, Line, Panel, Points
-from hdica.analysis.show.words import EMPTY, OKABE_ITO, of_n, place, size, symbol, words
+from hdica.analysis.show.words import EMPTY, OKABE_ITO, axis, of_n, size, words
 from hdica.analysis.statistics.moments import moments
 from hdica.analysis.steady.branches import branches_of
 from hdica.analysis.steady.figure import ERRORS, lines_of, once, style_of
@@ -44,14 +44,15 @@ def panel(
     else:
         across = _swept(source, x)
         found = closed(tracks(*_columns(source, across, name)), *_transitions(critical, name))
-        items = [item for one in found for item in _drawn(one)]
+        ordered = sorted(found, key=lambda one: not one.stable)
+        items = [item for one in ordered for item in _drawn(one)]
     simulated = matching(runs, "runs")
     if simulated is not None:
         items.append(_ends(simulated, across, name))
     return Panel(
         "branches",
         EMPTY,
-        symbol(across),
+        axis(across),
         size(name),
         tuple(once([i for i in items if isinstance(i, Line | Points)])),
     )
@@ -139,6 +140,6 @@ def _ends(runs: Source, x: str, name: str) -> Points:
     values = values.isel(n=-1, drop=True) if "n" in values.dims else values
     found = moments(values)
     y, half = found["mean"].values, ERRORS * np.nan_to_num(found["se"].values)
-    label = of_n(float(size_[-1]), "runs") if size_.size else place({}) + words("runs")
+    label = words("runs") + (words(", ") + of_n(float(size_[-1])) if size_.size else EMPTY)
     at = values[x].values.astype(float)
     return Points(at, y, label, OKABE_ITO[0], y - half, y + half)

@@ -19,6 +19,9 @@ from hdica.plots.source import Source, matching, tree_of
 ALONE = "point"
 """A parameter of one value, for what was not swept."""
 
+ASYMPTOTIC = ("kramers", "printed")
+"""Formulas for n -> infinity."""
+
 
 def holds(source: Source) -> bool:
     """Whether it has escape times: of runs, or of theory."""
@@ -70,6 +73,8 @@ def _asked(source: Source, theory: Source | None, x: str, event: Any) -> tuple[A
         if one is not None:
             data = one.sized()
             data = data.expand_dims({x: [0.0]}) if x == ALONE else data
+            # Formulas for n -> infinity belong to the theory that has no n.
+            data = data.drop_vars(ASYMPTOTIC if "n" in data.dims else (), errors="ignore")
             groups[one.method] = Source(data, one.record)
     runs = tuple(k for k, one in groups.items() if _runs(one))
     limits = tuple(k for k, one in groups.items() if k not in runs)

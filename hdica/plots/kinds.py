@@ -12,6 +12,7 @@ from hdica.errors import HdicaError
 from hdica.plots import (
     branches,
     densities,
+    dependence,
     escapes,
     phases,
     potentials,
@@ -48,6 +49,7 @@ KINDS = (
     Kind("potentials", potentials.holds, potentials.panel),
     Kind("phase", phases.holds, phases.panel),
     Kind("trajectories", trajectories.holds, trajectories.panel),
+    Kind("dependence", dependence.holds, dependence.panel),
 )
 """In the order in which they are tried: what was asked for on purpose comes first."""
 

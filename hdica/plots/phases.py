@@ -12,7 +12,7 @@ from hdica.analysis.phase.figure import phase as figures
 from hdica.analysis.phase.record import Phase
 from hdica.analysis.reading import at_end
 from hdica.analysis.show.panel import Heat, Panel, edges
-from hdica.analysis.show.words import axis, number, size, words
+from hdica.analysis.show.words import axis, place, size, words
 from hdica.analysis.terms import entries, starts
 from hdica.errors import HdicaError
 from hdica.plots import trajectories
@@ -102,11 +102,10 @@ def _alone(source: Source, x: str, y: str, name: str) -> Panel:
     at_x, at_y = source.data[x].values.astype(float), source.data[y].values.astype(float)
     top = max(1.0, float(np.nanmax(end.values))) if bool(end.notnull().any()) else 1.0
     label = size(name) + words(f", {source.method}")
-    last = number(float(source.data["time"].values[-1]))
     ends = [edges(at, False) for at in (at_x, at_y)]
     return Panel(
         "phase",
-        words(f"t = {last}"),
+        place({"snapshot": float(source.data["time"].values[-1])}),
         axis(x),
         axis(y),
         (Heat(at_x, at_y, end.values, label, high=top),),

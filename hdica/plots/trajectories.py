@@ -89,8 +89,8 @@ def _title(found: xr.Dataset, band: str, level: float) -> Text:
         return words(runs)
     percent = f"{number(100 * level)} %"
     if band == "runs":
-        return words(f"median and {percent} of {runs}")
-    return words(f"mean of {runs}, {percent} interval")
+        return words(f"median of {runs}, band: {percent} of them")
+    return words(f"mean of {runs}, band: its {percent} interval")
 
 
 def _line(found: xr.Dataset, cell: Point, color: str, many: int, source: Source, name: str) -> Line:
@@ -125,37 +125,39 @@ def _theory(
 ) -> list[Line]:
     """The limit at every point, once where points share it, with its predicted deviation."""
     values, data = theory.values(name), theory.data
-    out: list[Line] = []
-    seen: list[tuple[Point, float]] = []
-    for cell in cells:
+    limits: list[Line] = []
+    ends: list[Line] = []
+    for i, cell in enumerate(cells):
         own = {k: v for k, v in cell.items() if k in values.dims}
-        size = _n_of(source, cell) if f"{name}_sd" in data else np.nan
-        if (own, size) in seen:
-            continue
-        seen.append((own, size))
         curve = at(values, own, "limit")
         time = curve["time"].values.astype(float)
-        ends: dict[str, Any] = {}
-        if np.isfinite(size) and "runs" in found:
-            ends = _predicted(theory, name, curve, own, size, asked, found.sel(cell))
-        label = words(f"limit ({theory.method})")
-        out.append(Line(time, curve.values, label, "ink", "dash", listed=not out, **ends))
-    return out
+        drawn = any(np.array_equal(line.y, curve.values, equal_nan=True) for line in limits)
+        if not drawn:
+            label = words(f"limit ({theory.method})")
+            limits.append(Line(time, curve.values, label, "ink", "dash", listed=not limits))
+        size = _n_of(source, cell)
+        if f"{name}_sd" in data and np.isfinite(size) and "runs" in found:
+            half = _predicted(theory, name, own, size, asked, found.sel(cell))
+            color = color_of(i, len(cells)) if len(cells) > 1 else "ink"
+            what = "of runs" if asked[0] == "runs" else "interval"
+            label = words(f"predicted {number(100 * asked[1])} % {what}")
+            for sign in (-1.0, 1.0):
+                y = curve.values + sign * half
+                ends.append(Line(time, y, label, color, "dot", listed=not ends))
+    return ends + limits
 
 
 def _predicted(
     theory: Source,
     name: str,
-    curve: xr.DataArray,
     own: Point,
     size: float,
     asked: tuple[str, float],
     here: xr.Dataset,
-) -> dict[str, np.ndarray]:
-    """Ends of the predicted band: of one run, or of the mean of all."""
+) -> np.ndarray:
+    """Half the width of the predicted band: of one run, or of the mean of all."""
     band, level = asked
     deviation = at(theory.values(f"{name}_sd"), own, "limit").values / np.sqrt(size)
     if band == "mean":
         deviation = deviation / np.sqrt(max(float(here["runs"].max()), 1.0))
-    half = float(stats.norm.isf((1 - level) / 2)) * deviation
-    return {"low": curve.values - half, "high": curve.values + half}
+    return np.asarray(float(stats.norm.isf((1 - level) / 2)) * deviation)

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from hdica.errors import HdicaError, from_validation
 from hdica.ingredients.plain import plain
+from hdica.systems import shown
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)  # pydantic has no public name for it
 
 
-class Parameters(BaseModel):
+class _Listed(ModelMetaclass):
+    """A class that shows people its own methods, and not those of what it is made with."""
+
+    def __dir__(cls) -> list[str]:
+        return shown.methods_of(cls, Parameters)
+
+
+class Parameters(BaseModel, metaclass=_Listed):
     """A problem: immutable, every field checked, refused in one sentence.
 
     A class says of its fields what else hdica has to know: ``aliases``, short names of what lies
@@ -32,6 +45,24 @@ class Parameters(BaseModel):
         except ValidationError as exc:
             known = [*type(self).model_fields, *type(self).aliases]
             raise from_validation(exc, type(self).__name__, known) from None
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        cls.__signature__ = shown.signature_of(cls.model_fields)
+
+    def __dir__(self) -> list[str]:
+        return [*type(self).model_fields, *dir(type(self))]
+
+    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
+        # What differs from the defaults first: of a long line people read the beginning.
+        return ((name, value) for name, value, _ in shown.ordered(self))
+
+    def __str__(self) -> str:
+        return shown.as_text(self)
+
+    def _repr_html_(self) -> str:
+        return shown.as_html(self)
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Dimensions of its own that results may have, with their coordinates."""

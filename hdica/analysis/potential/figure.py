@@ -32,6 +32,7 @@ def potential(data: xr.Dataset) -> list[Panel]:
 
 
 def panel_of(here: xr.Dataset, at: Point, features: list[int], number_: int) -> Panel:
+    """One time, a curve a group with a marker at its minimum."""
     x = here["x"].values.astype(float)
     lines: list[Line | Points] = []
     marks: list[Line | Points] = []
