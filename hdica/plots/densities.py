@@ -100,8 +100,7 @@ def _limit(source: Source, where: int, when: float, color: str, alone: bool) -> 
     one_point(one, DENSITY)
     here = at(one.values(DENSITY), {"snapshot": when}, "limit").isel(feature=where)
     group = group_label(xr.Dataset({"xi": xi_of(data).isel(feature=where)}))
-    name = words("" if alone and group else f"limit ({source.method})")
-    label = group + words(", ") + name if group and name else group + name
+    label = group if alone and group else words(f"limit ({source.method})")
     x = here["x"].values.astype(float)
     return Line(x, here.values, label, color if alone else "ink", "solid" if alone else "dash",
                 bold=True, listed=alone or where == 0)  # fmt: skip
