@@ -109,3 +109,64 @@ def test_a_system_of_this_process_alone_is_refused_elsewhere(tmp_path: Path) -> 
     assert "'seed': 16" in sizes
     assert "RobustRegression is registered in this process alone" in said
     assert not (tmp_path / "robust.zarr").exists()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small study as the examples ask for it, published."""
+    out = tmp_path_factory.mktemp("small") / "small.zarr"
+    hdica.Study(
+        study="small",
+        system="OnlineICA",
+        grid={"tau": [0.02, 0.08]},
+        parameters={"start": {"overlap": 0.6}},
+        times={"stop": 10, "num": 6},
+        methods={"chain": {"n": [50, 100], "seeds": 8}, "ode": {}},
+    ).run(out=out)
+    return out
+
+
+def script(name: str, *arguments: str) -> str:
+    """What a script of the examples prints."""
+    environment = {**os.environ, "MPLBACKEND": "agg", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / name), *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_results_with_xarray(store: Path, tmp_path: Path) -> None:
+    figure = tmp_path / "figure.pdf"
+    said = script("with_xarray.py", str(store), str(figure))
+    tree = hdica.open_results(store)
+    mean = tree["chain"].Q.isel(n=-1, time=-1).mean("seed")
+    assert f"{float(mean[0]):.6f}" in said
+    assert figure.read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.slow
+def test_results_with_pandas(store: Path) -> None:
+    said = script("with_pandas.py", str(store))
+    tree = hdica.open_results(store)
+    mean = tree["chain"].Q.sel(n=100, tau=0.08).isel(time=-1).mean("seed")
+    assert f"{float(mean):.6f}" in said
+    assert "count" in said
+
+
+@pytest.mark.slow
+def test_results_with_duckdb(store: Path, tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    out = tmp_path / "means.parquet"
+    script("with_duckdb.py", str(store), str(out))
+    rows = duckdb.sql(
+        f"select * from '{out}' where tau = 0.08 and n = 100 order by time"
+    ).fetchall()
+    means = hdica.open_results(store).hdica["chain"].mean("Q").sel(tau=0.08, n=100)
+    assert [row[3] for row in rows] == pytest.approx(means["Q"].values.tolist(), rel=1e-12)
+    assert [row[4] for row in rows] == pytest.approx(means["Q_se"].values.tolist(), rel=1e-9)

@@ -57,10 +57,11 @@ def panel(
     grid = [str(d) for d in found["middle"].dims if d != "time"]
     cells = shown(found, grid, points)
     theory = matching(limit, "limit")
-    lines = [
+    drawn = [
         _line(found, cell, color_of(i, len(cells)), len(cells), source, name)
         for i, cell in enumerate(cells)
     ]
+    lines = [line for line in drawn if np.isfinite(line.y).any()]
     if theory is not None:
         lines += _theory(theory, name, found, cells, source, (band, level))
     return Panel(
@@ -68,7 +69,7 @@ def panel(
         _title(found, band, level),
         clock(values["time"].attrs),
         measured(name),
-        tuple(line for line in lines if np.isfinite(line.y).any()),
+        tuple(lines),
     )
 
 
@@ -141,9 +142,11 @@ def _theory(
             color = color_of(i, len(cells)) if len(cells) > 1 else "ink"
             what = "of runs" if asked[0] == "runs" else "interval"
             label = words(f"predicted {number(100 * asked[1])} % {what}")
+            if not ends:  # in the legend in black: it stands for all colours
+                ends.append(Line(time[:1], np.full(1, np.nan), label, "ink", "dot"))
             for sign in (-1.0, 1.0):
                 y = curve.values + sign * half
-                ends.append(Line(time, y, label, color, "dot", listed=not ends))
+                ends.append(Line(time, y, label, color, "dot", listed=False))
     return ends + limits
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hdica.analysis.show.marks import color_of
 from hdica.analysis.show.panel import Line, Panel
-from hdica.analysis.show.words import EMPTY, critical, symbol, words
+from hdica.analysis.show.words import EMPTY, axis, critical, words
 from hdica.errors import HdicaError
 from hdica.plots.source import Source
 from hdica.systems.kinds import TRANSITION_KINDS
@@ -36,8 +36,9 @@ def panel(source: Source, x: str | None = None) -> Panel:
     more = [d for d in source.grid if d != across and source.data.sizes[d] > 1]
     if more:
         raise HdicaError(f"critical values: choose one value of {', '.join(more)} (.sel)")
-    lines = _lines(source, across)
-    return Panel("critical", EMPTY, symbol(across), critical(_parameter(source)), tuple(lines))
+    lines = [line for line in _lines(source, across) if np.isfinite(line.y).any()]
+    title = lines[0].label if len({line.label.plain for line in lines}) == 1 else EMPTY
+    return Panel("critical", title, axis(across), critical(_parameter(source)), tuple(lines))
 
 
 def _parameter(source: Source) -> str:
@@ -55,7 +56,8 @@ def _lines(source: Source, x: str) -> list[Line]:
     order = np.argsort(at)
     if "transition" not in data.dims:
         values = data[VALUE].squeeze(drop=True).values[order]
-        return [_line(at[order], values, _error(source, x)[order], str(data.attrs["kind"]), 0)]
+        name = str(data.attrs.get("kind", TRANSITION_KINDS[0]))
+        return [_line(at[order], values, _error(source, x)[order], name)]
     columns = [
         data[k].squeeze([d for d in source.grid if d != x], drop=True).transpose(x, "transition")
         for k in (VALUE, "kind")
@@ -67,7 +69,7 @@ def _lines(source: Source, x: str) -> list[Line]:
         ranked = np.sort(own, axis=1)
         for k in range(int(np.isfinite(own).sum(axis=1).max(initial=0))):
             error = np.zeros(len(at))
-            line = _line(at[order], ranked[:, k], error, name, code)
+            line = _line(at[order], ranked[:, k], error, name)
             out.append(replace(line, listed=k == 0))
     return out
 
@@ -78,6 +80,6 @@ def _error(source: Source, x: str) -> np.ndarray:
     return np.nan_to_num(source.data["error"].squeeze(drop=True).values.astype(float))
 
 
-def _line(x: np.ndarray, y: np.ndarray, error: np.ndarray, name: str, code: int) -> Line:
-    color = color_of(code, len(TRANSITION_KINDS))
+def _line(x: np.ndarray, y: np.ndarray, error: np.ndarray, name: str) -> Line:
+    color = color_of(TRANSITION_KINDS.index(name), len(TRANSITION_KINDS))
     return Line(x, y, words(name), color, low=y - error, high=y + error, bold=True)
