@@ -146,10 +146,7 @@ def test_critical_values_are_a_line_for_every_kind():
     kinds = [["fold", "transcritical"], ["fold", ""]]
     data = {
         "value": (("rho", "transition"), [[0.3, 0.1], [0.4, np.nan]]),
-        "kind": (
-            ("rho", "transition"),
-            np.array([["fold", "transcritical"], ["fold", ""]], object),
-        ),
+        "kind": (("rho", "transition"), np.array(kinds, object)),
     }
     one = xr.Dataset(data, {"rho": [0.1, 0.2], "transition": [0, 1]}, about("critical"))
     ax = one.assign_attrs(parameter="tau").hdica.plot()
