@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from cycler import cycler
 from matplotlib import rc_context, rcParams
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.transforms import ScaledTranslation
 
 from hdica.analysis.show.panel import Heat, Line, Panel, Points
 from hdica.analysis.show.words import OKABE_ITO
 from hdica.errors import HdicaError
-from hdica.report.printed import HEIGHT, STYLE, WIDTH, above, draw_on, legend_below
+from hdica.report.printed import HEIGHT, STYLE, WIDTH, above, columns, draw_on, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTHS = {"column": WIDTH, "page": 7.0}
 """Inches: a column of a two-column journal, and its page."""
+
+BELOW = 29.0
+"""Points between axes and legend: tick labels and the label of the axis."""
 
 MARK: Literal["svg.hashsalt"] = "svg.hashsalt"
 """A setting that only this style makes, by which it is known to be on."""
@@ -62,15 +67,15 @@ def style(width: str | float = "column", height: float = HEIGHT) -> AbstractCont
 def drawn(panel: Panel, ax: Axes | None, legend: bool = True) -> Axes:
     """A panel on the given axes, or on those of a new figure of one column.
 
-    On axes of a reader's own nothing but what belongs to them is touched: the legend goes where
-    Matplotlib finds room in them. A new figure has it below, where it covers nothing.
+    The legend is below the axes, where it covers nothing. On a reader's own axes nothing but what
+    belongs to them is touched; where their figure makes no room the legend lies in them.
     """
     if not any(_something(item) for item in panel.items):
         raise HdicaError(f"{panel.key}: there is nothing to draw (no number is known)")
     if ax is not None:
         draw_on(ax, panel)
-        if legend and len(ax.get_legend_handles_labels()[1]) > 1:
-            ax.legend()
+        if legend:
+            _legend(ax)
         return ax
     import matplotlib.pyplot as plt
 
@@ -83,6 +88,23 @@ def drawn(panel: Panel, ax: Axes | None, legend: bool = True) -> Axes:
         if legend:
             legend_below(figure, axes)
     return axes
+
+
+def _legend(ax: Axes) -> None:
+    """Below the axes where the figure makes room for it, else somewhere in them."""
+    handles, labels = ax.get_legend_handles_labels()
+    if len(labels) < 2:
+        return
+    if not isinstance(ax.figure.get_layout_engine(), ConstrainedLayoutEngine):
+        ax.legend(handles, labels)
+        return
+    figure = ax.figure.get_figure(root=True)
+    assert figure is not None
+    under = ScaledTranslation(0, -BELOW / 72, figure.dpi_scale_trans)
+    ax.legend(
+        handles, labels, loc="upper center", ncols=columns(labels), borderaxespad=0.0,
+        bbox_to_anchor=(0.5, 0.0), bbox_transform=ax.transAxes + under,
+    )  # fmt: skip
 
 
 def _something(item: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -215,10 +216,15 @@ def legend_below(drawn: Figure, axes: Axes) -> None:
     """Below the axes, so that it never covers data; the figure grows with it."""
     handles, labels = axes.get_legend_handles_labels()
     if len(labels) > 1:
-        longest = max(map(_visible, labels))
-        columns = 3 if longest <= 14 else 2 if longest <= 25 else 1
-        drawn.set_figheight(drawn.get_figheight() + 0.13 * (-(-len(labels) // columns) - 1))
-        drawn.legend(handles, labels, loc="outside lower center", ncols=columns)
+        across = columns(labels)
+        drawn.set_figheight(drawn.get_figheight() + 0.13 * (-(-len(labels) // across) - 1))
+        drawn.legend(handles, labels, loc="outside lower center", ncols=across)
+
+
+def columns(labels: Sequence[str]) -> int:
+    """How many entries of a legend stand side by side in one column of a journal."""
+    longest = max(map(_visible, labels))
+    return 3 if longest <= 14 else 2 if longest <= 25 else 1
 
 
 def _visible(label: str) -> int:
