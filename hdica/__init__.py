@@ -75,4 +75,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from hdica.systems.registry import offered
 
-    return sorted(["__version__", *_HOME, *offered()])
+    return sorted(["__version__", "plots", *_HOME, *offered()])
