@@ -104,7 +104,8 @@ class Hdica:
         level
             Share, between 0 and 1.
         of
-            ``"runs"``: median, and quantiles between which this share of the runs lies;
+            ``"runs"``: median, and quantiles between which this share of the runs lies: of fewer
+            than 2/(1 - level) runs their range;
             ``"mean"``: mean, and its interval of this level by Student's t.
         variable
             By default the first order parameter.

@@ -89,6 +89,8 @@ def _title(found: xr.Dataset, band: str, level: float) -> Text:
     if some[-1] < 2:
         return words(runs)
     percent = f"{number(100 * level)} %"
+    if band == "runs" and some[-1] * (1 - level) / 2 < 1:
+        return words(f"median of {runs}, band: their range")  # too few for such quantiles
     if band == "runs":
         return words(f"median of {runs}, band: {percent} of them")
     return words(f"mean of {runs}, band: its {percent} interval")

@@ -39,7 +39,9 @@ def test_trajectories_show_median_band_and_limit(runs, limit):
     assert low == pytest.approx(limit["Q"].values - 1.6448536 * 0.2 / 10, abs=1e-6)
     assert ax.get_xlabel() == "$t = k/n$"
     assert ax.get_ylabel() == "overlap $Q$"
-    assert ax.get_title(loc="left") == "median of 11 runs, band: 90 % of them"
+    assert ax.get_title(loc="left") == "median of 11 runs, band: their range"
+    other = runs.hdica.plot(level=0.5)
+    assert other.get_title(loc="left") == "median of 11 runs, band: 50 % of them"
 
 
 def test_the_mean_is_predicted_more_narrowly(runs, limit):
