@@ -69,8 +69,8 @@ def write(
     In the folder stand then ``report.html``, ``aggregate.nc``, ``card.json`` and ``figures/*.svg``,
     ``*.pdf``, and above it ``index.html``, the gallery of all reports there, and ``assets`` with
     the script that they share. Both are in the folder itself if neither the store lies beside it
-    nor a gallery. Every file is replaced whole, the page last; whatever ends this, the files of before
-    are there or the new ones. A page never stands beside the figures of another study.
+    nor a gallery. Every file is replaced whole, the page last; whatever ends this, the files of
+    before are there or the new ones. A page never stands beside the figures of another study.
 
     Parameters
     ----------
