@@ -51,6 +51,7 @@ class Content(TypedDict, total=False):
     study: str
     title: str
     description: str
+    question: str | Mapping[str, str]
     system: str
     parameters: Mapping[str, Any]
     grid: Mapping[str, Any]
@@ -83,6 +84,9 @@ class Study:
         ``{"start", "stop", "num", "spacing"}``.
     title, description
         For the report; the title is the name unless it is given.
+    question
+        What it asks, for the head of the report: a text, or ``{"text": ..., "analysis": ...}`` with
+        the analysis whose answer is the headline.
     save, noise, analysis, max_points
         As in a study file; see the manual of the configuration.
 

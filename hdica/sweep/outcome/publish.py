@@ -162,6 +162,7 @@ def about_study(study: Study) -> dict[str, str]:
     return {
         "title": study.title,
         "description": study.description,
+        "question": "" if study.question is None else study.question.text,
         "study": study.study,
         "study_yaml": json.dumps(study.model_dump(mode="json"), separators=(",", ":")),
         "study_hash": study.content_hash(),

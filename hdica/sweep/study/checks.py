@@ -185,6 +185,16 @@ def check_analysis(study: Said) -> None:
                 )
 
 
+def check_question(study: Said) -> None:
+    """Refuse a question to an analysis that the study does not ask for."""
+    named = study.question.analysis if study.question is not None else ""
+    asked = [where.removeprefix("analysis.") for where, _ in study.analysis.asked()]
+    known = asked or list(type(study.analysis).model_fields)
+    if named and named not in known:
+        what = "is not an analysis of this study" if asked else "is not an analysis"
+        raise HdicaError(f"question.analysis = {named!r} {what} ({ax.suggestion(named, known)})")
+
+
 def _check_method(study: Said, where: str, named: Named) -> None:
     place, name = f"{where}.{named.key}", named.method
     if not name:

@@ -12,6 +12,8 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
     model_validator,
 )
 
@@ -23,6 +25,8 @@ from hdica.sweep.study import kept
 from hdica.sweep.study.asked import Asked, Known, nothing
 from hdica.sweep.study.keys import canonical_json
 from hdica.sweep.study.points import MethodSettings, Times
+from hdica.sweep.study.question import Asking
+from hdica.sweep.study.words import one_line, plain_text
 from hdica.systems import axes as ax
 from hdica.systems import registry
 from hdica.systems.space import Space, space_of
@@ -42,23 +46,6 @@ def _parse_methods(given: Any) -> Any:
     return given
 
 
-SPACES = "\n\t\u00a0\u2002\u2003\u2009\u202f"
-"""What a text may hold beside what is printed."""
-
-
-def _plain_text(text: str) -> str:
-    odd = next((c for c in text if not c.isprintable() and c not in SPACES), "")
-    if odd:
-        raise HdicaError(f"it holds the character U+{ord(odd):04X}, which is not allowed")
-    return text
-
-
-def _one_line(text: str) -> str:
-    if "\n" in _plain_text(text.rstrip("\n")):
-        raise HdicaError("it has a line break (one line is allowed)")
-    return text.rstrip("\n")
-
-
 class Said(BaseModel):
     """Everything a study file says. Values are canonical: 12 significant digits, numbers sorted."""
 
@@ -67,11 +54,14 @@ class Said(BaseModel):
     study: str = Field(
         pattern=r"^[a-z][a-z0-9_]*$", max_length=100, description="name; equals the file's name"
     )
-    title: Annotated[str, AfterValidator(_one_line)] = Field(
+    title: Annotated[str, AfterValidator(one_line)] = Field(
         default="", min_length=1, max_length=300, description="one line; default: the name"
     )
-    description: Annotated[str, AfterValidator(_plain_text)] = Field(
+    description: Annotated[str, AfterValidator(plain_text)] = Field(
         default="", max_length=20_000, description="plain text for the report"
+    )
+    question: Asking | None = Field(
+        default=None, description="what it asks: plain text, or {text, analysis}"
     )
     system: str = Field(description="name of the system")
     parameters: Annotated[dict[str, Any], BeforeValidator(_parse_parameters)] = Field(
@@ -106,6 +96,14 @@ class Said(BaseModel):
     @classmethod
     def _keys(cls, given: Any) -> Any:
         return given if isinstance(given, cls) else ax.check_keys(given, list(cls.model_fields))
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a question that is not asked: such studies keep the digests that they had."""
+        found: dict[str, Any] = dump(self)
+        if found.get("question") is None:
+            found.pop("question", None)
+        return found
 
     @cached_property
     def space(self) -> Space:

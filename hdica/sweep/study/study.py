@@ -37,6 +37,7 @@ class Study(Said):
         # What an analysis leaves open depends on the methods.
         object.__setattr__(self, "analysis", checks.settled(self))
         checks.check_analysis(self)
+        checks.check_question(self)
         return self
 
 
