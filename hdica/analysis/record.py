@@ -6,12 +6,13 @@ a second, without SciPy and without anything that draws.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from hdica.analysis.settings import Settings
+from hdica.analysis.show.answer import Answer
 
 
 def lazy(record: str, name: str) -> Callable[..., Any]:
@@ -92,9 +93,18 @@ class Analysis:
     say
         ``say(data) -> [sentence, ...]``, HTML; None if there is nothing to say.
     rank
-        Place of its sentences among the findings, the least first.
+        Place of its answer among the answers, and of its sentences among the findings, the least
+        first.
     verdicts
         Its table of verdicts, if it has any.
+    answer
+        ``answer(data) -> Answer | None``: one sentence with its figure and error, None where the
+        data do not bear any; without it the first of its sentences is its answer.
+    topic
+        Heading of its sentences, of its first section if empty.
+    suits
+        ``suits(store) -> settings | None``: settings, as plain data, that suit the methods and the
+        grid of a store whose study asks for no analysis; None if it does not suit them.
     """
 
     name: str
@@ -104,3 +114,11 @@ class Analysis:
     say: Callable[..., Any] | None = None
     rank: float = 100
     verdicts: Verdicts | None = None
+    answer: Callable[..., Answer | None] | None = None
+    topic: str = ""
+    suits: Callable[..., Mapping[str, Any] | None] | None = None
+
+    @property
+    def heading(self) -> str:
+        """What its sentences are about."""
+        return self.topic or next((one.heading for one in self.sections), self.name)

@@ -24,6 +24,12 @@ def speaking_of(system: str) -> Iterator[None]:
         _SPOKEN_OF.reset(token)
 
 
+def spoken() -> str:
+    """What the system that is spoken of is called, in short; empty if none is."""
+    record = systems().get(_SPOKEN_OF.get())
+    return "" if record is None else (record.short or record.title)
+
+
 def entries() -> frozenset[str]:
     """Dimensions that number entries of a matrix, each of which is looked at like a cell."""
     return frozenset(dim for record in systems().values() for dim in record.entries)

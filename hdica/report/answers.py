@@ -1,14 +1,150 @@
-"""The answer of a report, for its head and for the gallery."""
+"""What a report says, the answer first: for the head of its page and for the gallery."""
 
 from __future__ import annotations
 
-import xarray as xr
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 
+import xarray as xr
+from markupsafe import Markup
+
+from hdica.analysis.record import Analysis
+from hdica.analysis.registry import analyses
 from hdica.analysis.show.answer import Answer
-from hdica.report.page import findings
+from hdica.analysis.terms import speaking_of
+
+RUNS = "runs"
+"""The analysis that counts points: said where there is something missing, and below the rest."""
+FEW = 3
+"""Findings that stand under the answer; the others are folded."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Folded findings under a heading."""
+
+    heading: str
+    sentences: tuple[Markup, ...]
+
+
+@dataclass(frozen=True)
+class Told:
+    """Everything that a report says, in the order in which a page has it.
+
+    Parameters
+    ----------
+    headline
+        The answer.
+    missing
+        What was not computed, diverged or failed; nothing if all points are done.
+    findings
+        At most three sentences under the answer.
+    topics
+        All other sentences by what they are about.
+    account
+        How many points are done.
+    """
+
+    headline: Answer
+    missing: tuple[Markup, ...]
+    findings: tuple[Markup, ...]
+    topics: tuple[Topic, ...]
+    account: tuple[Markup, ...]
 
 
 def headline(aggregate: xr.DataTree) -> Answer:
-    """The first finding of an aggregate."""
-    found = findings(aggregate)
-    return Answer(str(found[0])) if found else Answer("")
+    """The answer of an aggregate to the question of its study.
+
+    That of the analysis that the study names in ``question.analysis``; else the first, by the rank
+    in their records, of the analyses that the study asks for and that have an answer. Without any
+    its sentence is empty.
+    """
+    with speaking_of(str(aggregate.attrs.get("system", ""))):
+        return next((found for _, found in _answers(aggregate)), Answer(""))
+
+
+def findings(aggregate: xr.DataTree) -> list[Markup]:
+    """All sentences of HTML of a report beside its headline, most important first."""
+    with speaking_of(str(aggregate.attrs.get("system", ""))):
+        return [text for analysis in _ranked(aggregate) for text in _said(aggregate, analysis)]
+
+
+def told(aggregate: xr.DataTree) -> Told:
+    """What a report says: its headline, what is missing, findings, and the rest by topic."""
+    with speaking_of(str(aggregate.attrs.get("system", ""))):
+        answers = _answers(aggregate)
+        by_analysis = {one.name: _said(aggregate, one) for one in _ranked(aggregate)}
+    account = by_analysis.pop(RUNS, [])
+    first = answers[0][1] if answers else Answer("")
+    best = _best(answers, by_analysis, first)
+    shown = {first.html, *best}
+    topics: dict[str, list[Markup]] = {}
+    for name, sentences in by_analysis.items():
+        left = [text for text in sentences if text not in shown]
+        if left:
+            topics.setdefault(analyses()[name].heading, []).extend(left)
+    whole = _whole(aggregate)
+    return Told(
+        first,
+        () if whole else tuple(account),
+        tuple(best),
+        tuple(Topic(heading, tuple(left)) for heading, left in topics.items()),
+        tuple(account) if whole else (),
+    )
+
+
+def _best(
+    answers: list[tuple[str, Answer]], by_analysis: dict[str, list[Markup]], first: Answer
+) -> list[Markup]:
+    """A few findings: answers of the other analyses, then what the first has to say."""
+    own = answers[0][0] if answers else ""
+    others = [Markup(one.html) for _, one in answers[1:]]
+    rest = by_analysis.get(own, []) if own else []
+    left = [text for name, some in by_analysis.items() if name != own for text in some]
+    every = dict.fromkeys([*others, *rest, *(() if others or rest else left)])
+    return [text for text in every if text != first.html][:FEW]
+
+
+def _ranked(aggregate: xr.DataTree) -> list[Analysis]:
+    """Analyses of an aggregate, the first in rank first."""
+    known = [one for name, one in analyses().items() if name in aggregate]
+    return sorted(known, key=lambda one: one.rank)
+
+
+def _said(aggregate: xr.DataTree, analysis: Analysis) -> list[Markup]:
+    """Sentences of one analysis."""
+    if analysis.say is None:
+        return []
+    # Every part that a user wrote went through place() or escape().
+    return [Markup(text) for text in analysis.say(aggregate[analysis.name].to_dataset())]
+
+
+def _answers(aggregate: xr.DataTree) -> list[tuple[str, Answer]]:
+    """Names of analyses with their answers; first the one that the study names."""
+    named = _named(aggregate)
+    ordered = sorted(_ranked(aggregate), key=lambda one: one.name != named)
+    return [(one.name, found) for one in ordered for found in _answer(aggregate, one)]
+
+
+def _answer(aggregate: xr.DataTree, analysis: Analysis) -> Iterator[Answer]:
+    """The answer of one analysis, if it has any."""
+    if analysis.answer is not None:
+        found = analysis.answer(aggregate[analysis.name].to_dataset())
+        yield from () if found is None else (found,)
+    elif analysis.settings is not None:
+        yield from (Answer(str(text)) for text in _said(aggregate, analysis)[:1])
+
+
+def _named(aggregate: xr.DataTree) -> str:
+    """The analysis that the study's question names, empty if it names none."""
+    question = json.loads(aggregate.attrs.get("study_yaml") or "{}").get("question")
+    return str(question.get("analysis", "")) if isinstance(question, dict) else ""
+
+
+def _whole(aggregate: xr.DataTree) -> bool:
+    """Whether every point is done."""
+    if RUNS not in aggregate:
+        return True
+    runs = aggregate[RUNS].to_dataset()
+    return int(runs["done"].sum()) == int(runs["points"].sum())

@@ -8,13 +8,13 @@ import json
 from typing import Any
 
 import xarray as xr
-from markupsafe import Markup
 from ruamel.yaml import YAML
 
 from hdica.analysis.registry import analyses
 from hdica.analysis.runs.say import sharing, table
 from hdica.analysis.show.panel import Panel
 from hdica.report import export, script
+from hdica.report.answers import told
 from hdica.report.environment import source, template
 from hdica.report.interactive import figure
 from hdica.report.missing import missing
@@ -29,18 +29,6 @@ def panels(aggregate: xr.DataTree) -> dict[str, list[Panel]]:
         for section in analysis.sections
     }
     return {s.name: found[s] for s in sorted(found, key=lambda s: s.rank) if found[s]}
-
-
-def findings(aggregate: xr.DataTree) -> list[Markup]:
-    """Sentences of HTML for the top of a report, most important first."""
-    out = [
-        sentence
-        for analysis in sorted(analyses().values(), key=lambda analysis: analysis.rank)
-        if analysis.say is not None and analysis.name in aggregate
-        for sentence in analysis.say(aggregate[analysis.name].to_dataset())
-    ]
-    # Every part that a user wrote went through place() or escape().
-    return [Markup(text) for text in out]
 
 
 def render(
@@ -65,7 +53,7 @@ def render(
     content = {
         "attrs": aggregate.attrs,
         "sections": [(name, headings[name], found) for name, found in sections.items()],
-        "findings": findings(aggregate),
+        "told": told(aggregate),
         "missing": missing(runs),
         "verdicts": _verdicts(aggregate, whole=True),
         "laws": _verdicts(aggregate, whole=False),

@@ -136,6 +136,8 @@ class System:
         The class of its parameters; its name is the name of the system.
     title
         What it is, in a few words.
+    short
+        The same in one or two words, as the subject of a sentence; the title if empty.
     papers
         Where it comes from.
     order_parameters
@@ -177,6 +179,7 @@ class System:
     mean_field: Callable[[Any], MeanField] | None = None
     notes: Notes = field(default_factory=Notes)
     functions: Mapping[str, str] = field(default_factory=dict)
+    short: str = ""
     analyses: Mapping[str, Mapping[str, Role]] = field(default_factory=lambda: dict(USUAL))
 
     @property

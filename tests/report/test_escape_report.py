@@ -11,8 +11,9 @@ from hdica.analysis.aggregate import aggregate
 from hdica.analysis.escape.figure import escape as drawn_escape
 from hdica.analysis.paths.figure import paths as drawn_paths
 from hdica.analysis.show.panel import Heat, Line, Points
+from hdica.report.answers import findings
 from hdica.report.interactive import figure
-from hdica.report.page import findings, panels, render
+from hdica.report.page import panels, render
 from hdica.report.printed import draw
 from tests.analysis import escapes, toy
 from tests.report.shown import of, plain

@@ -1,7 +1,7 @@
 import pytest
 
 from hdica.analysis.aggregate import aggregate
-from hdica.report.page import findings
+from hdica.report.answers import findings
 from tests.analysis import toy
 from tests.report.shown import plain
 

@@ -11,8 +11,9 @@ from hdica.analysis.densities.figure import densities
 from hdica.analysis.distances import say as on_distances
 from hdica.analysis.show.panel import Line, Points
 from hdica.analysis.support import say as on_support
+from hdica.report.answers import findings
 from hdica.report.interactive import figure
-from hdica.report.page import findings, panels, render
+from hdica.report.page import panels, render
 from hdica.report.printed import draw
 from tests.analysis import laws, toy
 from tests.report.shown import of, plain

@@ -8,7 +8,8 @@ import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.convergence.say import table
-from hdica.report.page import findings, render
+from hdica.report.answers import findings
+from hdica.report.page import render
 from tests.analysis import toy
 
 

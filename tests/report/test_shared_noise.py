@@ -7,7 +7,8 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
-from hdica.report.page import findings, panels, render
+from hdica.report.answers import findings
+from hdica.report.page import panels, render
 from tests.analysis import shared
 
 

@@ -7,8 +7,9 @@ import xarray as xr
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.show.panel import Line, Points, Vertical
 from hdica.analysis.steady.figure import steady
+from hdica.report.answers import findings
 from hdica.report.interactive import figure
-from hdica.report.page import findings, panels
+from hdica.report.page import panels
 from hdica.report.printed import draw
 from tests.analysis import bifurcation, toy
 from tests.report.shown import of, plain

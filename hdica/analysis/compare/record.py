@@ -37,4 +37,5 @@ COMPARE = Analysis(
     compute=lazy(__name__, "compute:compare"),
     settings=Compare,
     sections=(Section("compare", "Methods side by side", lazy(__name__, "figure:compare"), 8),),
+    answer=lazy(__name__, "answer:answer"),
 )

@@ -9,4 +9,5 @@ CONDENSING = Analysis(
     compute=lazy(__name__, "compute:condensing"),
     say=lazy(__name__, "say:condensing"),
     rank=12,
+    topic="Condensation",
 )

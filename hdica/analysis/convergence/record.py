@@ -40,4 +40,5 @@ CONVERGENCE = Analysis(
     say=lazy(__name__, "say:convergence"),
     rank=8,
     verdicts=Verdicts("Verdict of each comparison", lazy(__name__, "say:table"), whole=True),
+    answer=lazy(__name__, "answer:answer"),
 )

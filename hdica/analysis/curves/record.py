@@ -53,4 +53,5 @@ CURVES = Analysis(
     sections=(Section("curves", "Variables side by side", lazy(__name__, "figure:curves"), 8.5),),
     say=lazy(__name__, "say:curves"),
     rank=6.5,
+    answer=lazy(__name__, "answer:answer"),
 )

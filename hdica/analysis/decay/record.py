@@ -27,4 +27,5 @@ DECAY = Analysis(
     sections=(Section("decay", "Learning curves", lazy(__name__, "figure:decay"), 9),),
     say=lazy(__name__, "say:decay"),
     rank=6,
+    answer=lazy(__name__, "answer:answer"),
 )

@@ -32,4 +32,5 @@ DISTANCES = Analysis(
     say=lazy(__name__, "say:distances"),
     rank=9,
     verdicts=Verdicts("Law of the entries", lazy(__name__, "say:table")),
+    answer=lazy(__name__, "answer:answer"),
 )

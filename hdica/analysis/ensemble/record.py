@@ -121,4 +121,5 @@ ENSEMBLE = Analysis(
     sections=(Section("ensemble", "The ensemble in time", lazy(__name__, "figure:ensemble"), 4.6),),
     say=lazy(__name__, "say:ensemble"),
     rank=3.6,
+    answer=lazy(__name__, "answer:answer"),
 )

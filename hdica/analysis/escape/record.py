@@ -51,4 +51,5 @@ ESCAPE = Analysis(
     sections=(Section("escape", "Escape times", lazy(__name__, "figure:escape"), 6),),
     say=lazy(__name__, "say:escape"),
     rank=4,
+    answer=lazy(__name__, "answer:answer"),
 )

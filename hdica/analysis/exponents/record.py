@@ -52,4 +52,5 @@ EXPONENTS = Analysis(
     sections=(Section("exponents", "Power laws", lazy(__name__, "figure:exponents"), 3.5),),
     say=lazy(__name__, "say:exponents"),
     rank=3.5,
+    answer=lazy(__name__, "answer:answer"),
 )

@@ -28,4 +28,5 @@ FLOW = Analysis(
     sections=(Section("flow", "Flow of the limit", lazy(__name__, "figure:flow"), 16),),
     say=lazy(__name__, "say:flow"),
     rank=14,
+    answer=lazy(__name__, "answer:answer"),
 )

@@ -9,4 +9,6 @@ LEARNING = Analysis(
     compute=lazy(__name__, "compute:learning"),
     say=lazy(__name__, "say:learning"),
     rank=13,
+    topic="Where nothing is learned",
+    answer=lazy(__name__, "answer:answer"),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import xarray as xr
 from markupsafe import escape
@@ -17,14 +19,46 @@ LEVEL = 0.01
 """Below it the measured boundary is said to lie elsewhere."""
 
 
-def agreement(data: xr.Dataset) -> list[str]:
-    """Whether the boundary lies where theory puts it, over all x at which both are known."""
+@dataclass(frozen=True)
+class Gaps:
+    """The measured less the theoretical boundary, over the values of x at which both are known.
+
+    ``z`` is their distance in standard errors; ``mean`` and ``error`` are NaN where points share
+    their noise; ``p`` is the chance of gaps this large if the boundary lies where theory puts it.
+    """
+
+    z: np.ndarray
+    mean: float
+    error: float
+    p: float
+
+
+def gaps(data: xr.Dataset) -> Gaps | None:
+    """Distances between both boundaries; None where fewer than two are known."""
     divides = data.attrs["y"] in starts() and data.attrs["divides"]
     if not divides or "boundary" not in data:
-        return []
+        return None
     last = data.isel({d: -1 for d in data["threshold"].dims if d != data.attrs["x"]})
     gap, error = (last["threshold"] - last["boundary"]).values, last["threshold_se"].values
-    return _against(data, gap, error) if gap.ndim == 1 else []
+    if gap.ndim != 1:
+        return None
+    known = np.isfinite(gap) & (error > 0)
+    many = int(known.sum())
+    if many < 2:
+        return None
+    z = gap[known] / error[known]
+    if data.attrs["noise"] == "shared":  # no plain error of what is put together from such points
+        p = min(1.0, many * 2 * float(stats.norm.sf(np.abs(z).max())))
+        return Gaps(z, np.nan, np.nan, p)
+    weight = 1 / error[known] ** 2
+    mean, se = float(weight @ gap[known] / weight.sum()), float(weight.sum() ** -0.5)
+    return Gaps(z, mean, se, float(stats.chi2.sf((z**2).sum(), many)))
+
+
+def agreement(data: xr.Dataset) -> list[str]:
+    """Whether the boundary lies where theory puts it, over all x at which both are known."""
+    found = gaps(data)
+    return [] if found is None else _against(data, found)
 
 
 def boundary(data: xr.Dataset) -> list[str]:
@@ -49,22 +83,14 @@ def boundary(data: xr.Dataset) -> list[str]:
     ]
 
 
-def _against(data: xr.Dataset, gap: np.ndarray, error: np.ndarray) -> list[str]:
-    """The sentence for the gap between both, shape (x,)."""
-    known = np.isfinite(gap) & (error > 0)
-    many = int(known.sum())
-    if many < 2:
-        return []
-    z = gap[known] / error[known]
-    shared = data.attrs["noise"] == "shared"
-    if shared:  # what is put together from points that share noise has no plain error
-        p = min(1.0, many * 2 * float(stats.norm.sf(np.abs(z).max())))
-        size = f"they are at most {number(float(np.abs(z).max()), 2)} standard errors apart"
+def _against(data: xr.Dataset, found: Gaps) -> list[str]:
+    """The sentence for the gaps between both."""
+    p, many = found.p, len(found.z)
+    if np.isfinite(found.mean):
+        size = f"the difference is {with_error(found.mean, found.error)} on average"
     else:
-        p = float(stats.chi2.sf((z**2).sum(), many))
-        weight = 1 / error[known] ** 2
-        mean, se = float(weight @ gap[known] / weight.sum()), float(weight.sum() ** -0.5)
-        size = f"the difference is {with_error(mean, se)} on average"
+        apart = number(float(np.abs(found.z).max()), 2)
+        size = f"they are at most {apart} standard errors apart"
     test = f"{escape(p_value(p))} for all {many} values of {symbol(data.attrs['x']).html}"
     q_u = unstable_symbol(data).html
     where = "at" if p >= LEVEL else "off"

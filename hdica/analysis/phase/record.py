@@ -32,4 +32,5 @@ PHASE = Analysis(
     sections=(Section("phase", "Where learning stops", lazy(__name__, "figure:phase"), 3),),
     say=lazy(__name__, "say:phase"),
     rank=3,
+    answer=lazy(__name__, "answer:answer"),
 )

@@ -25,4 +25,5 @@ POTENTIAL = Analysis(
     sections=(Section("potential", "Effective potential", lazy(__name__, "figure:potential"), 14),),
     say=lazy(__name__, "say:potential"),
     rank=11,
+    answer=lazy(__name__, "answer:answer"),
 )

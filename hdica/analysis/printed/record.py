@@ -89,4 +89,5 @@ PRINTED = Analysis(
     say=lazy(__name__, "say:printed"),
     rank=0.5,
     verdicts=Verdicts("Numbers beside ours", lazy(__name__, "say:table"), note=NOTE),
+    answer=lazy(__name__, "answer:answer"),
 )

@@ -6,9 +6,8 @@ import numpy as np
 import xarray as xr
 from markupsafe import escape
 
-from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.table import MOST_ROWS, Table
-from hdica.analysis.show.words import number, plural, probability
+from hdica.analysis.show.words import number, plural, probability, typeset
 
 NAMED = 3
 """Numbers that differ and are named in a sentence."""
@@ -19,18 +18,19 @@ _ORDER = {"differs": 0, "undecided": 1, "agrees": 2}
 
 def printed(data: xr.Dataset) -> list[str]:
     """One sentence: how many agree, and which do not."""
-    best = _verdicts(data)
+    best = verdicts(data)
     counts = {kind: int((best == kind).sum()) for kind in _ORDER}
     ours = f"{counts['agrees']} of {plural(best.size, 'number')} {_are(counts['agrees'])} ours"
     text = f"{ours}, of {escape(data.attrs['paper'])}{_told(data, best)}"
     repaired = (data["corrected_verdict"] == "agrees") & (data["verdict"] == "differs")
     if fixed := int(repaired.sum()):
         text += f", {fixed} of them only as corrected by an erratum"
-    off = [str(name) for name in data["number"].values[best == "differs"]]
+    off = [int(k) for k in np.flatnonzero(best == "differs")]
     if off:
-        shown = [escape(name) for name in off[:NAMED]]
+        shown = [what_of(data, k) for k in off[:NAMED]]
         more = f" and {len(off) - NAMED} more" if len(off) > NAMED else ""
-        text += f"; {listed(shown)}{more} {'differs' if len(off) == 1 else 'differ'}"
+        verb = "differs" if len(off) == 1 else "differ"
+        text += f"; what {verb}: {'; '.join(shown)}{more}"
     if counts["undecided"]:
         text += f"; {counts['undecided']} cannot be decided"
     return [f"{text}."]
@@ -42,7 +42,7 @@ def _are(many: int) -> str:
 
 def _told(data: xr.Dataset, best: np.ndarray) -> str:
     """How many of the numbers the paper gives itself, where others are among them."""
-    own = np.isin(data["origin"].values.astype(str), APART, invert=True)
+    own = is_own(data)
     if own.all():
         return ""
     if not own.any():
@@ -54,7 +54,18 @@ def _told(data: xr.Dataset, best: np.ndarray) -> str:
     )
 
 
-def _verdicts(data: xr.Dataset) -> np.ndarray:
+def what_of(data: xr.Dataset, k: int) -> str:
+    """A number of the paper in words, HTML; its name in the file where the file has none."""
+    what = typeset(str(data["what"].values[k]))
+    return str(escape(what or str(data["number"].values[k])))
+
+
+def is_own(data: xr.Dataset) -> np.ndarray:
+    """Which numbers the paper gives itself, or the formula of which it prints."""
+    return np.isin(data["origin"].values.astype(str), APART, invert=True)
+
+
+def verdicts(data: xr.Dataset) -> np.ndarray:
     """The verdict that counts: on the corrected number where there is one."""
     corrected = data["corrected_verdict"].values.astype(str)
     return np.where(corrected == "", data["verdict"].values.astype(str), corrected)
@@ -64,7 +75,7 @@ def table(data: xr.Dataset) -> Table:
     """A row for each number, what differs first."""
     told = ("number", "where", "theirs", "ours", "verdict", "<i>p</i>")
     head = (*told, "corrected", "verdict on that", "what")
-    best = _verdicts(data)
+    best = verdicts(data)
     order = sorted(range(best.size), key=lambda k: _ORDER.get(str(best[k]), 3))
     rows = tuple(_cells(data.isel(number=k)) for k in order[:MOST_ROWS])
     numeric = (False, False, True, True, False, True, True, False, False)
@@ -84,7 +95,7 @@ def _cells(here: xr.Dataset) -> tuple[str, ...]:
         probability(float(here["p_value"])),
         number(corrected, 6) if np.isfinite(corrected) else "",
         str(here["corrected_verdict"].item()),
-        str(here["what"].item()),
+        typeset(str(here["what"].item())),
     )
 
 

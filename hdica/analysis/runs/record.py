@@ -9,4 +9,5 @@ RUNS = Analysis(
     compute=lazy(__name__, "compute:runs"),
     say=lazy(__name__, "say:runs"),
     rank=15,
+    topic="What was run",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -184,15 +185,32 @@ def count(value: float) -> str:
 
 def _superscript(text: str) -> str:
     before, _, power = text.partition("^")
-    raised = power.translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return (before + raised).removeprefix("1 × ")
+    return (before + _raised(power)).removeprefix("1 × ")
+
+
+def _raised(power: str) -> str:
+    return power.translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+SPELLED = {"tau": "τ", "rho": "ρ", "beta": "β", "omega": "ω", "sqrt": "√", "pi": "π"}
+"""Names in plain text that have a symbol."""
+
+
+def typeset(text: str) -> str:
+    """A formula or a text as it is printed: x³ for ``x**3`` or ``x^3``, 0.27 sign(x), τ for tau."""
+    spelled = re.compile(rf"(?<![^\W_])({'|'.join(SPELLED)})(?![^\W_])")
+    text = spelled.sub(lambda found: SPELLED[found[1]], text)
+    text = re.sub(r"(?:\*\*|\^)(-?\d+)(?![\d./])", lambda found: _raised(found[1]), text)
+    return re.sub(r"(?<=[\w)])\s*\*\s*(?=[\w(])", " ", text)
 
 
 def value_of(value: Any) -> str:
     """A coordinate's value."""
     if isinstance(value, int | np.integer):
         return count(int(value))
-    return number(float(value), 6) if isinstance(value, float | np.floating) else str(value)
+    if isinstance(value, float | np.floating):
+        return number(float(value), 6)
+    return typeset(str(value))
 
 
 def place(point: dict[str, Any]) -> Text:

@@ -59,4 +59,5 @@ SPHERE = Analysis(
     sections=(Section("sphere", "The landscape", lazy(__name__, "figure:sphere"), 16.6),),
     say=lazy(__name__, "say:sphere"),
     rank=13.6,
+    answer=lazy(__name__, "answer:answer"),
 )

@@ -60,4 +60,5 @@ STEADY = Analysis(
     sections=(Section("steady", "Steady states", lazy(__name__, "figure:steady"), 1),),
     say=lazy(__name__, "say:steady"),
     rank=1,
+    answer=lazy(__name__, "answer:answer"),
 )

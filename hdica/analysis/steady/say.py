@@ -100,7 +100,7 @@ def _kinds(data: xr.Dataset) -> list[str]:
     return out
 
 
-def _known(data: xr.Dataset) -> list[tuple[Point, xr.Dataset]]:
+def ended(data: xr.Dataset) -> list[tuple[Point, xr.Dataset]]:
     """Simulations at their largest n that have a stable state to compare with."""
     if "on_branch" not in data:
         return []
@@ -112,7 +112,7 @@ def _known(data: xr.Dataset) -> list[tuple[Point, xr.Dataset]]:
 
 def _ends(data: xr.Dataset) -> list[str]:
     """How many simulations end on a stable state, and the one furthest from any."""
-    known = _known(data)
+    known = ended(data)
     if not known:
         return []
     on = sum(float(here["on_branch"]) > 0.5 for _, here in known)
@@ -136,7 +136,7 @@ def _ends(data: xr.Dataset) -> list[str]:
 def _hysteresis(data: xr.Dataset) -> list[str]:
     """Where values of the series end on different stable states."""
     series, x = data.attrs["series"], data.attrs["x"]
-    on = [(p, h) for p, h in _known(data) if float(h["on_branch"]) > 0.5 and series in p]
+    on = [(p, h) for p, h in ended(data) if float(h["on_branch"]) > 0.5 and series in p]
     groups: dict[tuple[Any, ...], list[tuple[Point, float]]] = {}
     for point, here in on:
         key = tuple(v for k, v in point.items() if k != series)
@@ -165,7 +165,7 @@ def _largest(data: xr.Dataset) -> list[str]:
     if "largest" not in data:
         return []
     shares: dict[bool, list[float]] = {True: [], False: []}
-    for _, here in _known(data):
+    for _, here in ended(data):
         if float(here["on_branch"]) > 0.5 and np.isfinite(float(here["largest"])):
             shares[float(here["nearest_kind"]) == CONDENSED].append(float(here["largest"]))
     if not shares[True]:

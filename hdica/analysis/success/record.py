@@ -57,4 +57,5 @@ SUCCESS = Analysis(
     sections=(Section("success", "Where runs succeed", lazy(__name__, "figure:success"), 3.2),),
     say=lazy(__name__, "say:success"),
     rank=3.2,
+    answer=lazy(__name__, "answer:answer"),
 )

@@ -30,4 +30,5 @@ SUPPORT = Analysis(
     say=lazy(__name__, "say:support"),
     rank=10,
     verdicts=Verdicts("Support recovery", lazy(__name__, "say:table")),
+    answer=lazy(__name__, "answer:answer"),
 )

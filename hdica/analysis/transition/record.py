@@ -26,4 +26,5 @@ TRANSITION = Analysis(
     sections=(Section("transition", "Transitions", lazy(__name__, "figure:transition"), 2),),
     say=lazy(__name__, "say:transition"),
     rank=2,
+    answer=lazy(__name__, "answer:answer"),
 )

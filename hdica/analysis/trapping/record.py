@@ -25,4 +25,5 @@ TRAPPING = Analysis(
     sections=(Section("trapping", "Trapping potential", lazy(__name__, "figure:trapping"), 4),),
     say=lazy(__name__, "say:trapping"),
     rank=5,
+    answer=lazy(__name__, "answer:answer"),
 )

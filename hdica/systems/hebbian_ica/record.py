@@ -17,6 +17,7 @@ SYSTEM = register(
     System(
         parameters=HebbianICA,
         title="Hebbian ICA with several projections and sources",
+        short="Hebbian ICA",
         papers=(
             Paper(
                 "Rattray 2002",

@@ -15,6 +15,7 @@ SYSTEM = register(
     System(
         parameters=OnlineICA,
         title="Online ICA with one feature",
+        short="Online ICA",
         papers=(
             Paper(
                 "Wang and Lu 2017",

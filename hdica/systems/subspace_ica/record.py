@@ -28,6 +28,7 @@ SYSTEM = register(
     System(
         parameters=SubspaceICA,
         title="ICA in the principal subspace: a non-Gaussian direction among leading components",
+        short="ICA in the principal subspace",
         papers=(
             Paper(
                 PAPER,

@@ -44,6 +44,7 @@ SYSTEM = register(
     System(
         parameters=TensorialICA,
         title="Online tensorial ICA: all sources non-Gaussian, one found at a time",
+        short="Tensorial ICA",
         papers=(
             Paper(
                 "Li and Jordan 2021",

@@ -1,0 +1,114 @@
+"""Whether a mean follows its prediction and from where on, or how it changes, in one sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.dependence.figure import at, curves, named, others
+from hdica.analysis.show.answer import Answer
+from hdica.analysis.show.choose import at_last_n, points
+from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.words import count, measurement, number, place, symbol
+from hdica.analysis.statistics.coverage import verdict_of
+
+FEW = 2
+"""Of so many curves each is told."""
+LEAST = 3
+"""Cells from which on it is said that a part of the grid follows the prediction."""
+
+
+def answer(data: xr.Dataset) -> Answer | None:
+    """The first output beside its prediction, or without one at both ends of its curves."""
+    output = str(data["output"].values[0])
+    cut = at_last_n(data).sel(output=output)
+    if bool((cut["difference"].notnull() & cut["se"].notnull()).any()):
+        return _followed(cut, output)
+    told = [text for text in (_ends(cut, k) for k in range(len(curves(cut)))) if text]
+    if not told:
+        return None
+    chosen = told if len(told) <= FEW else [told[0], told[-1]]
+    return Answer(f"Mean {symbol(output).html} is {'; '.join(chosen)}.")
+
+
+def _followed(cut: xr.Dataset, output: str) -> Answer:
+    """Where means lie where theory has them, and how far off they are elsewhere."""
+    name = symbol(output).html
+    whole = _inside(cut)
+    if verdict_of(whole) == "agrees":
+        return Answer(
+            f"Mean {name} follows the prediction {_within(cut)} in all of "
+            f"{count(whole.size)} points{_hits(whole)}.",
+            "agrees",
+        )
+    for dim in (str(cut.attrs["over"]), *others(cut)):
+        part = _from(cut, dim)
+        if part is not None:
+            first = number(float(part[dim][0]), 6)
+            return Answer(
+                f"Mean {name} follows the prediction {_within(part)} from "
+                f"{symbol(dim).html} = {first} on{_hits(_inside(part))}; before that it is "
+                f"{_worst(cut)}."
+            )
+    verdict = verdict_of(whole)
+    lead = "is off the prediction" if verdict == "differs" else "is near the prediction"
+    return Answer(f"Mean {name} {lead}{_hits(whole)}; it is {_worst(cut)}.", verdict)
+
+
+def _hits(inside: np.ndarray) -> str:
+    return f" (which lies in {count(int(inside.sum()))} of {count(inside.size)} intervals of 95 %)"
+
+
+def _known(cut: xr.Dataset) -> np.ndarray:
+    return np.asarray((cut["difference"].notnull() & cut["se"].notnull()).values)
+
+
+def _inside(cut: xr.Dataset) -> np.ndarray:
+    """Whether the prediction lies in the interval, over the cells that have both."""
+    inside = (cut["low"] <= cut["predicted"]) & (cut["predicted"] <= cut["high"])
+    return np.asarray(inside.values[_known(cut)])
+
+
+def _within(cut: xr.Dataset) -> str:
+    """The largest difference of a part of the cells, as a bound."""
+    size = np.abs(cut["difference"].values[_known(cut)])
+    return f"within {number(float(size.max()), 2)}"
+
+
+def _from(cut: xr.Dataset, dim: str) -> xr.Dataset | None:
+    """The largest part of the cells from some value of a dimension on that follows theory."""
+    if cut[dim].dtype.kind not in "fiu":
+        return None
+    ordered = cut.sortby(dim)
+    for k in range(1, cut.sizes[dim]):
+        part = ordered.isel({dim: slice(k, None)})
+        inside = _inside(part)
+        if inside.size >= LEAST and verdict_of(inside) == "agrees":
+            return part
+    return None
+
+
+def _worst(cut: xr.Dataset) -> str:
+    """The largest difference in standard errors with its error, and where it is."""
+    dims = ["simulation", *others(cut), str(cut.attrs["over"])]
+    size = abs(cut["difference"]).where(cut["se"].notnull())
+    cells = [p for p in points(cut, dims) if np.isfinite(float(size.sel(p)))]
+    worst = max(cells, key=lambda p: float(size.sel(p)))
+    here = cut.sel(worst)
+    where = place({k: v for k, v in worst.items() if k != "simulation"}).html
+    return f"off by up to {measurement(float(here['difference']), float(here['se']))}, at {where}"
+
+
+def _ends(cut: xr.Dataset, k: int) -> str:
+    """Means at both ends of one curve."""
+    curve, x = curves(cut)[k], str(cut.attrs["over"])
+    here = at(cut, curve).dropna(x, subset=["mean"])
+    if not here.sizes[x]:
+        return ""
+    told = [
+        f"{measurement(float(one['mean']), float(one['se']))} at {symbol(x).html} = "
+        f"{number(float(one[x]), 6)}"
+        for one in (here.isel({x: i}) for i in sorted({0, here.sizes[x] - 1}))
+    ]
+    where = f" ({named(curve, cut).html})" if len(curves(cut)) > 1 else ""
+    return f"{listed(told)}{where}"

@@ -1,0 +1,39 @@
+"""Whether the entries follow the limiting density, in one sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from markupsafe import escape
+
+from hdica.analysis.distances.figure import grid_of, law_label
+from hdica.analysis.show.agreement import agreement, law, verdict_of
+from hdica.analysis.show.answer import Answer
+from hdica.analysis.show.choose import Point, at_largest_n, points
+from hdica.analysis.show.sentences import N
+from hdica.analysis.show.words import count, with_error
+
+
+def answer(data: xr.Dataset) -> Answer | None:
+    """Agreement of the laws, and the distance of one run with its decay in n."""
+    cells = points(data, ["simulation", *grid_of(data)])
+    known = (data["count"] > 0).any([d for d in data["count"].dims if d != "n"])
+    top = at_largest_n(data, known)
+    size, error = top["ks"].values.ravel(), top["ks_se"].values.ravel()
+    if not np.isfinite(size).any():
+        return None
+    worst = int(np.nanargmax(size))
+
+    def name(point: Point) -> str:
+        rest = {k: v for k, v in point.items() if k != "simulation"}
+        return f"{escape(str(point['simulation']))}, {law_label(data, rest).html}"
+
+    text = agreement(data, cells, "The density of the estimate", name)
+    power = law(data, "ks") if data.sizes["n"] > 1 else ""
+    falls = f" and falls as {power}" if power else ""
+    distance = with_error(float(size[worst]), float(error[worst]))
+    return Answer(
+        f"{text}: the Kolmogorov–Smirnov distance of one run is at most {distance} at {N} = "
+        f"{count(float(top['n']))}{falls}.",
+        verdict_of(data, cells),
+    )

@@ -1,0 +1,118 @@
+"""When runs get there and where they end, beside theory, in one sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from markupsafe import escape
+
+from hdica.analysis.ensemble.figure import crossed, grid_of, unit
+from hdica.analysis.show.answer import Answer
+from hdica.analysis.show.choose import Point, points, selected
+from hdica.analysis.show.words import measurement, place, symbol, with_error
+
+Measured = tuple[Point, float, float]
+"""A grid point, and a number there with its standard error."""
+
+
+def answer(data: xr.Dataset) -> Answer | None:
+    """The time of the median run to the first value, or else the median at the end."""
+    cells = [p for p in points(data, grid_of(data)) if int(selected(data["count"], p)) > 0]
+    text = _arrival(data, cells) or _end(data, cells) or _level(data, cells)
+    return Answer(text) if text else None
+
+
+def _at(data: xr.Dataset, value: float, error: float) -> str:
+    text = measurement(value, error)
+    return f"{text} {escape(unit(data))}" if unit(data) else f"<i>t</i> = {text}"
+
+
+def _arrival(data: xr.Dataset, cells: list[Point]) -> str:
+    """When the median run is there, and how that compares with the predicted time."""
+    if "passage" not in data:
+        return ""
+    level = float(data["crossing"].values[0])
+    here = data.sel(crossing=level)
+    middle, error = (here[name].sel(share=0.5) for name in ("passage", "passage_se"))
+    known = _measured(middle, error, cells)
+    if not known:
+        return ""
+    ends = [known[0], known[-1]] if len(known) > 1 else known
+    told = " and ".join(
+        f"{_at(data, value, se)}{f' at {place(cell).html}' if cell else ''}"
+        for cell, value, se in ends
+    )
+    lead = f"The median run reaches {crossed(data, level).html} after {told}"
+    return f"{lead}{_over_predicted(data, level, known)}."
+
+
+def _over_predicted(data: xr.Dataset, level: float, known: list[Measured]) -> str:
+    """Measured over predicted times of one stage, or of the first prediction in time."""
+    times = _predicted(data, level)
+    if times is None:
+        return ""
+    ratios = [
+        (cell, value / theory, se / theory)
+        for cell, value, se in known
+        if np.isfinite(theory := float(selected(times, cell))) and theory > 0
+    ]
+    return f", {_span(ratios)} times the predicted time" if ratios else ""
+
+
+def _predicted(data: xr.Dataset, level: float) -> xr.DataArray | None:
+    """Predicted times to the value."""
+    if "stage_time" in data:
+        own = data["stage_crossing"].values == level
+        if own.any():
+            return data["stage_time"].isel(stage=int(np.flatnonzero(own)[0]))
+    if "predicted_passage" in data:
+        moving = np.flatnonzero(data["moving"].values > 0)
+        if len(moving):
+            return data["predicted_passage"].sel(crossing=level).isel(limit=int(moving[0]))
+    return None
+
+
+def _end(data: xr.Dataset, cells: list[Point]) -> str:
+    """The median at the last time over the first prediction that is known."""
+    if "ratio" not in data:
+        return ""
+    for name in data["limit"].values:
+        here = data.sel(limit=name)
+        known = _measured(here["ratio"], here["ratio_se"], cells)
+        if known:
+            variable = symbol(str(data.attrs["variable"])).html
+            end = _at(data, float(data["time"].values[-1]), 0.0)
+            return (
+                f"After {end} the median of {variable} is {_span(known)} times what theory "
+                f"predicts ({escape(str(name))})."
+            )
+    return ""
+
+
+def _level(data: xr.Dataset, cells: list[Point]) -> str:
+    """The median at the last time, where nothing is predicted."""
+    last = data.isel(time=-1)
+    known = _measured(last["quantile"].sel(share=0.5), last["median_se"], cells)
+    if not known:
+        return ""
+    ends = [known[0], known[-1]] if len(known) > 1 else known
+    told = " and ".join(
+        f"{measurement(value, se)}{f' at {place(cell).html}' if cell else ''}"
+        for cell, value, se in ends
+    )
+    variable = symbol(str(data.attrs["variable"])).html
+    end = _at(data, float(data["time"].values[-1]), 0.0)
+    return f"After {end} the median of {variable} is {told}."
+
+
+def _measured(value: xr.DataArray, error: xr.DataArray, cells: list[Point]) -> list[Measured]:
+    """What is finite, cell by cell."""
+    pairs = [(c, float(selected(value, c)), float(selected(error, c))) for c in cells]
+    return [one for one in pairs if np.isfinite(one[1])]
+
+
+def _span(ratios: list[Measured]) -> str:
+    """One ratio with its error, or the least and the largest."""
+    ordered = sorted(ratios, key=lambda one: one[1])
+    told = [with_error(value, se) for _, value, se in (ordered[0], ordered[-1])]
+    return told[0] if len(ratios) == 1 else f"{told[0]} to {told[1]}"

@@ -1,0 +1,95 @@
+"""How long escape takes at best, in one sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.escape.figure import methods, others, sizes, theories
+from hdica.analysis.show.agreement import verdict_of
+from hdica.analysis.show.answer import Answer
+from hdica.analysis.show.choose import Point, points, selected
+from hdica.analysis.show.sentences import N
+from hdica.analysis.show.words import STEPS, number, place
+
+UNIT = STEPS.html
+
+
+def answer(data: xr.Dataset) -> Answer | None:
+    """The least mean escape time at the largest n, measured with its interval or in theory."""
+    last = points(data, others(data))[-1:]
+    for other in last:
+        for method in methods(data):
+            found = _measured(data, other, method)
+            if found:
+                return Answer(found, _verdict(data))
+        if not methods(data):
+            found = _predicted(data, other)
+            if found:
+                return Answer(found)
+    return None
+
+
+def _event(data: xr.Dataset) -> str:
+    return "Escape" if data.attrs["event"] == "first" else "Escape of the last projection"
+
+
+def _measured(data: xr.Dataset, other: Point, method: str) -> str:
+    """Where the measured mean is least, at the largest n at which two means are known."""
+    x = data.attrs["x"]
+    for n in reversed(sizes(data)):
+        point = {**other, "simulation": method, "n": n}
+        mean, low, high = (
+            selected(data[k], point).values for k in ("mean", "mean_low", "mean_high")
+        )
+        known = np.where(np.isfinite(mean), mean, np.nan)
+        # A mean that runs only bound may be less than the least that they tell.
+        unknown = np.isinf(mean) & (low < np.nanmin([*known, np.inf]))
+        if np.isfinite(known).sum() < 2 or unknown.any():
+            continue
+        k = int(np.nanargmin(known))
+        best = {x: data[x].values[k].item()}
+        return (
+            f"{_event(data)} is fastest at {place(best).html}: {number(mean[k])} "
+            f"[{number(low[k])}, {number(high[k])}] {UNIT} on average at {place({'n': n}).html}"
+            f"{_beside(data, {**point, **best})}."
+        )
+    return ""
+
+
+def _beside(data: xr.Dataset, point: Point) -> str:
+    """What every theory says there."""
+    parts = []
+    for method, finite in theories(data):
+        value = float(selected(data["theory"], {**point, "limit": method}))
+        if np.isfinite(value):
+            parts.append(f"{number(value)} {f'at that {N}' if finite else f'for {N} → ∞'}")
+    return f"; theory says {' and '.join(parts)}" if parts else ""
+
+
+def _predicted(data: xr.Dataset, other: Point) -> str:
+    """Where the mean of the last theory is least."""
+    x = data.attrs["x"]
+    for method, finite in reversed(theories(data)):
+        values = selected(data["theory"], {**other, "limit": method})
+        if "n" in values.dims:
+            values = values.isel(n=-1)
+        mean = np.where(np.isfinite(values), values, np.nan)
+        if mean.ndim == 1 and np.isfinite(mean).sum() > 1:
+            k = int(np.nanargmin(mean))
+            size = "" if finite else f" for {N} → ∞"
+            return (
+                f"In theory{size} {_event(data).lower()} is fastest at "
+                f"{place({x: data[x].values[k].item()}).html}: {number(mean[k], 4)} {UNIT} on "
+                "average."
+            )
+    return ""
+
+
+def _verdict(data: xr.Dataset) -> str:
+    """Whether runs follow the first theory that was compared with them."""
+    if "verdict" not in data or data.attrs["event"] == "last":
+        return ""
+    here = data.sel(limit=theories(data)[0][0])
+    cells = [p for p in points(here, [str(d) for d in here["runs"].dims]) if here["runs"].sel(p)]
+    return verdict_of(here, cells)

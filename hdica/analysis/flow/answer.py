@@ -1,0 +1,38 @@
+"""Up to where the limit has an informative state, in one sentence."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from hdica.analysis.show.answer import Answer
+from hdica.analysis.show.choose import Point, points
+from hdica.analysis.show.words import number, place
+from hdica.systems.kinds import ZERO
+
+
+def answer(data: xr.Dataset) -> Answer | None:
+    """The grid points with a stable informative fixed point, and the first without."""
+    if "fixed_q" not in data:
+        return None
+    dims = [str(d) for d in data["fixed_q"].dims if d != "fixed_point"]
+    cells = points(data, dims)
+    stable = [_largest(data.sel(p)) for p in cells]
+    learned = [(p, q) for p, q in zip(cells, stable, strict=True) if q > ZERO]
+    lost = [p for p, q in zip(cells, stable, strict=True) if not q > ZERO]
+    if not learned:
+        return Answer("The limit has no stable informative fixed point: nothing is learned.")
+    point, q = learned[-1]
+    text = f"The limit has a stable informative fixed point{_at(point)}, <i>q</i> = {number(q, 4)}"
+    if lost and len(dims) == 1:
+        return Answer(f"{text}, and none{_at(lost[0])}.")
+    return Answer(f"{text}.")
+
+
+def _at(point: Point) -> str:
+    return f" at {place(point).html}" if point else ""
+
+
+def _largest(here: xr.Dataset) -> float:
+    """The largest stable q, 0 if there is none."""
+    q = here["fixed_q"].where(here["stable"] > 0.5)
+    return float(q.fillna(0.0).max())

@@ -1,0 +1,50 @@
+"""How many numbers of a paper agree with ours, in one sentence."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import xarray as xr
+from markupsafe import escape
+
+from hdica.analysis.printed.say import is_own, verdicts, what_of
+from hdica.analysis.show.answer import Answer
+from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.words import count, plural
+
+NAMED = 2
+"""Numbers that differ and are told."""
+
+
+def answer(data: xr.Dataset) -> Answer:
+    """Numbers that agree, of those that the paper gives; what differs is told."""
+    best, own = verdicts(data), is_own(data)
+    paper = cited(str(data.attrs["paper"]))
+    counted = own if own.any() else np.ones_like(own)
+    agree, total = int((best[counted] == "agrees").sum()), int(counted.sum())
+    agrees = "agrees" if agree == 1 else "agree"
+    source = escape(paper) if own.any() else f"{escape(paper)} found apart from this code"
+    kind = "with" if own.any() else "on"
+    text = f"{count(agree)} of {plural(total, 'number')} {agrees} {kind} {source}"
+    differ = [k for k in np.flatnonzero(counted) if best[k] == "differs"]
+    if differ:
+        more = f" and {count(len(differ) - NAMED)} more" if len(differ) > NAMED else ""
+        text += f"; off are {listed([what_of(data, int(k)) for k in differ[:NAMED]])}{more}"
+    if rest := int((~counted).sum()):
+        good = int((best[~counted] == "agrees").sum())
+        text += f", and {count(good)} of {plural(rest, 'other number')} found apart from this code"
+    if differ:
+        return Answer(f"{text}.", "differs")
+    return Answer(f"{text}.", "agrees" if agree == total else "undecided")
+
+
+def cited(paper: str) -> str:
+    """A reference cut down to names, or the title without any, and year; else as it is."""
+    year = re.search(r"\b(?:19|20)\d\d\b", paper)
+    names = paper.split(', "', 1)[0] if ', "' in paper else ""
+    last = [part.split()[-1] for part in re.split(r", | and ", names) if part.split()]
+    title = re.match(r'"([^":]+)', paper)
+    if year and last:
+        return f"{listed(last).replace(' and ', ' & ')} {year[0]}"
+    return f"“{title[1]}” {year[0]}" if year and title else paper

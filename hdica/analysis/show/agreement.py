@@ -1,0 +1,87 @@
+"""The answer of comparisons with a limit: whether they agree, without chance rejections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.show.choose import Point
+from hdica.analysis.show.sentences import N, listed, near
+from hdica.analysis.show.words import count, p_value, with_error
+from hdica.analysis.statistics.pooled import Z95, pooled
+
+NAMED = 2
+"""Comparisons that differ and are named."""
+
+
+def verdict_of(data: xr.Dataset, cells: Sequence[Point]) -> str:
+    """What all comparisons say together.
+
+    ``differs`` if one is rejected clearly: not one that chance may have rejected, near the level;
+    ``agrees`` if some agree and no other is rejected at all; else ``undecided``.
+    """
+    found = [str(data["verdict"].sel(p).item()) for p in cells]
+    if any(v == "differs" and not near(data.sel(p)) for v, p in zip(found, cells, strict=True)):
+        return "differs"
+    return "agrees" if "agrees" in found and "differs" not in found else "undecided"
+
+
+def agreement(
+    data: xr.Dataset, cells: Sequence[Point], who: str, name: Callable[[Point], str]
+) -> str:
+    """The beginning of an answer: who agrees with the limit, in how many comparisons.
+
+    ``name`` says one of them in HTML.
+    """
+    found = [str(data["verdict"].sel(p).item()) for p in cells]
+    clear = [
+        p for p, v in zip(cells, found, strict=True) if v == "differs" and not near(data.sel(p))
+    ]
+    total, agree, verdict = len(cells), found.count("agrees"), verdict_of(data, cells)
+    if verdict == "differs":
+        if total == 1:
+            return f"{who} differs from the limit ({_p(data, clear)})"
+        named = listed([name(p) for p in clear[:NAMED]])
+        more = f" and {count(len(clear) - NAMED)} more" if len(clear) > NAMED else ""
+        return (
+            f"{who} differs from the limit in {count(len(clear))} of {count(total)} comparisons "
+            f"({named}{more}; {_p(data, clear)})"
+        )
+    if total == 1:
+        return f"{who} agrees with the limit" if agree else f"{who} does not decide on the limit"
+    if agree == total:
+        return f"{who} agrees with the limit in all {count(total)} comparisons"
+    if verdict == "agrees":
+        open_ones = total - agree
+        be = "is" if open_ones == 1 else "are"
+        return (
+            f"{who} agrees with the limit in {count(agree)} of {count(total)} comparisons, and "
+            f"{count(open_ones)} {be} undecided"
+        )
+    return (
+        f"{who} does not decide on the limit: {count(agree)} of {count(total)} comparisons agree, "
+        "none differs beyond chance"
+    )
+
+
+def _p(data: xr.Dataset, cells: Sequence[Point]) -> str:
+    smallest = min(float(data["p_value"].sel(p)) for p in cells)
+    return p_value(smallest).replace("<", "&lt;")
+
+
+def law(data: xr.Dataset, name: str) -> str:
+    """A power of n with its standard error, pooled over comparisons: n^(-0.50 ± 0.02).
+
+    Empty where no comparison has resolved it.
+    """
+    if f"{name}_exponent" not in data:
+        return ""
+    value, low, high = (
+        data[f"{name}_exponent{end}"].values.ravel() for end in ("", "_low", "_high")
+    )
+    mean, error = pooled(value, (high - low) / (2 * Z95))
+    if not np.isfinite(mean):
+        return ""
+    return f"{N}<sup>{with_error(-mean, error)}</sup>"

@@ -1,0 +1,52 @@
+"""How much it takes for runs to succeed, in one sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.show.answer import Answer
+from hdica.analysis.show.choose import Point, evenly
+from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.words import place, resolved, symbol, with_error
+from hdica.analysis.success.figure import event, maps
+
+MAPS = 3
+"""Maps of which the power is told."""
+
+
+def answer(data: xr.Dataset) -> Answer | None:
+    """The power of x as which the boundary moves, in every map that has one, or the boundary."""
+    known = [m for m in maps(data) if np.isfinite(_power(data.sel(m))).all()]
+    x, y, what = symbol(data.attrs["x"]).html, symbol(data.attrs["y"]).html, event(data).html
+    if known:
+        powers = listed([_law(data.sel(m), x, m) for m in evenly(known, MAPS)])
+        return Answer(f"For even odds of {what}, {y} has to grow as {powers}.")
+    at = [(m, k) for m in maps(data) for k in _bracketed(data.sel(m))]
+    if not at:
+        return None
+    ends = [at[0], at[-1]] if len(at) > 1 else at
+    parts = [_even(data.sel(m), k, m) for m, k in ends]
+    return Answer(f"Runs reach {what} with even odds from {y} = {listed(parts)} on.")
+
+
+def _power(here: xr.Dataset) -> tuple[float, float]:
+    return float(here["exponent"]), float(here["exponent_error"])
+
+
+def _law(here: xr.Dataset, x: str, other: Point) -> str:
+    value, error = _power(here)
+    where = f" ({place(other).html})" if other else ""
+    return f"{x}<sup>{resolved(value, error)} ± {resolved(error, error)}</sup>{where}"
+
+
+def _bracketed(here: xr.Dataset) -> list[int]:
+    """Values of x with a boundary, by place."""
+    found: list[int] = np.flatnonzero(np.isfinite(here["boundary"].values)).tolist()
+    return found
+
+
+def _even(here: xr.Dataset, k: int, other: Point) -> str:
+    x, at = here.attrs["x"], float(here["boundary"].values[k])
+    point = {x: here[x].values[k].item(), **other}
+    return f"{with_error(at, at * float(here['boundary_error'].values[k]))} at {place(point).html}"
