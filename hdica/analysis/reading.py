@@ -39,16 +39,26 @@ def asked(tree: xr.DataTree, analysis: str) -> Any:
     A study that asks for none is shown what suits its system.
     """
     written = {k: v for k, v in (study(tree).get("analysis") or {}).items() if v is not None}
-    given = written.get(analysis) if written else _usual(tree, analysis)
+    given: Any = written.get(analysis) if written else _usual(tree, analysis)
     return None if given is None else settings_of(tree, analysis, given)
 
 
-def _usual(tree: xr.DataTree, analysis: str) -> dict[str, str] | None:
-    """Settings of an analysis that suits the system of a store; None if its methods do not."""
+def _usual(tree: xr.DataTree, analysis: str) -> Mapping[str, Any] | None:
+    """Settings of an analysis that suit the system of a store and its grid, None if none do.
+
+    What the record of the system says comes first, then what the analysis finds in the store.
+    """
+    found = _of_system(tree, analysis)
+    suits = asked_for()[analysis].suits
+    return found if found is not None or suits is None else suits(tree)
+
+
+def _of_system(tree: xr.DataTree, analysis: str) -> dict[str, str] | None:
+    """Settings of an analysis by the record of the system; None if its methods do not suit."""
     record = system_of(tree)
     if record is None or analysis not in record.analyses:
         return None
-    overlap, given = record.order_parameters[0], _gives(tree)
+    overlap, given = record.order_parameters[0], gives(tree)
     kind, found = asked_for()[analysis].settings, {}
     needs = {} if kind is None else dict(needs_of(kind))
     for key, role in record.analyses[analysis].items():
@@ -80,7 +90,7 @@ def settings_of(tree: xr.DataTree, analysis: str, given: Mapping[str, Any]) -> A
         mark = "." if exc.errors()[0]["loc"] else ": "
         text = one_sentence(exc, "").removeprefix(": ")
         raise HdicaError(f"analysis.{analysis}{mark}{text}") from exc
-    settings = written.settled(system_of(tree), _gives(tree))
+    settings = written.settled(system_of(tree), gives(tree))
     for key, value in settings:
         if value == "":
             name = tree.attrs.get("system")
@@ -91,7 +101,7 @@ def settings_of(tree: xr.DataTree, analysis: str, given: Mapping[str, Any]) -> A
     return settings
 
 
-def _gives(tree: xr.DataTree) -> dict[str, Gives]:
+def gives(tree: xr.DataTree) -> dict[str, Gives]:
     """What the methods of a store have, in the order in which their system lists them."""
     record = system_of(tree)
     listed = [] if record is None else [m.name for m in record.methods]

@@ -38,4 +38,5 @@ COMPARE = Analysis(
     settings=Compare,
     sections=(Section("compare", "Methods side by side", lazy(__name__, "figure:compare"), 8),),
     answer=lazy(__name__, "answer:answer"),
+    suits=lazy(__name__, "suits:suits"),
 )

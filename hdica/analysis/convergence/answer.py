@@ -21,7 +21,7 @@ def answer(data: xr.Dataset) -> Answer | None:
     text = agreement(data, cells, "The simulation", cell)
     power = law(data, "fluctuation") if data.sizes["n"] > 1 else ""
     if power:
-        text += f": the distance of a run from the limit falls as {power}"
+        text += f"; the distance of a run from it falls as {power}"
     return Answer(f"{text}{_largest(data)}.", verdict_of(data, cells))
 
 

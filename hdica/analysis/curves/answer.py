@@ -33,10 +33,12 @@ def _order(data: xr.Dataset) -> Answer | None:
     ]
     units = str(data.attrs["over_units"])
     unit = f" {units}" if units not in ("", "1") else ""
-    told = listed([f"{symbol(k).html} at {_range(at)}" for k, at in zip(names, rises, strict=True)])
+    told = [f"{symbol(k).html} at {_range(at)}" for k, at in zip(names, rises, strict=True)]
+    own = told.pop(winner)
+    after = listed(told)
     return Answer(
-        f"{symbol(names[winner]).html} is half-way first at {count(int(first[winner]))} of "
-        f"{count(len(known))} points: half-way is {told}{unit}."
+        f"{own[0].upper()}{own[1:]}{unit} is half-way first in {count(int(first[winner]))} of "
+        f"{count(len(known))} cases; {after} follow{'s' if len(told) == 1 else ''}."
     )
 
 

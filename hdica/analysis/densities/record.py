@@ -28,4 +28,5 @@ DENSITIES = Analysis(
     sections=(
         Section("densities", "Densities of the estimate", lazy(__name__, "figure:densities"), 11),
     ),
+    suits=lazy(__name__, "suits:suits"),
 )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from scipy import stats
 
 from hdica.analysis.dependence.figure import at, curves, named, others
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import at_last_n, points
-from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import count, measurement, number, place, symbol
-from hdica.analysis.statistics.coverage import verdict_of
+from hdica.analysis.statistics.verdict import CLEAR
 
 FEW = 2
 """Of so many curves each is told."""
+LEVEL = 0.01
+"""Chance that means of a right prediction are said to be off it."""
+TINY = 1e-300
 LEAST = 3
 """Cells from which on it is said that a part of the grid follows the prediction."""
 
@@ -28,45 +31,46 @@ def answer(data: xr.Dataset) -> Answer | None:
     if not told:
         return None
     chosen = told if len(told) <= FEW else [told[0], told[-1]]
-    return Answer(f"Mean {symbol(output).html} is {'; '.join(chosen)}.")
+    return Answer(f"Mean {symbol(output).html} is {', and '.join(chosen)}.")
 
 
 def _followed(cut: xr.Dataset, output: str) -> Answer:
     """Where means lie where theory has them, and how far off they are elsewhere."""
     name = symbol(output).html
-    whole = _inside(cut)
-    if verdict_of(whole) == "agrees":
+    whole = _verdict(cut)
+    total = int(_known(cut).sum())
+    if whole == "agrees":
+        where = "the one point" if total == 1 else f"all {count(total)} points"
+        return Answer(f"Mean {name} follows the prediction {_within(cut)} at {where}.", whole)
+    parts = [(d, _from(cut, d)) for d in (str(cut.attrs["over"]), *others(cut))]
+    found = [(dim, part) for dim, part in parts if part is not None]
+    if found:
+        dim, part = max(found, key=lambda one: int(_known(one[1]).sum()))
+        first = number(float(part[dim][0]), 6)
         return Answer(
-            f"Mean {name} follows the prediction {_within(cut)} in all of "
-            f"{count(whole.size)} points{_hits(whole)}.",
+            f"Mean {name} follows the prediction {_within(part)} from {symbol(dim).html} = {first} "
+            f"on; before that it is {_worst(cut)}.",
             "agrees",
         )
-    for dim in (str(cut.attrs["over"]), *others(cut)):
-        part = _from(cut, dim)
-        if part is not None:
-            first = number(float(part[dim][0]), 6)
-            return Answer(
-                f"Mean {name} follows the prediction {_within(part)} from "
-                f"{symbol(dim).html} = {first} on{_hits(_inside(part))}; before that it is "
-                f"{_worst(cut)}."
-            )
-    verdict = verdict_of(whole)
-    lead = "is off the prediction" if verdict == "differs" else "is near the prediction"
-    return Answer(f"Mean {name} {lead}{_hits(whole)}; it is {_worst(cut)}.", verdict)
-
-
-def _hits(inside: np.ndarray) -> str:
-    return f" (which lies in {count(int(inside.sum()))} of {count(inside.size)} intervals of 95 %)"
+    half = float(np.median(np.abs(cut["difference"].values[_known(cut)])))
+    return Answer(
+        f"Mean {name} is within {number(half, 2)} of the prediction at half of {count(total)} "
+        f"points, and {_worst(cut)}.",
+        whole,
+    )
 
 
 def _known(cut: xr.Dataset) -> np.ndarray:
     return np.asarray((cut["difference"].notnull() & cut["se"].notnull()).values)
 
 
-def _inside(cut: xr.Dataset) -> np.ndarray:
-    """Whether the prediction lies in the interval, over the cells that have both."""
-    inside = (cut["low"] <= cut["predicted"]) & (cut["predicted"] <= cut["high"])
-    return np.asarray(inside.values[_known(cut)])
+def _verdict(cut: xr.Dataset) -> str:
+    """Whether the means are the prediction, by the least p-value of all cells together."""
+    known = _known(cut)
+    score = np.abs(cut["difference"].values[known]) / np.maximum(cut["se"].values[known], TINY)
+    seeds = cut["seeds"].broadcast_like(cut["mean"]).transpose(*cut["mean"].dims).values[known]
+    p = float(2 * stats.t.sf(score, np.maximum(seeds - 1, 1)).min() * score.size)
+    return "agrees" if p >= LEVEL else ("differs" if p < LEVEL / CLEAR else "undecided")
 
 
 def _within(cut: xr.Dataset) -> str:
@@ -82,8 +86,7 @@ def _from(cut: xr.Dataset, dim: str) -> xr.Dataset | None:
     ordered = cut.sortby(dim)
     for k in range(1, cut.sizes[dim]):
         part = ordered.isel({dim: slice(k, None)})
-        inside = _inside(part)
-        if inside.size >= LEAST and verdict_of(inside) == "agrees":
+        if int(_known(part).sum()) >= LEAST and _verdict(part) == "agrees":
             return part
     return None
 
@@ -111,4 +114,4 @@ def _ends(cut: xr.Dataset, k: int) -> str:
         for one in (here.isel({x: i}) for i in sorted({0, here.sizes[x] - 1}))
     ]
     where = f" ({named(curve, cut).html})" if len(curves(cut)) > 1 else ""
-    return f"{listed(told)}{where}"
+    return f"{' and '.join(told)}{where}"

@@ -111,4 +111,5 @@ DEPENDENCE = Analysis(
     say=lazy(__name__, "say:dependence"),
     rank=3.4,
     answer=lazy(__name__, "answer:answer"),
+    suits=lazy(__name__, "suits:suits"),
 )

@@ -33,7 +33,7 @@ def answer(data: xr.Dataset) -> Answer | None:
     falls = f" and falls as {power}" if power else ""
     distance = with_error(float(size[worst]), float(error[worst]))
     return Answer(
-        f"{text}: the Kolmogorov–Smirnov distance of one run is at most {distance} at {N} = "
+        f"{text}; the Kolmogorov–Smirnov distance of one run is at most {distance} at {N} = "
         f"{count(float(top['n']))}{falls}.",
         verdict_of(data, cells),
     )

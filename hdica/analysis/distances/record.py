@@ -33,4 +33,5 @@ DISTANCES = Analysis(
     rank=9,
     verdicts=Verdicts("Law of the entries", lazy(__name__, "say:table")),
     answer=lazy(__name__, "answer:answer"),
+    suits=lazy(__name__, "suits:suits"),
 )

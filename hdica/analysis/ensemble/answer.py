@@ -83,8 +83,7 @@ def _end(data: xr.Dataset, cells: list[Point]) -> str:
             variable = symbol(str(data.attrs["variable"])).html
             end = _at(data, float(data["time"].values[-1]), 0.0)
             return (
-                f"After {end} the median of {variable} is {_span(known)} times what theory "
-                f"predicts ({escape(str(name))})."
+                f"After {end} the median of {variable} is {_span(known)} times what theory predicts."
             )
     return ""
 

@@ -52,4 +52,5 @@ ESCAPE = Analysis(
     say=lazy(__name__, "say:escape"),
     rank=4,
     answer=lazy(__name__, "answer:answer"),
+    suits=lazy(__name__, "suits:suits"),
 )

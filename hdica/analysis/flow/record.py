@@ -29,4 +29,5 @@ FLOW = Analysis(
     say=lazy(__name__, "say:flow"),
     rank=14,
     answer=lazy(__name__, "answer:answer"),
+    suits=lazy(__name__, "suits:suits"),
 )

@@ -10,7 +10,8 @@ import xarray as xr
 from hdica.analysis.describe import described
 from hdica.analysis.phase.basins import Fate, fate, states_of
 from hdica.analysis.phase.record import Phase
-from hdica.analysis.reading import check_swept, finished, group, steady_states, transitions_in
+from hdica.analysis.phase.theory import theory, with_theory
+from hdica.analysis.reading import check_swept, finished, group
 from hdica.analysis.statistics.odds import wilson
 from hdica.analysis.statistics.resample import (
     interval,
@@ -18,8 +19,7 @@ from hdica.analysis.statistics.resample import (
     resampled_shares,
     shares_noise,
 )
-from hdica.status import DIVERGED, DONE
-from hdica.systems.kinds import FOLD, ZERO
+from hdica.status import DIVERGED
 
 LONG_NAMES = {
     "overlap": "mean of |{v}| over seeds at the last time",
@@ -71,6 +71,7 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     data = group(tree, settings.simulation)
     for axis in (x, y):
         check_swept(data, axis, "analysis.phase")
+    tree = with_theory(tree, x, settings.simulation)
     states = states_of(tree, variable, limit)
     values = finished(data, variable).reset_coords(drop=True)
     found = fate(values, threshold, states)
@@ -81,7 +82,7 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     if limit:
         curve = finished(group(tree, limit), variable).reset_coords(drop=True)
         out = out.merge(_against_limit(out, curve, fate(curve, threshold, states), each))
-    out = out.merge(_theory(tree, variable, x))
+    out = out.merge(theory(tree, variable, x))
     out.attrs = {"variable": variable, "x": x, "y": y, "success": threshold}
     out.attrs["noise"] = "shared" if shares_noise(data) else "own"
     out.attrs["time"] = float(data["time"].values[-1])
@@ -215,20 +216,3 @@ def _majority(share: xr.DataArray, side: xr.DataArray) -> xr.DataArray:
     right = xr.where(side > 0, share, 1 - share)
     return xr.where(right > 0.5, 1.0, xr.where(right == 0.5, 0.5, 0.0))
 
-
-def _theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
-    """Boundary from the unstable fixed points, and the critical values of ``x``."""
-    out: dict[str, xr.DataArray] = {}
-    states, transitions = steady_states(tree), transitions_in(tree, x)
-    if states is not None and x in tree[states].dims:
-        fixed = group(tree, states)
-        at, stable = fixed[variable], fixed["stable"]
-        known = at.where((fixed["status"] == DONE) & (at > ZERO))
-        out["boundary"] = known.where(stable == 0).min("fixed_point")
-        out["boundary_stable"] = known.where(stable == 1).max("fixed_point")
-    if transitions is not None:
-        found = group(tree, transitions)
-        found = found.where(found["kind"] == FOLD)  # where informative states appear or vanish
-        pairs = {"critical_value": "value", "critical_overlap": variable, "critical_error": "error"}
-        out |= {name: found[own] for name, own in pairs.items() if own in found}
-    return xr.Dataset(out).reset_coords(drop=True)

@@ -33,4 +33,5 @@ PHASE = Analysis(
     say=lazy(__name__, "say:phase"),
     rank=3,
     answer=lazy(__name__, "answer:answer"),
+    suits=lazy(__name__, "suits:suits"),
 )

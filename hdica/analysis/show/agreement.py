@@ -61,8 +61,8 @@ def agreement(
             f"{count(open_ones)} {be} undecided"
         )
     return (
-        f"{who} does not decide on the limit: {count(agree)} of {count(total)} comparisons agree, "
-        "none differs beyond chance"
+        f"{who} does not decide on the limit ({count(agree)} of {count(total)} comparisons agree, "
+        "none differs beyond chance)"
     )
 
 

@@ -61,4 +61,5 @@ STEADY = Analysis(
     say=lazy(__name__, "say:steady"),
     rank=1,
     answer=lazy(__name__, "answer:answer"),
+    suits=lazy(__name__, "suits:suits"),
 )

@@ -21,7 +21,7 @@ def answer(data: xr.Dataset) -> Answer | None:
     x, y, what = symbol(data.attrs["x"]).html, symbol(data.attrs["y"]).html, event(data).html
     if known:
         powers = listed([_law(data.sel(m), x, m) for m in evenly(known, MAPS)])
-        return Answer(f"For even odds of {what}, {y} has to grow as {powers}.")
+        return Answer(f"Even odds of {what} need {y} ∼ {powers}.")
     at = [(m, k) for m in maps(data) for k in _bracketed(data.sel(m))]
     if not at:
         return None

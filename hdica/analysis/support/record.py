@@ -31,4 +31,5 @@ SUPPORT = Analysis(
     rank=10,
     verdicts=Verdicts("Support recovery", lazy(__name__, "say:table")),
     answer=lazy(__name__, "answer:answer"),
+    suits=lazy(__name__, "suits:suits"),
 )

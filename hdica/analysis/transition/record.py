@@ -27,4 +27,5 @@ TRANSITION = Analysis(
     say=lazy(__name__, "say:transition"),
     rank=2,
     answer=lazy(__name__, "answer:answer"),
+    suits=lazy(__name__, "suits:suits"),
 )

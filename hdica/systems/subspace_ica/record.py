@@ -64,6 +64,7 @@ SYSTEM = register(
             "alpha": Symbol("α", r"$\alpha$", "α"),
             "gamma": Symbol("γ", r"$\gamma$", "γ"),
             "samples_per_dimension": Symbol("<i>n</i>/<i>D</i>", "$n/D$", "n/D"),
+            "samples": Symbol("<i>n</i>", "$n$", "n"),
             "gamma_c": Symbol("γ<sub><i>c</i></sub>", r"$\gamma_c$", "γ_c"),
             "pca_overlap": Symbol("|<i>Pv</i>|", "$|Pv|$", "|Pv|"),
             "a0": Symbol("<i>a</i><sub>0</sub>", "$a_0$", "a₀"),
