@@ -82,9 +82,7 @@ def _end(data: xr.Dataset, cells: list[Point]) -> str:
         if known:
             variable = symbol(str(data.attrs["variable"])).html
             end = _at(data, float(data["time"].values[-1]), 0.0)
-            return (
-                f"After {end} the median of {variable} is {_span(known)} times what theory predicts."
-            )
+            return f"After {end} the median of {variable} is {_span(known)} times what theory predicts."
     return ""
 
 

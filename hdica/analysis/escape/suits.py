@@ -14,7 +14,9 @@ from hdica.analysis.settings import ALONE
 def suits(tree: xr.DataTree) -> dict[str, Any] | None:
     """Times of the first escape, measured and predicted, over the first swept parameter."""
     known = gives(tree)
-    runs = [m for m, has in known.items() if has.stochastic and has.n and _has(has.outputs, "first")]
+    runs = [
+        m for m, has in known.items() if has.stochastic and has.n and _has(has.outputs, "first")
+    ]
     theory = [m for m, has in known.items() if not has.stochastic and _has(has.outputs, "mean")]
     swept = [numeric(tree, name) for name in (*runs, *theory)]
     if not swept or not all(swept):

@@ -215,4 +215,3 @@ def _majority(share: xr.DataArray, side: xr.DataArray) -> xr.DataArray:
     """1 where more than half of the seeds are on the limit's side, 0.5 where just half are."""
     right = xr.where(side > 0, share, 1 - share)
     return xr.where(right > 0.5, 1.0, xr.where(right == 0.5, 0.5, 0.0))
-

@@ -7,8 +7,8 @@ import xarray as xr
 
 from hdica.analysis.reading import group, steady_states, study, system_of, transitions_in
 from hdica.errors import HdicaError
-from hdica.status import DONE
 from hdica.ingredients.save import NOTHING
+from hdica.status import DONE
 from hdica.systems.kinds import FOLD, ZERO
 from hdica.systems.method import Method, Role
 from hdica.systems.registry import system_named
