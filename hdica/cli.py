@@ -263,22 +263,18 @@ def query(
     nearest: Annotated[
         bool, typer.Option("--nearest", help="Take the closest coordinate.")
     ] = False,
-    to: Annotated[str, typer.Option(metavar="csv|json|netcdf|-", help="- is a table.")] = "-",
+    to: Annotated[str, typer.Option(metavar="csv|json|netcdf|parquet|-", help="- is a table.")] = "-",
     out: Annotated[Path | None, typer.Option("--out", help="Write to this file.")] = None,
 ) -> None:
     """Print or write selected results.
 
-    A table averages over seeds; csv, json and netcdf hold every seed. --sel seed=0: shows all.
+    A table averages over seeds; csv, json, netcdf and parquet hold every seed. --sel seed=0: shows all.
     """
-    from hdica.sweep.files.folder import check_file
     from hdica.sweep.outcome.answer import answer
-    from hdica.sweep.outcome.export import export
+    from hdica.sweep.outcome.export import check_export, export
     from hdica.sweep.outcome.query import parse_selection
 
-    if to not in ("csv", "json", "netcdf", "-"):
-        raise HdicaError(f"--to {to!r} is not allowed (csv, json, netcdf or -)")
-    if out is not None:
-        check_file(out)
+    check_export(to, out)
     asked = parse_selection(sel or [])
     found = answer(results, asked, method, var or (), mean or (), nearest, to == "-")
     export(found.data, to, out, found.order, found.title)

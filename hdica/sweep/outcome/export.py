@@ -1,4 +1,4 @@
-"""Write the answer of a query: a table, csv, json or netcdf."""
+"""Write the answer of a query: a table, csv, json, netcdf or parquet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hdica.errors import HdicaError, printable
-from hdica.sweep.files.folder import write_file
+from hdica.sweep.files.folder import check_file, write_file
+from hdica.sweep.outcome.parquet import check_parquet, parquet
 from hdica.sweep.outcome.query import table
 
 if TYPE_CHECKING:
@@ -18,17 +19,44 @@ if TYPE_CHECKING:
 
 ROWS = 40
 """Rows of a table on a terminal."""
+BINARY = {"netcdf": ".nc", "parquet": ".parquet"}
+"""What is no text and so not for a terminal, and how its files are called."""
+FORMATS = ("csv", "json", *BINARY, "-")
+
+
+def check_export(to: str, out: Path | None) -> None:
+    """Refuse what cannot be written, before anything is read.
+
+    Raises
+    ------
+    HdicaError
+        If there is no such format, a terminal would get bytes, a library is missing, or ``out`` is
+        no place for a file.
+    """
+    if to not in FORMATS:
+        raise HdicaError(f"--to {to!r} is not allowed ({', '.join(FORMATS[:-1])} or -)")
+    if out is not None:
+        check_file(out)
+    elif to in BINARY and sys.stdout.isatty():
+        raise HdicaError(
+            f"--to {to} is not for a terminal (give --out FILE{BINARY[to]} or redirect)"
+        )
+    if to == "parquet":
+        check_parquet()
 
 
 def export(data: xr.Dataset, to: str, out: Path | None, order: list[str], title: str) -> None:
-    """Write a selection: ``csv``, ``json``, ``netcdf`` or ``-`` for a table, whose title is shown.
+    """Write a selection in one of :data:`FORMATS`; ``-`` is a table, whose title is shown.
 
     ``out`` is a file, or None for stdout; ``order`` is that of the coordinates.
     """
     if to == "netcdf":
-        _netcdf(data, out)
+        _bytes(_netcdf(data), out)
         return
     frame = table(data, order)
+    if to == "parquet":
+        _bytes(parquet(frame, data), out)
+        return
     if to == "-" and out is None and sys.stdout.isatty():
         _rich(frame, title)
         return
@@ -61,17 +89,18 @@ def _plain(frame: pd.DataFrame) -> str:
     return text + "\n"
 
 
-def _netcdf(data: xr.Dataset, out: Path | None) -> None:
+def _netcdf(data: xr.Dataset) -> bytes:
     # netCDF knows neither booleans nor lists of words as attributes.
     data.attrs = {
         key: value if isinstance(value, str | int | float) and not isinstance(value, bool)
         else json.dumps(value)
         for key, value in data.attrs.items()
     }  # fmt: skip
-    if out is None and sys.stdout.isatty():
-        raise HdicaError("--to netcdf is not for a terminal (give --out FILE.nc or redirect)")
     # In memory: where the disk is full, HDF5 ends with what it was doing, not with why.
-    content = bytes(data.to_netcdf(engine="h5netcdf"))
+    return bytes(data.to_netcdf(engine="h5netcdf"))
+
+
+def _bytes(content: bytes, out: Path | None) -> None:
     if out is None:
         sys.stdout.buffer.write(content)
     else:
