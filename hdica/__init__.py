@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hdica.errors import OutOfTime as OutOfTime
     from hdica.plug_in import register as register
     from hdica.study import Study as Study
+    from hdica.sweep.outcome.cite import cite as cite
     from hdica.sweep.outcome.results import open_results as open_results
     from hdica.sweep.outcome.results import version_path as version_path
     from hdica.systems.built_in import *  # noqa: F403
@@ -45,6 +46,7 @@ _HOME = {
     "OutOfTime": "hdica.errors",
     "Study": "hdica.study",
     "System": "hdica.systems.system",
+    "cite": "hdica.sweep.outcome.cite",
     "critical": "hdica.api.steady",
     "critical_curve": "hdica.api.curve",
     "effective_potential": "hdica.api.curve",

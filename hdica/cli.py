@@ -263,7 +263,9 @@ def query(
     nearest: Annotated[
         bool, typer.Option("--nearest", help="Take the closest coordinate.")
     ] = False,
-    to: Annotated[str, typer.Option(metavar="csv|json|netcdf|parquet|-", help="- is a table.")] = "-",
+    to: Annotated[
+        str, typer.Option(metavar="csv|json|netcdf|parquet|-", help="- is a table.")
+    ] = "-",
     out: Annotated[Path | None, typer.Option("--out", help="Write to this file.")] = None,
 ) -> None:
     """Print or write selected results.
@@ -280,6 +282,18 @@ def query(
     export(found.data, to, out, found.order, found.title)
     for note in found.notes:
         _note(note)
+
+
+@app.command(epilog="Example: hdica cite results/tiny.zarr >> references.bib")
+def cite(
+    results: Annotated[
+        Path, typer.Argument(metavar="RESULTS", help="Published store, *.zarr, or a study, *.yaml.")
+    ],
+) -> None:
+    """Print BibTeX of the papers and methods behind results."""
+    from hdica.sweep.outcome.cite import cite as entries
+
+    _say(entries(results).rstrip("\n"))
 
 
 @app.command(epilog="Example: hdica report config/studies/tiny.yaml")

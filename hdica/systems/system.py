@@ -9,6 +9,7 @@ from typing import Any
 from hdica.limits.mean_field.family import MeanField
 from hdica.systems.method import Method, Role
 from hdica.systems.notes import Notes
+from hdica.systems.paper import Paper as Paper
 from hdica.systems.parameters import Parameters
 
 
@@ -106,22 +107,6 @@ class Control:
     step: bool = False
 
 
-@dataclass(frozen=True)
-class Paper:
-    """Where a system comes from.
-
-    Parameters
-    ----------
-    cite
-        Author and year, as ``"Wang and Lu 2017"``.
-    title
-        Title, with where it was published.
-    """
-
-    cite: str
-    title: str
-
-
 USUAL = {"convergence": {"simulation": Role.SIMULATION, "limit": Role.LIMIT}}
 """Analyses that suit every system with simulations and a limit."""
 
@@ -164,6 +149,9 @@ class System:
     analyses
         Analyses that suit it where a study names none: their names, and for each key that names a
         method the role that it must have.
+    works
+        Further works on which its methods rest, beside those that many systems share: each is
+        cited for the methods whose ``equations`` name it.
     """
 
     parameters: type[Parameters]
@@ -181,6 +169,7 @@ class System:
     functions: Mapping[str, str] = field(default_factory=dict)
     short: str = ""
     analyses: Mapping[str, Mapping[str, Role]] = field(default_factory=lambda: dict(USUAL))
+    works: tuple[Paper, ...] = ()
 
     @property
     def name(self) -> str:

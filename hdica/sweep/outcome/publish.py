@@ -22,6 +22,7 @@ from hdica.sweep.files.paths import DamageError, read_regular, results_path, wal
 from hdica.sweep.files.processors import noted
 from hdica.sweep.files.sealed import SCHEMA_VERSION, parsed
 from hdica.sweep.files.writing import written
+from hdica.sweep.outcome.cite import KEPT, of_study
 from hdica.sweep.outcome.commit import beside, commit, complete
 from hdica.sweep.outcome.dense import Source, write_variable
 from hdica.sweep.outcome.versions import OURS, checked_path
@@ -184,6 +185,7 @@ def _root_attrs(study: Study) -> dict[str, Any]:
         "created": provenance.now(),
         "system": study.system,
         "references": "; ".join(text for text in used if text),
+        KEPT: of_study(study),
         "license": "BSD-3-Clause",
     }
 

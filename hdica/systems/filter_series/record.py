@@ -6,7 +6,8 @@ from hdica.systems.filter_series.methods import METHODS
 from hdica.systems.filter_series.system import FilterSeries
 from hdica.systems.method import Role
 from hdica.systems.registry import register
-from hdica.systems.system import Clock, Dimension, OrderParameter, Paper, Symbol, System
+from hdica.systems.system import Clock, Dimension, OrderParameter, Symbol, System
+from hdica.systems.works import REDUCE_AND_CONQUER
 
 __all__ = ["SYSTEM", "FilterSeries"]
 
@@ -22,12 +23,7 @@ SYSTEM = register(
     System(
         parameters=FilterSeries,
         title="First-layer filters of a network: principal subspace and non-Gaussian directions",
-        papers=(
-            Paper(
-                "Reduce and Conquer 2025",
-                "Reduce and Conquer: Independent Component Analysis at linear sample complexity",
-            ),
-        ),
+        papers=(REDUCE_AND_CONQUER,),
         order_parameters=(
             OrderParameter(
                 "excess_overlap",

@@ -21,8 +21,11 @@ SYSTEM = register(
         papers=(
             Paper(
                 "Rattray 2002",
-                "Stochastic trapping in a solvable model of on-line independent component "
-                "analysis, Neural Computation 14 (2002)",
+                "Stochastic Trapping in a Solvable Model of On-Line Independent Component Analysis",
+                ("Rattray, Magnus",),
+                2002,
+                "Neural Computation",
+                more={"volume": "14", "pages": "421--435", "doi": "10.1162/08997660252741185"},
             ),
         ),
         order_parameters=(

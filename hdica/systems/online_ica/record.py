@@ -19,8 +19,12 @@ SYSTEM = register(
         papers=(
             Paper(
                 "Wang and Lu 2017",
-                "The scaling limit of high-dimensional online independent component analysis, "
-                "NIPS 2017",
+                "The Scaling Limit of High-Dimensional Online Independent Component Analysis",
+                ("Wang, Chuang", "Lu, Yue M."),
+                2017,
+                "Advances in Neural Information Processing Systems",
+                "inproceedings",
+                {"volume": "30"},
             ),
         ),
         order_parameters=(OVERLAP, PENALTY),

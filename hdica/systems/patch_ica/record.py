@@ -8,7 +8,8 @@ from hdica.systems.method import Role
 from hdica.systems.patch_ica.methods import filter_bank, held_out
 from hdica.systems.patch_ica.system import PatchICA
 from hdica.systems.registry import register
-from hdica.systems.system import Clock, Dimension, OrderParameter, Paper, Symbol, System
+from hdica.systems.system import Clock, Dimension, OrderParameter, Symbol, System
+from hdica.systems.works import FASTICA, REDUCE_AND_CONQUER
 
 __all__ = ["SYSTEM", "PatchICA"]
 
@@ -21,12 +22,8 @@ SYSTEM = register(
     System(
         parameters=PatchICA,
         title="ICA of patches of natural images, in all pixels or in principal components",
-        papers=(
-            Paper(
-                "Reduce and Conquer 2025",
-                "Reduce and Conquer: independent component analysis at linear sample complexity",
-            ),
-        ),
+        papers=(REDUCE_AND_CONQUER,),
+        works=(FASTICA,),
         order_parameters=(
             OrderParameter(
                 "test_loss",

@@ -19,8 +19,13 @@ SYSTEM = register(
         papers=(
             Paper(
                 "Wang and Lu 2016",
-                "Online learning for sparse PCA in high dimensions: exact dynamics and phase "
-                "transitions, ITW 2016",
+                "Online Learning for Sparse PCA in High Dimensions: Exact Dynamics and Phase "
+                "Transitions",
+                ("Wang, Chuang", "Lu, Yue M."),
+                2016,
+                "IEEE Information Theory Workshop (ITW)",
+                "inproceedings",
+                {"eprint": "1609.02191", "archiveprefix": "arXiv"},
             ),
         ),
         order_parameters=(OVERLAP, PENALTY),

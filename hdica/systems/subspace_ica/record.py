@@ -5,16 +5,16 @@ from __future__ import annotations
 from hdica.systems.method import Role
 from hdica.systems.registry import register
 from hdica.systems.subspace_ica.methods import gradient, limits, samples
-from hdica.systems.subspace_ica.system import HOME, PAPER, SubspaceICA
+from hdica.systems.subspace_ica.system import HOME, SubspaceICA
 from hdica.systems.system import (
     Clock,
     Control,
     Dimension,
     OrderParameter,
-    Paper,
     Symbol,
     System,
 )
+from hdica.systems.works import FASTICA, REDUCE_AND_CONQUER
 
 __all__ = ["SYSTEM", "SubspaceICA"]
 
@@ -29,13 +29,8 @@ SYSTEM = register(
         parameters=SubspaceICA,
         title="ICA in the principal subspace: a non-Gaussian direction among leading components",
         short="ICA in the principal subspace",
-        papers=(
-            Paper(
-                PAPER,
-                "Reduce and Conquer: Independent Component Analysis at linear sample complexity, "
-                "under review for the Workshop on High-dimensional Learning Dynamics, 2025",
-            ),
-        ),
+        papers=(REDUCE_AND_CONQUER,),
+        works=(FASTICA,),
         order_parameters=(
             OrderParameter(
                 "overlap",

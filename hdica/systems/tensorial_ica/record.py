@@ -48,8 +48,16 @@ SYSTEM = register(
         papers=(
             Paper(
                 "Li and Jordan 2021",
-                "Stochastic approximation for online tensorial independent component analysis, "
-                "COLT 2021",
+                "Stochastic Approximation for Online Tensorial Independent Component Analysis",
+                ("Li, Chris Junchi", "Jordan, Michael I."),
+                2021,
+                "Proceedings of the Thirty Fourth Conference on Learning Theory",
+                "inproceedings",
+                {
+                    "series": "Proceedings of Machine Learning Research",
+                    "volume": "134",
+                    "pages": "3051--3106",
+                },
             ),
         ),
         order_parameters=(
@@ -104,6 +112,32 @@ SYSTEM = register(
             *states.METHODS,
             *bounds.METHODS,
             *picture.METHODS,
+        ),
+        works=(
+            Paper(
+                "Hyvarinen and Oja 1997",
+                "A Fast Fixed-Point Algorithm for Independent Component Analysis",
+                ("Hyvärinen, Aapo", "Oja, Erkki"),
+                1997,
+                "Neural Computation",
+                more={"volume": "9", "pages": "1483--1492"},
+            ),
+            Paper(
+                "Ollila 2010",
+                "The Deflation-Based FastICA Estimator: Statistical Analysis Revisited",
+                ("Ollila, Esa",),
+                2010,
+                "IEEE Transactions on Signal Processing",
+                more={"volume": "58", "number": "3", "doi": "10.1109/TSP.2009.2036072"},
+            ),
+            Paper(
+                "Delfosse and Loubaton 1995",
+                "Adaptive blind separation of independent sources: A deflation approach",
+                ("Delfosse, Nathalie", "Loubaton, Philippe"),
+                1995,
+                "Signal Processing",
+                more={"volume": "45", "number": "1", "pages": "59--83"},
+            ),
         ),
         functions=dict.fromkeys(_FUNCTIONS, _API),
         analyses={"ensemble": {"simulation": Role.SIMULATION}},
