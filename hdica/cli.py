@@ -270,7 +270,7 @@ def query(
 ) -> None:
     """Print or write selected results.
 
-    A table averages over seeds; csv, json, netcdf and parquet hold every seed. --sel seed=0: shows all.
+    A table averages over seeds; all else holds every seed. --sel seed=0: shows all.
     """
     from hdica.sweep.outcome.answer import answer
     from hdica.sweep.outcome.export import check_export, export

@@ -256,7 +256,7 @@ def test_query_writes_netcdf(results: str, tmp_path: Path) -> None:
         assert found.attrs["study"] == "toy"
 
 
-@pytest.mark.parametrize("to", ["csv", "json", "netcdf", "-"])
+@pytest.mark.parametrize("to", ["csv", "json", "netcdf", "parquet", "-"])
 def test_an_answer_replaces_a_file_and_nothing_else(
     results: str, to: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -332,7 +332,7 @@ def test_query_takes_the_nearest_only_on_request(
         (["--method", "lien"], "--method 'lien' is not in these results (did you mean 'line'?"),
         (["--var", "R"], "--var 'R' is not there"),
         (["--mean", "sede"], "--mean sede is not a dimension (did you mean 'seed'?"),
-        (["--to", "xml"], "--to 'xml' is not allowed (csv, json, netcdf or -)"),
+        (["--to", "xml"], "--to 'xml' is not allowed (csv, json, netcdf, parquet or -)"),
     ],
 )
 def test_a_wrong_query_is_one_sentence(
