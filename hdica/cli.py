@@ -15,6 +15,7 @@ import typer
 from hdica import __version__
 from hdica.cli_cluster import cluster_app, settings_of
 from hdica.cli_data import data_app
+from hdica.cli_new import new
 from hdica.errors import HdicaError, Incomplete, printable
 from hdica.process.standard_streams import open_streams
 
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 app.add_typer(cluster_app)
 app.add_typer(data_app)
+app.command(epilog="Example: hdica new first.yaml --system OnlineICA --ask phase")(new)
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="Study file, *.yaml.")]
 Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="Published store, *.zarr.")]

@@ -149,6 +149,8 @@ class System:
     analyses
         Analyses that suit it where a study names none: their names, and for each key that names a
         method the role that it must have.
+    horizon
+        Last output time of a first study of its examples, in units of the clock.
     works
         Further works on which its methods rest, beside those that many systems share: each is
         cited for the methods whose ``equations`` name it.
@@ -169,6 +171,7 @@ class System:
     functions: Mapping[str, str] = field(default_factory=dict)
     short: str = ""
     analyses: Mapping[str, Mapping[str, Role]] = field(default_factory=lambda: dict(USUAL))
+    horizon: float = 20.0
     works: tuple[Paper, ...] = ()
 
     @property

@@ -1,4 +1,4 @@
-"""Answers of queries as Parquet: the rows and types of the table, and what the file says of them."""
+"""Answers of queries as Parquet: rows and types of the table, and what the file says of them."""
 
 from __future__ import annotations
 

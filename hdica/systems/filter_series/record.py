@@ -57,6 +57,7 @@ SYSTEM = register(
             "train_filters": f"{_HERE}.api",
         },
         analyses={"ensemble": {"simulation": Role.SIMULATION}},
+        horizon=10.0,
         examples=(
             _TINY,
             {

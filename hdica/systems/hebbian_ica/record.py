@@ -67,6 +67,7 @@ SYSTEM = register(
                 ("asymptotics", "conflict_region", "escape_signs", "escape_time"), f"{_HERE}.api"
             ),
         },
+        horizon=100.0,
         examples=(
             {"mu": 0.05, "sigma": [-1], "start": {"overlap": 0.7}},
             {"nu": 1.0, "sigma": [-1]},

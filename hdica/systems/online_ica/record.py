@@ -41,6 +41,7 @@ SYSTEM = register(
         methods=METHODS,
         mean_field=mean_field,
         notes=NOTES,
+        horizon=40.0,
         examples=(
             {"tau": 0.05, "start": {"overlap": 0.7}},
             {

@@ -141,6 +141,7 @@ SYSTEM = register(
         ),
         functions=dict.fromkeys(_FUNCTIONS, _API),
         analyses={"ensemble": {"simulation": Role.SIMULATION}},
+        horizon=10_000.0,
         examples=(
             {**_ETA, "dimension": 2, "start": {"angle": 0.3}},
             {**_ETA, "start": {"angle": 0.5}},

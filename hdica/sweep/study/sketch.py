@@ -1,0 +1,143 @@
+"""A first study of a system, of a size that takes seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hdica.analysis.registry import analyses, asked_for
+from hdica.errors import HdicaError
+from hdica.sweep.study.fitting import Asked, asked
+from hdica.sweep.study.segment import segments_of
+from hdica.sweep.study.study import Study, study_from
+from hdica.systems.system import System
+
+SECONDS = 40.0
+"""What a sketch costs at most on one core, as its methods' cost models say, if it can."""
+LADDER = (100, 400, 1600)
+"""Dimensions over which simulations are compared with their limit."""
+NUMBERS = ((9, 16), (7, 12), (5, 8), (4, 4), (3, 3), (2, 2))
+"""Values of a swept parameter, and seeds: the first that cost little enough."""
+BESIDE = 2
+"""Values of a parameter that is swept although the question is not about it."""
+Content = dict[str, Any]
+"""A study as a study file holds it."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a study is; None for what is chosen so that it costs little.
+
+    Parameters
+    ----------
+    n
+        Dimensions of the data.
+    seeds
+        Seeds of a stochastic method.
+    points
+        Values of a swept parameter.
+    until
+        The last output time.
+    """
+
+    n: tuple[int, ...] | None = None
+    seeds: int | None = None
+    points: int | None = None
+    until: float | None = None
+
+
+LEAST = Sizes(points=2, seeds=2)
+
+
+def questions(record: System) -> dict[str, str]:
+    """What can be asked of a system, in words, by the name of the analysis that answers it.
+
+    Those that suit the system come first, the others by their place in a report.
+    """
+    known = asked_for()
+    ranked = sorted(known, key=lambda name: (name not in record.analyses, analyses()[name].rank))
+    return {name: _words(name) for name in ranked if _possible(record, name) is not None}
+
+
+def _words(analysis: str) -> str:
+    """The docstring of an analysis's settings, which is the question."""
+    return " ".join(str(asked_for()[analysis].settings.__doc__).split("\n\n")[0].split())
+
+
+def sketch(record: System, analysis: str, name: str, sizes: Sizes | None = None) -> Content:
+    """A study that asks one question of a system.
+
+    Parameters
+    ----------
+    record
+        The system.
+    analysis
+        One of :func:`questions`.
+    name
+        Name of the study.
+    sizes
+        Sizes that are given; the others are the largest of a few that cost less than
+        :data:`SECONDS`, or the least.
+
+    Raises
+    ------
+    HdicaError
+        If it cannot be asked of the system, or a size is not allowed.
+    """
+    found, given = _possible(record, analysis), sizes or Sizes()
+    if found is None:
+        known = ", ".join(questions(record)) or "none"
+        raise HdicaError(f"--ask {analysis} is not allowed for {record.name} (allowed: {known})")
+    content: Content = {}
+    for points, seeds in NUMBERS:
+        points = given.points or (points if found.swept else BESIDE)
+        chosen = Sizes(given.n, given.seeds or seeds, points, given.until)
+        content = _content(record, found, chosen, name)
+        if seconds_of(study_from(content)) <= SECONDS:
+            break
+    return content
+
+
+def seconds_of(study: Study) -> float:
+    """Cost of all points of a study on one core, as the methods' cost models say."""
+    return sum(segment.size * segment.seconds_per_point for segment in segments_of(study))
+
+
+def _possible(record: System, analysis: str) -> Asked | None:
+    """How an analysis is asked for, with the first of the examples with which it is a study."""
+    kind = asked_for()[analysis].settings if analysis in asked_for() else None
+    if kind is None:
+        return None
+    for found in asked(record, analysis, kind):
+        try:
+            study_from(_content(record, found, LEAST, "sketch"))
+        except HdicaError:
+            continue
+        return found
+    return None
+
+
+def _content(record: System, found: Asked, sizes: Sizes, name: str) -> Content:
+    """The study of some sizes."""
+    n = list(sizes.n or (LADDER if found.over_n else LADDER[1:2]))
+    until = record.horizon if sizes.until is None else sizes.until
+    timed = any("time" in output.dims for method in found.methods for output in method.outputs)
+    words = _words(found.analysis)
+    methods: dict[str, Mapping[str, Any]] = {
+        method.name: {
+            **({"n": n} if method.takes_n else {}),
+            **({"seeds": sizes.seeds} if method.stochastic else {}),
+        }
+        for method in found.methods
+    }
+    return {
+        "study": name,
+        "title": f"{record.name}: {words[0].lower()}{words[1:].rstrip('.')}",
+        "system": record.name,
+        "parameters": dict(found.fixed),
+        "grid": {key: span.axis(sizes.points or BESIDE) for key, span in found.axes.items()},
+        **({"times": {"stop": until, "num": 41}} if timed else {}),
+        "methods": methods,
+        "analysis": {found.analysis: dict(found.settings)},
+    }
