@@ -85,3 +85,69 @@ def test_the_calls_of_the_api_listen(monkeypatch: pytest.MonkeyPatch):
     system = hdica.OnlineICA(tau=0.1, nonlinearity="atan(2.7*x)", start={"overlap": 0.5})
     hdica.limit(system, times=[0, 1])
     assert any("averages of atan(2.7*x) over uniform" in text for text in said)
+
+
+def test_compiling_is_said(monkeypatch: pytest.MonkeyPatch):
+    import numba
+
+    from hdica.process import progress
+
+    said: list[str] = []
+    monkeypatch.setattr(progress._Line, "say", lambda self, text: said.append(text))
+
+    def fresh(x):
+        return x + 1
+
+    @progress.shown
+    def call(progress: bool | None = None):
+        return numba.njit(fresh)(1)
+
+    assert call(progress=True) == 2
+    assert said == ["compiling fresh, once on this machine"]
+    assert call() == 2
+    assert len(said) == 1
+
+
+def test_the_last_that_was_told_appears_though_nothing_more_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    import time
+
+    from hdica.process import progress
+
+    monkeypatch.setattr(progress, "PATIENCE", 0.05)
+
+    @progress.shown
+    def call(progress: bool | None = None):
+        from hdica.process.progress import tell
+
+        tell("8 trials")
+        time.sleep(0.5)
+
+    call(progress=True)
+    assert capsys.readouterr().err == "hdica: 8 trials\n"
+    call(progress=False)
+    call()
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_is_true_false_or_none():
+    import hdica
+
+    system = hdica.OnlineICA(tau=0.1, start={"overlap": 0.5})
+    with pytest.raises(hdica.HdicaError, match="progress = 'yes' is not allowed"):
+        hdica.simulate(system, n=10, times=[0, 1], progress="yes")  # type: ignore[arg-type]
+
+
+def test_points_of_a_grid_are_counted(monkeypatch: pytest.MonkeyPatch):
+    import hdica
+    from hdica.process import progress
+
+    said: list[str] = []
+    monkeypatch.setattr(progress._Line, "say", lambda self, text: said.append(text))
+    system = hdica.OnlineICA(tau=0.1, start={"overlap": 0.5})
+    over = {"tau": [0.1, 0.2]}
+    hdica.simulate(system, n=[10, 20], times=[0, 1], over=over, progress=True)
+    hdica.limit(system, times=[0, 1], over=over, method="pde", progress=True)
+    counted = [text.partition(",")[0] for text in said if " points, " in text]
+    assert counted[:4] == [f"{k} of 4 points" for k in (1, 2, 3, 4)]

@@ -29,11 +29,17 @@ def register(analysis: Any) -> Analysis:
 
 
 @cache
-def _load() -> None:
-    """Register what comes with hdica and with other packages."""
+def _load_own() -> None:
+    """Register what comes with hdica."""
     for found in vars(import_module("hdica.analysis.built_in")).values():
         if isinstance(found, Analysis):
             register(found)
+
+
+@cache
+def _load() -> None:
+    """Register what comes with hdica and with other packages."""
+    _load_own()
     systems()  # a package that brings a system may bring analyses of it
     plugins.load(GROUP, "analysis", Analysis, register)
 
@@ -41,6 +47,12 @@ def _load() -> None:
 def analyses() -> dict[str, Analysis]:
     """Every analysis by name, in the order in which they are computed."""
     _load()
+    return _ANALYSES
+
+
+def at_hand() -> dict[str, Analysis]:
+    """Those that are known without any system: what comes with hdica, and what is loaded."""
+    _load_own()
     return _ANALYSES
 
 

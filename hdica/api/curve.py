@@ -47,6 +47,7 @@ def critical_curve(
     low: float | None = None,
     high: float | None = None,
     timeout: float | None = USUAL,
+    progress: bool | None = None,
 ) -> xr.Dataset:
     """One transition as a second parameter varies: a line in the plane of two parameters.
 
@@ -68,6 +69,9 @@ def critical_curve(
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit.
+    progress
+        Whether to show what it is at, if it takes longer than two seconds; None for terminals
+        alone.
 
     Returns
     -------

@@ -37,6 +37,7 @@ def limit(
     functionals: Mapping[str, str] | None = None,
     extra: Iterable[str] | None = None,
     timeout: float | None = USUAL,
+    progress: bool | None = None,
 ) -> xr.Dataset:
     """The limit n -> infinity, at one point or over a whole grid of parameters.
 
@@ -73,6 +74,9 @@ def limit(
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit. With ``over`` each combination may take as many, and one that takes longer is NaN,
         with a ``note`` that says so.
+    progress
+        Whether to show what it is at, if it takes longer than two seconds; None for terminals
+        alone.
 
     Returns
     -------

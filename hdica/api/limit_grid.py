@@ -16,6 +16,7 @@ from hdica.api.limits import MANY_TIMES, able, auto, learning_note, numbers_note
 from hdica.api.over import Over, first_everywhere, grid_of
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
+from hdica.process.progress import counted
 from hdica.process.timeout import check_timeout, named, within
 from hdica.systems.labelled import candidates, dataset, described
 from hdica.systems.method import Guard, Method, PointResult
@@ -46,11 +47,14 @@ def _run(
     if method.many is not None:
         return method.many(systems, times, save, threads, guard)
     found: list[PointResult | HdicaError] = []
-    for one in systems:
-        try:
-            found.append(guard(one, partial(method.run, one, times, None, None, save)))
-        except HdicaError as exc:
-            found.append(exc)
+    costs = [method.seconds(one, None, float(times[-1])) for one in systems]
+    with counted(len(systems), sum(costs)) as done:
+        for one, cost in zip(systems, costs, strict=True):
+            try:
+                found.append(guard(one, partial(method.run, one, times, None, None, save)))
+            except HdicaError as exc:
+                found.append(exc)
+            done(1, cost)
     return found
 
 

@@ -23,6 +23,8 @@ from hdica.api.simulations import (
     with_noise,
 )
 from hdica.finite.record import steps_of
+from hdica.process.pace import span
+from hdica.process.progress import shown, tell
 from hdica.process.timeout import USUAL, named, within
 from hdica.systems.labelled import candidates, dataset, described, first_of
 from hdica.systems.method import PointResult
@@ -38,6 +40,7 @@ from hdica.systems.registry import record_of
 Array = NDArray[np.float64]
 
 
+@shown
 def simulate(
     system: Any,
     *,
@@ -53,6 +56,7 @@ def simulate(
     extra: Iterable[str] | None = None,
     noise: str = "own",
     timeout: float | Literal["plan"] | None = "plan",
+    progress: bool | None = None,
 ) -> xr.Dataset:
     """Run a rule at finite dimension.
 
@@ -99,6 +103,9 @@ def simulate(
         raised, None for no limit; by default a hundred times what the cost model says of them,
         and two minutes at least. With ``over``, or several n, each combination may take as many,
         and one that takes longer is NaN, with status 3.
+    progress
+        Whether to show what it is at, if it takes longer than two seconds; None for terminals
+        alone.
 
     Returns
     -------
@@ -135,6 +142,7 @@ def simulate(
     check_memory(all_of_them, f"seeds = {len(trials)}", "fewer seeds or times")
     check_held(chosen, system, size)
     planned = len(trials) * chosen.seconds(system, size, float(grid[-1]))
+    tell(f"{len(trials)} trials, about {span(planned)} by the cost model")
     try:
         results = within(
             max(USUAL, MOST_PLANNED * planned) if timeout == "plan" else timeout,

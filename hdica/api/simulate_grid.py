@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ from hdica.api.simulations import (
 from hdica.errors import HdicaError
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
+from hdica.process.progress import counted
 from hdica.process.timeout import USUAL, check_timeout, named, within
 from hdica.status import DIVERGED, DONE, FAILED
 from hdica.systems.labelled import candidates, dataset, described
@@ -84,13 +85,27 @@ def simulate_grid(
     cells = len(grid.systems), len(trials.sizes)
     found = np.full(cells, None, dtype=object)
     found[:] = np.array(against, dtype=object)[:, None]
-    for column, n in enumerate(trials.sizes):
-        for group in _groups(chosen, [k for k, why in enumerate(against) if why is None]):
-            some = [grid.systems[k] for k in group]
-            found[group, column] = _filled(_run(chosen, some, n, trials, save), len(group))
+    groups = _groups(chosen, [k for k, why in enumerate(against) if why is None])
+    costs = {n: _costs(chosen, grid.systems, n, trials) for n in trials.sizes}
+    with counted(len(trials.sizes) * sum(map(len, groups)), _total(groups, costs)) as done:
+        for column, n in enumerate(trials.sizes):
+            for group in groups:
+                some = [grid.systems[k] for k in group]
+                found[group, column] = _filled(_run(chosen, some, n, trials, save), len(group))
+                done(len(group), sum(costs[n][k] for k in group))
     results = _results(found.ravel().tolist(), chosen, trials, save, own)
     flat = dataset(record_of(system), chosen, trials.times, save, own, results[0], "point")
     return described(_labelled(flat, grid, trials, *results), system)
+
+
+def _costs(method: Method, systems: Sequence[Any], n: int | None, trials: Trials) -> list[float]:
+    """What the cost model says of all trials of each system."""
+    last = float(trials.times[-1])
+    return [method.seconds(one, n, last) * len(trials.seeds) for one in systems]
+
+
+def _total(groups: list[list[int]], costs: Mapping[int | None, list[float]]) -> float:
+    return sum(each[k] for each in costs.values() for group in groups for k in group)
 
 
 def _check_memory(method: Method, grid: Grid, trials: Trials, size: int) -> None:

@@ -28,7 +28,11 @@ _NONE = np.empty(0)
 
 @shown
 def fixed_points(
-    system: Any, *, over: Over | None = None, timeout: float | None = USUAL
+    system: Any,
+    *,
+    over: Over | None = None,
+    timeout: float | None = USUAL,
+    progress: bool | None = None,
 ) -> xr.Dataset:
     """Steady states of the limit.
 
@@ -46,6 +50,9 @@ def fixed_points(
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit. With ``over`` each combination may take as many, and one that takes longer has no
         states, and a ``note`` that says so.
+    progress
+        Whether to show what it is at, if it takes longer than two seconds; None for terminals
+        alone.
 
     Returns
     -------
@@ -127,6 +134,7 @@ def critical(
     high: float | None = None,
     over: Over | None = None,
     timeout: float | None = USUAL,
+    progress: bool | None = None,
 ) -> xr.Dataset:
     """Transitions of the steady states as one parameter varies.
 
@@ -146,6 +154,9 @@ def critical(
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit. With ``over`` each combination may take as many, and one that takes longer has no
         transitions, and a ``note`` that says so.
+    progress
+        Whether to show what it is at, if it takes longer than two seconds; None for terminals
+        alone.
 
     Returns
     -------

@@ -9,7 +9,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from hdica.errors import HdicaError, from_validation
-from hdica.ingredients.grammar import constants_used
 from hdica.systems.axes import Value, suggestion
 
 Path = tuple[str, ...]
@@ -38,6 +37,8 @@ class Axis:
 
 def _is_constant(key: str, system: Any, parameters: dict[str, Any]) -> bool:
     """Whether ``key`` is a named number that the study's formulas use."""
+    from hdica.ingredients.grammar import constants_used  # and with it sympy
+
     given = parameters.get("constants")
     if isinstance(given, dict) and key in given:
         return True

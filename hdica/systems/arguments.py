@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import plain
-from hdica.systems.axes import expanded, number, parse_axis, size
-from hdica.systems.fields import is_number
+from hdica.systems.axes import expanded, is_number, number, parse_axis, size
 
 Array = NDArray[np.float64]
 LARGEST = 1e300

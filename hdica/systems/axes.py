@@ -14,6 +14,11 @@ from hdica.errors import HdicaError, one_sentence, unknown_key
 Value = float | str
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a plain number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def canonical(value: float) -> float:
     """Float nearest to ``value`` in 12 significant digits, so that ``sel(tau=0.3)`` works."""
     return float(f"{float(value):.12g}") + 0.0  # + 0.0 turns -0.0 into 0.0

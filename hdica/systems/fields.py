@@ -14,13 +14,9 @@ from hdica.ingredients.priors import Prior, make_prior
 from hdica.ingredients.schedules import Schedule, make_schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.ingredients.starts import Start, make_start
+from hdica.systems.axes import is_number
 
 Spec = str | dict[str, Any]
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a plain number."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _no_bool(value: Any) -> Any:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hdica.limits.mean_field.family import MeanField
 from hdica.systems.method import Method, Role
 from hdica.systems.notes import Notes
 from hdica.systems.paper import Paper as Paper
 from hdica.systems.parameters import Parameters
+
+if TYPE_CHECKING:
+    from hdica.limits.mean_field.family import MeanField
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from hdica.process.pace import Pace
 from hdica.sweep.run import progress
 
 
@@ -26,8 +27,7 @@ def test_lines_are_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
     assert said[0] == "toy: 300 points to compute"
     assert said[-1] == "toy: 300 of 300 points computed in 30.0 s"
     assert len(said) <= 2 + 3
-    assert said[1].startswith("toy: 10")
-    assert said[1].endswith("points, about 20 s left")
+    assert said[1] == "toy: 100 of 300 points, 10 points/s, about 20 s left"
 
 
 def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,3 +64,51 @@ def test_a_note_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         with progress.report("toy", 4, 1.0) as shown:
             shown.note("waiting for [workers]")
             assert "toy: waiting for [workers]" in stream.getvalue()
+
+
+def test_a_terminal_that_others_write_to_gets_lines_with_bars_beside_the_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log, terminal, now = io.StringIO(), Terminal(), [0.0]
+    monkeypatch.setattr(sys, "stderr", log)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with progress.report("toy", 40, 40.0, terminal, workers=2) as shown:
+        for _ in range(40):
+            now[0] += 1.0
+            shown.advance(1, 1.0)
+    lines = terminal.getvalue().splitlines()
+    assert lines[1] == "toy: █████░░░░░░░░░░░░░░░ 10 of 40 points, 1 points/s, about 30 s left"
+    assert [line.replace("█", "").replace("░", "").replace("  ", " ") for line in lines] == (
+        log.getvalue().splitlines()
+    )
+
+
+def test_what_comes_before_the_first_point_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with progress.report("toy", 4, 1.0, first="compiling, once"):
+        time.sleep(0.7)
+    assert "compiling, once" in sys.stderr.getvalue()  # type: ignore[attr-defined]
+    monkeypatch.setattr(sys, "stderr", log := io.StringIO())
+    with progress.report("toy", 4, 1.0, first="compiling, once"):
+        assert log.getvalue() == "toy: 4 points to compute (compiling, once)\n"
+
+
+def test_the_time_left_is_the_model_s_corrected_by_what_was_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    pace = Pace(10, 10.0)
+    assert (pace.rate, pace.left) == (0.0, 10.0)
+    now[0] += 4.0
+    assert pace.left == 6.0
+    now[0] += 26.0  # the first point comes after half a minute: it was compiled
+    pace.advance(1, 1.0)
+    assert pace.left == 270.0
+    for _ in range(3):  # twice as slow as the model says
+        now[0] += 2.0
+        pace.advance(1, 1.0)
+    assert (pace.rate, pace.left) == (0.5, 12.0)
+    assert pace.said() == "0.5 points/s, about 12 s left"
+    pace.advance(6, 6.0)
+    assert pace.left == 0.0

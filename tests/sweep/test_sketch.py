@@ -80,19 +80,17 @@ def test_the_command_writes_a_file_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert (
-        call(["new", "--system", "OnlineICA", "--ask", "phase", "--n", "50", "--seeds", "2"]) == 0
-    )
+    assert call([*command, "--n", "50", "--seeds", "2"]) == 0
     file = tmp_path / "online_ica_phase.yaml"
     assert capsys.readouterr().out.startswith("online_ica_phase.yaml: ")
     before = file.read_bytes()
     assert call(["validate", str(file)]) == 0
     capsys.readouterr()
-    assert call(["new", "--system", "OnlineICA", "--ask", "phase"]) == 2
+    assert call(command) == 2
     said = "hdica: online_ica_phase.yaml is there already (--replace writes over it)\n"
     assert capsys.readouterr().err == said
     assert file.read_bytes() == before
-    assert call(["new", "--system", "OnlineICA", "--ask", "phase", "--replace"]) == 0
+    assert call([*command, "--replace"]) == 0
     assert file.read_bytes() != before
 
 

@@ -26,7 +26,7 @@ from hdica.sweep.files.sealed import DIGEST, unsealed
 from hdica.sweep.outcome.looks import settled
 from hdica.sweep.outcome.published import PublishedStore
 from hdica.sweep.outcome.versions import is_version, version_folder
-from hdica.sweep.study.asked import model
+from hdica.sweep.study.asked import check_read
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -200,8 +200,7 @@ def _check_study(root: Path, attrs: dict[Hashable, Any]) -> None:
         if not isinstance(study["study"], str) or not isinstance(study["methods"], dict):
             raise TypeError
         # An analysis of a package that is not here is not asked for here.
-        written, known = study.get("analysis") or {}, model().model_fields
-        model().model_validate({key: value for key, value in written.items() if key in known})
+        check_read(study.get("analysis") or {})
     except ValidationError as exc:
         raise HdicaError(f"{root}: {one_sentence(exc, 'analysis')}") from exc
     except (ValueError, KeyError, TypeError, RecursionError) as exc:

@@ -6,10 +6,16 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
+
+from hdica.process.pace import Pace
 
 QUIET_SECONDS = 10.0
 """At most one line in this time."""
+CELLS = 20
+"""Of the bar in a line for a terminal that others write to, too."""
+Wanted = bool | TextIO | None
+"""False for silence, None for standard error; a stream is a terminal that gets lines as well."""
 
 
 class Progress:
@@ -23,13 +29,28 @@ class Progress:
 
 
 class Lines(Progress):
-    """One line now and then about ``points`` to compute, which the plan says cost ``seconds``."""
+    """One line now and then about points to compute.
 
-    def __init__(self, name: str, points: int, seconds: float, stream: TextIO) -> None:
-        self.name, self.points, self.seconds, self.stream = name, points, seconds, stream
-        self.done, self.done_seconds = 0, 0.0
-        self.started = self.last = time.monotonic()
-        self._say(f"{points} points to compute")
+    Parameters
+    ----------
+    name
+        What is computed.
+    pace
+        How far it has come.
+    stream
+        Where the lines go.
+    first
+        What there is to do before the first point, empty for nothing that takes long.
+    drawn
+        Whether a bar is drawn in each line.
+    """
+
+    def __init__(
+        self, name: str, pace: Pace, stream: TextIO, first: str = "", drawn: bool = False
+    ) -> None:
+        self.name, self.pace, self.stream, self.drawn = name, pace, stream, drawn
+        self.last = time.monotonic()
+        self._say(f"{pace.points} points to compute{first and f' ({first})'}")
 
     def _say(self, text: str) -> None:
         self.stream.write(f"{self.name}: {text}\n")
@@ -37,14 +58,14 @@ class Lines(Progress):
 
     def advance(self, points: int, seconds: float) -> None:
         """Count points and say so if the last line is old enough."""
-        self.done += points
-        self.done_seconds += seconds
+        pace = self.pace
+        pace.advance(points, seconds)
         now = time.monotonic()
-        if now - self.last >= QUIET_SECONDS and self.done < self.points:
+        if now - self.last >= QUIET_SECONDS and pace.done < pace.points:
             self.last = now
-            share = self.done_seconds / self.seconds if self.seconds else 1.0
-            left = (now - self.started) * (1 - share) / share if share > 0 else 0.0
-            self._say(f"{self.done} of {self.points} points, about {left:.0f} s left")
+            full = CELLS * pace.done // pace.points
+            bar = f"{'█' * full}{'░' * (CELLS - full)} " if self.drawn else ""
+            self._say(f"{bar}{pace.done} of {pace.points} points, {pace.said()}")
 
     def note(self, text: str) -> None:
         """Say it at once."""
@@ -52,50 +73,110 @@ class Lines(Progress):
 
     def close(self) -> None:
         """Say the last line."""
-        took = time.monotonic() - self.started
-        self._say(f"{self.done} of {self.points} points computed in {took:.1f} s")
+        took = time.monotonic() - self.pace.started
+        self._say(f"{self.pace.done} of {self.pace.points} points computed in {took:.1f} s")
+
+
+class Both(Progress):
+    """Lines in a log, and on the terminal of whoever waits for several of them."""
+
+    def __init__(self, *each: Lines) -> None:
+        self.each = each
+
+    def advance(self, points: int, seconds: float) -> None:
+        """Tell both."""
+        for one in self.each:
+            one.advance(points, seconds)
+
+    def note(self, text: str) -> None:
+        """Tell both."""
+        for one in self.each:
+            one.note(text)
+
+    def close(self) -> None:
+        """Tell both."""
+        for one in self.each:
+            one.close()
 
 
 @contextmanager
 def report(
-    name: str, points: int, seconds: float, progress: bool | None = None
+    name: str,
+    points: int,
+    seconds: float,
+    progress: Wanted = None,
+    workers: int = 1,
+    first: str = "",
 ) -> Iterator[Progress]:
     """Show the progress of a run on stderr: a bar on a terminal, sparse lines elsewhere.
 
-    ``points`` are to be computed, which the plan says cost ``seconds``. With ``progress=False``
-    nothing is shown.
+    ``points`` are to be computed, which the plan says cost ``seconds`` on one core, by so many
+    ``workers``. ``first`` is what comes before the first point and takes long, such as compiling.
     """
     if progress is False or not points:
         yield Progress()
-    elif sys.stderr.isatty():
-        with _bar(name, points) as bar:
-            yield bar
-    else:
-        lines = Lines(name, points, seconds, sys.stderr)
-        try:
-            yield lines
-        finally:
-            lines.close()
+        return
+
+    def pace() -> Pace:
+        return Pace(points, seconds / workers)
+
+    def scaled(shown: Progress) -> Progress:
+        return _Shared(shown, workers) if workers > 1 else shown
+
+    terminal = progress if progress not in (None, True) else None
+    if terminal is None and sys.stderr.isatty():
+        with _bar(name, pace(), first) as bar:
+            yield scaled(bar)
+        return
+    each = [Lines(name, pace(), sys.stderr, first)]
+    if terminal is not None:
+        each.append(Lines(name, pace(), terminal, first, drawn=True))  # type: ignore[arg-type]
+    lines = Both(*each)
+    try:
+        yield scaled(lines)
+    finally:
+        lines.close()
+
+
+class _Shared(Progress):
+    """Seconds on one core as those of several, which share them."""
+
+    def __init__(self, inner: Progress, workers: int) -> None:
+        self.inner, self.workers = inner, workers
+
+    def advance(self, points: int, seconds: float) -> None:
+        self.inner.advance(points, seconds / self.workers)
+
+    def note(self, text: str) -> None:
+        self.inner.note(text)
 
 
 @contextmanager
-def _bar(name: str, points: int) -> Iterator[Progress]:
+def _bar(name: str, pace: Pace, first: str) -> Iterator[Progress]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn
     from rich.progress import Progress as RichProgress
+    from rich.text import Text
+
+    class Told(ProgressColumn):
+        max_refresh = 0.5
+
+        def render(self, task: Any) -> Text:
+            return Text(first if first and not pace.done else pace.said())
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("points"),
-        TimeRemainingColumn(),
+        Told(),
     )
     with RichProgress(*columns, console=Console(stderr=True)) as shown:
-        task = shown.add_task(name, total=points)
+        task = shown.add_task(name, total=pace.points)
 
         class Bar(Progress):
             def advance(self, points: int, seconds: float) -> None:
+                pace.advance(points, seconds)
                 shown.advance(task, points)
 
             def note(self, text: str) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, Incomplete, Stopped, Unwritable
+from hdica.process.compiled import cold
 from hdica.process.private import remove_ended_scratch
 from hdica.sweep.files import blocks, store
 from hdica.sweep.files.paths import work_path
@@ -26,7 +27,7 @@ from hdica.sweep.run.block import Again, BlockSummary
 from hdica.sweep.run.company import taking_part
 from hdica.sweep.run.hand import Compute, in_place
 from hdica.sweep.run.plan import Placed, locked, prepare
-from hdica.sweep.run.progress import Progress, report
+from hdica.sweep.run.progress import Progress, Wanted, report
 from hdica.sweep.run.signals import aside, heeding, unbroken
 from hdica.sweep.run.spread import LOOK, NO_SCHEDULER, Patience, Task, spread
 from hdica.sweep.study.study import Study
@@ -105,7 +106,7 @@ def run(
     workers: int = 1,
     shard: tuple[int, int] = (0, 1),
     cluster: ClusterSettings | dict[str, Any] | str | None = None,
-    progress: bool | None = None,
+    progress: Wanted = None,
     retry_failed: bool = False,
     block: int | None = None,
     replace: bool = False,
@@ -130,7 +131,8 @@ def run(
         Where Dask runs: settings, a mapping ``{mode, workers, address, ...}`` or one word such as
         ``"slurm"`` or ``"tls://host:8786"``.
     progress
-        False for silence; otherwise a bar on a terminal and sparse lines elsewhere.
+        False for silence; otherwise a bar on a terminal and sparse lines elsewhere. A stream gets
+        lines with bars beside them.
     retry_failed
         Compute failed points again.
     block
@@ -185,7 +187,7 @@ def _run(
     name: str,
     todo: list[Task],
     settings: ClusterSettings,
-    progress: bool | None,
+    progress: Wanted,
     placed: list[Placed],
     shard: tuple[int, int],
     own: bool,
@@ -193,7 +195,7 @@ def _run(
     points, seconds = sum(t.points for t in todo), sum(t.seconds for t in todo)
     summary = RunSummary()
     try:
-        with report(name, points, seconds, progress) as shown:
+        with report(name, points, seconds, progress, settings.workers, _first(placed)) as shown:
             with in_place(own) as compute:
                 begun = _here(todo, settings, summary, shown, compute)
             if begun < len(todo):
@@ -207,6 +209,12 @@ def _run(
             exc.args = (f"{exc}; {_left(name, placed, shard)}",)
         raise
     return summary
+
+
+def _first(placed: list[Placed]) -> str:
+    """What comes before the first point, in words; empty if everything is compiled."""
+    engines = {folder for one in placed for folder in one.segment.method.engines}
+    return "compiling, once" if cold(engines) else ""
 
 
 def _left(name: str, placed: list[Placed], shard: tuple[int, int]) -> str:

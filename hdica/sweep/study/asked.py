@@ -14,7 +14,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, create_model
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from hdica.analysis.registry import asked_for
+from hdica.analysis.registry import asked_for, at_hand
 from hdica.analysis.settings import Gives, Settings
 from hdica.systems.system import System
 
@@ -53,6 +53,16 @@ def model() -> type[Asked]:
     """The model with one field for each analysis that is known now."""
     known = ((name, one.settings) for name, one in asked_for().items())
     return _made(tuple((name, kind) for name, kind in known if kind is not None))
+
+
+def check_read(written: Mapping[str, Any]) -> None:
+    """Refuse settings that are none of the analyses at hand; others are not looked at.
+
+    A store is read by who needs no system, so that none is loaded for it.
+    """
+    kinds = ((name, one.settings) for name, one in at_hand().items())
+    known = {name: kind for name, kind in kinds if kind is not None and name in written}
+    _made(tuple(known.items())).model_validate({name: written[name] for name in known})
 
 
 def nothing() -> Asked:

@@ -124,6 +124,7 @@ def _content(record: System, found: Asked, sizes: Sizes, name: str) -> Content:
     until = record.horizon if sizes.until is None else sizes.until
     timed = any("time" in output.dims for method in found.methods for output in method.outputs)
     words = _words(found.analysis)
+    grid = {key: span.axis(sizes.points or BESIDE) for key, span in found.axes.items()}
     methods: dict[str, Mapping[str, Any]] = {
         method.name: {
             **({"n": n} if method.takes_n else {}),
@@ -136,7 +137,7 @@ def _content(record: System, found: Asked, sizes: Sizes, name: str) -> Content:
         "title": f"{record.name}: {words[0].lower()}{words[1:].rstrip('.')}",
         "system": record.name,
         "parameters": dict(found.fixed),
-        "grid": {key: span.axis(sizes.points or BESIDE) for key, span in found.axes.items()},
+        **({"grid": grid} if grid else {}),
         **({"times": {"stop": until, "num": 41}} if timed else {}),
         "methods": methods,
         "analysis": {found.analysis: dict(found.settings)},

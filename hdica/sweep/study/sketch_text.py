@@ -41,7 +41,7 @@ def commented(record: System, content: Content, file: str) -> str:
         _said(f"{record.title} ({'; '.join(paper.cite for paper in record.papers)}).")
         + _entry("system", content["system"]),
         "\n".join(_parameters(record, content)),
-        *([_grid(content)] if content["grid"] else []),
+        *([_grid(content)] if "grid" in content else []),
         *([_times(record, content)] if "times" in content else []),
         "\n".join(_methods(record, content)),
         "\n".join(_analysis(content)),
@@ -89,8 +89,9 @@ def _parameters(record: System, content: Content) -> Iterator[str]:
     yield "parameters:" if given else "parameters: {}"
     for key, value in given.items():
         yield _entry(key, value, "  ").rstrip("\n")
-    swept = {key.split(".")[0] for key in content["grid"]}
-    swept |= {top for key, (top, *_) in record.parameters.aliases.items() if key in content["grid"]}
+    grid = content.get("grid", {})
+    swept = {key.split(".")[0] for key in grid}
+    swept |= {top for key, (top, *_) in record.parameters.aliases.items() if key in grid}
     others = {
         name: field
         for name, field in record.parameters.model_fields.items()

@@ -54,6 +54,7 @@ def escape_time(
     start: Any = None,
     threshold: float | None = None,
     timeout: float | None = USUAL,
+    progress: bool | None = None,
 ) -> xr.Dataset:
     """How long Hebbian ICA is trapped near R = 0, Rattray 2002, section 4.2.
 
@@ -80,6 +81,9 @@ def escape_time(
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit.
+    progress
+        Whether to show what it is at, if it takes longer than two seconds; None for terminals
+        alone.
 
     Returns
     -------
@@ -127,7 +131,12 @@ def escape_time(
 
 @shown
 @limited
-def escape_signs(system: Any, *, timeout: float | None = USUAL) -> xr.Dataset:
+def escape_signs(
+    system: Any,
+    *,
+    timeout: float | None = USUAL,
+    progress: bool | None = None,
+) -> xr.Dataset:
     """Which sigma is right when: the condition (14) against that of (23).
 
     Parameters
@@ -137,6 +146,9 @@ def escape_signs(system: Any, *, timeout: float | None = USUAL) -> xr.Dataset:
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit.
+    progress
+        Whether to show what it is at, if it takes longer than two seconds; None for terminals
+        alone.
 
     Returns
     -------
@@ -188,6 +200,7 @@ def conflict_region(
     constants: Mapping[str, float] | None = None,
     *,
     timeout: float | None = USUAL,
+    progress: bool | None = None,
 ) -> list[tuple[float, float]]:
     """Where in a family of sources no sigma both leaves R = 0 and keeps the optimal state.
 
@@ -204,6 +217,9 @@ def conflict_region(
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit.
+    progress
+        Whether to show what it is at, if it takes longer than two seconds; None for terminals
+        alone.
 
     Returns
     -------
@@ -242,7 +258,12 @@ def conflict_region(
 
 @shown
 @limited
-def asymptotics(system: Any, *, timeout: float | None = USUAL) -> xr.Dataset:
+def asymptotics(
+    system: Any,
+    *,
+    timeout: float | None = USUAL,
+    progress: bool | None = None,
+) -> xr.Dataset:
     """Hebbian ICA near its optimal state R* = I, Rattray 2002, section 4.1 and appendix B.
 
     Parameters
@@ -252,6 +273,9 @@ def asymptotics(system: Any, *, timeout: float | None = USUAL) -> xr.Dataset:
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit.
+    progress
+        Whether to show what it is at, if it takes longer than two seconds; None for terminals
+        alone.
 
     Returns
     -------

@@ -62,6 +62,7 @@ def population_loss(
     *,
     constants: Mapping[str, float] | None = None,
     timeout: float | None = USUAL,
+    progress: bool | None = None,
 ) -> xr.Dataset:
     """What ICA makes extreme, for infinitely many samples of the reduced model.
 
@@ -84,6 +85,9 @@ def population_loss(
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit.
+    progress
+        Whether to show what it is at, if it takes longer than two seconds; None for terminals
+        alone.
 
     Returns
     -------
@@ -143,6 +147,7 @@ def gradient_flow(
     direction: str = "auto",
     constants: Mapping[str, float] | None = None,
     timeout: float | None = USUAL,
+    progress: bool | None = None,
 ) -> xr.Dataset:
     """Overlap under gradient flow on the population loss: da/dt = L'(a)(1 - a^2).
 
@@ -166,6 +171,9 @@ def gradient_flow(
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit.
+    progress
+        Whether to show what it is at, if it takes longer than two seconds; None for terminals
+        alone.
 
     Returns
     -------

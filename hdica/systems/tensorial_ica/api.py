@@ -47,7 +47,12 @@ def _computed(system: TensorialICA, name: str, times: Array, kind: str) -> xr.Da
 
 @shown
 @limited
-def stationary_error(system: TensorialICA, *, timeout: float | None = USUAL) -> xr.Dataset:
+def stationary_error(
+    system: TensorialICA,
+    *,
+    timeout: float | None = USUAL,
+    progress: bool | None = None,
+) -> xr.Dataset:
     """How far online tensorial ICA stays from a component at a constant step size.
 
     Parameters
@@ -57,6 +62,9 @@ def stationary_error(system: TensorialICA, *, timeout: float | None = USUAL) -> 
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit.
+    progress
+        Whether to show what it is at, if it takes longer than two seconds; None for terminals
+        alone.
 
     Returns
     -------
@@ -88,7 +96,12 @@ def stationary_error(system: TensorialICA, *, timeout: float | None = USUAL) -> 
 
 @shown
 @limited
-def traverse_times(system: TensorialICA, *, timeout: float | None = USUAL) -> xr.Dataset:
+def traverse_times(
+    system: TensorialICA,
+    *,
+    timeout: float | None = USUAL,
+    progress: bool | None = None,
+) -> xr.Dataset:
     """How many steps the three stages of online tensorial ICA take at a constant step size.
 
     Parameters
@@ -98,6 +111,9 @@ def traverse_times(system: TensorialICA, *, timeout: float | None = USUAL) -> xr
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit.
+    progress
+        Whether to show what it is at, if it takes longer than two seconds; None for terminals
+        alone.
 
     Returns
     -------
@@ -122,7 +138,12 @@ def traverse_times(system: TensorialICA, *, timeout: float | None = USUAL) -> xr
 
 @shown
 @limited
-def landscape(system: TensorialICA, *, timeout: float | None = USUAL) -> xr.Dataset:
+def landscape(
+    system: TensorialICA,
+    *,
+    timeout: float | None = USUAL,
+    progress: bool | None = None,
+) -> xr.Dataset:
     """What tensorial ICA minimises, on the circle or the sphere of v.
 
     Parameters
@@ -132,6 +153,9 @@ def landscape(system: TensorialICA, *, timeout: float | None = USUAL) -> xr.Data
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit.
+    progress
+        Whether to show what it is at, if it takes longer than two seconds; None for terminals
+        alone.
 
     Returns
     -------
@@ -159,6 +183,7 @@ def bounds(
     *,
     times: Iterable[float] | Mapping[str, Any],
     timeout: float | None = USUAL,
+    progress: bool | None = None,
 ) -> xr.Dataset:
     """Theorems and lemmas of Li and Jordan (2021) as numbers, with constants of your own.
 
@@ -171,6 +196,9 @@ def bounds(
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit.
+    progress
+        Whether to show what it is at, if it takes longer than two seconds; None for terminals
+        alone.
 
     Returns
     -------
