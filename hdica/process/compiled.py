@@ -52,6 +52,11 @@ def _kept(source: Path) -> bool:
     return any(True for folder in folders for _ in folder.glob(f"{source.stem}.*.nbi"))
 
 
+def compile_seconds(packages: Iterable[str]) -> float:
+    """How long it takes about to compile what some packages compute with; 0 if it is there."""
+    return EACH * cold(packages)
+
+
 def cold(packages: Iterable[str]) -> int:
     """How many functions are compiled first where some packages compute.
 

@@ -80,6 +80,7 @@ def test_the_command_writes_a_file_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    command = ["new", "--system", "OnlineICA", "--ask", "phase"]
     assert call([*command, "--n", "50", "--seeds", "2"]) == 0
     file = tmp_path / "online_ica_phase.yaml"
     assert capsys.readouterr().out.startswith("online_ica_phase.yaml: ")

@@ -3,7 +3,7 @@
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from hdica.errors import HdicaError
 from hdica.sweep.files.sealed import write_sealed
@@ -26,6 +26,7 @@ def main(
     shard: tuple[int, int],
     threads: int,
     cluster: dict[str, Any] | str,
+    terminal: TextIO | None = None,
 ) -> None:
     """Fill the working store and then say so in a manifest.
 
@@ -43,6 +44,8 @@ def main(
         Cores, hence processes of a local cluster.
     cluster
         Where Dask runs; may say another number of ``workers``.
+    terminal
+        Where somebody waits, and gets lines with bars beside those in the log.
 
     Raises
     ------
@@ -52,8 +55,9 @@ def main(
     study = load_study(study_file)
     # The path is the study's own, and outputs follow their inputs: a new grid replaces the old.
     attempt = partial(
-        run, study, store, workers=threads, shard=shard, cluster=cluster, replace=True, own=True
-    )
+        run, study, store, workers=threads, shard=shard, cluster=cluster, replace=True, own=True,
+        progress=terminal,
+    )  # fmt: skip
     done = going_on(store, attempt, partial(print, file=sys.stderr))
     if not done.complete:
         lost = "; ".join(done.lost)
@@ -70,7 +74,7 @@ def main(
 
 
 if __name__ == "__main__":
-    with logged(snakemake.log[0]), acting(f"Snakemake's rule {snakemake.rule}"):
+    with logged(snakemake.log[0]) as terminal, acting(f"Snakemake's rule {snakemake.rule}"):
         main(
             snakemake.params.study,
             snakemake.params.store,
@@ -78,4 +82,5 @@ if __name__ == "__main__":
             (int(snakemake.wildcards.shard), snakemake.params.shards),
             snakemake.threads,
             snakemake.config["cluster"],
+            terminal,
         )

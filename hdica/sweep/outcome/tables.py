@@ -41,9 +41,11 @@ def plan_table(plan: Plan, workers: int) -> None:
     shown.print(table)
     if plan.keeps:
         shown.print(f"keeps {plan.keeps}", highlight=False)
+    once = f", {duration(plan.compiling)} of it to compile, once" if plan.compiling else ""
     shown.print(
-        f"{plan.pending} points to compute, about {duration(plan.seconds)} on one core, "
-        f"{duration(plan.seconds / workers)} with {workers} worker{'s' if workers > 1 else ''}; "
+        f"{plan.pending} points to compute, about {duration(plan.seconds)} on one core; a run with "
+        f"{workers} worker{'s' if workers > 1 else ''} takes about "
+        f"{duration(plan.wait(workers))}{once}; "
         f"at most {megabytes(2 * plan.bytes)} on disk (working and published store), "
         f"{plan.files} files of results or more",
         highlight=False,

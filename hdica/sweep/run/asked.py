@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+BEGIN, START = 2.5, 2.0
+"""Seconds from the start of a command to its first point and from its last to the published store,
+and those until workers compute."""
+EACH_POINT = 2e-5
+"""Seconds to plan, store and publish a point."""
+
 
 def duration(seconds: float) -> str:
     """A time for a person: ``0.3 s``, ``12 min``, ``3.2 h``."""
@@ -70,6 +76,7 @@ class Plan:
     study_hash: str  # digest of everything that determines its numbers
     segments: tuple[SegmentPlan, ...]  # one entry a method and n
     keeps: str = ""  # which methods keep what beyond the order parameters, in words
+    compiling: float = 0.0  # seconds that functions take to compile, once on a machine
 
     @property
     def points(self) -> int:
@@ -85,6 +92,21 @@ class Plan:
     def seconds(self) -> float:
         """Cost of the pending points on one core."""
         return sum(s.seconds for s in self.segments)
+
+    def wait(self, workers: int = 1) -> float:
+        """How long a run of it takes about, from its start to what is published.
+
+        Parameters
+        ----------
+        workers
+            Processes that compute; few enough points are computed without them.
+        """
+        if not self.pending:
+            return BEGIN
+        alone = self.seconds
+        shared = START + self.seconds / max(1, min(workers, self.blocks))
+        points = self.points * EACH_POINT
+        return BEGIN + points + self.compiling + (alone if workers == 1 else min(alone, shared))
 
     @property
     def bytes(self) -> int:
@@ -118,6 +140,7 @@ class Plan:
             "study": self.study,
             "study_hash": self.study_hash,
             "keeps": self.keeps,
+            "compiling": self.compiling,
             **{name: getattr(self, name) for name in names if hasattr(self, name)},
             "segments": [{name: getattr(s, name) for name in names} for s in self.segments],
         }

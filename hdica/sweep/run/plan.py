@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.process.compiled import compile_seconds
 from hdica.sweep.files import store
 from hdica.sweep.files.blocks import every_place
 from hdica.sweep.files.disk import make_folder
@@ -34,6 +35,7 @@ from hdica.sweep.run.holder import noted, wait_for
 from hdica.sweep.study.keys import Keys, find_rows
 from hdica.sweep.study.segment import Segment, segments_of
 from hdica.sweep.study.study import Study, kept_in, study_from
+from hdica.systems import registry
 
 LEAST_SECONDS, MOST_SECONDS = 0.2, 2.0
 """Work in a block: enough to hide a task and its chunks, little enough to lose to a kill."""
@@ -123,7 +125,10 @@ def plan(study: Study, out: str | Path | None = None, workers: int = 1) -> Plan:
         asked = [_asked(segment, None, workers) for segment in segments_of(study)]
     else:
         asked = [_asked(placed.segment, placed, workers) for placed in place(study, out)]
-    return Plan(study.study, study.content_hash(), tuple(asked), kept_in(study))
+    used = registry.methods_of(study.system, study.noise)
+    engines = {folder for one in asked if one.pending for folder in used[one.method].engines}
+    compiling = compile_seconds(engines)
+    return Plan(study.study, study.content_hash(), tuple(asked), kept_in(study), compiling)
 
 
 def _asked(segment: Segment, placed: Placed | None, workers: int) -> SegmentPlan:

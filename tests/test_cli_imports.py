@@ -1,0 +1,70 @@
+"""What commands load: nothing that they do not use, so that they answer at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hdica.sweep.study.study import study_from
+from tests.sweep import toy
+from tests.sweep.conftest import made
+
+ROOT = Path(__file__).parents[1]
+NEVER = {"distributed", "snakemake", "matplotlib", "plotly", "sklearn", "cryptography", "torch"}
+"""What only a run on a cluster, a report or a system of its own needs."""
+NUMERICAL = {"scipy", "sympy", "numba", "llvmlite", "h5py", "h5netcdf"}
+"""What computes, or writes another format than is asked for."""
+SYSTEMS = {"hdica.systems.built_in"}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    toy.register()
+    out = tmp_path_factory.mktemp("imports") / "toy.zarr"
+    made(study_from(toy.study()), out)
+    toy.forget()
+    return out
+
+
+def loaded(*arguments: str) -> set[str]:
+    """Modules in a process that has run a command."""
+    code = f"""
+import json, sys
+from hdica.cli import call
+assert call({list(arguments)!r}) == 0
+print()
+print(json.dumps(sorted(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("to", ["-", "csv", "json"])
+def test_a_query_loads_what_reads_and_nothing_that_computes(results: Path, to: str) -> None:
+    found = loaded("query", str(results), "--to", to)
+    assert not found & (NEVER | NUMERICAL | SYSTEMS)
+
+
+@pytest.mark.parametrize("command", ["--help", "--version"])
+def test_help_loads_neither_numbers_nor_stores(command: str) -> None:
+    assert not loaded(command) & (NEVER | NUMERICAL | SYSTEMS | {"numpy", "zarr", "xarray"})
+
+
+def test_a_study_is_checked_planned_cited_and_sketched_without_stores_or_pages(
+    tmp_path: Path,
+) -> None:
+    tiny = str(ROOT / "config" / "studies" / "tiny.yaml")
+    pages = {*NEVER, "h5py", "h5netcdf", "pyarrow"}
+    assert not loaded("validate", tiny) & pages
+    assert not loaded("plan", tiny, "--out", str(tmp_path / "tiny.zarr")) & pages
+    file = str(tmp_path / "probe.yaml")
+    found = loaded("new", file, "--system", "OnlineICA", "--ask", "phase")
+    assert not found & pages
