@@ -208,8 +208,9 @@ class Study:
         -------
         Plan
             ``points``, ``pending``, ``seconds`` (of the pending ones, on one core) and ``bytes``
-            (of all, uncompressed), and the same of each method and n in ``segments``. It prints as
-            a table.
+            (of all, uncompressed), and the same of each method and n in ``segments``;
+            ``compiling``, seconds to compile first, and ``wait(workers)``, seconds that a run
+            takes in all. It prints as a table.
 
         Raises
         ------

@@ -44,18 +44,25 @@ def _run(
     method: Method, systems: Sequence[Any], times: Array, save: Save, threads: int, guard: Guard
 ) -> list[PointResult | HdicaError]:
     """Every point, the error in the place of one that cannot be computed."""
-    if method.many is not None:
-        return method.many(systems, times, save, threads, guard)
-    found: list[PointResult | HdicaError] = []
-    costs = [method.seconds(one, None, float(times[-1])) for one in systems]
-    with counted(len(systems), sum(costs)) as done:
-        for one, cost in zip(systems, costs, strict=True):
+    last = float(times[-1])
+    costs = {id(one): method.seconds(one, None, last) for one in systems}
+    with counted(len(systems), sum(costs.values())) as done:
+
+        def guarded(one: Any, compute: Callable[[], PointResult]) -> PointResult:
             try:
-                found.append(guard(one, partial(method.run, one, times, None, None, save)))
+                return guard(one, compute)
+            finally:
+                done(1, costs[id(one)])
+
+        if method.many is not None:
+            return method.many(systems, times, save, threads, guarded)
+        found: list[PointResult | HdicaError] = []
+        for one in systems:
+            try:
+                found.append(guarded(one, partial(method.run, one, times, None, None, save)))
             except HdicaError as exc:
                 found.append(exc)
-            done(1, cost)
-    return found
+        return found
 
 
 @dataclass

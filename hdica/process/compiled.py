@@ -88,7 +88,7 @@ def heard(say: Any) -> Iterator[None]:
     """Call ``say(name)`` with every function that numba begins to compile in the body."""
     from numba.core import event
 
-    class Told(event.Listener):  # type: ignore[misc]
+    class Told(event.Listener):
         def on_start(self, found: Any) -> None:
             say(found.data["dispatcher"].py_func.__name__)
 

@@ -27,7 +27,8 @@ def test_lines_are_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
     assert said[0] == "toy: 300 points to compute"
     assert said[-1] == "toy: 300 of 300 points computed in 30.0 s"
     assert len(said) <= 2 + 3
-    assert said[1] == "toy: 100 of 300 points, 10 points/s, about 20 s left"
+    assert said[1].startswith("toy: 10")
+    assert said[1].endswith(" of 300 points, 10 points/s, about 20 s left")
 
 
 def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
