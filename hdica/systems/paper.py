@@ -13,8 +13,9 @@ _VENUE = {
 }  # fmt: skip
 """Kinds of entries, and the field of each that says where it was published."""
 _ACCENTS = {
-    "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0304": "=", "\u0308": '"',
-    "\u030a": "r", "\u030b": "H", "\u030c": "v", "\u0327": "c", "\u0328": "k",
+    "\u0300": r"\`", "\u0301": r"\'", "\u0302": r"\^", "\u0303": r"\~", "\u0304": r"\=",
+    "\u0308": r"\"", "\u030a": r"\r ", "\u030b": r"\H ", "\u030c": r"\v ", "\u0327": r"\c ",
+    "\u0328": r"\k ",
 }  # fmt: skip
 _LETTERS = {
     "ø": r"{\o}", "Ø": r"{\O}", "ł": r"{\l}", "Ł": r"{\L}", "ß": r"{\ss}", "æ": r"{\ae}",
@@ -96,9 +97,7 @@ def _tex(text: str, name: str) -> str:
     parts: list[str] = []
     for character in unicodedata.normalize("NFD", text):
         if character in _ACCENTS and parts:
-            mark, letter = _ACCENTS[character], parts.pop()
-            space = " " if mark.isalpha() else ""
-            parts.append(f"{{\\{mark}{space}{letter}}}")
+            parts.append(f"{{{_ACCENTS[character]}{parts.pop()}}}")
         else:
             parts.append(_LETTERS.get(character, character))
     return "".join(parts)
