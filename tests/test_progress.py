@@ -150,4 +150,5 @@ def test_points_of_a_grid_are_counted(monkeypatch: pytest.MonkeyPatch):
     hdica.simulate(system, n=[10, 20], times=[0, 1], over=over, progress=True)
     hdica.limit(system, times=[0, 1], over=over, progress=True)
     counted = [text.partition(",")[0] for text in said if "points/s" in text]
-    assert counted == [*(f"{k} of 4 points" for k in (1, 2, 3, 4)), "1 of 2 points", "2 of 2 points"]
+    assert counted[:4] == [f"{k} of 4 points" for k in range(1, 5)]
+    assert counted[4:] == [f"{k} of 2 points" for k in range(1, 3)]
