@@ -78,7 +78,8 @@ $(SLURM_STAMP):
 	@touch $@
 
 lock:
-	uv pip compile pyproject.toml --extra build --extra test --extra lint --extra images --python-version 3.11 \
+	uv pip compile pyproject.toml --extra build --extra test --extra lint --extra images --extra explore --extra tables \
+	  --python-version 3.11 \
 	  --universal --generate-hashes --no-annotate --no-header --upgrade --output-file requirements.lock
 	uv pip compile pyproject.toml --extra slurm --constraint requirements.lock --python-version 3.11 \
 	  --universal --generate-hashes --no-annotate --no-header --upgrade --output-file requirements-slurm.lock \

@@ -82,7 +82,8 @@ def _end(data: xr.Dataset, cells: list[Point]) -> str:
         if known:
             variable = symbol(str(data.attrs["variable"])).html
             end = _at(data, float(data["time"].values[-1]), 0.0)
-            return f"After {end} the median of {variable} is {_span(known)} times what theory predicts."
+            times = _span(known)
+            return f"After {end} the median of {variable} is {times} times what theory predicts."
     return ""
 
 

@@ -83,7 +83,7 @@ def _found(tree: xr.DataTree, simulation: str, method: Method, x: str) -> xr.Dat
 
 def _space(tree: xr.DataTree, simulation: str) -> Space:
     """The systems of the study of a store, with the values that its simulation has."""
-    said, data = study(tree), tree[simulation]
+    said, data = study(tree), tree[simulation].to_dataset()
     parameters = system_named(str(said["system"])).parameters
     grid = {key: tuple(data[key.replace(".", "_")].values.tolist()) for key in said["grid"]}
     return space_of(parameters, said.get("parameters") or {}, grid)

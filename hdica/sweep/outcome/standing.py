@@ -98,7 +98,7 @@ def _is_of(tree: xr.DataTree, study: Study) -> bool:
 
 
 def _statuses(tree: xr.DataTree) -> Iterator[xr.DataArray]:
-    return (node["status"] for node in tree.children.values() if "status" in node)
+    return (node.to_dataset()["status"] for node in tree.children.values() if "status" in node)
 
 
 def _is_open(tree: xr.DataTree) -> bool:
