@@ -55,8 +55,11 @@ class _Committed(BackendArray):
         numbers = np.ravel_multi_index(grid, self.points) if grid else np.zeros((), dtype=np.int64)
         found = self.source.at(self.output.name, numbers.reshape(-1), self.fill, self.dtype)
         found = found.reshape(*(one.size for one in chosen if one.ndim), *self.own)
-        for axis, one in enumerate(reversed(key[depth:])):
-            found = found[(..., one, *[slice(None)] * axis)]
+        behind = 0
+        for one in reversed(key[depth:]):
+            found = found[(..., one, *[slice(None)] * behind)]
+            # An integer leaves no dimension, a slice and an array one each.
+            behind += 0 if isinstance(one, int | np.integer) else 1
         return found
 
 

@@ -162,6 +162,18 @@ def test_what_is_committed_is_read_like_what_is_published(half: Path, whole: Pat
         xr.testing.assert_equal(rows, part["Q"].load().isel(tau=[3, 0], time=slice(1, None), Q0=1))
 
 
+def test_single_entries_of_what_is_committed_are_read_at_their_places(half: Path) -> None:
+    data = Feed(half).now.tree["walk"].to_dataset()
+    known = data["density"].load()
+    for place in (
+        {"snapshot": 1, "feature": 0},
+        {"feature": 0, "x": [3, 1]},
+        {"tau": 2, "n": 1, "seed": [5, 0], "snapshot": 1, "x": 7},
+    ):
+        fresh = Feed(half).now.tree["walk"].to_dataset()["density"].isel(place)
+        xr.testing.assert_equal(fresh.load(), known.isel(place))
+
+
 def test_points_appear_as_they_are_computed(study: Study, tmp_path: Path) -> None:
     out = tmp_path / "toy.zarr"
     run(study, out, shard=(0, 3), progress=False, block=4)
