@@ -14,6 +14,7 @@ from hdica.analysis.convergence.answer import answer as convergence
 from hdica.analysis.dependence.answer import answer as dependence
 from hdica.analysis.phase.answer import answer as phase
 from hdica.analysis.show.agreement import verdict_of
+from hdica.analysis.show.choose import points
 from hdica.analysis.show.words import typeset
 from hdica.analysis.statistics.pooled import pooled
 from hdica.report.answers import findings, headline, told
@@ -90,8 +91,12 @@ def test_a_chance_rejection_is_never_the_headline(aggregated: xr.DataTree) -> No
 def test_without_results_there_is_no_answer(aggregated: xr.DataTree) -> None:
     data = aggregated["convergence"].to_dataset()
     assert convergence(data.assign(sup_error=np.nan * data["sup_error"])) is None
-    cells = [{"simulation": "chain", "tau": 0.02, "Q0": 0.3}]
-    assert verdict_of(data.assign(verdict=data["verdict"].astype(object)), cells) == "agrees"
+    cells = points(data, ["simulation", "tau", "Q0"])
+    assert (
+        verdict_of(data.assign(verdict=xr.full_like(data["verdict"], "agrees")), cells) == "agrees"
+    )
+    unknown = data.assign(verdict=xr.full_like(data["verdict"], "undecided"))
+    assert verdict_of(unknown, cells) == "undecided"
 
 
 def test_the_phase_diagram_answers_with_its_critical_value() -> None:

@@ -82,8 +82,8 @@ def _end(data: xr.Dataset, cells: list[Point]) -> str:
         if known:
             variable = symbol(str(data.attrs["variable"])).html
             end = _at(data, float(data["time"].values[-1]), 0.0)
-            times = _span(known)
-            return f"After {end} the median of {variable} is {times} times what theory predicts."
+            times = f"{_span(known)} times what theory predicts"
+            return f"After {end} the median of {variable} is {times}."
     return ""
 
 
