@@ -171,11 +171,11 @@ def test_tables_and_provenance_are_there(page):
     assert text.count("agrees") >= 3
 
 
-def test_a_study_without_analysis_has_a_page():
+def test_a_study_without_analysis_has_a_page_with_what_suits_it():
     found = aggregate(toy.tree({"ode": toy.store()["ode"].to_dataset()}, {}))
     text = render(found, panels(found))
     assert "What was run" in text
-    assert 'class="plot"' not in text
+    assert re.findall(r'class="plot" id="([a-z-]+)"', text) == ["plot-compare"]
 
 
 def test_a_table_too_large_for_the_page_is_named(aggregated, monkeypatch):
