@@ -135,11 +135,16 @@ def test_only_what_the_study_asks_for(store):
     quiet = store.copy()
     content = json.loads(quiet.attrs["study_yaml"])
     paths = {"simulation": "chain", "variable": "Q"}
-    for asked in ({"flow": None, "phase": None}, {}, {"paths": paths, "phase": None}):
+    # A study that asks for none is shown what suits its system and its grid.
+    suits = {"convergence", "phase", "flow"}
+    cases = [
+        ({"flow": None, "phase": None}, suits),
+        ({}, suits),
+        ({"paths": paths, "phase": None}, {"paths"}),
+    ]
+    for asked, shown in cases:
         quiet.attrs["study_yaml"] = json.dumps(content | {"analysis": asked})
-        # A study that asks for none is shown what suits its system.
-        shown = "paths" if "paths" in asked else "convergence"
-        assert set(aggregate(quiet).children) == {"runs", shown}
+        assert set(aggregate(quiet).children) == {"runs", *shown}
 
 
 def test_the_runs_are_accounted_for(store):

@@ -4,7 +4,7 @@ import pytest
 
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.learning.compute import learning
-from hdica.report.page import findings
+from hdica.report.answers import findings
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.results import open_results
 from hdica.sweep.run.runner import run

@@ -17,9 +17,10 @@ from hdica.analysis.show.panel import Pictures
 from hdica.analysis.show.words import words
 from hdica.errors import HdicaError
 from hdica.report import printed
+from hdica.report.answers import findings
 from hdica.report.interactive import figure
 from hdica.report.mosaic import columns, mosaic
-from hdica.report.page import findings, panels, render
+from hdica.report.page import panels, render
 from tests.analysis import galleries, toy
 from tests.analysis.galleries import COUNT, SEEDS, SETTINGS, WIDTHS, residual, wave
 

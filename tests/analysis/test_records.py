@@ -22,7 +22,8 @@ from hdica.analysis.settings import Needs, Settings, Swept, needs_of
 from hdica.analysis.show.panel import Panel
 from hdica.analysis.show.table import Table
 from hdica.errors import HdicaError
-from hdica.report.page import findings, panels, render
+from hdica.report.answers import findings
+from hdica.report.page import panels, render
 from hdica.sweep.study.study import Study, study_from
 from hdica.systems import plugins
 from hdica.systems.registry import systems

@@ -15,8 +15,9 @@ from hdica.analysis.sphere.say import law
 from hdica.analysis.sphere.say import sphere as say
 from hdica.errors import HdicaError
 from hdica.report import printed
+from hdica.report.answers import findings
 from hdica.report.interactive import figure
-from hdica.report.page import findings, panels, render
+from hdica.report.page import panels, render
 from hdica.sweep.study.study import study_from
 from hdica.systems.method import Output
 from hdica.systems.registry import systems

@@ -11,6 +11,7 @@ from hdica.analysis.show.words import clock, count, number, place, symbol, words
 from hdica.report.interactive import figure
 from hdica.report.page import panels
 from hdica.report.printed import STYLE, draw, files, is_figure
+from hdica.report.script import file_name
 from tests.analysis import toy
 from tests.report.shown import of
 
@@ -83,9 +84,9 @@ def test_a_printed_figure_says_which_one_it_is(drawn):
 
 def test_all_twins_are_written(written, drawn):
     names = {p.name for p in written}
-    assert names == {"report.html", "aggregate.nc"} | {
-        f"{k}.{end}" for k in drawn for end in ("svg", "pdf")
-    }
+    figures = {f"{k}.{end}" for k in drawn for end in ("svg", "pdf")}
+    shared = {"index.html", file_name()}
+    assert names == {"report.html", "aggregate.nc", "card.json"} | shared | figures
     assert all(p.stat().st_size > 0 for p in written)
 
 

@@ -29,8 +29,8 @@ def printed(data: xr.Dataset) -> list[str]:
     if off:
         shown = [what_of(data, k) for k in off[:NAMED]]
         more = f" and {len(off) - NAMED} more" if len(off) > NAMED else ""
-        verb = "differs" if len(off) == 1 else "differ"
-        text += f"; what {verb}: {'; '.join(shown)}{more}"
+        verb = "this differs" if len(off) == 1 else "these differ"
+        text += f"; {verb}: {'; '.join(shown)}{more}"
     if counts["undecided"]:
         text += f"; {counts['undecided']} cannot be decided"
     return [f"{text}."]

@@ -98,7 +98,7 @@ def test_one_sentence_a_panel_and_a_table_with_what_differs_first() -> None:
     assert say(found) == [
         "5 of 7 numbers agree with ours, of A paper &amp; more (3 of 4 that it prints or whose "
         "formula it does, the others found apart from this code), 1 of them only as corrected by "
-        "an erratum; wrong and far_limit differ."
+        "an erratum; these differ: a number; a number."
     ]
     rows = table(found).rows
     assert [row[0] for row in rows[:2]] == ["wrong", "far_limit"]
