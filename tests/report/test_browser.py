@@ -92,7 +92,7 @@ def test_a_page_without_its_script_says_so_and_shows_the_rest(written, tmp_path,
         script.write_bytes(content)
     done = opened(folder / "report.html", tmp_path / "profile")
     assert re.search(f'id="no-plots"[^>]*>The plots are not drawn: {said}', done.stdout)
-    assert "js-plotly-plot" not in done.stdout
+    assert 'class="plot js-plotly-plot"' not in done.stdout
     assert len(re.findall(r"<button[^>]*>CSV</button>", done.stdout)) >= 5
 
 

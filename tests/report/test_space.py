@@ -124,9 +124,11 @@ def test_cells_of_a_heat_map_lie_around_their_centres_on_logarithmic_axes_too():
 TURN = """
 window.addEventListener("load", () => setTimeout(async () => {
   const plot = document.getElementById("plot-sphere");
+  const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+  for (let k = 0; k < 100 && !plot.querySelector("canvas"); k += 1) await pause(100);
+  await pause(1000);
   const camera = () => plot._fullLayout.scene._scene.getCamera();
   const eye = () => Object.values(camera().eye).map((v) => v.toFixed(3));
-  const pause = (ms) => new Promise((done) => setTimeout(done, ms));
   const box = plot.querySelector(".gl-container, #scene").getBoundingClientRect();
   const canvas = plot.querySelector("canvas");
   const said = [eye()];
@@ -147,7 +149,7 @@ window.addEventListener("load", () => setTimeout(async () => {
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: install the Debian package chromium")
 def test_a_surface_is_drawn_and_turned_by_the_mouse_under_the_pages_policy(aggregated, tmp_path):
-    text = render(aggregated, {"phase": [sphere()]})
+    text = render(aggregated, {"phase": [sphere()]}, None)
     digest = base64.b64encode(hashlib.sha256(TURN.encode()).digest()).decode()
     text = text.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
     page = tmp_path / "page.html"

@@ -50,7 +50,7 @@ def test_a_notebook_escapes_what_a_user_wrote():
     page = one._repr_html_()
     assert "<table>" in page
     assert "&#x27;uniform&#x27;" in page
-    assert "scaling limit of high-dimensional" in page
+    assert "Scaling Limit of High-Dimensional" in page
 
 
 @pytest.mark.parametrize("name", ALL)

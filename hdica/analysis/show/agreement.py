@@ -52,7 +52,8 @@ def agreement(
     if total == 1:
         return f"{who} agrees with the limit" if agree else f"{who} does not decide on the limit"
     if agree == total:
-        return f"{who} agrees with the limit in all {count(total)} comparisons"
+        every = "both" if total == 2 else f"all {count(total)}"
+        return f"{who} agrees with the limit in {every} comparisons"
     if verdict == "agrees":
         open_ones = total - agree
         be = "is" if open_ones == 1 else "are"
