@@ -53,7 +53,8 @@ def test_reports_and_tables_show_hostile_texts_as_texts(
     assert "img" not in tags
     assert tags.count("script") == 4
     assert "alert(1)" in "".join(page.text)
-    assert {p.name for p in folder.iterdir()} == {"aggregate.nc", "figures", "report.html"}
+    written = {"aggregate.nc", "card.json", "figures", "report.html"}
+    assert {p.name for p in folder.iterdir()} == written
     assert call(["status", str(out)]) == 0
     said = capsys.readouterr().out
     assert not {"\x1b", "\u202e"} & {*said}
