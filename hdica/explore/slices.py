@@ -9,10 +9,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.densities.compute import xi_of
+from hdica.analysis.densities.compute import histogram_of, xi_of
 from hdica.analysis.reading import finished
+from hdica.analysis.statistics.moments import moments
 from hdica.explore.space import DENSITY, Point, Quantity
-from hdica.ingredients.save import Save
 from hdica.status import STATUS_NAMES
 
 Array = NDArray[np.float64]
@@ -93,20 +93,18 @@ def _reduced(band: xr.Dataset, shown: Quantity, point: Point, free: tuple[str, .
         at = {shown.along.name: point[shown.along.name]}
         values = values.isel(at)
         error = None if error is None else error.isel(at, missing_dims="ignore")
-    mean, spread = over_seeds(values)
+    mean, spread = _over_seeds(values)
     out = xr.Dataset({"mean": mean, "error": spread if error is None else error})
     counts = {name: _count(band["status"], code) for code, name in enumerate(STATUS_NAMES)}
     return out.assign(counts).reset_coords(drop=True)
 
 
-def over_seeds(values: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
+def _over_seeds(values: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
     """Mean over seeds and its standard error, NaN for fewer than two; without seeds as it is."""
     if "seed" not in values.dims:
         return values, xr.full_like(values, np.nan)
-    count = values.notnull().sum("seed")
-    mean = values.sum("seed") / count.where(count > 0)
-    variance = ((values - mean) ** 2).sum("seed") / (count - 1).where(count > 1)
-    return mean, (variance / count) ** 0.5
+    found = moments(values)
+    return found["mean"], found["se"]
 
 
 def _count(status: xr.DataArray, code: int) -> xr.DataArray:
@@ -163,14 +161,14 @@ def density(tree: xr.DataTree, shown: Quantity, point: Point) -> xr.Dataset:
     more = [name for name in ("xi", "weight") if name in data]
     at = places(shown, point, (DENSITY.dims[-1],))
     part = data[["status", DENSITY.name, *more]].isel(at).load()
-    mean, error = over_seeds(finished(part, DENSITY.name))
+    if shown.seeds:
+        size = part.coords["n"].item() if "n" in part.coords else math.nan
+        histogram = histogram_of(part, size)
+        mean, error = histogram["density"], histogram["density_se"]
+    else:
+        mean = finished(part, DENSITY.name)
+        error = xr.full_like(mean, np.nan)
     found = xr.Dataset({"mean": mean, "error": error, "xi": xi_of(part).mean()})
-    size = part.coords["n"].item() if "n" in part.coords else 0
-    if shown.seeds and size and not bool(error.notnull().any()):
-        weight = float(part["weight"].mean()) if "weight" in part else 1.0
-        width = np.diff(Save(x=tuple(part["x"].to_numpy())).edges)
-        share = np.clip(mean * width, 0, 1)
-        found["error"] = np.sqrt(share * (1 - share) / (weight * size)) / width
     return found.reset_coords(drop=True)
 
 

@@ -30,13 +30,11 @@ def _register() -> None:
     from hdica.plots.accessor import Hdica
     from hdica.plots.tree import HdicaTree
 
-    for known, kind in ((xr.Dataset, Hdica), (xr.DataTree, HdicaTree)):
+    for known, register, kind in (
+        (xr.Dataset, xr.register_dataset_accessor, Hdica),
+        (xr.DataTree, xr.register_datatree_accessor, HdicaTree),
+    ):
         if "hdica" not in vars(known):
-            register = (
-                xr.register_dataset_accessor
-                if known is xr.Dataset
-                else xr.register_datatree_accessor
-            )
             register("hdica")(kind)
 
 

@@ -23,11 +23,14 @@ class Pace:
     points
         How many there are.
     seconds
-        What the cost model says of all of them together.
+        What the cost model says of all of them together, on one core.
+    workers
+        How many share the work.
     """
 
-    def __init__(self, points: int, seconds: float) -> None:
-        self.points, self.seconds = points, max(seconds, 1e-9)
+    def __init__(self, points: int, seconds: float, workers: int = 1) -> None:
+        self.points, self.workers = points, workers
+        self.seconds = max(seconds / workers, 1e-9)
         self.done, self._modelled = 0, 0.0
         self.started = time.monotonic()
         self._first: tuple[float, int, float] | None = None  # when the first part was done, of what
@@ -35,7 +38,7 @@ class Pace:
     def advance(self, points: int, seconds: float) -> None:
         """Say that more points are done, of which the model said ``seconds``."""
         self.done += points
-        self._modelled += seconds
+        self._modelled += seconds / self.workers
         if self._first is None:
             self._first = time.monotonic(), self.done, self._modelled
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import xarray as xr
 from markupsafe import escape
@@ -37,13 +40,17 @@ def _arrival(data: xr.Dataset, cells: list[Point]) -> str:
     known = _measured(middle, error, cells)
     if not known:
         return ""
-    ends = [known[0], known[-1]] if len(known) > 1 else known
-    told = " and ".join(
-        f"{_at(data, value, se)}{f' at {place(cell).html}' if cell else ''}"
-        for cell, value, se in ends
-    )
+    told = _both_ends(known, partial(_at, data))
     lead = f"The median run reaches {crossed(data, level).html} after {told}"
     return f"{lead}{_over_predicted(data, level, known)}."
+
+
+def _both_ends(known: list[Measured], said: Callable[[float, float], str]) -> str:
+    """What was measured in the first and in the last cell, and which they are."""
+    ends = [known[0], known[-1]] if len(known) > 1 else known
+    return " and ".join(
+        f"{said(value, se)}{f' at {place(cell).html}' if cell else ''}" for cell, value, se in ends
+    )
 
 
 def _over_predicted(data: xr.Dataset, level: float, known: list[Measured]) -> str:
@@ -93,11 +100,7 @@ def _level(data: xr.Dataset, cells: list[Point]) -> str:
     known = _measured(last["quantile"].sel(share=0.5), last["median_se"], cells)
     if not known:
         return ""
-    ends = [known[0], known[-1]] if len(known) > 1 else known
-    told = " and ".join(
-        f"{measurement(value, se)}{f' at {place(cell).html}' if cell else ''}"
-        for cell, value, se in ends
-    )
+    told = _both_ends(known, measurement)
     variable = symbol(str(data.attrs["variable"])).html
     end = _at(data, float(data["time"].values[-1]), 0.0)
     return f"After {end} the median of {variable} is {told}."

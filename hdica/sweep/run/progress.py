@@ -118,37 +118,21 @@ def report(
         return
 
     def pace() -> Pace:
-        return Pace(points, seconds / workers)
-
-    def scaled(shown: Progress) -> Progress:
-        return _Shared(shown, workers) if workers > 1 else shown
+        return Pace(points, seconds, workers)
 
     terminal = progress if progress not in (None, True) else None
     if terminal is None and sys.stderr.isatty():
         with _bar(name, pace(), first) as bar:
-            yield scaled(bar)
+            yield bar
         return
     each = [Lines(name, pace(), sys.stderr, first)]
     if terminal is not None:
         each.append(Lines(name, pace(), terminal, first, drawn=True))  # type: ignore[arg-type]
     lines = Both(*each)
     try:
-        yield scaled(lines)
+        yield lines
     finally:
         lines.close()
-
-
-class _Shared(Progress):
-    """Seconds on one core as those of several, which share them."""
-
-    def __init__(self, inner: Progress, workers: int) -> None:
-        self.inner, self.workers = inner, workers
-
-    def advance(self, points: int, seconds: float) -> None:
-        self.inner.advance(points, seconds / self.workers)
-
-    def note(self, text: str) -> None:
-        self.inner.note(text)
 
 
 @contextmanager
