@@ -281,7 +281,7 @@ def query(
     check_export(to, out)
     asked = parse_selection(sel or [])
     found = answer(results, asked, method, var or (), mean or (), nearest, to == "-")
-    export(found.data, to, out, found.order, found.title)
+    export(found.data, to, out, found.order, found.title, found.over)
     for note in found.notes:
         _note(note)
 

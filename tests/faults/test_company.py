@@ -13,7 +13,7 @@ from hdica.errors import HdicaError
 from hdica.sweep.files.paths import work_path
 from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.publish import publish
-from hdica.sweep.run import plan
+from hdica.sweep.run import working_lock
 from hdica.sweep.run.company import MARK, sweep_up, taking_part
 from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import study_from
@@ -95,11 +95,11 @@ def test_what_killed_writers_left_goes_with_the_next_run(bench: Bench) -> None:
 def test_a_lock_that_is_never_given_back_is_one_sentence(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "LOCK_SECONDS", 0.3)
+    monkeypatch.setattr(working_lock, "LOCK_SECONDS", 0.3)
     read, write = os.pipe()
     child = os.fork()
     if not child:
-        with plan.locked(bench.out):
+        with working_lock.locked(bench.out):
             os.write(write, b"held")
             signal.pause()
         os._exit(0)
@@ -112,5 +112,5 @@ def test_a_lock_that_is_never_given_back_is_one_sentence(
         os.waitpid(child, 0)
         os.close(read)
         os.close(write)
-    with plan.locked(bench.out) as work:
+    with working_lock.locked(bench.out) as work:
         assert work == Path(work_path(bench.out))

@@ -22,7 +22,7 @@ from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.sweep.files.paths import work_path
 from hdica.sweep.outcome import publish as publishing
-from hdica.sweep.run import holder, plan
+from hdica.sweep.run import holder, working_lock
 from hdica.sweep.run.company import taking_part
 from hdica.sweep.run.holder import NOTE, SOMEBODY, Holder, acting, command_line, noted, wait_for
 from tests.faults.bench import SERIAL, Bench, content
@@ -333,4 +333,4 @@ def test_that_nobody_listens_is_no_reason_to_give_up(
         with suppress(BrokenPipeError):
             gone.close()
     assert clock.now > 1
-    assert plan.LOCK_SECONDS > 60
+    assert working_lock.LOCK_SECONDS > 60

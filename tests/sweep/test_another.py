@@ -17,7 +17,7 @@ from hdica.sweep.files.paths import manifest_path, work_path
 from hdica.sweep.files.sealed import write_sealed
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.results import open_results
-from hdica.sweep.run import plan
+from hdica.sweep.run import plan, working_lock
 from hdica.sweep.run.another import refuse_another
 from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import Study, study_from
@@ -196,7 +196,7 @@ def test_of_two_studies_that_start_at_once_one_wins(out: Path) -> None:
         for grid in ({"tau": [0.1, 0.2]}, {"tau": [0.3, 0.4]})
     ]  # fmt: skip
     # Both stand before the lock: whatever they looked at before, nothing was there.
-    with plan.locked(out):
+    with working_lock.locked(out):
         for one in started:
             assert one.stdout is not None
             assert one.stdout.readline() == "ready\n"
@@ -214,7 +214,7 @@ def test_of_two_studies_that_start_at_once_one_wins(out: Path) -> None:
 def test_what_was_planned_while_one_waited_for_the_lock_counts(out: Path) -> None:
     """A look before the lock sees nothing: what counts is the one under it."""
     with ThreadPoolExecutor(1) as pool:
-        with plan.locked(out) as work:
+        with working_lock.locked(out) as work:
             waiting = pool.submit(plan.prepare, made(), out)
             time.sleep(0.3)
             write_sealed(work / "study.json", made(grid={"tau": [0.9]}).model_dump(mode="json"))

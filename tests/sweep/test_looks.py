@@ -17,7 +17,7 @@ from hdica.sweep.outcome import looks
 from hdica.sweep.outcome.answer import answer
 from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.results import open_results, version_path
-from hdica.sweep.run.plan import locked
+from hdica.sweep.run.working_lock import locked
 from tests.sweep import republish, toy
 
 pytestmark = pytest.mark.faults

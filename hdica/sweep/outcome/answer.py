@@ -16,6 +16,7 @@ from hdica.sweep.outcome.query import (
     methods,
     query,
     select,
+    selected,
 )
 from hdica.sweep.outcome.results import open_results
 
@@ -39,6 +40,7 @@ class Answer:
     """Answer of a question that was asked of results on disk."""
 
     data: xr.Dataset  # the selected variables, loaded
+    over: list[str]  # dimensions over which a table still averages
     order: list[str]  # dimensions in the order of the study
     title: str  # what was asked
     notes: list[str]  # what there is to know beside it, a sentence each
@@ -53,9 +55,10 @@ def answer(
     nearest: bool = False,
     tabled: bool = False,
 ) -> Answer:
-    """Ask results on disk, as :func:`query` does; if published anew meanwhile, the old or the new.
+    """Ask results on disk, as :func:`query` does; if published anew meanwhile, one of both.
 
     If ``tabled``, a table is wanted, which averages over seeds unless one of them is asked for.
+    Its means are left to :func:`hdica.sweep.outcome.mean_table.mean_table`.
     """
 
     def ask() -> Answer:
@@ -63,7 +66,8 @@ def answer(
         chosen, over = choose_method(tree, list(selection), method), list(mean)
         if tabled and not over and "seed" not in selection:
             over = averaged_in_a_table(tree[chosen].to_dataset(), variables)
-        found = query(tree, selection, chosen, variables, over, nearest)
+        ask_for = selected if tabled else query
+        found = ask_for(tree, selection, chosen, variables, over, nearest)
         title = f"{chosen}, mean over {', '.join(over)}" if over else chosen
         notes, left = [], unfinished(tree, selection, chosen, nearest)
         if left:
@@ -71,6 +75,6 @@ def answer(
         others = [m for m in methods(tree) if m != chosen]
         if tabled and method is None and others:
             notes.append(f"other methods: {', '.join(others)} (choose with --method)")
-        return Answer(found, dim_order(tree, chosen), title, notes)
+        return Answer(found, over if tabled else [], dim_order(tree, chosen), title, notes)
 
     return settled(results, ask)

@@ -22,7 +22,7 @@ from hdica.sweep.outcome.versions import (
     remove_old,
     version_folder,
 )
-from hdica.sweep.run.plan import locked
+from hdica.sweep.run.working_lock import locked
 from hdica.version import __version__
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hdica.errors import HdicaError, printable
 from hdica.sweep.files.folder import check_file, write_file
+from hdica.sweep.outcome.mean_table import mean_table
 from hdica.sweep.outcome.parquet import check_parquet, parquet
 from hdica.sweep.outcome.query import table
 
@@ -45,15 +47,23 @@ def check_export(to: str, out: Path | None) -> None:
         check_parquet()
 
 
-def export(data: xr.Dataset, to: str, out: Path | None, order: list[str], title: str) -> None:
+def export(
+    data: xr.Dataset,
+    to: str,
+    out: Path | None,
+    order: list[str],
+    title: str,
+    over: Sequence[str] = (),
+) -> None:
     """Write a selection in one of :data:`FORMATS`; ``-`` is a table, whose title is shown.
 
-    ``out`` is a file, or None for stdout; ``order`` is that of the coordinates.
+    ``out`` is a file, or None for stdout; ``order`` is that of the coordinates, ``over`` what a
+    table averages over.
     """
     if to == "netcdf":
         _bytes(_netcdf(data), out)
         return
-    frame = table(data, order)
+    frame = mean_table(data, over, order) if over else table(data, order)
     if to == "parquet":
         _bytes(parquet(frame, data), out)
         return

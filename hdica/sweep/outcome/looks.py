@@ -20,7 +20,7 @@ from hdica.sweep.files.guarded import METADATA
 from hdica.sweep.files.locks import taken
 from hdica.sweep.files.paths import manifest_path, results_path, work_path
 from hdica.sweep.outcome.commit import is_moving
-from hdica.sweep.run.plan import LOCK
+from hdica.sweep.run.working_lock import LOCK
 
 WAIT = 20.0
 """How many seconds after the first look another one may begin."""

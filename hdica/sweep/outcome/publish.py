@@ -27,7 +27,8 @@ from hdica.sweep.outcome.commit import beside, commit, complete
 from hdica.sweep.outcome.dense import Source, write_variable
 from hdica.sweep.outcome.versions import OURS, checked_path
 from hdica.sweep.run.another import refuse_another
-from hdica.sweep.run.plan import locked, place
+from hdica.sweep.run.plan import place
+from hdica.sweep.run.working_lock import locked
 from hdica.sweep.study.study import Study
 from hdica.systems import registry
 from hdica.systems.kernel import KERNEL_VERSION

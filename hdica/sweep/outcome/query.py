@@ -188,6 +188,26 @@ def average(data: xr.Dataset, dims: Sequence[str], names: Sequence[str]) -> xr.D
 
     Points without a value are left out and not counted.
     """
+    check_means(data, dims, names)
+    reduced: dict[str, Any] = {}
+    for name in names:
+        over = [dim for dim in dims if dim in data[name].dims]
+        if not over:
+            reduced[name] = data[name]
+            continue
+        values = data[name].astype(float)
+        count = values.count(over)
+        reduced[name] = values.mean(over).assign_attrs(data[name].attrs)
+        reduced[f"{name}_se"] = _standard_error(values, over, has_shared_noise(data)).assign_attrs(
+            {"long_name": f"standard error of {name}", "units": "1"}
+        )
+        reduced[f"{name}_count"] = count
+    left = data.drop_dims(list(dims)).coords
+    return type(data)(reduced, coords=left, attrs=data.attrs)
+
+
+def check_means(data: xr.Dataset, dims: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse to average over what is no dimension, or what has no mean."""
     for place, dim in enumerate(dims):
         if dim in dims[:place]:
             raise HdicaError(f"--mean {dim} is given twice (each dimension only once)")
@@ -199,26 +219,16 @@ def average(data: xr.Dataset, dims: Sequence[str], names: Sequence[str]) -> xr.D
     for name in names:
         if not has_mean(data[name]) and set(dims) & set(data[name].dims):
             raise HdicaError(f"--mean {dims[0]} is not allowed with --var {name} (it has no mean)")
-    reduced: dict[str, Any] = {}
-    for name in names:
-        over = [dim for dim in dims if dim in data[name].dims]
-        if not over:
-            reduced[name] = data[name]
-            continue
-        values = data[name].astype(float)
-        count = values.count(over)
-        reduced[name] = values.mean(over).assign_attrs(data[name].attrs)
-        reduced[f"{name}_se"] = _standard_error(values, over, data.attrs).assign_attrs(
-            {"long_name": f"standard error of {name}", "units": "1"}
-        )
-        reduced[f"{name}_count"] = count
-    left = data.drop_dims(list(dims)).coords
-    return type(data)(reduced, coords=left, attrs=data.attrs)
 
 
-def _standard_error(values: xr.DataArray, over: list[str], attrs: dict[Any, Any]) -> xr.DataArray:
+def has_shared_noise(data: xr.Dataset) -> bool:
+    """Whether points share the noise of their seed, so that seeds alone are independent."""
+    return data.attrs.get("noise") == "shared"
+
+
+def _standard_error(values: xr.DataArray, over: list[str], shared: bool) -> xr.DataArray:
     """Standard error of a mean; where points share their noise, seeds alone are independent."""
-    if attrs.get("noise") == "shared" and "seed" in over:
+    if shared and "seed" in over:
         values, over = values.mean([dim for dim in over if dim != "seed"]), ["seed"]
     count = values.count(over)
     if int(count.max()) <= 1:
@@ -238,6 +248,11 @@ def table(data: xr.Dataset, order: Sequence[str] = ()) -> pd.DataFrame:
 
     Coordinates that ``order`` does not name come first.
     """
+    return without_empty(rows(data, order), [str(name) for name in data.data_vars])
+
+
+def rows(data: xr.Dataset, order: Sequence[str] = ()) -> pd.DataFrame:
+    """All rows of a selection, in the columns of :func:`table`."""
     import pandas as pd
 
     if not data.dims:
@@ -247,11 +262,13 @@ def table(data: xr.Dataset, order: Sequence[str] = ()) -> pd.DataFrame:
         frame = data.to_dataframe().reset_index()
     ranked = [str(c) for c in data.coords if c != "step"]
     ranked.sort(key=lambda c: order.index(c) if c in order else -1)
-    names = [str(v) for v in data.data_vars]
-    frame = frame[[*ranked, *names]]
-    values = [n for n in names if data[n].dtype.kind == "f"]
-    empty = frame[values].isna().all(axis=1) if values else pd.Series(False, index=frame.index)
-    return frame[~empty].reset_index(drop=True)
+    return frame[[*ranked, *map(str, data.data_vars)]]
+
+
+def without_empty(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Rows that have a value in some column of floats among ``names``, if there is any such."""
+    values = [name for name in names if frame[name].dtype.kind == "f"]
+    return frame[frame[values].notna().any(axis=1)].reset_index(drop=True) if values else frame
 
 
 def query(
@@ -269,9 +286,22 @@ def query(
     outputs with them; ``mean`` are dimensions to average over, and ``nearest`` takes the closest
     coordinate.
     """
+    data = selected(tree, selection, method, variables, mean, nearest)
+    return average(data, mean, [str(name) for name in data.data_vars]) if mean else data
+
+
+def selected(
+    tree: xr.DataTree,
+    selection: dict[str, str],
+    method: str | None = None,
+    variables: Sequence[str] = (),
+    mean: Sequence[str] = (),
+    nearest: bool = False,
+) -> xr.Dataset:
+    """The variables that :func:`query` averages, loaded, before it does."""
     chosen = choose_method(tree, list(selection), method)
     data = tree[chosen].to_dataset()
     names = outputs(data, variables, [*selection, *mean])
     data = select(data, selection, nearest)[names].load()
     data.attrs = {**tree.attrs, **tree[chosen].attrs}
-    return average(data, mean, names) if mean else data
+    return data

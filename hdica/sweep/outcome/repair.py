@@ -28,7 +28,8 @@ from hdica.sweep.outcome.damage import Damage, of_version, version_damage
 from hdica.sweep.outcome.integrity import all_damage, segments_in
 from hdica.sweep.outcome.published import PublishedStore
 from hdica.sweep.outcome.versions import checked_path, cloned, remove, versions_in
-from hdica.sweep.run.plan import STUDY, locked
+from hdica.sweep.run.plan import STUDY
+from hdica.sweep.run.working_lock import locked
 from hdica.sweep.study.study import study_from
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from hdica.sweep.files.paths import TornError
 from hdica.sweep.outcome.integrity import working_damage
 from hdica.sweep.outcome.repair import repair_working
-from hdica.sweep.run.plan import locked
+from hdica.sweep.run.working_lock import locked
 
 Result = TypeVar("Result")
 ATTEMPTS = 3

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from hdica.sweep.files.disk import make_folder
 from hdica.sweep.files.locks import lockable, taken
 from hdica.sweep.files.paths import work_path
-from hdica.sweep.run import plan
+from hdica.sweep.run import working_lock
 from hdica.sweep.run.holder import wait_for
 
 MARK = ".running"
@@ -39,11 +39,11 @@ def taking_part(out: str | Path) -> Iterator[bool]:
     with lockable(work / MARK, 0o644) as mark:
         alone = _first(mark)
         if alone:
-            with plan.locked(out):
+            with working_lock.locked(out):
                 sweep_up(work)
         # From here on others may join. Those wait for the first, which holds the store's lock until
         # all is removed, or waits for it.
-        wait_for(lambda: taken(mark, shared=True), work, plan.LOCK_SECONDS)
+        wait_for(lambda: taken(mark, shared=True), work, working_lock.LOCK_SECONDS)
         yield alone
 
 

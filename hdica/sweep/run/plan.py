@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.process.compiled import compile_seconds
 from hdica.sweep.files import store
 from hdica.sweep.files.blocks import every_place
-from hdica.sweep.files.disk import make_folder
 from hdica.sweep.files.paths import (
     DamageError,
     discard,
@@ -31,7 +27,7 @@ from hdica.sweep.files.planned import append, check_whole, create
 from hdica.sweep.files.sealed import read_sealed, sealed_text
 from hdica.sweep.run.another import STUDY, refuse_another
 from hdica.sweep.run.asked import Plan, SegmentPlan
-from hdica.sweep.run.holder import noted, wait_for
+from hdica.sweep.run.working_lock import locked
 from hdica.sweep.study.keys import Keys, find_rows
 from hdica.sweep.study.segment import Segment, segments_of
 from hdica.sweep.study.study import Study, kept_in, study_from
@@ -48,10 +44,6 @@ SHARING = 32
 """Least points a block that share one draw of the noise, if there are as many cells."""
 MOST_BYTES = 16 * 2**20
 """Results in a block: a worker holds a block in memory, and a reader at least one."""
-LOCK = ".lock"
-"""File of a working store that is locked by who plans, publishes or repairs."""
-LOCK_SECONDS = 900.0
-"""Longest wait for another process that plans, publishes or repairs the same store."""
 
 
 @dataclass(frozen=True)
@@ -148,30 +140,6 @@ def _asked(segment: Segment, placed: Placed | None, workers: int) -> SegmentPlan
         block,
         len(segment.outputs) + 2,
     )
-
-
-@contextmanager
-def locked(out: str | Path) -> Iterator[Path]:
-    """Hold the working store's lock: one process plans, publishes or repairs at a time.
-
-    Waiting for it is told on standard error, with who holds it.
-    """
-    work = work_path(out)
-    make_folder(work)
-    # The system drops the lock with the process that holds it, however it ends.
-    lock = FileLock(no_link(work / LOCK))
-
-    def taken() -> bool:
-        with suppress(Timeout):
-            lock.acquire(timeout=0)
-        return lock.is_locked
-
-    wait_for(taken, work, LOCK_SECONDS)
-    try:
-        with noted(work):
-            yield work
-    finally:
-        lock.release()
 
 
 def prepare(

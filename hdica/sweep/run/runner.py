@@ -26,10 +26,11 @@ from hdica.sweep.run.another import refuse_another
 from hdica.sweep.run.block import Again, BlockSummary
 from hdica.sweep.run.company import taking_part
 from hdica.sweep.run.hand import Compute, in_place
-from hdica.sweep.run.plan import Placed, locked, prepare
+from hdica.sweep.run.plan import Placed, prepare
 from hdica.sweep.run.progress import Progress, Wanted, report
 from hdica.sweep.run.signals import aside, heeding, unbroken
 from hdica.sweep.run.spread import LOOK, NO_SCHEDULER, Patience, Task, spread
+from hdica.sweep.run.working_lock import locked
 from hdica.sweep.study.study import Study
 from hdica.sweep.workers.care import USUAL, Care
 from hdica.sweep.workers.cluster import cluster_settings, connect, ready

@@ -60,6 +60,8 @@ def check_read(written: Mapping[str, Any]) -> None:
 
     A store is read by who needs no system, so that none is loaded for it.
     """
+    if not written:
+        return
     kinds = ((name, one.settings) for name, one in at_hand().items())
     known = {name: kind for name, kind in kinds if kind is not None and name in written}
     _made(tuple(known.items())).model_validate({name: written[name] for name in known})
