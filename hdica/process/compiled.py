@@ -1,4 +1,4 @@
-"""Which compiled functions are there already, and what it takes to compile the others.
+"""Which compiled functions are there already, and which are compiled first.
 
 numba compiles a function once a machine and keeps it beside its source, or in ``NUMBA_CACHE_DIR``.
 """
@@ -15,8 +15,6 @@ from typing import Any
 
 from hdica.process.compile_cache import COMPILED, PACKAGE
 
-EACH = 1.0
-"""Seconds that a function takes to compile, on average."""
 KEPT = re.compile(r"^@(?:numba\.)?(?:njit|jit|vectorize|guvectorize|stencil)\b", re.MULTILINE)
 """Head of a function that is compiled."""
 PLACE = "NUMBA_CACHE_DIR"
@@ -52,9 +50,10 @@ def _kept(source: Path) -> bool:
     return any(True for folder in folders for _ in folder.glob(f"{source.stem}.*.nbi"))
 
 
-def compile_seconds(packages: Iterable[str]) -> float:
-    """How long it takes about to compile what some packages compute with; 0 if it is there."""
-    return EACH * cold(packages)
+def is_cold(module: str) -> bool:
+    """Whether no cache holds any function of a module of hdica."""
+    _, *parts = module.split(".")
+    return not _kept(PACKAGE.joinpath(*parts).with_suffix(".py"))
 
 
 def cold(packages: Iterable[str]) -> int:

@@ -11,6 +11,8 @@ from hdica.process import compiled
 from hdica.sweep.run.asked import Plan, SegmentPlan
 from hdica.sweep.run.plan import plan
 from hdica.sweep.study.study import study_from
+from hdica.systems.method import Method
+from hdica.systems.system import System
 from tests.sweep import toy
 
 SLOW = Plan("slow", "", (SegmentPlan("walk", 10, 400, 400, 1.0, 8, 1, 3),))
@@ -74,10 +76,14 @@ def test_another_place_for_compiled_functions_is_looked_at(
 
 
 def test_a_plan_counts_what_is_compiled_for_its_methods(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[set[str]] = []
-    monkeypatch.setattr(
-        "hdica.sweep.run.plan.compile_seconds", lambda engines: asked.append(set(engines)) or 7.0
-    )
-    made = plan(study_from(toy.study()))
+    asked: list[tuple[str, list[str]]] = []
+
+    def told(system: System, methods: list[Method]) -> float:
+        asked.append((system.name, [method.name for method in methods]))
+        return 7.0
+
+    monkeypatch.setattr("hdica.sweep.run.plan.compile_seconds", told)
+    study = study_from(toy.study())
+    made = plan(study)
     assert made.compiling == made.as_dict()["compiling"] == 7.0
-    assert len(asked) == 1
+    assert asked == [(study.system, list(study.methods))]

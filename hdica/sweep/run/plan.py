@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.process.compiled import compile_seconds
 from hdica.sweep.files import store
 from hdica.sweep.files.blocks import every_place
 from hdica.sweep.files.paths import (
@@ -32,6 +31,7 @@ from hdica.sweep.study.keys import Keys, find_rows
 from hdica.sweep.study.segment import Segment, segments_of
 from hdica.sweep.study.study import Study, kept_in, study_from
 from hdica.systems import registry
+from hdica.systems.compiling import compile_seconds
 
 LEAST_SECONDS, MOST_SECONDS = 0.2, 2.0
 """Work in a block: enough to hide a task and its chunks, little enough to lose to a kill."""
@@ -118,8 +118,8 @@ def plan(study: Study, out: str | Path | None = None, workers: int = 1) -> Plan:
     else:
         asked = [_asked(placed.segment, placed, workers) for placed in place(study, out)]
     used = registry.methods_of(study.system, study.noise)
-    engines = {folder for one in asked if one.pending for folder in used[one.method].engines}
-    compiling = compile_seconds(engines)
+    methods = [used[name] for name in dict.fromkeys(one.method for one in asked if one.pending)]
+    compiling = compile_seconds(registry.system_named(study.system), methods)
     return Plan(study.study, study.content_hash(), tuple(asked), kept_in(study), compiling)
 
 

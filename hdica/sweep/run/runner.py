@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, Incomplete, Stopped, Unwritable
-from hdica.process.compiled import cold
 from hdica.process.private import remove_ended_scratch
 from hdica.sweep.files import blocks, store
 from hdica.sweep.files.paths import work_path
@@ -36,7 +35,8 @@ from hdica.sweep.workers.care import USUAL, Care
 from hdica.sweep.workers.cluster import cluster_settings, connect, ready
 from hdica.sweep.workers.local import WARM_START, start_loading, start_seconds, unguarded
 from hdica.sweep.workers.settings import ClusterSettings
-from hdica.systems.registry import check_installed
+from hdica.systems.compiling import compile_seconds
+from hdica.systems.registry import check_installed, system_named
 
 MOST_LOST = 8
 """Blocks that may be lost before a run gives up: then it is no accident of single blocks."""
@@ -167,7 +167,7 @@ def run(
         if not alone and shard == (0, 1):
             # The other run begins at the other end: what it finishes is not computed here.
             todo.reverse()
-        return _run(study.study, todo, settings, progress, placed, shard, own)
+        return _run(study, todo, settings, progress, placed, shard, own)
 
 
 def _check_known(system: str, settings: ClusterSettings) -> None:
@@ -185,7 +185,7 @@ def _check_known(system: str, settings: ClusterSettings) -> None:
 
 
 def _run(
-    name: str,
+    study: Study,
     todo: list[Task],
     settings: ClusterSettings,
     progress: Wanted,
@@ -194,9 +194,9 @@ def _run(
     own: bool,
 ) -> RunSummary:
     points, seconds = sum(t.points for t in todo), sum(t.seconds for t in todo)
-    summary = RunSummary()
+    name, first, summary = study.study, _first(placed, study.system), RunSummary()
     try:
-        with report(name, points, seconds, progress, settings.workers, _first(placed)) as shown:
+        with report(name, points, seconds, progress, settings.workers, first) as shown:
             with in_place(own) as compute:
                 begun = _here(todo, settings, summary, shown, compute)
             if begun < len(todo):
@@ -212,10 +212,11 @@ def _run(
     return summary
 
 
-def _first(placed: list[Placed]) -> str:
+def _first(placed: list[Placed], system: str) -> str:
     """What comes before the first point, in words; empty if everything is compiled."""
-    engines = {folder for one in placed for folder in one.segment.method.engines}
-    return "compiling, once" if cold(engines) else ""
+    methods = {one.segment.method.name: one.segment.method for one in placed}
+    waits = compile_seconds(system_named(system), methods.values())
+    return "compiling, once" if waits else ""
 
 
 def _left(name: str, placed: list[Placed], shard: tuple[int, int]) -> str:
