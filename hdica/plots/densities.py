@@ -11,7 +11,7 @@ from hdica.analysis.reading import at_top, finished
 from hdica.analysis.show.choose import spread
 from hdica.analysis.show.marks import color_of
 from hdica.analysis.show.panel import Line, Panel
-from hdica.analysis.show.words import EMPTY, symbol, words
+from hdica.analysis.show.words import EMPTY, limit_name, symbol, words
 from hdica.errors import HdicaError
 from hdica.plots.source import Source, at, matching
 
@@ -100,7 +100,7 @@ def _limit(source: Source, where: int, when: float, color: str, alone: bool) -> 
     one_point(one, DENSITY)
     here = at(one.values(DENSITY), {"snapshot": when}, "limit").isel(feature=where)
     group = group_label(xr.Dataset({"xi": xi_of(data).isel(feature=where)}))
-    label = group if alone and group else words(f"limit ({source.method})")
+    label = group if alone and group else limit_name(source.method)
     x = here["x"].values.astype(float)
     return Line(x, here.values, label, color if alone else "ink", "solid" if alone else "dash",
                 bold=True, listed=alone or where == 0)  # fmt: skip

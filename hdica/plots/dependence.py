@@ -15,7 +15,9 @@ from hdica.analysis.show.words import (
     Text,
     axis,
     leading,
+    limit_name,
     measured,
+    method_name,
     number,
     place,
     plural,
@@ -91,7 +93,7 @@ def _title(found: xr.Dataset) -> Text:
 
 def _drawn(here: xr.Dataset, x: str, cell: Point, color: str, source: Source) -> Line | Points:
     across, y = here[x].values.astype(float), here["mean"].values
-    label = place(cell) or words(source.method)
+    label = place(cell) or method_name(source.method)
     if "se" not in here:
         return Line(across, y, label, color, bold=True)
     half = ERRORS * np.nan_to_num(here["se"].values)
@@ -105,5 +107,5 @@ def _theory(source: Source, name: str, x: str, cell: Point, color: str) -> list[
     here = at(values, cell, "limit").squeeze(drop=True)
     if x not in here.dims:
         return []
-    label = leading(cell) + words(f"limit ({source.method})")
+    label = leading(cell) + limit_name(source.method)
     return [Line(here[x].values.astype(float), here.values, label, color, "dash")]

@@ -12,7 +12,7 @@ from hdica.analysis.phase.figure import phase as figures
 from hdica.analysis.phase.record import Phase
 from hdica.analysis.reading import at_end
 from hdica.analysis.show.panel import Heat, Panel, edges
-from hdica.analysis.show.words import axis, place, size, words
+from hdica.analysis.show.words import axis, method_name, place, size, words
 from hdica.analysis.terms import entries, starts
 from hdica.errors import HdicaError
 from hdica.plots import trajectories
@@ -101,7 +101,7 @@ def _alone(source: Source, x: str, y: str, name: str) -> Panel:
     end = end.squeeze([d for d in end.dims if d not in (x, y)], drop=True).transpose(y, x)
     at_x, at_y = source.data[x].values.astype(float), source.data[y].values.astype(float)
     top = max(1.0, float(np.nanmax(end.values))) if bool(end.notnull().any()) else 1.0
-    label = size(name) + words(f", {source.method}")
+    label = size(name) + words(", ") + method_name(source.method)
     ends = [edges(at, False) for at in (at_x, at_y)]
     return Panel(
         "phase",

@@ -16,7 +16,9 @@ from hdica.analysis.show.words import (
     clock,
     count,
     leading,
+    limit_name,
     measured,
+    method_name,
     number,
     of_n,
     place,
@@ -105,7 +107,7 @@ def _line(found: xr.Dataset, cell: Point, color: str, many: int, source: Source,
         label = leading({k: v for k, v in cell.items() if k != "n"}) + of_n(cell["n"])
     elif not label:
         size = _n_of(source, cell)
-        label = of_n(size) if np.isfinite(size) else words(source.method)
+        label = of_n(size) if np.isfinite(size) else method_name(source.method)
     single = many == 1 and "runs" not in found
     return Line(time, here["middle"].values, label, "ink" if single else color, bold=True, **ends)
 
@@ -136,7 +138,7 @@ def _theory(
         time = curve["time"].values.astype(float)
         drawn = any(np.array_equal(line.y, curve.values, equal_nan=True) for line in limits)
         if not drawn:
-            label = words(f"limit ({theory.method})")
+            label = limit_name(theory.method)
             limits.append(Line(time, curve.values, label, "ink", "dash", listed=not limits))
         size = _n_of(source, cell)
         if f"{name}_sd" in data and np.isfinite(size) and "runs" in found:

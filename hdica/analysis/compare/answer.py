@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from markupsafe import escape
 
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, evenly, points, selected
 from hdica.analysis.show.sentences import N, listed
-from hdica.analysis.show.words import count, measurement, number, place, symbol
+from hdica.analysis.show.words import count, measurement, method_name, number, place, symbol
 
 TOLD = 2
 """Grid points that are told."""
@@ -30,7 +29,7 @@ def answer(data: xr.Dataset) -> Answer | None:
     size = f", {N} = {count(float(n[0]))}" if np.isfinite(n).all() else ""
     told = listed([_end(here, p) for p in evenly(known, TOLD)])
     name, time = symbol(str(data.attrs["variable"])).html, number(float(data["time"].values[-1]))
-    return Answer(f"At <i>t</i> = {time} mean {name} ({escape(method)}{size}) is {told}.")
+    return Answer(f"At <i>t</i> = {time} mean {name} ({method_name(method).html}{size}) is {told}.")
 
 
 def _end(here: xr.Dataset, point: Point) -> str:

@@ -15,7 +15,9 @@ from hdica.analysis.show.panel import Line, Panel, Points
 from hdica.analysis.show.words import (
     Text,
     clock,
+    limit_name,
     measured,
+    method_name,
     number,
     of_n,
     place,
@@ -65,12 +67,12 @@ def _sizes(data: xr.Dataset) -> dict[str, list[int]]:
 
 
 def _caption(data: xr.Dataset, members: list[Point], start: str | None) -> str:
-    methods = [escape(str(m)) for m in data["simulation"].values]
+    methods = [method_name(m).html for m in data["simulation"].values]
     spread = deviations(data.attrs["band"])
     text = f"Line and band: mean ± {spread} over seeds ({methods[0]})"
     if len(methods) > 1:
         text += f"; markers with bars: the same by {' and '.join(methods[1:])}"
-    text += f". Dashed: the limit ({escape(str(data.attrs['limit_method']))})."
+    text += f". Dashed: the limit ({method_name(data.attrs['limit_method']).html})."
     if start and len(members) > 1:
         starts = escape(", ".join(value_of(m[start]) for m in members))
         text += f" Starts {symbol(start).html} = {starts}."
@@ -117,7 +119,7 @@ def _run(here: xr.Dataset, label: Text, color: str, method: int, listed: bool, b
 
 
 def _limits(data: xr.Dataset, members: list[Point]) -> list[Item]:
-    label = words(f"limit ({data.attrs['limit_method']})")
+    label = limit_name(data.attrs["limit_method"])
     out: list[Item] = []
     for point in members:
         here = data["limit"].sel({k: v for k, v in point.items() if k in data["limit"].dims})
@@ -199,7 +201,7 @@ def _markers(data: xr.Dataset) -> list[Item]:
     nowhere = np.full(1, np.nan)
     methods = [str(m) for m in data["simulation"].values]
     return [
-        Points(nowhere, nowhere, words(method), GREY, symbol=SYMBOLS[j % 4])
+        Points(nowhere, nowhere, method_name(method), GREY, symbol=SYMBOLS[j % 4])
         for j, method in enumerate(methods)
         if len(methods) > 1
     ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -11,7 +9,17 @@ from numpy.typing import NDArray
 from hdica.analysis.show.choose import Point, points, said, selected, shown
 from hdica.analysis.show.marks import GREY, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import Text, clock, leading, place, symbol, titled, words
+from hdica.analysis.show.words import (
+    Text,
+    clock,
+    leading,
+    method_name,
+    place,
+    sentence,
+    symbol,
+    titled,
+    words,
+)
 
 Array = NDArray[np.float64]
 
@@ -53,19 +61,19 @@ def _panel(here: xr.Dataset, name: str, cells: list[Point]) -> Panel:
         if not np.isfinite(mean).any():
             continue
         bar = np.nan_to_num(se)
-        label = place(cell) if cell else words(str(here.attrs["method"]))
+        label = place(cell) if cell else method_name(here.attrs["method"])
         color = color_of(k, len(cells))
         items.append(Points(at[keep], mean, label, color, mean - bar, mean + bar, joined=True))
     items = [*_theory(here, cells, at, keep), *items]
     return Panel(
         f"curves_{name}",
-        words(_capital(str(here["meaning"].item()))),
+        words(sentence(str(here["meaning"].item()))),
         over(here),
         symbol(name),
         tuple(items),
         caption=" ".join(
             [
-                f"{escape(str(here.attrs['method']))}: mean over seeds ± standard error.",
+                f"Mean over seeds ± standard error ({method_name(here.attrs['method']).html}).",
                 *(["Lines: theory."] if any(isinstance(item, Line) for item in items) else []),
                 *said(here, grid_of(here), len(cells)),
             ]
@@ -83,7 +91,7 @@ def _theory(here: xr.Dataset, cells: list[Point], at: Array, keep: NDArray[np.bo
     out = []
     for k, y in enumerate(found[:1] if alike else found):
         color = "ink" if alike else color_of(k, len(cells))
-        label = words(f"theory: {here.attrs['theory']}")
+        label = words("theory: ") + method_name(here.attrs["theory"])
         label = label if alike else leading(cells[k]) + label
         if np.isfinite(y[keep]).any():
             out.append(Line(at[keep], y[keep], label, color, "dash"))
@@ -117,10 +125,6 @@ def _together(data: xr.Dataset, cell: Point, tail: str) -> Panel:
         caption="Each variable on a scale of its own; dotted: where it is half-way.",
         log_x=bool(data.attrs["log"]),
     )
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def cells_of(data: xr.Dataset) -> list[Point]:

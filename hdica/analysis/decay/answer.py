@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from markupsafe import escape
 
 from hdica.analysis.decay.figure import distance, entries, grid_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, evenly, points, selected
 from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import number, place, with_error
+from hdica.analysis.show.words import method_name, number, place, with_error
 
 TOLD = 3
 """Curves whose powers are told."""
@@ -37,5 +36,5 @@ def _power(data: xr.Dataset, own: str, slope: str, curve: Point, total: int) -> 
     error = float(selected(data["slope_se"], curve)) if slope == "slope" else np.nan
     power = with_error(value, error) if error > 0 else number(value)
     cell = {k: v for k, v in curve.items() if k in grid_of(data)}
-    where = place(cell).html if cell else str(escape(curve[own]))
+    where = place(cell).html if cell else method_name(curve[own]).html
     return f"<i>t</i><sup>{power}</sup>" + (f" ({where})" if total > 1 else "")

@@ -10,7 +10,17 @@ from hdica.analysis import terms
 from hdica.analysis.show.choose import Point, points, said, selected, shown
 from hdica.analysis.show.marks import DASHES, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import Text, clock, leading, named_at, number, place, symbol, words
+from hdica.analysis.show.words import (
+    Text,
+    clock,
+    leading,
+    method_name,
+    named_at,
+    number,
+    place,
+    symbol,
+    words,
+)
 
 Array = NDArray[np.float64]
 MARKERS = 24
@@ -52,6 +62,8 @@ def distance(data: xr.Dataset) -> Text:
     """The distance to the target as it is written."""
     name = symbol(str(data.attrs["variable"]))
     if data.attrs["target"] == 0:
+        if all(p.low >= 0 for p in terms.order_parameters(str(data.attrs["variable"]))):
+            return words("mean ") + name
         return words("|mean ") + name + words("|")
     return words(f"|{number(data.attrs['target'])} − mean ") + name + words("|")
 
@@ -70,7 +82,7 @@ def _items(data: xr.Dataset, cell: Point) -> list[Item]:
         for k, method in enumerate(data["limit"].values if "limit_gap" in data else []):
             color = color_of(i, len(every)) if len(every) > 1 else "ink"
             y = selected(data["limit_gap"], {**cell, **entry, "limit": method})
-            out.append(_line(y, lead + words(str(method)), color, DASHES[k % 3]))
+            out.append(_line(y, lead + method_name(method), color, DASHES[k % 3]))
     for i, entry in enumerate(every):
         lead = leading(entry if len(every) > 1 else {})
         for k, method in enumerate(data["simulation"].values if "gap" in data else []):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from markupsafe import escape
 
 from hdica.analysis.decay.figure import distance, entries, grid_of
 from hdica.analysis.show.choose import Point, evenly, points, selected
 from hdica.analysis.show.sentences import N, listed
-from hdica.analysis.show.words import count, number, place, symbol
+from hdica.analysis.show.words import count, measurement, method_name, number, place, symbol
 
 CELLS = 3
 
@@ -43,12 +42,12 @@ def _values(data: xr.Dataset, point: Point, name: str) -> list[str]:
         n = float(selected(data["largest_n"], here))
         if np.isfinite(value):
             size = f", {N} = {count(n)}" if np.isfinite(n) else ""
-            bar = f" ± {number(error, 1)}" if np.isfinite(error) else ""
-            parts.append(f"{number(value, 4)}{bar} ({escape(method)}{size})")
+            own = f"{method_name(method).html}{size}"
+            parts.append(f"{measurement(value, error)} ({own})")
     for method in _limits(data):
         value = float(selected(data[f"limit_{name}"], {**point, "limit": method}))
         if np.isfinite(value):
-            parts.append(f"{number(value, 4)} ({escape(method)})")
+            parts.append(f"{number(value, 4)} ({method_name(method).html})")
     return parts
 
 
@@ -83,6 +82,6 @@ def _apart(data: xr.Dataset, point: Point) -> list[str]:
         limit = float(selected(data["limit_scaled"], {**point, "limit": method}))
         if np.isfinite(value - limit) and error > 0:
             score = number(abs(value - limit) / error, 2)
-            names = f"{escape(str(point['simulation']))} and {escape(method)}"
+            names = f"{method_name(point['simulation']).html} and {method_name(method).html}"
             out.append(f"{names} are {score} standard errors apart")
     return out

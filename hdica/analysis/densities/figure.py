@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import numpy as np
 import xarray as xr
 
@@ -13,8 +11,10 @@ from hdica.analysis.show.words import (
     EMPTY,
     OKABE_ITO,
     Text,
+    limit_name,
+    method_name,
+    named_at,
     number,
-    of_n,
     place,
     symbol,
     titled,
@@ -75,7 +75,7 @@ def _drawn(here: xr.Dataset) -> bool:
 
 def _panel(here: xr.Dataset, at: Point, number_: int, columns: int) -> Panel:
     x = here["x"].values.astype(float)
-    name = words(f"limit ({here.attrs['limit_method']})")
+    name = limit_name(here.attrs["limit_method"])
     items = [Line(x, here["limit"].values, name, "ink", bold=True)]
     if _drawn(here):
         items.insert(0, steps(here, x))
@@ -97,13 +97,13 @@ def steps(here: xr.Dataset, x: np.ndarray) -> Line:
     at = np.repeat(edges, 2)[1:-1]
     density, error = (np.repeat(here[k].values, 2) for k in ("density", "density_se"))
     error = ERRORS * np.nan_to_num(error)
-    label = words(f"{here.attrs['simulation_method']}, ") + of_n(here.attrs["n"])
+    label = named_at(here.attrs["simulation_method"], here.attrs["n"])
     low, high = np.maximum(density - error, 0.0), density + error
     return Line(at, density, label, OKABE_ITO[0], low=low, high=high)
 
 
 def _caption(here: xr.Dataset) -> str:
-    limit = f"Line: the limit ({escape(here.attrs['limit_method'])})."
+    limit = f"Line: the limit ({method_name(here.attrs['limit_method']).html})."
     if not _drawn(here):
         return limit
     seeds = int(here["count"])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hdica.analysis.show.choose import MOST, Point, at_last_n, points, said, shown
 from hdica.analysis.show.marks import GREY, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import Text, axis, place, symbol, words
+from hdica.analysis.show.words import EMPTY, Text, axis, method_name, place, symbol, words
 
 Array = NDArray[np.float64]
 Curve = tuple[str, Point]
@@ -49,7 +49,7 @@ def at(data: xr.Dataset, curve: Curve) -> xr.Dataset:
 
 def named(curve: Curve, data: xr.Dataset) -> Text:
     """A curve in words: its method where there are several, and where it is."""
-    method = words(curve[0] if data.sizes["simulation"] > 1 or not curve[1] else "")
+    method = method_name(curve[0]) if data.sizes["simulation"] > 1 or not curve[1] else EMPTY
     return method + words(", " if method and curve[1] else "") + place(curve[1])
 
 

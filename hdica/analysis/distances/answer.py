@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from markupsafe import escape
 
 from hdica.analysis.distances.figure import grid_of, law_label
 from hdica.analysis.show.agreement import agreement, law, verdict_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, at_largest_n, points
 from hdica.analysis.show.sentences import N
-from hdica.analysis.show.words import count, with_error
+from hdica.analysis.show.words import count, method_name, with_error
 
 
 def answer(data: xr.Dataset) -> Answer | None:
@@ -26,7 +25,7 @@ def answer(data: xr.Dataset) -> Answer | None:
 
     def name(point: Point) -> str:
         rest = {k: v for k, v in point.items() if k != "simulation"}
-        return f"{escape(str(point['simulation']))}, {law_label(data, rest).html}"
+        return f"{method_name(point['simulation']).html}, {law_label(data, rest).html}"
 
     text = agreement(data, cells, "The density of the estimate", name)
     power = law(data, "ks") if data.sizes["n"] > 1 else ""

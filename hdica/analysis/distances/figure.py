@@ -10,10 +10,10 @@ from hdica.analysis.densities.figure import group_label
 from hdica.analysis.show.choose import MOST, Point, shown
 from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import Text, place, symbol, words
+from hdica.analysis.show.words import Text, method_name, place, symbol, words
 
 NAMES = {"ks": "Kolmogorov–Smirnov", "w1": "Wasserstein-1"}
-SHORT = {"ks": words("KS"), "w1": Text("<i>W</i><sub>1</sub>", "$W_1$", "W1")}
+SHORT = {"ks": words("KS"), "w1": Text("<i>W</i><sub>1</sub>", "$W_1$", "W₁")}
 ERRORS = 2.0
 
 
@@ -86,7 +86,7 @@ def _legend(methods: list[str]) -> list[Line | Points]:
     """Entries for the methods, if there are several, and for the dashed lines."""
     nowhere = np.full(2, np.nan)
     entries: list[Line | Points] = [
-        Points(nowhere, nowhere, words(m), GREY, symbol=SYMBOLS[j % 4])
+        Points(nowhere, nowhere, method_name(m), GREY, symbol=SYMBOLS[j % 4])
         for j, m in enumerate(methods)
         if len(methods) > 1
     ]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from markupsafe import escape
 
 from hdica.analysis.distances.figure import NAMES, SHORT, grid_of, law_label
 from hdica.analysis.show.choose import Point, at_largest_n, points
 from hdica.analysis.show.sentences import N, counted, exponents
 from hdica.analysis.show.table import VERDICT_HEAD, Table, exponent, of_verdicts, verdict
-from hdica.analysis.show.words import count, number
+from hdica.analysis.show.words import count, method_name, number
 
 UNSEEN = 1e-4
 """Mass outside the edges below this is not worth a sentence."""
@@ -27,7 +26,7 @@ def distances(data: xr.Dataset) -> list[str]:
 
     def name(point: Point) -> str:
         rest = {k: v for k, v in point.items() if k != "simulation"}
-        return f"{escape(str(point['simulation']))}, {law_label(data, rest).html}"
+        return f"{method_name(point['simulation']).html}, {law_label(data, rest).html}"
 
     out = counted(data, cells, "comparisons of the entries' law with the limit", name)
     out += [ALONE] if data.sizes["n"] == 1 else []

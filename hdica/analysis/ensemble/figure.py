@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -17,6 +15,7 @@ from hdica.analysis.show.words import (
     Text,
     clock,
     measured,
+    method_name,
     number,
     plural,
     symbol,
@@ -199,9 +198,10 @@ def _extent(items: list[Line]) -> tuple[float, float]:
 
 
 def _caption(data: xr.Dataset, here: xr.Dataset, drawn: int) -> str:
+    method = method_name(data.attrs["simulation"]).html
     parts = [
-        f"{plural(int(here['count']), 'run')} ({escape(str(data.attrs['simulation']))}): median "
-        "with the middle half and nine tenths of them."
+        f"{plural(int(here['count']), 'run')} ({method}): median with the middle half and nine "
+        "tenths of them."
     ]
     if "diverged" in here and int(here["diverged"]):
         parts.append(f"{plural(int(here['diverged']), 'more run')} diverged.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape as escaped
-
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -11,7 +9,17 @@ from numpy.typing import NDArray
 from hdica.analysis.show.choose import Point, said, selected, shown
 from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Heat, Line, Panel, Points
-from hdica.analysis.show.words import EMPTY, STEPS, Text, of_n, place, symbol, titled, words
+from hdica.analysis.show.words import (
+    EMPTY,
+    STEPS,
+    Text,
+    method_name,
+    of_n,
+    place,
+    symbol,
+    titled,
+    words,
+)
 
 Array = NDArray[np.float64]
 Item = Line | Points
@@ -66,7 +74,7 @@ def _theory_name(data: xr.Dataset, method: str, n: int | None = None) -> Text:
     """A theory with its n; by its method where there are several for one n, or for infinity."""
     several = sum(finite == (n is not None) for _, finite in theories(data)) > 1
     name = method if several else "theory"
-    return of_n(n, name) if n is not None else symbol("n") + words(f" → ∞, {name}")
+    return of_n(n, name) if n is not None else symbol("n") + words(" → ∞, ") + method_name(name)
 
 
 def _along(data: xr.Dataset, name: str, point: Point) -> Array:
@@ -119,7 +127,8 @@ def _measured(data: xr.Dataset, point: Point, x: Array) -> list[Item]:
             label = of_n(point["n"], name)
             out.append(Points(x[seen], y[seen], label, color, low[seen], high[seen], mark))
         if bound.any():
-            label, least = of_n(point["n"], f"{name} lower bound".strip()), low[bound]
+            label = of_n(point["n"], name) + words(" lower bound" if name else ", lower bound")
+            least = low[bound]
             ends = least, ARROW * least
             out.append(Points(x[bound], least, label, color, *ends, "triangle"))
     return out
@@ -165,7 +174,7 @@ def _range(items: list[Item]) -> tuple[float, float]:
 def _caption(data: xr.Dataset, marks: bool) -> str:
     parts = []
     if marks:
-        names = escaped(" and ".join(methods(data)))
+        names = " and ".join(method_name(m).html for m in methods(data))
         first = data.attrs["event"] == "first"
         what = "time observed over escapes" if first else "means of all runs"
         parts.append(f"Markers: {what}, with 95 % intervals ({names}).")
@@ -173,7 +182,7 @@ def _caption(data: xr.Dataset, marks: bool) -> str:
             why = "no run" if first else "not every run"
             parts.append(f"Triangles: {why} escaped; the mean lies above, at 97.5 % confidence.")
     for text, kind in (("Coloured lines: theory at", True), ("Thick line: theory for", False)):
-        names = escaped(" and ".join(m for m, finite in theories(data) if finite == kind))
+        names = " and ".join(method_name(m).html for m, finite in theories(data) if finite == kind)
         if names:
             parts.append(f"{text} {'that <i>n</i>' if kind else '<i>n</i> → ∞'} ({names}).")
     if "kramers" in data:
@@ -267,7 +276,7 @@ def _map(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
     up = np.log10(np.array(every, dtype=float))
     few = "no run" if data.attrs["event"] == "first" else "not every run"
     bounds = f", lower bounds where {few} escaped" if runs else ""
-    source = escaped(runs[0] if runs else finite[0])
+    source = method_name(runs[0] if runs else finite[0]).html
     lead = words("log₁₀ ")
     return Panel(
         f"escape_map{tail}",

@@ -9,7 +9,7 @@ from markupsafe import escape as escaped
 from hdica.analysis.escape.figure import methods, others, sizes, theories
 from hdica.analysis.show.choose import Point, evenly, points, selected
 from hdica.analysis.show.sentences import N, cell, counted
-from hdica.analysis.show.words import STEPS, count, number, p_value, place, plural
+from hdica.analysis.show.words import STEPS, count, method_name, number, p_value, place, plural
 
 CELLS = 3
 MOST = 4
@@ -67,7 +67,8 @@ def _fastest(data: xr.Dataset) -> list[str]:
                 out.append(
                     f"At {place({**other, 'n': n}).html} {_event(data)} is fastest at "
                     f"{place(best).html}: mean {_estimate(data, {**point, **best})} "
-                    f"({escaped(method)}, 95 % interval){_beside(data, {**point, **best})}."
+                    f"({method_name(method).html}, 95 % interval)"
+                    f"{_beside(data, {**point, **best})}."
                 )
     return out
 
@@ -100,7 +101,8 @@ def _fastest_theory(data: xr.Dataset) -> list[str]:
                 lead = f"At {place(point).html} in" if point else "In"
                 of_n = f" for {N} → ∞" if n is None else ""
                 out.append(
-                    f"{lead} theory{of_n} ({escaped(method)}) {_event(data)} is fastest at "
+                    f"{lead} theory{of_n} ({method_name(method).html}) {_event(data)} is fastest "
+                    "at "
                     f"{place({x: data[x].values[k].item()}).html}: mean {number(mean[k], 4)} "
                     f"{UNIT}."
                 )
@@ -123,7 +125,7 @@ def _agreement(data: xr.Dataset) -> list[str]:
         if data.attrs["event"] == "last" and not bool(here["p_value"].notnull().any()):
             continue  # of several projections theory knows the mean alone
         kind = f"theory at that {N}" if finite else f"theory for {N} → ∞"
-        what = f"comparisons of runs with {kind} ({escaped(method)})"
+        what = f"comparisons of runs with {kind} ({method_name(method).html})"
         out += counted(here, _run_cells(here), what, cell)
     return out
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hdica.analysis.show.choose import Point, at_largest_n, evenly, points, said, shown
 from hdica.analysis.show.marks import color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import Text, axis, place, symbol, words
+from hdica.analysis.show.words import Text, axis, method_name, place, symbol, words
 
 Array = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def parameters(data: xr.Dataset) -> list[str]:
 def named(point: Point) -> Text:
     """A fit in words: its method and where it is."""
     rest = {k: v for k, v in point.items() if k != "simulation"}
-    method = words(str(point["simulation"])) if "simulation" in point else words("")
+    method = method_name(point["simulation"]) if "simulation" in point else words("")
     return method + words(", " if method and rest else "") + place(rest)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hdica.analysis.show.choose import Point, points
 from hdica.analysis.show.marks import DASHES, GREY, color_of
 from hdica.analysis.show.panel import Line, Panel
-from hdica.analysis.show.words import Text, clock, measured, of_n, place, titled, words
+from hdica.analysis.show.words import Text, clock, measured, method_name, of_n, place, titled, words
 from hdica.analysis.terms import entries
 
 Array = NDArray[np.float64]
@@ -96,7 +96,7 @@ def _thresholds(data: xr.Dataset) -> list[Line]:
 
 def _caption(data: xr.Dataset, here: xr.DataArray, cells: int) -> str:
     known = here.notnull().any([d for d in here.dims if d != "seed"])
-    text = f"{int(known.sum())} runs ({escape(str(data.attrs['simulation']))})"
+    text = f"{int(known.sum())} runs ({method_name(data.attrs['simulation']).html})"
     row, column = _pair(here)
     for what, axis in (("colour", column), ("dash", row)):
         text += "".join(f"; {what} by {escape(d)}" for d in axis if here.sizes[d] > 1)

@@ -12,7 +12,7 @@ from hdica.analysis.pictures.compute import PLACE
 from hdica.analysis.pictures.record import BY_PIXEL, CHANNEL
 from hdica.analysis.show.choose import Point, points, said, selected, shown
 from hdica.analysis.show.panel import Panel, Pictures
-from hdica.analysis.show.words import EMPTY, Text, number, symbol, titled, words
+from hdica.analysis.show.words import EMPTY, Text, method_name, number, symbol, titled, words
 
 Array = NDArray[np.float64]
 
@@ -105,7 +105,9 @@ def _sorted(here: xr.Dataset) -> bool:
 def _caption(data: xr.Dataset, here: xr.Dataset, grid: list[str]) -> str:
     drawn, total = here.sizes[PLACE], int(data.attrs["components"])
     scale = "each about its" if data.attrs["scale"] == "each" else "all on one scale about their"
-    parts = [f"{escape(str(data.attrs['method']))}, first seed; black to white, {scale} grey zero."]
+    parts = [
+        f"First seed ({method_name(data.attrs['method']).html}); black to white, {scale} grey zero."
+    ]
     if _sorted(here):
         parts.append(f"Sorted by {escape(str(data.attrs['by']))}, the least first.")
     if total > drawn:

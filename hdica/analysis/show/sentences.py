@@ -9,7 +9,16 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.show.choose import Point
-from hdica.analysis.show.words import count, number, p_value, place, plural, rounded, symbol
+from hdica.analysis.show.words import (
+    count,
+    method_name,
+    number,
+    p_value,
+    place,
+    plural,
+    rounded,
+    symbol,
+)
 from hdica.analysis.statistics.verdict import CLEAR
 
 N = symbol("n").html
@@ -36,7 +45,7 @@ def listed(parts: Sequence[str]) -> str:
 def cell(point: Point) -> str:
     """A grid point with its method: "chain, τ = 0.05"."""
     rest = {k: v for k, v in point.items() if k != "simulation"}
-    return ", ".join([str(escape(point["simulation"])), *([place(rest).html] if rest else [])])
+    return ", ".join([method_name(point["simulation"]).html, *([place(rest).html] if rest else [])])
 
 
 def counted(

@@ -74,7 +74,7 @@ CALLED = {"tau": "step size ", "rho": "sparsity "}
 
 def symbol(name: str) -> Text:
     """A parameter or variable as it is written in the field."""
-    return NAMED.get(name) or written(name) or words(name)
+    return NAMED.get(name) or written(name) or words(name.replace("_", " "))
 
 
 def clock(time: Mapping[Any, Any]) -> Text:
@@ -89,6 +89,16 @@ def written(name: str) -> Text | None:
     """A name as a system says that it is written, None if none does."""
     found = terms.written(name)
     return None if found is None else Text(found.html, found.tex, found.plain)
+
+
+def method_name(name: object) -> Text:
+    """A method as the system that is spoken of calls it, or else by its name in words."""
+    return written(str(name)) or words(str(name).replace("_", " "))
+
+
+def limit_name(method: object) -> Text:
+    """A limit in a legend, with its method."""
+    return words("limit (") + method_name(method) + words(")")
 
 
 def measured(name: str) -> Text:
@@ -126,7 +136,7 @@ def number(value: float, digits: int = 3) -> str:
         return "–"
     text = f"{value:.{digits}g}"
     if "e" in text and 1e-4 <= abs(value) < 1e7:
-        text = f"{value:.0f}"
+        text = f"{float(text):.0f}"
     mantissa, _, power = text.partition("e")
     text = f"{mantissa} × 10^{int(power)}" if power else mantissa
     return _superscript(text).replace("-", "−")
@@ -162,7 +172,7 @@ def measurement(value: float, error: float) -> str:
     unit = 10.0**power
     raised = _superscript(f"10^{power}")
     if not (error > 0 and np.isfinite(error)):
-        return f"{number(value / unit, 4)} × {raised}"
+        return f"{number(value / unit, 4)} × {raised}".removeprefix("1 × ")
     return f"({with_error(value / unit, error / unit)}) × {raised}"
 
 
@@ -196,12 +206,23 @@ SPELLED = {"tau": "τ", "rho": "ρ", "beta": "β", "omega": "ω", "sqrt": "√",
 """Names in plain text that have a symbol."""
 
 
+VALUES = {name.lower(): name for name in ("Rademacher", "Laplace", "Gauss", "Bernoulli")}
+"""Laws that are named after people, as values of swept parameters."""
+
+
 def typeset(text: str) -> str:
     """A formula or a text as it is printed: x³ for ``x**3`` or ``x^3``, 0.27 sign(x), τ for tau."""
     spelled = re.compile(rf"(?<![^\W_])({'|'.join(SPELLED)})(?![^\W_])")
     text = spelled.sub(lambda found: SPELLED[found[1]], text)
-    text = re.sub(r"(?:\*\*|\^)(-?\d+)(?![\d./])", lambda found: _raised(found[1]), text)
+    text = re.sub(r"(?:\*\*|\^)(-?\d+)(?!\d|[./]\d)", lambda found: _raised(found[1]), text)
     return re.sub(r"(?<=[\w)])\s*\*\s*(?=[\w(])", " ", text)
+
+
+def sentence(text: str) -> str:
+    """A long name of a variable as a title: the first letter large, a formula as it is printed."""
+    text = typeset(text).replace(" - ", " − ")
+    text = re.sub(r"(?<=\b\w)\.(?=\w\b)", "·", text)
+    return text[:1].upper() + text[1:]
 
 
 def value_of(value: Any) -> str:
@@ -210,7 +231,8 @@ def value_of(value: Any) -> str:
         return count(int(value))
     if isinstance(value, float | np.floating):
         return number(float(value), 6)
-    return typeset(str(value))
+    known = VALUES.get(str(value)) or written(str(value))
+    return known if isinstance(known, str) else known.plain if known else typeset(str(value))
 
 
 def place(point: dict[str, Any]) -> Text:
@@ -223,12 +245,14 @@ def place(point: dict[str, Any]) -> Text:
 
 def of_n(n: float, name: str = "") -> Text:
     """A dimension, and the method if there are several: "n = 400, vector"."""
-    return symbol("n") + words(f" = {count(n)}{name and ', '}{name}")
+    size = symbol("n") + words(f" = {count(n)}")
+    return size + words(", ") + method_name(name) if name else size
 
 
 def named_at(method: str, n: float) -> Text:
     """A method, and the dimension if it has any: "vector, n = 400"."""
-    return words(f"{method}, ") + of_n(n) if np.isfinite(n) else words(method)
+    name = method_name(method)
+    return name + words(", ") + of_n(n) if np.isfinite(n) else name
 
 
 def titled(lead: Text, point: dict[str, Any]) -> Text:

@@ -9,7 +9,7 @@ from hdica.analysis.show.choose import Point, at_last_n, shown
 from hdica.analysis.show.marks import SYMBOLS, color_of
 from hdica.analysis.show.panel import Panel, Points
 from hdica.analysis.show.sentences import size_of
-from hdica.analysis.show.words import leading, number, symbol, words
+from hdica.analysis.show.words import leading, method_name, number, symbol, words
 from hdica.analysis.slopes.compute import parameters_of
 
 DRAWN = 3
@@ -52,7 +52,7 @@ def _points(top: xr.Dataset, name: str, chosen: list[Point]) -> list[Points]:
             here = top.sel({"simulation": method, **point})
             y, low, high = (here[f"slope_{name}{k}"].values for k in ("", "_low", "_high"))
             if np.isfinite(y).any():
-                label, mark = lead + words(str(method)), SYMBOLS[j % 4]
+                label, mark = lead + method_name(method), SYMBOLS[j % 4]
                 color = color_of(i, len(chosen))
                 out.append(Points(x, y, label, color, low, high, mark, joined=True))
     return out

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -91,7 +89,7 @@ def _circle(data: xr.Dataset, cell: Point, key: str, more: str) -> Panel:
         _label(data, 1),
         tuple(items),
         caption="Distance from the circle: the objective, from its least to its largest value. "
-        f"Filled: stable ({escape(str(data.attrs['states']))}).{more}",
+        f"Filled: stable.{more}",
         x_range=reach,
         y_range=reach,
         equal=True,
@@ -144,8 +142,7 @@ def _ball(data: xr.Dataset, cell: Point, key: str, more: str) -> Panel:
         _label(data, 0),
         _label(data, 1),
         tuple(items),
-        caption="Colour: the objective. Critical points by "
-        f"{escape(str(data.attrs['states']))}; on the page the sphere can be turned.{more}",
+        caption=f"Colour: the objective. On the page the sphere can be turned.{more}",
         equal=True,
         z_label=_label(data, 2),
         wide=True,

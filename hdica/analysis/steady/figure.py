@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from html import escape
 
 import numpy as np
 import xarray as xr
@@ -12,7 +11,17 @@ import xarray as xr
 from hdica.analysis.show.choose import Point, points, said, selected, shown
 from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points, Vertical
-from hdica.analysis.show.words import EMPTY, Text, leading, number, place, size, symbol, words
+from hdica.analysis.show.words import (
+    EMPTY,
+    Text,
+    leading,
+    method_name,
+    number,
+    place,
+    size,
+    symbol,
+    words,
+)
 from hdica.analysis.steady.branches import Branches, branches_of
 from hdica.analysis.steady.compute import BRANCH, TRANSITIONS, extra_dims
 
@@ -190,7 +199,9 @@ def _dots(data: xr.Dataset, cell: Point, color: str) -> list[Item]:
     if "limit_end" in data:
         for method in data["limit"].values:
             for start in starts:
-                label = _joined(words(f"{method}, last time"), place(start), place(cell))
+                label = _joined(
+                    method_name(method) + words(", last time"), place(start), place(cell)
+                )
                 out.append(_ends(data, {**start, **cell, "limit": method}, label, color or GREY))
     return out
 
@@ -244,7 +255,7 @@ def _caption(data: xr.Dataset, cells: list[Point]) -> str:
     elif "fixed_Q" in data:
         parts.append("Circles: steady states, filled if stable.")
     if "overlap" in data:
-        methods = " and ".join(escape(str(m)) for m in data["simulation"].values)
+        methods = " and ".join(method_name(m).html for m in data["simulation"].values)
         parts.append(
             f"Markers: mean of {size(str(data.attrs['variable'])).html} over seeds at the last "
             f"time ± 2 standard errors ({methods}, at the largest {symbol('n').html})."

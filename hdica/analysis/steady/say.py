@@ -10,7 +10,7 @@ from markupsafe import escape
 
 from hdica.analysis.show.choose import Point, at_largest_n, evenly, points
 from hdica.analysis.show.sentences import N, cell, listed
-from hdica.analysis.show.words import count, number, place, size, symbol
+from hdica.analysis.show.words import count, number, place, size, symbol, value_of
 from hdica.analysis.steady.compute import ALLOWANCE, ERRORS, TRANSITIONS
 from hdica.systems.kinds import STATE_KINDS
 
@@ -148,7 +148,7 @@ def _hysteresis(data: xr.Dataset) -> list[str]:
     first = split[len(split) // 2]
     name = size(data.attrs["variable"]).html
     parts = [
-        f"{name} = {number(q)} from {symbol(series).html} = {escape(str(p[series]))}"
+        f"{name} = {number(q)} from {symbol(series).html} = {escape(value_of(p[series]))}"
         for p, q in first[:4]
     ]
     example = {k: v for k, v in first[0][0].items() if k not in (series, "simulation")}

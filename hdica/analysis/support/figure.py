@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from html import escape
 
 import numpy as np
 import xarray as xr
@@ -11,7 +10,7 @@ import xarray as xr
 from hdica.analysis.show.choose import Point, at_largest_n, shown, spread
 from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import Text, count, place, symbol, titled, words
+from hdica.analysis.show.words import Text, count, method_name, place, symbol, titled, words
 
 CELLS = 2
 SNAPSHOTS = 6
@@ -57,10 +56,10 @@ def _error(one: xr.Dataset, name: str) -> np.ndarray:
 
 
 def _caption(here: xr.Dataset) -> str:
-    text = f"Lines: the limit ({escape(str(here.attrs['limit_method']))})."
+    text = f"Lines: the limit ({method_name(here.attrs['limit_method']).html})."
     parts = []
     for _, own in _methods(here.isel(snapshot=0)):
-        method = escape(str(own["simulation"].item()))
+        method = method_name(own["simulation"].item()).html
         parts.append(f"{method} at {symbol('n').html} = {count(float(own['n']))}")
     return f"{text} Markers: {' and '.join(parts)}, ± 2 standard errors." if parts else text
 

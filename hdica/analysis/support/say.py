@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from markupsafe import escape
 
 from hdica.analysis.distances.say import ALONE
 from hdica.analysis.show.choose import Point, at_largest_n, evenly, points
 from hdica.analysis.show.sentences import N, cell, counted
 from hdica.analysis.show.table import VERDICT_HEAD, Table, of_verdicts, verdict
-from hdica.analysis.show.words import count, number, place
+from hdica.analysis.show.words import count, method_name, number, place
 
 CELLS = 3
 
@@ -42,7 +41,7 @@ def _recovery(here: xr.Dataset, point: Point) -> list[str]:
         if int(own["count"]):
             value, error = 100 * float(own["misclassified"]), 100 * float(own["misclassified_se"])
             bar = f" ± {number(error, 1)}" if np.isfinite(error) else ""
-            where = f"{escape(str(method))} at {N} = {count(float(own['n']))}"
+            where = f"{method_name(method).html} at {N} = {count(float(own['n']))}"
             parts.append(f"{where}: {number(value)}{bar} %")
     measured = f" ({'; '.join(parts)})" if parts else ""
     area = float(here["area_limit"])

@@ -7,7 +7,7 @@ from hdica.systems.registry import register
 from hdica.systems.sparse_pca.methods import METHODS, OMEGA
 from hdica.systems.sparse_pca.notes import NOTES
 from hdica.systems.sparse_pca.system import SparsePCA, mean_field
-from hdica.systems.system import Paper, Symbol, System
+from hdica.systems.system import Paper, Symbol, System, in_words
 
 __all__ = ["SYSTEM", "SparsePCA"]
 
