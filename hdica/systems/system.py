@@ -24,6 +24,11 @@ class Symbol:
     plain: str
 
 
+def in_words(**names: str) -> dict[str, Symbol]:
+    """Names that are written as plain words everywhere: methods, outputs, values of parameters."""
+    return {name: Symbol(text, text, text) for name, text in names.items()}
+
+
 @dataclass(frozen=True)
 class Dimension:
     """A dimension that results of this system have beyond those that all systems share.
@@ -137,7 +142,8 @@ class System:
     controls
         Parameters with critical values, the one that is meant unless another is named first.
     symbols
-        How names in its results are written, where the glossary of all systems does not say.
+        How names in its results are written, where the glossary of all systems does not say: of
+        parameters, outputs and methods, and of values that are words.
     clock
         What one unit of time is.
     dimensions

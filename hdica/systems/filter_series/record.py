@@ -6,7 +6,7 @@ from hdica.systems.filter_series.methods import METHODS
 from hdica.systems.filter_series.system import FilterSeries
 from hdica.systems.method import Role
 from hdica.systems.registry import register
-from hdica.systems.system import Clock, Dimension, OrderParameter, Symbol, System
+from hdica.systems.system import Clock, Dimension, OrderParameter, Symbol, System, in_words
 from hdica.systems.works import REDUCE_AND_CONQUER
 
 __all__ = ["SYSTEM", "FilterSeries"]
@@ -47,6 +47,13 @@ SYSTEM = register(
             ),
             "kurtosis": Symbol("excess kurtosis", "excess kurtosis", "excess kurtosis"),
             "kurtosis_dcremoved": Symbol(*("excess kurtosis (patches without their mean)",) * 3),
+            **in_words(
+                filter_history="filters over training",
+                rank_spectrum="last filters",
+                random_directions="random directions",
+                random_spectrum="random directions",
+                explained="share of variance",
+            ),
             "fraction": Symbol("<i>k</i>/<i>d</i>", "$k/d$", "k/d"),
             "k": Symbol("<i>k</i>/<i>d</i>", "$k/d$", "k/d"),
         },

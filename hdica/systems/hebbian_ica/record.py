@@ -6,7 +6,7 @@ from hdica.systems.hebbian_ica.methods import asymptotics, diffusion, escape, tr
 from hdica.systems.hebbian_ica.notes import NOTES
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.registry import register
-from hdica.systems.system import Control, Dimension, OrderParameter, Paper, Symbol, System
+from hdica.systems.system import Control, Dimension, OrderParameter, Paper, Symbol, System, in_words
 
 __all__ = ["SYSTEM", "HebbianICA"]
 
@@ -53,6 +53,16 @@ SYSTEM = register(
             "r": Symbol("<i>r</i> = √<i>n</i> <i>R</i>", r"$r = \sqrt{n}\,R$", "r = √n R"),
             "U": Symbol("<i>U</i>(<i>r</i>)/<i>D</i>", "$U(r)/D$", "U(r)/D"),
             "mu_c": Symbol("μ<sub>c</sub>", r"$\mu_\mathrm{c}$", "μ_c"),
+            "mu0": Symbol("μ<sub>0</sub>", r"$\mu_0$", "μ₀"),
+            **in_words(
+                ode="ODE",
+                clt="ODE with fluctuations",
+                escape="diffusion in the limit",
+                escape_diffusion="diffusion at n",
+                escape_times="chains",
+                annealed="asymptotic formula",
+                fokker_planck="Fokker–Planck equation",
+            ),
         },
         methods=(
             *trajectories.METHODS,

@@ -8,7 +8,7 @@ from hdica.systems.method import Role
 from hdica.systems.patch_ica.methods import filter_bank, held_out
 from hdica.systems.patch_ica.system import PatchICA
 from hdica.systems.registry import register
-from hdica.systems.system import Clock, Dimension, OrderParameter, Symbol, System
+from hdica.systems.system import Clock, Dimension, OrderParameter, Symbol, System, in_words
 from hdica.systems.works import FASTICA, REDUCE_AND_CONQUER
 
 __all__ = ["SYSTEM", "PatchICA"]
@@ -59,6 +59,14 @@ SYSTEM = register(
                 "held-out loss ΔL, less all of R^D, not standardised",
             ),
             "excess_kurtosis": Symbol(*("excess kurtosis",) * 3),
+            **in_words(
+                held_out="FastICA",
+                filter_bank="symmetric FastICA",
+                ambient="all pixels",
+                principal="principal components",
+                logcosh="log cosh",
+            ),
+            "d": Symbol("<i>d</i>", "$d$", "d"),
             "width": Symbol("width <i>w</i>", "width $w$", "width w"),
             "gabor_residual": Symbol("residual", "residual", "residual"),
             "feature_residual": Symbol("residual", "residual", "residual"),

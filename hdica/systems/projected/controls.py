@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hdica.finite import observe
 from hdica.finite.record import Values
-from hdica.systems.system import Control, Dimension, OrderParameter, Symbol
+from hdica.systems.system import Control, Dimension, OrderParameter, Symbol, in_words
 
 TAU = Control("tau", 1e-4, 10.0, step=True)
 RHO = Control("rho", 1e-3, 1.0)
@@ -27,4 +27,5 @@ SYMBOLS = {
     "Q_u": Symbol("Q<sub>u</sub>", r"$Q_\mathrm{u}$", "Q_u"),
     "tau_c": Symbol("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
     "R": Symbol("<i>R</i>", "$R$", "R"),
+    **in_words(ode="ODE", pde="PDE"),
 }

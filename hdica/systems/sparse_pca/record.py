@@ -33,6 +33,7 @@ SYSTEM = register(
         dimensions=(FEATURE,),
         symbols={
             **SYMBOLS,
+            **in_words(sample_pca="sample PCA", sample_pca_limit="limit of sample PCA"),
             "omega_c": Symbol("ω<sub>c</sub>", r"$\omega_\mathrm{c}$", "ω_c"),
         },
         methods=METHODS,

@@ -13,6 +13,7 @@ from hdica.systems.system import (
     OrderParameter,
     Symbol,
     System,
+    in_words,
 )
 from hdica.systems.works import FASTICA, REDUCE_AND_CONQUER
 
@@ -62,6 +63,20 @@ SYSTEM = register(
             "samples": Symbol("<i>n</i>", "$n$", "n"),
             "gamma_c": Symbol("γ<sub><i>c</i></sub>", r"$\gamma_c$", "γ_c"),
             "pca_overlap": Symbol("|<i>Pv</i>|", "$|Pv|$", "|Pv|"),
+            "batch": Symbol("<i>B</i>", "$B$", "B"),
+            "lower_bound": Symbol("bound <i>f</i>(<i>t</i>)", "bound $f(t)$", "bound f(t)"),
+            **in_words(
+                fastica="FastICA",
+                fastica_scores="FastICA",
+                projected_sgd="projected gradient steps",
+                overlap_flow="gradient flow",
+                batch_flow="gradient flow of n samples",
+                prediction="asymptotic formula",
+                latent="latent law",
+                ambient="all dimensions",
+                principal="principal components",
+                known="known subspace",
+            ),
             "a0": Symbol("<i>a</i><sub>0</sub>", "$a_0$", "a₀"),
         },
         methods=(*samples.METHODS, *gradient.METHODS, *limits.METHODS),
