@@ -50,6 +50,12 @@ def written(name: str) -> Symbol | None:
     return next((symbol for symbol in found if symbol is not None), None)
 
 
+def own(name: str) -> Symbol | None:
+    """How the system that is spoken of writes a name, None if it does not say or none is."""
+    record = systems().get(_SPOKEN_OF.get())
+    return None if record is None else record.symbols.get(name)
+
+
 def starts() -> frozenset[str]:
     """Swept parameters that set the one number that the limit follows at the start."""
     return frozenset(

@@ -100,7 +100,7 @@ def _best(
     """A few findings: answers of the other analyses, then what the first has to say."""
     own = answers[0][0] if answers else ""
     others = [Markup(one.html) for _, one in answers[1:]]
-    rest = by_analysis.get(own, []) if own else []
+    rest = by_analysis.get(own, [])[first.covers :] if own else []
     left = [text for name, some in by_analysis.items() if name != own for text in some]
     every = dict.fromkeys([*others, *rest, *(() if others or rest else left)])
     return [text for text in every if text != first.html][:FEW]

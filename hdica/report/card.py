@@ -15,6 +15,7 @@ from typing import Self
 
 import xarray as xr
 
+from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.panel import Panel
 from hdica.report.answers import headline
 from hdica.report.missing import missing
@@ -98,9 +99,14 @@ class Card:
         return cls(**texts | {"headline": harmless(texts["headline"])})
 
 
-def card_of(aggregate: xr.DataTree, sections: dict[str, list[Panel]]) -> Card:
-    """The card of a report, from what :func:`hdica.analysis.aggregate` returns and its panels."""
-    attrs, answer = aggregate.attrs, headline(aggregate)
+def card_of(
+    aggregate: xr.DataTree, sections: dict[str, list[Panel]], answer: Answer | None = None
+) -> Card:
+    """The card of a report, from what :func:`hdica.analysis.aggregate` returns and its panels.
+
+    ``answer`` is the headline, for who has it already.
+    """
+    attrs, answer = aggregate.attrs, headline(aggregate) if answer is None else answer
     first = next((panel for found in sections.values() for panel in found), None)
     return Card(
         study=str(attrs["study"]),

@@ -14,7 +14,7 @@ from hdica.analysis.registry import analyses
 from hdica.analysis.runs.say import sharing, table
 from hdica.analysis.show.panel import Panel
 from hdica.report import export, script
-from hdica.report.answers import told
+from hdica.report.answers import Told, told
 from hdica.report.environment import source, template
 from hdica.report.interactive import figure
 from hdica.report.missing import missing
@@ -35,11 +35,13 @@ def render(
     aggregate: xr.DataTree,
     sections: dict[str, list[Panel]],
     assets: str | None = f"{script.ASSETS}/",
+    said: Told | None = None,
 ) -> str:
     """The whole page as text, of what :func:`hdica.analysis.aggregate` returns and its panels.
 
     ``assets`` is the address of the folder with the script that pages share, as seen from the page,
-    and ends with a slash; None for a page that has it inside and needs nothing else.
+    and ends with a slash; None for a page that has it inside and needs nothing else. ``said`` is
+    what the page says, for who has it already.
 
     Everything a user wrote is escaped. Scripts run only if their digest is in the page's content
     security policy, which also forbids every request but that for the shared script. That one is
@@ -53,7 +55,7 @@ def render(
     content = {
         "attrs": aggregate.attrs,
         "sections": [(name, headings[name], found) for name, found in sections.items()],
-        "told": told(aggregate),
+        "told": told(aggregate) if said is None else said,
         "missing": missing(runs),
         "verdicts": _verdicts(aggregate, whole=True),
         "laws": _verdicts(aggregate, whole=False),

@@ -10,6 +10,7 @@ from hdica.analysis.aggregate import aggregate
 from hdica.analysis.terms import speaking_of
 from hdica.errors import HdicaError
 from hdica.report import gallery
+from hdica.report.answers import told
 from hdica.report.card import card_of
 from hdica.report.page import panels, render
 from hdica.report.place import ALONE, CARD, check, place
@@ -127,10 +128,11 @@ def write_aggregate(
     drawn: dict[str, bytes] = {}
     with speaking_of(str(found.attrs.get("system", ""))):
         sections = panels(found)
-        page = render(found, sections, gallery.assets(out, top)).encode()
-        beside = {CARD: card_of(found, sections).written()}
+        said = told(found)
+        page = render(found, sections, gallery.assets(out, top), said).encode()
+        beside = {CARD: card_of(found, sections, said.headline).written()}
         if one_file:
-            beside[ALONE] = render(found, sections, None).encode()
+            beside[ALONE] = render(found, sections, None, said).encode()
         for panel in (panel for section in sections.values() for panel in section):
             drawn.update(files(panel))
     # In memory: HDF5 would lock the file, and say of a full disk what it was doing when it failed.

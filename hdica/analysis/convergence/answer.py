@@ -22,7 +22,8 @@ def answer(data: xr.Dataset) -> Answer | None:
     power = law(data, "fluctuation") if data.sizes["n"] > 1 else ""
     if power:
         text += f"; the distance of a run from it falls as {power}"
-    return Answer(f"{text}{_largest(data)}.", verdict_of(data, cells))
+    largest = _largest(data)
+    return Answer(f"{text}{largest}.", verdict_of(data, cells), 2 if largest else 1)
 
 
 def _largest(data: xr.Dataset) -> str:

@@ -10,14 +10,16 @@ from hdica.analysis.convergence.figure import grid_of
 from hdica.analysis.show.choose import Point, at_largest_n, points
 from hdica.analysis.show.sentences import N, cell, counted, exponents, near, rarity, would_decide
 from hdica.analysis.show.table import VERDICT_HEAD, Table, exponent, of_verdicts, verdict
-from hdica.analysis.show.words import count, number, p_value, symbol, value_of
+from hdica.analysis.show.words import count, number, p_value, symbol, value_of, with_error
 
 
 def convergence(data: xr.Dataset) -> list[str]:
     """Sentences on verdicts, exponents and sizes."""
+    first, *reasons = _verdicts(data)
     return [
-        *_verdicts(data),
+        first,
         *_largest(data),
+        *reasons,
         *exponents(data, "fluctuation", "fluctuation", "sd", "a", 0.5),
         *exponents(data, "bias", "bias", "|mean − limit|", "b", 1.0),
         *_prediction(data),
@@ -78,7 +80,7 @@ def _largest(data: xr.Dataset) -> list[str]:
     here = top.sel(worst)
     return [
         f"At {N} = {count(float(top['n']))} the mean is nowhere further from the limit than "
-        f"{number(float(here['sup_error']), 2)} ± {number(float(here['sup_error_se']), 2)} "
+        f"{with_error(float(here['sup_error']), float(here['sup_error_se']))} "
         f"({cell(worst)}, <i>t</i> = {number(float(here['sup_time']))})."
     ]
 
@@ -112,4 +114,4 @@ def _error(here: xr.Dataset) -> str:
     last = at_largest_n(here, here["sup_error"].notnull())
     if not np.isfinite(last["sup_error"]):
         return "–"
-    return f"{number(float(last['sup_error']), 2)} ± {number(float(last['sup_error_se']), 1)}"
+    return with_error(float(last["sup_error"]), float(last["sup_error_se"]))

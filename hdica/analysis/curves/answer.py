@@ -7,7 +7,7 @@ import xarray as xr
 
 from hdica.analysis.curves.figure import cells_of, over
 from hdica.analysis.show.answer import Answer
-from hdica.analysis.show.choose import selected
+from hdica.analysis.show.choose import Point, selected
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import count, measurement, number, symbol
 
@@ -33,29 +33,52 @@ def _order(data: xr.Dataset) -> Answer | None:
     ]
     units = str(data.attrs["over_units"])
     unit = f" {units}" if units not in ("", "1") else ""
-    told = [f"{symbol(k).html} at {_range(at)}" for k, at in zip(names, rises, strict=True)]
+    told = [
+        f"{symbol(k).html} at {_range(at, data, known, k)}"
+        for k, at in zip(names, rises, strict=True)
+    ]
     own = told.pop(winner)
-    after = listed(told)
+    many = int(first[winner])
+    cases = "" if len(known) == 1 else f" in {_of(many, len(known))} cases"
     return Answer(
-        f"{own[0].upper()}{own[1:]}{unit} is half-way first in {count(int(first[winner]))} of "
-        f"{count(len(known))} cases; {after} follow{'s' if len(told) == 1 else ''}."
+        f"{own[0].upper()}{own[1:]}{unit}, is half-way before the others{cases}; "
+        f"{listed(told)} follow{'s' if len(told) == 1 else ''}."
     )
 
 
-def _range(at: np.ndarray) -> str:
-    """The range of means over the grid points."""
+def _of(many: int, total: int) -> str:
+    if many == total:
+        return "both" if total == 2 else f"all {count(total)}"
+    return f"{count(many)} of {count(total)}"
+
+
+def _range(at: np.ndarray, data: xr.Dataset, known: list[Point], name: str) -> str:
+    """The range of means over the grid points, or one with its standard error."""
+    if len(known) == 1:
+        error = float(selected(data["rise_se"], {**known[0], "variable": name}))
+        return measurement(float(at[0]), error)
     low, high = number(float(at.min())), number(float(at.max()))
     return low if low == high else f"{low} to {high}"
 
 
 def _largest(data: xr.Dataset) -> Answer | None:
-    """Where the first variable is largest inside the range of the dimension, at the first point."""
+    """Where the first variable is largest inside the range of the dimension, over all points."""
     name = str(data["variable"].values[0])
+    found: list[tuple[float, float, float]] = []
     for cell in cells_of(data):
         mean, se = (selected(data[k], {**cell, "variable": name}).values for k in ("mean", "se"))
         top = int(np.argmax(mean)) if np.isfinite(mean).all() else 0
         if 0 < top < len(mean) - 1:
-            value = measurement(float(mean[top]), float(se[top]))
-            at = number(float(data["at"].values[top]), 4)
-            return Answer(f"{symbol(name).html} is largest at {over(data).html} = {at}: {value}.")
-    return None
+            at = float(data["at"].values[top])
+            found.append((at, float(mean[top]), float(se[top])))
+    if not found:
+        return None
+    who = symbol(name).html
+    who = f"{who[0].upper()}{who[1:]}" if who[:2].isalpha() else who
+    places = list(dict.fromkeys(number(at, 4) for at in sorted(at for at, _, _ in found)))
+    sizes = sorted((value, error) for _, value, error in found)
+    ends = [sizes[0], sizes[-1]] if len(sizes) > 1 else sizes
+    span = " to ".join([places[0], places[-1]] if len(places) > 1 else places)
+    told = " to ".join(measurement(*one) for one in ends)
+    every = f" in {_of(len(found), len(cells_of(data)))} cases" if len(found) > 1 else ""
+    return Answer(f"{who} is largest at {over(data).html} = {span}{every}: {told}.")

@@ -9,7 +9,7 @@ from hdica.analysis.decay.figure import distance, entries, grid_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, evenly, points, selected
 from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import method_name, number, place, with_error
+from hdica.analysis.show.words import measurement, method_name, number, place, with_error
 
 TOLD = 3
 """Curves whose powers are told."""
@@ -27,8 +27,27 @@ def answer(data: xr.Dataset) -> Answer | None:
         found = [c for c in curves if np.isfinite(float(selected(data[slope], c)))]
         if found:
             told = listed([_power(data, own, slope, c, len(found)) for c in evenly(found, TOLD)])
-            return Answer(f"{distance(data).html} falls as {told} over the last decade.")
+            name = distance(data).html
+            name = f"{name[0].upper()}{name[1:]}"
+            end = _end(data, entry) if cells == [{}] else ""
+            return Answer(f"{name} falls as {told} over the last decade{end}.")
     return None
+
+
+def _end(data: xr.Dataset, entry: Point) -> str:
+    """Where the curves are at the last time, with standard errors, if there are several."""
+    parts = []
+    for own, gap in (("simulation", "gap"), ("limit", "limit_gap")):
+        for method in data[own].values if gap in data else ():
+            last = {**entry, own: method}
+            value = abs(float(selected(data[gap], last).isel(time=-1)))
+            error = 0.0
+            if own == "simulation":
+                error = float(selected(data["gap_se"], last).isel(time=-1))
+            if np.isfinite(value):
+                parts.append(f"{measurement(value, error)} ({method_name(method).html})")
+    time = number(float(data["time"].values[-1]))
+    return f"; at <i>t</i> = {time} it is {listed(parts)}" if len(parts) > 1 else ""
 
 
 def _power(data: xr.Dataset, own: str, slope: str, curve: Point, total: int) -> str:

@@ -17,6 +17,9 @@ LONG_NAMES = {
     "density": "histogram density of x given xi, mean over seeds",
     "density_se": "standard error of the histogram density",
     "count": "seeds that are done",
+    "mean": "mean entry given xi by the histogram, mean over seeds",
+    "mean_se": "standard error of the mean entry over seeds, NaN for one seed",
+    "limit_center": "mean entry given xi by the limit's density",
     "xi": FEATURE,
 }
 
@@ -39,6 +42,7 @@ def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
         histogram = histogram_of(data.sel(n=n, drop=True), n)
         out = out.merge(histogram, join="outer")
         attrs |= {"simulation_method": name, "n": n, "seeds": int(histogram["count"].max())}
+    out["limit_center"] = _center(out["limit"])
     out = out.reset_coords(drop=True)
     out.attrs = attrs
     return described(out, LONG_NAMES)
@@ -61,4 +65,16 @@ def histogram_of(data: xr.Dataset, n: float) -> xr.Dataset:
     share = (mean * width).clip(0, 1)
     binomial = np.sqrt(share * (1 - share) / (weight * n)) / width
     error = xr.where(count > 1, over_seeds, binomial)
-    return xr.Dataset({"density": mean, "density_se": error, "count": count})
+    center = _center(values)
+    found = {"density": mean, "density_se": error, "count": count}
+    found["mean"] = center.mean("seed")
+    found["mean_se"] = (center.std("seed", ddof=1) / np.sqrt(count)).where(count > 1)
+    return xr.Dataset(found)
+
+
+def _center(density: xr.DataArray) -> xr.DataArray:
+    """Mean of a density over ``x``; NaN where any of it is, or all of it lies outside."""
+    width = xr.DataArray(np.diff(Save(x=tuple(density["x"].values)).edges), dims="x")
+    share = density * width
+    total = share.sum("x", skipna=False)
+    return (share * density["x"]).sum("x", skipna=False) / total.where(total > 0)

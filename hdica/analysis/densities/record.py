@@ -28,5 +28,7 @@ DENSITIES = Analysis(
     sections=(
         Section("densities", "Densities of the estimate", lazy(__name__, "figure:densities"), 11),
     ),
+    rank=9.5,
+    answer=lazy(__name__, "answer:answer"),
     suits=lazy(__name__, "suits:suits"),
 )

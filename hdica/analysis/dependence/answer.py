@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
+from hdica.analysis.dependence.contrast import contrast
 from hdica.analysis.dependence.figure import at, curves, named, others
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import at_last_n, points
@@ -27,6 +28,8 @@ def answer(data: xr.Dataset) -> Answer | None:
     cut = at_last_n(data).sel(output=output)
     if bool((cut["difference"].notnull() & cut["se"].notnull()).any()):
         return _followed(cut, output)
+    if sided := contrast(at_last_n(data)):
+        return Answer(sided)
     told = [text for text in (_ends(cut, k) for k in range(len(curves(cut)))) if text]
     if not told:
         return None

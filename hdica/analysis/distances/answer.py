@@ -35,4 +35,5 @@ def answer(data: xr.Dataset) -> Answer | None:
         f"{text}; the Kolmogorov–Smirnov distance of one run is at most {distance} at {N} = "
         f"{count(float(top['n']))}{falls}.",
         verdict_of(data, cells),
+        covers=1,
     )

@@ -23,6 +23,7 @@ EXPONENT = {
     "_low": "lower end of the 95 % interval of a for {d}",
     "_high": "upper end of the 95 % interval of a for {d}",
     "_n_from": "smallest n in the fit of a for {d}",
+    "_error": "standard error of a for {d}",
     "_resolved": "1 where a for {d} is determined by the data",
 }
 

@@ -9,7 +9,7 @@ from hdica.analysis.distances.figure import NAMES, SHORT, grid_of, law_label
 from hdica.analysis.show.choose import Point, at_largest_n, points
 from hdica.analysis.show.sentences import N, counted, exponents
 from hdica.analysis.show.table import VERDICT_HEAD, Table, exponent, of_verdicts, verdict
-from hdica.analysis.show.words import count, method_name, number
+from hdica.analysis.show.words import count, method_name, number, with_error
 
 UNSEEN = 1e-4
 """Mass outside the edges below this is not worth a sentence."""
@@ -46,7 +46,7 @@ def _sizes(data: xr.Dataset, kind: str, words: str) -> list[str]:
     pooled = top[f"{kind}_pooled"].values[moving]
     if not len(size):
         return []
-    one = f"{number(size[0], 2)} ± {number(error[0], 1)}"
+    one = with_error(float(size[0]), float(error[0]))
     return [
         f"At {N} = {count(float(top['n']))} the {words} distance of one run from the limit is "
         f"{one if len(size) == 1 else _between(size)}, {_between(ratio)} times that of as many "
@@ -76,15 +76,23 @@ def _outside(data: xr.Dataset) -> list[str]:
 def table(data: xr.Dataset) -> Table:
     """One row for each law; whatever does not agree comes first."""
     columns = tuple(
-        (f"{short}, largest <i>n</i>", f"{short} of independent draws") for short in ("KS", "W1")
+        (f"{short}, largest <i>n</i>", f"{short} of independent draws")
+        for short in (SHORT["ks"].html, SHORT["w1"].html)
     )
-    head = ("law", *VERDICT_HEAD, *columns[0], *columns[1], "<i>a</i> (KS)", "<i>a</i> (W1)")
+    head = (
+        "law",
+        *VERDICT_HEAD,
+        *columns[0],
+        *columns[1],
+        "<i>a</i> (KS)",
+        f"<i>a</i> ({SHORT['w1'].html})",
+    )
 
     def row(point: Point, here: xr.Dataset) -> tuple[str, ...]:
         rest = {k: v for k, v in point.items() if k != "simulation"}
         last = at_largest_n(here, here["ks"].notnull())
         return (
-            f"{point['simulation']}, {law_label(data, rest).plain}",
+            f"{method_name(point['simulation']).plain}, {law_label(data, rest).plain}",
             *verdict(here),
             *(text for k in ("ks", "w1") for text in _distance(last, k)),
             *(exponent(here, f"{k}_exponent") for k in ("ks", "w1")),
@@ -96,5 +104,5 @@ def table(data: xr.Dataset) -> Table:
 def _distance(last: xr.Dataset, kind: str) -> tuple[str, str]:
     """A distance with its error, and that of independent draws."""
     value, error = float(last[kind]), float(last[f"{kind}_se"])
-    bar = f" ± {number(error, 1)}" if np.isfinite(error) else ""
-    return f"{number(value, 2)}{bar}", number(float(last[f"{kind}_expected"]), 2)
+    own = with_error(value, error) if error > 0 else number(value, 2)
+    return own, number(float(last[f"{kind}_expected"]), 2)

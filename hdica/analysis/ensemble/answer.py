@@ -8,11 +8,24 @@ from functools import partial
 import numpy as np
 import xarray as xr
 from markupsafe import escape
+from scipy import stats
 
 from hdica.analysis.ensemble.figure import crossed, grid_of, unit
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, points, selected
-from hdica.analysis.show.words import measurement, place, symbol, with_error
+from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.words import (
+    measurement,
+    method_name,
+    number,
+    place,
+    symbol,
+    with_error,
+)
+from hdica.analysis.statistics.verdict import CLEAR
+
+LEVEL = 0.01
+"""Chance that a right prediction is said not to agree."""
 
 Measured = tuple[Point, float, float]
 """A grid point, and a number there with its standard error."""
@@ -21,8 +34,14 @@ Measured = tuple[Point, float, float]
 def answer(data: xr.Dataset) -> Answer | None:
     """The time of the median run to the first value, or else the median at the end."""
     cells = [p for p in points(data, grid_of(data)) if int(selected(data["count"], p)) > 0]
-    text = _arrival(data, cells) or _end(data, cells) or _level(data, cells)
-    return Answer(text) if text else None
+    text, verdict = _arrival(data, cells)
+    if not text:
+        text, verdict = _end(data, cells)
+        text = text or _level(data, cells)
+        text += _above(data, cells) if text else ""
+    if not text:
+        return None
+    return Answer(f"{text}.", verdict, 1 if len(cells) == 1 else 0)
 
 
 def _at(data: xr.Dataset, value: float, error: float) -> str:
@@ -30,19 +49,21 @@ def _at(data: xr.Dataset, value: float, error: float) -> str:
     return f"{text} {escape(unit(data))}" if unit(data) else f"<i>t</i> = {text}"
 
 
-def _arrival(data: xr.Dataset, cells: list[Point]) -> str:
+def _arrival(data: xr.Dataset, cells: list[Point]) -> tuple[str, str]:
     """When the median run is there, and how that compares with the predicted time."""
     if "passage" not in data:
-        return ""
+        return "", ""
     level = float(data["crossing"].values[0])
     here = data.sel(crossing=level)
     middle, error = (here[name].sel(share=0.5) for name in ("passage", "passage_se"))
     known = _measured(middle, error, cells)
     if not known:
-        return ""
+        return "", ""
     told = _both_ends(known, partial(_at, data))
     lead = f"The median run reaches {crossed(data, level).html} after {told}"
-    return f"{lead}{_over_predicted(data, level, known)}."
+    ratios = _over_predicted(data, level, known)
+    over = f", {_span(ratios)} times the predicted time" if ratios else ""
+    return f"{lead}{over}", _verdict(ratios)
 
 
 def _both_ends(known: list[Measured], said: Callable[[float, float], str]) -> str:
@@ -53,17 +74,16 @@ def _both_ends(known: list[Measured], said: Callable[[float, float], str]) -> st
     )
 
 
-def _over_predicted(data: xr.Dataset, level: float, known: list[Measured]) -> str:
+def _over_predicted(data: xr.Dataset, level: float, known: list[Measured]) -> list[Measured]:
     """Measured over predicted times of one stage, or of the first prediction in time."""
     times = _predicted(data, level)
     if times is None:
-        return ""
-    ratios = [
+        return []
+    return [
         (cell, value / theory, se / theory)
         for cell, value, se in known
         if np.isfinite(theory := float(selected(times, cell))) and theory > 0
     ]
-    return f", {_span(ratios)} times the predicted time" if ratios else ""
 
 
 def _predicted(data: xr.Dataset, level: float) -> xr.DataArray | None:
@@ -79,19 +99,43 @@ def _predicted(data: xr.Dataset, level: float) -> xr.DataArray | None:
     return None
 
 
-def _end(data: xr.Dataset, cells: list[Point]) -> str:
+def _end(data: xr.Dataset, cells: list[Point]) -> tuple[str, str]:
     """The median at the last time over the first prediction that is known."""
     if "ratio" not in data:
-        return ""
+        return "", ""
     for name in data["limit"].values:
         here = data.sel(limit=name)
         known = _measured(here["ratio"], here["ratio_se"], cells)
         if known:
             variable = symbol(str(data.attrs["variable"])).html
             end = _at(data, float(data["time"].values[-1]), 0.0)
-            times = f"{_span(known)} times what theory predicts"
-            return f"After {end} the median of {variable} is {times}."
-    return ""
+            times = f"{_span(known)} times what theory predicts ({method_name(name).html})"
+            return f"After {end} the median of {variable} is {times}", _verdict(known)
+    return "", ""
+
+
+def _above(data: xr.Dataset, cells: list[Point]) -> str:
+    """How far each bound is above the median at the last time."""
+    if "looseness" not in data:
+        return ""
+    parts = []
+    for name in data["term"].values:
+        found = [float(selected(data["looseness"], {**cell, "term": name})) for cell in cells]
+        known = sorted(value for value in found if np.isfinite(value))
+        if known:
+            ends = list(dict.fromkeys(number(value) for value in (known[0], known[-1])))
+            parts.append(f"{' to '.join(ends)} ({symbol(str(name)).html})")
+    lead = "the bound is" if len(parts) == 1 else "the bounds are"
+    return f"; {lead} {listed(parts)} times it" if parts else ""
+
+
+def _verdict(ratios: list[Measured]) -> str:
+    """Whether all ratios are 1 within their errors, at a level that they share."""
+    score = [abs(ratio - 1) / se for _, ratio, se in ratios if se > 0]
+    if not score:
+        return ""
+    p = float(2 * stats.norm.sf(max(score)) * len(score))
+    return "agrees" if p >= LEVEL else ("differs" if p < LEVEL / CLEAR else "undecided")
 
 
 def _level(data: xr.Dataset, cells: list[Point]) -> str:
@@ -103,7 +147,7 @@ def _level(data: xr.Dataset, cells: list[Point]) -> str:
     told = _both_ends(known, measurement)
     variable = symbol(str(data.attrs["variable"])).html
     end = _at(data, float(data["time"].values[-1]), 0.0)
-    return f"After {end} the median of {variable} is {told}."
+    return f"After {end} the median of {variable} is {told}"
 
 
 def _measured(value: xr.DataArray, error: xr.DataArray, cells: list[Point]) -> list[Measured]:
@@ -113,7 +157,10 @@ def _measured(value: xr.DataArray, error: xr.DataArray, cells: list[Point]) -> l
 
 
 def _span(ratios: list[Measured]) -> str:
-    """One ratio with its error, or the least and the largest."""
+    """One ratio with its error, or the least and the largest with their places."""
     ordered = sorted(ratios, key=lambda one: one[1])
-    told = [with_error(value, se) for _, value, se in (ordered[0], ordered[-1])]
-    return told[0] if len(ratios) == 1 else f"{told[0]} to {told[1]}"
+    ends = [ordered[0], ordered[-1]] if len(ratios) > 1 else ordered
+    return " to ".join(
+        with_error(value, se) + (f" (at {place(cell).html})" if cell else "")
+        for cell, value, se in ends
+    )

@@ -16,8 +16,8 @@ from hdica.analysis.show.words import (
     clock,
     measured,
     method_name,
-    number,
     plural,
+    simple,
     symbol,
     titled,
     words,
@@ -241,7 +241,7 @@ def _passages(data: xr.Dataset, cell: Point, tail: str) -> list[Panel]:
 
 def crossed(data: xr.Dataset, level: float) -> Text:
     """What a run has done that is below a value: "tan² ≤ 0.333"."""
-    return symbol(str(data.attrs["variable"])) + words(f" ≤ {number(level)}")
+    return symbol(str(data.attrs["variable"])) + words(f" ≤ {simple(level)}")
 
 
 def _share(here: xr.Dataset, label: Text, color: str) -> list[Line]:

@@ -8,9 +8,9 @@ import xarray as xr
 from hdica.analysis.exponents.figure import fits, named, parameters
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import count, resolved, symbol
+from hdica.analysis.show.words import count, method_name, resolved, symbol
 from hdica.analysis.statistics.coverage import verdict_of
-from hdica.analysis.statistics.pooled import Z95, pooled
+from hdica.analysis.statistics.pooled import pooled
 
 FITS = 3
 """Fits that are told."""
@@ -30,37 +30,37 @@ def answer(data: xr.Dataset) -> Answer | None:
         )
     quantity = symbol(str(data.attrs["variable"])).html
     theory, verdict = _theory([data.sel(point) for point in known])
-    return Answer(f"{quantity} goes as {listed(laws)}{theory}.", verdict)
+    lead = f"{quantity[:1].upper()}{quantity[1:]}" if quantity[:2].islower() else quantity
+    covers = 1 if len(known) == 1 else 0
+    return Answer(f"{lead} goes as {listed(laws)}{theory}.", verdict, covers)
 
 
 def _law(here: xr.Dataset) -> str:
     """Parameters with exponents and their standard errors."""
-    error = _errors(here)
+    error = here["exponent_error"].values
     return " ".join(
         f"{symbol(name).html}<sup>{resolved(e, s)} ± {resolved(s, s)}</sup>"
         for name, e, s in zip(parameters(here), here["exponent"].values, error, strict=True)
     )
 
 
-def _errors(here: xr.Dataset) -> np.ndarray:
-    return np.asarray((here["exponent_high"] - here["exponent_low"]).values / (2 * Z95))
-
-
 def _theory(cells: list[xr.Dataset]) -> tuple[str, str]:
     """What theory says, and whether the measured values are its own."""
-    ratio, low, high = (
+    ratio, low, high, errors = (
         np.concatenate([here[f"ratio{end}"].values.ravel() for here in cells])
         if all("ratio" in here for here in cells)
         else np.empty(0)
-        for end in ("", "_low", "_high")
+        for end in ("", "_low", "_high", "_error")
     )
-    mean, error = pooled(ratio, (high - low) / (2 * Z95))
+    mean, error = pooled(ratio, errors)
     if not np.isfinite(mean):
         return "", ""
     known = np.isfinite(ratio) & np.isfinite(low)
     inside = ((low <= 1) & (high >= 1))[known]
+    name = method_name(cells[0].attrs["theory"]).html
     text = (
-        f"; measured over predicted is {resolved(mean, error)} ± {resolved(error, error)} on "
-        f"average, and {count(int(inside.sum()))} of {count(inside.size)} 95 % intervals hold 1"
+        f"; measured over predicted ({name}) is {resolved(mean, error)} ± "
+        f"{resolved(error, error)} on average, and {count(int(inside.sum()))} of "
+        f"{count(inside.size)} intervals of 95 % hold 1"
     )
     return text, verdict_of(inside)

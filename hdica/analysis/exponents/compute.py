@@ -26,6 +26,7 @@ LONG_NAMES = {
     "exponent": "exponent of the parameter in the {s} of {v}",
     "exponent_low": "lower end of the 95 % interval of the exponent",
     "exponent_high": "upper end of the 95 % interval of the exponent",
+    "exponent_error": "standard error of the exponent",
     "chi2": "weighted sum of squared residuals of the power law",
     "dof": "its expectation if the power law is exact",
     "p_value": "p-value of the power law being exact",
@@ -37,10 +38,17 @@ LONG_NAMES = {
     "ratio": "{s} of {v} over theory",
     "ratio_low": "lower end of the 95 % interval of the ratio",
     "ratio_high": "upper end of the 95 % interval of the ratio",
+    "ratio_error": "standard error of the ratio",
 }
 STATISTICS: dict[str, Callable[..., Any]] = {"median": np.nanmedian, "mean": np.nanmean}
 COUNTS = ("seeds", "diverged", "used", "cells", "left_out")
-BY_PARAMETER = ("exponent", "exponent_low", "exponent_high", "predicted_exponent")
+BY_PARAMETER = (
+    "exponent",
+    "exponent_low",
+    "exponent_high",
+    "exponent_error",
+    "predicted_exponent",
+)
 
 
 def exponents(tree: xr.DataTree, settings: Exponents) -> xr.Dataset:

@@ -35,13 +35,16 @@ def fitted(
     used = np.isfinite(log_q)
     law = power_law(log_p[used], log_q[used], covariance, known)
     half = np.full(len(values), np.nan)
-    half[used] = stats.t.ppf(0.5 + CONFIDENCE / 2, known) * np.sqrt(np.diag(covariance))
+    error = np.full(len(values), np.nan)
+    error[used] = np.sqrt(np.diag(covariance))
+    half[used] = stats.t.ppf(0.5 + CONFIDENCE / 2, known) * error[used]
     ends = {"_low": np.exp(log_q - half), "_high": np.exp(log_q + half)}
     ratio = {"": np.where(used, center, np.nan), **ends}
     return {
         "value": center,
         **{f"value{k}": v for k, v in ends.items()},
         **{f"ratio{k}": v / predicted for k, v in ratio.items()},
+        "ratio_error": ratio[""] * error / predicted,
         "seeds": seeds,
         "used": used.astype(int),
         "predicted": predicted,
@@ -49,6 +52,7 @@ def fitted(
         "exponent": law.exponents,
         "exponent_low": law.low,
         "exponent_high": law.high,
+        "exponent_error": law.error,
         "predicted_exponent": _theory(law, log_p[used], predicted[used], covariance),
         **{k: getattr(law, k) for k in ("chi2", "dof", "p_value", "widening")},
         "cells": int(used.sum()),

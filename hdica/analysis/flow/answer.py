@@ -6,7 +6,7 @@ import xarray as xr
 
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, points
-from hdica.analysis.show.words import number, place
+from hdica.analysis.show.words import number, place, symbol
 from hdica.systems.kinds import ZERO
 
 
@@ -21,11 +21,35 @@ def answer(data: xr.Dataset) -> Answer | None:
     lost = [p for p, q in zip(cells, stable, strict=True) if not q > ZERO]
     if not learned:
         return Answer("The limit has no stable informative fixed point: nothing is learned.")
+    ordered = _in_order(dims, learned, lost)
+    if ordered:
+        return Answer(ordered)
     point, q = learned[-1]
     text = f"The limit has a stable informative fixed point{_at(point)}, <i>q</i> = {number(q, 4)}"
     if lost and len(dims) == 1:
         return Answer(f"{text}, and none{_at(lost[0])}.")
     return Answer(f"{text}.")
+
+
+def _in_order(dims: list[str], learned: list[tuple[Point, float]], lost: list[Point]) -> str:
+    """The same where a parameter has all points with such a state on one side."""
+    if len(dims) != 1 or not lost:
+        return ""
+    (dim,) = dims
+    have, lack = [float(p[dim]) for p, _ in learned], [float(p[dim]) for p in lost]
+    if max(have) < min(lack):
+        edge, beyond, words = max(have), min(lack), ("up to", "from")
+    elif min(have) > max(lack):
+        edge, beyond, words = min(have), max(lack), ("from", "up to")
+    else:
+        return ""
+    q = next(q for p, q in learned if float(p[dim]) == edge)
+    name = symbol(dim).html
+    return (
+        f"The limit has a stable informative fixed point {words[0]} {name} = {number(edge, 6)}, "
+        f"where <i>q</i> = {number(q, 4)}, and none {words[1]} {name} = {number(beyond, 6)}"
+        f"{' on' if words[1] == 'from' else ''}."
+    )
 
 
 def _at(point: Point) -> str:

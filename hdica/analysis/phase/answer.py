@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.phase.boundary import LEVEL, gaps
+from hdica.analysis.phase.boundary import LEVEL, agreement, gaps
 from hdica.analysis.phase.figure import critical_symbol, critical_values, unstable_symbol
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import at_last_n
@@ -30,7 +30,8 @@ def answer(data: xr.Dataset) -> Answer | None:
     if not parts:
         return None
     text = "; ".join(parts)
-    return Answer(f"{text[0].upper()}{text[1:]}.", verdict)
+    covered = agreement(data) if gaps(data) is not None else []
+    return Answer(f"{text[0].upper()}{text[1:]}.", verdict, len(covered))
 
 
 def _theory(data: xr.Dataset) -> str:

@@ -72,7 +72,7 @@ def boundary(data: xr.Dataset) -> list[str]:
         return []
     parts = []
     for k in evenly(keep.tolist(), 3):
-        here = f"{number(found[k])} ± {number(error[k], 1)}"
+        here = with_error(float(found[k]), float(error[k]))
         if y in starts() and np.isfinite(theory[k]):
             what = "boundary" if data.attrs["divides"] else "unstable state"
             here += f" ({what} {unstable_symbol(data).html} = {number(theory[k])})"
@@ -113,7 +113,7 @@ def _shift(last: xr.Dataset, x: str, y: str) -> list[str]:
     if not len(keep):
         return []
     parts = [
-        f"{number(shift[k], 2)} ± {number(error[k], 1)} up to {place({x: last[x].values[k]}).html}"
+        f"{with_error(float(shift[k]), float(error[k]))} up to {place({x: last[x].values[k]}).html}"
         for k in evenly(keep.tolist(), 3)
     ]
     return [

@@ -9,7 +9,7 @@ from hdica.analysis.phase.boundary import agreement, boundary
 from hdica.analysis.phase.figure import critical_symbol, critical_values, success
 from hdica.analysis.show.choose import at_last_n
 from hdica.analysis.show.sentences import size_of
-from hdica.analysis.show.words import count, number, place, plural, size, symbol
+from hdica.analysis.show.words import count, number, place, plural, size, symbol, with_error
 from hdica.analysis.terms import steps
 
 
@@ -39,11 +39,11 @@ def _agreement(data: xr.Dataset) -> list[str]:
     # Cells that are all alike would scatter so; those that are sure scatter less.
     error = 100 * np.sqrt(share * (1 - share) / max(cells, 1))
     own = error > 0 and "agreement_share_low" not in data
-    bar = f" ± {number(error, 1)}" if own else ""
+    told = with_error(100 * share, error) if own else number(100 * share, 4)
     size = f"{size_of(data)} and " if size_of(data) else ""
     return [
         f"At {size}<i>t</i> = {number(data.attrs['time'])} the "
-        f"majority of seeds is on the limit's side in {number(100 * share, 4)}{bar} % of "
+        f"majority of seeds is on the limit's side in {told} % of "
         f"{count(cells)} cells{_over_seeds(data)}. Here {success(data)}."
     ]
 

@@ -78,5 +78,6 @@ PICTURES = Analysis(
     settings=Shown,
     sections=(Section("pictures", "Pictures", lazy(__name__, "figure:pictures"), 16.8),),
     say=lazy(__name__, "say:pictures"),
+    answer=lazy(__name__, "answer:answer"),
     rank=13.8,
 )

@@ -11,10 +11,13 @@ from markupsafe import escape
 from hdica.analysis.printed.say import is_own, verdicts, what_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import count, plural
+from hdica.analysis.show.words import count, number, plural
 
 NAMED = 2
 """Numbers that differ and are told."""
+
+EXACT = 1e-9
+"""A relative difference below this is rounding."""
 
 
 def answer(data: xr.Dataset) -> Answer:
@@ -24,9 +27,9 @@ def answer(data: xr.Dataset) -> Answer:
     counted = own if own.any() else np.ones_like(own)
     agree, total = int((best[counted] == "agrees").sum()), int(counted.sum())
     agrees = "agrees" if agree == 1 else "agree"
-    source = escape(paper) if own.any() else f"{escape(paper)} found apart from this code"
-    kind = "with" if own.any() else "on"
-    text = f"{count(agree)} of {plural(total, 'number')} {agrees} {kind} {source}"
+    kind = f"of {escape(paper)}" if own.any() else f"found apart from this code for {escape(paper)}"
+    ours = f"{agrees} with ours{_within(data, counted)}"
+    text = f"{count(agree)} of {plural(total, 'number')} {kind} {ours}"
     differ = [k for k in np.flatnonzero(counted) if best[k] == "differs"]
     if differ:
         more = f" and {count(len(differ) - NAMED)} more" if len(differ) > NAMED else ""
@@ -35,8 +38,19 @@ def answer(data: xr.Dataset) -> Answer:
         good = int((best[~counted] == "agrees").sum())
         text += f", and {count(good)} of {plural(rest, 'other number')} found apart from this code"
     if differ:
-        return Answer(f"{text}.", "differs")
-    return Answer(f"{text}.", "agrees" if agree == total else "undecided")
+        return Answer(f"{text}.", "differs", 1)
+    return Answer(f"{text}.", "agrees" if agree == total else "undecided", 1)
+
+
+def _within(data: xr.Dataset, counted: np.ndarray) -> str:
+    """The largest relative difference, where all agree."""
+    best = verdicts(data)
+    wanted = np.where(np.isfinite(data["corrected"]), data["corrected"], data["printed"])
+    some = counted & (wanted != 0) & (best == "agrees")
+    if not (best[counted] == "agrees").all() or not some.any():
+        return ""
+    off = np.abs(data["ours"].values[some] / wanted[some] - 1)
+    return f" (to within {number(100 * float(off.max()), 2)} %)" if off.max() > EXACT else ""
 
 
 def cited(paper: str) -> str:

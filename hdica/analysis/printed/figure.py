@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 from markupsafe import escape
 
+from hdica.analysis.printed.say import what_of
 from hdica.analysis.show.choose import evenly
 from hdica.analysis.show.marks import GREY
 from hdica.analysis.show.panel import Panel, Points
@@ -13,6 +14,8 @@ from hdica.analysis.show.words import OKABE_ITO, Text, words
 
 MOST = 40
 """At most so many numbers are drawn."""
+NAMED = 8
+"""So many numbers are named below the figure."""
 BARS = 2.0
 """Standard errors of the bars."""
 
@@ -66,7 +69,8 @@ def _corrected(here: xr.Dataset, at: np.ndarray, unit: np.ndarray) -> list[Point
 
 
 def _caption(here: xr.Dataset, total: int) -> str:
-    names = ", ".join(f"{k} {escape(name)}" for k, name in enumerate(here["number"].values, 1))
+    told = ", ".join(f"{k} {what_of(here, k - 1)}" for k in range(1, here.sizes["number"] + 1))
+    names = told if here.sizes["number"] <= NAMED else "those of the table, in the study’s order"
     drawn = here.sizes["number"]
     left = f" {total - drawn} of {total} are in the table alone." if drawn < total else ""
     return (

@@ -73,12 +73,12 @@ def verdicts(data: xr.Dataset) -> np.ndarray:
 
 def table(data: xr.Dataset) -> Table:
     """A row for each number, what differs first."""
-    told = ("number", "where", "theirs", "ours", "verdict", "<i>p</i>")
-    head = (*told, "corrected", "verdict on that", "what")
+    head = ("", "number", "where", "theirs", "ours", "verdict", "<i>p</i>")
+    head = (*head, "corrected", "verdict on that")
     best = verdicts(data)
     order = sorted(range(best.size), key=lambda k: _ORDER.get(str(best[k]), 3))
-    rows = tuple(_cells(data.isel(number=k)) for k in order[:MOST_ROWS])
-    numeric = (False, False, True, True, False, True, True, False, False)
+    rows = tuple((str(k + 1), *_cells(data.isel(number=k))) for k in order[:MOST_ROWS])
+    numeric = (True, False, False, True, True, False, True, True, False)
     return Table(head, rows, numeric, len(order))
 
 
@@ -87,7 +87,7 @@ def _cells(here: xr.Dataset) -> tuple[str, ...]:
     where = str(here["where"].item()) + ("" if origin == "printed" else f" ({origin})")
     corrected = float(here["corrected"])
     return (
-        str(here["number"].item()),
+        typeset(str(here["what"].item())) or str(here["number"].item()),
         where,
         _shown(float(here["printed"]), float(here["printed_error"])),
         _shown(float(here["ours"]), float(here["se"])),
@@ -95,7 +95,6 @@ def _cells(here: xr.Dataset) -> tuple[str, ...]:
         probability(float(here["p_value"])),
         number(corrected, 6) if np.isfinite(corrected) else "",
         str(here["corrected_verdict"].item()),
-        typeset(str(here["what"].item())),
     )
 
 

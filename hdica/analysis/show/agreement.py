@@ -10,7 +10,7 @@ import xarray as xr
 from hdica.analysis.show.choose import Point
 from hdica.analysis.show.sentences import N, listed, near
 from hdica.analysis.show.words import count, p_value, with_error
-from hdica.analysis.statistics.pooled import Z95, pooled
+from hdica.analysis.statistics.pooled import pooled
 
 NAMED = 2
 """Comparisons that differ and are named."""
@@ -50,7 +50,7 @@ def agreement(
             f"({named}{more}; {_p(data, clear)})"
         )
     if total == 1:
-        return f"{who} agrees with the limit" if agree else f"{who} does not decide on the limit"
+        return f"{who} agrees with the limit" if agree else _open(who)
     if agree == total:
         every = "both" if total == 2 else f"all {count(total)}"
         return f"{who} agrees with the limit in {every} comparisons"
@@ -61,10 +61,12 @@ def agreement(
             f"{who} agrees with the limit in {count(agree)} of {count(total)} comparisons, and "
             f"{count(open_ones)} {be} undecided"
         )
-    return (
-        f"{who} does not decide on the limit ({count(agree)} of {count(total)} comparisons agree, "
-        "none differs beyond chance)"
-    )
+    decided = f"{count(agree)} of {count(total)}" if agree else f"none of {count(total)}"
+    return f"{_open(who)}: {decided} comparisons decide for it, and none against it beyond chance"
+
+
+def _open(who: str) -> str:
+    return f"Whether {who[0].lower()}{who[1:]} follows the limit is open"
 
 
 def _p(data: xr.Dataset, cells: Sequence[Point]) -> str:
@@ -79,10 +81,8 @@ def law(data: xr.Dataset, name: str) -> str:
     """
     if f"{name}_exponent" not in data:
         return ""
-    value, low, high = (
-        data[f"{name}_exponent{end}"].values.ravel() for end in ("", "_low", "_high")
-    )
-    mean, error = pooled(value, (high - low) / (2 * Z95))
+    value, errors = (data[f"{name}_exponent{end}"].values.ravel() for end in ("", "_error"))
+    mean, error = pooled(value, errors)
     if not np.isfinite(mean):
         return ""
     return f"{N}<sup>{with_error(-mean, error)}</sup>"

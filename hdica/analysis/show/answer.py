@@ -16,7 +16,10 @@ class Answer:
     verdict
         ``"agrees"``, ``"differs"`` or ``"undecided"`` where theory and simulation are compared,
         else empty.
+    covers
+        How many of the first sentences that the analysis says repeat it: they stand folded.
     """
 
     html: str
     verdict: str = ""
+    covers: int = 0

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from hdica.analysis import terms
-from hdica.systems.system import Clock
+from hdica.systems.system import Clock, Symbol
 
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Colour-blind-safe colours (Okabe and Ito) that stand out from white and from near-black."""
@@ -87,18 +88,21 @@ def clock(time: Mapping[Any, Any]) -> Text:
 
 def written(name: str) -> Text | None:
     """A name as a system says that it is written, None if none does."""
-    found = terms.written(name)
-    return None if found is None else Text(found.html, found.tex, found.plain)
+    return _text(terms.written(name))
 
 
 def method_name(name: object) -> Text:
     """A method as the system that is spoken of calls it, or else by its name in words."""
-    return written(str(name)) or words(str(name).replace("_", " "))
+    return _text(terms.own(str(name))) or words(str(name).replace("_", " "))
 
 
 def limit_name(method: object) -> Text:
     """A limit in a legend, with its method."""
     return words("limit (") + method_name(method) + words(")")
+
+
+def _text(found: Symbol | None) -> Text | None:
+    return None if found is None else Text(found.html, found.tex, found.plain)
 
 
 def measured(name: str) -> Text:
@@ -140,6 +144,14 @@ def number(value: float, digits: int = 3) -> str:
     mantissa, _, power = text.partition("e")
     text = f"{mantissa} × 10^{int(power)}" if power else mantissa
     return _superscript(text).replace("-", "−")
+
+
+def simple(value: float) -> str:
+    """A number, as a fraction of small whole numbers where it is one that has no short decimals."""
+    near = Fraction(value).limit_denominator(9)
+    if value == round(value, 3) or abs(float(near) - value) > 1e-6 * abs(value):
+        return number(value)
+    return str(near).replace("-", "−")
 
 
 def rounded(value: float, digits: int = 2) -> str:
@@ -231,8 +243,10 @@ def value_of(value: Any) -> str:
         return count(int(value))
     if isinstance(value, float | np.floating):
         return number(float(value), 6)
-    known = VALUES.get(str(value)) or written(str(value))
-    return known if isinstance(known, str) else known.plain if known else typeset(str(value))
+    text = str(value)
+    known = VALUES.get(text)
+    own = None if known else terms.own(text)
+    return known or (own.plain if own else typeset(text))
 
 
 def place(point: dict[str, Any]) -> Text:

@@ -29,7 +29,7 @@ class Exponent:
     """A fitted power n^-value with its 95 % interval; NaN when the data do not determine it.
 
     ``n_from`` is the smallest n in the fit: smaller ones were dropped because they bend the power
-    law.
+    law. ``error`` is the standard error, NaN where the interval does not come of one.
     """
 
     value: float = np.nan
@@ -37,6 +37,7 @@ class Exponent:
     high: float = np.nan
     n_from: float = np.nan
     resolved: bool = False
+    error: float = np.nan
 
 
 def fluctuation_exponent(runs: Ladder) -> Exponent:
@@ -76,8 +77,9 @@ def _power(n: Array, y: Array, weight: Array, dof: Array, share: float) -> Expon
         x, y, weight = x[1:], y[1:], weight[1:]
     slope, error = _line(x, y, weight)
     value, half = -slope * share, stats.t.ppf(0.5 + CONFIDENCE / 2, dof[-len(x) :].sum())
-    half *= error * share
-    return Exponent(value, value - half, value + half, float(np.exp(x[0])), True)
+    error *= share
+    half *= error
+    return Exponent(value, value - half, value + half, float(np.exp(x[0])), True, error)
 
 
 def _bent(x: Array, y: Array, weight: Array) -> bool:

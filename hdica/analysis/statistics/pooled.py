@@ -6,8 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Z95 = 1.959963984540054
-"""Half the width of a 95 % interval in standard errors."""
 
 
 def pooled(values: Array, errors: Array) -> tuple[float, float]:

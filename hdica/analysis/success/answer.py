@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import xarray as xr
+from markupsafe import escape
 
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, evenly
 from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import place, resolved, symbol, with_error
+from hdica.analysis.show.words import number, place, resolved, symbol, with_error
 from hdica.analysis.success.figure import event, maps
 
 MAPS = 3
@@ -21,13 +24,32 @@ def answer(data: xr.Dataset) -> Answer | None:
     x, y, what = symbol(data.attrs["x"]).html, symbol(data.attrs["y"]).html, event(data).html
     if known:
         powers = listed([_law(data.sel(m), x, m) for m in evenly(known, MAPS)])
-        return Answer(f"Even odds of {what} need {y} ∼ {powers}.")
+        laws = _laws(data, known)
+        return Answer(f"Even odds of {what} need {y} ∼ {powers}{laws}.")
     at = [(m, k) for m in maps(data) for k in _bracketed(data.sel(m))]
     if not at:
         return None
     ends = [at[0], at[-1]] if len(at) > 1 else at
     parts = [_even(data.sel(m), k, m) for m, k in ends]
     return Answer(f"Runs reach {what} with even odds from {y} = {listed(parts)} on.")
+
+
+def _laws(data: xr.Dataset, maps_: list[Point]) -> str:
+    """Which of the powers that laws have is nearest in every map, and how far off each is."""
+    laws = {name: float(p) for name, p in json.loads(data.attrs.get("laws", "{}")).items()}
+    if not laws:
+        return ""
+    found = [_power(data.sel(m)) for m in maps_]
+    far = {name: [abs(value - p) / error for value, error in found] for name, p in laws.items()}
+    order = sorted(far, key=lambda name: max(far[name]))
+    told = [f"{number(laws[name])} ({escape(name)}) by {_errors(far[name])}" for name in order]
+    return f"; off {listed(told)} standard errors"
+
+
+def _errors(far: list[float]) -> str:
+    """The least and the largest of the distances."""
+    ends = list(dict.fromkeys(number(one, 2) for one in (min(far), max(far))))
+    return " to ".join(ends)
 
 
 def _power(here: xr.Dataset) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +74,8 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
     out.attrs = {"variable": settings.variable, "x": x, "y": y, "simulation": settings.simulation}
     bounds = {"below": settings.below, "above": settings.above}
     out.attrs |= {k: bound for k, bound in bounds.items() if bound is not None}
+    if settings.powers:
+        out.attrs["laws"] = json.dumps(dict(settings.powers), ensure_ascii=False)
     out.attrs["noise"] = "shared" if shared else "own"
     if "time" in data[settings.variable].dims:
         out.attrs["time"] = float(data["time"].values[-1])

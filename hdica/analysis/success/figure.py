@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -12,7 +10,7 @@ from scipy import special
 from hdica.analysis.show.choose import Point, evenly, points
 from hdica.analysis.show.marks import color_of
 from hdica.analysis.show.panel import Heat, Line, Panel, Points, edges
-from hdica.analysis.show.words import Text, axis, number, place, symbol, titled, words
+from hdica.analysis.show.words import Text, axis, number, place, simple, symbol, titled, words
 
 Array = NDArray[np.float64]
 
@@ -48,15 +46,7 @@ def event(data: xr.Dataset) -> Text:
     below = "below" in data.attrs
     mark, bound = ("≤", data.attrs["below"]) if below else ("≥", data.attrs["above"])
     sign = Text(f" {mark} ", r" $\leq$ " if below else r" $\geq$ ", f" {mark} ")
-    return symbol(str(data.attrs["variable"])) + sign + words(_simple(float(bound)))
-
-
-def _simple(value: float) -> str:
-    """A number, as a fraction of small whole numbers where it is one that has no short decimals."""
-    near = Fraction(value).limit_denominator(9)
-    if value == round(value, 3) or abs(float(near) - value) > 1e-6 * abs(value):
-        return number(value)
-    return str(near).replace("-", "−")
+    return symbol(str(data.attrs["variable"])) + sign + words(simple(float(bound)))
 
 
 def _map(here: xr.Dataset, other: Point, tail: str) -> Panel:

@@ -35,6 +35,10 @@ class Success(Settings):
         default=None, description="success is the variable at least this; or give below"
     )
 
+    powers: dict[str, float] = Field(
+        default={}, description="powers of x that laws have for the boundary, by the laws' names"
+    )
+
     @model_validator(mode="after")
     def _one_event(self) -> Success:
         if (self.below is None) == (self.above is None):

@@ -64,7 +64,7 @@ def table(data: xr.Dataset) -> Table:
 
     def row(point: Point, here: xr.Dataset) -> tuple[str, ...]:
         rest = {k: v for k, v in point.items() if k != "simulation"}
-        name = f"{point['simulation']}, {place(rest).plain}"
+        name = f"{method_name(point['simulation']).plain}, {place(rest).plain}"
         return name, *verdict(here), number(float(here["area_limit"]), 4)
 
     return of_verdicts(data, [str(d) for d in data["verdict"].dims], head, row)

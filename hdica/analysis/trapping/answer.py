@@ -8,6 +8,7 @@ import xarray as xr
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, points
 from hdica.analysis.show.words import number, place
+from hdica.analysis.terms import spoken
 from hdica.analysis.trapping.figure import grid_of, pair_of
 
 
@@ -19,13 +20,16 @@ def answer(data: xr.Dataset) -> Answer | None:
     if not cells:
         return None
     ordered = sorted(cells, key=lambda c: float(here["barrier"].sel(c)))
-    told = _told(here, ordered[-1])
-    if len(ordered) > 1:
-        told += f" and {_told(here, ordered[0])}"
-    lead = "The barrier that holds the rule at its start has the height"
-    return Answer(f"{lead} {told}, in units of the diffusion coefficient <i>D</i>.")
+    ends = [ordered[0], ordered[-1]] if len(ordered) > 1 else ordered
+    told = " to ".join(_told(here, cell, k == 0) for k, cell in enumerate(ends))
+    who = spoken() or "the rule"
+    return Answer(
+        f"The barrier that holds {who} at its start is {told}, with <i>D</i> the variance of the "
+        "noise in a unit of time."
+    )
 
 
-def _told(here: xr.Dataset, cell: Point) -> str:
+def _told(here: xr.Dataset, cell: Point, first: bool) -> str:
     where = f" at {place(cell).html}" if cell else ""
-    return f"{number(float(here['barrier'].sel(cell)), 3)} <i>D</i>{where}"
+    high = " high" if first else ""
+    return f"{number(float(here['barrier'].sel(cell)), 3)} <i>D</i>{high}{where}"
