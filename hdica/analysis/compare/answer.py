@@ -38,5 +38,5 @@ def _end(here: xr.Dataset, point: Point) -> str:
     if "limit_mean" in here:
         limit = float(selected(here["limit_mean"].isel(limit=0), point))
         if np.isfinite(limit):
-            text += f", in the limit {number(limit, 5)}"
+            text += f" (limit {number(limit, 5)})"
     return text + (f" at {place(point).html}" if point else "")

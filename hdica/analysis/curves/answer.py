@@ -9,7 +9,7 @@ from hdica.analysis.curves.figure import cells_of, over
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, selected
 from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import count, measurement, number, symbol
+from hdica.analysis.show.words import capital, count, measurement, number, symbol
 
 HALF = 0.5
 
@@ -33,16 +33,14 @@ def _order(data: xr.Dataset) -> Answer | None:
     ]
     units = str(data.attrs["over_units"])
     unit = f" {units}" if units not in ("", "1") else ""
-    told = [
-        f"{symbol(k).html} at {_range(at, data, known, k)}"
-        for k, at in zip(names, rises, strict=True)
-    ]
-    own = told.pop(winner)
+    places = [_range(at, data, known, k) for k, at in zip(names, rises, strict=True)]
+    first_at = f"{places.pop(winner)}{unit}"
+    who = symbol(names.pop(winner)).html
+    told = [f"{symbol(k).html} at {at}" for k, at in zip(names, places, strict=True)]
     many = int(first[winner])
     cases = "" if len(known) == 1 else f" in {_of(many, len(known))} cases"
     return Answer(
-        f"{own[0].upper()}{own[1:]}{unit}, is half-way before the others{cases}; "
-        f"{listed(told)} follow{'s' if len(told) == 1 else ''}."
+        f"{capital(who)} is half-way before the others{cases}, at {first_at}; {listed(told)}."
     )
 
 
@@ -74,11 +72,10 @@ def _largest(data: xr.Dataset) -> Answer | None:
     if not found:
         return None
     who = symbol(name).html
-    who = f"{who[0].upper()}{who[1:]}" if who[:2].isalpha() else who
     places = list(dict.fromkeys(number(at, 4) for at in sorted(at for at, _, _ in found)))
     sizes = sorted((value, error) for _, value, error in found)
     ends = [sizes[0], sizes[-1]] if len(sizes) > 1 else sizes
     span = " to ".join([places[0], places[-1]] if len(places) > 1 else places)
     told = " to ".join(measurement(*one) for one in ends)
     every = f" in {_of(len(found), len(cells_of(data)))} cases" if len(found) > 1 else ""
-    return Answer(f"{who} is largest at {over(data).html} = {span}{every}: {told}.")
+    return Answer(f"{capital(who)} is largest at {over(data).html} = {span}{every}: {told}.")

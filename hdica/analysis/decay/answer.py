@@ -9,7 +9,7 @@ from hdica.analysis.decay.figure import distance, entries, grid_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, evenly, points, selected
 from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import measurement, method_name, number, place, with_error
+from hdica.analysis.show.words import capital, measurement, method_name, number, place, with_error
 
 TOLD = 3
 """Curves whose powers are told."""
@@ -27,8 +27,7 @@ def answer(data: xr.Dataset) -> Answer | None:
         found = [c for c in curves if np.isfinite(float(selected(data[slope], c)))]
         if found:
             told = listed([_power(data, own, slope, c, len(found)) for c in evenly(found, TOLD)])
-            name = distance(data).html
-            name = f"{name[0].upper()}{name[1:]}"
+            name = capital(distance(data).html)
             end = _end(data, entry) if cells == [{}] else ""
             return Answer(f"{name} falls as {told} over the last decade{end}.")
     return None

@@ -47,4 +47,4 @@ def _told(last: xr.Dataset, cell: Point, group: int) -> str:
     value = float(here["mean"]) if "mean" in here else np.nan
     if not np.isfinite(value):
         return f"{limit} in the limit{where}"
-    return f"{measurement(value, float(here['mean_se']))}{where}, in the limit {limit}"
+    return f"{measurement(value, float(here['mean_se']))} (limit {limit}){where}"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from markupsafe import escape
+from scipy import stats
 
 from hdica.analysis.dependence.figure import others
 from hdica.analysis.show.choose import Point, points
 from hdica.analysis.show.words import count, measurement, place, symbol, value_of
 
 TWO = 2
-CLEAR = 2.0
-"""Standard errors from which on a difference is counted as one."""
+LEVEL = 0.01
+"""Chance that points that are alike are said to differ, of all points of an output."""
 
 
 def contrast(cut: xr.Dataset) -> str:
@@ -37,17 +39,23 @@ def _one(cut: xr.Dataset, side: str, output: str, first: bool) -> str:
     known = [p for p in cells if np.isfinite(float(size.sel(p))) and float(error.sel(p)) > 0]
     if not known:
         return ""
+    freedom = max(float(here["seeds"].where(here["seeds"] > 0).min()) - 1, 1.0)
+    least = float(stats.t.isf(LEVEL / (2 * len(known)), freedom))
     up, down = (
-        [p for p in known if sign * float(size.sel(p)) > CLEAR * float(error.sel(p))]
+        [p for p in known if sign * float(size.sel(p)) > least * float(error.sel(p))]
         for sign in (1, -1)
     )
     clear, word = (up, "larger") if len(up) >= len(down) else (down, "smaller")
-    names = [f"{symbol(side).html} = {value_of(value)}" for value in here[side].values]
-    lead = f"{'Mean' if first else 'that of'} {symbol(output).html} is"
+    names = [str(escape(value_of(value))) for value in here[side].values]
+    lead = f"{'Mean' if first else 'mean'} {symbol(output).html} is"
     if not clear:
-        return f"{lead} alike within errors" + (f" at {names[1]} and {names[0]}" if first else "")
-    versus = f" at {names[1]} than at {names[0]}" if first else ""
-    return f"{lead} {word}{versus} at {_share(clear, known)} points, by {_span(size, error, clear)}"
+        return f"{lead} alike within errors" + (f" for {names[1]} and {names[0]}" if first else "")
+    if not first:
+        return f"{lead} {word} at {_share(clear, known)}"
+    versus = f"for {names[1]} than for {names[0]}"
+    return (
+        f"{lead} {word} {versus} at {_share(clear, known)} points, by {_span(size, error, clear)}"
+    )
 
 
 def _share(some: list[Point], every: list[Point]) -> str:

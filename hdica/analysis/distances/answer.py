@@ -10,7 +10,18 @@ from hdica.analysis.show.agreement import agreement, law, verdict_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, at_largest_n, points
 from hdica.analysis.show.sentences import N
-from hdica.analysis.show.words import count, method_name, with_error
+from hdica.analysis.show.words import count, method_name, number, with_error
+
+
+def _beside_draws(top: xr.Dataset) -> str:
+    """The distances over those of as many independent draws."""
+    expected = top["ks_expected"].broadcast_like(top["ks"])
+    ratio = (top["ks"] / expected.where(expected > 0)).values.ravel()
+    ratio = ratio[np.isfinite(ratio)]
+    if not ratio.size:
+        return ""
+    ends = " to ".join(dict.fromkeys(number(float(f(ratio)), 2) for f in (np.min, np.max)))
+    return f" ({ends} times that of as many independent draws)"
 
 
 def answer(data: xr.Dataset) -> Answer | None:
@@ -33,7 +44,7 @@ def answer(data: xr.Dataset) -> Answer | None:
     distance = with_error(float(size[worst]), float(error[worst]))
     return Answer(
         f"{text}; the Kolmogorov–Smirnov distance of one run is at most {distance} at {N} = "
-        f"{count(float(top['n']))}{falls}.",
+        f"{count(float(top['n']))}{_beside_draws(top)}{falls}.",
         verdict_of(data, cells),
         covers=1,
     )

@@ -10,13 +10,12 @@ import xarray as xr
 from markupsafe import escape
 from scipy import stats
 
-from hdica.analysis.ensemble.figure import crossed, grid_of, unit
+from hdica.analysis.ensemble.figure import crossed, grid_of, theory_name, unit
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, points, selected
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import (
     measurement,
-    method_name,
     number,
     place,
     symbol,
@@ -109,7 +108,7 @@ def _end(data: xr.Dataset, cells: list[Point]) -> tuple[str, str]:
         if known:
             variable = symbol(str(data.attrs["variable"])).html
             end = _at(data, float(data["time"].values[-1]), 0.0)
-            times = f"{_span(known)} times what theory predicts ({method_name(name).html})"
+            times = f"{_span(known)} times what theory predicts ({theory_name(name).html})"
             return f"After {end} the median of {variable} is {times}", _verdict(known)
     return "", ""
 
@@ -123,7 +122,7 @@ def _above(data: xr.Dataset, cells: list[Point]) -> str:
         found = [float(selected(data["looseness"], {**cell, "term": name})) for cell in cells]
         known = sorted(value for value in found if np.isfinite(value))
         if known:
-            ends = list(dict.fromkeys(number(value) for value in (known[0], known[-1])))
+            ends = dict.fromkeys(number(float(f"{v:.3g}")) for v in (known[0], known[-1]))
             parts.append(f"{' to '.join(ends)} ({symbol(str(name)).html})")
     lead = "the bound is" if len(parts) == 1 else "the bounds are"
     return f"; {lead} {listed(parts)} times it" if parts else ""

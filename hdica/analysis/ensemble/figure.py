@@ -128,7 +128,7 @@ def _theory(data: xr.Dataset, cell: Point) -> list[Line]:
     out = []
     for k, name in enumerate(data["limit"].values):
         y = selected(data["predicted"], {**cell, "limit": name})
-        label = words(f"theory: {name}")
+        label = words("theory: ") + theory_name(name)
         out.append(Line(_time(y), y.values, label, "ink", DASHES[(k + 1) % 3], bold=True))
     return out
 
@@ -239,6 +239,11 @@ def _passages(data: xr.Dataset, cell: Point, tail: str) -> list[Panel]:
     ]
 
 
+def theory_name(name: object) -> Text:
+    """A prediction as its system calls it: a method, or the output that is taken of one."""
+    return method_name(str(name).rpartition(", ")[2])
+
+
 def crossed(data: xr.Dataset, level: float) -> Text:
     """What a run has done that is below a value: "tan² ≤ 0.333"."""
     return symbol(str(data.attrs["variable"])) + words(f" ≤ {simple(level)}")
@@ -266,7 +271,7 @@ def _predicted(data: xr.Dataset, cell: Point, level: float, color: str, many: in
     if "predicted_passage" in data:
         for name in data["limit"].values:
             at = selected(data["predicted_passage"], {**cell, "limit": name, "crossing": level})
-            found.append((lead + words(f"theory: {name}"), float(at)))
+            found.append((lead + words("theory: ") + theory_name(name), float(at)))
     if "stage_time" in data:
         for name in data["stage"].values[data["stage_crossing"].values == level]:
             at = selected(data["stage_time"], {**cell, "stage": name})

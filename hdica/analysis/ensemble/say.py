@@ -6,10 +6,10 @@ import numpy as np
 import xarray as xr
 from markupsafe import escape
 
-from hdica.analysis.ensemble.figure import crossed, grid_of, unit
+from hdica.analysis.ensemble.figure import crossed, grid_of, theory_name, unit
 from hdica.analysis.show.choose import Point, evenly, points, selected
 from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import count, measurement, method_name, number, place, plural, symbol
+from hdica.analysis.show.words import count, measurement, number, place, plural, symbol
 
 CELLS = 3
 CLOSE = 2.0
@@ -88,7 +88,7 @@ def _theory(data: xr.Dataset, cell: Point, level: float) -> str:
         if bool(data["moving"].sel(limit=name) > 0):
             point = {**cell, "limit": name, "crossing": level}
             names = ("predicted_passage", "passed_by")
-            found.append(_prediction(data, method_name(name).html, *names, point))
+            found.append(_prediction(data, theory_name(name).html, *names, point))
     for name in data["stage"].values if "stage_time" in data else ():
         if float(data["stage_crossing"].sel(stage=name)) == level:
             point = {**cell, "stage": name}
@@ -128,7 +128,7 @@ def _ends(data: xr.Dataset, cell: Point) -> list[str]:
         moving = bool(data["moving"].sel(limit=name) > 0)
         what = "what theory" if moving else "the level of theory"
         out.append(
-            f"at the end ({end}) the median is {middle} times {what} ({method_name(name).html})"
+            f"at the end ({end}) the median is {middle} times {what} ({theory_name(name).html})"
             f"{' gives' if moving else ''}, the mean {mean} times."
         )
     return out
@@ -157,7 +157,7 @@ def _bounds(data: xr.Dataset, cell: Point) -> list[str]:
     if "looseness" not in data:
         return []
     parts = [
-        f"{symbol(str(name)).html} {number(value)} times"
+        f"{symbol(str(name)).html} {number(float(f'{value:.3g}'))} times"
         for name in data["term"].values
         if np.isfinite(value := float(selected(data["looseness"], {**cell, "term": name})))
     ]

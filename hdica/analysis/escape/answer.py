@@ -22,7 +22,8 @@ def answer(data: xr.Dataset) -> Answer | None:
         for method in methods(data):
             found = _measured(data, other, method)
             if found:
-                return Answer(found, _verdict(data))
+                alone = len(methods(data)) == len(sizes(data)) == len(points(data, others(data)))
+                return Answer(found, _verdict(data), int(alone))
         if not methods(data):
             found = _predicted(data, other)
             if found:
@@ -52,9 +53,24 @@ def _measured(data: xr.Dataset, other: Point, method: str) -> str:
         return (
             f"{_event(data)} is fastest at {place(best).html}: {number(mean[k])} "
             f"[{number(low[k])}, {number(high[k])}] {UNIT} on average at {place({'n': n}).html}"
-            f"{_beside(data, {**point, **best})}."
+            f"{_beside(data, {**point, **best})}{_slowest(data, point, k)}."
         )
     return ""
+
+
+def _slowest(data: xr.Dataset, point: Point, best: int) -> str:
+    """Where escape takes longest: the mean with its interval, or above what it lies."""
+    x = data.attrs["x"]
+    mean, low, high = (selected(data[k], point).values for k in ("mean", "mean_low", "mean_high"))
+    bound = np.where(np.isinf(mean), low, np.nan)
+    size = bound if np.isfinite(bound).any() else np.where(np.isfinite(mean), mean, np.nan)
+    k = int(np.nanargmax(size))
+    if k == best:
+        return ""
+    told = f"{number(mean[k])} [{number(low[k])}, {number(high[k])}]"
+    if np.isinf(mean[k]):
+        told = f"above {number(low[k])}, as no run escapes,"
+    return f"; it takes longest at {place({x: data[x].values[k].item()}).html}: {told} {UNIT}"
 
 
 def _beside(data: xr.Dataset, point: Point) -> str:

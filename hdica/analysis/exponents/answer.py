@@ -8,7 +8,7 @@ import xarray as xr
 from hdica.analysis.exponents.figure import fits, named, parameters
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import count, method_name, resolved, symbol
+from hdica.analysis.show.words import capital, count, method_name, resolved, symbol
 from hdica.analysis.statistics.coverage import verdict_of
 from hdica.analysis.statistics.pooled import pooled
 
@@ -30,9 +30,8 @@ def answer(data: xr.Dataset) -> Answer | None:
         )
     quantity = symbol(str(data.attrs["variable"])).html
     theory, verdict = _theory([data.sel(point) for point in known])
-    lead = f"{quantity[:1].upper()}{quantity[1:]}" if quantity[:2].islower() else quantity
     covers = 1 if len(known) == 1 else 0
-    return Answer(f"{lead} goes as {listed(laws)}{theory}.", verdict, covers)
+    return Answer(f"{capital(quantity)} goes as {listed(laws)}{theory}.", verdict, covers)
 
 
 def _law(here: xr.Dataset) -> str:

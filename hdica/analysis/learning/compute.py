@@ -10,6 +10,7 @@ import xarray as xr
 from hdica.analysis.reading import finished, group, study, system_of
 from hdica.analysis.terms import entries, padded
 from hdica.errors import HdicaError
+from hdica.status import DONE
 from hdica.systems.axes import parse_axis
 from hdica.systems.kinds import ZERO
 from hdica.systems.registry import record_of
@@ -50,8 +51,8 @@ def _of(tree: xr.DataTree, name: str) -> list[tuple[str, str, int, int, str]]:
         lost = bool((end <= LOST).all()) and float(data["time"][-1]) > 0
         kinds = {"still": still, "lost": end.notnull() if lost else still & False}
     elif _has_states(data):
-        found = _known(data)
-        nothing = ~found if not bool(found.any()) else found & False
+        found, done = _known(data), data["status"] == DONE
+        nothing = done & ~found if not bool(found.any()) else found & False
         kinds = {"none": nothing}
     else:
         return []

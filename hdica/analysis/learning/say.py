@@ -5,7 +5,7 @@ from __future__ import annotations
 import xarray as xr
 from markupsafe import escape
 
-from hdica.analysis.show.words import count, method_name, plural
+from hdica.analysis.show.words import count, method_name, plural, typeset
 
 _SAYS = {
     "still": "the limit stays at its start, which has no overlap",
@@ -22,7 +22,7 @@ def learning(data: xr.Dataset) -> list[str]:
         found, points = int(data["count"][k]), int(data["points"][k])
         share = "every point" if found == points else f"{count(found)} of {plural(points, 'point')}"
         lead = "" if found == 1 or not note else " At the first of them: "
-        said = f"{method_name(method).html} learns nothing at {share}: {_SAYS[what]}."
-        reason = f"{lead or ' '}{escape(note[0].upper() + note[1:])}." if note else ""
+        said = f"By {method_name(method).html} nothing is learned at {share}: {_SAYS[what]}."
+        reason = f"{lead or ' '}{escape(typeset(note[0].upper() + note[1:]))}." if note else ""
         out.append(said + reason)
     return out

@@ -70,7 +70,7 @@ def _corrected(here: xr.Dataset, at: np.ndarray, unit: np.ndarray) -> list[Point
 
 def _caption(here: xr.Dataset, total: int) -> str:
     told = ", ".join(f"{k} {what_of(here, k - 1)}" for k in range(1, here.sizes["number"] + 1))
-    names = told if here.sizes["number"] <= NAMED else "those of the table, in the study’s order"
+    names = told if here.sizes["number"] <= NAMED else "as they are numbered in the table"
     drawn = here.sizes["number"]
     left = f" {total - drawn} of {total} are in the table alone." if drawn < total else ""
     return (

@@ -61,8 +61,12 @@ def agreement(
             f"{who} agrees with the limit in {count(agree)} of {count(total)} comparisons, and "
             f"{count(open_ones)} {be} undecided"
         )
-    decided = f"{count(agree)} of {count(total)}" if agree else f"none of {count(total)}"
-    return f"{_open(who)}: {decided} comparisons decide for it, and none against it beyond chance"
+    if not agree:
+        return f"{_open(who)}: none of {count(total)} comparisons decides"
+    return (
+        f"{_open(who)}: {count(agree)} of {count(total)} comparisons agree, and none differs "
+        "beyond chance"
+    )
 
 
 def _open(who: str) -> str:

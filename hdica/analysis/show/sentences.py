@@ -59,7 +59,7 @@ def counted(
     agree, differ, close, undecided = (
         verdicts.count(v) for v in ("agrees", "differs", "near", "undecided")
     )
-    open_ones = f" and {undecided} are undecided"
+    open_ones = f" and {undecided} {'is' if undecided == 1 else 'are'} undecided"
     if close:
         open_ones = f", {close} {'is' if close == 1 else 'are'} rejected near the level{open_ones}"
     out = [

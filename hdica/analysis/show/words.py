@@ -96,6 +96,11 @@ def method_name(name: object) -> Text:
     return _text(terms.own(str(name))) or words(str(name).replace("_", " "))
 
 
+def capital(text: str) -> str:
+    """A sentence that begins with a capital letter, unless it begins with a formula."""
+    return f"{text[:1].upper()}{text[1:]}" if text[:4].isalpha() else text
+
+
 def limit_name(method: object) -> Text:
     """A limit in a legend, with its method."""
     return words("limit (") + method_name(method) + words(")")
@@ -140,7 +145,7 @@ def number(value: float, digits: int = 3) -> str:
         return "–"
     text = f"{value:.{digits}g}"
     if "e" in text and 1e-4 <= abs(value) < 1e7:
-        text = f"{float(text):.0f}"
+        text = f"{value:.0f}"
     mantissa, _, power = text.partition("e")
     text = f"{mantissa} × 10^{int(power)}" if power else mantissa
     return _superscript(text).replace("-", "−")

@@ -26,7 +26,7 @@ def answer(data: xr.Dataset) -> Answer | None:
     kinds = listed([plural(m, one) for m, one in zip(many, NAMES, strict=True) if m])
     by_law = "as many as 3<sup><i>d</i></sup> − 1" if many == law(d) else ""
     tail = f", {by_law}" if by_law else ""
-    single = ", the minimisers on the axes alone" if _on_axes(data, cell) else ""
+    single = "; the minimisers and no others lie on the axes" if _on_axes(data, cell) else ""
     covers = 1 if len(cells) == 1 else 0
     lead = f"For <i>d</i> = {d} the landscape has {count(sum(many))} critical points"
     return Answer(f"{lead}{tail}: {kinds}{single}.", covers=covers)

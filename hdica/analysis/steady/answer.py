@@ -8,9 +8,9 @@ import xarray as xr
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, points
 from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import count, critical, measurement, number, place
+from hdica.analysis.show.words import count, critical, measurement, number, place, size
 from hdica.analysis.steady.say import ended
-from hdica.systems.kinds import FOLD
+from hdica.systems.kinds import FOLD, TRANSITIONS
 
 CELLS = 3
 """Grid points of which the transition is told."""
@@ -53,8 +53,13 @@ def _change(data: xr.Dataset, point: Point) -> str:
     chosen = [k for k in known if kind[k] == FOLD] or list(known[:1])
     if not chosen:
         return ""
-    told = " and ".join(_value(float(value[k]), float(error[k])) for k in chosen)
-    return told + (f" ({place(point).html})" if point else "")
+    overlap, name = here["transition_Q"].values, size(str(data.attrs["variable"])).html
+    told = [
+        f"{_value(float(value[k]), float(error[k]))}, a {TRANSITIONS[int(kind[k])]} with {name} = "
+        f"{number(abs(float(overlap[k])), 4)}"
+        for k in chosen
+    ]
+    return " and ".join(told) + (f" ({place(point).html})" if point else "")
 
 
 def _value(value: float, error: float) -> str:

@@ -21,7 +21,7 @@ def answer(data: xr.Dataset) -> Answer | None:
         return None
     ordered = sorted(cells, key=lambda c: float(here["barrier"].sel(c)))
     ends = [ordered[0], ordered[-1]] if len(ordered) > 1 else ordered
-    told = " to ".join(_told(here, cell, k == 0) for k, cell in enumerate(ends))
+    told = " and ".join(_told(here, cell, k == 0) for k, cell in enumerate(ends))
     who = spoken() or "the rule"
     return Answer(
         f"The barrier that holds {who} at its start is {told}, with <i>D</i> the variance of the "

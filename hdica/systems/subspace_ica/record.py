@@ -64,7 +64,7 @@ SYSTEM = register(
             "gamma_c": Symbol("γ<sub><i>c</i></sub>", r"$\gamma_c$", "γ_c"),
             "pca_overlap": Symbol("|<i>Pv</i>|", "$|Pv|$", "|Pv|"),
             "batch": Symbol("<i>B</i>", "$B$", "B"),
-            "lower_bound": Symbol("bound <i>f</i>(<i>t</i>)", "bound $f(t)$", "bound f(t)"),
+            "lower_bound": Symbol("<i>f</i>(<i>t</i>)", "$f(t)$", "f(t)"),
             **in_words(
                 fastica="FastICA",
                 fastica_scores="FastICA",
