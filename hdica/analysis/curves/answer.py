@@ -40,7 +40,8 @@ def _order(data: xr.Dataset) -> Answer | None:
     many = int(first[winner])
     cases = "" if len(known) == 1 else f" in {_of(many, len(known))} cases"
     return Answer(
-        f"{capital(who)} is half-way before the others{cases}, at {first_at}; {listed(told)}."
+        f"{capital(who)} is half-way before the others{cases}, at {first_at}; {listed(told)} "
+        f"follow{'s' if len(told) == 1 else ''}."
     )
 
 

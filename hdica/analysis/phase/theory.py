@@ -18,13 +18,16 @@ NONE = np.empty(0)
 """The times of what has none."""
 MOST = 64
 """Values of x at which steady states are found here."""
+SECONDS = 30.0
+"""What a method may take by its own model of cost, over all values of x, to be run here."""
 
 
 def with_theory(tree: xr.DataTree, x: str, simulation: str) -> xr.DataTree:
     """The store with transitions along x and steady states over x, found here if it lacks them.
 
-    They take seconds, since they depend on x alone: nothing else that is swept may change them.
-    What cannot be found stays away.
+    They depend on x alone: nothing else that is swept may change them. What cannot be found stays
+    away, and so does what would take more than :data:`SECONDS` or is wanted at more than
+    :data:`MOST` values of x: a study that names the method has it at any cost.
     """
     found = tree
     if transitions_in(tree, x) is None:
@@ -71,6 +74,9 @@ def _found(tree: xr.DataTree, simulation: str, method: Method, x: str) -> xr.Dat
     space = _space(tree, simulation)
     axis = next((one for one in space.axes if one.dim == x), None)
     chosen = [{}] if axis is None else [{axis.path: value} for value in axis.values]
+    needed = sum(method.seconds(space.at(one), None, 0.0) for one in chosen)
+    if needed > SECONDS:
+        raise HdicaError(f"{method.name} would take about {needed:.0f} s (name it in the study)")
     results = [method.run(space.at(one), NONE, None, None, NOTHING) for one in chosen]
     record = system_named(str(tree.attrs["system"]))
     given = results if axis is not None else results[:1]

@@ -11,8 +11,9 @@ from markupsafe import escape
 from hdica.analysis.printed.say import is_own, verdicts, what_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import count, number, plural
+from hdica.analysis.show.words import count, number
 
+TWO = 2
 NAMED = 2
 """Numbers that differ and are told."""
 
@@ -26,20 +27,35 @@ def answer(data: xr.Dataset) -> Answer:
     paper = cited(str(data.attrs["paper"]))
     counted = own if own.any() else np.ones_like(own)
     agree, total = int((best[counted] == "agrees").sum()), int(counted.sum())
-    agrees = "agrees" if agree == 1 else "agree"
     kind = f"of {escape(paper)}" if own.any() else f"found apart from this code for {escape(paper)}"
-    ours = f"{agrees} with ours{_within(data, counted)}"
-    text = f"{count(agree)} of {plural(total, 'number')} {kind} {ours}"
+    text = f"{_share(agree, total)} {kind} {_agree(agree, total)} with ours{_within(data, counted)}"
     differ = [k for k in np.flatnonzero(counted) if best[k] == "differs"]
     if differ:
         more = f" and {count(len(differ) - NAMED)} more" if len(differ) > NAMED else ""
         text += f"; off are {listed([what_of(data, int(k)) for k in differ[:NAMED]])}{more}"
     if rest := int((~counted).sum()):
         good = int((best[~counted] == "agrees").sum())
-        text += f", and {count(good)} of {plural(rest, 'other number')} found apart from this code"
+        others = _share(good, rest, "other ")
+        others = f"{others[0].lower()}{others[1:]}"
+        text += f"; {others} found apart from this code {_agree(good, rest)}"
     if differ:
         return Answer(f"{text}.", "differs", 1)
     return Answer(f"{text}.", "agrees" if agree == total else "undecided", 1)
+
+
+def _share(agree: int, total: int, other: str = "") -> str:
+    """So many of all numbers, as the subject of a sentence."""
+    if total == 1:
+        return f"The {other or 'one '}number"
+    if agree == total:
+        return f"{'Both' if total == TWO else f'All {count(total)}'} {other}numbers"
+    return f"{count(agree)} of {count(total)} {other}numbers"
+
+
+def _agree(agree: int, total: int) -> str:
+    if total == 1:
+        return "agrees" if agree else "does not agree"
+    return "agrees" if agree == 1 and total > 1 else "agree"
 
 
 def _within(data: xr.Dataset, counted: np.ndarray) -> str:

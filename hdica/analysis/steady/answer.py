@@ -9,8 +9,9 @@ from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, points
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import count, critical, measurement, number, place, size
+from hdica.analysis.steady.compute import TRANSITIONS
 from hdica.analysis.steady.say import ended
-from hdica.systems.kinds import FOLD, TRANSITIONS
+from hdica.systems.kinds import FOLD
 
 CELLS = 3
 """Grid points of which the transition is told."""

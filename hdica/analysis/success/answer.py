@@ -43,7 +43,7 @@ def _laws(data: xr.Dataset, maps_: list[Point]) -> str:
     far = {name: [abs(value - p) / error for value, error in found] for name, p in laws.items()}
     order = sorted(far, key=lambda name: max(far[name]))
     told = [f"{number(laws[name])} ({escape(name)}) by {_errors(far[name])}" for name in order]
-    return f"; off {listed(told)} standard errors"
+    return f"; this is off {listed(told)} standard errors"
 
 
 def _errors(far: list[float]) -> str:

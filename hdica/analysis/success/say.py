@@ -9,13 +9,13 @@ from hdica.analysis.show.choose import evenly
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import (
     count,
+    measurement,
     number,
     p_value,
     place,
     plural,
     resolved,
     symbol,
-    with_error,
 )
 from hdica.analysis.statistics.powers import MISFIT
 from hdica.analysis.success.figure import event, maps
@@ -42,7 +42,7 @@ def _boundary(here: xr.Dataset) -> str:
     if not known:
         return f"Success ({event(here).html}) has even odds nowhere to be had: {_reasons(here)}."
     parts = [
-        f"{with_error(at[k], at[k] * error[k])} at {place({x: here[x].values[k].item()}).html}"
+        f"{measurement(at[k], at[k] * error[k])} at {place({x: here[x].values[k].item()}).html}"
         for k in evenly(known, SAID)
     ]
     some = f" ({len(parts)} of {len(known)} values)" if len(parts) < len(known) else ""
