@@ -34,7 +34,8 @@ def _one(cut: xr.Dataset, side: str, output: str, first: bool) -> str:
     """One output: at how many points it is clearly larger at one value, and by how much."""
     here = cut.sel(output=output).isel(simulation=0)
     old, new = (here.isel({side: k}, drop=True) for k in (0, 1))
-    size, error = new["mean"] - old["mean"], np.hypot(new["se"], old["se"])
+    size = new["mean"] - old["mean"]
+    error: xr.DataArray = (new["se"] ** 2 + old["se"] ** 2) ** 0.5
     cells = points(size.to_dataset(name="size"), [str(d) for d in size.dims])
     known = [p for p in cells if np.isfinite(float(size.sel(p))) and float(error.sel(p)) > 0]
     if not known:

@@ -67,9 +67,10 @@ def _slowest(data: xr.Dataset, point: Point, best: int) -> str:
     k = int(np.nanargmax(size))
     if k == best:
         return ""
-    told = f"{number(mean[k])} [{number(low[k])}, {number(high[k])}]"
+    middle, least, most = (number(float(f"{v[k]:.3g}")) for v in (mean, low, high))
+    told = f"{middle} [{least}, {most}]"
     if np.isinf(mean[k]):
-        told = f"above {number(low[k])}, as no run escapes,"
+        told = f"above {least}, as no run escapes,"
     return f"; it takes longest at {place({x: data[x].values[k].item()}).html}: {told} {UNIT}"
 
 

@@ -31,7 +31,7 @@ def answer(data: xr.Dataset) -> Answer | None:
     beside = [c for c in chosen if _has(data, c)]
     if beside:
         other = listed([_middle(data, "against", c) for c in beside])
-        text += f"; that {_rest(data)} is {other}"
+        text += f"; {_rest(data)} is {other}"
     return Answer(f"{text}.", covers=len(known))
 
 
@@ -46,10 +46,10 @@ def _rest(data: xr.Dataset) -> str:
     while same < min(len(first), len(second)) and first[same] == second[same]:
         same += 1
     if same < 2:
-        return f"beside it ({_called(data, 'against')})"
+        return _called(data, "against")
     # From the preposition on that the differing words belong to.
     begin = next((k for k in range(same - 1, 0, -1) if second[k] == "of"), same)
-    return str(escape(" ".join(second[begin:])))
+    return f"that {escape(' '.join(second[begin:]))}"
 
 
 def _has(data: xr.Dataset, cell: Point) -> bool:

@@ -73,8 +73,8 @@ def verdicts(data: xr.Dataset) -> np.ndarray:
 
 def table(data: xr.Dataset) -> Table:
     """A row for each number, what differs first."""
-    head = ("", "number", "where", "theirs", "ours", "verdict", "<i>p</i>")
-    head = (*head, "corrected", "verdict on that")
+    told = ("", "number", "where", "theirs", "ours", "verdict", "<i>p</i>")
+    head = (*told, "corrected", "verdict on that")
     best = verdicts(data)
     order = sorted(range(best.size), key=lambda k: _ORDER.get(str(best[k]), 3))
     rows = tuple((str(k + 1), *_cells(data.isel(number=k))) for k in order[:MOST_ROWS])

@@ -199,8 +199,8 @@ def _dots(data: xr.Dataset, cell: Point, color: str) -> list[Item]:
     if "limit_end" in data:
         for method in data["limit"].values:
             for start in starts:
-                name = method_name(method) + words(", last time")
-                label = _joined(name, place(start), place(cell))
+                own = method_name(method) + words(", last time")
+                label = _joined(own, place(start), place(cell))
                 out.append(_ends(data, {**start, **cell, "limit": method}, label, color or GREY))
     return out
 
