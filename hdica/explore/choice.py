@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.show.words import Text, place, symbol, words
-from hdica.explore.space import (
+from hdica.analysis.points.space import (
     DENSITY,
     Axis,
     Point,
@@ -23,6 +22,7 @@ from hdica.explore.space import (
     variables_in,
     with_densities,
 )
+from hdica.analysis.show.words import Text, place, symbol, words
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import xarray as xr
 
-from hdica.explore import slices
+from hdica.analysis.points import slices
+from hdica.analysis.points.space import Point, Quantity
 from hdica.explore.feed import Snapshot
-from hdica.explore.space import Point, Quantity
 
 MOST_BYTES = 2**26
 """Size of all maps that are kept."""
@@ -25,7 +25,7 @@ class Map:
     Parameters
     ----------
     data
-        As of :func:`hdica.explore.slices.surface`, at one time.
+        As of :func:`hdica.analysis.points.slices.surface`, at one time.
     low, high
         Smallest and largest mean over all times that were read.
     """

@@ -10,8 +10,8 @@ import param
 import xarray as xr
 from bokeh.models import CustomJSTickFormatter
 
+from hdica.analysis.points.space import Axis, methods_in, variables_in
 from hdica.explore.choice import Choice
-from hdica.explore.space import Axis, methods_in, variables_in
 from hdica.explore.view.theme import WIDGETS
 
 MOST_OPTIONS = 12

@@ -8,12 +8,12 @@ import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool, Span
 from bokeh.plotting import figure
 
+from hdica.analysis.points import slices
+from hdica.analysis.points.space import Quantity
 from hdica.analysis.show.marks import color_of
 from hdica.analysis.show.words import clock, measured, number, symbol, words
-from hdica.explore import slices
 from hdica.explore.choice import Choice
 from hdica.explore.feed import Snapshot
-from hdica.explore.space import Quantity
 from hdica.explore.surfaces import Surfaces
 from hdica.explore.view.curves import ERRORS, Curve, Curves
 from hdica.explore.view.heat import Heat

@@ -9,10 +9,10 @@ import panel as pn
 from bokeh.events import Tap
 from bokeh.models import Checkbox, CustomJS
 
+from hdica.analysis.points import slices
 from hdica.analysis.show.words import count, measured
 from hdica.analysis.terms import speaking_of
 from hdica.errors import HdicaError
-from hdica.explore import slices
 from hdica.explore.choice import Choice, chosen
 from hdica.explore.feed import Feed, Snapshot
 from hdica.explore.surfaces import Surfaces

@@ -10,9 +10,9 @@ from bokeh.models import FixedTicker, Range1d
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
+from hdica.analysis.points.slices import every_nth
+from hdica.analysis.points.space import Axis
 from hdica.analysis.show.choose import spread
-from hdica.explore.slices import every_nth
-from hdica.explore.space import Axis
 
 Array = NDArray[np.float64]
 TICKS = 8

@@ -1,4 +1,4 @@
-"""What the explorer reads, against plain xarray on the published store."""
+"""Slices of results, against plain xarray on the published store."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.explore import slices, space
+from hdica.analysis.points import slices, space
 from hdica.explore.choice import chosen
-from hdica.explore.feed import Feed
-from hdica.explore.surfaces import Surfaces
 from hdica.status import DONE, STATUS_NAMES
-from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.results import open_results
-from hdica.sweep.run.runner import run
-from hdica.sweep.study.study import Study
 
 
 @pytest.fixture(scope="module")
@@ -24,26 +19,8 @@ def walks(whole: Path) -> xr.Dataset:
     return open_results(whole)["walk"].to_dataset().load()
 
 
-def test_the_first_choice_is_the_simulation_with_its_limits(whole: Path) -> None:
-    choice = chosen(Feed(whole).now.tree)
-    assert (choice.shown.method, choice.shown.variable) == ("walk", "Q")
-    assert {one.method for one in choice.others} == {"line", "profile"}
-    assert [one.method for one in choice.densities] == ["walk", "profile"]
-    assert (choice.x, choice.y) == ("tau", "Q0")
-    assert choice.values["n"] == 30
-    assert choice.values["time"] == 2.0
-
-
-def test_what_is_not_there_is_replaced(whole: Path) -> None:
-    tree = Feed(whole).now.tree
-    choice = chosen(tree, "nobody", "nothing", "Q0", "Q0", {"tau": 0.199, "n": 10})
-    assert (choice.shown.method, choice.shown.variable) == ("walk", "Q")
-    assert (choice.x, choice.y) == ("Q0", "tau")
-    assert (choice.values["tau"], choice.values["n"]) == (0.2, 10)
-
-
 def test_a_map_has_means_and_errors_over_seeds(whole: Path, walks: xr.Dataset) -> None:
-    tree = Feed(whole).now.tree
+    tree = open_results(whole)
     choice = chosen(tree, values={"n": 10})
     found = slices.surface(tree, choice.shown, choice.point, "tau", "Q0")
     part = walks.sel(n=10).reset_coords(drop=True)
@@ -61,7 +38,7 @@ def test_a_map_has_means_and_errors_over_seeds(whole: Path, walks: xr.Dataset) -
 def test_a_large_map_is_read_in_bands_and_thinned(
     whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tree = Feed(whole).now.tree
+    tree = open_results(whole)
     choice = chosen(tree)
     everything = slices.surface(tree, choice.shown, choice.point, "tau", "Q0")
     monkeypatch.setattr(slices, "BAND", 1)
@@ -74,7 +51,7 @@ def test_a_large_map_is_read_in_bands_and_thinned(
 
 
 def test_a_map_at_one_time_is_a_map_of_all_at_that_time(whole: Path) -> None:
-    tree = Feed(whole).now.tree
+    tree = open_results(whole)
     choice = chosen(tree, values={"time": 0.5})
     everything = slices.surface(tree, choice.shown, choice.point, "tau", "Q0")
     one = slices.surface(tree, choice.shown, choice.point, "tau", "Q0", whole=False)
@@ -82,7 +59,7 @@ def test_a_map_at_one_time_is_a_map_of_all_at_that_time(whole: Path) -> None:
 
 
 def test_a_course_and_a_cut_cross_at_the_point(whole: Path, walks: xr.Dataset) -> None:
-    tree = Feed(whole).now.tree
+    tree = open_results(whole)
     choice = chosen(tree, values={"tau": 0.2, "Q0": 0.25, "time": 0.5})
     course = slices.course(tree, choice.shown, choice.point)
     cut = slices.cut(tree, choice.shown, choice.point, "tau")
@@ -93,7 +70,7 @@ def test_a_course_and_a_cut_cross_at_the_point(whole: Path, walks: xr.Dataset) -
 
 
 def test_theory_is_shown_at_the_same_point(whole: Path) -> None:
-    tree = Feed(whole).now.tree
+    tree = open_results(whole)
     choice = chosen(tree, values={"tau": 0.2, "Q0": 0.25, "time": 2.0})
     line = next(one for one in choice.others if one.method == "line")
     found = slices.course(tree, line, choice.point_of(line))["mean"]
@@ -103,7 +80,7 @@ def test_theory_is_shown_at_the_same_point(whole: Path) -> None:
 
 
 def test_densities_are_means_over_seeds(whole: Path, walks: xr.Dataset) -> None:
-    tree = Feed(whole).now.tree
+    tree = open_results(whole)
     choice = chosen(tree, values={"tau": 0.2, "Q0": 0.25, "snapshot": 0.5})
     found = slices.density(tree, choice.densities[0], choice.point_of(choice.densities[0]))
     part = walks["density"].sel(tau=0.2, Q0=0.25, n=30, snapshot=0.5).isel(feature=0)
@@ -112,22 +89,12 @@ def test_densities_are_means_over_seeds(whole: Path, walks: xr.Dataset) -> None:
 
 
 def test_why_a_point_diverged_or_failed_is_told(whole: Path) -> None:
-    tree = Feed(whole).now.tree
+    tree = open_results(whole)
     for tau, why in ((0.13, "0.13"), (0.17, "diverged at step 7"), (0.2, "")):
         choice = chosen(tree, values={"tau": tau})
         found = slices.reason(tree, choice.shown, choice.point)
         assert why in found
         assert bool(found) == bool(why)
-
-
-def test_maps_are_kept_for_all_times(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now, surfaces = Feed(whole).now, Surfaces()
-    choice = chosen(now.tree)
-    first = surfaces.at(now, choice.shown, choice.point, "tau", "Q0")
-    monkeypatch.setattr(slices, "surface", None)  # nothing is read any more
-    later = surfaces.at(now, choice.shown, {**choice.point, "time": 0}, "tau", "Q0")
-    assert (later.low, later.high) == (first.low, first.high)
-    assert not later.data["mean"].equals(first.data["mean"])
 
 
 @pytest.mark.parametrize(
@@ -142,64 +109,3 @@ def test_maps_are_kept_for_all_times(whole: Path, monkeypatch: pytest.MonkeyPatc
 )
 def test_axes_lie_as_their_values_do(values: list[object], scale: str) -> None:
     assert space.Axis("tau", np.array(values)).scale == scale
-
-
-def test_what_is_committed_is_read_like_what_is_published(half: Path, whole: Path) -> None:
-    live, done = Feed(half).now, Feed(whole).now
-    assert live.live
-    assert not done.live
-    assert 0 < live.counts["pending"] < live.points == done.points
-    for name in ("walk", "line", "profile"):
-        part, full = (one.tree[name].to_dataset() for one in (live, done))
-        full = full.drop_vars("step", errors="ignore")
-        known = part["status"] != 0
-        assert known.any()
-        assert not known.all()
-        for variable in ("status", *(v for v in part.data_vars if part[v].dtype.kind == "f")):
-            xr.testing.assert_equal(part[variable].where(known), full[variable].where(known))
-            assert part[variable].dims == full[variable].dims
-        rows = part["Q"].isel(tau=[3, 0], time=slice(1, None), Q0=1).load()
-        xr.testing.assert_equal(rows, part["Q"].load().isel(tau=[3, 0], time=slice(1, None), Q0=1))
-
-
-def test_single_entries_of_what_is_committed_are_read_at_their_places(half: Path) -> None:
-    data = Feed(half).now.tree["walk"].to_dataset()
-    known = data["density"].load()
-    for place in (
-        {"snapshot": 1, "feature": 0},
-        {"feature": 0, "x": [3, 1]},
-        {"tau": 2, "n": 1, "seed": [5, 0], "snapshot": 1, "x": 7},
-    ):
-        fresh = Feed(half).now.tree["walk"].to_dataset()["density"].isel(place)
-        xr.testing.assert_equal(fresh.load(), known.isel(place))
-
-
-def test_points_appear_as_they_are_computed(study: Study, tmp_path: Path) -> None:
-    out = tmp_path / "toy.zarr"
-    run(study, out, shard=(0, 3), progress=False, block=4)
-    feed = Feed(out)
-    first = feed.now
-    assert not feed.look()
-    run(study, out, shard=(1, 3), progress=False, block=4)
-    assert feed.look()
-    assert feed.now.live
-    assert feed.now.counts["pending"] < first.counts["pending"]
-    run(study, out, progress=False, block=4)
-    publish(study, out)
-    assert feed.look()
-    assert not feed.now.live
-    assert feed.now.counts["pending"] == 0
-    assert not feed.look()
-
-
-def test_what_cannot_be_read_is_told_and_the_last_snapshot_stays(
-    study: Study, tmp_path: Path
-) -> None:
-    out = tmp_path / "toy.zarr"
-    run(study, out, shard=(0, 3), progress=False, block=4)
-    feed = Feed(out)
-    before = feed.now
-    (out.with_suffix(".work") / "study.json").write_text("{")
-    assert not feed.look()
-    assert feed.now is before
-    assert "study.json" in feed.trouble

@@ -10,9 +10,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.densities.compute import histogram_of, xi_of
+from hdica.analysis.points.space import DENSITY, Point, Quantity
 from hdica.analysis.reading import finished
 from hdica.analysis.statistics.moments import moments
-from hdica.explore.space import DENSITY, Point, Quantity
 from hdica.status import STATUS_NAMES
 
 Array = NDArray[np.float64]
