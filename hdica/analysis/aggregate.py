@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import xarray as xr
 
+from hdica.analysis.points.means import GROUP, means
 from hdica.analysis.reading import asked
 from hdica.analysis.registry import analyses
 
 
 def aggregate(tree: xr.DataTree) -> xr.DataTree:
+    """What a report is made of: all that :func:`analysed` gives, and the means at every point.
+
+    These are in a group ``points/<method>`` for each method that has any; see
+    :func:`hdica.analysis.points.means.means`.
+    """
+    found = analysed(tree)
+    points = means(tree)
+    if points is not None:
+        found[GROUP] = points
+    return found
+
+
+def analysed(tree: xr.DataTree) -> xr.DataTree:
     """Run the analyses that the study of a published store asks for.
 
     A group for each of them; ``runs`` always, ``condensing`` if a method keeps the curvature,

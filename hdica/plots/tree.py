@@ -67,12 +67,12 @@ class HdicaTree:
 
     @cached_property
     def _panels(self) -> dict[str, Panel]:
-        from hdica.analysis.aggregate import aggregate
+        from hdica.analysis.aggregate import analysed
         from hdica.analysis.registry import analyses
         from hdica.analysis.terms import speaking_of
 
         with speaking_of(str(self._tree.attrs.get("system", ""))):
-            found = aggregate(self._tree)
+            found = analysed(self._tree)
             sections = [
                 (section, found[one.name].to_dataset())
                 for one in analyses().values()

@@ -133,6 +133,17 @@ def _heat(item: Heat, panel: Panel) -> dict[str, Any]:
     return trace
 
 
+def _cells_of(panel: Panel) -> dict[str, Any]:
+    """Which grid points the cells of a heat map are, where they are any."""
+    known = (item.cells for item in panel.items if isinstance(item, Heat) and item.cells)
+    cells = next(known, None)
+    if cells is None:
+        return {}
+    values = {"x": cells.x_values.tolist(), "y": cells.y_values.tolist()}
+    at = {k: v.item() if isinstance(v, np.generic) else v for k, v in cells.at.items()}
+    return {"cells": {"axes": {"x": cells.x, "y": cells.y}, "values": values, "at": at}}
+
+
 def _cells(centres: np.ndarray, log: bool) -> np.ndarray:
     """Centres, which are told on hover; Plotly's edges lie midway, on a logarithmic axis too.
 
@@ -215,5 +226,5 @@ def _layout(panel: Panel) -> dict[str, Any]:
         "margin": {"l": 62, "r": 18, "t": 34 + ROW * max(rows, default=0), "b": 50},
         "hovermode": "closest",
         "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0},
-        "meta": {"heat": heat},
+        "meta": {"heat": heat, **_cells_of(panel)},
     }

@@ -16,8 +16,15 @@ from hdica.analysis.show.panel import Panel
 from hdica.report import export, script
 from hdica.report.answers import Told, told
 from hdica.report.environment import source, template
+from hdica.report.explored import explored
 from hdica.report.interactive import figure
 from hdica.report.missing import missing
+from hdica.report.packed import packed
+
+EXPLORER = ("explore_data.js", "explore_figures.js", "explore.js")
+"""Scripts of the explorer, in the order in which they are run, before that of the page."""
+BANDS = "Bands: ± 2 standard errors of the mean over seeds; black or white: theory."
+"""What is said below curves of the explorer."""
 
 
 def panels(aggregate: xr.DataTree) -> dict[str, list[Panel]]:
@@ -52,6 +59,9 @@ def render(
     headings = {s.name: s.heading for one in analyses().values() for s in one.sections}
     figures = {p.key: figure(p) for found in sections.values() for p in found}
     runs, behaviour = aggregate["runs"].to_dataset(), source("page.js")
+    around = explored(aggregate)
+    looking = around is not None and bool(around.tables)
+    scripts = [behaviour, *(["\n".join(map(source, EXPLORER))] if looking else [])]
     content = {
         "attrs": aggregate.attrs,
         "sections": [(name, headings[name], found) for name, found in sections.items()],
@@ -68,8 +78,15 @@ def render(
         "figures": _embedded(figures),
         "data": _embedded(kept),
         "script": behaviour,
-        "style": source("base.css") + source("page.css"),
-        "digests": [script.plotting_digest(), script.digest(behaviour)],
+        "explored": around,
+        "explored_data": packed(around, aggregate) if around and around.tables else "",
+        "explorer": scripts[1:],
+        "explorable": _explorable(figures) if looking else frozenset(),
+        "bands": BANDS,
+        "style": source("base.css")
+        + source("page.css")
+        + (source("explore.css") if around else ""),
+        "digests": [script.plotting_digest(), *map(script.digest, scripts)],
         **_plotting(assets),
     }
     page = template("page.html.j2")
@@ -78,6 +95,11 @@ def render(
     # Nobody can write a text into a page that holds what is made of that page.
     nonce = hashlib.sha256(page.render(**content, nonce="").encode()).hexdigest()[:32]
     return page.render(**content, nonce=nonce)
+
+
+def _explorable(figures: dict[str, dict[str, Any]]) -> frozenset[str]:
+    """Figures on whose cells a reader can click to look at the point."""
+    return frozenset(k for k, one in figures.items() if "cells" in one["layout"]["meta"])
 
 
 def _plotting(assets: str | None) -> dict[str, str]:

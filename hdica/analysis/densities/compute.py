@@ -54,7 +54,7 @@ def xi_of(data: xr.Dataset) -> xr.DataArray:
     return found.reset_coords(drop=True)
 
 
-def histogram_of(data: xr.Dataset, n: float) -> xr.Dataset:
+def histogram_of(data: xr.Dataset, n: float | xr.DataArray) -> xr.Dataset:
     """Mean over seeds with its standard error; NaN for one seed if n is."""
     values = finished(data, "density")
     count = values.notnull().all("x").sum("seed")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hdica.analysis.show.choose import Point, said, selected, shown
 from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
-from hdica.analysis.show.panel import Heat, Line, Panel, Points
+from hdica.analysis.show.panel import Cells, Heat, Line, Panel, Points
 from hdica.analysis.show.words import (
     EMPTY,
     STEPS,
@@ -278,12 +278,13 @@ def _map(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
     bounds = f", lower bounds where {few} escaped" if runs else ""
     source = method_name(runs[0] if runs else finite[0]).html
     lead = words("log₁₀ ")
+    cells = Cells(str(data.attrs["x"]), "n", x, np.array(every, dtype=float), cell)
     return Panel(
         f"escape_map{tail}",
         titled(words("Mean escape time"), cell),
         (lead if log_x else EMPTY) + symbol(data.attrs["x"]),
         lead + symbol("n"),
-        (Heat(across, up, z, lead + words("mean"), low=low, high=high),),
+        (Heat(across, up, z, lead + words("mean"), low=low, high=high, cells=cells),),
         caption=f"Mean escape time in {symbol('steps').html}, log<sub>10</sub>, by {source}"
         f"{bounds}.",
     )

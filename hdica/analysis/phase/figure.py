@@ -7,7 +7,7 @@ import xarray as xr
 
 from hdica.analysis.show.choose import Point, evenly, points
 from hdica.analysis.show.marks import color_of
-from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical
+from hdica.analysis.show.panel import Cells, Heat, Line, Panel, Points, Vertical
 from hdica.analysis.show.words import (
     Text,
     axis,
@@ -52,7 +52,7 @@ def _overlap(here: xr.Dataset, other: Point, tail: str) -> Panel:
     quantity, at = size(str(here.attrs["variable"])), number(here.attrs["time"])
     label, title = words("mean ") + quantity, titled(words(f"Overlap at t = {at}"), other)
     caption = f"Mean of {quantity.html} over seeds at <i>t</i> = {at}. {_legend(here)}"
-    return _map(here, "overlap", label, title, f"phase_overlap{tail}", caption)
+    return _map(here, "overlap", label, title, f"phase_overlap{tail}", caption, other)
 
 
 def success(data: xr.Dataset) -> str:
@@ -76,7 +76,9 @@ def _success(here: xr.Dataset, other: Point, tail: str) -> Panel:
         f"share of such runs. {_legend(here)}"
     )
     title = titled(words("Success probability"), other)
-    return _map(here, "probability", label, title, f"phase_success{tail}", caption, "cividis")
+    return _map(
+        here, "probability", label, title, f"phase_success{tail}", caption, other, "cividis"
+    )
 
 
 def _decaying(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
@@ -92,7 +94,9 @@ def _decaying(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     )
     drawn = here.assign(decaying=share)
     label, title = words("share still decaying"), titled(words("Still decaying"), other)
-    return [_map(drawn, "decaying", label, title, f"phase_decaying{tail}", caption, "cividis")]
+    return [
+        _map(drawn, "decaying", label, title, f"phase_decaying{tail}", caption, other, "cividis")
+    ]
 
 
 def unstable_symbol(here: xr.Dataset) -> Text:
@@ -135,12 +139,14 @@ def _map(
     title: Text,
     key: str,
     caption: str,
+    other: Point,
     scale: str = "viridis",
 ) -> Panel:
     x, y = here.attrs["x"], here.attrs["y"]
     at_x, at_y = here[x].values.astype(float), here[y].values.astype(float)
     z = here[name].transpose(y, x).values
-    items: list[Heat | Line | Points | Vertical] = [Heat(at_x, at_y, z, label, scale)]
+    cells = Cells(x, y, at_x, at_y, other)
+    items: list[Heat | Line | Points | Vertical] = [Heat(at_x, at_y, z, label, scale, cells=cells)]
     items += _theory(here, at_x)
     across, up = _edges(at_x), _edges(at_y)
     return Panel(key, title, axis(x), axis(y), tuple(items), caption, x_range=across, y_range=up)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import xarray as xr
@@ -94,9 +95,8 @@ def _reduced(band: xr.Dataset, shown: Quantity, point: Point, free: tuple[str, .
         values = values.isel(at)
         error = None if error is None else error.isel(at, missing_dims="ignore")
     mean, spread = _over_seeds(values)
-    out = xr.Dataset({"mean": mean, "error": spread if error is None else error})
-    counts = {name: _count(band["status"], code) for code, name in enumerate(STATUS_NAMES)}
-    return out.assign(counts).reset_coords(drop=True)
+    out = {"mean": mean, "error": spread if error is None else error}
+    return xr.Dataset(out | _counts(band["status"])).reset_coords(drop=True)
 
 
 def _over_seeds(values: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
@@ -107,9 +107,10 @@ def _over_seeds(values: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
     return found["mean"], found["se"]
 
 
-def _count(status: xr.DataArray, code: int) -> xr.DataArray:
-    same = status == code
-    return same.sum("seed") if "seed" in same.dims else same.astype(int)
+def _counts(status: xr.DataArray) -> dict[str, xr.DataArray]:
+    """How many seeds have each status, by its name."""
+    found = {name: status == code for code, name in enumerate(STATUS_NAMES)}
+    return {k: v.sum("seed") if "seed" in v.dims else v.astype(int) for k, v in found.items()}
 
 
 def course(tree: xr.DataTree, shown: Quantity, point: Point) -> xr.Dataset:
@@ -180,3 +181,57 @@ def reason(tree: xr.DataTree, shown: Quantity, point: Point) -> str:
     at = {one.name: point[one.name] for one in shown.swept}
     texts = np.atleast_1d(data["reason"].isel(at).load().to_numpy())
     return next((str(text) for text in texts if text), "")
+
+
+def everywhere(
+    tree: xr.DataTree, shown: Quantity, kept: Mapping[str, Sequence[int]] = MappingProxyType({})
+) -> xr.Dataset:
+    """A variable at every grid point, mean over seeds, read in bands.
+
+    Parameters
+    ----------
+    tree
+        Results.
+    shown
+        The variable.
+    kept
+        Positions along some of the variable's own dimensions that are wanted; of others all.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``mean`` and ``error`` as of :func:`surface` over every dimension of the variable but the
+        seed; of densities as of :func:`density`.
+    """
+    data = tree[shown.method].to_dataset()
+    dense = shown.variable == DENSITY.name and shown.seeds > 0
+    beside = ("weight",) if dense else (f"{shown.variable}_error",) if not shown.seeds else ()
+    part = data[["status", shown.variable, *(name for name in beside if name in data)]]
+    sides = tuple(sorted((one.name for one in shown.swept), key=lambda d: -data.sizes[d]))
+    rows = []
+    for band in _bands(part, sides, shown) if sides else (part,):
+        loaded = band.load()
+        found = _histograms(loaded) if dense else _means(loaded, shown)
+        rows.append(found.isel({k: list(v) for k, v in kept.items()}, missing_dims="ignore"))
+    found = rows[0] if len(rows) == 1 else xr.concat(rows, dim=sides[0])
+    return found.transpose(*(one.name for one in shown.axes), missing_dims="ignore")
+
+
+def _means(band: xr.Dataset, shown: Quantity) -> xr.Dataset:
+    """Mean and error of what is in memory, at all its times."""
+    mean, error = _over_seeds(finished(band, shown.variable))
+    if f"{shown.variable}_error" in band:
+        error = finished(band, f"{shown.variable}_error")
+    return xr.Dataset({"mean": mean, "error": error}).reset_coords(drop=True)
+
+
+def _histograms(band: xr.Dataset) -> xr.Dataset:
+    """Mean and error of densities that are in memory."""
+    found = histogram_of(band, band["n"].astype(float) if "n" in band.coords else math.nan)
+    out = {"mean": found["density"], "error": found["density_se"]}
+    return xr.Dataset(out).reset_coords(drop=True)
+
+
+def fates(tree: xr.DataTree, method: str) -> xr.Dataset:
+    """Counts of seeds by status at every grid point, with the names of :data:`STATUS_NAMES`."""
+    return xr.Dataset(_counts(tree[method]["status"].load())).reset_coords(drop=True)

@@ -6,7 +6,9 @@ One builder describes each figure once; :mod:`hdica.report.interactive` and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +87,27 @@ class Points:
 
 
 @dataclass(frozen=True)
+class Cells:
+    """Which grid points the cells of a heat map are, for a page in which points are chosen.
+
+    Parameters
+    ----------
+    x, y
+        Names of the swept parameters, or ``n``, on its sides.
+    x_values, y_values
+        Their values, shape (columns,) and (rows,).
+    at
+        Values of other parameters, by their names.
+    """
+
+    x: str
+    y: str
+    x_values: Array
+    y_values: Array
+    at: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Heat:
     """A heat map over a rectangular grid.
 
@@ -98,6 +121,8 @@ class Heat:
         Ends of the colour scale.
     written
         What is written in the cells, rows as of ``z``; empty for nothing.
+    cells
+        Which grid points they are; None if they are none.
     """
 
     x: Array
@@ -108,6 +133,7 @@ class Heat:
     low: float = 0.0
     high: float = 1.0
     written: tuple[tuple[str, ...], ...] = ()
+    cells: Cells | None = None
 
 
 def edges(centres: Array, log: bool) -> Array:

@@ -9,7 +9,7 @@ from scipy import special
 
 from hdica.analysis.show.choose import Point, evenly, points
 from hdica.analysis.show.marks import color_of
-from hdica.analysis.show.panel import Heat, Line, Panel, Points, edges
+from hdica.analysis.show.panel import Cells, Heat, Line, Panel, Points, edges
 from hdica.analysis.show.words import Text, axis, number, place, simple, symbol, titled, words
 
 Array = NDArray[np.float64]
@@ -54,7 +54,9 @@ def _map(here: xr.Dataset, other: Point, tail: str) -> Panel:
     at_x, at_y = (here[d].values.astype(float) for d in (x, y))
     z = here["probability"].transpose(y, x).values
     written = tuple(tuple("" if np.isnan(p) else f"{p:.2f}" for p in row) for row in z)
-    heat = Heat(at_x, at_y, z, words("probability"), written=written if z.size <= CELLS else ())
+    few = written if z.size <= CELLS else ()
+    cells = Cells(x, y, at_x, at_y, other)
+    heat = Heat(at_x, at_y, z, words("probability"), written=few, cells=cells)
     across, up = (edges(at, log=True) for at in (at_x, at_y))
     return Panel(
         f"success{tail}",

@@ -54,9 +54,8 @@
 
   const listed = (figure) => figure.data.filter((trace) => trace.name && trace.showlegend !== false).length;
 
-  function plot(key, figure) {
+  function plot(place, key, figure) {
     const { data, layout } = themed(figure);
-    const place = document.getElementById("plot-" + key);
     // A long legend has a row for each entry on a narrow screen, and takes no room from the axes.
     const rows = place.clientWidth < NARROW ? Math.max(listed(figure) - 3, 0) : 0;
     place.style.height = rows && !printing() ? 380 + ROW * rows + "px" : "";
@@ -67,17 +66,23 @@
     });
   }
 
+  const placed = (key) => document.getElementById("plot-" + key);
   const pause = (time = 0) => new Promise((done) => { setTimeout(done, time); });
   let turn = 0;
+  // What lets readers look around, if this page has it: drawn after all others.
+  let explorer = null;
+  let first = true;
 
   // One after another, so that the page can be read and moved meanwhile.
   async function draw() {
     const own = ++turn;
     for (const [key, figure] of Object.entries(figures)) {
       if (own !== turn) return;
-      await plot(key, figure);
+      await plot(placed(key), key, figure);
       await pause();
     }
+    first = false;
+    if (explorer && own === turn) await explorer.draw();
   }
 
   // On paper: light, as wide as the sheet, and everything that is folded unfolded.
@@ -90,7 +95,8 @@
     folded = [...document.querySelectorAll("details:not([open]):not(.long)")];
     for (const one of folded) one.open = true;
     turn++;
-    if (window.Plotly) Object.entries(figures).forEach(([key, figure]) => plot(key, figure));
+    if (window.Plotly) Object.entries(figures).forEach(([key, figure]) => plot(placed(key), key, figure));
+    if (explorer) explorer.draw();
   }
 
   async function toScreen() {
@@ -127,7 +133,10 @@
   }
 
   async function begin() {
-    if (!Object.keys(figures).length) return;
+    if (globalThis.hdicaExplore) {
+      try { explorer = await hdicaExplore.begin({ figures, plot, pause, ready: () => !first }); } catch { /* an old browser, as said below */ }
+    }
+    if (!Object.keys(figures).length && !explorer) return;
     // Text first: the script keeps the browser busy for a while.
     await Promise.race([new Promise(requestAnimationFrame), pause(200)]);
     await pause();
