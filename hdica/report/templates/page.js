@@ -29,7 +29,7 @@
       yaxis: { ...axis, ...figure.layout.yaxis, showgrid: !heat },
     };
     const data = figure.data.map((trace) => trace.meta && trace.meta.ink
-      ? { ...trace, line: { ...trace.line, color: ink } } : trace);
+      ? { ...trace, line: { ...trace.line, color: ink }, marker: { ...trace.marker, color: ink } } : trace);
     const layout = {
       ...figure.layout,
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
