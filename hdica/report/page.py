@@ -21,6 +21,8 @@ from hdica.report.interactive import figure
 from hdica.report.missing import missing
 from hdica.report.packed import packed
 
+STYLES = ("base.css", "page.css", "explore.css")
+"""Style sheets of the page, in this order."""
 EXPLORER = ("explore_data.js", "explore_figures.js", "explore.js")
 """Scripts of the explorer, in the order in which they are run, before that of the page."""
 BANDS = "Bands: ± 2 standard errors of the mean over seeds; black or white: theory."
@@ -83,9 +85,7 @@ def render(
         "explorer": scripts[1:],
         "explorable": _explorable(figures) if looking else frozenset(),
         "bands": BANDS,
-        "style": source("base.css")
-        + source("page.css")
-        + (source("explore.css") if around else ""),
+        "style": "".join(map(source, STYLES)),
         "digests": [script.plotting_digest(), *map(script.digest, scripts)],
         **_plotting(assets),
     }

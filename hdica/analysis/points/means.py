@@ -124,8 +124,8 @@ def _of_method(
             units = found[one.variable].attrs["units"]
             found[f"{one.variable}_error"] = read["error"].assign_attrs(long_name=kind, units=units)
     out = xr.Dataset(found, attrs={"method": every[0].method, "seeds": every[0].seeds})
-    for name in out.coords:
-        out[name].attrs = dict(data[name].attrs)
+    for dim in out.coords:
+        out[dim].attrs = dict(data[dim].attrs)
     return out
 
 

@@ -234,4 +234,4 @@ def _histograms(band: xr.Dataset) -> xr.Dataset:
 
 def fates(tree: xr.DataTree, method: str) -> xr.Dataset:
     """Counts of seeds by status at every grid point, with the names of :data:`STATUS_NAMES`."""
-    return xr.Dataset(_counts(tree[method]["status"].load())).reset_coords(drop=True)
+    return xr.Dataset(_counts(tree[method].to_dataset()["status"].load())).reset_coords(drop=True)

@@ -97,11 +97,18 @@
     }
 
     function titles() {
-      part("map-title").textContent = "Map";
-      if (sides.along) part("cut-title").innerHTML = "Along " + table.axis(sides.along).symbol + ", through the chosen point";
-      const played = densities.length && densities[0].axis(data.played);
-      const time = played ? ", " + played.symbol + " = " + chosen[data.played].shown : "";
-      part("density-title").innerHTML = "Densities at the chosen point" + time;
+      const said = (axis) => axis.html + " = " + axis.shown[explore.same(axis, chosen[axis.name])];
+      const time = table.along ? [table.axis(table.along)] : [];
+      part("map-title").innerHTML = ["Map", ...time.map(said)].join(", ");
+      if (time.length) part("course-title").innerHTML = "Along " + time[0].symbol + ", at the chosen point";
+      if (sides.along) {
+        const along = "Along " + table.axis(sides.along).symbol + ", through the chosen point";
+        part("cut-title").innerHTML = [along, ...time.map(said)].join(", ");
+      }
+      for (const one of densities.slice(0, 1)) {
+        const own = one.own.filter((axis) => axis.name !== one.along && axis.shown.length > 1);
+        part("density-title").innerHTML = ["Densities at the chosen point", ...own.map(said)].join(", ");
+      }
     }
 
     // Controls
@@ -179,11 +186,21 @@
       course: Boolean(table.along) && table.axis(table.along).shown.length > 1,
     })[name];
 
+    // Before any is drawn, because figures are as wide as those beside them let them be.
+    function arrange() {
+      const seen = FIGURES.filter((name) => {
+        const figure = part(name).closest("figure");
+        figure.hidden = !shown(name);
+        figure.classList.remove("wide");
+        return shown(name);
+      });
+      if (seen.length % 2) part(seen.at(-1)).closest("figure").classList.add("wide");
+    }
+
     async function drawn(name) {
+      if (!shown(name)) return;
       const place = part(name);
       const figure = place.closest("figure");
-      figure.hidden = !shown(name);
-      if (figure.hidden) return;
       place.setAttribute("role", "img");
       place.setAttribute("aria-label", figure.querySelector("h3").textContent);
       await page.plot(place, "explore-" + name, explore[name](data, state));
@@ -202,6 +219,7 @@
       busy ??= (async () => {
         while (asked) {
           const names = FIGURES.filter((name) => asked.has(name));
+          arrange();
           asked = null;
           for (const name of names) {
             await drawn(name);

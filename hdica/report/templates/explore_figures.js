@@ -6,6 +6,7 @@
   const ERRORS = 2;
   const TICKS = 8;
   const MARKERS = 60;
+  const THEORY_MARKERS = 16;
   // Share of its largest value above which a density is seen.
   const SEEN = 2e-3;
   // What theory and simulations are called is text: no mark in it is one of Plotly's.
@@ -83,10 +84,10 @@
   // A mean with a band of errors, or theory as a line in the ink of the page.
   function curve(x, found, one, said, shape = "linear") {
     const name = plain(one.label);
-    const few = x.length <= MARKERS && shape === "linear";
+    const few = x.length <= (one.theory ? THEORY_MARKERS : MARKERS) && !one.table.density;
     const line = {
-      type: "scatter", mode: !one.theory && few ? "lines+markers" : "lines", x, y: found.mean, name, legendgroup: one.key, showlegend: true,
-      line: { width: one.theory ? 2.2 : 1.8, shape, ...(one.theory ? {} : { color: one.color }) }, marker: { size: 6 },
+      type: "scatter", mode: few ? "lines+markers" : "lines", x, y: found.mean, name, legendgroup: one.key, showlegend: true,
+      line: { width: one.theory ? 2.2 : 1.8, shape, ...(one.theory ? {} : { color: one.color }) }, marker: { size: one.theory ? 5 : 6 },
       text: found.mean.map((mean, k) => said(k) + "<br>" + told(one.label, mean, found.error[k])), hovertemplate: "%{text}<extra></extra>",
       meta: { ink: one.theory, key: one.key },
     };
