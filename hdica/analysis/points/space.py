@@ -20,6 +20,8 @@ DENSITY = DENSITIES[0]
 """The variable that is drawn as densities, and its own dimensions."""
 COMPANIONS = ("_error", "_control", "_sd")
 """Ends of the names of variables that stand beside another one."""
+ERROR = "error"
+"""The error of all variables of a method at once, which is the last to be looked at."""
 TIMES = {"time": "", "snapshot": " of the density"}
 """Times, which are all written t, and what tells them apart."""
 Point = dict[str, int]
@@ -154,7 +156,7 @@ def first_method(tree: xr.DataTree) -> str:
 
 
 def variables_in(tree: xr.DataTree, method: str) -> list[str]:
-    """Variables of a method, order parameters first; companions of others are left out."""
+    """Variables of a method, order parameters first, and without companions of others."""
     data = tree[method].to_dataset()
     beside = set(data["status"].dims)
     names = [
@@ -166,7 +168,8 @@ def variables_in(tree: xr.DataTree, method: str) -> list[str]:
     ]
     meant = overlaps(tree)
     kept = [name for name in names if not _is_companion(name, names)]
-    return sorted(kept, key=lambda name: meant.index(name) if name in meant else len(meant))
+    order = [*meant, *(name for name in kept if name not in meant and name != ERROR), ERROR]
+    return sorted(kept, key=order.index)
 
 
 def _is_companion(name: str, names: list[str]) -> bool:

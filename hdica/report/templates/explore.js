@@ -64,6 +64,7 @@
       const what = other.density || other.variable === table.variable ? "" : ": " + other.symbol;
       return {
         table: other, point: at, key: other.key, label: other.method + what + where, theory: !other.seeds, color: data.colors[other.method],
+        alone: !table.others.some((key) => byKey[key]),
       };
     }
 
@@ -97,7 +98,7 @@
     }
 
     function titles() {
-      const said = (axis) => axis.html + " = " + axis.shown[explore.same(axis, chosen[axis.name])];
+      const said = (axis) => axis.html + " = " + explore.escaped(axis.shown[explore.same(axis, chosen[axis.name])]);
       const time = table.along ? [table.axis(table.along)] : [];
       part("map-title").innerHTML = ["Map", ...time.map(said)].join(", ");
       if (time.length) part("course-title").innerHTML = "Along " + time[0].symbol + ", at the chosen point";

@@ -92,6 +92,9 @@
     return counts.filter(([status, many]) => status !== "done" && many > 0);
   };
 
+  // Text, as HTML and as Plotly take it.
+  explore.escaped = (text) => text.replace(/[&<>]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[c]);
+
   const raised = (power) => String(power).replace(/[-0-9]/g, (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]);
   const minus = (text) => text.replace(/-/g, "−");
 

@@ -9,8 +9,7 @@
   const THEORY_MARKERS = 16;
   // Share of its largest value above which a density is seen.
   const SEEN = 2e-3;
-  // What theory and simulations are called is text: no mark in it is one of Plotly's.
-  const plain = (text) => text.replace(/[&<>]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[c]);
+  const plain = explore.escaped;
   const pale = (color) => color + "38";
 
   function layout(x, y, more = {}) {
@@ -84,17 +83,22 @@
   // A mean with a band of errors, or theory as a line in the ink of the page.
   function curve(x, found, one, said, shape = "linear") {
     const name = plain(one.label);
-    const few = x.length <= (one.theory ? THEORY_MARKERS : MARKERS) && !one.table.density;
+    const few = x.length <= (one.theory ? THEORY_MARKERS : MARKERS) && !one.table.density && (!one.theory || one.alone);
     const line = {
       type: "scatter", mode: few ? "lines+markers" : "lines", x, y: found.mean, name, legendgroup: one.key, showlegend: true,
       line: { width: one.theory ? 2.2 : 1.8, shape, ...(one.theory ? {} : { color: one.color }) }, marker: { size: one.theory ? 5 : 6 },
-      text: found.mean.map((mean, k) => said(k) + "<br>" + told(one.label, mean, found.error[k])), hovertemplate: "%{text}<extra></extra>",
+      text: found.mean.map((mean, k) => [said(k), told(one.label, mean, found.error[k])].filter(Boolean).join("<br>")), hovertemplate: "%{text}<extra></extra>",
       meta: { ink: one.theory, key: one.key },
     };
     if (one.theory || !found.error.some(Number.isFinite)) return [line];
     const end = (sign) => found.mean.map((mean, k) => mean + sign * ERRORS * (found.error[k] || 0));
     const edge = { type: "scatter", mode: "lines", x, line: { width: 0, shape }, hoverinfo: "skip", showlegend: false, legendgroup: one.key };
     return [{ ...edge, y: end(-1) }, { ...edge, y: end(1), fill: "tonexty", fillcolor: pale(one.color) }, line];
+  }
+
+  function level(x, one) {
+    const { mean, error } = explore.at(one.table, one.point);
+    return curve(x, { mean: x.map(() => mean), error: x.map(() => error) }, one, () => "");
   }
 
   const mark = (x) => ({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1, line: { color: MARK, width: 1.5, dash: "dot" } });
@@ -111,12 +115,13 @@
     return { data: drawn, layout: layout(x, { title: { text: state.table.html } }, { shapes: [mark(axis.values[state.point[name]])] }) };
   };
 
-  // Along one swept parameter, at the chosen values of all others.
+  // Along one swept parameter, at the chosen values of all others; a limit that knows nothing of it is the same everywhere.
   explore.cut = (data, state) => {
     const axis = state.table.axis(state.along);
     const place = side(axis);
-    const drawn = state.curves.filter((one) => one.table.axis(state.along)).flatMap((one) => {
+    const drawn = state.curves.flatMap((one) => {
       const own = one.table.axis(state.along);
+      if (!own) return one.theory ? level(place.at, one) : [];
       const at = own.shown.map((_, k) => place.at[explore.closest(axis, explore.value(own, k))]);
       return curve(at, explore.along(one.table, one.point, state.along), one,
         (k) => own.symbol + " = " + plain(own.shown[k]) + without(data, one.table, { ...one.point, [own.name]: k }));
