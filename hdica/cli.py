@@ -319,6 +319,10 @@ def report(
         bool,
         typer.Option("--one-file", help="Also as report-alone.html, which needs no other file."),
     ] = False,
+    animate: Annotated[
+        bool,
+        typer.Option("--animate", help="Densities over time as GIF, and as MP4 by ffmpeg, too."),
+    ] = False,
 ) -> None:
     """Write page, figures and data, and the gallery of all reports.
 
@@ -326,7 +330,13 @@ def report(
     """
     from hdica.report import report_of
 
-    _say(f"reports: {report_of(source, results, out, one_file)[-1]}")
+    written = report_of(source, results, out, one_file, animate)
+    if animate:
+        from hdica.report.movies import told
+
+        for sentence in told(written):
+            _note(sentence)
+    _say(f"reports: {written[-1]}")
 
 
 @app.command(epilog="Example: hdica explore results/tiny.zarr")

@@ -306,6 +306,7 @@ class Study:
         out: str | Path | None = None,
         *,
         one_file: bool = False,
+        animate: bool = False,
     ) -> Path:
         """Write the page of its results, with figures for print and the aggregated data.
 
@@ -322,6 +323,8 @@ class Study:
             store, and ``results/<study>`` for results in memory.
         one_file
             Whether the page is written once more with everything in it, as ``report-alone.html``.
+        animate
+            Whether densities over time are written as animations among the figures, too.
 
         Returns
         -------
@@ -339,4 +342,5 @@ class Study:
         named = Path("results") / f"{self.name}.zarr" if source is None else source
         folder = folder_of(named) if out is None else Path(out)
         beside = named if out is None else source
-        return write(store, folder, self.spec, one_file=one_file, store=beside)[0]
+        asked = {"one_file": one_file, "animate": animate}
+        return write(store, folder, self.spec, **asked, store=beside)[0]

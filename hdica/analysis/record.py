@@ -44,12 +44,15 @@ class Section:
         ``draw(data) -> [Panel, ...]``.
     rank
         Place in reading order, the least first.
+    films
+        ``films(data) -> [Film, ...]``: what it shows over time, where an animation is asked for.
     """
 
     name: str
     heading: str
     draw: Callable[..., Any]
     rank: float
+    films: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from hdica.analysis.show.panel import Panel
     from hdica.plots.source import Source
+    from hdica.report.animated import Animation
 
 __all__ = ["Hdica", "Plots"]
 
@@ -17,8 +18,9 @@ __all__ = ["Hdica", "Plots"]
 class Hdica:
     """What hdica knows to ask of its results: ``ds.hdica`` of a Dataset.
 
-    ``mean``, ``distance``, ``bands`` and ``crossings`` give Datasets; ``plot`` draws. A run that
-    diverged, failed or is not computed counts nowhere, with none of its times.
+    ``mean``, ``distance``, ``bands`` and ``crossings`` give Datasets; ``plot`` draws, ``animate``
+    draws over time. A run that diverged, failed or is not computed counts nowhere, with none of
+    its times.
     """
 
     def __init__(self, data: xr.Dataset) -> None:
@@ -32,10 +34,10 @@ class Hdica:
 
     def __repr__(self) -> str:
         figures = ", ".join(self.plot.kinds) or "none"
-        return f"<hdica: mean, distance, bands, crossings; plot ({figures})>"
+        return f"<hdica: mean, distance, bands, crossings, animate; plot ({figures})>"
 
     def __dir__(self) -> list[str]:
-        return ["bands", "crossings", "distance", "mean", "plot"]
+        return ["animate", "bands", "crossings", "distance", "mean", "plot"]
 
     def mean(self, variable: str | None = None) -> xr.Dataset:
         """Means over seeds with their errors.
@@ -162,6 +164,41 @@ class Hdica:
     def plot(self) -> Plots:
         """Figures: call it for the one that suits, or name one."""
         return Plots(self._data)
+
+    def animate(
+        self,
+        limit: xr.Dataset | None = None,
+        *,
+        ax: Axes | None = None,
+        legend: bool = True,
+        **point: Any,
+    ) -> Animation:
+        """Densities of the entries over time: histograms, with two standard errors, and limit.
+
+        Parameters
+        ----------
+        limit
+            What :func:`hdica.limit` gives at the same snapshots.
+        ax, legend
+            Axes to draw on (by default those of a new figure), and whether they get a legend.
+        point
+            Values of parameters, as ``tau=0.05``, where there are several; of several n the
+            largest unless it is given.
+
+        Returns
+        -------
+        matplotlib.animation.FuncAnimation
+            A frame for every snapshot, of more than 60 for 60, evenly; all have the same axes.
+            ``save("name.gif")`` writes a GIF, ``save("name.mp4")`` needs the program ffmpeg.
+
+        Raises
+        ------
+        HdicaError
+            If there are no densities at two snapshots, or several points are left.
+        """
+        from hdica.plots.animation import animate
+
+        return animate(self._source, limit, point, ax, legend)
 
 
 class Plots:

@@ -75,7 +75,7 @@ def drawn(panel: Panel, ax: Axes | None, legend: bool = True) -> Axes:
     if ax is not None:
         draw_on(ax, panel)
         if legend:
-            _legend(ax)
+            legend_on(ax)
         return ax
     import matplotlib.pyplot as plt
 
@@ -90,7 +90,7 @@ def drawn(panel: Panel, ax: Axes | None, legend: bool = True) -> Axes:
     return axes
 
 
-def _legend(ax: Axes) -> None:
+def legend_on(ax: Axes) -> None:
     """Below the axes where the figure makes room for it, else somewhere in them."""
     handles, labels = ax.get_legend_handles_labels()
     if len(labels) < 2:

@@ -6,16 +6,12 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.densities.compute import histogram_of, xi_of
-from hdica.analysis.densities.figure import group_label, headline, range_of, steps
+from hdica.analysis.densities.together import together
 from hdica.analysis.reading import at_top, finished
-from hdica.analysis.show.choose import spread
-from hdica.analysis.show.marks import color_of
-from hdica.analysis.show.panel import Line, Panel
-from hdica.analysis.show.words import EMPTY, limit_name, symbol, words
+from hdica.analysis.show.panel import Panel
 from hdica.errors import HdicaError
 from hdica.plots.source import Source, at, matching
 
-GROUPS = 3
 DENSITY = "density"
 
 
@@ -31,27 +27,27 @@ def panel(source: Source, limit: xr.Dataset | None = None, snapshot: float | Non
     """
     one_point(source, DENSITY)
     when = chosen_time(source.data[DENSITY], "snapshot", snapshot)
+    return together(both(source, limit, [when]).sel(snapshot=when), {"snapshot": when})
+
+
+def both(source: Source, limit: xr.Dataset | None, times: list[float]) -> xr.Dataset:
+    """Histograms and limits of one grid point, as :func:`together` reads them.
+
+    Over ``snapshot``, ``feature`` and ``x``; the histograms are those of the largest n.
+    """
     theory = matching(limit, "limit")
     simulated = "seed" in source.data[DENSITY].dims
-    runs = _histogram(source).sel(snapshot=when) if simulated else None
+    found = _histogram(source).sel(snapshot=times) if simulated else xr.Dataset()
     curves = theory if simulated else source
-    lines: list[Line] = []
-    for k, where in enumerate(spread(source.data.sizes["feature"], GROUPS)):
-        color = color_of(k, min(source.data.sizes["feature"], GROUPS))
-        if runs is not None:
-            lines.append(_steps(runs.isel(feature=where), color))
-        if curves is not None:
-            lines.append(_limit(curves, where, when, color, not simulated))
-    known = (line for line in lines if np.isfinite(line.y).any())
-    kept = tuple(sorted(known, key=lambda line: line.dash != "solid"))
-    return Panel(
-        "densities",
-        headline({"snapshot": when}, EMPTY),
-        words("entry ") + symbol("x") + words(" of the estimate"),
-        words("density"),
-        kept,
-        x_range=_range(kept),
-    )
+    if curves is None:
+        return found
+    limits = _limit(curves, times)
+    if not simulated:
+        return limits
+    if limits.sizes["feature"] != found.sizes["feature"]:
+        raise HdicaError("limit: its groups of entries are not those of the runs")
+    limits = limits.assign_coords(feature=found["feature"])[["limit"]]
+    return found.merge(limits, join="outer").assign_attrs(found.attrs | limits.attrs)
 
 
 def one_point(source: Source, name: str) -> None:
@@ -87,30 +83,12 @@ def _histogram(source: Source) -> xr.Dataset:
     return found.assign_attrs(simulation_method=source.method, n=n)
 
 
-def _steps(here: xr.Dataset, color: str) -> Line:
-    line = steps(here, here["x"].values.astype(float))
-    group = group_label(here)
-    label = group + words(", ") + line.label if group else line.label
-    return Line(line.x, line.y, label, color, low=line.low, high=line.high)
-
-
-def _limit(source: Source, where: int, when: float, color: str, alone: bool) -> Line:
+def _limit(source: Source, times: list[float]) -> xr.Dataset:
     data = source.data.squeeze([d for d in source.grid if source.data.sizes[d] == 1], drop=True)
     one = Source(data, source.record)
     one_point(one, DENSITY)
-    here = at(one.values(DENSITY), {"snapshot": when}, "limit").isel(feature=where)
-    group = group_label(xr.Dataset({"xi": xi_of(data).isel(feature=where)}))
-    label = group if alone and group else limit_name(source.method)
-    x = here["x"].values.astype(float)
-    return Line(x, here.values, label, color if alone else "ink", "solid" if alone else "dash",
-                bold=True, listed=alone or where == 0)  # fmt: skip
-
-
-def _range(lines: tuple[Line, ...]) -> tuple[float, float] | None:
-    """Where any of the curves has something to see."""
-    ends = []
-    for line in lines:
-        here = xr.Dataset({"limit": ("x", np.nan_to_num(line.y))})
-        found = range_of(here, line.x)
-        ends += [] if found is None else [found]
-    return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
+    values = one.values(DENSITY)
+    found = [at(values, {"snapshot": t}, "limit").reset_coords(drop=True) for t in times]
+    over_time = xr.concat(found, "snapshot").assign_coords(snapshot=times)
+    out = xr.Dataset({"limit": over_time, "xi": xi_of(data)})
+    return out.assign_attrs(limit_method=source.method)

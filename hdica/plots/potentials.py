@@ -8,10 +8,11 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.densities.compute import xi_of
+from hdica.analysis.densities.figure import GROUPS
 from hdica.analysis.potential.figure import panel_of
 from hdica.analysis.show.choose import spread
 from hdica.analysis.show.panel import Panel
-from hdica.plots.densities import GROUPS, chosen_time, one_point
+from hdica.plots.densities import chosen_time, one_point
 from hdica.plots.source import Source
 
 POTENTIAL = "potential"

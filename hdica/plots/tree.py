@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from hdica.analysis.show.panel import Panel
     from hdica.plots.accessor import Hdica
+    from hdica.report.animated import Animation
 
 __all__ = ["HdicaTree"]
 
@@ -26,10 +27,10 @@ class HdicaTree:
         self._tree = tree
 
     def __repr__(self) -> str:
-        return f"<hdica: {', '.join(self.methods)}; mean, distance, figures, plot>"
+        return f"<hdica: {', '.join(self.methods)}; mean, distance, figures, plot, animate>"
 
     def __dir__(self) -> list[str]:
-        return ["distance", "figures", "mean", "methods", "plot"]
+        return ["animate", "distance", "figures", "mean", "methods", "plot"]
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -114,3 +115,42 @@ class HdicaTree:
             able = ", ".join(known) or "none"
             raise HdicaError(f"figure = {figure!r} is not there (there: {able})")
         return drawn(known[name], ax, legend)
+
+    def animate(
+        self,
+        simulation: str | None = None,
+        limit: str | None = None,
+        *,
+        ax: Axes | None = None,
+        legend: bool = True,
+        **point: Any,
+    ) -> Animation:
+        """Densities over time, of a simulation and a limit that the study has: see ``ds.hdica``.
+
+        Parameters
+        ----------
+        simulation, limit
+            Names of methods; by default the first with histograms and the first with densities.
+        ax, legend
+            Axes to draw on (by default those of a new figure), and whether they get a legend.
+        point
+            Values of swept parameters, as ``tau=0.05``, and ``n``.
+
+        Raises
+        ------
+        HdicaError
+            If there are no densities at two snapshots, or several points are left.
+        """
+        from hdica.errors import HdicaError
+
+        able = [name for name in self.methods if "density" in self._tree[name]]
+        runs = [name for name in able if "seed" in self._tree[name].dims]
+        curves = [name for name in able if name not in runs]
+        chosen = [
+            named or next(iter(known), "") for named, known in ((simulation, runs), (limit, curves))
+        ]
+        given = [self.dataset(name) for name in chosen if name]
+        if not given:
+            known = ", ".join(self.methods) or "none"
+            raise HdicaError(f"animate: no method keeps densities (there: {known})")
+        return given[0].hdica.animate(*given[1:], ax=ax, legend=legend, **point)

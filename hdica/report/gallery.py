@@ -8,6 +8,7 @@ lost.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ OURS = b'<meta name="generator" content="hdica gallery">'
 """What the index says of itself, so that nobody else's is replaced."""
 HEAD = 2**12
 """Bytes at the beginning of an index among which it says so."""
+FILM = r"\w{1,200}\.(gif|mp4)"
+"""Names of animations."""
 FEW = 6
 """Up to so many cards need no search."""
 
@@ -45,11 +48,14 @@ class Shown:
         it is the gallery's own.
     alone
         Whether the page lies there as one file, too.
+    films
+        Names of the files of its first animation among the figures; empty for none.
     """
 
     card: Card
     folder: str
     alone: bool
+    films: tuple[str, ...] = ()
 
 
 def gallery_of(out: Path, store: Path | None) -> Path:
@@ -132,7 +138,15 @@ def _card(folder: Folder, address: str) -> Shown | None:
     if not {CARD, PAGE} <= names:
         return None
     card = Card.read(folder.read(CARD, MOST))
-    return None if card is None else Shown(card, address, ALONE in names)
+    return None if card is None else Shown(card, address, ALONE in names, _films(folder))
+
+
+def _films(folder: Folder) -> tuple[str, ...]:
+    """Files of the first animation of a report."""
+    with suppress(OSError), folder.inside(FIGURES) as below:
+        found = sorted(name for name in below.names() if re.fullmatch(FILM, name))
+        return tuple(name for name in found if Path(name).stem == Path(found[0]).stem)
+    return ()
 
 
 def index(shown: list[Shown]) -> str:

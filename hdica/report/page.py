@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import xarray as xr
@@ -45,12 +46,14 @@ def render(
     sections: dict[str, list[Panel]],
     assets: str | None = f"{script.ASSETS}/",
     said: Told | None = None,
+    films: Sequence[tuple[str, list[str]]] = (),
 ) -> str:
     """The whole page as text, of what :func:`hdica.analysis.aggregate` returns and its panels.
 
     ``assets`` is the address of the folder with the script that pages share, as seen from the page,
     and ends with a slash; None for a page that has it inside and needs nothing else. ``said`` is
-    what the page says, for who has it already.
+    what the page says, for who has it already; ``films`` are titles and file names of animations
+    among the figures.
 
     Everything a user wrote is escaped. Scripts run only if their digest is in the page's content
     security policy, which also forbids every request but that for the shared script. That one is
@@ -77,6 +80,7 @@ def render(
         "study": _yaml(aggregate.attrs["study_yaml"]),
         "versions": json.loads(aggregate.attrs.get("package_versions") or "{}"),
         "left": left,
+        "films": list(films),
         "figures": _embedded(figures),
         "data": _embedded(kept),
         "script": behaviour,

@@ -76,9 +76,9 @@ def files(panel: Panel) -> dict[str, bytes]:
 
 
 def is_figure(name: str, content: bytes) -> bool:
-    """Whether a file is a figure that :func:`files` made, under the name that it had then."""
-    key = re.sub(r"\.(svg|pdf)$", "", name)
-    found = re.search(re.escape(TITLE.encode()) + rb"(\w+)[<)]", content)
+    """Whether a file is a figure or a film of ours, under the name that it had then."""
+    key = re.sub(r"\.(svg|pdf|gif|mp4)$", "", name)
+    found = re.search(re.escape(TITLE.encode()) + rb"(\w+)(?:[<)\0]|\Z)", content)
     return key != name and found is not None and found[1] == key.encode()
 
 

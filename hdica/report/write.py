@@ -12,6 +12,7 @@ from hdica.errors import HdicaError
 from hdica.report import gallery
 from hdica.report.answers import told
 from hdica.report.card import card_of
+from hdica.report.movies import Shown, movies
 from hdica.report.page import panels, render
 from hdica.report.place import ALONE, CARD, check, place
 from hdica.report.printed import files
@@ -23,7 +24,11 @@ from hdica.sweep.study.study import Study, load_study
 
 
 def report_of(
-    source: Path, results: Path | None = None, out: Path | None = None, one_file: bool = False
+    source: Path,
+    results: Path | None = None,
+    out: Path | None = None,
+    one_file: bool = False,
+    animate: bool = False,
 ) -> list[Path]:
     """Write the report of a study file, as it is now, or of a store; see :func:`write`.
 
@@ -37,6 +42,8 @@ def report_of(
         Folder of the report; by default the store's path without ``.zarr``.
     one_file
         Whether the page is written as one file, too.
+    animate
+        Whether what has a time is written as an animation, too.
 
     Raises
     ------
@@ -46,10 +53,10 @@ def report_of(
     if source.suffix not in (".yaml", ".yml"):
         if results is not None:
             raise HdicaError(f"--results {results} is not allowed ({source} is no study file)")
-        return write(source, out or folder_of(source), one_file=one_file)
+        return write(source, out or folder_of(source), one_file=one_file, animate=animate)
     study = load_study(source)
     store = results_path(results or Path("results") / f"{study.study}.zarr")
-    return write(store, out or folder_of(store), study, one_file=one_file)
+    return write(store, out or folder_of(store), study, one_file=one_file, animate=animate)
 
 
 def folder_of(store: Path) -> Path:
@@ -63,6 +70,7 @@ def write(
     study: Study | None = None,
     *,
     one_file: bool = False,
+    animate: bool = False,
     store: Path | None = None,
 ) -> list[Path]:
     """Write the report of results, as far as they are computed; nothing is computed here.
@@ -83,6 +91,9 @@ def write(
         The study whose title and analysis are shown; None for those that were stored.
     one_file
         Whether the page is written once more, as ``report-alone.html``, with everything in it.
+    animate
+        Whether densities over time are written as ``figures/densities_1.gif`` and so on, and as
+        ``*.mp4`` where the program ffmpeg is: at most 60 frames and 2 MB each.
     store
         Where results in memory are or would have been stored; by default nowhere.
 
@@ -101,14 +112,14 @@ def write(
     if isinstance(results, xr.DataTree):
         _check(out, top)
         found = aggregate(results if study is None else as_said(results, study))
-        return write_aggregate(found, out, top, one_file=one_file)
+        return write_aggregate(found, out, top, one_file=one_file, animate=animate)
 
     def read() -> xr.DataTree:
         with standing(results, study) as tree:
             _check(out, top)
             return aggregate(tree)
 
-    return write_aggregate(settled(results, read), out, top, one_file=one_file)
+    return write_aggregate(settled(results, read), out, top, one_file=one_file, animate=animate)
 
 
 def _check(out: Path, top: Path) -> None:
@@ -118,7 +129,12 @@ def _check(out: Path, top: Path) -> None:
 
 
 def write_aggregate(
-    found: xr.DataTree, out: Path, top: Path | None = None, *, one_file: bool = False
+    found: xr.DataTree,
+    out: Path,
+    top: Path | None = None,
+    *,
+    one_file: bool = False,
+    animate: bool = False,
 ) -> list[Path]:
     """Write the report of an aggregate that is at hand; see :func:`write`.
 
@@ -129,7 +145,10 @@ def write_aggregate(
     with speaking_of(str(found.attrs.get("system", ""))):
         sections = panels(found)
         said = told(found)
-        page = render(found, sections, gallery.assets(out, top), said).encode()
+        shown: list[Shown] = []
+        if animate:
+            drawn, shown = movies(found)
+        page = render(found, sections, gallery.assets(out, top), said, shown).encode()
         beside = {CARD: card_of(found, sections, said.headline).written()}
         if one_file:
             beside[ALONE] = render(found, sections, None, said).encode()

@@ -26,7 +26,13 @@ DENSITIES = Analysis(
     compute=lazy(__name__, "compute:densities"),
     settings=Densities,
     sections=(
-        Section("densities", "Densities of the estimate", lazy(__name__, "figure:densities"), 11),
+        Section(
+            "densities",
+            "Densities of the estimate",
+            lazy(__name__, "figure:densities"),
+            11,
+            films=lazy(__name__, "together:films"),
+        ),
     ),
     rank=9.5,
     answer=lazy(__name__, "answer:answer"),

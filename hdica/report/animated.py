@@ -1,0 +1,174 @@
+"""Films with Matplotlib: animations in Python, and the same as GIF and MP4."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, cast
+
+from matplotlib import rc_context, rcParams
+from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, FuncAnimation, PillowWriter
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hdica.analysis.show.film import Film
+from hdica.errors import HdicaError
+from hdica.report.printed import HEIGHT, STYLE, TITLE, WIDTH, draw_on, legend_below
+
+DOTS = 150
+"""Dots an inch."""
+
+FEWER = (100, 70)
+"""Dots an inch for films that are larger than :data:`MOST` otherwise."""
+
+SECONDS = 6.0
+SLOWEST, FASTEST = 1.0, 10.0
+"""A film takes so long if that takes no fewer and no more frames a second than these."""
+
+MOST = 2_000_000
+"""Bytes of a film in a report."""
+
+PROGRAM = "ffmpeg"
+NO_PROGRAM = f"the program {PROGRAM} is not installed (install it for MP4; GIF needs nothing)"
+
+
+def has_program() -> bool:
+    """Whether MP4 can be written."""
+    return shutil.which(PROGRAM) is not None
+
+
+def pace(film: Film) -> float:
+    """Frames a second."""
+    return min(max(len(film.frames) / SECONDS, SLOWEST), FASTEST)
+
+
+class Animation(FuncAnimation):
+    """A film on Matplotlib axes; ``save`` writes GIF, and MP4 where the program ffmpeg is.
+
+    Parameters
+    ----------
+    film
+        What is shown.
+    axes
+        Where; nothing else on them is touched.
+    """
+
+    def __init__(self, film: Film, axes: Axes) -> None:
+        if len(film.frames) < 2:
+            raise HdicaError(
+                f"{film.key}: {len(film.frames)} snapshot is no animation (two or more are needed)"
+            )
+        figure = axes.get_figure(root=True)
+        assert figure is not None
+        self.film = film
+        self.axes = axes
+        self.figure = figure
+        self._own: list[Any] = []
+        # Frames are drawn later, when the style in which the figure was made has ended.
+        self._style = {key: rcParams[cast(Any, key)] for key in STYLE}
+        self.show(0)
+        super().__init__(
+            figure, self.show, frames=len(film.frames), interval=1000 / pace(film), blit=False
+        )
+
+    def show(self, frame: int) -> list[Any]:
+        """Draw a frame in the place of the one that is there, and return what is drawn."""
+        for artist in self._own:
+            artist.remove()
+        others = set(self.axes.get_children())
+        with rc_context(cast(Any, self._style)):
+            draw_on(self.axes, self.film.frames[frame])
+        self._own = [one for one in self.axes.get_children() if one not in others]
+        return self._own
+
+    def save(  # type: ignore[override]
+        self, filename: Any, writer: Any = None, fps: float | None = None, dpi: float = DOTS,
+        **more: Any,
+    ) -> None:  # fmt: skip
+        """Write a file, ``.gif``, or ``.mp4`` where the program ffmpeg is installed.
+
+        Parameters
+        ----------
+        filename
+            Its ending says what it is.
+        fps
+            Frames a second; by default all take six seconds, if that is between one and ten.
+        dpi
+            Dots an inch.
+        writer, more
+            As of Matplotlib's ``Animation.save``.
+
+        Raises
+        ------
+        HdicaError
+            If the ending is another one and no writer is given, or ffmpeg is not there.
+        """
+        fps = pace(self.film) if fps is None else fps
+        if writer is not None:
+            super().save(filename, writer=writer, fps=cast(Any, fps), dpi=dpi, **more)
+            return
+        self._draw_was_started = True  # else Matplotlib warns that nothing was drawn
+        own = _writer(Path(filename), fps, self.film.key)
+        # Not by way of Matplotlib's loop, which draws every frame once more for a screen.
+        with (
+            rc_context(cast(Any, self._style | {"savefig.bbox": None})),
+            own.saving(self.figure, filename, dpi),
+        ):
+            for frame in range(len(self.film.frames)):
+                self.show(frame)
+                own.grab_frame(**more)
+
+
+def _writer(path: Path, fps: float, key: str) -> AbstractMovieWriter:
+    if path.suffix == ".gif":
+        return PillowWriter(fps=cast(Any, fps))
+    if path.suffix != ".mp4":
+        raise HdicaError(f"filename = {str(path)!r} is not allowed (*.gif, or *.mp4)")
+    if not has_program():
+        raise HdicaError(f"{path.name}: {NO_PROGRAM}")
+    # Every browser plays this kind of pixels; without a date and versions, equal films are equal.
+    return FFMpegWriter(
+        fps=cast(Any, fps), codec="h264", metadata={"title": f"{TITLE}{key}"},
+        extra_args=["-pix_fmt", "yuv420p", "-fflags", "+bitexact", "-flags:v", "+bitexact",
+                    "-movflags", "+faststart"],
+    )  # fmt: skip
+
+
+def animated(film: Film, figure: Figure, legend: bool = True) -> Animation:
+    """A film on axes that a figure gets, laid out once for all frames."""
+    made = Animation(film, figure.add_subplot())
+    # The legend of a frame that has all curves stands for all frames.
+    made.show(max(range(len(film.frames)), key=lambda k: len(film.frames[k].items)))
+    if legend:
+        legend_below(figure, made.axes)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    made.show(0)
+    return made
+
+
+def files(film: Film) -> dict[str, bytes]:
+    """A film as ``<key>.gif`` and, where the program ffmpeg is, ``<key>.mp4``.
+
+    Equal films give equal bytes of the GIF. Where they were larger than 2 MB they have fewer dots.
+    """
+    kinds = ("gif", "mp4") if has_program() else ("gif",)
+    with rc_context(cast(Any, STYLE)), tempfile.TemporaryDirectory() as folder:
+        made = animated(film, Figure(figsize=(WIDTH, HEIGHT), dpi=DOTS, layout="constrained"))
+        return {f"{film.key}.{kind}": _content(made, Path(folder) / f"a.{kind}") for kind in kinds}
+
+
+def _content(made: Animation, path: Path) -> bytes:
+    for dots in (DOTS, *FEWER):
+        made.save(path, dpi=dots)
+        if path.stat().st_size <= MOST:
+            break
+    content = path.read_bytes()
+    return marked(content, made.film.key) if path.suffix == ".gif" else content
+
+
+def marked(gif: bytes, key: str) -> bytes:
+    """A GIF with a comment that says which figure it is, before its last byte."""
+    text = f"{TITLE}{key}".encode()
+    return gif[:-1] + b"\x21\xfe" + bytes([len(text)]) + text + b"\x00" + gif[-1:]
