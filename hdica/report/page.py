@@ -41,6 +41,11 @@ def panels(aggregate: xr.DataTree) -> dict[str, list[Panel]]:
     return {s.name: found[s] for s in sorted(found, key=lambda s: s.rank) if found[s]}
 
 
+def headings() -> dict[str, str]:
+    """Headings of all sections by their names."""
+    return {s.name: s.heading for one in analyses().values() for s in one.sections}
+
+
 def render(
     aggregate: xr.DataTree,
     sections: dict[str, list[Panel]],
@@ -61,15 +66,15 @@ def render(
     neither run nor load anything.
     """
     kept, left = export.within_budget(export.tables(aggregate))
-    headings = {s.name: s.heading for one in analyses().values() for s in one.sections}
     figures = {p.key: figure(p) for found in sections.values() for p in found}
+    heading = headings()
     runs, behaviour = aggregate["runs"].to_dataset(), source("page.js")
     around = explored(aggregate)
     looking = around is not None and bool(around.tables)
     scripts = [behaviour, *(["\n".join(map(source, EXPLORER))] if looking else [])]
     content = {
         "attrs": aggregate.attrs,
-        "sections": [(name, headings[name], found) for name, found in sections.items()],
+        "sections": [(name, heading[name], found) for name, found in sections.items()],
         "told": told(aggregate) if said is None else said,
         "missing": missing(runs),
         "verdicts": _verdicts(aggregate, whole=True),

@@ -9,11 +9,11 @@ import xarray as xr
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.terms import speaking_of
 from hdica.errors import HdicaError
-from hdica.report import gallery
+from hdica.report import captions, gallery
 from hdica.report.answers import told
 from hdica.report.card import card_of
 from hdica.report.movies import Shown, movies
-from hdica.report.page import panels, render
+from hdica.report.page import headings, panels, render
 from hdica.report.place import ALONE, CARD, check, place
 from hdica.report.printed import files
 from hdica.sweep.files.paths import results_path
@@ -76,10 +76,11 @@ def write(
     """Write the report of results, as far as they are computed; nothing is computed here.
 
     In the folder stand then ``report.html``, ``aggregate.nc``, ``card.json`` and ``figures/*.svg``,
-    ``*.pdf``, and above it ``index.html``, the gallery of all reports there, and ``assets`` with
-    the script that they share. Both are in the folder itself if neither the store lies beside it
-    nor a gallery. Every file is replaced whole, the page last; whatever ends this, the files of
-    before are there or the new ones. A page never stands beside the figures of another study.
+    ``*.pdf`` with ``captions.rst``, and above it ``index.html``, the gallery of all reports there,
+    and ``assets`` with the script that they share. Both are in the folder itself if neither the
+    store lies beside it nor a gallery. Every file is replaced whole, the page last; whatever ends
+    this, the files of before are there or the new ones. A page never stands beside the figures of
+    another study.
 
     Parameters
     ----------
@@ -152,6 +153,7 @@ def write_aggregate(
         beside = {CARD: card_of(found, sections, said.headline).written()}
         if one_file:
             beside[ALONE] = render(found, sections, None, said).encode()
+        drawn[captions.NAME] = captions.captions(said.headline.html, sections, headings())
         for panel in (panel for section in sections.values() for panel in section):
             drawn.update(files(panel))
     # In memory: HDF5 would lock the file, and say of a full disk what it was doing when it failed.

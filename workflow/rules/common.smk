@@ -54,6 +54,24 @@ def store(wildcards):
     return f"{RESULTS}/{wildcards.study}.zarr"
 
 
+def system(wildcards):
+    """What Snakemake's report files a study under."""
+    return read_study(wildcards.study).system
+
+
+def figure_labels(wildcards):
+    """What Snakemake's report lists of a figure; asked when that report is made."""
+    from hdica.report.captions import NAME, titles  # what draws is imported only for this
+
+    written = Path(RESULTS, wildcards.study, "figures", NAME).read_text()
+    heading, title = titles(written)[wildcards.figure]
+    # Braces would be wildcards.
+    return {
+        name: text.translate({ord("{"): "(", ord("}"): ")"})
+        for name, text in (("figure", title), ("topic", heading))
+    }
+
+
 def content_hash(wildcards):
     """Changes when a number of the study can change: its grid, its methods, their kernels."""
     return read_study(wildcards.study).content_hash()

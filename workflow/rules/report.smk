@@ -2,15 +2,18 @@ rule report:
     input:
         rules.publish.output,
     output:
-        page=report(
-            f"{RESULTS}/{{study}}/report.html",
-            caption="../report/study.rst",
-            category="Studies",
-            labels={"study": "{study}"},
-        ),
+        page=f"{RESULTS}/{{study}}/report.html",
         aggregate=f"{RESULTS}/{{study}}/aggregate.nc",
         card=f"{RESULTS}/{{study}}/card.json",
-        figures=directory(f"{RESULTS}/{{study}}/figures"),
+        # In Snakemake's report: the figures; pages share a script that would be missing there.
+        figures=report(
+            directory(f"{RESULTS}/{{study}}/figures"),
+            patterns=["{figure}.svg"],
+            caption="../report/figure.rst",
+            category=system,
+            subcategory="{study}",
+            labels=figure_labels,
+        ),
     log:
         f"{LOGS}/{{study}}/report.log",
     benchmark:

@@ -16,7 +16,7 @@ from hdica.analysis.show.choose import Point, evenly, shown, spread
 from hdica.analysis.show.film import FRAMES, Film, film
 from hdica.analysis.show.marks import color_of
 from hdica.analysis.show.panel import Line, Panel
-from hdica.analysis.show.words import EMPTY, Text, symbol, titled, words
+from hdica.analysis.show.words import EMPTY, Text, limit_name, symbol, titled, words
 
 WHAT = "densities over time"
 
@@ -78,7 +78,7 @@ def _group(here: xr.Dataset, color: str, first: bool) -> list[Line]:
     if "limit" in here:
         alone = "density" not in here
         limit = here["limit"].dropna("x")
-        label = group if alone and group else words(f"limit ({here.attrs['limit_method']})")
+        label = group if alone and group else limit_name(str(here.attrs["limit_method"]))
         out.append(
             Line(limit["x"].values.astype(float), limit.values, label, color if alone else "ink",
                  "solid" if alone else "dash", bold=True, listed=alone or first)
