@@ -1,0 +1,104 @@
+"""Every shipped study made small: the same page with fewer runs behind it.
+
+Fewer seeds and smaller sizes come first, then fewer values of the grid and shorter times, until
+what ``hdica plan`` says is short enough. Nothing is named here: a new study is made small, too.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hdica.errors import HdicaError
+from hdica.inputs.plain_yaml import read_yaml
+from hdica.sweep.run.plan import plan
+from hdica.sweep.study.study import Study, study_from
+
+SECONDS = 0.8
+"""Of one core, by the plan; what compiles and starts comes to it."""
+SEEDS, SIZES, VALUES, TIMES = 6, 2, 4, 9
+"""Least numbers of seeds, of n, of values of an axis and of output times."""
+LARGE = 400
+"""A size of a system or a sample below which it is not made smaller."""
+ROUNDS = 8
+
+
+def seeds(content: dict[str, Any]) -> None:
+    """Half the seeds of every method."""
+    for settings in content["methods"].values():
+        if isinstance(settings.get("seeds"), int):
+            settings["seeds"] = max(min(SEEDS, settings["seeds"]), settings["seeds"] // 2)
+
+
+def sizes(content: dict[str, Any]) -> None:
+    """Without the largest n, or half of the only one."""
+    for settings in content["methods"].values():
+        found = settings.get("n")
+        if isinstance(found, list) and len(found) > SIZES:
+            settings["n"] = found[:-1]
+        elif found is not None:
+            several = found if isinstance(found, list) else [found]
+            least = [n if n <= LARGE else n // 2 for n in several]
+            settings["n"] = least if isinstance(found, list) else least[0]
+
+
+def parameters(content: dict[str, Any]) -> None:
+    """Half of every large number of samples, dimensions or steps that is a parameter."""
+    for key, value in content.get("parameters", {}).items():
+        if isinstance(value, int) and value > LARGE:
+            content["parameters"][key] = value // 2
+
+
+def axes(content: dict[str, Any]) -> None:
+    """Fewer values of each axis of numbers: the upper ones go, which are the dear ones."""
+    for key, values in content.get("grid", {}).items():
+        if isinstance(values, dict) and values.get("num", 0) > VALUES:
+            values["num"] = max(VALUES, (values["num"] + 1) // 2)
+        elif isinstance(values, list) and len(values) > VALUES and not isinstance(values[0], str):
+            content["grid"][key] = values[: max(VALUES, (len(values) + 1) // 2)]
+
+
+def times(content: dict[str, Any]) -> None:
+    """Half the time, and half the times at which something is put down."""
+    found = content.get("times")
+    if isinstance(found, dict):
+        found["num"] = max(min(TIMES, found["num"]), (found["num"] + 1) // 2)
+        if "save" not in content:
+            found["stop"] = found["stop"] / 2
+    elif isinstance(found, list) and len(found) > TIMES:
+        content["times"] = found[:-1]
+
+
+CHEAP: tuple[Callable[[dict[str, Any]], None], ...] = (seeds, sizes, parameters)
+DEAR = (axes, times)
+"""What changes which points there are: never where an analysis names them."""
+
+
+def small(path: Path, seconds: float = SECONDS) -> Study:
+    """A shipped study, as small as it takes for a plan of some seconds, or as can be."""
+    content = read_yaml(path)
+    named = "printed" in content.get("analysis", {})
+    ways = [*[CHEAP] * ROUNDS, *([] if named else [(*CHEAP, *DEAR)] * ROUNDS)]
+    study = study_from(content)
+    for way in ways:
+        if plan(study).seconds <= seconds:
+            break
+        for change in way:
+            study, content = _changed(study, content, change)
+    return study
+
+
+def _changed(
+    study: Study, content: dict[str, Any], change: Callable[[dict[str, Any]], None]
+) -> tuple[Study, dict[str, Any]]:
+    """A study after a change, or as it was if it may not be changed so."""
+    other = copy.deepcopy(content)
+    change(other)
+    if other == content:
+        return study, content
+    try:
+        return study_from(other), other
+    except HdicaError:
+        return study, content

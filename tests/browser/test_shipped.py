@@ -1,0 +1,58 @@
+"""Every shipped page, in every view: a wide screen, light and dark, a telephone, and paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hdica.report.gallery import update
+from tests.browser import judge, look, shipped
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(600)]
+LIGHT, DARK, NARROW, PRINT = look.VIEWS
+Report = Callable[[str], Path]
+
+
+@pytest.mark.parametrize("name", shipped.names())
+def test_on_a_wide_screen_in_the_dark_and_on_paper(
+    name: str, report: Report, chromium: Any, axe: Any, pictures: Path
+) -> None:
+    with look.opened(chromium, report(name), LIGHT) as shown:
+        shown.picture(pictures / f"{name}-light.png")
+        faults = [*shown.faults(), *judge.severe(axe, shown.page)]
+        shown.turn(DARK)
+        shown.picture(pictures / f"{name}-dark.png")
+        faults += [*shown.faults(), *judge.severe(axe, shown.page, judge.CONTRAST)]
+        shown.turn(LIGHT)
+        faults += look.orphaned(shown.paper(pictures / f"{name}.pdf"))
+        shown.turn(PRINT)
+        shown.picture(pictures / f"{name}-print.png")
+        faults += shown.faults()
+        assert faults + shown.complaints == []
+
+
+@pytest.mark.parametrize("name", shipped.names())
+def test_on_a_telephone(name: str, report: Report, chromium: Any, axe: Any, pictures: Path) -> None:
+    with look.opened(chromium, report(name), NARROW) as shown:
+        shown.picture(pictures / f"{name}-narrow.png")
+        faults = [*shown.faults(), *judge.severe(axe, shown.page)]
+        assert faults + shown.complaints == []
+
+
+@pytest.mark.parametrize("view", look.VIEWS, ids=lambda view: view.name)
+def test_the_gallery_of_them_all(
+    view: look.View, report: Report, chromium: Any, axe: Any, pictures: Path
+) -> None:
+    pages = [report(name) for name in shipped.names()]
+    top = pages[0].parents[1]
+    index = top / "index.html" if shipped.GALLERY else update(top)
+    with look.opened(chromium, index, view) as shown:
+        shown.picture(pictures / f"index-{view.name}.png")
+        faults = [*shown.faults("overflow"), *judge.severe(axe, shown.page)]
+        assert shown.page.locator(".card").count() >= len(pages)
+        if view.media == "print":
+            faults += look.orphaned(shown.paper(pictures / "index.pdf"))
+        assert faults + shown.complaints == []
