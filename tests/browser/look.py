@@ -99,7 +99,8 @@ class Opened:
     def turn(self, view: View) -> None:
         """Look at it in another view, as a reader does who turns to the dark, or prints."""
         self.view = view
-        self.page.emulate_media(media=view.media, color_scheme=view.scheme)
+        media = "print" if view.media == "print" else "null"  # else it would print what is on screen
+        self.page.emulate_media(media=media, color_scheme=view.scheme)
         self.page.set_viewport_size({"width": view.width, "height": view.height})
         if view.media == "print":
             wait_for_paper(self.page)
@@ -163,7 +164,8 @@ def wait_for_plots(page: Any) -> None:
     """Wait until every place of a plot has one, or the page says why it has none."""
     page.wait_for_function(
         """() => [...document.querySelectorAll(".plot")]
-          .every((one) => one.querySelector(".main-svg")) || document.querySelector("#no-plots:not([hidden])")""",
+          .every((one) => one.querySelector(".main-svg"))
+          || document.querySelector("#no-plots:not([hidden])")""",
         timeout=PATIENCE,
     )
     _settle(page)
@@ -247,3 +249,9 @@ def orphaned(pdf: bytes) -> list[str]:
         for one in headings(pdf)
         if one.height < MARGIN + 3 * LINE
     ]
+
+
+def fine(faults: list[str]) -> None:
+    """Fail with everything that is wrong with a page, a line each."""
+    if faults:
+        raise AssertionError("\n".join(faults))

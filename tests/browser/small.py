@@ -20,8 +20,8 @@ SECONDS = 0.8
 """Of one core, by the plan; what compiles and starts comes to it."""
 SEEDS, SIZES, VALUES, TIMES = 6, 2, 4, 9
 """Least numbers of seeds, of n, of values of an axis and of output times."""
-LARGE = 400
-"""A size of a system or a sample below which it is not made smaller."""
+LARGE, FEW = 400, 7
+"""Sizes of a system or a sample below which it is not made smaller, at first and in the end."""
 ROUNDS = 8
 
 
@@ -45,19 +45,36 @@ def sizes(content: dict[str, Any]) -> None:
 
 
 def parameters(content: dict[str, Any]) -> None:
-    """Half of every large number of samples, dimensions or steps that is a parameter."""
-    for key, value in content.get("parameters", {}).items():
-        if isinstance(value, int) and value > LARGE:
-            content["parameters"][key] = value // 2
+    """Half of every large number of samples, dimensions or steps."""
+    _halve(content, LARGE)
 
 
-def axes(content: dict[str, Any]) -> None:
+def few(content: dict[str, Any]) -> None:
+    """Half of every number of that kind that is not very small, at three values of each axis."""
+    _halve(content, FEW)
+    axes(content, VALUES - 1)
+
+
+def _halve(content: dict[str, Any], least: int) -> None:
+    content["parameters"] = _half(content.get("parameters", {}), least)
+    for key, values in content.get("grid", {}).items():
+        if isinstance(values, list) and all(type(v) is int and v > least for v in values):
+            content["grid"][key] = [v // 2 for v in values]
+
+
+def _half(value: Any, least: int) -> Any:
+    if isinstance(value, dict):
+        return {key: _half(v, least) for key, v in value.items()}
+    return value // 2 if type(value) is int and value > least else value
+
+
+def axes(content: dict[str, Any], least: int = VALUES) -> None:
     """Fewer values of each axis of numbers: the upper ones go, which are the dear ones."""
     for key, values in content.get("grid", {}).items():
-        if isinstance(values, dict) and values.get("num", 0) > VALUES:
-            values["num"] = max(VALUES, (values["num"] + 1) // 2)
-        elif isinstance(values, list) and len(values) > VALUES and not isinstance(values[0], str):
-            content["grid"][key] = values[: max(VALUES, (len(values) + 1) // 2)]
+        if isinstance(values, dict) and values.get("num", 0) > least:
+            values["num"] = max(least, (values["num"] + 1) // 2)
+        elif isinstance(values, list) and len(values) > least and not isinstance(values[0], str):
+            content["grid"][key] = values[: max(least, (len(values) + 1) // 2)]
 
 
 def times(content: dict[str, Any]) -> None:
@@ -80,7 +97,8 @@ def small(path: Path, seconds: float = SECONDS) -> Study:
     """A shipped study, as small as it takes for a plan of some seconds, or as can be."""
     content = read_yaml(path)
     named = "printed" in content.get("analysis", {})
-    ways = [*[CHEAP] * ROUNDS, *([] if named else [(*CHEAP, *DEAR)] * ROUNDS)]
+    rounds = [CHEAP] if named else [CHEAP, (*CHEAP, *DEAR), (few, *DEAR)]
+    ways = [way for way in rounds for _ in range(ROUNDS)]
     study = study_from(content)
     for way in ways:
         if plan(study).seconds <= seconds:

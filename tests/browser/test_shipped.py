@@ -31,7 +31,7 @@ def test_on_a_wide_screen_in_the_dark_and_on_paper(
         shown.turn(PRINT)
         shown.picture(pictures / f"{name}-print.png")
         faults += shown.faults()
-        assert faults + shown.complaints == []
+        look.fine(faults + shown.complaints)
 
 
 @pytest.mark.parametrize("name", shipped.names())
@@ -39,7 +39,7 @@ def test_on_a_telephone(name: str, report: Report, chromium: Any, axe: Any, pict
     with look.opened(chromium, report(name), NARROW) as shown:
         shown.picture(pictures / f"{name}-narrow.png")
         faults = [*shown.faults(), *judge.severe(axe, shown.page)]
-        assert faults + shown.complaints == []
+        look.fine(faults + shown.complaints)
 
 
 @pytest.mark.parametrize("view", look.VIEWS, ids=lambda view: view.name)
@@ -55,4 +55,4 @@ def test_the_gallery_of_them_all(
         assert shown.page.locator(".card").count() >= len(pages)
         if view.media == "print":
             faults += look.orphaned(shown.paper(pictures / "index.pdf"))
-        assert faults + shown.complaints == []
+        look.fine(faults + shown.complaints)

@@ -52,6 +52,17 @@
     return { ...scene, ...Object.fromEntries(axes), uirevision: "kept" };
   }
 
+  // Long names have a row each in the legend: the figure grows by them, and the axes keep their room.
+  function grow(place, height) {
+    const { legend, showlegend } = place._fullLayout;
+    const more = Math.ceil(((showlegend && legend && legend._height) || 0) - 2 * ROW);
+    if (more <= 0) return place;
+    if (height) return Plotly.relayout(place, { height: height + more });
+    place.style.height = "";
+    place.style.height = place.clientHeight + more + "px";
+    return Plotly.relayout(place, { autosize: true });
+  }
+
   const listed = (figure) => figure.data.filter((trace) => trace.name && trace.showlegend !== false).length;
 
   function plot(place, key, figure) {
@@ -63,7 +74,7 @@
       responsive: true, displaylogo: false, showSendToCloud: false,
       modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
       toImageButtonOptions: { format: "svg", filename: key },
-    });
+    }).then(() => grow(place, layout.height));
   }
 
   const placed = (key) => document.getElementById("plot-" + key);
