@@ -227,7 +227,7 @@ def _layout(panel: Panel) -> dict[str, Any]:
         "hovermode": "closest",
         "legend": {
             "orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0,
-            "maxheight": 1,
+            "tracegroupgap": 0,
         },
         "meta": {"heat": heat, **_cells_of(panel)},
     }  # fmt: skip

@@ -99,7 +99,9 @@ class Opened:
     def turn(self, view: View) -> None:
         """Look at it in another view, as a reader does who turns to the dark, or prints."""
         self.view = view
-        media = "print" if view.media == "print" else "null"  # else it would print what is on screen
+        media = (
+            "print" if view.media == "print" else "null"
+        )  # else it would print what is on screen
         self.page.emulate_media(media=media, color_scheme=view.scheme)
         self.page.set_viewport_size({"width": view.width, "height": view.height})
         if view.media == "print":
@@ -116,9 +118,16 @@ class Opened:
         return printed
 
 
+NOT_OURS = (
+    "GPU stall due to ReadPixels",
+    "Automatic fallback to software WebGL",
+    "willReadFrequently",
+)
+"""Warnings of the graphics that a browser without a screen has, and of how Plotly uses them."""
+
+
 def _of_the_driver(text: str) -> bool:
-    """Whether a warning is of the graphics that only a browser without a screen has."""
-    return "GPU stall due to ReadPixels" in text or "Automatic fallback to software WebGL" in text
+    return any(known in text for known in NOT_OURS)
 
 
 @cache

@@ -13,8 +13,15 @@ from tests.browser import judge, look
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 LIGHT = look.VIEWS[0]
-FEW = ("tiny", "wang2017_fig1b", "rattray2002_fig2", "li2021_circle", "wang2016_fig1", "wang2017_fig1a",
-       "li2021_landscape")  # fmt: skip
+FEW = (
+    "tiny",
+    "wang2017_fig1b",
+    "rattray2002_fig2",
+    "li2021_circle",
+    "li2021_landscape",
+    "li2021_thousand",
+    "li2021_stages",
+)
 """Studies that compute in a moment, more than a gallery needs to have a search."""
 
 

@@ -10,9 +10,8 @@
   const paper = window.matchMedia("print");
   const color = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const font = getComputedStyle(document.body).fontFamily;
-  // Pixels: how wide a plot is on paper, below which width a screen is narrow, and a row of the legend.
+  // Pixels: how wide a plot is on paper, and a row of the legend.
   const PAPER = 640;
-  const NARROW = 520;
   const ROW = 19;
 
   // Theory lines are ink: black on white, light on dark. Over a heat map black is right in both.
@@ -40,7 +39,7 @@
         ? { ...figure.layout.legend, bgcolor: "#f4f4f1", font: { color: "#16181d" } } : figure.layout.legend,
       modebar: { color: color("--soft"), activecolor: color("--accent"), bgcolor: "rgba(0,0,0,0)" },
       ...(space ? { scene: inSpace(figure.layout.scene, axis) } : plane),
-      ...(printing() ? { width: PAPER, height: 270 + ROW * Math.floor(listed(figure) / 4), autosize: false } : {}),
+      ...(printing() ? { width: PAPER, height: 250 + ROW * rows(figure, PAPER), autosize: false } : {}),
     };
     return { data, layout };
   }
@@ -52,29 +51,24 @@
     return { ...scene, ...Object.fromEntries(axes), uirevision: "kept" };
   }
 
-  // Long names have a row each in the legend: the figure grows by them, and the axes keep their room.
-  function grow(place, height) {
-    const { legend, showlegend } = place._fullLayout;
-    const more = Math.ceil(((showlegend && legend && legend._height) || 0) - 2 * ROW);
-    if (more <= 0) return place;
-    if (height) return Plotly.relayout(place, { height: height + more });
-    place.style.height = "";
-    place.style.height = place.clientHeight + more + "px";
-    return Plotly.relayout(place, { autosize: true });
+  // Rows of the legend: as many names beside each other as the longest one leaves room for.
+  function rows(figure, width) {
+    const names = figure.data.filter((trace) => trace.name && trace.showlegend !== false)
+      .map((trace) => trace.name.replace(/<[^>]*>/g, "").length);
+    return Math.ceil(names.length / Math.max(1, Math.floor((width - 80) / (60 + 6.5 * Math.max(...names)))));
   }
-
-  const listed = (figure) => figure.data.filter((trace) => trace.name && trace.showlegend !== false).length;
 
   function plot(place, key, figure) {
     const { data, layout } = themed(figure);
-    // A long legend has a row for each entry on a narrow screen, and takes no room from the axes.
-    const rows = place.clientWidth < NARROW ? Math.max(listed(figure) - 3, 0) : 0;
-    place.style.height = rows && !printing() ? 380 + ROW * rows + "px" : "";
+    // A long legend takes no room from the axes: the figure grows by it.
+    place.style.height = "";
+    const more = printing() ? 0 : rows(figure, place.clientWidth) - 2;
+    if (more > 0) place.style.height = place.clientHeight + ROW * more + "px";
     return Plotly.react(place, data, layout, {
       responsive: true, displaylogo: false, showSendToCloud: false,
       modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
       toImageButtonOptions: { format: "svg", filename: key },
-    }).then(() => grow(place, layout.height));
+    });
   }
 
   const placed = (key) => document.getElementById("plot-" + key);
