@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import xarray as xr
 
+from hdica.analysis.aggregate import aggregate
+from tests.analysis import toy
 from tests.browser import look, shipped
 
 # What the pages of the tests of reports hold: hostile titles, and everything that a page can have.
@@ -51,3 +54,10 @@ def axe() -> Any:
     """Deque's axe, which knows what keeps people from reading a page."""
     reason = "needs: pip install axe-playwright-python"
     return pytest.importorskip("axe_playwright_python.sync_playwright", reason=reason).Axe()
+
+
+@pytest.fixture(scope="session")
+def aggregated_plain() -> xr.DataTree:
+    """The toy study's aggregate under a plain title: the same numbers and words everywhere."""
+    about = "A rule whose limit is known, with a fold at 0.06."
+    return aggregate(toy.store(title="A toy rule and its limit", description=about))

@@ -1,0 +1,126 @@
+"""The checks of pages can fail: each finds the fault that is made for it, and not its like."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser import judge, look
+
+pytestmark = [pytest.mark.browser]
+LIGHT, DARK, NARROW, PRINT = look.VIEWS
+HEAD = (
+    '<!DOCTYPE html><html lang="en"><head><title>page</title><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    "<style>body { margin: 0 } .plot { width: 300px; height: 200px } a { outline: none }"
+    "</style></head><body><main><h1>Page</h1>"
+)
+WIDE = f"<table><tr>{'<td>measured number</td>' * 9}</tr></table>"
+
+
+def svg(inner: str) -> str:
+    """A plot as Plotly leaves it."""
+    return (
+        '<div class="plot js-plotly-plot" id="plot-one"><svg class="main-svg" width="300" '
+        f'height="200" font-size="13">{inner}</svg></div>'
+    )
+
+
+def tick(x: float, words: str, turn: float = 0.0, y: float = 150) -> str:
+    """A label of the lower axis."""
+    turned = f'transform="rotate({turn},{x},{y})"' if turn else ""
+    return f'<g class="xtick"><text x="{x}" y="{y}" {turned}>{words}</text></g>'
+
+
+def said(browser: Any, folder: Path, body: str, view: look.View, *names: str) -> list[str]:
+    """What the checks say of a page."""
+    page = folder / "one" / "report.html"
+    page.parent.mkdir(exist_ok=True)
+    page.write_text(HEAD + body + "</main></body></html>")
+    with look.opened(browser, page, look.View(view.name, view.width)) as shown:
+        return shown.faults(*names)
+
+
+@pytest.mark.parametrize(
+    ("check", "bad", "good"),
+    [
+        ("overflow", '<p style="width: 500px">wide</p>', '<p style="width: 380px">wide</p>'),
+        ("tables", WIDE, f'<div style="overflow-x: auto">{WIDE}</div>'),
+        ("ticks", svg(tick(50, "0.125") + tick(70, "0.150")), svg(tick(50, "0.1") + tick(99, "1"))),
+        (
+            "ticks",
+            svg(tick(50, "0.125", 40) + tick(53, "0.150", 40)),
+            svg(tick(50, "0.125", 40) + tick(80, "0.150", 40)),
+        ),
+        ("clipped", svg(tick(280, "0.125")), svg(tick(240, "0.125"))),
+        (
+            "crowded",
+            svg(tick(50, "0.125") + '<text class="xtitle" x="50" y="152">time</text>'),
+            svg(tick(50, "0.125") + '<text class="xtitle" x="50" y="180">time</text>'),
+        ),
+        ("folded", "<details><p>more</p></details>", "<details open><p>more</p></details>"),
+    ],
+)
+def test_a_fault_is_found_and_its_like_is_none(
+    check: str, bad: str, good: str, chromium: Any, tmp_path: Path
+) -> None:
+    found = said(chromium, tmp_path, bad, NARROW, check)
+    assert [one.split(":")[1].strip() for one in found] == [check]
+    assert said(chromium, tmp_path, good, NARROW, check) == []
+
+
+def test_a_plot_that_is_not_drawn_is_found(chromium: Any, tmp_path: Path) -> None:
+    note = '<div class="plot" id="plot-one"></div><p id="no-plots">none</p>'
+    assert "is not drawn" in said(chromium, tmp_path, note, LIGHT, "drawn")[0]
+
+
+def test_axe_finds_pale_words_and_a_field_without_a_name(
+    chromium: Any, axe: Any, tmp_path: Path
+) -> None:
+    page = tmp_path / "report.html"
+    page.write_text(
+        HEAD + '<p style="color: #aaa">pale</p><input type="text"></main></body></html>'
+    )
+    with look.opened(chromium, page, LIGHT) as shown:
+        found = judge.severe(axe, shown.page)
+    assert {re.findall(r"axe: ([\w-]+)", one)[0] for one in found} == {"color-contrast", "label"}
+
+
+def test_a_heading_at_the_foot_of_a_sheet_is_found(chromium: Any, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    for space, orphans in ((912, 1), (700, 0)):
+        page.write_text(
+            f"{HEAD}<style>@page {{ size: A4; margin: 15mm }} h1 {{ margin: 0 }}</style>"
+            f'<div style="height: {space}px"></div><h2 style="break-after: auto">Last</h2>'
+            '<div style="break-inside: avoid; height: 400px">what it heads</div></main>'
+        )
+        with look.opened(chromium, page, LIGHT) as shown:
+            printed = shown.paper(tmp_path / "page.pdf")
+        assert [one.title for one in look.headings(printed)] == ["Page", "Last"]
+        assert len(look.orphaned(printed)) == orphans
+
+
+def test_a_focus_that_is_not_seen_is_found(chromium: Any, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text(HEAD + '<a href="#one">one</a><button>two</button></main></body></html>')
+    with look.opened(chromium, page, LIGHT) as shown:
+        found = judge.stops(shown.page)
+    assert (found[0].what.split()[0], found[0].shown) == ("a", False)
+
+
+def test_errors_of_the_console_and_requests_elsewhere_are_kept(
+    chromium: Any, tmp_path: Path
+) -> None:
+    page = tmp_path / "one" / "report.html"
+    page.parent.mkdir()
+    script = (
+        "<script>console.error('wrong'); fetch('file:///etc/hostname').catch(() => {})</script>"
+    )
+    page.write_text(HEAD + script + "</main></body></html>")
+    with look.opened(chromium, page, LIGHT) as shown:
+        shown.page.wait_for_timeout(200)
+        assert any("wrong" in one for one in shown.complaints)
+        assert any("asked for file:///etc/hostname" in one for one in shown.complaints)
