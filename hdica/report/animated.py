@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 
 from hdica.analysis.show.film import Film
 from hdica.errors import HdicaError
-from hdica.report.printed import HEIGHT, STYLE, TITLE, WIDTH, draw_on, legend_below
+from hdica.report.marks import TITLE
+from hdica.report.printed import HEIGHT, STYLE, WIDTH, draw_on, legend_below
 
 DOTS = 150
 """Dots an inch."""

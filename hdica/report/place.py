@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
 
-from hdica.report.printed import is_figure
+from hdica.report.marks import is_figure
 from hdica.sweep.files.folder import Folder, made, stands
 from hdica.sweep.files.writing import written
 

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 
 from hdica.analysis.show.panel import Heat, Line, Panel, Pictures, Points, Vertical, edges
+from hdica.report.marks import TITLE
 from hdica.report.mosaic import mosaic
 from hdica.report.printed_space import MARKS, axes_in_space
 
@@ -52,8 +53,6 @@ DARK = 0.55
 ROW = 8.5
 """Points of a row of labels above the axes."""
 
-TITLE = "hdica figure "
-"""What the title of a figure's files begins with; its key follows."""
 
 DASHES = {"solid": "-", "dash": (0, (4, 2)), "dot": ":"}
 
@@ -62,7 +61,7 @@ def files(panel: Panel) -> dict[str, bytes]:
     """A panel as ``<key>.svg`` and ``<key>.pdf``, the content of each by name.
 
     Equal panels give equal bytes: no date, and a fixed salt for identifiers. Their title says which
-    figure they are; see :func:`is_figure`.
+    figure they are; see :func:`hdica.report.marks.is_figure`.
     """
     title = f"{TITLE}{panel.key}"
     svg, pdf = io.BytesIO(), io.BytesIO()
@@ -73,13 +72,6 @@ def files(panel: Panel) -> dict[str, bytes]:
         drawn.savefig(svg, format="svg", metadata={"Date": None, "Title": title})
         drawn.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Title": title})
     return {f"{panel.key}.svg": svg.getvalue(), f"{panel.key}.pdf": pdf.getvalue()}
-
-
-def is_figure(name: str, content: bytes) -> bool:
-    """Whether a file is a figure or a film of ours, under the name that it had then."""
-    key = re.sub(r"\.(svg|pdf|gif|mp4)$", "", name)
-    found = re.search(re.escape(TITLE.encode()) + rb"(\w+)(?:[<)\0]|\Z)", content)
-    return key != name and found is not None and found[1] == key.encode()
 
 
 def draw(panel: Panel) -> Figure:

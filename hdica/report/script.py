@@ -7,23 +7,28 @@ import gzip
 import hashlib
 from functools import cache
 
-from plotly.offline import get_plotlyjs, get_plotlyjs_version
-
 ASSETS = "assets"
 """Folder of a gallery that holds what its pages share."""
 VARIABLE = "hdicaPlotly"
 """What the shared file sets; the page unpacks it, and its policy runs it only if it is this one."""
 
 
+def _plotly() -> tuple[str, str]:
+    """The script and its version; who only looks for its file waits for no import."""
+    from plotly.offline import get_plotlyjs, get_plotlyjs_version
+
+    return get_plotlyjs(), get_plotlyjs_version()
+
+
 def file_name() -> str:
     """Name of the shared file, which changes with its content."""
-    return f"plotly-{get_plotlyjs_version()}.js"
+    return f"plotly-{_plotly()[1]}.js"
 
 
 @cache
 def packed() -> str:
     """The script, compressed and as text: 2 MB in place of 4.8."""
-    raw = gzip.compress(get_plotlyjs().encode(), compresslevel=9, mtime=0)
+    raw = gzip.compress(_plotly()[0].encode(), compresslevel=9, mtime=0)
     return base64.b64encode(raw).decode()
 
 
@@ -33,14 +38,14 @@ def shared() -> bytes:
     It holds the script as text and does nothing but to name it. A page from a disk may not read
     files, but may load scripts; and so it can write itself down with the script in it.
     """
-    about = f"plotly.js {get_plotlyjs_version()}, plotly.com/javascript, MIT license: gzip, base64"
+    about = f"plotly.js {_plotly()[1]}, plotly.com/javascript, MIT license: gzip, base64"
     return f'/* {about} */\nglobalThis.{VARIABLE}="{packed()}";\n'.encode()
 
 
 @cache
 def plotting_digest() -> str:
     """Digest of the unpacked script, as a content security policy names it."""
-    return digest(get_plotlyjs())
+    return digest(_plotly()[0])
 
 
 def digest(script: str) -> str:

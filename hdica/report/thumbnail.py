@@ -9,13 +9,13 @@ from typing import Any, cast
 from matplotlib import rc_context
 
 from hdica.analysis.show.panel import Panel
+from hdica.report.card import START
 from hdica.report.printed import HEIGHT, STYLE, draw
 
 DPI = 150
 """Dots an inch: 510 wide, twice what a card shows."""
 COLOURS = 64
 """Of the picture, which then weighs about 10 kB."""
-START = "data:image/png;base64,"
 
 
 def thumbnail(panel: Panel) -> str:

@@ -1,26 +1,26 @@
-"""From results to a page, figures for print and the aggregated data, in a gallery."""
+"""From results to a page, figures for print and the aggregated data, in a gallery.
+
+What reads, computes and draws is imported once that has to be done, so that a mistake is answered
+at once.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import xarray as xr
-
-from hdica.analysis.aggregate import aggregate
-from hdica.analysis.terms import speaking_of
 from hdica.errors import HdicaError
-from hdica.report import captions, gallery
-from hdica.report.answers import told
-from hdica.report.card import card_of
-from hdica.report.movies import Shown, movies
-from hdica.report.page import headings, panels, render
-from hdica.report.place import ALONE, CARD, check, place
-from hdica.report.printed import files
+from hdica.report import gallery
+from hdica.report.place import check
 from hdica.sweep.files.paths import results_path
 from hdica.sweep.outcome.looks import settled
 from hdica.sweep.outcome.standing import as_said, standing
 from hdica.sweep.outcome.versions import is_version
-from hdica.sweep.study.study import Study, load_study
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from hdica.sweep.study.study import Study
 
 
 def report_of(
@@ -54,6 +54,8 @@ def report_of(
         if results is not None:
             raise HdicaError(f"--results {results} is not allowed ({source} is no study file)")
         return write(source, out or folder_of(source), one_file=one_file, animate=animate)
+    from hdica.sweep.study.study import load_study
+
     study = load_study(source)
     store = results_path(results or Path("results") / f"{study.study}.zarr")
     return write(store, out or folder_of(store), study, one_file=one_file, animate=animate)
@@ -110,53 +112,30 @@ def write(
     """
     out = Path(out)
     top = gallery.gallery_of(out, results if isinstance(results, Path) else store)
-    if isinstance(results, xr.DataTree):
+    if isinstance(results, Path):
+        found = settled(results, lambda: _read(results, study, out, top))
+    else:
         _check(out, top)
-        found = aggregate(results if study is None else as_said(results, study))
-        return write_aggregate(found, out, top, one_file=one_file, animate=animate)
+        found = _aggregate(results if study is None else as_said(results, study))
+    from hdica.report.drawn import write_aggregate
 
-    def read() -> xr.DataTree:
-        with standing(results, study) as tree:
-            _check(out, top)
-            return aggregate(tree)
+    return write_aggregate(found, out, top, one_file=one_file, animate=animate)
 
-    return write_aggregate(settled(results, read), out, top, one_file=one_file, animate=animate)
+
+def _read(store: Path, study: Study | None, out: Path, top: Path) -> xr.DataTree:
+    """What a store comes to, if it is there and its report has a place."""
+    with standing(store, study) as tree:
+        _check(out, top)
+        return _aggregate(tree)
+
+
+def _aggregate(tree: xr.DataTree) -> xr.DataTree:
+    from hdica.analysis.aggregate import aggregate
+
+    return aggregate(tree)
 
 
 def _check(out: Path, top: Path) -> None:
     """Refuse folders that cannot take a report, before the work for it."""
     gallery.check_gallery(top)
     check(out)
-
-
-def write_aggregate(
-    found: xr.DataTree,
-    out: Path,
-    top: Path | None = None,
-    *,
-    one_file: bool = False,
-    animate: bool = False,
-) -> list[Path]:
-    """Write the report of an aggregate that is at hand; see :func:`write`.
-
-    ``top`` is the folder of the gallery, by default that of the report itself.
-    """
-    top = out if top is None else top
-    drawn: dict[str, bytes] = {}
-    with speaking_of(str(found.attrs.get("system", ""))):
-        sections = panels(found)
-        said = told(found)
-        shown: list[Shown] = []
-        if animate:
-            drawn, shown = movies(found)
-        page = render(found, sections, gallery.assets(out, top), said, shown).encode()
-        beside = {CARD: card_of(found, sections, said.headline).written()}
-        if one_file:
-            beside[ALONE] = render(found, sections, None, said).encode()
-        drawn[captions.NAME] = captions.captions(said.headline.html, sections, headings())
-        for panel in (panel for section in sections.values() for panel in section):
-            drawn.update(files(panel))
-    # In memory: HDF5 would lock the file, and say of a full disk what it was doing when it failed.
-    data = bytes(found.to_netcdf(engine="h5netcdf"))
-    shared = gallery.place_script(top)
-    return [*place(out, page, data, drawn, beside), shared, gallery.update(top)]

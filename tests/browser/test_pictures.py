@@ -95,7 +95,7 @@ def shot(
     aggregated_plain: xr.DataTree, chromium: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., np.ndarray]:
     """Takes the picture of a view, after a change of the page if one is asked for."""
-    from hdica.report.write import write_aggregate
+    from hdica.report.drawn import write_aggregate
 
     top = tmp_path_factory.mktemp("seen")
     write_aggregate(aggregated_plain, top / "toy", top)

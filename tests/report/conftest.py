@@ -4,7 +4,7 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
-from hdica.report.write import write_aggregate
+from hdica.report.drawn import write_aggregate
 from tests.analysis import bifurcation, laws, toy
 
 HOSTILE = '</title><script>document.body.id="stolen"</script><img src=x onerror="alert(1)">'

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from hdica.report.drawn import write_aggregate
 from hdica.report.page import panels, render
-from hdica.report.write import write_aggregate
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--use-gl=swiftshader", "--enable-unsafe-swiftshader"]

@@ -9,8 +9,9 @@ from hdica.analysis.show.choose import grouped, shown, spread
 from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical
 from hdica.analysis.show.words import clock, count, number, place, symbol, words
 from hdica.report.interactive import figure
+from hdica.report.marks import is_figure
 from hdica.report.page import panels
-from hdica.report.printed import STYLE, draw, files, is_figure
+from hdica.report.printed import STYLE, draw, files
 from hdica.report.script import file_name
 from tests.analysis import toy
 from tests.report.shown import of

@@ -13,7 +13,8 @@ import xarray as xr
 
 from hdica.errors import HdicaError
 from hdica.report import script
-from hdica.report.card import Card, card_of, harmless
+from hdica.report.card import START, Card, harmless
+from hdica.report.drawn import write_aggregate
 from hdica.report.gallery import (
     Shown,
     assets,
@@ -25,8 +26,7 @@ from hdica.report.gallery import (
 )
 from hdica.report.page import panels
 from hdica.report.place import ALONE, CARD, DATA, PAGE, place
-from hdica.report.thumbnail import START
-from hdica.report.write import write_aggregate
+from hdica.report.summary import card_of
 from tests.faults.crash import forked
 from tests.report.conftest import HOSTILE
 from tests.report.test_page import Page

@@ -11,9 +11,9 @@ from PIL import Image
 
 from hdica.analysis.densities.together import FILMS
 from hdica.cli import call
+from hdica.report.drawn import write_aggregate
+from hdica.report.marks import is_figure
 from hdica.report.movies import films, told
-from hdica.report.printed import is_figure
-from hdica.report.write import write_aggregate
 from tests.analysis import laws, toy
 
 

@@ -17,8 +17,9 @@ import pytest
 from hdica.analysis.show.panel import Line, Panel
 from hdica.analysis.show.words import symbol, words
 from hdica.errors import HdicaError, Unwritable
+from hdica.report.marks import TITLE
 from hdica.report.place import DATA, FIGURES, PAGE, check, place
-from hdica.report.printed import TITLE, files
+from hdica.report.printed import files
 from hdica.sweep.files import folder
 from hdica.sweep.files.folder import PARTIAL, made, write_file
 from tests.faults.crash import forked

@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from hdica.analysis.show.panel import Heat, Line, Panel, Places, Surface, edges
 from hdica.analysis.show.words import words
 from hdica.report.interactive import figure
+from hdica.report.marks import is_figure
 from hdica.report.page import render
-from hdica.report.printed import draw, files, is_figure
+from hdica.report.printed import draw, files
 from hdica.report.printed_space import hidden
 from tests.report.test_browser import CHROMIUM, FLAGS, console
 

@@ -8,9 +8,9 @@ from hdica.analysis.aggregate import aggregate
 from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.report import write
+from hdica.report.drawn import write_aggregate
 from hdica.report.page import panels, render
 from hdica.report.printed import draw
-from hdica.report.write import write_aggregate
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import Study

@@ -290,7 +290,7 @@ def test_a_script_that_every_worker_would_run_again_is_told_so(tmp_path):
 def test_the_report_is_that_of_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Pages are compared; figures for print, drawn for the next test, take seconds each.
-    monkeypatch.setattr(import_module("hdica.report.write"), "files", lambda panel: {})
+    monkeypatch.setattr(import_module("hdica.report.drawn"), "files", lambda panel: {})
     study, out = probe(), tmp_path / "there" / "probe.zarr"
     tree = study.run(out)
     page = study.report(tree)

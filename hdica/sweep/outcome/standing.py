@@ -15,13 +15,12 @@ from hdica.errors import HdicaError
 from hdica.status import PENDING
 from hdica.sweep.files.paths import results_path, work_path
 from hdica.sweep.outcome.in_memory import passing_folder
-from hdica.sweep.outcome.publish import about_study, lay_out
 from hdica.sweep.outcome.results import open_results
-from hdica.sweep.run.plan import planned_study
-from hdica.sweep.study.study import Study
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from hdica.sweep.study.study import Study
 
 
 @contextmanager
@@ -45,6 +44,8 @@ def standing(store: Path, study: Study | None = None) -> Iterator[xr.DataTree]:
         if published is not None:
             opened.enter_context(published)
         if published is None or (_is_open(published) and _has_work(store)):
+            from hdica.sweep.run.plan import planned_study
+
             planned = study or (planned_study(store) if _has_work(store) else None)
             if planned is not None and (published is None or _is_of(published, planned)):
                 published = opened.enter_context(_computed(planned, store))
@@ -57,6 +58,8 @@ def standing(store: Path, study: Study | None = None) -> Iterator[xr.DataTree]:
 def _computed(study: Study, store: Path) -> Iterator[xr.DataTree]:
     """The points of a study that the working store has, as a publication would lay them out."""
     import xarray as xr
+
+    from hdica.sweep.outcome.publish import lay_out
 
     if not _has_work(store):
         raise _not_there(store, study)
@@ -76,6 +79,8 @@ def as_said(tree: xr.DataTree, study: Study) -> xr.DataTree:
             f"results of study {tree.attrs.get('study')!r} are not allowed for the report of "
             f"{study.study!r} (its own results: run it as it is now)"
         )
+    from hdica.sweep.outcome.publish import about_study
+
     found = tree.copy()
     found.attrs.update(about_study(study))
     return found
