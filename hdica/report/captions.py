@@ -29,7 +29,7 @@ def _blocks(
     for section, panels in sections.items():
         for panel in panels:
             about = f".. {panel.key}: {_line(headings[section])}: {_line(panel.title.plain)}\n"
-            caption = f"<p><strong>{panel.title.html}</strong> {panel.caption}</p>"
+            caption = f"<p><strong>{panel.title.html}.</strong> {panel.caption}</p>"
             yield about + _block(panel.key, caption)
 
 
