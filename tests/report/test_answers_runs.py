@@ -38,9 +38,8 @@ def numbers(said: str, before: str = "") -> list[tuple[float, float]]:
 
 def test_escape_is_fastest_where_it_is_and_theory_stands_beside_it() -> None:
     said = text(escapes.store(runs=400), "escape")
-    mean, low, high = map(
-        float, re.search(r"ν = 1: ([\d.]+) \[([\d.]+), ([\d.]+)\]", said).groups()
-    )
+    pattern = r"ν = 1: ([\d.]+) \[([\d.]+), ([\d.]+)\]"
+    mean, low, high = map(float, re.search(pattern, said).groups())
     assert low < escapes.mean(1.0, 200) < high
     assert low < mean < high
     assert f"theory says {escapes.mean(1.0, 200):.3g} at that n" in said
