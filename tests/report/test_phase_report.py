@@ -86,4 +86,4 @@ def test_the_share_of_cells_has_an_error(data):
     part = data.copy(deep=True)
     part["agreement_share"].values[:] = 0.9
     (said,) = [s for s in plain(sentences(part)) if "is on the limit's side" in s]
-    assert "90 ± 3 % of 76 cells" in said
+    assert "90.0 ± 3.4 % of 76 cells" in said

@@ -101,7 +101,7 @@ def test_one_sentence_a_panel_and_a_table_with_what_differs_first() -> None:
         "an erratum; these differ: a number; a number."
     ]
     rows = table(found).rows
-    assert [row[0] for row in rows[:2]] == ["wrong", "far_limit"]
+    assert [row[0] for row in rows[:2]] == ["2", "6"]  # of the study: wrong and far_limit
     assert len(rows) == len(papers.ASKED)
     (panel,) = draw(found)
     theirs, corrected, ours = panel.items
