@@ -112,9 +112,9 @@ def test_theory_alone_has_its_figures_and_sentences():
     assert not any(of(p, Points) for p in panels(alone)["escape"])
     texts = plain(findings(alone))
     best = min(escapes.mean(nu, 100) for nu in escapes.NUS)
-    assert any(f"At n = 100 in theory (escape_diffusion) escape is fastest at ν = 1: mean "
+    assert any(f"At n = 100 in theory (diffusion at n) escape is fastest at ν = 1: mean "
                f"{best:.4g} n³ steps" in t for t in texts)  # fmt: skip
-    assert any("In theory for n → ∞ (escape) escape is fastest at ν = 1" in t for t in texts)
+    assert any("In theory for n → ∞ (diffusion in the limit) escape is fastest at ν = 1" in t for t in texts)
     assert any("furthest off at ν = 10, n = 100: the mean for that n is 6 times" in t
                for t in texts)  # fmt: skip
 
@@ -144,25 +144,25 @@ def test_the_fastest_escape_is_named_with_its_interval(said):
     first = said[0]
     assert first.startswith("At n = 100 escape is fastest at ν = ")
     assert re.search(
-        r"mean [\d.]+ \[[\d.]+, [\d.]+\] n³ steps \(escape_times, 95 % interval\)", first
+        r"mean [\d.]+ \[[\d.]+, [\d.]+\] n³ steps \(chains, 95 % interval\)", first
     )
     assert re.search(r"; theory at that n [\d.]+; theory for n → ∞ [\d.]+\.", first)
 
 
 def test_agreement_is_counted_by_theory(said):
-    lead = "Of 8 comparisons of runs with theory at that n (escape_diffusion) 6 agree, 0 differ"
+    lead = "Of 8 comparisons of runs with theory at that n (diffusion at n) 6 agree, 0 differ"
     assert any(s.startswith(lead) for s in said)
-    other = next(s for s in said if "theory for n → ∞ (escape)" in s and s.startswith("Of 8"))
+    other = next(s for s in said if "theory for n → ∞ (diffusion in the limit)" in s and s.startswith("Of 8"))
     assert "0 differ" not in other
     assert any(
-        s.startswith("Theory for n → ∞ is furthest off at escape_times, ν = 2") for s in said
+        s.startswith("Theory for n → ∞ is furthest off at chains, ν = 2") for s in said
     )
 
 
 def test_runs_without_an_escape_bound_the_mean(said, found):
     here = found["escape"].to_dataset().sel(simulation="escape_times", nu=10.0, n=100)
     text = (
-        "In 200 runs of up to 6 n³ steps at escape_times, ν = 10, n = 100 there was no escape: "
+        "In 200 runs of up to 6 n³ steps at chains, ν = 10, n = 100 there was no escape: "
         f"mean above {float(here['mean_low']):.0f} (95 % interval)."
     )
     assert text in said
@@ -238,9 +238,9 @@ def test_learning_curves_have_their_slopes(drawn, said):
     assert (y[1] - y[0]) / (x[1] - x[0]) == pytest.approx(-1, abs=2e-3)
     assert all(m.x.min() > 0 for m in marks)
     text = next(s for s in said if s.startswith("At source = 1: |1 − mean R| falls as ta"))
-    assert re.search(r"a = −0\.49\d+ ± 0\.00\d \(chain, n = 1000\) and −0\.498\d \(ode\)", text)
+    assert re.search(r"a = −0\.49\d+ ± 0\.00\d+ \(chain, n = 1000\) and −0\.498\d \(ODE\)", text)
     product = next(s for s in said if s.startswith("At source = 0: t (mean R − 1) at t = 1000 is"))
-    assert re.search(r"−0\.4995 \(ode\); chain and ode are [\d.]+ standard errors apart", product)
+    assert re.search(r"−0\.4995 \(ODE\); chain and ODE are [\d.]+ standard errors apart", product)
 
 
 def test_the_barrier_is_marked_and_stated(drawn, said, found):

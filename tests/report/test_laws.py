@@ -119,7 +119,7 @@ def test_a_condensing_limit_is_said_to_condense(said):
     groups = {"pde": laws.limit(curvature=-0.02)}
     condensed = plain(findings(aggregate(toy.tree(groups, {}))))
     sentence = next(s for s in condensed if "The estimate condenses" in s)
-    assert "pde, τ = 0.1 (2h = −0.02 at t = 3)" in sentence
+    assert "PDE, τ = 0.1 (2h = −0.02 at t = 3)" in sentence
 
 
 def test_a_reason_is_told_and_escaped():
@@ -127,7 +127,7 @@ def test_a_reason_is_told_and_escaped():
     lost["status"].values[...] = 2
     lost["reason"] = (("tau",), np.array(["mass <b>reached</b> the end"], dtype=object))
     sentences = findings(aggregate(toy.tree({"pde": lost}, {})))
-    assert "pde has no result at 1 point: tau = 0.1: mass &lt;b&gt;reached" in str(sentences[-1])
+    assert "PDE has no result at 1 point: tau = 0.1: mass &lt;b&gt;reached" in str(sentences[-1])
 
 
 def test_a_single_n_draws_no_distances_and_says_so():
