@@ -31,12 +31,12 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def loaded(*arguments: str) -> set[str]:
-    """Modules in a process that has run a command."""
+def loaded(*arguments: str, code: int = 0) -> set[str]:
+    """Modules in a process that has run a command, which ends with an exit status."""
     code = f"""
 import json, sys
 from hdica.cli import call
-assert call({list(arguments)!r}) == 0
+assert call({list(arguments)!r}) == {code}
 print()
 print(json.dumps(sorted(sys.modules)))
 """
@@ -69,3 +69,14 @@ def test_a_study_is_checked_planned_cited_and_sketched_without_stores_or_pages(
     file = str(tmp_path / "probe.yaml")
     found = loaded("new", file, "--system", "OnlineICA", "--ask", "phase")
     assert not found & pages
+
+
+def test_a_report_of_nothing_is_refused_before_what_draws_is_loaded(tmp_path: Path) -> None:
+    found = loaded("report", str(tmp_path / "none.zarr"), code=2)
+    assert not found & (NEVER | NUMERICAL | SYSTEMS | {"xarray"})
+
+
+def test_a_store_is_refused_before_what_draws_is_loaded(results: Path, tmp_path: Path) -> None:
+    (tmp_path / "out" / "report.html").mkdir(parents=True)
+    found = loaded("report", str(results), "--out", str(tmp_path / "out"), code=2)
+    assert not found & (NEVER | NUMERICAL | SYSTEMS)

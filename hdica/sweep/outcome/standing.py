@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.status import PENDING
@@ -102,16 +105,16 @@ def _is_of(tree: xr.DataTree, study: Study) -> bool:
     return bool(tree.attrs.get("study_hash") == study.content_hash())
 
 
-def _statuses(tree: xr.DataTree) -> Iterator[xr.DataArray]:
-    return (node.to_dataset()["status"] for node in tree.children.values() if "status" in node)
+def _statuses(tree: xr.DataTree) -> Iterator[NDArray[Any]]:
+    return (node["status"].to_numpy() for node in tree.children.values() if "status" in node)
 
 
 def _is_open(tree: xr.DataTree) -> bool:
-    return any(bool((status == PENDING).any()) for status in _statuses(tree))
+    return any(bool(np.any(status == PENDING)) for status in _statuses(tree))
 
 
 def _has_any(tree: xr.DataTree) -> bool:
-    return any(bool((status != PENDING).any()) for status in _statuses(tree))
+    return any(bool(np.any(status != PENDING)) for status in _statuses(tree))
 
 
 def _not_there(store: Path, study: Study | None) -> HdicaError:
