@@ -164,10 +164,9 @@ def fitting(
     for tables, least in (
         (every, LEAST_TIMES), (no_densities, LEAST_TIMES), (few, LEAST_TIMES), (few, 1), (main, 1),
     ):  # fmt: skip
-        times = longest
-        while tables and sum(t.size(times) for t in tables) > budget and times > least:
-            times = max(least, times // 2)
-        if tables and sum(t.size(times) for t in tables) <= budget:
+        fits = (k for k in range(longest, 0, -1) if sum(t.size(k) for t in tables) <= budget)
+        times = next(fits, 0)
+        if tables and times >= min(least, longest):
             found = [table.thinned(times) for table in tables]
             return found, _left_out({t.key for t in every} | gone, found, times, of_times)
     return [], ""

@@ -77,27 +77,29 @@ def test_nothing_is_loaded_from_elsewhere(page):
 def scripts(page):
     """The scripts of a page that run, or hold one, without its data."""
     kinds = [attrs for tag, attrs in page.tags if tag == "script"]
-    return [attrs for attrs in kinds if attrs.get("type") != "application/json"]
+    data = ("application/json", "explore-data")
+    return [one for one in kinds if one.get("type") not in data and one.get("id") not in data]
 
 
 def test_the_shared_script_alone_is_asked_for_by_a_nonce_of_the_whole_page(page, aggregated):
-    shared, own = scripts(page)
+    shared, explorer, own = scripts(page)
     assert shared["src"] == f"assets/{script.file_name()}"
     assert "defer" in shared
     policy = next(a["content"] for t, a in page.tags if a.get("http-equiv"))
     assert f"'nonce-{shared['nonce']}'" in policy
     assert not own
+    assert not explorer
     other = aggregated.copy()
     other.attrs["title"] = "Another title"
-    (again, _) = scripts(Page(render(other, panels(other))))
+    again, *_ = scripts(Page(render(other, panels(other))))
     assert again["nonce"] != shared["nonce"]
 
 
 def test_a_page_as_one_file_asks_for_nothing(aggregated):
     text = render(aggregated, panels(aggregated), None)
     alone = Page(text)
-    packed, own = scripts(alone)
-    assert (packed, own) == ({"type": "text/plain", "id": "packed"}, {})
+    packed, explorer, own = scripts(alone)
+    assert (packed, explorer, own) == ({"type": "text/plain", "id": "packed"}, {}, {})
     policy = next(a["content"] for t, a in alone.tags if a.get("http-equiv"))
     assert "nonce" not in policy
     assert not any("src" in attrs for _, attrs in alone.tags)
@@ -122,7 +124,7 @@ def test_a_run_that_has_not_finished_says_so_on_top():
 def test_a_hostile_title_stays_text(page, text):
     assert HOSTILE in "".join(page.text)
     assert not any(tag == "img" for tag, _ in page.tags)
-    assert sum(tag == "script" for tag, _ in page.tags) == 4
+    assert sum(tag == "script" for tag, _ in page.tags) == 6
     assert 'document.body.id="stolen"</script>' not in text.split("</title>")[0]
 
 

@@ -60,10 +60,12 @@
       const at = explore.point(other, chosen);
       const differs = other.axes.filter((axis) => other.swept.includes(axis.name)
         && (axis.name === "n" || (chosen[axis.name] || {}).shown !== axis.shown[at[axis.name]]));
-      const where = differs.map((axis) => ", " + axis.plain + " = " + axis.shown[at[axis.name]]).join("");
+      const where = (some) => some.map((axis) => ", " + axis.plain + " = " + axis.shown[at[axis.name]]).join("");
       const what = other.density || other.variable === table.variable ? "" : ": " + other.symbol;
       return {
-        table: other, point: at, key: other.key, label: other.method + what + where, theory: !other.seeds, color: data.colors[other.method],
+        table: other, point: at, key: other.key, label: other.method + what + where(differs), theory: !other.seeds, color: data.colors[other.method],
+        // Along one of them no curve is at a single value.
+        across: other.method + what + where(differs.filter((axis) => axis.name !== sides.along)),
         alone: !table.others.some((key) => byKey[key]),
       };
     }

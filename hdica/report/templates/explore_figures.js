@@ -119,7 +119,7 @@
   explore.cut = (data, state) => {
     const axis = state.table.axis(state.along);
     const place = side(axis);
-    const drawn = state.curves.flatMap((one) => {
+    const drawn = state.curves.map((one) => ({ ...one, label: one.across })).flatMap((one) => {
       const own = one.table.axis(state.along);
       if (!own) return one.theory ? level(place.at, one) : [];
       const at = own.shown.map((_, k) => place.at[explore.closest(axis, explore.value(own, k))]);
