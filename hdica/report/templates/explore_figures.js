@@ -115,18 +115,28 @@
     return { data: drawn, layout: layout(x, { title: { text: state.table.html } }, { shapes: [mark(axis.values[state.point[name]])] }) };
   };
 
+  // One axis for all methods: where values lie side by side, those of every method in their order.
+  function together([axis, ...others]) {
+    if (axis.scale !== "places") return axis;
+    const found = new Map([axis, ...others].flatMap((one) => one.shown.map((text, k) => [text, one.values ? one.values[k] : 0])));
+    const sorted = [...found].sort((a, b) => a[1] - b[1]);
+    return { ...axis, shown: sorted.map(([text]) => text), values: axis.values && sorted.map(([, value]) => value) };
+  }
+
   // Along one swept parameter, at the chosen values of all others; a limit that knows nothing of it is the same everywhere.
   explore.cut = (data, state) => {
-    const axis = state.table.axis(state.along);
+    const every = state.curves.map((one) => one.table.axis(state.along)).filter(Boolean);
+    const axis = together(every);
     const place = side(axis);
+    const lies = (own, k) => (axis.scale === "places" ? axis.shown.indexOf(own.shown[k]) : own.values[k]);
     const drawn = state.curves.map((one) => ({ ...one, label: one.across })).flatMap((one) => {
       const own = one.table.axis(state.along);
       if (!own) return one.theory ? level(place.at, one) : [];
-      const at = own.shown.map((_, k) => place.at[explore.closest(axis, explore.value(own, k))]);
+      const at = own.shown.map((_, k) => lies(own, k));
       return curve(at, explore.along(one.table, one.point, state.along), one,
         (k) => own.symbol + " = " + plain(own.shown[k]) + without(data, one.table, { ...one.point, [own.name]: k }));
     });
-    const at = place.at[state.point[state.along]];
+    const at = lies(every[0], state.point[state.along]);
     return { data: drawn, layout: layout(place.layout, { title: { text: state.table.html } }, { shapes: [mark(at)] }) };
   };
 
