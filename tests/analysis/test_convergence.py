@@ -125,7 +125,7 @@ def test_refusals_are_one_sentence(store, settings, words):
 
 def test_every_variable_is_described(store):
     tree = aggregate(store)
-    assert set(tree.children) == {"runs", "convergence", "phase", "flow"}
+    assert set(tree.children) == {"runs", "convergence", "phase", "flow", "points"}
     for node in tree.children.values():
         for values in node.data_vars.values():
             assert values.attrs["long_name"]
@@ -144,7 +144,7 @@ def test_only_what_the_study_asks_for(store):
     ]
     for asked, shown in cases:
         quiet.attrs["study_yaml"] = json.dumps(content | {"analysis": asked})
-        assert set(aggregate(quiet).children) == {"runs", *shown}
+        assert set(aggregate(quiet).children) == {"runs", "points", *shown}
 
 
 def test_the_runs_are_accounted_for(store):

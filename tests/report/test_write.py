@@ -51,7 +51,7 @@ def test_a_published_store_becomes_a_report(store, tmp_path):
     text = files[0].read_text(encoding="utf-8")
     assert "0.05913" in text  # tau_c of the uniform source
     with xr.open_datatree(tmp_path / "report" / "aggregate.nc", engine="h5netcdf") as tree:
-        assert set(tree.children) == {"runs", "convergence", "phase", "flow"}
+        assert set(tree.children) == {"runs", "convergence", "phase", "flow", "points"}
         assert int(tree["runs"]["done"].sum()) == 2 * 2 * 2 * 6 + 4 + 2 + 2 + 1
 
 
