@@ -51,7 +51,7 @@ def test_reports_and_tables_show_hostile_texts_as_texts(
     page = Page(write(out, folder)[0].read_text(encoding="utf-8"))
     tags = [tag for tag, _ in page.tags]
     assert "img" not in tags
-    assert tags.count("script") == 4
+    assert tags.count("script") == 6
     assert "alert(1)" in "".join(page.text)
     written = {"aggregate.nc", "card.json", "figures", "report.html"}
     assert {p.name for p in folder.iterdir()} == written
