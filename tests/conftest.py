@@ -1,4 +1,4 @@
-"""How tests are spread over processes: a file stays together, and so does everything on Slurm."""
+"""How tests are spread over processes: a file stays together, and so does all that is on Slurm."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from hdica.process.compile_cache import PACKAGE, beside, compiled_in, folders
 
 SLURM = "tests/cluster/"
+SHIPPED = "tests/browser/test_shipped.py::"
 # Nothing here outlives the power, but for what tests/power runs on purpose.
 os.environ.setdefault("HDICA_SYNC", "off")
 # A shell ignores Ctrl-C for what it runs in the background, and so would every program that a test
@@ -58,6 +59,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Together(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
+            if nodeid.startswith(SHIPPED) and "[" in nodeid:
+                return f"{SHIPPED}[{nodeid.partition('[')[2]}"  # a page, in all its views
             # One Slurm at a time fits on a machine: its configuration lies in /etc.
             return SLURM if nodeid.startswith(SLURM) else super()._split_scope(nodeid)
 

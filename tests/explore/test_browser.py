@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,7 @@ import pytest
 
 from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import Study
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--use-gl=swiftshader", "--enable-unsafe-swiftshader"]
+from tests.browser.look import CHROMIUM, FLAGS
 
 pytestmark = [
     pytest.mark.slow,
