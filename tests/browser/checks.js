@@ -11,6 +11,7 @@
 
   function drawn() {
     return [...document.querySelectorAll(".plot")]
+      .filter((one) => !one.closest("[hidden]"))
       .filter((one) => !one.classList.contains("js-plotly-plot") || !one.querySelector(".main-svg"))
       .map((one) => named(one) + " is not drawn");
   }

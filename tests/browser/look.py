@@ -172,9 +172,14 @@ def opened(browser: Any, path: Path, view: View) -> Iterator[Opened]:
 def wait_for_plots(page: Any) -> None:
     """Wait until every place of a plot has one, or the page says why it has none."""
     page.wait_for_function(
-        """() => [...document.querySelectorAll(".plot")]
-          .every((one) => one.querySelector(".main-svg"))
-          || document.querySelector("#no-plots:not([hidden])")""",
+        """() => {
+          const places = [...document.querySelectorAll(".plot")]
+            .filter((one) => !one.closest("[hidden]"));
+          const begun = document.querySelector("#explore .main-svg");
+          const explored = begun || !document.querySelector("#explore");
+          return (explored && places.every((one) => one.querySelector(".main-svg")))
+            || document.querySelector("#no-plots:not([hidden])");
+        }""",
         timeout=PATIENCE,
     )
     _settle(page)
