@@ -225,9 +225,6 @@ def _layout(panel: Panel) -> dict[str, Any]:
         "yaxis": y,
         "margin": {"l": 62, "r": 18, "t": 34 + ROW * max(rows, default=0), "b": 50},
         "hovermode": "closest",
-        "legend": {
-            "orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0,
-            "tracegroupgap": 0,
-        },
+        "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0},
         "meta": {"heat": heat, **_cells_of(panel)},
-    }  # fmt: skip
+    }

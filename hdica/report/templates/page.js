@@ -35,8 +35,9 @@
       font: { family: font, size: printing() ? 11 : 13, color: ink },
       hoverlabel: { bgcolor: color("--card"), bordercolor: color("--rule"), font: { color: ink, family: font } },
       // Black theory lines over a heat map need a light legend in the dark, too.
-      legend: heat
-        ? { ...figure.layout.legend, bgcolor: "#f4f4f1", font: { color: "#16181d" } } : figure.layout.legend,
+      legend: {
+        ...figure.layout.legend, tracegroupgap: 0, ...(heat ? { bgcolor: "#f4f4f1", font: { color: "#16181d" } } : {}),
+      },
       modebar: { color: color("--soft"), activecolor: color("--accent"), bgcolor: "rgba(0,0,0,0)" },
       ...(space ? { scene: inSpace(figure.layout.scene, axis) } : plane),
       ...(printing() ? { width: PAPER, height: 250 + ROW * rows(figure, PAPER), autosize: false } : {}),
@@ -61,9 +62,11 @@
   function plot(place, key, figure) {
     const { data, layout } = themed(figure);
     // A long legend takes no room from the axes: the figure grows by it.
-    place.style.height = "";
     const more = printing() ? 0 : rows(figure, place.clientWidth) - 2;
+    place.style.height = "";
     if (more > 0) place.style.height = place.clientHeight + ROW * more + "px";
+    // What is inside can be operated, which no picture can.
+    place.setAttribute("role", "group");
     return Plotly.react(place, data, layout, {
       responsive: true, displaylogo: false, showSendToCloud: false,
       modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
