@@ -41,7 +41,8 @@ class Stop:
     key: int
 
 
-STAND = """() => {
+STAND = """async () => {
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   const one = document.activeElement;
   if (!one || one === document.body) return null;
   const style = getComputedStyle(one);
