@@ -72,6 +72,11 @@ def stops(page: Any, most: int = 600) -> list[Stop]:
     for _ in range(most):
         page.keyboard.press("Tab")
         at = page.evaluate(STAND)
+        for _ in range(10):  # the page scrolls there, and half a second is soon enough
+            if at is None or at["shown"]:
+                break
+            page.wait_for_timeout(50)
+            at = page.evaluate(STAND)
         if at is None or (found and at["key"] == found[0].key):
             return found
         found.append(Stop(**at))
