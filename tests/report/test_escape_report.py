@@ -114,7 +114,10 @@ def test_theory_alone_has_its_figures_and_sentences():
     best = min(escapes.mean(nu, 100) for nu in escapes.NUS)
     assert any(f"At n = 100 in theory (diffusion at n) escape is fastest at ν = 1: mean "
                f"{best:.4g} n³ steps" in t for t in texts)  # fmt: skip
-    assert any("In theory for n → ∞ (diffusion in the limit) escape is fastest at ν = 1" in t for t in texts)
+    assert any(
+        "In theory for n → ∞ (diffusion in the limit) escape is fastest at ν = 1" in t
+        for t in texts
+    )
     assert any("furthest off at ν = 10, n = 100: the mean for that n is 6 times" in t
                for t in texts)  # fmt: skip
 
@@ -143,20 +146,18 @@ def test_another_swept_parameter_has_panels_of_its_own():
 def test_the_fastest_escape_is_named_with_its_interval(said):
     first = said[0]
     assert first.startswith("At n = 100 escape is fastest at ν = ")
-    assert re.search(
-        r"mean [\d.]+ \[[\d.]+, [\d.]+\] n³ steps \(chains, 95 % interval\)", first
-    )
+    assert re.search(r"mean [\d.]+ \[[\d.]+, [\d.]+\] n³ steps \(chains, 95 % interval\)", first)
     assert re.search(r"; theory at that n [\d.]+; theory for n → ∞ [\d.]+\.", first)
 
 
 def test_agreement_is_counted_by_theory(said):
     lead = "Of 8 comparisons of runs with theory at that n (diffusion at n) 6 agree, 0 differ"
     assert any(s.startswith(lead) for s in said)
-    other = next(s for s in said if "theory for n → ∞ (diffusion in the limit)" in s and s.startswith("Of 8"))
-    assert "0 differ" not in other
-    assert any(
-        s.startswith("Theory for n → ∞ is furthest off at chains, ν = 2") for s in said
+    other = next(
+        s for s in said if "theory for n → ∞ (diffusion in the limit)" in s and s.startswith("Of 8")
     )
+    assert "0 differ" not in other
+    assert any(s.startswith("Theory for n → ∞ is furthest off at chains, ν = 2") for s in said)
 
 
 def test_runs_without_an_escape_bound_the_mean(said, found):
