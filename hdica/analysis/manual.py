@@ -36,7 +36,7 @@ def _said(field: FieldInfo, needs: Needs | None) -> str:
         return text
     if needs is not None and needs.found:
         return f"{text} (default: the first of the study that does)"
-    if field.default in (None, ()):
+    if field.default in (None, (), {}):
         return f"{text} (optional)"
     value = field.default if isinstance(field.default, str) else f"{field.default:g}"
     return f"{text} (default {value})"

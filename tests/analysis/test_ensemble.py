@@ -178,7 +178,7 @@ def test_sentences_say_the_answer_first(found):
     first = say(found)[0]
     here = found.sel(rate=1.0, crossing=VALUE)
     middle = float(here["passage"].sel(share=0.5))
-    assert first.startswith(f"At rate = 1: the median run reaches {WRITTEN} ≤ 0.333 after ")
+    assert first.startswith(f"At rate = 1: the median run reaches {WRITTEN} ≤ 1/3 after ")
     assert f"after {middle:.2f} ±" in first
     assert "steps" in first
     assert "theory 6.178 (path: by then " in first
@@ -190,7 +190,7 @@ def test_sentences_say_the_answer_first(found):
 
 def test_one_run_has_no_span_and_what_is_there_at_first_is_said():
     (first, *_) = say(ensemble(ensembles.store(runs=1), SETTINGS))
-    assert first.startswith(f"At rate = 1: the one run reaches {WRITTEN} ≤ 0.333 after ")
+    assert first.startswith(f"At rate = 1: the one run reaches {WRITTEN} ≤ 1/3 after ")
     assert "5–95 %" not in first
     groups = {"walk": ensembles.walk(runs=9)}
     (first, *_) = say(ensemble(toy.tree(groups, {}), {**PLAIN, "crossings": [10.0]}))
@@ -218,7 +218,7 @@ def test_runs_that_do_not_get_there_are_said():
     texts = say(found)
     reached = int(found["reached"].sel(rate=1.0, crossing=VALUE))
     assert 0 < reached < 30
-    some = f"only {reached} of 60 runs reach {WRITTEN} ≤ 0.333 by 5.9 steps"
+    some = f"only {reached} of 60 runs reach {WRITTEN} ≤ 1/3 by 5.9 steps"
     assert any(some in text for text in texts)
     assert any(f"no run reaches {WRITTEN} ≤ 10⁻⁹" in text for text in texts)
 

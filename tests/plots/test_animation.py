@@ -149,7 +149,7 @@ def test_a_store_animates_a_simulation_beside_its_limit():
     tree = xr.DataTree.from_dict({"/": top, **groups})
     film = tree.hdica.animate()
     lines = drawn(film)
-    assert "limit (pde)" in lines
+    assert "limit (PDE)" in lines
     assert "$\\xi$ = 1, vector, $n$ = 50" in lines
     film.show(0)
     with pytest.raises(hdica.HdicaError, match="no method keeps densities"):

@@ -28,7 +28,7 @@ def predicted(ax):
 
 def test_trajectories_show_median_band_and_limit(runs, limit):
     ax = runs.hdica.plot(limit=limit)
-    assert labels(ax) == ["$n$ = 100", "predicted 90 % of runs", "limit (ode)"]
+    assert labels(ax) == ["$n$ = 100", "predicted 90 % of runs", "limit (ODE)"]
     band = runs.hdica.bands(0.9)
     assert line(ax, "$n$ = 100").get_ydata() == pytest.approx(band["middle"].values)
     (filled,) = [one for one in ax.collections if isinstance(one, FillBetweenPolyCollection)]
@@ -56,7 +56,7 @@ def test_a_curve_for_every_point_and_n():
     ax = simulated(grid, n=[100, 400]).hdica.plot(limit=theory(grid))
     assert "$\\tau$ = 0.2, $n$ = 400" in labels(ax)
     assert len([one for one in labels(ax) if "tau" in one]) == 4
-    assert labels(ax).count("limit (ode)") == 1
+    assert labels(ax).count("limit (ODE)") == 1
 
 
 def test_a_limit_alone_is_one_black_line(limit):
@@ -182,7 +182,7 @@ def test_densities_are_steps_beside_the_limit(histograms, density):
     assert labels(ax) == [
         "$\\xi$ = 0, vector, $n$ = 50",
         "$\\xi$ = 1, vector, $n$ = 50",
-        "limit (pde)",
+        "limit (PDE)",
     ]
     steps = line(ax, "$\\xi$ = 0, vector, $n$ = 50").get_ydata()
     assert steps[::2] == pytest.approx(density["density"].values[1, 0], rel=1e-12)

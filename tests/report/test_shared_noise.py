@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
+from hdica.analysis.show.words import with_error
 from hdica.report.answers import findings
 from hdica.report.page import panels, render
 from tests.analysis import shared
@@ -35,8 +36,8 @@ def test_findings_give_the_interval_over_seeds(told: tuple[xr.DataTree, str, str
     top = found["phase"].to_dataset().isel(n=-1)
     low, high = (100 * float(top[f"agreement_share_{k}"]) for k in ("low", "high"))
     assert f"95 % interval over seeds, which the cells share: {low:.4g} … {high:.4g} %" in text
-    shift = float(top["threshold_shift"][1])
-    assert f"moves, seed by seed, by {shift:.2g} ±" in text.replace("−", "-")
+    shift = (float(top[name][1]) for name in ("threshold_shift", "threshold_shift_se"))
+    assert f"moves, seed by seed, by {with_error(*shift)} up to" in text
 
 
 def test_findings_say_how_much_better_differences_are_known(

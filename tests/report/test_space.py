@@ -5,7 +5,6 @@ import hashlib
 import html
 import json
 import re
-import shutil
 import subprocess
 
 import numpy as np
@@ -19,7 +18,7 @@ from hdica.report.marks import is_figure
 from hdica.report.page import render
 from hdica.report.printed import draw, files
 from hdica.report.printed_space import hidden
-from tests.report.test_browser import CHROMIUM, FLAGS, console
+from tests.browser.look import CHROMIUM, FLAGS
 
 POLAR, AROUND = np.meshgrid(np.linspace(0, np.pi, 31), np.linspace(0, 2 * np.pi, 61))
 X, Y, Z = np.sin(POLAR) * np.cos(AROUND), np.sin(POLAR) * np.sin(AROUND), np.cos(POLAR)
@@ -146,6 +145,9 @@ window.addEventListener("load", () => setTimeout(async () => {
 """
 
 
+TOLD = ["--no-first-run", "--enable-logging=stderr", "--virtual-time-budget=20000"]
+
+
 @pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: install the Debian package chromium")
@@ -155,10 +157,11 @@ def test_a_surface_is_drawn_and_turned_by_the_mouse_under_the_pages_policy(aggre
     text = text.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
     page = tmp_path / "page.html"
     page.write_text(text.replace("</body>", f"<script>{TURN}</script></body>"), encoding="utf-8")
-    command = [shutil.which(CHROMIUM), *FLAGS, "--enable-unsafe-swiftshader"]
+    command = [CHROMIUM, "--headless", *FLAGS, *TOLD]
     command += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
-    bad = [line for line in console(done) if "Security Policy" in line or "ncaught" in line]
+    told = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    bad = [line for line in told if "Security Policy" in line or "ncaught" in line]
     assert bad == []
     title = html.unescape(re.search(r"<title>(.*?)</title>", done.stdout)[1])
     before, after = (np.array(eye, dtype=float) for eye in json.loads(title))
