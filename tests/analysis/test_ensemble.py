@@ -183,7 +183,7 @@ def test_sentences_say_the_answer_first(found):
     assert "steps" in first
     assert "theory 6.178 (path: by then " in first
     assert "never (late)" in first
-    ends = [text for text in say(found) if "times the level of theory (still, level)" in text]
+    ends = [text for text in say(found) if "times the level of theory (level)" in text]
     ratio = float(found["ratio"].sel(rate=1.0, limit="still, level"))
     assert f"the median is {ratio:.3f} ± " in ends[0]
 
