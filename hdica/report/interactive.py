@@ -16,6 +16,9 @@ from hdica.report.plain import rounded
 ROW = 18
 """Pixels of a row of labels above the axes."""
 
+POWERS = 8
+"""Powers of ten that have a label, about, on an axis of many."""
+
 LONG = 32
 """Letters of a label that stand beside an upright axis in one line."""
 
@@ -192,10 +195,7 @@ def _in_lines(label: str) -> str:
 
 
 def _decades(panel: Panel, name: str, limits: tuple[float, float] | None) -> float:
-    """How many powers of ten an axis spans: few need labels between, which many have no room for.
-
-    Plotly leaves out powers by itself where there are too many.
-    """
+    """How many powers of ten an axis spans: few need labels between, which many have no room for."""
     at = [getattr(item, name) for item in panel.items if not isinstance(item, Vertical)]
     values = np.concatenate([np.ravel(np.asarray(v, float)) for v in at] or [np.ones(1)])
     seen = values[np.isfinite(values) & (values > 0)] if limits is None else np.array(limits)
@@ -210,8 +210,9 @@ def _layout(panel: Panel) -> dict[str, Any]:
         ("y", y, panel.log_y, panel.y_range),
     ):
         if log:
-            near = _decades(panel, name, limits) < 2
-            axis |= {"type": "log", "exponentformat": "power", "dtick": "D2" if near else 1}
+            decades = _decades(panel, name, limits)
+            every = "D2" if decades < 2 else max(1, round(decades / POWERS))
+            axis |= {"type": "log", "exponentformat": "power", "dtick": every}
         else:
             axis |= {"exponentformat": "power", "showexponent": "last"}
         if limits:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from hdica.inputs.plain_yaml import read_yaml
 from hdica.report.write import write
 from hdica.sweep.run.runner import run
 from tests.browser.small import small
@@ -24,6 +25,19 @@ def names() -> list[str]:
     if GALLERY:
         return sorted(path.parent.name for path in Path(GALLERY).glob("*/report.html"))
     return sorted(path.stem for path in STUDIES.glob("*.yaml"))
+
+
+def judged() -> list[str]:
+    """Studies whose pages together have every analysis: the first that has one which none had."""
+    seen: set[str] = set()
+    found = []
+    for name in names():
+        path = STUDIES / f"{name}.yaml"
+        asked = set(read_yaml(path).get("analysis", {})) if path.exists() else {name}
+        if not asked or asked - seen:
+            found.append(name)
+        seen |= asked
+    return found
 
 
 def page(name: str, shelf: Path) -> Path:

@@ -55,6 +55,8 @@ def fluctuation_exponent(runs: Ladder) -> Exponent:
         return Exponent()
     size = np.log(runs.variances[:, moving].mean(axis=1))
     relative = np.mean([(len(r) - 1) * _log_variance_error(r[:, moving]) ** 2 for r in runs.runs])
+    if not relative > 0:  # seeds that differ by rounding alone
+        return Exponent()
     weight = (runs.counts - 1) / relative
     return _power(runs.n, size, weight, runs.counts - 1, 0.5)
 
