@@ -195,7 +195,7 @@ def _in_lines(label: str) -> str:
 
 
 def _decades(panel: Panel, name: str, limits: tuple[float, float] | None) -> float:
-    """How many powers of ten an axis spans: few need labels between, which many have no room for."""
+    """How many powers of ten an axis spans: few leave room for labels between."""
     at = [getattr(item, name) for item in panel.items if not isinstance(item, Vertical)]
     values = np.concatenate([np.ravel(np.asarray(v, float)) for v in at] or [np.ones(1)])
     seen = values[np.isfinite(values) & (values > 0)] if limits is None else np.array(limits)
