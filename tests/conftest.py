@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from hdica.process.compile_cache import PACKAGE, beside, compiled_in, folders
+from tests.browser import look
 
 SLURM = "tests/cluster/"
 SHIPPED = "tests/browser/test_shipped.py::"
@@ -22,6 +24,21 @@ os.environ.setdefault("HDICA_SYNC", "off")
 _main = threading.current_thread() is threading.main_thread()
 if _main and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """Debian's Chromium without a screen; a page of it is opened by :func:`tests.browser.look`.
+
+    One for a whole process: its driver is not started twice.
+    """
+    if look.CHROMIUM is None:
+        pytest.skip("needs Chromium: install the Debian package chromium")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs: pip install playwright")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=look.CHROMIUM, args=look.FLAGS)
+        yield browser
+        browser.close()
 
 
 def pytest_configure(config: pytest.Config) -> None:

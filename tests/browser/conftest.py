@@ -1,9 +1,9 @@
-"""One browser for every process of the tests, and one shelf of reports for all of them."""
+"""One shelf of reports for all processes of the tests."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +12,10 @@ import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
 from tests.analysis import toy
-from tests.browser import look, shipped
+from tests.browser import shipped
 
 # What the pages of the tests of reports hold: hostile titles, and everything that a page can have.
-from tests.report.conftest import aggregated, written  # noqa: F401
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    """Debian's Chromium without a screen; a page of it is opened by :func:`tests.browser.look`."""
-    if look.CHROMIUM is None:
-        pytest.skip("needs Chromium: install the Debian package chromium")
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs: pip install playwright")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=look.CHROMIUM, args=look.FLAGS)
-        yield browser
-        browser.close()
+from tests.report.conftest import aggregated, aggregated_laws, written  # noqa: F401
 
 
 @pytest.fixture(scope="session")

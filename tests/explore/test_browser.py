@@ -11,27 +11,15 @@ import pytest
 
 from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import Study
-from tests.browser.look import CHROMIUM, FLAGS
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.browser,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="needs Chromium: install the Debian package chromium"
-    ),
 ]
 pytest.importorskip("panel", reason='needs Panel: pip install "hdica[explore]"')
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs: pip install playwright")
 PATIENCE = 120_000
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 class Visitor:

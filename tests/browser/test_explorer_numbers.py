@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +14,13 @@ import xarray as xr
 from hdica.report.drawn import write_aggregate
 from hdica.report.page import panels, render
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--use-gl=swiftshader", "--enable-unsafe-swiftshader"]
-
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.browser,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="needs Chromium: install the Debian package chromium"
-    ),
 ]
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs: pip install playwright")
 PATIENCE = 120_000
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 class Reader:
