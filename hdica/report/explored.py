@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hdica.analysis.points.means import GROUP, spread_times
 from hdica.analysis.points.space import DENSITY, TIMES, Axis
-from hdica.analysis.show.words import symbol, words
+from hdica.analysis.show.words import method_name, symbol
 from hdica.status import STATUS_NAMES
 
 BUDGET = 740_000
@@ -185,6 +185,6 @@ def _left_out(every: set[str], found: list[Table], times: int, of_times: int) ->
         kept = dict.fromkeys(symbol(table.variable).html for table in found)
         parts.append(f"of the variables only {', '.join(kept)}")
     if methods:
-        kept = dict.fromkeys(words(table.method).html for table in found)
+        kept = dict.fromkeys(method_name(table.method).html for table in found)
         parts.append(f"of the methods only {', '.join(kept)}")
     return ", ".join(parts)

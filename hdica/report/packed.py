@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hdica.analysis.points.means import GROUP
 from hdica.analysis.points.space import DENSITY, Axis
 from hdica.analysis.show.marks import color_of
-from hdica.analysis.show.words import clock, measured, symbol, words
+from hdica.analysis.show.words import clock, measured, method_name, symbol, words
 from hdica.report.explored import ERROR_BYTES, MEAN_BYTES, Explored, Table
 
 WORD = 4
@@ -100,6 +100,7 @@ def _table(
     beside = table.variable in ALSO_DENSITIES and DENSITY.name in data
     return {
         "method": table.method,
+        "called": method_name(table.method).plain,
         "variable": table.variable,
         "html": label.html,
         "plain": label.plain,

@@ -12,8 +12,8 @@ from hdica.analysis.show.marks import GREY
 from hdica.analysis.show.panel import Panel, Points
 from hdica.analysis.show.words import OKABE_ITO, Text, words
 
-MOST = 40
-"""At most so many numbers are drawn."""
+LEAST, MOST = 3, 40
+"""Fewer numbers are in the table alone, and at most so many are drawn."""
 NAMED = 8
 """So many numbers are named below the figure."""
 BARS = 2.0
@@ -21,10 +21,10 @@ BARS = 2.0
 
 
 def printed(data: xr.Dataset) -> list[Panel]:
-    """One panel of ratios, ours to the paper's, and none where no number can be divided by."""
+    """One panel of ratios, ours to the paper's, and none where too few can be divided by."""
     can = np.isfinite(data["ours"].values) & (data["printed"].values != 0)
     kept = evenly(np.flatnonzero(can).tolist(), MOST)
-    if not kept:
+    if len(kept) < LEAST:
         return []
     here = data.isel(number=kept)
     at, unit = np.arange(1.0, len(kept) + 1), here["printed"].values

@@ -87,7 +87,7 @@ PRINTED = Analysis(
     settings=Printed,
     sections=(Section("printed", "Beside known numbers", lazy(__name__, "figure:printed"), 0.5),),
     say=lazy(__name__, "say:printed"),
-    rank=0.5,
+    rank=17.5,
     verdicts=Verdicts("Numbers beside ours", lazy(__name__, "say:table"), note=NOTE),
     answer=lazy(__name__, "answer:answer"),
 )

@@ -63,9 +63,9 @@
       const where = (some) => some.map((axis) => ", " + axis.plain + " = " + axis.shown[at[axis.name]]).join("");
       const what = other.density || other.variable === table.variable ? "" : ": " + other.symbol;
       return {
-        table: other, point: at, key: other.key, label: other.method + what + where(differs), theory: !other.seeds, color: data.colors[other.method],
+        table: other, point: at, key: other.key, label: other.called + what + where(differs), theory: !other.seeds, color: data.colors[other.method],
         // Along one of them no curve is at a single value.
-        across: other.method + what + where(differs.filter((axis) => axis.name !== sides.along)),
+        across: other.called + what + where(differs.filter((axis) => axis.name !== sides.along)),
         alone: !table.others.some((key) => byKey[key]),
       };
     }
@@ -91,7 +91,7 @@
       });
       const [mine, ...others] = values;
       const strong = make("strong", { id: "explore-value" }, mine.text);
-      const from = " (" + table.method + (table.seeds > 1 ? ", mean of " + table.seeds + " runs" : "") + ")";
+      const from = " (" + table.called + (table.seeds > 1 ? ", mean of " + table.seeds + " runs" : "") + ")";
       const beside = others.map(({ one, text }) => "; " + one.label + ": " + text);
       const lost = explore.fates(data, table, state.point);
       const gone = lost.map(([status, many]) => " " + (table.seeds ? many + " of " + table.seeds + (table.seeds === 1 ? " run " : " runs ")
@@ -137,13 +137,14 @@
     function menus() {
       const offered = data.tables.filter((one) => one.offered);
       const own = offered.filter((one) => one.method === table.method);
+      const called = (method) => offered.find((one) => one.method === method).called;
       const named = options(table.sides.map((axis) => axis.name), (name) => table.axis(name).plain);
       const swap = (one, other) => (name) => {
         if (sides[other] === name) sides[other] = sides[one];
         sides[one] = name;
       };
       return [
-        select("method", "Method", options(offered.map((one) => one.method)), table.method, (method) => {
+        select("method", "Method", options(offered.map((one) => one.method), called), table.method, (method) => {
           table = byKey[method + "/" + table.variable] || offered.find((one) => one.method === method);
         }),
         select("variable", "Variable", own.map((one) => [one.variable, one.plain]), table.variable, (variable) => {
