@@ -42,9 +42,12 @@ def answer(data: xr.Dataset) -> Answer | None:
     power = law(data, "ks") if data.sizes["n"] > 1 else ""
     falls = f" and falls as {power}" if power else ""
     distance = with_error(float(size[worst]), float(error[worst]))
-    return Answer(
-        f"{text}; the Kolmogorov–Smirnov distance of one run is at most {distance} at {N} = "
-        f"{count(float(top['n']))}{_beside_draws(top)}{falls}.",
-        verdict_of(data, cells),
-        covers=1,
+    measured = (
+        f"he Kolmogorov–Smirnov distance of one run from the limit is at most {distance} at {N} = "
+        f"{count(float(top['n']))}{_beside_draws(top)}{falls}"
     )
+    verdict = verdict_of(data, cells)
+    # What is known comes before what is not.
+    known_first = f"T{measured}; {text[0].lower()}{text[1:]}."
+    said = known_first if verdict == "undecided" else f"{text}; t{measured}."
+    return Answer(said, verdict, covers=1)
