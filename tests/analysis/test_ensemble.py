@@ -10,7 +10,7 @@ from scipy import stats
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.ensemble.figure import ensemble as draw
 from hdica.analysis.ensemble.say import ensemble as say
-from hdica.analysis.show.words import measurement, symbol
+from hdica.analysis.show.words import measurement, symbol, with_error
 from hdica.errors import HdicaError
 from hdica.report import printed
 from hdica.report.interactive import figure
@@ -238,6 +238,9 @@ def test_measurements_are_written_to_the_digits_of_their_errors():
     assert measurement(12.3456, 0.12) == "12.35 ± 0.12"
     assert measurement(12.3456, np.nan) == "12.35"
     assert measurement(0.0, 0.0) == "0"
+    assert measurement(0.7, 5e-17) == "0.7"
+    assert with_error(-1e-16, 3e-14) == "−1 × 10⁻¹⁶"
+    assert with_error(2.0, 3e-12) == "2.0000000000000 ± 0.0000000000030"
     assert measurement(np.inf, 1.0) == "–"
 
 

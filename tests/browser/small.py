@@ -82,7 +82,7 @@ def times(content: dict[str, Any]) -> None:
     found = content.get("times")
     if isinstance(found, dict):
         found["num"] = max(min(TIMES, found["num"]), (found["num"] + 1) // 2)
-        if "save" not in content:
+        if "save" not in content and found["num"] > TIMES:
             found["stop"] = found["stop"] / 2
     elif isinstance(found, list) and len(found) > TIMES:
         content["times"] = found[:-1]

@@ -40,6 +40,8 @@ def words(text: str) -> Text:
 
 EMPTY = words("")
 OVERLAP = "overlap "
+ROUNDING = 1e-13
+"""Of numbers of order one: a standard error below it is none."""
 STEPS = Text("<i>n</i>³ steps", "$n^3$ steps", "n³ steps")
 """The unit of escape times."""
 
@@ -167,8 +169,11 @@ def rounded(value: float, digits: int = 2) -> str:
 
 
 def with_error(value: float, error: float) -> str:
-    """A number with its standard error, both to the error's second digit."""
-    if not error > 0:
+    """A number with its standard error, both to the error's second digit.
+
+    An error that is mere rounding of numbers of order one or larger is none.
+    """
+    if not error > ROUNDING * max(abs(value), 1.0):
         return number(value)
     digits = max(1 - int(np.floor(np.log10(error))), 0)
     return f"{value:.{digits}f} ± {error:.{digits}f}".replace("-", "−")
