@@ -26,11 +26,12 @@ if _main and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     """Debian's Chromium without a screen; a page of it is opened by :func:`tests.browser.look`.
 
-    One for a whole process: its driver is not started twice.
+    One for a file of tests, never two at once; ended with it, since its driver is an event loop
+    that runs in the main thread: tests after it in the process could begin none of their own.
     """
     if look.CHROMIUM is None:
         pytest.skip("needs Chromium: install the Debian package chromium")

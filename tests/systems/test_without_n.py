@@ -209,7 +209,7 @@ def test_what_suits_every_system_is_not_chosen_without_n(tmp_path: Path) -> None
     text = page(study(), out)
     assert "Error against n" not in text
     with open_results(out) as tree:
-        assert set(aggregate(tree).children) == {"runs", "phase"}
+        assert set(aggregate(tree).children) == {"runs", "phase", "points"}
     wide = study(methods={"sized": {"n": [10, 20], "seeds": 8}, "wander": {"seeds": 2}, "fade": {}})
     other = tmp_path / "loud.zarr"
     run(wide, other, progress=False)

@@ -45,6 +45,6 @@ def test_it_is_shown_what_suits_its_methods(
     run(study, out, progress=False)
     publish(study, out)
     found = aggregate(open_results(out))
-    assert set(found.children) - {"runs"} == expected
+    assert set(found.children) - {"runs", "points"} == expected
     if "dependence" in expected:
         assert found["dependence"].attrs["over"] == next(iter(grid))
