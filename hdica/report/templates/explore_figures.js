@@ -5,6 +5,8 @@
   const MARK = "#d6006e";
   const ERRORS = 2;
   const TICKS = 8;
+  // Share of an axis that a label takes on a telephone.
+  const LABEL = 0.12;
   const MARKERS = 60;
   const THEORY_MARKERS = 16;
   // Share of its largest value above which a density is seen.
@@ -33,7 +35,18 @@
     if (even && count > TICKS) return { at, layout: found };
     const step = Math.max(1, (count - 1) / (TICKS - 1));
     const ticks = [...new Set(Array.from({ length: Math.min(count, TICKS) }, (_, k) => Math.round(k * step)))];
-    return { at, layout: { ...found, tickvals: ticks.map((k) => at[k]), ticktext: ticks.map((k) => plain(axis.shown[k])) } };
+    const kept = apart(ticks, at.map((value) => (axis.scale === "log" ? Math.log(value) : value)));
+    return { at, layout: { ...found, tickvals: kept.map((k) => at[k]), ticktext: kept.map((k) => plain(axis.shown[k])) } };
+  }
+
+  // Ticks whose labels leave each other room, from the first on.
+  function apart(ticks, at) {
+    const [low, high] = ends(at);
+    const kept = [];
+    for (const k of ticks) {
+      if (!kept.length || Math.abs(at[k] - at[kept.at(-1)]) >= LABEL * (high - low)) kept.push(k);
+    }
+    return kept;
   }
 
   function ends(values) {

@@ -36,7 +36,7 @@
       hoverlabel: { bgcolor: color("--card"), bordercolor: color("--rule"), font: { color: ink, family: font } },
       // Black theory lines over a heat map need a light legend in the dark, too.
       legend: {
-        ...figure.layout.legend, tracegroupgap: 0, ...(heat ? { bgcolor: "#f4f4f1", font: { color: "#16181d" } } : {}),
+        ...figure.layout.legend, tracegroupgap: 0, maxheight: 0.8, ...(heat ? { bgcolor: "#f4f4f1", font: { color: "#16181d" } } : {}),
       },
       modebar: { color: color("--soft"), activecolor: color("--accent"), bgcolor: "rgba(0,0,0,0)" },
       ...(space ? { scene: inSpace(figure.layout.scene, axis) } : plane),
@@ -52,17 +52,41 @@
     return { ...scene, ...Object.fromEntries(axes), uirevision: "kept" };
   }
 
+  // Pixels of a letter of the legend, and of what stands beside a name.
+  const LETTER = 6.5;
+  const BESIDE = 60;
+  const letters = (name) => name.replace(/<[^>]*>/g, "").length;
+
+  // A name that is longer than the place is wide takes several lines.
+  function folded(name, width) {
+    const most = Math.max(12, Math.floor((width - BESIDE - 20) / LETTER));
+    if (!name || letters(name) <= most) return name;
+    // Neither within a tag, which may hold spaces, too, nor beside a sign of equality.
+    const lines = [""];
+    for (const word of name.split(/(?<!=) (?!=)(?![^<]*>)/)) {
+      const longer = (lines.at(-1) + " " + word).trim();
+      if (lines.at(-1) && letters(longer) > most) lines.push(word);
+      else lines[lines.length - 1] = longer;
+    }
+    return lines.join("<br>");
+  }
+
   // Rows of the legend: as many names beside each other as the longest one leaves room for.
   function rows(figure, width) {
-    const names = figure.data.filter((trace) => trace.name && trace.showlegend !== false)
-      .map((trace) => trace.name.replace(/<[^>]*>/g, "").length);
-    return Math.ceil(names.length / Math.max(1, Math.floor((width - 80) / (60 + 6.5 * Math.max(...names)))));
+    const names = figure.data.filter((trace) => trace.name && trace.showlegend !== false).map((trace) => folded(trace.name, width));
+    const lines = Math.max(1, ...names.map((name) => name.split("<br>").length));
+    const wide = Math.max(...names.flatMap((name) => name.split("<br>").map(letters)));
+    return lines * Math.ceil(names.length / Math.max(1, Math.floor((width - 80) / (BESIDE + LETTER * wide))));
   }
 
   function plot(place, key, figure) {
     const { data, layout } = themed(figure);
+    const width = printing() ? PAPER : place.clientWidth;
+    for (const [k, trace] of data.entries()) {
+      if (trace.name) data[k] = { ...trace, name: folded(trace.name, width) };
+    }
     // A long legend takes no room from the axes: the figure grows by it.
-    const more = printing() ? 0 : rows(figure, place.clientWidth) - 2;
+    const more = printing() ? 0 : rows(figure, width) - 2;
     place.style.height = "";
     if (more > 0) place.style.height = place.clientHeight + ROW * more + "px";
     // What is inside can be operated, which no picture can.
@@ -95,13 +119,13 @@
 
   // On paper: light, as wide as the sheet, and everything that is folded unfolded.
   const printing = () => root.classList.contains("printed");
-  let folded = [];
+  let unfolded = [];
 
   function toPaper() {
     if (printing()) return;
     root.classList.add("printed");
-    folded = [...document.querySelectorAll("details:not([open]):not(.long)")];
-    for (const one of folded) one.open = true;
+    unfolded = [...document.querySelectorAll("details:not([open]):not(.long)")];
+    for (const one of unfolded) one.open = true;
     turn++;
     if (window.Plotly) Object.entries(figures).forEach(([key, figure]) => plot(placed(key), key, figure));
     if (explorer) explorer.draw();
@@ -110,7 +134,7 @@
   async function toScreen() {
     if (!printing()) return;
     root.classList.remove("printed");
-    for (const one of folded) one.open = false;
+    for (const one of unfolded) one.open = false;
     if (!window.Plotly) return;
     await draw();
     // Plotly keeps the width of the sheet until it is told to look.
