@@ -2,10 +2,10 @@
 
 The stores are those of :mod:`benchmarks.million`: short chains that ``hdica run`` computes and
 publishes as it does any study. ``hdica explore`` runs as a user would run it, in a process of its
-own, and one visitor is connected by a websocket. Every slider is moved through its values in turn;
-an answer is the wall time from the new value until the sentence with the values at the point, which
-the server sends together with all figures, is there and another one. What a browser then draws is
-not in it. Memory is that of the server's process at the end, and the most it had.
+own, and one visitor looks at it in Chromium. Every slider is moved through its values in turn; an
+answer is the wall time from the new value until the sentence with the values at the point, which
+the server sends together with all figures, is there and another one. Until it is seen all figures
+have been drawn. Memory is that of the server's process at the end, and the most it had.
 
 Run: python -m benchmarks.explorer [SHAPE ...] [--small] [--moves N]
      (a million points: three minutes a shape, of which the explorer takes one)
@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -26,10 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from playwright.sync_api import sync_playwright
 
 from benchmarks import million
 from benchmarks.machine import machine
 from benchmarks.table import on
+from tests.browser.look import CHROMIUM, FLAGS
 
 SHAPES = {
     "seeds": million.seeds,
@@ -50,6 +51,8 @@ class Answers:
     ----------
     median, low, high
         Seconds: median and quartiles over the moves.
+    seen
+        Seconds until it was on the screen, too: the median.
     moves
         How many.
     """
@@ -57,6 +60,7 @@ class Answers:
     median: float
     low: float
     high: float
+    seen: float
     moves: int
 
 
@@ -77,50 +81,64 @@ def memory(process: int) -> dict[str, float]:
     }
 
 
+MODELS = "const models = [...(globalThis.Bokeh?.documents[0]?._all_models.values() ?? [])];"
+SLIDERS = f"""() => {{
+  {MODELS}
+  return models.filter((one) => one.type === "Slider")
+    .map((one) => ({{ title: one.title, start: one.start, end: one.end, value: one.value }}));
+}}"""
+MOVE = f"""([title, value]) => new Promise((done) => {{
+  {MODELS}
+  const began = performance.now();
+  const told = models.filter((one) => one.type === "panel.models.markup.HTML");
+  let answered = null;
+  const seen = () => requestAnimationFrame(() => requestAnimationFrame(
+    () => done([answered, performance.now() - began])));
+  const first = () => {{
+    if (answered !== null) return;
+    answered = performance.now() - began;
+    seen();
+  }};
+  for (const one of told) one.properties.text.change.connect(first);
+  models.find((one) => one.type === "Slider" && one.title === title).value = value;
+}})"""
+"""What the browser does: lists sliders; moves one and says after how many milliseconds the sentence
+with the values was another one, and after how many all was on the screen."""
+
+
 class Visitor:
-    """One visitor of the explorer, without a browser."""
+    """One visitor of the explorer, in Chromium."""
 
-    def __init__(self, address: str) -> None:
-        import panel as pn
-        from bokeh.client import pull_session
+    def __init__(self, browser: Any, address: str) -> None:
+        self.page = browser.new_page(viewport={"width": 1400, "height": 1200})
+        self.page.set_default_timeout(1000 * PATIENCE)
+        self.page.goto(address)
+        self.page.wait_for_function(f"() => ({SLIDERS})().length > 0")
+        self.page.wait_for_load_state("networkidle")
 
-        pn.extension()
-        self.session = pull_session(url=address)
-        self.document = self.session.document
+    def sliders(self) -> list[dict[str, Any]]:
+        """Every slider: its title, its range and where it stands."""
+        return self.page.evaluate(SLIDERS)
 
-    def sliders(self) -> dict[str, Any]:
-        """Every slider with its name."""
-        from bokeh.models import Slider
-
-        return {one.title: one for one in self.document.select({"type": Slider})}
-
-    def said(self) -> list[str]:
-        """All that is said on the page."""
-        from panel.models.markup import HTML
-
-        return sorted(one.text for one in self.document.select({"type": HTML}))
-
-    def answer(self, slider: Any, value: int) -> float:
-        """Seconds until what is said is another thing, after a slider was moved."""
-        before, began = self.said(), time.perf_counter()
-        slider.value = value
-        while self.said() == before:
-            self.session.force_roundtrip()
-            if time.perf_counter() - began > PATIENCE:
-                raise RuntimeError(f"{slider.title} = {value} was not answered")
-        return time.perf_counter() - began
+    def answer(self, title: str, value: int) -> tuple[float, float]:
+        """Seconds until what is said is another thing after a slider was moved, and is seen."""
+        answered, seen = self.page.evaluate(MOVE, [title, value])
+        return answered / 1000, seen / 1000
 
 
-def answers(visitor: Visitor, slider: Any, moves: int) -> Answers:
+def answers(visitor: Visitor, slider: dict[str, Any], moves: int) -> Answers:
     """Answers of one slider, moved through values spread over its range, and back and forth."""
     rng = np.random.default_rng(0)
-    taken: list[float] = []
+    taken: list[tuple[float, float]] = []
+    now = slider["value"]
     while len(taken) < moves:
-        value = int(rng.integers(slider.start, slider.end + 1))
-        if value != slider.value:
-            taken.append(visitor.answer(slider, value))
-    low, median, high = np.percentile(taken, [25, 50, 75]).tolist()
-    return Answers(median, low, high, moves)
+        value = int(rng.integers(slider["start"], slider["end"] + 1))
+        if value != now:
+            taken.append(visitor.answer(slider["title"], value))
+            now = value
+    answered, seen = np.transpose(taken)
+    low, median, high = np.percentile(answered, [25, 50, 75]).tolist()
+    return Answers(median, low, high, float(np.median(seen)), moves)
 
 
 def measure(store: Path, moves: int) -> dict[str, Any]:
@@ -136,15 +154,17 @@ def measure(store: Path, moves: int) -> dict[str, Any]:
         started = time.perf_counter() - began
         before = memory(server.pid)["now"]
         began = time.perf_counter()
-        visitor = Visitor(address.group())
-        found: dict[str, Any] = {"start": started, "page": time.perf_counter() - began}
-        found["sliders"] = {
-            name: asdict(answers(visitor, slider, moves))
-            for name, slider in visitor.sliders().items()
-        }
-        found["memory"] = {"at the start": before, **memory(server.pid)}
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+            visitor = Visitor(browser, address.group())
+            found: dict[str, Any] = {"start": started, "page": time.perf_counter() - began}
+            found["sliders"] = {
+                one["title"]: asdict(answers(visitor, one, moves)) for one in visitor.sliders()
+            }
+            found["memory"] = {"at the start": before, **memory(server.pid)}
+            browser.close()
     finally:
-        server.send_signal(signal.SIGINT)
+        server.terminate()
         server.wait(30)
     return found
 
@@ -161,7 +181,7 @@ def shown(shape: str, points: int, found: dict[str, Any]) -> str:
     for name, one in found["sliders"].items():
         lines.append(
             f"  {name}: {one['median']:.3f} s [{one['low']:.3f}, {one['high']:.3f}] "
-            f"over {one['moves']} moves"
+            f"over {one['moves']} moves; seen after {one['seen']:.3f} s"
         )
     return "\n".join(lines)
 

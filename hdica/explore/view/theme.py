@@ -44,17 +44,19 @@ def paint(plot: figure, theme: Theme) -> None:
             minor_tick_line_color=None,
         )
     plot.grid.grid_line_color = theme.grid
-    for legend in plot.select(Legend):
+    # Where these lie: to walk through all models of a plot takes longer than to read what it draws.
+    beside = [*plot.center, *plot.left, *plot.right, *plot.above, *plot.below]
+    for legend in (one for one in beside if isinstance(one, Legend)):
         legend.update(
             label_text_color=theme.ink, background_fill_color=None, border_line_color=None
         )
-    for bar in plot.select(ColorBar):
+    for bar in (one for one in beside if isinstance(one, ColorBar)):
         bar.update(
             title_text_color=theme.ink,
             major_label_text_color=theme.quiet,
             background_fill_color=None,
         )
-    for mark in plot.select(Span):
+    for mark in (one for one in beside if isinstance(one, Span)):
         if "ink" in mark.tags:
             mark.line_color = theme.ink
     for renderer in plot.renderers:
