@@ -13,22 +13,29 @@ VARIABLE = "hdicaPlotly"
 """What the shared file sets; the page unpacks it, and its policy runs it only if it is this one."""
 
 
-def _plotly() -> tuple[str, str]:
-    """The script and its version; who only looks for its file waits for no import."""
-    from plotly.offline import get_plotlyjs, get_plotlyjs_version
+@cache
+def _plotly() -> str:
+    """The script as it is drawn with; who only looks for its file does not read it."""
+    from plotly.offline import get_plotlyjs
 
-    return get_plotlyjs(), get_plotlyjs_version()
+    return str(get_plotlyjs())
+
+
+def _version() -> str:
+    from plotly.offline import get_plotlyjs_version
+
+    return str(get_plotlyjs_version())
 
 
 def file_name() -> str:
     """Name of the shared file, which changes with its content."""
-    return f"plotly-{_plotly()[1]}.js"
+    return f"plotly-{_version()}.js"
 
 
 @cache
 def packed() -> str:
     """The script, compressed and as text: 2 MB in place of 4.8."""
-    raw = gzip.compress(_plotly()[0].encode(), compresslevel=9, mtime=0)
+    raw = gzip.compress(_plotly().encode(), compresslevel=9, mtime=0)
     return base64.b64encode(raw).decode()
 
 
@@ -38,14 +45,14 @@ def shared() -> bytes:
     It holds the script as text and does nothing but to name it. A page from a disk may not read
     files, but may load scripts; and so it can write itself down with the script in it.
     """
-    about = f"plotly.js {_plotly()[1]}, plotly.com/javascript, MIT license: gzip, base64"
+    about = f"plotly.js {_version()}, plotly.com/javascript, MIT license: gzip, base64"
     return f'/* {about} */\nglobalThis.{VARIABLE}="{packed()}";\n'.encode()
 
 
 @cache
 def plotting_digest() -> str:
     """Digest of the unpacked script, as a content security policy names it."""
-    return digest(_plotly()[0])
+    return digest(_plotly())
 
 
 def digest(script: str) -> str:

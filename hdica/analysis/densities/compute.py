@@ -39,8 +39,9 @@ def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
         name = settings.simulation
         data = group(tree, name)
         n = largest_n(finished(data, "density"))
-        histogram = histogram_of(data.sel(n=n, drop=True), n)
-        out = out.merge(histogram, join="outer")
+        data = data.sel(n=n, drop=True)
+        histogram = histogram_of(data, n)
+        out = out.merge(histogram.assign(_mean_entry(data, histogram["count"])), join="outer")
         attrs |= {"simulation_method": name, "n": n, "seeds": int(histogram["count"].max())}
     out["limit_center"] = _center(out["limit"])
     out = out.reset_coords(drop=True)
@@ -61,20 +62,27 @@ def histogram_of(data: xr.Dataset, n: float | xr.DataArray) -> xr.Dataset:
     mean = values.mean("seed")
     over_seeds = values.std("seed", ddof=1) / np.sqrt(count)
     weight = finished(data, "weight").mean("seed") if "weight" in data else xr.DataArray(1.0)
-    width = xr.DataArray(np.diff(Save(x=tuple(data["x"].values)).edges), dims="x")
+    width = _widths(data["x"])
     share = (mean * width).clip(0, 1)
     binomial = np.sqrt(share * (1 - share) / (weight * n)) / width
     error = xr.where(count > 1, over_seeds, binomial)
-    center = _center(values)
-    found = {"density": mean, "density_se": error, "count": count}
-    found["mean"] = center.mean("seed")
-    found["mean_se"] = (center.std("seed", ddof=1) / np.sqrt(count)).where(count > 1)
-    return xr.Dataset(found)
+    return xr.Dataset({"density": mean, "density_se": error, "count": count})
+
+
+def _mean_entry(data: xr.Dataset, count: xr.DataArray) -> dict[str, xr.DataArray]:
+    """Mean entry of every group with its standard error, over so many seeds."""
+    center = _center(finished(data, "density"))
+    error = (center.std("seed", ddof=1) / np.sqrt(count)).where(count > 1)
+    return {"mean": center.mean("seed"), "mean_se": error}
+
+
+def _widths(x: xr.DataArray) -> xr.DataArray:
+    """Widths of the bins around some entries."""
+    return xr.DataArray(np.diff(Save(x=tuple(x.values)).edges), dims="x")
 
 
 def _center(density: xr.DataArray) -> xr.DataArray:
     """Mean of a density over ``x``; NaN where any of it is, or all of it lies outside."""
-    width = xr.DataArray(np.diff(Save(x=tuple(density["x"].values)).edges), dims="x")
-    share = density * width
+    share = density * _widths(density["x"])
     total = share.sum("x", skipna=False)
     return (share * density["x"]).sum("x", skipna=False) / total.where(total > 0)

@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 import xarray as xr
-from markupsafe import escape
 from scipy import stats
 
-from hdica.analysis.ensemble.figure import crossed, grid_of, theory_name, unit
+from hdica.analysis.ensemble.figure import crossed, grid_of, theory_name
+from hdica.analysis.ensemble.say import at
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, points, selected
 from hdica.analysis.show.sentences import listed
@@ -43,11 +43,6 @@ def answer(data: xr.Dataset) -> Answer | None:
     return Answer(f"{text}.", verdict, 1 if len(cells) == 1 else 0)
 
 
-def _at(data: xr.Dataset, value: float, error: float) -> str:
-    text = measurement(value, error)
-    return f"{text} {escape(unit(data))}" if unit(data) else f"<i>t</i> = {text}"
-
-
 def _arrival(data: xr.Dataset, cells: list[Point]) -> tuple[str, str]:
     """When the median run is there, and how that compares with the predicted time."""
     if "passage" not in data:
@@ -58,7 +53,7 @@ def _arrival(data: xr.Dataset, cells: list[Point]) -> tuple[str, str]:
     known = _measured(middle, error, cells)
     if not known:
         return "", ""
-    told = _both_ends(known, partial(_at, data))
+    told = _both_ends(known, partial(at, data))
     lead = f"The median run reaches {crossed(data, level).html} after {told}"
     ratios = _over_predicted(data, level, known)
     over = f", {_span(ratios)} times the predicted time" if ratios else ""
@@ -107,7 +102,7 @@ def _end(data: xr.Dataset, cells: list[Point]) -> tuple[str, str]:
         known = _measured(here["ratio"], here["ratio_se"], cells)
         if known:
             variable = symbol(str(data.attrs["variable"])).html
-            end = _at(data, float(data["time"].values[-1]), 0.0)
+            end = at(data, float(data["time"].values[-1]))
             times = f"{_span(known)} times what theory predicts ({theory_name(name).html})"
             return f"After {end} the median of {variable} is {times}", _verdict(known)
     return "", ""
@@ -145,7 +140,7 @@ def _level(data: xr.Dataset, cells: list[Point]) -> str:
         return ""
     told = _both_ends(known, measurement)
     variable = symbol(str(data.attrs["variable"])).html
-    end = _at(data, float(data["time"].values[-1]), 0.0)
+    end = at(data, float(data["time"].values[-1]))
     return f"After {end} the median of {variable} is {told}"
 
 

@@ -64,12 +64,9 @@ def surface(
     sides = tuple(name for name in (y, x) if name)
     along = shown.along.name if shown.along else ""
     free = (*sides, *((along,) if along and whole else ()))
-    names = ["status", shown.variable]
-    if not shown.seeds and f"{shown.variable}_error" in data:
-        names.append(f"{shown.variable}_error")
     kept = {name: slice(None, None, every_nth(data.sizes[name])) for name in sides}
     fixed = {k: v for k, v in places(shown, point, free).items() if k != along}
-    part = data[names].isel({**fixed, **kept})
+    part = _with_error(data, shown).isel({**fixed, **kept})
     rows = [_reduced(band.load(), shown, point, free) for band in _bands(part, sides, shown)]
     found = rows[0] if len(rows) == 1 else xr.concat(rows, dim=sides[0])
     return found.transpose(*sides, ...)
@@ -86,17 +83,9 @@ def _bands(part: xr.Dataset, sides: tuple[str, ...], shown: Quantity) -> Iterato
 
 def _reduced(band: xr.Dataset, shown: Quantity, point: Point, free: tuple[str, ...]) -> xr.Dataset:
     """Mean, error and counts of what is in memory."""
-    values = finished(band, shown.variable)
-    error = None
-    if f"{shown.variable}_error" in band:
-        error = finished(band, f"{shown.variable}_error")
     if shown.along and shown.along.name not in free:
-        at = {shown.along.name: point[shown.along.name]}
-        values = values.isel(at)
-        error = None if error is None else error.isel(at, missing_dims="ignore")
-    mean, spread = _over_seeds(values)
-    out = {"mean": mean, "error": spread if error is None else error}
-    return xr.Dataset(out | _counts(band["status"])).reset_coords(drop=True)
+        band = band.isel({shown.along.name: point[shown.along.name]})
+    return _means(band, shown).assign(_counts(band["status"])).reset_coords(drop=True)
 
 
 def _over_seeds(values: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
@@ -144,9 +133,14 @@ def runs(tree: xr.DataTree, shown: Quantity, point: Point) -> Array:
 
 def _at(tree: xr.DataTree, shown: Quantity, point: Point, free: tuple[str, ...]) -> xr.Dataset:
     data = tree[shown.method].to_dataset()
+    return _with_error(data, shown).isel(places(shown, point, free)).load()
+
+
+def _with_error(data: xr.Dataset, shown: Quantity) -> xr.Dataset:
+    """A variable with the status, and of a method without seeds with the solver's own error."""
     error = f"{shown.variable}_error"
-    names = ["status", shown.variable, *([error] if not shown.seeds and error in data else [])]
-    return data[names].isel(places(shown, point, free)).load()
+    own = [error] if not shown.seeds and error in data else []
+    return data[["status", shown.variable, *own]]
 
 
 def density(tree: xr.DataTree, shown: Quantity, point: Point) -> xr.Dataset:
@@ -163,14 +157,11 @@ def density(tree: xr.DataTree, shown: Quantity, point: Point) -> xr.Dataset:
     at = places(shown, point, (DENSITY.dims[-1],))
     part = data[["status", DENSITY.name, *more]].isel(at).load()
     if shown.seeds:
-        size = part.coords["n"].item() if "n" in part.coords else math.nan
-        histogram = histogram_of(part, size)
-        mean, error = histogram["density"], histogram["density_se"]
+        found = _histograms(part)
     else:
         mean = finished(part, DENSITY.name)
-        error = xr.full_like(mean, np.nan)
-    found = xr.Dataset({"mean": mean, "error": error, "xi": xi_of(part).mean()})
-    return found.reset_coords(drop=True)
+        found = xr.Dataset({"mean": mean, "error": xr.full_like(mean, np.nan)})
+    return found.assign(xi=xi_of(part).mean()).reset_coords(drop=True)
 
 
 def reason(tree: xr.DataTree, shown: Quantity, point: Point) -> str:
@@ -205,8 +196,9 @@ def everywhere(
     """
     data = tree[shown.method].to_dataset()
     dense = shown.variable == DENSITY.name and shown.seeds > 0
-    beside = ("weight",) if dense else (f"{shown.variable}_error",) if not shown.seeds else ()
-    part = data[["status", shown.variable, *(name for name in beside if name in data)]]
+    part = _with_error(data, shown)
+    if dense and "weight" in data:
+        part = part.assign(weight=data["weight"])
     sides = tuple(sorted((one.name for one in shown.swept), key=lambda d: -data.sizes[d]))
     rows = []
     for band in _bands(part, sides, shown) if sides else (part,):

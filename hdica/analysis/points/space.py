@@ -204,9 +204,10 @@ def beside(tree: xr.DataTree, shown: Quantity) -> list[Quantity]:
     """
     names = _predicted(tree, shown.variable)
     found = []
-    for method in methods_in(tree):
+    for method in (m for m in methods_in(tree) if m != shown.method):
+        known = variables_in(tree, method)
         for name in dict.fromkeys([shown.variable, *names]):
-            if method == shown.method or name not in variables_in(tree, method):
+            if name not in known:
                 continue
             other = quantity(tree, method, name)
             if _own(other) == _own(shown) and (name == shown.variable or not other.seeds):
