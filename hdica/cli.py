@@ -110,7 +110,7 @@ def plan(study: StudyFile, out: Out = None, workers: Workers = 1, as_json: Json 
     loaded, target = _load(study, out)
     made = make_plan(loaded, target, workers)
     if as_json:
-        _json(made.as_dict())
+        _json(made.as_dict(workers))
     else:
         plan_table(made, workers)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-BEGIN, START = 2.5, 2.0
+BEGIN, START = 2.2, 2.0
 """Seconds from the start of a command to its first point and from its last to the published store,
 and those until workers compute."""
+LOAD = 0.5
+"""Seconds to load what a method computes with."""
 EACH_POINT = 2e-5
 """Seconds to plan, store and publish a point."""
 
@@ -106,7 +108,9 @@ class Plan:
         alone = self.seconds
         shared = START + self.seconds / max(1, min(workers, self.blocks))
         points = self.points * EACH_POINT
-        return BEGIN + points + self.compiling + (alone if workers == 1 else min(alone, shared))
+        loading = LOAD * len({s.method for s in self.segments if s.pending})
+        once = BEGIN + points + loading + self.compiling
+        return once + (alone if workers == 1 else min(alone, shared))
 
     @property
     def bytes(self) -> int:
@@ -130,8 +134,8 @@ class Plan:
         lines += [f"  {segment}" for segment in self.segments]
         return "\n".join([*lines, *([f"  keeps {self.keeps}"] if self.keeps else [])])
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+    def as_dict(self, workers: int = 1) -> dict[str, Any]:
+        """Plain data for JSON; ``wait`` is that of a run with so many workers."""
         names = (
             "method", "n", "points", "pending", "seconds", "bytes", "bytes_per_point", "block",
             "blocks", "files",
@@ -141,6 +145,7 @@ class Plan:
             "study_hash": self.study_hash,
             "keeps": self.keeps,
             "compiling": self.compiling,
+            "wait": self.wait(workers),
             **{name: getattr(self, name) for name in names if hasattr(self, name)},
             "segments": [{name: getattr(s, name) for name in names} for s in self.segments],
         }

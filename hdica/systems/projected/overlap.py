@@ -73,7 +73,7 @@ def ode(
         ),
         run=run,
         refuses=refuses,
-        seconds=lambda system, n, last: 6e-3,
+        seconds=lambda system, n, last: 0.025,
         equations=equations,
     )
 

@@ -15,6 +15,7 @@ from hdica.finite.random.streams import Stream, digest, streams_of
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
+from hdica.process.speed import slowness
 from hdica.systems.kernel import PROJECTED, home_of
 from hdica.systems.method import Method, Output, PointResult, Role, Trial
 from hdica.systems.projected.controls import named
@@ -100,7 +101,9 @@ def vector(
         accuracy="exact",
         outputs=(*TRAJECTORY, LARGEST),
         run=seeded("vector", run),
-        seconds=lambda system, n, last: 2e-4 + (6.5e-10 * (n or 1) * last + 5e-8) * (n or 1),
+        seconds=lambda system, n, last: (
+            slowness() * (2e-4 + (6.5e-10 * (n or 1) * last + 5e-8) * (n or 1))
+        ),
         equations=f"{equations}, all n coordinates",
         keeps=KEEPS,
         held=lambda system, n: 2 * (n or 0),
@@ -170,7 +173,7 @@ def chain(
         outputs=TRAJECTORY,
         run=alone(together),
         refuses=refuses,
-        seconds=lambda system, n, last: 5e-5 + 7e-9 * last * (n or 1),
+        seconds=lambda system, n, last: 1.5e-4 + slowness() * 7e-9 * last * (n or 1),
         equations=f"{equations}, reduced exactly in law to the overlap",
         together=together,
     )

@@ -11,7 +11,7 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
-from hdica.systems.fields import constant_tau, with_parameter
+from hdica.systems.fields import constant_tau, formula, with_parameter
 from hdica.systems.kernel import COMMON, MEAN_FIELD, NUMERICS, home_of
 from hdica.systems.kinds import STATE_KINDS, TRANSITION_KINDS, codes, padded
 from hdica.systems.method import Array, Method, Output, PointResult, Refuses, Role, always, refusal
@@ -86,6 +86,11 @@ def _columns(states: SteadyStates | Branch) -> dict[str, Array]:
     }
 
 
+def _is_linear(system: Any) -> bool:
+    """Whether the overlap alone closes the limit, so that its states are roots of one function."""
+    return formula(system, "regularizer").slope_if_linear is not None
+
+
 def fixed_points(
     field_of: FieldOf,
     equations: str,
@@ -119,7 +124,7 @@ def fixed_points(
         run=run,
         coords=lambda times: {"fixed_point": np.arange(MAX_FIXED_POINTS)},
         refuses=lambda system: steady_refusal(without_limit, system),
-        seconds=lambda system, n, last: 0.05,
+        seconds=lambda system, n, last: 6e-3 if _is_linear(system) else 0.05,
         ignores=frozenset({"start"}),
         equations=equations,
     )
@@ -165,7 +170,7 @@ def critical(
         run=run,
         coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
         refuses=lambda system: _varied_refusal(without_limit, system, parameter),
-        seconds=lambda system, n, last: 2.0,
+        seconds=lambda system, n, last: 0.1 if _is_linear(system) else 2.0,
         ignores=frozenset({parameter, "start"}),
         equations=equations,
     )

@@ -196,7 +196,7 @@ ESCAPE = Method(
     run=_escape,
     coords=lambda times: {"age": AGES},
     refuses=refusal(lambda system: _escapes_at_all(system, None)),
-    seconds=lambda system, n, last: 0.1,
+    seconds=lambda system, n, last: 0.45,
     ignores=frozenset({"alpha", "threshold"}),
     equations=f"{PAPER}, (24)-(25), first passages to infinity as n -> infinity",
 )

@@ -12,6 +12,7 @@ from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
+from hdica.process.speed import slowness
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.fields import mu_of, signs, sources, start_overlap
 from hdica.systems.hebbian_ica.finite.rule import run_chains, run_vector
@@ -75,7 +76,8 @@ def _seconds(
 ) -> Callable[[Any, int | None, float], float]:
     def seconds(system: HebbianICA, n: int | None, last: float) -> float:
         count = n or 1
-        return 2e-4 + last * count * each_step(system.projections, len(system.sources), count)
+        each = each_step(system.projections, len(system.sources), count)
+        return 2e-4 + slowness() * last * count * each
 
     return seconds
 

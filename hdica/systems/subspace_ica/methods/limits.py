@@ -125,7 +125,7 @@ PREDICTION = Method(
     ),
     run=_prediction,
     refuses=refusal(_predictable),
-    seconds=lambda system, n, last: 0.1 + 1e-6 * system.rank,
+    seconds=lambda system, n, last: 3e-3 + 1e-6 * system.rank,
     ignores=OF_FASTICA | OF_GRADIENTS | {"start"},
     equations=(
         f"{PAPER}, Lemma 3 and Theorem 2 with the sample eigenvectors of n = D/c samples (Baik, "

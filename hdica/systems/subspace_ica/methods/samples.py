@@ -177,7 +177,7 @@ def _estimated(name: str, prepare: Prepare) -> Callable[..., PointResult]:
 def iteration_seconds(system: SubspaceICA) -> float:
     """Cost model of FastICA on whitened samples: some fifteen iterations from every start."""
     count, d = needed_samples(system), size_of_space(system)
-    each = count * (1e-8 + 1.5e-9 * d) * system.restarts
+    each = count * (5e-9 + 8e-10 * d) * system.restarts
     if system.batch == "fresh":
         return system.iterations * (each + 3e-8 * count * d)
     return min(15, system.iterations) * each
@@ -196,8 +196,8 @@ def rotated_seconds(system: SubspaceICA) -> float:
     count, d = needed_samples(system), size_of_space(system) + system.rank
     rest = min(count, system.dimension)
     if rest + system.rank <= DENSE:
-        return 1e-3 + 1e-7 * count * d + 1.5e-9 * float(rest) ** 3
-    return 1e-3 + 1e-7 * count * d + rest * d * 4e-9 * (50 + 5 * rest ** (1 / 3))
+        return 1e-3 + 5e-8 * count * d + 8e-10 * float(rest) ** 3
+    return 1e-3 + 5e-8 * count * d + rest * d * 2e-9 * (50 + 5 * rest ** (1 / 3))
 
 
 def _held(system: SubspaceICA, n: int | None) -> int:

@@ -89,14 +89,14 @@ def _observed(
     return PointResult(*run_observed(rule(system), mixing(system, stream), times, stream, wanted))
 
 
-_STEP = {"rademacher": 2.5e-10, "uniform": 1.2e-9, "laplace": 2.5e-9}
+_STEP = {"rademacher": 1.1e-9, "uniform": 1.2e-9, "laplace": 2.5e-9}
 """Seconds a component and step, by source; others come from NumPy."""
 
 
 def steps_seconds(system: Any, steps: float) -> float:
     """Cost model of so many steps of one point."""
     spec = system.source if isinstance(system.source, str) else ""
-    return 1e-4 + steps * (5e-9 + system.dimension * _STEP.get(spec, 2.5e-8))
+    return 1e-4 + steps * (1e-9 + system.dimension * _STEP.get(spec, 2.5e-8))
 
 
 VECTOR = Method(
