@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hdica.process import speed
 from hdica.process.compile_cache import PACKAGE, beside, compiled_in, folders
 from tests.browser import look
 
@@ -40,6 +41,15 @@ def chromium() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=look.CHROMIUM, args=look.FLAGS)
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def wide_registers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Costs are those of the processor on which they were measured, on whatever tests run."""
+    monkeypatch.setattr(speed, "_is_wide", lambda: True)
+    speed.slowness.cache_clear()
+    yield
+    speed.slowness.cache_clear()
 
 
 def pytest_configure(config: pytest.Config) -> None:

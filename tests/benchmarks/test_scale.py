@@ -54,6 +54,7 @@ def test_examples_of_the_page_split_a_study_and_put_it_together(tmp_path, monkey
     assert np.array_equal(found["same"], one)
 
 
+@pytest.mark.usefixtures("wide_registers")
 def test_vectors_of_the_account_take_about_twenty_milliseconds(tmp_path):
     study = study_from(account.content(10**5))
     assert point_count(study) == 10**5

@@ -24,6 +24,7 @@ def test_every_shipped_study_is_valid_and_described(path: Path) -> None:
     assert len(load_study(path).description) > 20
 
 
+@pytest.mark.usefixtures("wide_registers")
 def test_default_studies_take_less_than_two_minutes_on_two_cores(tmp_path: Path) -> None:
     ica = ["wang2017_fig1a", "wang2017_fig1b", "ica_ladder", "phase_tau_start"]
     others = ["wang2016_fig1", "hebbian_pairs", "rattray2002_fig2", "li2021_landscape"]
