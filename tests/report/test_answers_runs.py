@@ -48,6 +48,22 @@ def test_escape_is_fastest_where_it_is_and_theory_stands_beside_it() -> None:
     assert (right.verdict, wrong.verdict) == ("agrees", "differs")
 
 
+ALLOWED = [(1.0, 0.0, "agrees"), (1.3, 0.0, "differs"), (1.3, 0.5, "agrees"), (1.3, 0.1, "differs")]
+
+
+@pytest.mark.parametrize(("factor", "within", "verdict"), [*ALLOWED, (1.3, 0.235, "undecided")])
+def test_a_study_says_how_much_of_a_prediction_may_be_missed(
+    factor: float, within: float, verdict: str
+) -> None:
+    groups = ensembles.groups(runs=400)
+    groups["traversal"]["middle"] = groups["traversal"]["middle"] * factor
+    settings = {**ensembles.SETTINGS, "within": within}
+    found = answered(toy.tree(groups, {"ensemble": settings}), "ensemble")
+    assert found.verdict == verdict
+    said = f"up to {100 * within:.3g} % off counts as agreement"
+    assert (said in plain([found.html])[0]) == (within > 0)
+
+
 def test_where_no_run_escapes_the_mean_is_bounded() -> None:
     tree = escapes.store(runs=400)
     tree["escape_times"]["first_seen"].values[-1] = 0.0

@@ -56,8 +56,8 @@ def _arrival(data: xr.Dataset, cells: list[Point]) -> tuple[str, str]:
     told = _both_ends(known, partial(at, data))
     lead = f"The median run reaches {crossed(data, level).html} after {told}"
     ratios = _over_predicted(data, level, known)
-    over = f", {_span(ratios)} times the predicted time" if ratios else ""
-    return f"{lead}{over}", _verdict(ratios)
+    over = f", {_span(ratios)} times the predicted time{_within(data)}" if ratios else ""
+    return f"{lead}{over}", _verdict(ratios, _allowed(data))
 
 
 def _both_ends(known: list[Measured], said: Callable[[float, float], str]) -> str:
@@ -104,7 +104,8 @@ def _end(data: xr.Dataset, cells: list[Point]) -> tuple[str, str]:
             variable = symbol(str(data.attrs["variable"])).html
             end = at(data, float(data["time"].values[-1]))
             times = f"{_span(known)} times what theory predicts ({theory_name(name).html})"
-            return f"After {end} the median of {variable} is {times}", _verdict(known)
+            verdict = _verdict(known, _allowed(data))
+            return f"After {end} the median of {variable} is {times}{_within(data)}", verdict
     return "", ""
 
 
@@ -123,13 +124,33 @@ def _above(data: xr.Dataset, cells: list[Point]) -> str:
     return f"; {lead} {listed(parts)} times it" if parts else ""
 
 
-def _verdict(ratios: list[Measured]) -> str:
-    """Whether all ratios are 1 within their errors, at a level that they share."""
-    score = [abs(ratio - 1) / se for _, ratio, se in ratios if se > 0]
-    if not score:
+def _allowed(data: xr.Dataset) -> float:
+    """Part of a prediction by which runs may miss it."""
+    return float(data.attrs.get("within", 0.0))
+
+
+def _within(data: xr.Dataset) -> str:
+    """What counts as agreement, where that is not equality."""
+    allowed = _allowed(data)
+    return f", where up to {number(100 * allowed, 3)} % off counts as agreement" if allowed else ""
+
+
+def _verdict(ratios: list[Measured], within: float = 0.0) -> str:
+    """Whether all ratios are 1 within their errors, at a level that they share.
+
+    Where a part may be missed, they agree if no interval leaves that part, and differ if one lies
+    outside of it.
+    """
+    known = [(abs(ratio - 1) - within, se) for _, ratio, se in ratios if se > 0]
+    if not known:
         return ""
-    p = float(2 * stats.norm.sf(max(score)) * len(score))
-    return "agrees" if p >= LEVEL else ("differs" if p < LEVEL / CLEAR else "undecided")
+    score = max(miss / se for miss, se in known)
+    p = min(1.0, float(2 * stats.norm.sf(score)) * len(known))
+    if p < LEVEL / CLEAR:
+        return "differs"
+    if not within:
+        return "agrees" if p >= LEVEL else "undecided"
+    return "agrees" if score <= -stats.norm.isf(LEVEL / (2 * len(known))) else "undecided"
 
 
 def _level(data: xr.Dataset, cells: list[Point]) -> str:

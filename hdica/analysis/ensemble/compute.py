@@ -103,6 +103,8 @@ def _told(out: xr.Dataset, settings: Ensemble, n: int | None, time: xr.DataArray
     out["time"].attrs = dict(time.attrs)
     log = settings.log if isinstance(settings.log, str) else str(settings.log).lower()
     out.attrs = {"variable": settings.variable, "simulation": settings.simulation, "log": log}
+    if settings.within:
+        out.attrs["within"] = settings.within
     if n is not None:
         out.attrs["n"] = n
     units = dict.fromkeys(LONG_TIMES, str(time.attrs.get("units", "1")))

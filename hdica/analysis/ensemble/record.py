@@ -70,6 +70,13 @@ class Ensemble(Settings):
         default=(),
         description="outputs of times: one for each of the crossings, or any number for one",
     )
+    within: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="part of a prediction by which runs may miss it and still agree, such as what "
+        "is left out at their finite size (default: 0)",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Ensemble:
