@@ -7,6 +7,8 @@ from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
+from hdica.analysis.show.words import prose
+
 
 def template(name: str) -> Template:
     """A template; whatever is put into it is escaped."""
@@ -20,7 +22,9 @@ def source(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    made = Environment(
         loader=PackageLoader("hdica.report"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    made.filters["prose"] = prose
+    return made

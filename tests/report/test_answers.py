@@ -15,7 +15,7 @@ from hdica.analysis.dependence.answer import answer as dependence
 from hdica.analysis.phase.answer import answer as phase
 from hdica.analysis.show.agreement import verdict_of
 from hdica.analysis.show.choose import points
-from hdica.analysis.show.words import typeset
+from hdica.analysis.show.words import prose, typeset
 from hdica.analysis.statistics.pooled import pooled
 from hdica.report.answers import findings, headline, told
 from tests.analysis import toy
@@ -155,6 +155,9 @@ def test_measurements_are_pooled_by_their_errors() -> None:
 def test_formulas_are_written_as_they_are_printed() -> None:
     assert typeset("x**3 - 0.27*sign(x)") == "x³ - 0.27 sign(x)"
     assert typeset("step size tau = 0.1, beta2 stays") == "step size τ = 0.1, beta2 stays"
+    assert prose("up to tau_c < x_0^2 of a_study_file") == (
+        "up to τ<sub>c</sub> &lt; x<sub>0</sub>² of a_study_file"
+    )
 
 
 def test_a_study_that_asks_for_nothing_gets_a_phase_diagram() -> None:

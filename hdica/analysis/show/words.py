@@ -10,6 +10,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from hdica.analysis import terms
 from hdica.systems.system import Clock, Symbol
@@ -238,6 +239,12 @@ def typeset(text: str) -> str:
     text = spelled.sub(lambda found: SPELLED[found[1]], text)
     text = re.sub(r"(?:\*\*|\^)(-?\d+)(?!\d|[./]\d)", lambda found: _raised(found[1]), text)
     return re.sub(r"(?<=[\w)])\s*\*\s*(?=[\w(])", " ", text)
+
+
+def prose(text: str) -> Markup:
+    """HTML of what a study says of itself: typeset, indices of one letter below it (``tau_c``)."""
+    index = re.compile(r"(?<![^\W_])([^\W\d_])_([A-Za-z0-9]{1,3})(?![A-Za-z0-9_])")
+    return Markup(index.sub(r"\1<sub>\2</sub>", escape(typeset(text))))
 
 
 def sentence(text: str) -> str:
