@@ -37,12 +37,16 @@ def first_components(y: Array, starts: Array, contrast: str, iterations: int) ->
 
 
 def all_components(y: Array, starts: Array, contrast: str, how: str, iterations: int) -> Array:
-    """All components, shape (d, d), after so many iterations (of each one, by deflation)."""
+    """All components, shape (d, d), after so many iterations (of each one, by deflation).
+
+    The tolerance is 0, which nothing is below: the last direction that deflation leaves is itself
+    again after one iteration, in some roundings to the last bit, and its sign that of the count.
+    """
     from sklearn.decomposition import FastICA
 
     algorithm = "parallel" if how == "symmetric" else "deflation"
     ica = FastICA(
-        algorithm=algorithm, whiten=False, fun=FUN[contrast], w_init=starts, tol=1e-300,
+        algorithm=algorithm, whiten=False, fun=FUN[contrast], w_init=starts, tol=0.0,
         max_iter=iterations,
     )  # fmt: skip
     with warnings.catch_warnings():

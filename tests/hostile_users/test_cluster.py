@@ -86,6 +86,13 @@ def test_a_planted_link_is_not_followed_with_certificates_either(
     harmless(stranger, seen, before, "forkserver")
 
 
+def running(client: Any) -> bool:
+    """Whether all that watch over workers have started."""
+    # A function of this module would be looked up where it cannot be imported.
+    status = client.run(lambda dask_worker: dask_worker.status.name, nanny=True)
+    return set(status.values()) == {"running"}
+
+
 def test_a_scheduler_and_workers_of_ones_own_run_nothing_of_it(
     stranger: Stranger, tmp_path: Path
 ) -> None:
@@ -95,14 +102,14 @@ def test_a_scheduler_and_workers_of_ones_own_run_nothing_of_it(
     stranger.plants(stranger.common / "dask-scratch-space", *NAMES)
     stranger.plants(stranger.common, *NAMES)
     before = sorted(os.listdir(stranger.common))
-    file, seen = tmp_path / "scheduler.json", tmp_path / "seen"
+    file, seen, log = (tmp_path / name for name in ("scheduler.json", "seen", "log"))
     started = [
         subprocess.Popen(
             [sys.executable, "-P", "-m", NODE, *words, "--scheduler-file", str(file)],
             cwd=stranger.common,
             env=watched(stranger, seen),
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=log.open("a"),
         )
         for words in (
             ("scheduler", "--host", "127.0.0.1", "--no-dashboard", "--port", "0"),
@@ -114,8 +121,10 @@ def test_a_scheduler_and_workers_of_ones_own_run_nothing_of_it(
         with Client(scheduler_file=str(file)) as client:
             client.wait_for_workers(2, timeout=60)
             assert client.submit(sum, [1, 2]).result(timeout=60) == 3
+            # Workers serve before those that watch over them have started: ended then, they fail.
+            wait_for(lambda: running(client), "the start of the workers")
         started[0].terminate()
-        assert [one.wait(60) for one in started] == [0, 0]
+        assert [one.wait(60) for one in started] == [0, 0], log.read_text()
     finally:
         for one in started:
             one.kill()

@@ -70,7 +70,32 @@ def test_where_no_run_escapes_the_mean_is_bounded() -> None:
     assert re.search(r"longest at ν = 10: above [\d.]+, as no run escapes", text(tree, "escape"))
     tree["escape_times"]["status"].values[...] = PENDING
     found = answered(tree, "escape")
-    assert found is None or found.verdict in ("", "undecided")
+    assert found.html.startswith("In theory")
+    assert found.verdict == ""
+
+
+@pytest.mark.parametrize("seen", [[], [1], [0, 1]])
+def test_where_hardly_a_run_escapes_it_is_told_where_and_what_the_others_bound(
+    seen: list[int],
+) -> None:
+    tree = escapes.store(runs=400)
+    trapped = [k for k in range(len(escapes.NUS)) if k not in seen]
+    # As after a short time: bounds lie below the means that are known.
+    tree["escape_times"]["first"].values[trapped] = escapes.END / 1e6
+    tree["escape_times"]["first_seen"].values[trapped] = 0.0
+    said = text(tree, "escape")
+    bound = float(re.search(r"the mean escape time is above (0\.\d+) n³ steps\.$", said)[1])
+    # No event of a constant rate in a time T: the mean is above T / 3.69, at 2.5 %.
+    assert bound == pytest.approx(400 * escapes.END / 1e6 / 3.689, rel=0.01)
+    if not seen:
+        assert said.startswith("No run escapes at n = 200: the mean")
+    else:
+        where = "only at" if len(seen) == 1 else "fastest where they do, at"
+        figures = r"ν = 1, after ([\d.]+) \[([\d.]+), ([\d.]+)\] n³ steps"
+        mean, low, high = map(float, re.search(f"{where} {figures}", said).groups())
+        assert low < escapes.mean(1.0, 200) < high
+        assert low < mean < high
+        assert f"theory says {escapes.mean(1.0, 200):.3g} at that n" in said
 
 
 def test_the_median_run_arrives_when_theory_says() -> None:
@@ -147,6 +172,19 @@ def test_the_boundary_moves_with_its_power_and_laws_are_told_apart() -> None:
     assert "<b>steep" not in answered(tree, "success").html
     far = [float(one) for one in re.findall(r"by ([\d.]+)", said)]
     assert far == sorted(far)
+
+
+def test_shares_that_tell_no_boundary_leave_it_open() -> None:
+    runs = powers.start(np.random.default_rng(7), seeds=4)
+    runs["tan2"].values[...] = 1.0
+    runs["tan2"].values[0, 0, 0] = 0.0
+    said = text(toy.tree({"start": runs}, {"success": powers.EVENT}), "success")
+    points = runs["tan2"].values[..., 0].size
+    assert said == (
+        f"Where runs reach tan2 ∠ ≤ 1/3 with even odds is open: 0 to 25 % do at {points} points."
+    )
+    runs["status"].values[...] = PENDING
+    assert answered(toy.tree({"start": runs}, {"success": powers.EVENT}), "success") is None
 
 
 def test_what_rises_first_is_told_with_its_place() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import xarray as xr
 
@@ -24,10 +26,9 @@ def answer(data: xr.Dataset) -> Answer | None:
             if found:
                 alone = len(methods(data)) == len(sizes(data)) == len(points(data, others(data)))
                 return Answer(found, _verdict(data), int(alone))
-        if not methods(data):
-            found = _predicted(data, other)
-            if found:
-                return Answer(found)
+        found = _bounds(data, other) or _predicted(data, other)
+        if found:
+            return Answer(found)
     return None
 
 
@@ -54,6 +55,32 @@ def _measured(data: xr.Dataset, other: Point, method: str) -> str:
             f"{_event(data)} is fastest at {place(best).html}: {number(mean[k])} "
             f"[{number(low[k])}, {number(high[k])}] {UNIT} on average at {place({'n': n}).html}"
             f"{_beside(data, {**point, **best})}{_slowest(data, point, k)}."
+        )
+    return ""
+
+
+def _bounds(data: xr.Dataset, other: Point) -> str:
+    """The least mean that runs tell, if any, and above what those lie that they only bound."""
+    x = data.attrs["x"]
+    for method, n in product(methods(data), sizes(data)[-1:]):
+        point = {**other, "simulation": method, "n": n}
+        runs, mean, low, high = (
+            selected(data[k], point).values for k in ("runs", "mean", "mean_low", "mean_high")
+        )
+        known, none = np.flatnonzero(np.isfinite(mean)), np.isinf(mean) & (runs > 0)
+        if not none.any():
+            continue
+        size = place({"n": n}).html
+        least = f"the mean escape time is above {number(low[none].min())} {UNIT}"
+        if not known.size:
+            return f"No run escapes at {size}: {least}."
+        k = int(known[np.argmin(mean[known])])
+        best = {x: data[x].values[k].item()}
+        first = "fastest where they do, at" if known.size > 1 else "only at"
+        return (
+            f"At {size} runs escape {first} {place(best).html}, after {number(mean[k])} "
+            f"[{number(low[k])}, {number(high[k])}] {UNIT} on average"
+            f"{_beside(data, {**point, **best})}; where none does, {least}."
         )
     return ""
 

@@ -11,7 +11,7 @@ from markupsafe import escape
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, evenly
 from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import number, place, resolved, symbol, with_error
+from hdica.analysis.show.words import count, number, place, resolved, symbol, with_error
 from hdica.analysis.success.figure import event, maps
 
 MAPS = 3
@@ -28,7 +28,7 @@ def answer(data: xr.Dataset) -> Answer | None:
         return Answer(f"Even odds of {what} need {y} ∼ {powers}{laws}.")
     at = [(m, k) for m in maps(data) for k in _bracketed(data.sel(m))]
     if not at:
-        return None
+        return _shares(data, what)
     ends = [at[0], at[-1]] if len(at) > 1 else at
     parts = [_even(data.sel(m), k, m) for m, k in ends]
     return Answer(f"Runs reach {what} with even odds from {y} = {listed(parts)} on.")
@@ -60,6 +60,20 @@ def _law(here: xr.Dataset, x: str, other: Point) -> str:
     value, error = _power(here)
     where = f" ({place(other).html})" if other else ""
     return f"{x}<sup>{resolved(value, error)} ± {resolved(error, error)}</sup>{where}"
+
+
+def _shares(data: xr.Dataset, what: str) -> Answer | None:
+    """Shares of success where none of them is told to be more or less than even odds."""
+    shares = np.concatenate([data["probability"].sel(m).values.ravel() for m in maps(data)])
+    shares = shares[np.isfinite(shares)]
+    if not shares.size:
+        return None
+    low, high = (f"{100 * share:.0f}" for share in (shares.min(), shares.max()))
+    between = low if low == high else f"{low} to {high}"
+    return Answer(
+        f"Where runs reach {what} with even odds is open: {between} % do at {count(shares.size)} "
+        "points."
+    )
 
 
 def _bracketed(here: xr.Dataset) -> list[int]:
