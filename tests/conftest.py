@@ -47,9 +47,12 @@ def chromium() -> Iterator[Any]:
 def wide_registers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Costs are those of the processor on which they were measured, on whatever tests run."""
     monkeypatch.setattr(speed, "_is_wide", lambda: True)
+    monkeypatch.setattr(speed, "_interpreted", lambda: speed.LOOP)
     speed.slowness.cache_clear()
+    speed.pace.cache_clear()
     yield
     speed.slowness.cache_clear()
+    speed.pace.cache_clear()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -76,8 +79,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One process more than processors: many tests wait, for runs of their own or for a clock."""
-    return min(4, 1 + len(os.sched_getaffinity(0)))
+    """Two processes more than processors: many tests wait, for runs of their own or for a clock."""
+    return min(5, 2 + len(os.sched_getaffinity(0)))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -47,9 +47,13 @@ print(json.dumps(sorted(sys.modules)))
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
+@pytest.mark.parametrize("selected", [(), ("seed=0",), ("seed=0", "time=0"), ("seed=0:1",)])
 @pytest.mark.parametrize("to", ["-", "csv", "json"])
-def test_a_query_loads_what_reads_and_nothing_that_computes(results: Path, to: str) -> None:
-    found = loaded("query", str(results), "--to", to)
+def test_a_query_loads_what_reads_and_nothing_that_computes(
+    results: Path, to: str, selected: tuple[str, ...]
+) -> None:
+    chosen = [word for one in selected for word in ("--sel", one)]
+    found = loaded("query", str(results), "--to", to, *chosen)
     # Arithmetic of xarray would load this, and SciPy with it.
     assert not found & (NEVER | NUMERICAL | SYSTEMS | {"dask.array"})
 

@@ -130,6 +130,9 @@ class Method:
         ``run(system, times, n, seed, save) -> PointResult`` for one point.
     seconds
         ``seconds(system, n, last_time)``: the cost model of one point on one core.
+    fused
+        Whether fused kernels of numbers take its time, which do not get faster as interpreted code
+        does on another processor: see :mod:`hdica.process.speed`.
     rank
         Place in the order in which ``auto`` tries methods of its role; None to be named only.
     stochastic
@@ -187,6 +190,7 @@ class Method:
     run: Callable[[Any, Array, int | None, int | None, Save], PointResult]
     seconds: Callable[[Any, int | None, float], float]
     about: str = ""
+    fused: bool = False
     rank: int | None = None
     stochastic: bool = False
     coords: Callable[[Array], dict[str, NDArray[Any]]] = over_time

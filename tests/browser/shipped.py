@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from unittest.mock import patch
 
 from filelock import FileLock
 
+from hdica.analysis.show.panel import Panel
 from hdica.inputs.plain_yaml import read_yaml
+from hdica.report import drawn
+from hdica.report.printed import draw
 from hdica.report.write import write
 from hdica.sweep.run.runner import run
 from tests.browser.small import small
@@ -40,6 +44,12 @@ def judged() -> list[str]:
     return found
 
 
+def unwritten(panel: Panel) -> dict[str, bytes]:
+    """A figure for print that is drawn and not written, which takes most of a report's time."""
+    draw(panel)
+    return {}
+
+
 def page(name: str, shelf: Path) -> Path:
     """The page of a study on a shelf; it is computed and written unless it is there."""
     if GALLERY:
@@ -50,5 +60,6 @@ def page(name: str, shelf: Path) -> Path:
         if not found.exists():
             study = small(STUDIES / f"{name}.yaml")
             run(study, shelf / f"{name}.zarr", progress=False)
-            write(shelf / f"{name}.zarr", found.parent, study)
+            with patch.object(drawn, "files", unwritten):
+                write(shelf / f"{name}.zarr", found.parent, study)
     return found

@@ -1,4 +1,4 @@
-"""How much longer kernels take where registers are narrow."""
+"""How much longer kernels take where registers are narrow, and all else where code is slower."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from hdica.process import speed
 @pytest.fixture(autouse=True)
 def _asked_anew() -> Iterator[None]:
     speed.slowness.cache_clear()
+    speed.pace.cache_clear()
     yield
     speed.slowness.cache_clear()
+    speed.pace.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -40,3 +42,18 @@ def test_numpy_tells_how_it_computes_logarithms() -> None:
     found = np.lib.introspect.opt_func_info("^log$", "float64")
     assert [one["current"] for ways in found.values() for one in ways.values()]
     assert speed.slowness() in (1.0, speed.NARROW)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
+def test_the_pace_is_that_of_the_quickest_of_some_loops(
+    monkeypatch: pytest.MonkeyPatch, factor: float
+) -> None:
+    # Whatever else runs makes a loop longer, never shorter.
+    waits = iter(speed.LOOP * factor * np.array([1.7, 1.0, 9.0, 1.2, 1.1, 0.1]))
+    monkeypatch.setattr(speed, "_interpreted", lambda: float(next(waits)))
+    assert speed.pace() == pytest.approx(factor)
+    assert speed.pace() == pytest.approx(factor)
+
+
+def test_a_loop_takes_milliseconds() -> None:
+    assert 1e-4 < speed.pace() * speed.LOOP < 1.0

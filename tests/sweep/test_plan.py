@@ -34,6 +34,31 @@ def test_workers_are_no_help_for_little_work_and_no_more_than_there_are_blocks()
     assert two.wait(16) == two.wait(2)
 
 
+def test_on_a_slower_processor_all_takes_longer_but_fused_kernels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    content = {
+        "study": "paced", "title": "Two methods", "system": "OnlineICA",
+        "parameters": {"source": "uniform", "nonlinearity": "x**3"}, "grid": {"tau": [0.02]},
+        "times": {"stop": 40, "num": 3}, "methods": {"chain": {"n": [100], "seeds": 8}, "ode": {}},
+    }  # fmt: skip
+    found = []
+    for factor in (1.0, 3.0):
+        monkeypatch.setattr("hdica.sweep.run.plan.pace", lambda factor=factor: factor)
+        monkeypatch.setattr("hdica.sweep.run.plan.compile_seconds", lambda system, methods: 7.0)
+        found.append(plan(study_from(content)))
+    one, three = found
+    chain, ode = zip(one.segments, three.segments, strict=True)
+    assert chain[0].method == "chain"
+    assert chain[0].seconds == chain[1].seconds > 0
+    assert 3 * ode[0].seconds == pytest.approx(ode[1].seconds)
+    assert three.compiling == 21
+    # Blocks, and with them the store, do not depend on what was measured.
+    assert [s.block for s in one.segments] == [s.block for s in three.segments]
+    assert three.wait() == pytest.approx(3 * one.wait() - 2 * chain[0].seconds)
+    assert replace(three, segments=()).wait() == pytest.approx(3 * replace(one, segments=()).wait())
+
+
 def test_nothing_is_waited_for_where_nothing_is_pending() -> None:
     done = replace(SLOW, segments=(replace(SLOW.segments[0], pending=0),), compiling=50.0)
     assert done.wait(1) < 5
@@ -83,7 +108,8 @@ def test_a_plan_counts_what_is_compiled_for_its_methods(monkeypatch: pytest.Monk
         return 7.0
 
     monkeypatch.setattr("hdica.sweep.run.plan.compile_seconds", told)
+    monkeypatch.setattr("hdica.sweep.run.plan.pace", lambda: 2.0)
     study = study_from(toy.study())
     made = plan(study)
-    assert made.compiling == made.as_dict()["compiling"] == 7.0
+    assert made.compiling == made.as_dict()["compiling"] == 14.0
     assert asked == [(study.system, list(study.methods))]

@@ -141,8 +141,21 @@ def select(data: xr.Dataset, selection: dict[str, str], nearest: bool = False) -
             raise HdicaError(f"--sel {dim}={text} is not allowed (a value before and after each ,)")
         places = [place for part in parts for place in _positions(values, part, dim, nearest)]
         single = "," not in text and ":" not in text
-        data = data.isel({dim: places[0] if single else _indexer(places)})
+        data = _at(data, dim, places[0]) if single else data.isel({dim: _indexer(places)})
     return data
+
+
+def _at(data: xr.Dataset, dim: str, place: int) -> xr.Dataset:
+    """The data at one place of a dimension, whose coordinate is then a scalar.
+
+    The same as ``data.isel({dim: place})``, which takes the scalar out of the index: for that
+    xarray loads dask.array, and with it SciPy, longer than all else that a query waits for.
+    """
+    from xarray import Variable
+
+    at = data[dim].variable
+    value = Variable((), np.asarray(at.values[place]), at.attrs, at.encoding, fastpath=True)
+    return data.drop_vars(dim).isel({dim: place}).assign_coords({dim: value})
 
 
 def _indexer(places: list[int]) -> slice | list[int]:

@@ -42,6 +42,7 @@ class SegmentPlan:
     bytes_per_point: int  # results of one point, uncompressed
     block: int  # points a block
     arrays: int  # with a file for every block
+    pace: float = 1.0  # how many times longer a point takes on this processor
 
     def __str__(self) -> str:
         """One line for a person."""
@@ -57,7 +58,7 @@ class SegmentPlan:
     @property
     def seconds(self) -> float:
         """Cost of the pending points on one core."""
-        return self.pending * self.seconds_per_point
+        return self.pending * self.seconds_per_point * self.pace
 
     @property
     def blocks(self) -> int:
@@ -79,6 +80,7 @@ class Plan:
     segments: tuple[SegmentPlan, ...]  # one entry a method and n
     keeps: str = ""  # which methods keep what beyond the order parameters, in words
     compiling: float = 0.0  # seconds that functions take to compile, once on a machine
+    pace: float = 1.0  # how many times longer all else takes on this processor
 
     @property
     def points(self) -> int:
@@ -104,12 +106,12 @@ class Plan:
             Processes that compute; few enough points are computed without them.
         """
         if not self.pending:
-            return BEGIN
+            return BEGIN * self.pace
         alone = self.seconds
-        shared = START + self.seconds / max(1, min(workers, self.blocks))
+        shared = START * self.pace + self.seconds / max(1, min(workers, self.blocks))
         points = self.points * EACH_POINT
         loading = LOAD * len({s.method for s in self.segments if s.pending})
-        once = BEGIN + points + loading + self.compiling
+        once = (BEGIN + points + loading) * self.pace + self.compiling
         return once + (alone if workers == 1 else min(alone, shared))
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.process.speed import pace
 from hdica.sweep.files import store
 from hdica.sweep.files.blocks import every_place
 from hdica.sweep.files.paths import (
@@ -119,8 +120,9 @@ def plan(study: Study, out: str | Path | None = None, workers: int = 1) -> Plan:
         asked = [_asked(placed.segment, placed, workers) for placed in place(study, out)]
     used = registry.methods_of(study.system, study.noise)
     methods = [used[name] for name in dict.fromkeys(one.method for one in asked if one.pending)]
-    compiling = compile_seconds(registry.system_named(study.system), methods)
-    return Plan(study.study, study.content_hash(), tuple(asked), kept_in(study), compiling)
+    compiling = pace() * compile_seconds(registry.system_named(study.system), methods)
+    kept, digest = kept_in(study), study.content_hash()
+    return Plan(study.study, digest, tuple(asked), kept, compiling, pace())
 
 
 def _asked(segment: Segment, placed: Placed | None, workers: int) -> SegmentPlan:
@@ -139,6 +141,7 @@ def _asked(segment: Segment, placed: Placed | None, workers: int) -> SegmentPlan
         segment.bytes_per_point,
         block,
         len(segment.outputs) + 2,
+        1.0 if segment.method.fused else pace(),
     )
 
 

@@ -91,7 +91,7 @@ def _seconds(system: FilterSeries, n: int | None, last: float) -> float:
     """Some 25 snapshots of the filters over all patches, and the components of these."""
     count, channels, width = shape(system)
     d = channels * width * width
-    each = system.patches * (3e-10 * d * d + 25 * count * (3e-10 * d + 2e-8))
+    each = system.patches * (4e-10 * d * d + 25 * count * (4e-10 * d + 2.8e-8))
     trained = system.filters.get("trained")
     training = 5e-7 * trained["steps"] * trained["batch"] * trained["crop"] if trained else 0.0
     return 0.05 + each + 10 * training
@@ -126,6 +126,7 @@ HISTORY = Method(
     run=_history,
     refuses=refusal(_able),
     seconds=_seconds,
+    fused=True,
     held=lambda system, n: 2 * system.patches,
     equations=f"{PAPER}, (A.1) with squared lengths, (A.2) with the mean subtracted",
 )

@@ -102,8 +102,9 @@ def vector(
         outputs=(*TRAJECTORY, LARGEST),
         run=seeded("vector", run),
         seconds=lambda system, n, last: (
-            slowness() * (2e-4 + (6.5e-10 * (n or 1) * last + 5e-8) * (n or 1))
+            slowness() * (2e-4 + (8.5e-10 * (n or 1) * last + 5e-8) * (n or 1))
         ),
+        fused=True,
         equations=f"{equations}, all n coordinates",
         keeps=KEEPS,
         held=lambda system, n: 2 * (n or 0),
@@ -174,6 +175,7 @@ def chain(
         run=alone(together),
         refuses=refuses,
         seconds=lambda system, n, last: 1.5e-4 + slowness() * 7e-9 * last * (n or 1),
+        fused=True,
         equations=f"{equations}, reduced exactly in law to the overlap",
         together=together,
     )

@@ -269,6 +269,7 @@ ESCAPE_TIMES = Method(
     run=alone(_passages),
     refuses=chain_refusal,
     seconds=_passage_seconds,
+    fused=True,
     equations=f"{PAPER}, eq. (13), first passages of the chain that is exact in law",
     together=_passages,
 )

@@ -1,0 +1,36 @@
+"""A selection at single values is what xarray's own is, without what xarray loads for it."""
+
+from __future__ import annotations
+
+import pytest
+import xarray as xr
+
+from hdica.sweep.outcome.query import select
+from tests.sweep.test_mean_table import selection
+
+CHOSEN = [
+    ({"tau": "0.05"}, {"tau": 1}),
+    ({"word": "cubic"}, {"word": 1}),
+    ({"n": "400", "seed": "2"}, {"n": 0, "seed": 2}),
+    ({"time": "0.25", "n": "100,200"}, {"time": 1, "n": [1, 2]}),
+    (
+        {"tau": "0.1", "word": "relu", "n": "200", "seed": "0", "time": "1"},
+        {"tau": 0, "word": 0, "n": 2, "seed": 0, "time": 4},
+    ),
+]
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize(("asked", "places"), CHOSEN, ids=lambda one: ",".join(map(str, one)))
+def test_a_single_value_is_selected_as_xarray_does(asked, places, lazy, tmp_path) -> None:
+    data = selection("own")
+    data["tau"].attrs["units"] = "1"
+    if lazy:
+        data.to_netcdf(tmp_path / "data.nc", engine="h5netcdf")
+        data = xr.open_dataset(tmp_path / "data.nc", engine="h5netcdf")
+    xr.testing.assert_identical(select(data, asked).load(), data.isel(places).load())
+
+
+def test_a_value_is_not_another() -> None:
+    data = selection("own")
+    assert not select(data, {"tau": "0.05"}).identical(data.isel(tau=0))
