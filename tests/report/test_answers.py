@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from markupsafe import Markup
 
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.convergence.answer import answer as convergence
@@ -15,7 +16,7 @@ from hdica.analysis.dependence.answer import answer as dependence
 from hdica.analysis.phase.answer import answer as phase
 from hdica.analysis.show.agreement import verdict_of
 from hdica.analysis.show.choose import points
-from hdica.analysis.show.words import prose, typeset
+from hdica.analysis.show.words import prose, tied, typeset
 from hdica.analysis.statistics.pooled import pooled
 from hdica.report.answers import findings, headline, told
 from tests.analysis import toy
@@ -173,3 +174,11 @@ def test_a_study_that_asks_for_nothing_gets_a_phase_diagram() -> None:
     values = found["phase"]["critical_value"].values
     assert values[np.isfinite(values)] == pytest.approx([0.0591302], rel=1e-5)
     assert "learns up to τc = 0.05913" in text(headline(found))
+
+
+def test_lines_break_within_no_figure() -> None:
+    said = "at <i>n</i> = 900 it is 0.1 ± 0.2 (5 % of it, p &lt; 1)"
+    bound = "at <i>n</i>~=~900 it is 0.1~±~0.2 (5~% of it, p~&lt;~1)"
+    assert tied(Markup(said)) == bound.replace("~", "\u00a0")
+    assert tied("a < b") == "a\u00a0&lt;\u00a0b"
+    assert tied("<b>") == "&lt;b&gt;"

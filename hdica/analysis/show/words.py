@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
+from markupsafe import escape as escape_once
 
 from hdica.analysis import terms
 from hdica.systems.system import Clock, Symbol
@@ -245,6 +246,19 @@ def prose(text: str) -> Markup:
     """HTML of what a study says of itself: typeset, indices of one letter below it (``tau_c``)."""
     index = re.compile(r"(?<![^\W_])([^\W\d_])_([A-Za-z0-9]{1,3})(?![A-Za-z0-9_])")
     return Markup(index.sub(r"\1<sub>\2</sub>", escape(typeset(text))))
+
+
+BONDS = re.compile(r" (=|±|×|≤|≥|&lt;|&gt;) (?=\S)")
+"""Signs that belong to what stands on either side of them."""
+
+
+def tied(html: str) -> Markup:
+    """A sentence whose lines break within no equation, figure with its error, or percentage.
+
+    What is not marked as HTML is escaped.
+    """
+    safe = str(escape_once(html))
+    return Markup(BONDS.sub("\u00a0\\1\u00a0", safe).replace(" %", "\u00a0%"))
 
 
 def sentence(text: str) -> str:
