@@ -79,8 +79,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two processes more than processors: many tests wait, for runs of their own or for a clock."""
-    return min(5, 2 + len(os.sched_getaffinity(0)))
+    """One process more than processors: many tests wait, for runs of their own or for a clock."""
+    return min(4, 1 + len(os.sched_getaffinity(0)))
 
 
 @pytest.hookimpl(optionalhook=True)

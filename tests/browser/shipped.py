@@ -15,7 +15,7 @@ from filelock import FileLock
 from hdica.analysis.show.panel import Panel
 from hdica.inputs.plain_yaml import read_yaml
 from hdica.report import drawn
-from hdica.report.printed import draw
+from hdica.report.printed import draw, files
 from hdica.report.write import write
 from hdica.sweep.run.runner import run
 from tests.browser.small import small
@@ -50,8 +50,11 @@ def unwritten(panel: Panel) -> dict[str, bytes]:
     return {}
 
 
-def page(name: str, shelf: Path) -> Path:
-    """The page of a study on a shelf; it is computed and written unless it is there."""
+def page(name: str, shelf: Path, printed: bool = False) -> Path:
+    """The page of a study on a shelf; it is computed and written unless it is there.
+
+    Figures for print lie beside it only if they are asked for.
+    """
     if GALLERY:
         return Path(GALLERY) / name / "report.html"
     shelf.mkdir(parents=True, exist_ok=True)
@@ -60,6 +63,6 @@ def page(name: str, shelf: Path) -> Path:
         if not found.exists():
             study = small(STUDIES / f"{name}.yaml")
             run(study, shelf / f"{name}.zarr", progress=False)
-            with patch.object(drawn, "files", unwritten):
+            with patch.object(drawn, "files", files if printed else unwritten):
                 write(shelf / f"{name}.zarr", found.parent, study)
     return found
