@@ -61,7 +61,7 @@ def test_study_example_answers_its_question_on_its_page(
     monkeypatch.chdir(tmp_path)
     study = hdica.Study(**spec)
     page = study.report(study.run()).read_text()
-    assert "τ<sub>c</sub> = 0.0591" in page
+    assert "τ<sub>c</sub>\u00a0=\u00a00.0591" in page
     assert "phase_success" in page
 
 
