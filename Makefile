@@ -42,6 +42,7 @@ $(STAMP):
 
 run: env
 	$(BIN)/snakemake --cores $(CORES)
+	@echo "reports: results/index.html"  # below what Snakemake says of itself at the end
 
 test: env
 	$(BIN)/python -m pytest -n auto $(PYTEST)

@@ -110,3 +110,16 @@ def test_missing_python_gets_one_sentence(folder: Path) -> None:
     done, _ = make(folder, "env", "PYTHON=python-that-is-not-here")
     assert done.returncode != 0
     assert "there is no python-that-is-not-here" in done.stderr
+
+
+def test_a_build_ends_with_the_line_that_names_the_gallery(folder: Path) -> None:
+    python = f"PYTHON={folder / 'python3'}"
+    make(folder, "env", python)
+    snakemake = folder / ".venv/bin/snakemake"
+    for code in (0, 1):
+        snakemake.write_text(f"#!/bin/sh\necho 'Elapsed time: 0:00:01'\nexit {code}\n")
+        snakemake.chmod(0o755)
+        done, _ = make(folder, "run", python)
+        assert (done.returncode == 0) == (code == 0)
+        last = done.stdout.splitlines()[-1]
+        assert (last == "reports: results/index.html") == (code == 0)
