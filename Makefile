@@ -12,6 +12,8 @@ BIN := .venv/bin
 # The name carries what is installed, so a second call installs nothing and a changed lock does.
 INSTALLED := .installed-$(shell cat requirements.lock pyproject.toml | cksum | tr ' ' '-')
 STAMP := .venv/$(INSTALLED)
+# What `make run` ends with, below all that Snakemake says of itself, names the folder of config/config.yaml.
+RESULTS = $(or $(shell sed -n "s|^results: *[\"']*\([^\"'\# ]*[^\"'\# /]\).*|\1|p" config/config.yaml),results)
 BENCH := .venv-bench
 # Apart from .venv: the Slurm executor, once installed, asks for a controller at every start of Snakemake.
 SLURM := .venv-slurm
@@ -42,7 +44,7 @@ $(STAMP):
 
 run: env
 	$(BIN)/snakemake --cores $(CORES)
-	@echo "reports: results/index.html"  # below what Snakemake says of itself at the end
+	@echo "reports: $(RESULTS)/index.html"
 
 test: env
 	$(BIN)/python -m pytest -n auto $(PYTEST)

@@ -112,7 +112,15 @@ def test_missing_python_gets_one_sentence(folder: Path) -> None:
     assert "there is no python-that-is-not-here" in done.stderr
 
 
-def test_a_build_ends_with_the_line_that_names_the_gallery(folder: Path) -> None:
+RESULTS = [("", "results"), ("results: out  # here", "out"), ('results: "a/b/"', "a/b")]
+
+
+@pytest.mark.parametrize(("line", "place"), RESULTS)
+def test_a_build_ends_with_the_line_that_names_the_gallery(
+    folder: Path, line: str, place: str
+) -> None:
+    (folder / "config").mkdir()
+    (folder / "config/config.yaml").write_text(f"studies: []\n{line}\nshards: 1\n")
     python = f"PYTHON={folder / 'python3'}"
     make(folder, "env", python)
     snakemake = folder / ".venv/bin/snakemake"
@@ -122,4 +130,4 @@ def test_a_build_ends_with_the_line_that_names_the_gallery(folder: Path) -> None
         done, _ = make(folder, "run", python)
         assert (done.returncode == 0) == (code == 0)
         last = done.stdout.splitlines()[-1]
-        assert (last == "reports: results/index.html") == (code == 0)
+        assert (last == f"reports: {place}/index.html") == (code == 0)
