@@ -52,8 +52,8 @@ def _measured(data: xr.Dataset, other: Point, method: str) -> str:
         k = int(np.nanargmin(known))
         best = {x: data[x].values[k].item()}
         return (
-            f"{_event(data)} is fastest at {place(best).html}: {number(mean[k])} "
-            f"[{number(low[k])}, {number(high[k])}] {UNIT} on average at {place({'n': n}).html}"
+            f"{_event(data)} is fastest at {place(best).html}: "
+            f"{_on_average(mean[k], low[k], high[k])} at {place({'n': n}).html}"
             f"{_beside(data, {**point, **best})}{_slowest(data, point, k)}."
         )
     return ""
@@ -78,11 +78,16 @@ def _bounds(data: xr.Dataset, other: Point) -> str:
         best = {x: data[x].values[k].item()}
         first = "fastest where they do, at" if known.size > 1 else "only at"
         return (
-            f"At {size} runs escape {first} {place(best).html}, after {number(mean[k])} "
-            f"[{number(low[k])}, {number(high[k])}] {UNIT} on average"
+            f"At {size} runs escape {first} {place(best).html}, after "
+            f"{_on_average(mean[k], low[k], high[k])}"
             f"{_beside(data, {**point, **best})}; where none does, {least}."
         )
     return ""
+
+
+def _on_average(mean: float, low: float, high: float) -> str:
+    """A mean escape time with its interval."""
+    return f"{number(mean)} [{number(low)}, {number(high)}] {UNIT} on average"
 
 
 def _slowest(data: xr.Dataset, point: Point, best: int) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from markupsafe import escape as escape_once
 
 from hdica.analysis import terms
 from hdica.systems.system import Clock, Symbol
@@ -257,7 +256,7 @@ def tied(html: str) -> Markup:
 
     What is not marked as HTML is escaped.
     """
-    safe = str(escape_once(html))
+    safe = str(Markup.escape(html))
     return Markup(BONDS.sub("\u00a0\\1\u00a0", safe).replace(" %", "\u00a0%"))
 
 

@@ -102,7 +102,7 @@ def vector(
         outputs=(*TRAJECTORY, LARGEST),
         run=seeded("vector", run),
         seconds=lambda system, n, last: (
-            slowness() * (2e-4 + (8.5e-10 * (n or 1) * last + 5e-8) * (n or 1))
+            slowness() * (2e-4 + (8e-10 * (n or 1) * last + 5e-8) * (n or 1))
         ),
         fused=True,
         equations=f"{equations}, all n coordinates",
