@@ -59,7 +59,8 @@ SCHEDULE = (
 )
 LAWS = (
     "`rademacher`, `uniform`, `laplace`, `gaussian`, `{bernoulli_gaussian: p}`, `{student: nu}`, "
-    "`{chi2: k}`, `{scipy: name, ...}`, `{discrete: {values, weights}}`"
+    "`{chi2: k}`, `{scipy: name, ...}` (any law of `scipy.stats`: `{scipy: poisson, mu: 3}`), "
+    "`{discrete: {values, weights}}`, `{mixture: {weights, means, sds}}` (of normal laws)"
 )
 PRIORS = (
     "`dense`, `gaussian`, `{sparse: rho}`, `{sparse_sign: rho}`, `{bernoulli_gaussian: rho}`, "
