@@ -42,10 +42,14 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """Smooth pieces and atoms (None if there are none), all masses together 1."""
+    """Smooth pieces and atoms (None if there are none), all masses together 1.
+
+    ``endless`` says that there are more atoms, of no weight, than could be listed.
+    """
 
     parts: tuple[Part, ...] = ()
     atoms: Nodes | None = None
+    endless: bool = False
 
 
 @lru_cache(maxsize=256)
@@ -105,6 +109,18 @@ def normal_law(scale: float, mass: float = 1.0) -> Law:
     part = Part(lambda t: scale * t, lambda t: norm * np.exp(-t * t / 2), lambda c: c / scale, ends)
     atom = Nodes(np.zeros(1), np.array([1 - mass])) if mass < 1 else None
     return Law((part,), atom)
+
+
+def normal_part(mean: float, scale: float, mass: float) -> Part:
+    """A normal law of given mean and width, of a given mass."""
+    half = _doubling(19.2)
+    norm = mass / math.sqrt(2 * math.pi)
+    return Part(
+        lambda t: mean + scale * t,
+        lambda t: norm * np.exp(-t * t / 2),
+        lambda c: (c - mean) / scale,
+        (*(-t for t in half[:0:-1]), *half),
+    )
 
 
 def symmetric_law(right: Part) -> Law:

@@ -85,7 +85,7 @@ def _normal(mean: float, var: float) -> Start:
         q, m, v = overlap(prior), mean / math.sqrt(norm), var / norm
         # delta Q = <xi g> - Q (<x g>), g = sqrt(v) z: xi and x = m + g are the two directions.
         first = float(prior.nodes.mean(prior.nodes.points))
-        drawn = m * m if prior.random else 0.0
+        drawn = m * m * prior.sum_spread
         return drawn + v - 2 * q * m * v * first + q * q * (m * m * v + v * v / 2)
 
     return Start(

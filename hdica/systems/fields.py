@@ -59,11 +59,13 @@ SCHEDULE = (
 )
 LAWS = (
     "`rademacher`, `uniform`, `laplace`, `gaussian`, `{bernoulli_gaussian: p}`, `{student: nu}`, "
-    "`{chi2: k}`, `{scipy: name, ...}`, `{discrete: {values, weights}}`"
+    "`{chi2: k}`, `{scipy: name, ...}` (any law of `scipy.stats`: `{scipy: poisson, mu: 3}`), "
+    "`{discrete: {values, weights}}`, `{mixture: {weights, means, sds}}` (of normal laws)"
 )
 PRIORS = (
     "`dense`, `gaussian`, `{sparse: rho}`, `{sparse_sign: rho}`, `{bernoulli_gaussian: rho}`, "
-    "`{atoms, weights}`"
+    "`{atoms, weights}`, `{slab: law, rho: rho}` (a share rho follows a law of a source), "
+    "`{scipy: name, ...}`, `{mixture: ...}`; with `iid: true` beside them entries are drawn one by one"
 )
 STARTS = (
     "`{overlap: Q0}` (Q fluctuates about Q0 by O(n^-1/2)), `{overlap: Q0, exact: true}` (it does "

@@ -68,6 +68,8 @@ def _tail(part: Part, t: Array) -> _Tail | None:
 def _mean_exponential(source: Source, norm: float) -> float:
     """E exp(Z^2/norm^2), inf where tails are heavier than Gaussian or too close to it."""
     law, total = source.law, 0.0
+    if law.endless:  # on whole numbers no law of SciPy falls as fast as a normal one
+        return math.inf
     with np.errstate(over="ignore", invalid="ignore"):
         if law.atoms is not None:
             total += float(np.sum(law.atoms.weights * np.exp((law.atoms.points / norm) ** 2)))
