@@ -45,11 +45,20 @@ def _made_by(make: Callable[[Any], object]) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _batch(value: Any) -> Any:
+    if not is_number(value) or not 1 <= value <= MOST_SAMPLES or value != int(value):
+        raise HdicaError(
+            f"batch = {value!r} is not allowed (a whole number from 1 to {MOST_SAMPLES})", ["batch"]
+        )
+    return int(value)
+
+
 StepSize = Annotated[float | str | dict[str, Any], BeforeValidator(_no_bool)]
 Rate = Annotated[float | str | dict[str, Any] | None, BeforeValidator(_rate)]
 """A step size that may be given in another way instead."""
 FormulaText = Annotated[str, BeforeValidator(_text)]
 SourceSpec = Annotated[Spec, _made_by(make_source)]
+BatchSize = Annotated[int, BeforeValidator(_batch)]
 PriorSpec = Annotated[Spec, _made_by(make_prior)]
 StartSpec = Annotated[dict[str, Any], _made_by(make_start)]
 
@@ -71,8 +80,12 @@ STARTS = (
     "`{overlap: Q0}` (Q fluctuates about Q0 by O(n^-1/2)), `{overlap: Q0, exact: true}` (it does "
     "not), or `{normal: {mean, var}}`"
 )
+MOST_SAMPLES = 1_000_000
+BATCHES = "samples over which each update averages its push, all at the same x"
 CONSTANTS = "numbers used by name in the formulas: `{beta: 0.2}`"
 """What fields that several systems have may hold, for the manual."""
+_WHOLE = frozenset({"batch"})
+"""Fields that are whole numbers, which no search can vary continuously."""
 ALIASES: dict[str, tuple[str, ...]] = {"Q0": ("start", "overlap"), "rho": ("prior", "sparse")}
 
 
@@ -127,6 +140,11 @@ def source(system: Any) -> Source:
     return make_source(system.source)
 
 
+def batch(system: Any) -> int:
+    """Samples that an update takes, 1 where a system has no such field."""
+    return int(getattr(system, "batch", 1))
+
+
 def prior(system: Any) -> Prior:
     """Law of the entries of the feature."""
     return make_prior(system.prior)
@@ -163,9 +181,9 @@ def with_parameter(system: Any, key: str, value: float) -> Any:
     if rest:
         varies = isinstance(inside, dict) and is_number(inside.get(rest[0]))
     else:
-        varies = is_number(inside)
+        varies = is_number(inside) and top not in _WHOLE
     if not varies or top == "start":
-        numbers = [k for k in cls.model_fields if is_number(content[k])]
+        numbers = [k for k in cls.model_fields if is_number(content[k]) and k not in _WHOLE]
         prior_of = content.get("prior")
         shape = ["rho"] if isinstance(prior_of, dict) and "sparse" in prior_of else []
         known = [*numbers, *shape, *system.constants]

@@ -45,6 +45,11 @@ def hebbian_of(system: OnlineICA) -> HebbianICA:
             f"regularizer = {system.regularizer!r} is not allowed for HebbianICA (0: its overlap "
             "alone closes the limit)"
         )
+    if system.batch != 1:
+        raise HdicaError(
+            f"batch = {system.batch} is not allowed for HebbianICA (1; in the limit a batch of m "
+            "is as single samples of step size tau/m at the time m t)"
+        )
     if "overlap" not in system.start:
         raise HdicaError(
             f"start = {system.start} is not allowed for HebbianICA ({{overlap: Q0}} is)"

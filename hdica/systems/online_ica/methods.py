@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from hdica.ingredients.save import Save
@@ -35,6 +37,8 @@ def _closed_transitions(system: OnlineICA) -> dict[str, Array] | None:
     if formula(system, "regularizer").slope_if_linear is None:
         return None
     found, error = folds_of(formula(system, "nonlinearity"), source(system))
+    # Lambda/m turns T(Q) = -D1/D2 into m T(Q).
+    found, error = replace(found, tau=system.batch * found.tau), system.batch * error
     return {"value": found.tau, "Q": found.q, "kind": np.zeros(found.q.size), "error": error}
 
 

@@ -34,6 +34,7 @@ def rule_of(system: Any) -> learning.Rule:
         overlap="Q",
         step="tau",
         turned=f"nonlinearity = {learning.negated(system.nonlinearity)!r}",
+        batch=system.batch,
     )
 
 

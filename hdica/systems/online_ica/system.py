@@ -23,11 +23,13 @@ from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.nonlinear import drift_of
 from hdica.systems.fields import (
     ALIASES,
+    BATCHES,
     CONSTANTS,
     LAWS,
     PRIORS,
     SCHEDULE,
     STARTS,
+    BatchSize,
     FormulaText,
     PriorSpec,
     SourceSpec,
@@ -51,7 +53,10 @@ class OnlineICA(Parameters):
     """Online ICA with one feature: y = xi c/sqrt(n) + a, a normal with covariance I - xi xi'/n.
 
     The estimate follows x <- x - (tau/sqrt n) f(y.x/sqrt n) y - (tau/n) phi(x), then
-    |x|^2 = n (Wang and Lu 2017, eq. (1)-(2)); time is t = k/n.
+    |x|^2 = n (Wang and Lu 2017, eq. (1)-(2)); time is t = k/n. With ``batch`` = m every update
+    takes the mean of f(y.x/sqrt n) y over m fresh samples at the same x: t counts updates, and
+    m t n samples were seen by then. In the limit G is what it was and Lambda is Lambda/m, so that
+    all is as for single samples of step size tau/m at the time m t.
 
     Parameters
     ----------
@@ -71,6 +76,9 @@ class OnlineICA(Parameters):
         Law of the estimate at t = 0: see :func:`hdica.ingredients.starts.make_start`.
     constants
         Numbers for named constants in the formulas.
+    batch
+        Samples of each update, m >= 1. The limit is that of n -> infinity at fixed m: at finite n
+        it is good to order m/n.
 
     Raises
     ------
@@ -91,6 +99,7 @@ class OnlineICA(Parameters):
     prior: PriorSpec = Field("dense", description=PRIORS)
     start: StartSpec = Field({"overlap": 0.5}, description=STARTS)
     constants: dict[str, float] = Field({}, description=CONSTANTS)
+    batch: BatchSize = Field(1, description=BATCHES)
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}
@@ -143,12 +152,13 @@ def drift(system: OnlineICA) -> Drift:
     """Drift of Q for phi = 0 or beta x: dQ/dt = (Q^2 - 1) G(Q) - Q Lambda(Q)/2.
 
     G = tau (<c f(u)> - Q <f'(u)>) has the sign opposite to the printed (11), as (12) and (14)
-    need; Lambda = tau^2 <f(u)^2> is (9). A linear phi is inert, because |x|^2 = n.
+    need; Lambda = tau^2 <f(u)^2> is (9), divided by the batch. A linear phi is inert, because
+    |x|^2 = n.
     """
     refusal = limit_refusal(system)
     if refusal:
         raise HdicaError(refusal)
-    return drift_of(formula(system, "nonlinearity"), source(system))
+    return drift_of(formula(system, "nonlinearity"), source(system)).of_batch(system.batch)
 
 
 def mean_field(system: OnlineICA) -> MeanField:

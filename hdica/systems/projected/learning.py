@@ -43,11 +43,12 @@ class Rule:
     overlap: str  # what the user calls Q
     step: str  # and tau
     turned: str  # what reverses the sign of f, as the user would write it
+    batch: int = 1  # samples of one update
 
     @property
     def drift(self) -> Drift:
         """The drift without what a regularizer adds."""
-        return drift_of(self.f, self.source)
+        return drift_of(self.f, self.source).of_batch(self.batch)
 
     @property
     def side(self) -> float:

@@ -12,7 +12,15 @@ from hdica.limits.mean_field.averaged import field_of
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.projected_drift import pushed_averages, pushed_drift
-from hdica.systems.fields import closed_refusal, formula, prior, schedule, source, start
+from hdica.systems.fields import (
+    batch,
+    closed_refusal,
+    formula,
+    prior,
+    schedule,
+    source,
+    start,
+)
 from hdica.systems.kernel import AVERAGES, OVERLAP, home_of
 from hdica.systems.method import Method, refusal
 from hdica.systems.projected.density import particles, pde
@@ -26,12 +34,14 @@ PushOf = Callable[[Any], Push]
 def pushed_rule(system: Any, push: Push | Formula) -> ProjectedRule:
     """A system with the fields of the family, as the engines at finite n take it."""
     phi = formula(system, "regularizer")
-    return ProjectedRule(source(system), prior(system), start(system), schedule(system), push, phi)
+    laws = source(system), prior(system), start(system), schedule(system)
+    return ProjectedRule(*laws, push, phi, batch(system))
 
 
 def pushed_field(system: Any, means: Averages) -> MeanField:
     """The limit of a system with the fields of the family, of the averages of its push."""
     phi = formula(system, "regularizer")
+    means = means.of_batch(batch(system))
     return field_of(means, prior(system), start(system), schedule(system), phi)
 
 
@@ -39,7 +49,7 @@ def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]
     """Simulations and limits of a rule with one overlap.
 
     The system has the fields ``tau``, ``source``, ``prior``, ``start``, ``regularizer`` and
-    ``constants``, as :class:`hdica.OnlineICA` has them.
+    ``constants``, as :class:`hdica.OnlineICA` has them, and may have its ``batch``.
 
     Parameters
     ----------
@@ -53,7 +63,7 @@ def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]
         return pushed_field(system, pushed_averages(push_of(system), source(system)))
 
     def drift(system: Any) -> Drift:
-        return pushed_drift(push_of(system), source(system))
+        return pushed_drift(push_of(system), source(system)).of_batch(batch(system))
 
     without_limit = refusal(lambda system: pushed_averages(push_of(system), source(system)))
     found, home = f"{paper}: {rule}", home_of(push_of)

@@ -50,6 +50,8 @@ class ProjectedRule:
         G as a formula in u and c; or f, a formula in u alone that is descended along: G = -f(u).
     regularizer
         phi.
+    batch
+        Samples over which G y is averaged in one update, all at the same x.
     """
 
     source: Source
@@ -58,6 +60,7 @@ class ProjectedRule:
     schedule: Schedule
     push: Push | Formula
     regularizer: Formula
+    batch: int = 1
 
     def sources(self, rng: np.random.Generator) -> Callable[[int], Array]:
         """A function that continues the stream of c."""
@@ -84,6 +87,7 @@ class ProjectedRule:
             kind=kind,
             numbers=lambda n: (*numbers, self.sign),
             nonlinearity=self.push,
+            batch=self.batch,
         )
 
     @property
@@ -101,6 +105,7 @@ class ProjectedRule:
             nonlinearity=self.push,
             parameters=lambda n: (self.sign / n, 1.0, beta / n),
             r=beta,
+            batch=self.batch,
         )
 
 

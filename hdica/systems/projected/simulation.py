@@ -16,6 +16,7 @@ from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.speed import slowness
+from hdica.systems.fields import batch
 from hdica.systems.kernel import PROJECTED, home_of
 from hdica.systems.method import Method, Output, PointResult, Role, Trial
 from hdica.systems.projected.controls import named
@@ -48,7 +49,7 @@ def _alike(system: Any, rule: VectorRule) -> Hashable:
     """What points must have in common to see one feature and one vector of noise."""
     f = rule.nonlinearity and rule.nonlinearity.expression
     phi = rule.phi.expression if rule.phi_is_called else None
-    return digest(system.prior), f, phi
+    return digest(system.prior), f, phi, rule.batch
 
 
 def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:
@@ -70,6 +71,12 @@ def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:
         return in_groups(keys, max(1, min(MOST_SHARED, MOST_NUMBERS // n)), compute)
 
     return together
+
+
+def _of_samples(system: Any, n: int | None, last: float) -> float:
+    """Seconds for the components of all samples of a batch: a step with one has its own figure."""
+    m = batch(system)
+    return 0.0 if m == 1 else slowness() * 3e-8 * m * last * (n or 1)
 
 
 def vector(
@@ -103,6 +110,7 @@ def vector(
         run=seeded("vector", run),
         seconds=lambda system, n, last: (
             slowness() * (2e-4 + (8e-10 * (n or 1) * last + 5e-8) * (n or 1))
+            + _of_samples(system, n, last)
         ),
         fused=True,
         equations=f"{equations}, all n coordinates",
@@ -174,7 +182,9 @@ def chain(
         outputs=TRAJECTORY,
         run=alone(together),
         refuses=refuses,
-        seconds=lambda system, n, last: 1.5e-4 + slowness() * 7e-9 * last * (n or 1),
+        seconds=lambda system, n, last: (
+            1.5e-4 + slowness() * 7e-9 * last * (n or 1) + _of_samples(system, n, last)
+        ),
         fused=True,
         equations=f"{equations}, reduced exactly in law to the overlap",
         together=together,

@@ -26,7 +26,9 @@ def _closed_path(system: SparsePCA, times: Array) -> Array | None:
     tau = schedule(system).constant
     if tau is None:
         return None
-    return oja_overlap(start(system).overlap(prior(system)), tau, system.omega, times)
+    # An update of a batch is as m updates of single samples of step size tau/m.
+    m, begin = system.batch, start(system).overlap(prior(system))
+    return oja_overlap(begin, tau / m, system.omega, m * times)
 
 
 OMEGA = Control("omega", 1e-3, 100.0)
@@ -44,9 +46,10 @@ SAMPLE_PCA = Method(
         lambda system, times, n, stream, save: run_sample_pca(rule(system), times, n, stream),
         without=_BATCH,
     ),
-    seconds=lambda system, n, last: 1e-3 + 1e-10 * (n or 1) ** 3 * (1 + last),
+    seconds=lambda system, n, last: 1e-3 + 1e-10 * (n or 1) ** 3 * (1 + last * system.batch),
     ignores=_BATCH,
-    equations="leading eigenvector of the sample covariance of the first t n samples",
+    equations="leading eigenvector of the sample covariance of the first t n samples, with a batch "
+    "m t n",
     held=lambda system, n: 2 * (n or 0) ** 2,
 )
 SAMPLE_PCA_LIMIT = Method(
@@ -57,7 +60,7 @@ SAMPLE_PCA_LIMIT = Method(
     accuracy="exact",
     outputs=TRAJECTORY[:1],
     run=lambda system, times, n, seed, save: PointResult(
-        {"Q": np.asarray(sample_pca_overlap(system.omega, times))}
+        {"Q": np.asarray(sample_pca_overlap(system.omega, system.batch * times))}
     ),
     seconds=lambda system, n, last: 1e-5,
     ignores=_BATCH | {"prior"},

@@ -17,6 +17,11 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
+def _least(system: Any, tau: float) -> float:
+    """The omega up to which Oja's method learns nothing."""
+    return tau / (2 * int(system.batch))
+
+
 def _stays(system: Any) -> str:
     """That a limit which starts at Q = 0 stays there, and what to do."""
     lead = (
@@ -24,8 +29,8 @@ def _stays(system: Any) -> str:
         f"ever on this scale of time (t = k/n): {BEGIN}"
     )
     tau = schedule(system).constant
-    if tau is not None and system.omega > tau / 2 and not closed_refusal(system):
-        grows = tau * (system.omega - tau / 2)
+    if tau is not None and system.omega > _least(system, tau) and not closed_refusal(system):
+        grows = tau * (system.omega - _least(system, tau))
         return f"{lead}; at finite n noise of order n^-1/2 grows like exp({grows:.3g} t)"
     return lead
 
@@ -35,11 +40,13 @@ def _weak(system: Any) -> str:
     tau = schedule(system).constant
     if system.omega == 0:
         return "omega = 0 leaves nothing to learn: take omega > 0"
-    if tau is None or system.omega > tau / 2 or closed_refusal(system):
+    if tau is None or system.omega > _least(system, tau) or closed_refusal(system):
         return ""
+    m = system.batch
+    half, twice = ("tau/2", "2") if m == 1 else (f"tau/{2 * m}", f"{2 * m}")
     return (
-        f"omega = {system.omega:g} is at most tau/2 = {tau / 2:g}, so Q falls to 0 from every "
-        "start: take tau < 2 omega"
+        f"omega = {system.omega:g} is at most {half} = {_least(system, tau):g}, so Q falls to 0 "
+        f"from every start: take tau < {twice} omega"
     )
 
 

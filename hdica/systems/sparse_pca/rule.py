@@ -36,6 +36,7 @@ class PCARule:
     schedule: Schedule
     regularizer: Formula
     variant: str = "linearised"
+    batch: int = 1  # samples over which y y'x is averaged in one update
 
     @property
     def vector(self) -> VectorRule:
@@ -65,6 +66,7 @@ class PCARule:
             phi=self.regularizer,
             kind=kind,
             numbers=numbers,
+            batch=self.batch,
         )
 
     @property
@@ -95,6 +97,7 @@ class PCARule:
             nonlinearity=None,
             parameters=lambda n: (scaling(n) / n, scaling(n), 0.0),
             r=beta,
+            batch=self.batch,
             why=lambda n: not_finite() if scaling(n) else VANISHED,
         )
 

@@ -49,7 +49,8 @@ def run_sample_pca(
     """Overlap of the leading eigenvector of the sample covariance of the first t n samples.
 
     The offline estimate that an online rule is measured against: it needs n^2 numbers of memory,
-    n^2 operations a sample and n^3 an output time. Of the rule only omega and the prior matter.
+    n^2 operations a sample and n^3 an output time. Of the rule only omega and the prior matter;
+    with a batch of m these are the m t n samples that the rule has seen.
     ``Q`` = |xi.v|/sqrt(n) with the unit eigenvector v is NaN before the first sample, and has the
     same bits for any number of BLAS threads; a divergence there is none.
     """
@@ -59,7 +60,7 @@ def run_sample_pca(
     full, block = np.zeros((n, n)), np.empty((0, n))
     first = 0
     with one_thread():
-        for index, count in enumerate(steps_of(times, n)):
+        for index, count in enumerate(rule.batch * steps_of(times, n)):
             while first + len(block) < count:
                 full += block.T @ block
                 first += len(block)

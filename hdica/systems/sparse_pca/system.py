@@ -20,10 +20,12 @@ from hdica.limits.numerics.series import trimmed
 from hdica.limits.overlap.drift import Drift
 from hdica.systems.fields import (
     ALIASES,
+    BATCHES,
     CONSTANTS,
     PRIORS,
     SCHEDULE,
     STARTS,
+    BatchSize,
     FormulaText,
     PriorSpec,
     StartSpec,
@@ -49,7 +51,9 @@ class SparsePCA(Parameters):
     x~ = x + (tau/n) y y'x, then x = sqrt(n) eta(x~)/|eta(x~)| with eta(x) = x - phi(x)/n (Wang
     and Lu 2016, eq. (5)-(6)). Time is t = k/n. phi = 0 is Oja's method, phi = beta*sign(x) is
     OIST, phi = beta*sign(x) + gamma*x the elastic net. phi is not multiplied by tau, other than
-    in :class:`hdica.OnlineICA`.
+    in :class:`hdica.OnlineICA`. With ``batch`` = m every update takes the mean of y y'x over m
+    fresh samples at the same x: t counts updates, and m t n samples were seen by then. In the limit
+    tau^2 becomes tau^2/m and nothing else changes.
 
     Parameters
     ----------
@@ -68,6 +72,9 @@ class SparsePCA(Parameters):
         phi = beta*sign(x) + gamma*x (soft thresholding). Both have the same limit.
     constants
         Numbers for named constants in the formulas.
+    batch
+        Samples of each update, m >= 1. The limit is that of n -> infinity at fixed m: at finite n
+        it is good to order m/n.
 
     Raises
     ------
@@ -90,6 +97,7 @@ class SparsePCA(Parameters):
         "linearised", description="`linearised`, or `proximal` (exact soft thresholding)"
     )
     constants: dict[str, float] = Field({}, description=CONSTANTS)
+    batch: BatchSize = Field(1, description=BATCHES)
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "regularizer": "x"}
@@ -125,12 +133,13 @@ def rule(system: SparsePCA) -> PCARule:
         schedule=schedule(system),
         regularizer=formula(system, "regularizer"),
         variant=system.variant,
+        batch=system.batch,
     )
 
 
 def mean_field(system: SparsePCA) -> MeanField:
-    """The limit (8)-(11) for any phi: b = tau omega Q, g = tau^2 (1 + omega Q^2)/2, B = 1."""
-    omega = system.omega
+    """The limit (8)-(11) for any phi: b = tau omega Q, g = tau^2 (1 + omega Q^2)/(2 m), B = 1."""
+    omega, m = system.omega, system.batch
     # 1 + omega Q^2 in Chebyshev polynomials, Q^2 being (T_0 + T_2)/2.
     spread = np.array([1 + omega / 2, 0.0, omega / 2])
     return MeanField(
@@ -139,7 +148,9 @@ def mean_field(system: SparsePCA) -> MeanField:
         schedule=schedule(system),
         phi=formula(system, "regularizer"),
         pull=Scaled(lambda q, tau: tau * omega * q, Chebyshev([0.0, omega]), 1),
-        diffusion=Scaled(lambda q, tau: tau**2 * (1 + omega * q**2) / 2, Chebyshev(spread / 2), 2),
+        diffusion=Scaled(
+            lambda q, tau: tau**2 * (1 + omega * q**2) / 2 / m, Chebyshev(spread / 2 / m), 2
+        ),
         strength=lambda tau: 1.0,
     )
 
@@ -160,7 +171,8 @@ def drift(system: SparsePCA) -> Drift:
     noise = (s * w + c * c, -2 * q * s * c, q**2 * s**2 / 2)
     learning, loss = omega * q * rest, -q * s / 2
     first, second, *others = (trimmed(p.convert(kind=Chebyshev)) for p in (learning, loss, *noise))
-    return Drift(first, second, lambda: (others[0], others[1], others[2]))
+    one = Drift(first, second, lambda: (others[0], others[1], others[2]))
+    return one.of_batch(system.batch)
 
 
 def oja_overlap(q0: float, tau: float, omega: float, times: Array) -> Array:
