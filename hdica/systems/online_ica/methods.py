@@ -11,6 +11,7 @@ from hdica.limits.overlap.nonlinear import folds_of
 from hdica.systems.fields import constant_tau, formula, source
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.method import Array, Method, Output, PointResult, Role
+from hdica.systems.online_ica.closed import CLOSED
 from hdica.systems.online_ica.system import (
     OnlineICA,
     drift,
@@ -89,6 +90,7 @@ METHODS = (
         "G corrected; Dormand-Prince 8(5,3), tolerance 1e-12",
         uses=_MEANS,
     ),
+    CLOSED,
     pde(mean_field, f"{_PAPER}, eq. (6)-(11) with the sign of G corrected", without_limit, _MEANS),
     particles(
         mean_field, f"{_PAPER}, eq. (15) and its SDE, self-consistent", without_limit, _MEANS
