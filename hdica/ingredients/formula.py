@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.grammar import MAX_POWER, read_expression
-from hdica.ingredients.roots import real_zeros
+from hdica.ingredients.pieces import kinks_of, pieces, vanishes
 from hdica.ingredients.singular import singular_at
+from hdica.ingredients.switches import has_branches, on_arrays, on_numbers
 
 _TRIED = (sp.Rational(1, 3), sp.Rational(-7, 5), sp.Rational(19, 7))
 _PLAIN = 1e-20
@@ -43,9 +44,7 @@ class Formula:
     @cached_property
     def compiled(self) -> Any:
         """The scalar function, compiled by numba: a C function ``double f(double)``."""
-        import numba
-
-        return numba.cfunc("float64(float64)")(_plain_function(self.expression, self.symbol))
+        return _c_function("float64(float64)", self.expression, self.symbol)
 
     @cached_property
     def compiled_pair(self) -> Any:
@@ -57,7 +56,8 @@ class Formula:
         """The C function ``phi(x, out, count)`` of ``count`` neighbours in memory."""
         import numba
 
-        one = numba.njit("float64(float64)")(_plain_function(self.expression, self.symbol))
+        function = on_numbers(self.expression, self.symbol)
+        one = numba.njit("float64(float64)", **_options(self.expression))(function)
 
         @numba.cfunc("void(CPointer(float64), CPointer(float64), int64)")
         def block(x, out, count):  # type: ignore[no-untyped-def]
@@ -80,20 +80,14 @@ class Formula:
 
     @cached_property
     def kinks(self) -> tuple[float, ...]:
-        """Where the function or its slope jumps: the real zeros inside sign and abs."""
-        points: set[float] = set()
-        for atom in self.expression.atoms(sp.sign, sp.Abs):
-            inside = atom.args[0]
-            if not inside.is_polynomial(self.symbol):
-                raise HdicaError(
-                    f"formula {self.text!r}: the kinks of {atom} cannot be located; "
-                    "allowed inside sign and abs are polynomials"
-                )
-            try:
-                points |= {*real_zeros(inside, self.symbol)}
-            except HdicaError as exc:
-                raise HdicaError(f"formula {self.text!r}: {exc} (inside {atom})") from None
-        return tuple(sorted(points))
+        """Where the function or its slope may jump: where what is inside of a switch changes sign.
+
+        Exact where that is a polynomial or one piece by piece, else to rounding.
+        """
+        try:
+            return kinks_of(self.expression, self.symbol)
+        except HdicaError as exc:
+            raise HdicaError(f"formula {self.text!r}: {exc}") from None
 
     @cached_property
     def undefined_at(self) -> float | None:
@@ -111,6 +105,10 @@ class Formula:
     @cached_property
     def is_zero(self) -> bool:
         """Whether it vanishes everywhere."""
+        if has_branches(self.expression):
+            return not _differs(self.expression, self.symbol) and vanishes(
+                self.expression, self.symbol
+            )
         if not self.expression.has(sp.Add):
             return bool(self.expression == 0)
         # Expanding takes long, and few functions need it.
@@ -120,7 +118,18 @@ class Formula:
     def is_odd(self) -> bool:
         """Whether f(-x) = -f(x) holds identically."""
         both = self.expression.subs(self.symbol, -self.symbol) + self.expression
+        if has_branches(both):
+            return not _differs(both, self.symbol) and self._is_odd_by_pieces()
         return both == 0 or (not _differs(both, self.symbol) and bool(sp.simplify(both) == 0))
+
+    def _is_odd_by_pieces(self) -> bool:
+        parts = pieces(self.expression, self.symbol)
+        ends = [part.low for part in parts] + [np.inf]
+        mirrored = all(a == -b for a, b in zip(ends, reversed(ends), strict=True))
+        return mirrored and all(
+            sp.simplify(left.expression.subs(self.symbol, -self.symbol) + right.expression) == 0
+            for left, right in zip(parts, reversed(parts), strict=True)
+        )
 
     @cached_property
     def elastic_net(self) -> tuple[float, float] | None:
@@ -156,20 +165,25 @@ def _without_deltas(expression: sp.Expr) -> sp.Expr:
     return zero.doit()
 
 
-def _plain_function(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., float]:
-    return sp.lambdify(symbols, sp.Float(1.0) * expression, modules="math", cse=True)
+def _options(expression: sp.Expr) -> dict[str, Any]:
+    """Of a switch both branches are computed, and 1/0 in one of them is no error."""
+    return {"error_model": "numpy"} if has_branches(expression) else {}
+
+
+def _c_function(signature: str, expression: sp.Expr, *symbols: sp.Symbol) -> Any:
+    import numba
+
+    return numba.cfunc(signature, **_options(expression))(on_numbers(expression, *symbols))
 
 
 def compiled_pair(expression: sp.Expr, u: sp.Symbol, c: sp.Symbol) -> Any:
     """A function of two variables, compiled by numba: a C function ``double f(double, double)``."""
-    import numba
-
-    return numba.cfunc("float64(float64, float64)")(_plain_function(expression, u, c))
+    return _c_function("float64(float64, float64)", expression, u, c)
 
 
 def vectorised(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., NDArray[np.float64]]:
     """The function of an expression: one array for each symbol, broadcast against each other."""
-    function = sp.lambdify(symbols, expression, modules=["scipy", "numpy"], cse=True)
+    function = on_arrays(expression, *symbols)
 
     def value(*arguments: Any) -> NDArray[np.float64]:
         arrays = [np.asarray(a, dtype=float) for a in arguments]
