@@ -110,7 +110,9 @@ def grid_of(system: Any, over: Over | None) -> Grid:
     check_length(math.prod(axis.size for axis in axes), "over", MAX_SEEDS)
     check_conflicts({}, axes, "over")
     combinations = itertools.product(*(axis.values for axis in axes))
-    return Grid(axes, tuple(type(system)(**_with(content, axes, some)) for some in combinations))
+    return Grid(
+        axes, tuple(type(system)(**with_values(content, axes, some)) for some in combinations)
+    )
 
 
 def _axis(key: Any, given: Any, system: Any, content: dict[str, Any]) -> Axis:
@@ -137,7 +139,9 @@ def _is_number(value: Any) -> bool:
     return number and abs(value) < LARGEST
 
 
-def _with(content: dict[str, Any], axes: Sequence[Axis], values: Sequence[Value]) -> dict[str, Any]:
+def with_values(
+    content: dict[str, Any], axes: Sequence[Axis], values: Sequence[Value]
+) -> dict[str, Any]:
     """Fields of a system with some of them, or parts of them, changed."""
     changed, ours = dict(content), {"constants"}
     for axis, value in zip(axes, values, strict=True):

@@ -22,6 +22,7 @@ from hdica.systems.online_ica.system import (
 )
 from hdica.systems.projected.controls import TAU
 from hdica.systems.projected.density import particles, pde
+from hdica.systems.projected.normal import ornstein_uhlenbeck
 from hdica.systems.projected.overlap import closed_states, ode
 from hdica.systems.projected.rule import chain_refusal
 from hdica.systems.projected.simulation import chain, vector
@@ -92,6 +93,12 @@ METHODS = (
     ),
     CLOSED,
     pde(mean_field, f"{_PAPER}, eq. (6)-(11) with the sign of G corrected", without_limit, _MEANS),
+    ornstein_uhlenbeck(
+        mean_field,
+        limit_refusal,
+        f"{_PAPER}, eq. (6)-(12) for phi = 0, with the sign of G corrected",
+        _MEANS,
+    ),
     particles(
         mean_field, f"{_PAPER}, eq. (15) and its SDE, self-consistent", without_limit, _MEANS
     ),

@@ -8,6 +8,7 @@ from hdica.systems.fields import closed_refusal, prior, schedule, start
 from hdica.systems.kernel import OVERLAP, PROJECTED
 from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.projected.density import particles, pde
+from hdica.systems.projected.normal import ornstein_uhlenbeck
 from hdica.systems.projected.overlap import closed_states, ode
 from hdica.systems.projected.simulation import TRAJECTORY, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points
@@ -82,6 +83,7 @@ METHODS = (
         _closed_path,
     ),
     pde(mean_field, f"{_PAPER}, eq. (8)-(13)"),
+    ornstein_uhlenbeck(mean_field, closed_refusal, f"{_PAPER}, eq. (8)-(14) for phi = 0"),
     particles(mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
     fixed_points(mean_field, _STEADY, closed_states(drift, mean_field), uses=(OVERLAP,)),
     branch_points(mean_field, OMEGA, f"{_STEADY}, continued in omega"),
