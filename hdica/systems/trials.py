@@ -9,7 +9,7 @@ from typing import Any
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
-from hdica.systems.method import Array, PointResult, Trial
+from hdica.systems.method import Array, Method, PointResult, Trial
 
 Runner = Callable[[Any, Array, int, Stream, Save], Values]
 """``runner(system, times, n, stream, save)``; n is 0 for a method without."""
@@ -78,3 +78,16 @@ def alone(
         return together([(system, seed)], times, n, save)[0]
 
     return run
+
+
+def with_shared_noise(own: Method, together: Together, cost: float) -> Method:
+    """A method whose points share noise; ``cost`` is what a point costs relative to its own."""
+    return replace(
+        own,
+        run=alone(together),
+        together=together,
+        noise="shared",
+        kernel=f"{own.kernel}, shared noise",
+        equations=f"{own.equations}; points of equal n and seed share their noise",
+        seconds=lambda system, n, last: cost * own.seconds(system, n, last),
+    )

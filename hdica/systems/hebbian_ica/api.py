@@ -10,7 +10,7 @@ import xarray as xr
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
-from hdica.ingredients.save import NOTHING
+from hdica.ingredients.save import NOTHING, Save
 from hdica.ingredients.sources import make_source
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
@@ -283,9 +283,10 @@ def asymptotics(
         ``xi(source)`` and ``power(source)`` = <phi(s)^2> of the min(K, M) sources found (NaN for
         others), with ``error(source)``, the larger of their relative errors;
         ``eigenvalue(projection, source)`` of the Jacobian over mu, (36) with the rows i > M of
-        K > M corrected; for step sizes mu0/t ``mu0_critical``, ``mu0_optimal(source)`` and
-        ``decay_optimal(source)``, the limit of t (R_ii - 1) with it; and
-        ``decay(projection, source)``, the limit (21) with the mu0 of this system if its mu is
+        K > M corrected, and ``V(row, column, projection, source)``, the eigenmatrix of (35) that
+        belongs to it, a complete set for all xi > 0; for step sizes mu0/t ``mu0_critical``,
+        ``mu0_optimal(source)`` and ``decay_optimal(source)``, the limit of t (R_ii - 1) with it;
+        and ``decay(projection, source)``, the limit (21) with the mu0 of this system if its mu is
         mu0/(t + t0), else NaN.
 
     Raises
@@ -297,5 +298,6 @@ def asymptotics(
     """
     record = _checked(system, "asymptotics")
     chosen = _named(system, "asymptotics", "asymptotics")
-    result = chosen.run(system, _NONE, None, None, NOTHING)
-    return described(dataset(record, chosen, _NONE, NOTHING, system.dims(), [result], ""), system)
+    save = Save(extra=tuple(output.name for output in chosen.extras))
+    result = chosen.run(system, _NONE, None, None, save)
+    return described(dataset(record, chosen, _NONE, save, system.dims(), [result], ""), system)

@@ -42,6 +42,8 @@ SYSTEM = register(
             Dimension("projection", "projection i, a column of W", entries=True),
             Dimension("other", "another projection", entries=True),
             Dimension("source", "source j", entries=True),
+            Dimension("row", "row i of an eigenmatrix: a projection", entries=True),
+            Dimension("column", "column j of an eigenmatrix: a source", entries=True),
             Dimension("age", "time over the mean time of the first escape"),
             Dimension("r", "r = sqrt(n) R"),
         ),

@@ -125,6 +125,8 @@ class HebbianICA(Parameters):
         "projection": "projections",
         "other": "projections",
         "source": "sources",
+        "row": "projections",
+        "column": "sources",
     }
 
     @field_validator("alpha", "threshold", mode="before")
@@ -150,10 +152,11 @@ class HebbianICA(Parameters):
         return self
 
     def dims(self) -> dict[str, tuple[float, ...]]:
-        """Own dimensions of results: the numbers of projections (twice, for Q) and of sources."""
+        """Own dimensions of results: projections and sources, once more for Q and eigenmatrices."""
         projections = tuple(range(self.projections))
         numbers = tuple(range(len(self.sources)))
-        return {"projection": projections, "other": projections, "source": numbers}
+        own = {"projection": projections, "other": projections, "source": numbers}
+        return own | {"row": projections, "column": numbers}
 
 
 def rule(system: HebbianICA) -> HebbianRule:

@@ -29,6 +29,7 @@ from hdica.systems.trials import (
     in_groups,
     saved_for,
     seeded,
+    with_shared_noise,
 )
 
 Array = NDArray[np.float64]
@@ -117,20 +118,7 @@ def vector(
         keeps=KEEPS,
         held=lambda system, n: 2 * (n or 0),
     )
-    return replace(own, shared=_with_shared_noise(own, _shared_vector(rule_of), 0.4))
-
-
-def _with_shared_noise(own: Method, together: Together, cost: float) -> Method:
-    """A method whose points share noise; ``cost`` is what a point costs relative to its own."""
-    return replace(
-        own,
-        run=alone(together),
-        together=together,
-        noise="shared",
-        kernel=f"{own.kernel}, shared noise",
-        equations=f"{own.equations}; points of equal n and seed share their noise",
-        seconds=lambda system, n, last: cost * own.seconds(system, n, last),
-    )
+    return replace(own, shared=with_shared_noise(own, _shared_vector(rule_of), 0.4))
 
 
 def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> Together:
@@ -190,4 +178,4 @@ def chain(
         together=together,
     )
     shared = _chains(rule_of, lambda system: SHARED)
-    return replace(own, shared=_with_shared_noise(own, shared, 1.0))
+    return replace(own, shared=with_shared_noise(own, shared, 1.0))

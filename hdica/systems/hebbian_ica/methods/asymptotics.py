@@ -255,14 +255,18 @@ def _asymptotics(
         decay = annealed_limit(known, annealed[0])
     names = ("xi", "power", "mu0_optimal", "decay_optimal", "error")
     values = dict(zip(names, columns, strict=True))
-    values |= {"eigenvalue": eigensystem(known).values, "decay": decay}
+    modes = eigensystem(known)
+    values |= {"eigenvalue": modes.values, "decay": decay}
+    if EIGENMATRICES.name in save.extra:
+        values[EIGENMATRICES.name] = modes.matrices
     return PointResult(values | {"mu0_critical": np.asarray(critical)})
 
 
 _SOURCE = ("source",)
+EIGENMATRICES = Output("V", ("row", "column", *PAIR), "eigenmatrices V of (35), one an eigenvalue")
 ASYMPTOTICS = Method(
     name="asymptotics",
-    about="eigenvalues at the optimal state",
+    about="eigenvalues and eigenmatrices at the optimal state",
     engines=(*COMMON, AVERAGES, NUMERICS, HOME),
     role=Role.OTHER,
     accuracy="converged",
@@ -277,10 +281,11 @@ ASYMPTOTICS = Method(
         Output("error", _SOURCE, "larger of the relative errors of xi and of <phi(s)^2>"),
     ),
     run=_asymptotics,
+    extras=(EIGENMATRICES,),
     refuses=_unstable,
     seconds=lambda system, n, last: 5e-3,
     ignores=IGNORED | {"alpha", "start"},
-    equations=f"{PAPER}, (21) and (36) with the rows i > M of K > M corrected",
+    equations=f"{PAPER}, (21), (35) and (36) with the rows i > M of K > M corrected",
 )
 
 METHODS = (FIXED_POINTS, CRITICAL, ANNEALED, ASYMPTOTICS)

@@ -23,7 +23,16 @@ from hdica.systems.hebbian_ica.methods.escape import HOME, IGNORED, PAPER
 from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP, PROJECTED
 from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial, refusal
-from hdica.systems.trials import alone, content_of, each, in_groups, seeded
+from hdica.systems.trials import (
+    SHARED,
+    Together,
+    alone,
+    content_of,
+    each,
+    in_groups,
+    seeded,
+    with_shared_noise,
+)
 
 _R = ("time", "projection", "source")
 OVERLAPS = (
@@ -45,21 +54,38 @@ def _vector(system: HebbianICA, times: Array, n: int, stream: Stream, save: Save
     return _with_signs(system, values), diverged
 
 
-def _chains(trials: Sequence[Trial], times: Array, n: int | None, save: Save) -> list[PointResult]:
-    """Chains, eight in one call of the kernel."""
+def _shared_vectors(
+    trials: Sequence[Trial], times: Array, n: int | None, save: Save
+) -> list[PointResult]:
+    """All coordinates, on a start and data that belong to n and seed alone."""
     assert n is not None
-    rules = each(rule, trials)
-    of_seed = each(lambda system: streams_of(content_of(system, IGNORED), "chain", n), trials)
+    streams = streams_of(SHARED, "vector", n)
+    return [
+        PointResult(*_vector(system, times, n, streams(seed or 0), save)) for system, seed in trials
+    ]
 
-    def compute(group: list[int]) -> list[Values]:
-        streams = [of_seed[k](trials[k][1] or 0) for k in group]
-        found = run_chains([rules[k] for k in group], times, n, streams)
-        return [
-            (_with_signs(trials[k][0], values), diverged)
-            for k, (values, diverged) in zip(group, found, strict=True)
-        ]
 
-    return in_groups([one.alike for one in rules], LANES, compute)
+def _chains(content: Callable[[HebbianICA], object]) -> Together:
+    """Chains, eight in one call of the kernel, on the streams of a content."""
+
+    def together(
+        trials: Sequence[Trial], times: Array, n: int | None, save: Save
+    ) -> list[PointResult]:
+        assert n is not None
+        rules = each(rule, trials)
+        of_seed = each(lambda system: streams_of(content(system), "chain", n), trials)
+
+        def compute(group: list[int]) -> list[Values]:
+            streams = [of_seed[k](trials[k][1] or 0) for k in group]
+            found = run_chains([rules[k] for k in group], times, n, streams)
+            return [
+                (_with_signs(trials[k][0], values), diverged)
+                for k, (values, diverged) in zip(group, found, strict=True)
+            ]
+
+        return in_groups([one.alike for one in rules], LANES, compute)
+
+    return together
 
 
 def _ode(
@@ -82,7 +108,7 @@ def _seconds(
     return seconds
 
 
-VECTOR = Method(
+_VECTOR = Method(
     name="vector",
     about=(
         "the full K vectors of the rule, fixed or adaptive signs, step sizes η, μ = nη "
@@ -101,7 +127,9 @@ VECTOR = Method(
     equations=f"{PAPER}, eq. (13) with Sigma on the right, all n coordinates",
     held=lambda system, n: 2 * (n or 0),
 )
-CHAIN = Method(
+VECTOR = replace(_VECTOR, shared=with_shared_noise(_VECTOR, _shared_vectors, 1.0))
+_OWN = _chains(lambda system: content_of(system, IGNORED))
+_CHAIN = Method(
     name="chain",
     about="R and Q alone, at a cost per step that does not depend on n",
     engines=(*PROJECTED, AVERAGES, HOME),
@@ -110,14 +138,15 @@ CHAIN = Method(
     stochastic=True,
     accuracy="exact in law",
     outputs=OVERLAPS,
-    run=alone(_chains),
+    run=alone(_OWN),
     refuses=chain_refusal,
     seconds=_seconds(lambda k, m, n: 2.7e-9 * (1 + k * (k + m))),
     fused=True,
     ignores=IGNORED,
     equations=f"{PAPER}, eq. (13), reduced exactly in law to R and a factor of I - RR'",
-    together=_chains,
+    together=_OWN,
 )
+CHAIN = replace(_CHAIN, shared=with_shared_noise(_CHAIN, _chains(lambda system: SHARED), 1.0))
 ODE = Method(
     name="ode",
     about="dR/dt as n → ∞ at fixed μ, any K, M, f, with its error and a negative control",
