@@ -155,7 +155,12 @@ class ClosedOverlap:
         return np.asarray(spread + there + 4 * _EPS * q)
 
 
-def closed_overlap(f: Formula, law: Source, tau: float, overlap: float) -> ClosedOverlap:
-    """The limit of the rule with ``f`` at a constant step size, from an overlap at t = 0."""
+def closed_overlap(
+    f: Formula, law: Source, tau: float, overlap: float, batch: int = 1
+) -> ClosedOverlap:
+    """The limit of the rule with ``f`` at a constant step size, from an overlap at t = 0.
+
+    A step with the mean over ``batch`` samples loses 1/batch of what one sample makes it lose.
+    """
     learning, loss = rates(f, law)
-    return ClosedOverlap(tau * learning + tau**2 * loss, overlap**2)
+    return ClosedOverlap(tau * learning + tau**2 / batch * loss, overlap**2)

@@ -31,7 +31,8 @@ def _run(system: Any, times: Array, n: int | None, seed: int | None, save: Save)
     tau, begin = schedule(system).constant, start(system).overlap(prior(system))
     if tau is None:
         raise HdicaError(refuses(system))
-    path = closed_overlap(formula(system, "nonlinearity"), source(system), tau, begin)
+    f, law = formula(system, "nonlinearity"), source(system)
+    path = closed_overlap(f, law, tau, begin, system.batch)
     with np.errstate(all="ignore"):
         q = path.at(times)
         overlap = math.copysign(1.0, begin) * np.sqrt(q)

@@ -38,6 +38,14 @@ def test_it_agrees_with_the_equation_below_and_above_the_fold(source, f, tau):
         assert float(found["Q_error"].max()) < 1e-9
 
 
+def test_it_agrees_with_the_equation_of_a_batch_and_not_with_that_of_one_sample():
+    found = hdica.limit(system(batch=4), times=TIMES, method="closed")["Q"]
+    same = hdica.limit(system(batch=4), times=TIMES, method="ode")["Q"]
+    other = hdica.limit(system(), times=TIMES, method="ode")["Q"]
+    assert float(np.abs(found - same).max()) < 1e-10
+    assert float(np.abs(found - other).max()) > 1e-2
+
+
 def test_a_limit_with_its_drift_wrong_by_a_millionth_does_not_agree():
     found = hdica.limit(system(), times=TIMES, method="closed")["Q"]
     other = hdica.limit(system(tau=0.04 * (1 + 1e-6)), times=TIMES, method="ode")["Q"]
