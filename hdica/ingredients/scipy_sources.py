@@ -36,7 +36,7 @@ def scipy_source(name: str, **shape: float) -> Source:
     """
     from scipy import stats  # half a second, and only this source needs it
 
-    family = getattr(stats, name, None)
+    family: Any = getattr(stats, name, None)
     discrete = isinstance(family, stats.rv_discrete)
     if not discrete and not isinstance(family, stats.rv_continuous):
         raise HdicaError(

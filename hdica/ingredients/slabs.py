@@ -69,7 +69,8 @@ def _sides(nodes: Nodes, atoms: Nodes) -> Iterator[Nodes]:
         kept = side & (weights * (1 + points * points) > _NOTHING)
         if kept.any():
             found, place = np.unique(points[kept], return_inverse=True)
-            yield Nodes(found, np.bincount(np.ravel(place), weights[kept]))
+            mass = np.bincount(np.ravel(place), weights[kept])
+            yield Nodes(found, np.asarray(mass, dtype=float))
 
 
 def _tests(xi: Array) -> Array:

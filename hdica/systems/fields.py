@@ -74,7 +74,7 @@ LAWS = (
 PRIORS = (
     "`dense`, `gaussian`, `{sparse: rho}`, `{sparse_sign: rho}`, `{bernoulli_gaussian: rho}`, "
     "`{atoms, weights}`, `{slab: law, rho: rho}` (a share rho follows a law of a source), "
-    "`{scipy: name, ...}`, `{mixture: ...}`; with `iid: true` beside them entries are drawn one by one"
+    "`{scipy: name, ...}`, `{mixture: ...}`; with `iid: true` entries are drawn one by one"
 )
 STARTS = (
     "`{overlap: Q0}` (Q fluctuates about Q0 by O(n^-1/2)), `{overlap: Q0, exact: true}` (it does "
