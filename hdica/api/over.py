@@ -25,7 +25,7 @@ Over = Mapping[str, Any]
 Own = dict[str, tuple[float, ...]]
 _VALUES = "at least one number or word, all finite and different, or start, stop and num"
 _TAKEN = RESERVED | {
-    *("snapshot", "feature", "x", "edge", "threshold"),
+    *("snapshot", "feature", "x", "edge", "threshold", "entry"),
     *("fixed_point", "transition"),
 }
 

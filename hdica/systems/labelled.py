@@ -22,6 +22,7 @@ _ABOUT = {
     "x": "entry of the estimate",
     "edge": "edge of the bins around x",
     "threshold": "threshold on abs(x)",
+    "entry": "number of the entry",
 }
 """Dimensions of what every system can keep."""
 

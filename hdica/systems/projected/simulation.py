@@ -115,7 +115,7 @@ def vector(
         ),
         fused=True,
         equations=f"{equations}, all n coordinates",
-        keeps=KEEPS,
+        keeps=KEEPS | {"estimate"},
         held=lambda system, n: 2 * (n or 0),
     )
     return replace(own, shared=with_shared_noise(own, _shared_vector(rule_of), 0.4))
