@@ -9,7 +9,7 @@ from hdica.errors import HdicaError
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.fields import signs, start_overlap, unit
 from hdica.systems.hebbian_ica.system import HebbianICA
-from hdica.systems.online_ica.system import OnlineICA
+from hdica.systems.online_ica.system import OnlineICA, learned_text
 from hdica.systems.parameters import Parameters
 
 
@@ -58,7 +58,7 @@ def hebbian_of(system: OnlineICA) -> HebbianICA:
     random = q0 == 0.0 and not system.start.get("exact")
     return HebbianICA(
         sources=[system.source],
-        nonlinearity=system.nonlinearity,
+        nonlinearity=learned_text(system),
         sigma=[-1],
         mu=system.tau,
         start="random" if random else {"overlap": q0},

@@ -13,7 +13,7 @@ from hdica.limits.overlap.closed import closed_overlap, closed_refusal
 from hdica.systems.fields import formula, prior, schedule, source, start
 from hdica.systems.kernel import COMMON, OVERLAP
 from hdica.systems.method import Array, Method, Output, PointResult, Role
-from hdica.systems.online_ica.system import limit_refusal
+from hdica.systems.online_ica.system import learned, limit_refusal
 
 WORST = 1e-8
 """Errors beyond which the closed form is refused: two of its roots all but coincide."""
@@ -21,7 +21,7 @@ WORST = 1e-8
 
 def refuses(system: Any) -> str:
     """Empty if there is a closed form for this system, else the sentence that says why not."""
-    found = limit_refusal(system) or closed_refusal(formula(system, "nonlinearity"))
+    found = limit_refusal(system) or closed_refusal(learned(system))
     if found or schedule(system).constant is not None:
         return found
     return f"tau = {system.tau!r} is not allowed for the closed form (a constant step size)"
@@ -31,8 +31,7 @@ def _run(system: Any, times: Array, n: int | None, seed: int | None, save: Save)
     tau, begin = schedule(system).constant, start(system).overlap(prior(system))
     if tau is None:
         raise HdicaError(refuses(system))
-    f, law = formula(system, "nonlinearity"), source(system)
-    path = closed_overlap(f, law, tau, begin, system.batch)
+    path = closed_overlap(learned(system), source(system), tau, begin, system.batch)
     with np.errstate(all="ignore"):
         q = path.at(times)
         overlap = math.copysign(1.0, begin) * np.sqrt(q)

@@ -15,6 +15,7 @@ from hdica.systems.online_ica.closed import CLOSED
 from hdica.systems.online_ica.system import (
     OnlineICA,
     drift,
+    learned,
     limit_refusal,
     mean_field,
     rule,
@@ -38,7 +39,7 @@ def _closed_transitions(system: OnlineICA) -> dict[str, Array] | None:
     """Folds in tau where phi is linear."""
     if formula(system, "regularizer").slope_if_linear is None:
         return None
-    found, error = folds_of(formula(system, "nonlinearity"), source(system))
+    found, error = folds_of(learned(system), source(system))
     # Lambda/m turns T(Q) = -D1/D2 into m T(Q).
     found, error = replace(found, tau=system.batch * found.tau), system.batch * error
     return {"value": found.tau, "Q": found.q, "kind": np.zeros(found.q.size), "error": error}

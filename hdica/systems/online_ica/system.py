@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import Formula
+from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import averages, check_finite
 from hdica.limits.mean_field.family import MeanField
@@ -41,8 +41,10 @@ from hdica.systems.fields import (
     prior,
     schedule,
     source,
+    start,
 )
 from hdica.systems.parameters import Parameters
+from hdica.systems.projected.learning import learned_sign, negated
 from hdica.systems.projected.pushed import pushed_field, pushed_rule
 from hdica.systems.projected.rule import ProjectedRule
 
@@ -79,6 +81,11 @@ class OnlineICA(Parameters):
     batch
         Samples of each update, m >= 1. The limit is that of n -> infinity at fixed m: at finite n
         it is good to order m/n.
+    sign
+        ``"given"``: f is the nonlinearity as it is. ``"auto"``: f is the nonlinearity or minus it,
+        whichever learns this source from the side of the start, by the averages over both: of
+        two signs that learn, the one with the larger critical step size. Which one it was is said
+        in the results, as ``chosen``.
 
     Raises
     ------
@@ -100,6 +107,10 @@ class OnlineICA(Parameters):
     start: StartSpec = Field({"overlap": 0.5}, description=STARTS)
     constants: dict[str, float] = Field({}, description=CONSTANTS)
     batch: BatchSize = Field(1, description=BATCHES)
+    sign: Literal["given", "auto"] = Field(
+        "given",
+        description="`given`: f as it is; `auto`: f or -f, whichever learns the source",
+    )
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}
@@ -113,6 +124,7 @@ class OnlineICA(Parameters):
         if formula(self, "nonlinearity").is_zero:
             text = "nonlinearity = 0 is not allowed (nothing would be learned)"
             raise HdicaError(text, ["nonlinearity"])
+        learned_text(self)
         return self
 
     def dims(self) -> dict[str, tuple[float, ...]]:
@@ -120,9 +132,37 @@ class OnlineICA(Parameters):
         return {"feature": tuple(prior(self).group_values.tolist())}
 
 
+def learned_text(system: OnlineICA) -> str:
+    """The nonlinearity with its sign, as its user would write it."""
+    text = system.nonlinearity
+    if system.sign == "given":
+        return text
+    begin = start(system).overlap(prior(system))
+    try:
+        sign = learned_sign(formula(system, "nonlinearity"), source(system), begin)
+    except HdicaError as exc:
+        named = ["sign", "nonlinearity", "source"]
+        raise HdicaError(f"sign = 'auto' is not allowed ({exc})", named) from None
+    return text if sign > 0 else negated(text)
+
+
+def learned(system: OnlineICA) -> Formula:
+    """F of the rule: the nonlinearity with its sign."""
+    if system.sign == "given":
+        return formula(system, "nonlinearity")
+    return parse_formula(learned_text(system), "x", system.constants)
+
+
+def chosen(system: OnlineICA) -> str:
+    """Which sign was chosen, empty where it was given."""
+    if system.sign == "given":
+        return ""
+    return f"nonlinearity = {learned_text(system)!r} (sign = 'auto', for {source(system).label})"
+
+
 def rule(system: OnlineICA) -> ProjectedRule:
     """The update (2), as the finite-n kernels take it."""
-    return pushed_rule(system, formula(system, "nonlinearity"))
+    return pushed_rule(system, learned(system))
 
 
 def limit_refusal(system: OnlineICA) -> str:
@@ -145,7 +185,7 @@ def infinite_averages(f: Formula, law: Source) -> str:
 
 def without_limit(system: OnlineICA) -> str:
     """Empty if the limit exists for any phi, else the sentence that says why not."""
-    return infinite_averages(formula(system, "nonlinearity"), source(system))
+    return infinite_averages(learned(system), source(system))
 
 
 def drift(system: OnlineICA) -> Drift:
@@ -158,7 +198,7 @@ def drift(system: OnlineICA) -> Drift:
     refusal = limit_refusal(system)
     if refusal:
         raise HdicaError(refusal)
-    return drift_of(formula(system, "nonlinearity"), source(system)).of_batch(system.batch)
+    return drift_of(learned(system), source(system)).of_batch(system.batch)
 
 
 def mean_field(system: OnlineICA) -> MeanField:
@@ -166,4 +206,4 @@ def mean_field(system: OnlineICA) -> MeanField:
 
     Gamma = x [Q G + tau R - Lambda/2] - xi G - tau phi(x) is (10), with the sign of G corrected.
     """
-    return pushed_field(system, averages(formula(system, "nonlinearity"), source(system)))
+    return pushed_field(system, averages(learned(system), source(system)))
