@@ -6,12 +6,13 @@ import numpy as np
 
 from hdica.systems.fields import closed_refusal, prior, schedule, start
 from hdica.systems.kernel import OVERLAP, PROJECTED
-from hdica.systems.method import Array, Method, PointResult, Role
+from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 from hdica.systems.projected.density import particles, pde
 from hdica.systems.projected.normal import ornstein_uhlenbeck
 from hdica.systems.projected.overlap import closed_states, ode
 from hdica.systems.projected.simulation import TRAJECTORY, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points
+from hdica.systems.sparse_pca.penalised import penalty_of, run_penalised
 from hdica.systems.sparse_pca.rule import oja_chain_refusal
 from hdica.systems.sparse_pca.sample_pca import run_sample_pca, sample_pca_overlap
 from hdica.systems.sparse_pca.system import SparsePCA, drift, mean_field, oja_overlap, rule
@@ -67,6 +68,34 @@ SAMPLE_PCA_LIMIT = Method(
     ignores=_BATCH | {"prior"},
     equations="overlap of the leading sample eigenvector of a spiked covariance (Paul 2007)",
 )
+_OFFLINE = frozenset({"start", "variant"})
+PENALISED_PCA = Method(
+    name="penalised_pca",
+    about="the offline problem (7): penalised PCA of the samples so far (a·sign(x) + b·x)",
+    engines=(*PROJECTED, __package__),
+    role=Role.BASELINE,
+    stochastic=True,
+    accuracy="approximate",
+    outputs=(
+        TRAJECTORY[0],
+        Output("objective", ("time",), "(-x'S x/2 + sum of Phi(x_i))/n at the solution"),
+        Output("residual", ("time",), "departure from the conditions of a stationary point"),
+        Output("nonzero", ("time",), "share of entries of the solution that are not 0"),
+    ),
+    run=seeded(
+        "penalised_pca",
+        lambda system, times, n, stream, save: run_penalised(rule(system), times, n, stream),
+        without=_OFFLINE,
+    ),
+    refuses=refusal(lambda system: penalty_of(rule(system))),
+    seconds=lambda system, n, last: (
+        5e-3 + 1e-6 * (n or 1) ** 2 + 1e-10 * (n or 1) ** 3 * (1 + last)
+    ),
+    ignores=_OFFLINE,
+    equations=f"{_PAPER}, eq. (7) with Phi' = phi/tau and the covariance of the first t n samples; "
+    "soft thresholded power iterations (Luss and Teboulle 2013), the best of five starts",
+    held=lambda system, n: 2 * (n or 0) ** 2,
+)
 
 METHODS = (
     vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1), (5), (6)"),
@@ -90,4 +119,5 @@ METHODS = (
     critical(mean_field, OMEGA, f"{_STEADY}, continued in omega"),
     SAMPLE_PCA,
     SAMPLE_PCA_LIMIT,
+    PENALISED_PCA,
 )

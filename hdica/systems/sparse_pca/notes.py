@@ -26,7 +26,8 @@ def _stays(system: Any) -> str:
     """That a limit which starts at Q = 0 stays there, and what to do."""
     lead = (
         "the start has overlap 0, as a random one has as n grows, and the limit stays at Q = 0 for "
-        f"ever on this scale of time (t = k/n): {BEGIN}"
+        "ever on this scale of time (t = k/n); Theorem 1 of Wang and Lu 2016 asks for Q_0 other "
+        f"than 0: {BEGIN}"
     )
     tau = schedule(system).constant
     if tau is not None and system.omega > _least(system, tau) and not closed_refusal(system):
