@@ -7,7 +7,7 @@ from typing import Any
 
 from hdica.errors import HdicaError
 from hdica.systems.fields import formula
-from hdica.systems.hebbian_ica.fields import signs, start_overlap, unit
+from hdica.systems.hebbian_ica.fields import signs, start_overlap, unit, unplain
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.online_ica.system import OnlineICA, learned_text
 from hdica.systems.parameters import Parameters
@@ -24,6 +24,12 @@ def online_of(system: HebbianICA) -> OnlineICA:
     if unit(system) != "mu":
         raise HdicaError(
             f"{unit(system)} is not allowed for OnlineICA (give mu = n eta, which is its tau)"
+        )
+    given = unplain(system)
+    if given:
+        raise HdicaError(
+            f"{given} is not allowed for OnlineICA (fixed signs, single samples and sources that "
+            "stay are)"
         )
     sigma = int(signs(system)[0])
     r0 = start_overlap(system)

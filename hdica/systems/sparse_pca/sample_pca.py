@@ -44,7 +44,7 @@ def leading_vector(covariance: Array) -> Array:
 
 
 def covariances(rule: PCARule, xi: Array, times: Array, stream: Stream) -> Iterator[Array | None]:
-    """Covariance of the first m t n samples at each time, of batches of m; None before the first."""
+    """Covariance of the first m t n samples (batches of m) at each time; None before the first."""
     n, first = xi.size, 0
     blocks = _blocks(rule.omega, xi, stream)
     full, block = np.zeros((n, n)), np.empty((0, n))

@@ -29,7 +29,7 @@ from hdica.systems.hebbian_ica.fields import (
     unit,
 )
 from hdica.systems.hebbian_ica.finite.passage import Passage, passages
-from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
+from hdica.systems.hebbian_ica.system import HebbianICA, passage_refusal, plain_refusal, rule
 from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS, PROJECTED
 from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial, refusal
 from hdica.systems.trials import alone, content_of, each, in_groups
@@ -74,8 +74,9 @@ def trap_refusal(system: HebbianICA, n: bool) -> str:
 
     With a dimension ``n`` any unit of the step size will do.
     """
-    if system.sigma == "adaptive":
-        return "the diffusion near R = 0 needs fixed signs (sigma = 'adaptive' has none)"
+    why = plain_refusal(system, "the diffusion near R = 0")
+    if why:
+        return why
     if not n and unit(system) != "nu":
         return (
             f"the diffusion near R = 0 needs nu as n -> infinity, and {unit(system)} is given "
@@ -267,7 +268,7 @@ ESCAPE_TIMES = Method(
     accuracy="exact in law",
     outputs=PASSAGES,
     run=alone(_passages),
-    refuses=chain_refusal,
+    refuses=passage_refusal,
     seconds=_passage_seconds,
     fused=True,
     equations=f"{PAPER}, eq. (13), first passages of the chain that is exact in law",
