@@ -120,7 +120,7 @@ def _resolved(expression: sp.Expr, symbol: sp.Symbol, at: sp.Rational) -> sp.Exp
         decided, above, below, weight = args
         return branch(decided.subs(symbol, at), above, below, weight)
     if isinstance(expression, Largest):
-        return branch((args[0] - args[1]).subs(symbol, at), *args, sp.Integer(1))
+        return branch((args[0] - args[1]).subs(symbol, at), args[0], args[1], sp.Integer(1))
     if isinstance(expression, sp.sign | sp.Abs):
         side = sign_of(args[0].subs(symbol, at))
         return sp.Integer(side) if isinstance(expression, sp.sign) else side * args[0]

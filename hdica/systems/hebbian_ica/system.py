@@ -182,8 +182,8 @@ class HebbianICA(Parameters):
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of results: projections and sources, once more for Q and eigenmatrices."""
-        projections = tuple(range(self.projections))
-        numbers = tuple(range(len(self.sources)))
+        projections: tuple[float, ...] = tuple(range(self.projections))
+        numbers: tuple[float, ...] = tuple(range(len(self.sources)))
         own = {"projection": projections, "other": projections, "source": numbers}
         return own | {"row": projections, "column": numbers}
 
