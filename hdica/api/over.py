@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 
 from hdica.errors import HdicaError, OutOfTime
+from hdica.ingredients.functions import word_for
 from hdica.process.timeout import named, within
 from hdica.systems.address import Axis, address, check_conflicts, nested
 from hdica.systems.arguments import LARGEST, MAX_VALUES, check_length, entries, spaced
@@ -127,6 +128,8 @@ def _values(key: str, given: Any) -> tuple[Value, ...]:
         return spaced(given, f"over.{key}", MAX_VALUES)
     one = isinstance(given, str) or not isinstance(given, Iterable)
     one = one or getattr(given, "ndim", 1) == 0
+    if isinstance(given, list | tuple):  # functions by their words, as systems hold them
+        given = [word_for(value) if callable(value) else value for value in given]
     found = entries([given] if one else given, f"over: {key}", _VALUES, MAX_VALUES)
     alike = all(map(_is_number, found)) or all(isinstance(value, str) for value in found)
     if not found or not alike or len(set(found)) < len(found):

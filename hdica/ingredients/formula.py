@@ -12,7 +12,9 @@ import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.functions import is_word, known
 from hdica.ingredients.grammar import MAX_POWER, read_expression
+from hdica.ingredients.opaque import Opaque
 from hdica.ingredients.pieces import kinks_of, pieces, vanishes
 from hdica.ingredients.singular import singular_at
 from hdica.ingredients.switches import has_branches, on_arrays, on_numbers
@@ -67,6 +69,11 @@ class Formula:
         return block
 
     @cached_property
+    def is_called(self) -> bool:
+        """Whether it is a function of Python, of which nothing but its values is known."""
+        return bool(self.expression.has(Opaque))
+
+    @cached_property
     def coefficients(self) -> NDArray[np.float64] | None:
         """Polynomial coefficients, lowest degree first; None if it is not a polynomial."""
         if not self.expression.is_polynomial(self.symbol):
@@ -99,12 +106,14 @@ class Formula:
         if found is not None:
             return found
         x = np.linspace(-8, 8, 129)
-        bad = x[np.isnan(self.value(x))]
+        bad = x[~np.isfinite(self.value(x)) if self.is_called else np.isnan(self.value(x))]
         return float(bad[0]) if bad.size else None
 
     @cached_property
     def is_zero(self) -> bool:
         """Whether it vanishes everywhere."""
+        if self.is_called:
+            return not np.any(self.value(np.linspace(-8, 8, 129)))
         if has_branches(self.expression):
             return not _differs(self.expression, self.symbol) and vanishes(
                 self.expression, self.symbol
@@ -116,7 +125,9 @@ class Formula:
 
     @cached_property
     def is_odd(self) -> bool:
-        """Whether f(-x) = -f(x) holds identically."""
+        """Whether f(-x) = -f(x) holds identically; False of a function of Python."""
+        if self.is_called:
+            return False
         both = self.expression.subs(self.symbol, -self.symbol) + self.expression
         if has_branches(both):
             return not _differs(both, self.symbol) and self._is_odd_by_pieces()
@@ -134,6 +145,8 @@ class Formula:
     @cached_property
     def elastic_net(self) -> tuple[float, float] | None:
         """(a, b) if the function is a*sign(x) + b*x, the slope of a|x| + b x^2/2, else None."""
+        if self.is_called:
+            return None
         x, jump = self.symbol, sp.sign(self.symbol)
         one, two, three = (self.expression.subs(x, k) for k in (1, 2, 3))
         if _differs(one - 2 * two + three, x):
@@ -210,6 +223,9 @@ class Pair:
 
 @lru_cache(maxsize=512)
 def _parse(text: str, variable: str, constants: tuple[tuple[str, float], ...]) -> Formula:
+    if is_word(text):
+        symbol = sp.Symbol(variable, real=True)
+        return Formula(text, known(text)(symbol), symbol)
     expression, (symbol,) = read_expression(text, (variable,), dict(constants))
     return Formula(text, expression, symbol)
 
@@ -217,5 +233,8 @@ def _parse(text: str, variable: str, constants: tuple[tuple[str, float], ...]) -
 def parse_formula(
     text: str, variable: str = "x", constants: Mapping[str, float] | None = None
 ) -> Formula:
-    """Read a user's formula, such as ``"beta*sign(x)"``; numbers for other names are given."""
+    """Read a user's formula, such as ``"beta*sign(x)"``; numbers for other names are given.
+
+    The word for a function of Python, see :mod:`hdica.ingredients.functions`, is read, too.
+    """
     return _parse(str(text), variable, tuple(sorted((constants or {}).items())))

@@ -17,6 +17,7 @@ import sympy as sp
 
 from hdica.errors import HdicaError
 from hdica.ingredients.conditions import MAX_COMPARISONS, Condition, condition_of
+from hdica.ingredients.functions import is_word
 from hdica.ingredients.switches import Largest
 
 MAX_LENGTH = 300
@@ -266,7 +267,7 @@ def read_expression(
 
 def constants_used(text: str, variable: str = "x") -> frozenset[str]:
     """Names in a formula other than its variable, ``pi`` and the functions."""
-    tree = _tree(text) if len(text) <= MAX_LENGTH else None
+    tree = None if len(text) > MAX_LENGTH or is_word(text) else _tree(text)
     if tree is None:
         return frozenset()
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 
 from hdica.errors import HdicaError
+from hdica.ingredients.opaque import Opaque
 from hdica.ingredients.roots import real_zeros
 from hdica.ingredients.switches import (
     SWITCHES,
@@ -49,7 +50,7 @@ class Piece:
 @lru_cache(maxsize=512)
 def switching_points(expression: sp.Expr, symbol: sp.Symbol) -> tuple[float, ...]:
     """Where the switches in an expression change sides, increasing."""
-    points: set[float] = set()
+    points = {at for one in expression.atoms(Opaque) for at in type(one).breaks()}
     for switch in expression.atoms(*SWITCHES):
         try:
             points |= {*_crossings(decides(switch), symbol)}
@@ -115,7 +116,7 @@ def _resolved(expression: sp.Expr, symbol: sp.Symbol, at: sp.Rational) -> sp.Exp
     """The expression with every switch replaced by the branch that it takes at a number."""
     if not expression.has(*SWITCHES):
         return expression
-    args = [_resolved(one, symbol, at) for one in expression.args]
+    args: list[sp.Expr] = [_resolved(one, symbol, at) for one in expression.args]
     if isinstance(expression, Choice):
         decided, above, below, weight = args
         return branch(decided.subs(symbol, at), above, below, weight)

@@ -14,6 +14,9 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
+from hdica.ingredients.opaque import Opaque
+
+Names = dict[str, Callable[..., Any]]
 _HALF = sp.Rational(1, 2)
 
 
@@ -97,7 +100,7 @@ def chosen(s: Any, above: Any, below: Any, weight: Any) -> NDArray[np.float64]:
     return np.where(s > 0, above, np.where(s < 0, below, at))
 
 
-_ARRAYS: dict[str, Callable[..., Any]] = {"Choice": chosen, "Largest": np.maximum}
+_ARRAYS: Names = {"Choice": chosen, "Largest": np.maximum}
 """The same on arrays, by the names that sympy writes."""
 
 
@@ -106,9 +109,16 @@ def has_branches(expression: sp.Expr) -> bool:
     return bool(expression.has(Choice, Largest))
 
 
+def _named(expression: sp.Expr, kind: str, ours: Callable[[], Names]) -> list[Names]:
+    """What sympy does not know of the functions in an expression, by name."""
+    given = {type(one).__name__: getattr(type(one), kind) for one in expression.atoms(Opaque)}
+    found = [ours()] if has_branches(expression) else []
+    return [*found, given] if given else found
+
+
 def on_arrays(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., Any]:
     """The function of an expression on arrays."""
-    named = [_ARRAYS] if has_branches(expression) else []
+    named = _named(expression, "array", lambda: _ARRAYS)
     function: Callable[..., Any] = sp.lambdify(
         symbols, expression, modules=[*named, "scipy", "numpy"], cse=True
     )
@@ -117,7 +127,7 @@ def on_arrays(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., Any]:
 
 def on_numbers(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., float]:
     """The function of an expression on numbers, for numba."""
-    named = [_scalars()] if has_branches(expression) else []
+    named = _named(expression, "scalar", _scalars)
     function: Callable[..., float] = sp.lambdify(
         symbols, sp.Float(1.0) * expression, modules=[*named, "math"], cse=True
     )
@@ -125,7 +135,7 @@ def on_numbers(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., float]
 
 
 @cache
-def _scalars() -> dict[str, Callable[..., Any]]:
+def _scalars() -> Names:
     """The same for compiled code on numbers."""
     import numba
 

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula, parse_formula
+from hdica.ingredients.functions import word_for
 from hdica.ingredients.grammar import constants_used
 from hdica.ingredients.priors import Prior, make_prior
 from hdica.ingredients.schedules import Schedule, make_schedule
@@ -32,6 +33,8 @@ def _rate(value: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
+    if callable(value):
+        return word_for(value)
     return repr(value) if is_number(value) else value
 
 
