@@ -39,6 +39,7 @@ LIMITED = (
     "escape_time",
     "fixed_points",
     "limit",
+    "tracking",
 )
 
 
