@@ -75,6 +75,7 @@ SYSTEM = register(
         notes=NOTES,
         functions={
             "convert": f"{_HERE}.convert",
+            "tracking": f"{_HERE}.tracking",
             **dict.fromkeys(
                 ("asymptotics", "conflict_region", "escape_signs", "escape_time"), f"{_HERE}.api"
             ),
