@@ -121,18 +121,23 @@ def _within(of: type[Opaque], low: float, high: float) -> float:
 
 
 def _bends(of: type[Opaque], x: float) -> bool:
-    """Whether it or its slope jumps at a number beside which it is smooth."""
+    """Whether it, its slope or its curvature jumps at a number beside which it is smooth."""
     size = max(1.0, abs(x))
-
-    def gap(h: float) -> tuple[float, float]:
-        left, half_left, half_right, right = (
-            float(of.scalar(x + size * h * d)) for d in (-1.0, -0.5, 0.5, 1.0)
-        )
-        rises = (half_left - left) / (0.5 * h), (right - half_right) / (0.5 * h)
-        return abs(rises[1] - rises[0]), abs(rises[0]) + abs(rises[1])
-
     below, above = (float(of.scalar(x + size * d)) for d in (-_SIDE, _SIDE))
     if abs(above - below) > _NARROW * (1 + abs(above)):
         return True
-    (wide, _), (narrow, steep) = gap(1e-3), gap(1e-4)
-    return narrow > 0.5 * wide and narrow > 1e-5 * (1 + steep)
+
+    def side(h: float) -> tuple[float, float]:
+        """Slope and curvature on one side, by differences."""
+        near, middle, far = (float(of.scalar(x + size * h * d)) for d in (1e-3, 0.5, 1.0))
+        rises = (middle - near) / (0.499 * h), (far - middle) / (0.5 * h)
+        return rises[1], (rises[1] - rises[0]) / (0.4995 * h)
+
+    def gaps(h: float) -> list[tuple[float, float]]:
+        pairs = zip(side(-h), side(h), strict=True)
+        return [(abs(right - left), 1 + abs(left) + abs(right)) for left, right in pairs]
+
+    both = list(zip(gaps(1e-3), gaps(1e-4), (1e-5, 1e-3), strict=True))
+    return any(
+        near > 0.5 * wide and near > least * scale for (wide, _), (near, scale), least in both
+    )

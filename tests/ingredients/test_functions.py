@@ -39,6 +39,11 @@ def kinked(x):
     return abs(x - 0.7) + max(x, 0.0) + np.interp(x, KNOTS, KNOTS)
 
 
+def curved(x):
+    """Its curvature jumps at 0, its slope does not."""
+    return x / (1 + abs(x))
+
+
 def calls(x):
     return inner(x)
 
@@ -103,6 +108,7 @@ def test_kinks_are_found_by_values_alone():
     assert parse_formula(word_for(step)).kinks == (-0.7, 0.3)
     assert parse_formula(word_for(kinked)).kinks == pytest.approx((0.0, 0.25, 0.7, 1.0), abs=1e-10)
     assert parse_formula(word_for(with_default)).kinks == (0.0,)
+    assert parse_formula(word_for(curved)).kinks == (0.0,)
 
 
 def test_source_and_constants_make_the_key():
