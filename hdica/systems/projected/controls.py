@@ -27,5 +27,6 @@ SYMBOLS = {
     "Q_u": Symbol("Q<sub>u</sub>", r"$Q_\mathrm{u}$", "Q_u"),
     "tau_c": Symbol("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
     "R": Symbol("<i>R</i>", "$R$", "R"),
+    "batch": Symbol("<i>m</i>", "$m$", "m"),
     **in_words(ode="ODE", pde="PDE"),
 }

@@ -42,7 +42,7 @@ TRAJECTORY = (
 LARGEST = Output("largest", ("time",), "share of |x|^2 on the largest entry of the estimate")
 OWN = "hdica.systems.projected"
 MOST_SHARED, MOST_NUMBERS = 64, 2**25
-"""Points in one call of the kernel, and numbers in their estimates."""
+"""Points in one call of the kernel, and numbers in their estimates or in a step of a batch."""
 KEEPS = frozenset({"densities", "support", "functionals"})
 
 
@@ -69,7 +69,8 @@ def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:
             found = run_shared([rules[k] for k in group], times, n, stream, saves)
             return [named(one) for one in found]
 
-        return in_groups(keys, max(1, min(MOST_SHARED, MOST_NUMBERS // n)), compute)
+        room = max([n, *(2 * rule.batch for rule in rules)])
+        return in_groups(keys, max(1, min(MOST_SHARED, MOST_NUMBERS // room)), compute)
 
     return together
 
