@@ -34,8 +34,10 @@ from hdica.systems.fields import (
     StartSpec,
     StepSize,
     check_real,
+    check_vectors,
     closed_refusal,
     formula,
+    length_refusal,
     prior,
     schedule,
     source,
@@ -99,12 +101,17 @@ class OnlineICA(Parameters):
     @model_validator(mode="after")
     def _formulas(self) -> OnlineICA:
         schedule(self)
+        check_vectors(self)
         for name in ("nonlinearity", "regularizer"):
             check_real(self, name)
         if formula(self, "nonlinearity").is_zero:
             text = "nonlinearity = 0 is not allowed (nothing would be learned)"
             raise HdicaError(text, ["nonlinearity"])
         return self
+
+    def refuses_n(self, n: int) -> str:
+        """Empty if there is a feature and a first estimate in n dimensions."""
+        return length_refusal(self, n)
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of results: the value of xi in each group of entries."""
