@@ -17,6 +17,7 @@ from hdica.api.simulations import (
     about_step,
     at_size,
     auto,
+    check_dimension,
     check_held,
     check_n_of,
     no_room,
@@ -143,6 +144,7 @@ def simulate(
     chosen = with_noise(first_of(known, system), noise)
     size, grid, trials = _one(n), timed(chosen, given, asked), check_seeds(seeds)
     check_n_of(chosen, size, float(grid[-1]))
+    check_dimension(chosen, system, size)
     save = saved(chosen, system, grid, asked, [size])
     all_of_them = len(trials) * chosen.bytes_of(grid, save, system.dims())
     check_memory(all_of_them, f"seeds = {len(trials)}", "fewer seeds or times")

@@ -25,7 +25,8 @@ class Prior:
     negative and one for the positive values of a continuous part; densities of the estimate given
     the feature are kept by group, and ``classify(xi)`` is that of each entry. ``random`` says
     whether the feature itself is drawn, and ``sum_spread`` is then n times the variance of the mean
-    of its entries as n -> infinity, see :func:`spread_of_mean`; else 0.
+    of its entries as n -> infinity, see :func:`spread_of_mean`; else 0. ``length`` is the only n
+    that there is a feature for, None for any; ``entries`` then gives others by quantiles.
     """
 
     label: str
@@ -35,6 +36,12 @@ class Prior:
     classify: Callable[[Array], NDArray[np.int64]] = field(repr=False)
     random: bool = False
     sum_spread: float = 0.0
+    length: int | None = None
+    entries: Callable[[np.random.Generator, int], Array] | None = None
+
+    def stand_ins(self, rng: np.random.Generator, count: int) -> Array:
+        """Entries of a feature, shape (count,), for particles, of which there may be any number."""
+        return (self.entries or self.feature)(rng, count)
 
     @property
     def group_values(self) -> Array:

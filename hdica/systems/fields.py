@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator
@@ -11,10 +13,14 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.functions import word_for
 from hdica.ingredients.grammar import constants_used
+from hdica.ingredients.held import held, is_vector
 from hdica.ingredients.priors import Prior, make_prior
 from hdica.ingredients.schedules import Schedule, make_schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.ingredients.starts import Start, make_start
+from hdica.ingredients.vectors import NOT_NORMAL, vector_prior, vector_start, wrong_length
+from hdica.inputs.data_input import Reads
+from hdica.inputs.vectors import vector_input
 from hdica.systems.axes import is_number
 
 Spec = str | dict[str, Any]
@@ -62,8 +68,37 @@ Rate = Annotated[float | str | dict[str, Any] | None, BeforeValidator(_rate)]
 FormulaText = Annotated[str, BeforeValidator(_text)]
 SourceSpec = Annotated[Spec, _made_by(make_source)]
 BatchSize = Annotated[int, BeforeValidator(_batch)]
-PriorSpec = Annotated[Spec, _made_by(make_prior)]
-StartSpec = Annotated[dict[str, Any], _made_by(make_start)]
+
+
+def _prior_of(spec: Any) -> Prior:
+    return _vector_prior(canonical(spec)) if is_vector(spec) else make_prior(spec)
+
+
+def _start_of(spec: Any) -> Start:
+    return _vector_start(canonical(spec)) if is_vector(spec) else make_start(spec)
+
+
+@lru_cache(maxsize=16)
+def _vector_prior(text: str) -> Prior:
+    return vector_prior(held(json.loads(text)))
+
+
+@lru_cache(maxsize=16)
+def _vector_start(text: str) -> Start:
+    return vector_start(held(json.loads(text)))
+
+
+def canonical(spec: Any) -> str:
+    """A normal form as a text by which it is remembered."""
+    return json.dumps(spec, sort_keys=True)
+
+
+def _named_vector(name: str) -> BeforeValidator:
+    return BeforeValidator(lambda value: vector_input(value, name))
+
+
+PriorSpec = Annotated[Spec, _named_vector("prior"), _made_by(_prior_of), Reads()]
+StartSpec = Annotated[dict[str, Any], _named_vector("start"), _made_by(_start_of), Reads()]
 
 SCHEDULE = (
     "step size > 0, a formula in `t` (`0.1/(1 + t/50)`), or "
@@ -77,11 +112,12 @@ LAWS = (
 PRIORS = (
     "`dense`, `gaussian`, `{sparse: rho}`, `{sparse_sign: rho}`, `{bernoulli_gaussian: rho}`, "
     "`{atoms, weights}`, `{slab: law, rho: rho}` (a share rho follows a law of a source), "
-    "`{scipy: name, ...}`, `{mixture: ...}`; with `iid: true` entries are drawn one by one"
+    "`{scipy: name, ...}`, `{mixture: ...}`; with `iid: true` entries are drawn one by one; "
+    "`{vector: xi.npy}` or a list: the feature itself"
 )
 STARTS = (
     "`{overlap: Q0}` (Q fluctuates about Q0 by O(n^-1/2)), `{overlap: Q0, exact: true}` (it does "
-    "not), or `{normal: {mean, var}}`"
+    "not), `{normal: {mean, var}}`, or `{vector: x.npy}` or a list: the estimate itself"
 )
 MOST_SAMPLES = 1_000_000
 BATCHES = "samples over which each update averages its push, all at the same x"
@@ -150,12 +186,45 @@ def batch(system: Any) -> int:
 
 def prior(system: Any) -> Prior:
     """Law of the entries of the feature."""
-    return make_prior(system.prior)
+    return _prior_of(system.prior)
 
 
 def start(system: Any) -> Start:
     """Law of the estimate at t = 0."""
-    return make_start(system.start)
+    return _start_of(system.start)
+
+
+def length_refusal(system: Any, n: int) -> str:
+    """Empty unless the feature or the first estimate is a vector of another length than n."""
+    for name, length in (("prior", prior(system).length), ("start", start(system).length)):
+        refusal = "" if length is None else wrong_length(name, length, n)
+        if refusal:
+            return refusal
+    return ""
+
+
+def vector_refusal(system: Any) -> str:
+    """Empty unless the first estimate is a vector, else why densities cannot begin with it."""
+    return "" if start(system).length is None else f"start {NOT_NORMAL}"
+
+
+def check_vectors(system: Any) -> None:
+    """Refuse vectors that do not fit each other, and one that knows a feature that is drawn."""
+    length, law = start(system).length, prior(system)
+    if length is None:
+        return
+    if law.length not in (None, length):
+        raise HdicaError(
+            f"start = a vector of {length} entries is not allowed with prior = one of "
+            f"{law.length} (as many)",
+            ["start"],
+        )
+    if law.random:
+        raise HdicaError(
+            f"start = a vector is not allowed with prior {law.label}, whose entries are drawn "
+            "anew for each seed (give the feature as a vector, or entries in exact numbers)",
+            ["start"],
+        )
 
 
 def closed_refusal(system: Any) -> str:

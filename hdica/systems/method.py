@@ -171,6 +171,8 @@ class Method:
         dimension is a field of the system, even a stochastic method has none.
     held
         ``held(system, n)``: how many numbers a point has in memory at least while it is computed.
+    counts
+        Whether n is a number of particles, which no vector of the system's own fixes.
     varies
         The control parameter whose critical values, or whose branches, it finds.
     closed
@@ -206,6 +208,7 @@ class Method:
     noise: str = "own"
     finite: bool | None = None
     held: Callable[[Any, int | None], int] = lambda system, n: 0
+    counts: bool = False
     varies: str = ""
     closed: bool = False
     many: Many | None = None

@@ -8,6 +8,7 @@ from typing import Any
 
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.record import Values
+from hdica.ingredients.held import VECTOR
 from hdica.ingredients.save import Save
 from hdica.systems.method import Array, Method, PointResult, Trial
 
@@ -25,7 +26,15 @@ def content_of(system: Any, without: frozenset[str] = frozenset()) -> dict[str, 
     It is ``without`` fields that the result ignores: they must not choose the random numbers.
     """
     fields = system.model_dump(mode="json", exclude_defaults=True, exclude=set(without))
-    return {"system": type(system).__name__, **fields}
+    return {"system": type(system).__name__, **{k: _without_place(v) for k, v in fields.items()}}
+
+
+def _without_place(field: Any) -> Any:
+    """A field without where a vector in it lies: its digest says what it is."""
+    inner = field.get(VECTOR) if isinstance(field, dict) else None
+    if not isinstance(inner, dict):
+        return field
+    return {**field, VECTOR: {key: one for key, one in inner.items() if key != "file"}}
 
 
 def seeded(

@@ -134,7 +134,8 @@ class Said(BaseModel):
         swept = [axis for axis in self.space.axes if axis.path[0] in fields]
         chosen = [{axis.path: value} for axis in swept for value in axis.values]
         built = [self.space.at(), *map(self.space.at, chosen)]
-        return [digests_in(system.model_dump(mode="json", include=fields)) for system in built]
+        found = [digests_in(system.model_dump(mode="json", include=fields)) for system in built]
+        return found if any(found) else []
 
     def content(self) -> dict[str, Any]:
         """Everything that the numbers depend on, grids expanded."""

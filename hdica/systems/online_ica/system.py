@@ -36,8 +36,10 @@ from hdica.systems.fields import (
     StartSpec,
     StepSize,
     check_real,
+    check_vectors,
     closed_refusal,
     formula,
+    length_refusal,
     prior,
     schedule,
     source,
@@ -119,6 +121,7 @@ class OnlineICA(Parameters):
     @model_validator(mode="after")
     def _formulas(self) -> OnlineICA:
         schedule(self)
+        check_vectors(self)
         for name in ("nonlinearity", "regularizer"):
             check_real(self, name)
         if formula(self, "nonlinearity").is_zero:
@@ -126,6 +129,10 @@ class OnlineICA(Parameters):
             raise HdicaError(text, ["nonlinearity"])
         learned_text(self)
         return self
+
+    def refuses_n(self, n: int) -> str:
+        """Empty if there is a feature and a first estimate in n dimensions."""
+        return length_refusal(self, n)
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of results: the value of xi in each group of entries."""

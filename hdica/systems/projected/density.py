@@ -17,7 +17,7 @@ from hdica.ingredients.functionals import parse_functional
 from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.mean_field.density.solve import DensityPath, solve, start_refusal
 from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
-from hdica.systems.fields import prior, start
+from hdica.systems.fields import prior, start, vector_refusal
 from hdica.systems.kernel import COMMON, FINITE, MEAN_FIELD, NUMERICS, home_of
 from hdica.systems.method import CONTROL as CONTROL_TEXT
 from hdica.systems.method import (
@@ -294,7 +294,8 @@ def particles(
         accuracy="approximate",
         outputs=TRAJECTORY,
         run=seeded("particles", runner),
-        refuses=without_limit,
+        refuses=lambda one: without_limit(one) or vector_refusal(one),
+        counts=True,
         seconds=lambda system, n, last: 1e-3 + 1e-6 * (n or 1) * (1 + last),
         equations=equations,
         keeps=KEEPS,

@@ -31,9 +31,11 @@ from hdica.systems.fields import (
     StartSpec,
     StepSize,
     check_real,
+    check_vectors,
     closed_refusal,
     formula,
     is_number,
+    length_refusal,
     prior,
     schedule,
     start,
@@ -113,11 +115,16 @@ class SparsePCA(Parameters):
     @model_validator(mode="after")
     def _formulas(self) -> SparsePCA:
         schedule(self)
+        check_vectors(self)
         check_real(self, "regularizer")
         refusal = proximal_refusal(rule(self)) if self.variant == "proximal" else ""
         if refusal:
             raise HdicaError(refusal, ["variant", "regularizer"])
         return self
+
+    def refuses_n(self, n: int) -> str:
+        """Empty if there is a feature and a first estimate in n dimensions."""
+        return length_refusal(self, n)
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of results: the value of xi in each group of entries."""
