@@ -155,8 +155,13 @@ class HebbianICA(Parameters):
         """Own dimensions of results: projections and sources, once more for Q and eigenmatrices."""
         projections = tuple(range(self.projections))
         numbers = tuple(range(len(self.sources)))
-        own = {"projection": projections, "other": projections, "source": numbers}
-        return own | {"row": projections, "column": numbers}
+        return {
+            "projection": projections,
+            "other": projections,
+            "source": numbers,
+            "row": projections,
+            "column": numbers,
+        }
 
 
 def rule(system: HebbianICA) -> HebbianRule:
