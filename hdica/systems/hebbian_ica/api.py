@@ -92,7 +92,9 @@ def escape_time(
         can escape; ``pair_mean``, ``pair_sd``, ``pair_median``, ``kramers`` (Kramers' formula
         with (27) corrected) and its ``exponent`` over ``(projection, source)`` for an entry
         alone, infinite where sigma does not let it escape; ``survival(age)``: probability that
-        none has escaped until ``age`` times ``mean``; ``error``: relative error of the means, that
+        none has escaped until ``age`` times ``mean``; ``survival_last(age)``: that one can still
+        escape after ``age`` times ``mean_last``, where every escape takes its projection and its
+        source out of a race of independent entries; ``error``: relative error of the means, that
         of the averages over f and the sources included; ``nu_optimal`` and ``mean_optimal`` over
         ``(projection, source)``: the nu with the least mean as n -> infinity, and that mean.
 

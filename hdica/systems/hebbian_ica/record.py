@@ -44,7 +44,7 @@ SYSTEM = register(
             Dimension("source", "source j", entries=True),
             Dimension("row", "row i of an eigenmatrix: a projection", entries=True),
             Dimension("column", "column j of an eigenmatrix: a source", entries=True),
-            Dimension("age", "time over the mean time of the first escape"),
+            Dimension("age", "time over the mean time of the first escape, or of the last"),
             Dimension("r", "r = sqrt(n) R"),
         ),
         symbols={
