@@ -11,9 +11,10 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.overlap.closed import closed_overlap, closed_refusal
 from hdica.systems.fields import formula, prior, schedule, source, start
-from hdica.systems.kernel import COMMON, OVERLAP
+from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.online_ica.system import learned, limit_refusal
+from hdica.systems.projected.simulation import OWN
 
 WORST = 1e-8
 """Errors beyond which the closed form is refused: two of its roots all but coincide."""
@@ -48,7 +49,7 @@ def _run(system: Any, times: Array, n: int | None, seed: int | None, save: Save)
 CLOSED = Method(
     name="closed",
     about="Q by the implicit solution of dQ/dt for odd polynomials f and a constant τ",
-    engines=(*COMMON, OVERLAP, __package__),
+    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
     role=Role.LIMIT,
     accuracy="exact",
     closed=True,

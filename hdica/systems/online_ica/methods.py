@@ -26,7 +26,7 @@ from hdica.systems.projected.density import particles, pde
 from hdica.systems.projected.normal import ornstein_uhlenbeck
 from hdica.systems.projected.overlap import closed_states, ode
 from hdica.systems.projected.rule import chain_refusal
-from hdica.systems.projected.simulation import chain, vector
+from hdica.systems.projected.simulation import OWN, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points, steady_refusal
 
 FLOW_POINTS = 201
@@ -64,7 +64,7 @@ def _run_drift(
 DRIFT = Method(
     name="drift",
     about="the drift against q = Q² (φ = 0 or βx)",
-    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, __package__),
+    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
     role=Role.OTHER,
     accuracy="exact",
     outputs=(Output("drift", ("q",), "g(q) = (1/tau) dq/dt with q = Q^2, on the branch Q > 0"),),
@@ -76,14 +76,16 @@ DRIFT = Method(
     equations="Wang and Lu 2017, right-hand side of (14) for any f",
 )
 
-_MEANS = (AVERAGES,)
+# The sign of f may be left to its averages: whatever uses f, uses them.
+_MEANS = (AVERAGES, NUMERICS, OVERLAP)
 _CLOSED = (AVERAGES, OVERLAP)
 METHODS = (
-    vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1)-(2)"),
+    vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1)-(2)", _MEANS),
     chain(
         lambda system: rule(system).chain,
         lambda system: chain_refusal(formula(system, "regularizer")),
         f"{_PAPER}, eq. (1)-(2)",
+        _MEANS,
     ),
     ode(
         drift,
