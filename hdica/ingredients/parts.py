@@ -31,13 +31,16 @@ class Part:
     """A smooth piece of a law: c(t), increasing, and its mass dP/dt, both vectorised.
 
     ``place`` is t at which c(t) has a given value, anything beyond the range for values outside;
-    ``first`` are the range of t and places in it at which to begin to cut, increasing.
+    ``first`` are the range of t and places in it at which to begin to cut, increasing. ``width`` is
+    the standard deviation of a normal piece wherever it lies, whose tails are known by that; else
+    0, and tails are judged by where the range ends.
     """
 
     point: Function
     mass: Function
     place: Function
     first: tuple[float, ...]
+    width: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +123,7 @@ def normal_part(mean: float, scale: float, mass: float) -> Part:
         lambda t: norm * np.exp(-t * t / 2),
         lambda c: (c - mean) / scale,
         (*(-t for t in half[:0:-1]), *half),
+        scale,
     )
 
 

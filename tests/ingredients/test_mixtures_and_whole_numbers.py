@@ -9,6 +9,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
 from hdica.limits.averages.expectations import averaged
+from hdica.systems.tensorial_ica.limit.orlicz import psi2_norm
 
 MIXTURES = {
     "two humps": {"weights": [1, 3], "means": [2, -1], "sds": [0.5, 1.5]},
@@ -186,3 +187,15 @@ def test_what_is_no_such_law_is_refused_with_one_sentence(spec, part):
         make_source(spec)
     assert part in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("given", [MIXTURES["two humps"], MIXTURES["spike and slab"]])
+def test_the_orlicz_norm_of_a_mixture_is_that_of_its_closed_form(given):
+    source, (w, m, s) = make_source({"mixture": given}), law_of(given)
+    norm = psi2_norm(source)
+    room = norm**2 - 2 * s**2  # E exp(c^2/norm^2) of every component
+    assert np.all(room > 0)
+    mean = np.sum(w * norm / np.sqrt(room) * np.exp(m**2 / room))
+    assert mean == pytest.approx(2, rel=1e-9)
+    with pytest.raises(HdicaError, match="no finite psi_2 norm"):
+        psi2_norm(make_source({"scipy": "poisson", "mu": 3}))

@@ -78,7 +78,10 @@ def _mean_exponential(source: Source, norm: float) -> float:
             fine = np.interp(np.arange(8 * edges.size - 7) / 8, np.arange(edges.size), edges)
             t, w = panel_nodes(fine, 24)
             total += float(np.sum(np.exp((part.point(t) / norm) ** 2) * part.mass(t) * w))
-            total += sum(tail.beyond(norm) for tail in _tails(part))
+            if part.width:
+                total += 0.0 if norm**2 > 2 * part.width**2 else math.inf
+            else:
+                total += sum(tail.beyond(norm) for tail in _tails(part))
     return total if math.isfinite(total) else math.inf
 
 
