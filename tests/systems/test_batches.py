@@ -27,7 +27,7 @@ def pca(m=1, tau=0.5, **more):
         (pca, {}),
         (pca, {"tau": "0.4/(1 + t/5)", "other": "0.1/(1 + t/20)"}),
     ],
-    ids=str,
+    ids=["cubic", "tanh", "cubic, falling", "oja", "oja, falling"],
 )
 def test_a_batch_is_as_steps_of_its_share_of_tau_to_the_order_of_the_limit(system, more):
     """Q and its central limit theorem: m at tau and t, or 1 at tau/m and m t."""
