@@ -8,7 +8,7 @@ from typing import Any
 from hdica.api.keeping import Asked
 from hdica.errors import HdicaError
 from hdica.systems.method import Method, Role
-from hdica.systems.points import check_memory, check_steps
+from hdica.systems.points import check_memory, check_steps, refused_n
 from hdica.systems.system import System
 
 MOST_PLANNED = 100.0
@@ -53,7 +53,7 @@ def check_n_of(method: Method, n: int | None, last: float) -> None:
 
 def check_dimension(method: Method, system: Any, n: int | None) -> None:
     """Refuse an n in which the system has no feature or first estimate."""
-    refusal = "" if n is None or method.counts else system.refuses_n(n)
+    refusal = "" if n is None or method.counts else refused_n(system, n)
     if refusal:
         raise HdicaError(refusal, ["n"])
 

@@ -52,6 +52,12 @@ def check_dimensions(n: Any) -> list[int]:
     return found
 
 
+def refused_n(system: Any, n: int) -> str:
+    """Empty if a system can be simulated in n dimensions or does not say; else why it cannot."""
+    says = getattr(system, "refuses_n", None)
+    return str(says(n)) if says else ""
+
+
 def check_steps(n: int, last: float, name: str = "n") -> None:
     """Refuse more steps, n times the last time, than are counted; ``name`` is the dimension's."""
     if n * last > MOST_WHOLE:

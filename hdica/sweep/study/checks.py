@@ -21,6 +21,7 @@ from hdica.systems.points import (
     check_functionals,
     check_size,
     check_steps,
+    refused_n,
     taken_names,
     times_for,
 )
@@ -102,7 +103,7 @@ def _refusals(study: Said, system: Any) -> None:
         if why:
             raise HdicaError(f"methods.{name} does not apply: {why}")
         for n in () if method.counts else study.methods[name].n or ():
-            why = system.refuses_n(n)
+            why = refused_n(system, n)
             if why:
                 raise HdicaError(f"methods.{name}.n is not allowed: {why}")
 

@@ -249,4 +249,6 @@ def test_dims_name_projections_and_sources():
         "projection": (0.0, 1.0),
         "other": (0.0, 1.0),
         "source": (0.0, 1.0, 2.0),
+        "row": (0.0, 1.0),
+        "column": (0.0, 1.0, 2.0),
     }
