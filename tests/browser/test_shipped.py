@@ -33,6 +33,11 @@ def test_on_a_wide_screen_and_on_paper(
             shown.picture(pictures / f"{name}-dark.png")
             faults += [*shown.faults(), *judge.severe(axe, shown.page, judge.CONTRAST)]
             shown.turn(LIGHT)
+        else:
+            shown.turn(NARROW)
+            shown.picture(pictures / f"{name}-narrow.png")
+            faults += shown.faults()
+            shown.turn(LIGHT)
         faults += look.orphaned(shown.paper(pictures / f"{name}.pdf"))
         shown.turn(PRINT)
         shown.picture(pictures / f"{name}-print.png")
@@ -40,14 +45,11 @@ def test_on_a_wide_screen_and_on_paper(
         look.fine(faults + shown.complaints)
 
 
-@pytest.mark.parametrize("name", shipped.names())
+@pytest.mark.parametrize("name", shipped.judged())
 def test_on_a_telephone(name: str, report: Report, chromium: Any, axe: Any, pictures: Path) -> None:
     with look.opened(chromium, report(name), NARROW) as shown:
         shown.picture(pictures / f"{name}-narrow.png")
-        faults = shown.faults()
-        if name in shipped.judged():
-            faults += judge.severe(axe, shown.page)
-        look.fine(faults + shown.complaints)
+        look.fine(shown.faults() + judge.severe(axe, shown.page) + shown.complaints)
 
 
 @pytest.mark.parametrize("view", look.VIEWS, ids=lambda view: view.name)
