@@ -19,6 +19,7 @@ from hdica.systems.hebbian_ica.escape.coefficients import near_zero
 from hdica.systems.hebbian_ica.escape.law import escape_law, finite_range, scaled_time
 from hdica.systems.hebbian_ica.escape.times import escape
 from hdica.systems.hebbian_ica.finite.passage import passages
+from hdica.systems.hebbian_ica.finite.rule import run_chains
 from hdica.systems.hebbian_ica.limit.equation_17 import as_matrix, make_field, part_jacobians
 from hdica.systems.hebbian_ica.system import rule
 from tests.errata.test_rattray_2002 import (
@@ -276,3 +277,35 @@ def test_section_43_symmetric_fixed_points_need_equal_signs():
     leaving = vectors[:, values.real.argmax()].reshape(2, 2)
     assert values.real.max() > 0.1
     assert leaving[0] == pytest.approx(-leaving[1], abs=1e-9)
+
+
+def test_section_43_symmetric_saddles_are_left_in_n_log_n_steps():
+    """At mu = n eta fixed noise of order n^-1/2 breaks the symmetry, which grows as exp(k t)."""
+    mu, level = 0.005, 0.3
+    start = np.full((2, 2), 0.484902808814974)  # where (17) with this mu ends if it is symmetric
+    field = make_field([-1, -1], CUBIC, laws(["rademacher"] * 2))
+    assert np.abs(field.at(start, mu)).max() < 1e-9
+    apart = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    rate = float(np.mean(field.at(start + 1e-5 * apart, mu) * apart)) / 1e-5
+    given = {"sources": ["rademacher"] * 2, "projections": 2, "sigma": [-1, -1], "mu": mu}
+    system = hebbian(**given, start={"overlap": start.tolist()})
+    times, means, errors = np.arange(0.0, 1604.0, 4.0), [], []
+    for n in (50, 800):
+        found = []
+        for first in range(0, 32, 8):
+            streams = [stream_of(seed, n, "saddle") for seed in range(first, first + 8)]
+            found += [
+                values["R"] for values, _ in run_chains([rule(system)] * 8, times, n, streams)
+            ]
+        r = np.array(found)
+        far = np.abs(r[:, :, 0] - r[:, :, 1]).max(axis=2) > level
+        assert far.any(axis=1).all()
+        left = times[far.argmax(axis=1)]
+        means.append(left.mean())
+        errors.append(left.std() / math.sqrt(left.size))
+    # t grows as log(n)/(2 k), k the rate at which the fastest difference grows.
+    z = (means[1] - means[0] - math.log(16) / (2 * rate)) / math.hypot(*errors)
+    assert abs(z) < 3
+    # n^2 steps would be times 16 times longer; and it is not independent of n.
+    assert means[1] < 2 * means[0]
+    assert means[1] - means[0] > 4 * math.hypot(*errors)

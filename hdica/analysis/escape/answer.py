@@ -8,13 +8,12 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.escape.figure import methods, others, sizes, theories
+from hdica.analysis.escape.unit import steps
 from hdica.analysis.show.agreement import verdict_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, points, selected
 from hdica.analysis.show.sentences import N
-from hdica.analysis.show.words import STEPS, number, place
-
-UNIT = STEPS.html
+from hdica.analysis.show.words import number, place
 
 
 def answer(data: xr.Dataset) -> Answer | None:
@@ -53,7 +52,7 @@ def _measured(data: xr.Dataset, other: Point, method: str) -> str:
         best = {x: data[x].values[k].item()}
         return (
             f"{_event(data)} is fastest at {place(best).html}: "
-            f"{_on_average(mean[k], low[k], high[k])} at {place({'n': n}).html}"
+            f"{_on_average(data, mean[k], low[k], high[k])} at {place({'n': n}).html}"
             f"{_beside(data, {**point, **best})}{_slowest(data, point, k)}."
         )
     return ""
@@ -71,7 +70,7 @@ def _bounds(data: xr.Dataset, other: Point) -> str:
         if not none.any():
             continue
         size = place({"n": n}).html
-        least = f"the mean escape time is above {number(low[none].min())} {UNIT}"
+        least = f"the mean escape time is above {number(low[none].min())} {steps(data).html}"
         if not known.size:
             return f"No run escapes at {size}: {least}."
         k = int(known[np.argmin(mean[known])])
@@ -79,15 +78,15 @@ def _bounds(data: xr.Dataset, other: Point) -> str:
         first = "fastest where they do, at" if known.size > 1 else "only at"
         return (
             f"At {size} runs escape {first} {place(best).html}, after "
-            f"{_on_average(mean[k], low[k], high[k])}"
+            f"{_on_average(data, mean[k], low[k], high[k])}"
             f"{_beside(data, {**point, **best})}; where none does, {least}."
         )
     return ""
 
 
-def _on_average(mean: float, low: float, high: float) -> str:
+def _on_average(data: xr.Dataset, mean: float, low: float, high: float) -> str:
     """A mean escape time with its interval."""
-    return f"{number(mean)} [{number(low)}, {number(high)}] {UNIT} on average"
+    return f"{number(mean)} [{number(low)}, {number(high)}] {steps(data).html} on average"
 
 
 def _slowest(data: xr.Dataset, point: Point, best: int) -> str:
@@ -103,7 +102,8 @@ def _slowest(data: xr.Dataset, point: Point, best: int) -> str:
     told = f"{middle} [{least}, {most}]"
     if np.isinf(mean[k]):
         told = f"above {least}, as no run escapes,"
-    return f"; it takes longest at {place({x: data[x].values[k].item()}).html}: {told} {UNIT}"
+    where = place({x: data[x].values[k].item()}).html
+    return f"; it takes longest at {where}: {told} {steps(data).html}"
 
 
 def _beside(data: xr.Dataset, point: Point) -> str:
@@ -129,8 +129,8 @@ def _predicted(data: xr.Dataset, other: Point) -> str:
             size = "" if finite else f" for {N} → ∞"
             return (
                 f"In theory{size} {_event(data).lower()} is fastest at "
-                f"{place({x: data[x].values[k].item()}).html}: {number(mean[k], 4)} {UNIT} on "
-                "average."
+                f"{place({x: data[x].values[k].item()}).html}: {number(mean[k], 4)} "
+                f"{steps(data).html} on average."
             )
     return ""
 

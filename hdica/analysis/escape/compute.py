@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hdica.analysis.describe import Cell, assembled, described
 from hdica.analysis.escape.record import LAWS, MEANS, Escape
+from hdica.analysis.escape.unit import POWERS, USUAL, common_unit, unit_of
 from hdica.analysis.escape.verdict import Hazard, hazard_of, judged
 from hdica.analysis.reading import check_numbers, finished, grid_of, group, over
 from hdica.analysis.statistics.survival import (
@@ -61,7 +62,6 @@ LONG_TIMES = (
     *("exposure", "longest", "theory", "kramers", "printed"),
     *(f"{k}{end}" for k in ("mean", "restricted", "median") for end in ("", "_low", "_high")),
 )
-UNITS = dict.fromkeys(LONG_TIMES, "n^3 steps")
 
 Array = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ COUNTS = ("runs", "escapes", "diverged")
 
 
 def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
-    """Escape times of simulations and of theory, in n^3 steps, and whether they agree.
+    """Escape times of simulations and of theory, in their unit, and whether they agree.
 
     Over ``simulation``, the swept parameters and ``n``: counts, mean, restricted mean, median and,
     over ``elapsed``, survival with its interval; over ``limit``: ``theory`` and its survival, and
@@ -89,6 +89,7 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     limits = {name: group(tree, name) for name in settings.limits}
     for data in [*runs.values(), *limits.values()][: max(len(runs), 1)]:
         check_numbers(data, x, "analysis.escape.x")
+    unit = common_unit([*runs.values(), *limits.values()])
     means = [mean * width for mean in _ends(limits, MEANS[event]) for width in ABOUT]
     at = _axis(_ends(runs, event) or means)
     parts = [_theory(limits, event, at)] if limits else []
@@ -109,7 +110,9 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     for name in COUNTS if runs else ():
         out[name] = out[name].fillna(0).astype(int)
     out.attrs = {"x": x, "event": event, "level": level, "tests": tests}
-    return described(out, LONG_NAMES, units=UNITS)
+    if unit != USUAL:
+        out.attrs["unit"] = unit
+    return described(out, LONG_NAMES, units=dict.fromkeys(LONG_TIMES, unit))
 
 
 def _ends(groups: Mapping[str, xr.Dataset], variable: str) -> list[Array]:
@@ -142,7 +145,7 @@ def _cells(data: xr.Dataset, event: str) -> list[EscapeTimes | None]:
     """Runs of every cell, the last dimension fastest; None where none is done."""
     order = (*grid_of(data), "n", "seed")
     times, seen = (finished(data, k).transpose(*order) for k in (event, f"{event}_seen"))
-    step = (data["n"].values.astype(float) ** -3.0)[:, None]
+    step = (data["n"].values.astype(float) ** -float(POWERS[unit_of(data)]))[:, None]
     ends = np.maximum(times.values, step)  # a run that begins beyond the threshold takes one step
     done = np.isfinite(ends) & np.isfinite(seen.values)
     return [

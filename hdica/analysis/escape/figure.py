@@ -6,12 +6,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from hdica.analysis.escape.unit import steps
 from hdica.analysis.show.choose import Point, said, selected, shown
 from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Cells, Heat, Line, Panel, Points
 from hdica.analysis.show.words import (
     EMPTY,
-    STEPS,
     Text,
     method_name,
     of_n,
@@ -97,7 +97,7 @@ def _means(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
         f"escape_mean{tail}",
         titled(words(f"Mean time of the {which} escape"), cell),
         symbol(data.attrs["x"]),
-        words("mean escape time, ") + STEPS,
+        words("mean escape time, ") + steps(data),
         tuple(items),
         caption=_caption(data, bool(marks)),
         log_x=wide_range(x),
@@ -206,7 +206,7 @@ def _survivals(data: xr.Dataset) -> list[Panel]:
                 Panel(
                     f"escape_survival_{k + 1}",
                     place(cell),
-                    words("time, ") + STEPS,
+                    words("time, ") + steps(data),
                     words("share not escaped"),
                     tuple(items),
                     caption=_survival_caption(data),

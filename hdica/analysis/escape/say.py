@@ -7,13 +7,13 @@ import xarray as xr
 from markupsafe import escape as escaped
 
 from hdica.analysis.escape.figure import methods, others, sizes, theories
+from hdica.analysis.escape.unit import steps
 from hdica.analysis.show.choose import Point, evenly, points, selected
 from hdica.analysis.show.sentences import N, cell, counted
-from hdica.analysis.show.words import STEPS, count, method_name, number, p_value, place, plural
+from hdica.analysis.show.words import count, method_name, number, p_value, place, plural
 
 CELLS = 3
 MOST = 4
-UNIT = STEPS.html
 FAR = 1.1
 """A theory for n -> infinity is named as far off from this factor on."""
 
@@ -47,7 +47,7 @@ def _event(data: xr.Dataset) -> str:
 def _estimate(here: xr.Dataset, point: Point) -> str:
     """Mean with its interval."""
     mean, low, high = (float(selected(here[k], point)) for k in ("mean", "mean_low", "mean_high"))
-    return f"{number(mean)} [{number(low)}, {number(high)}] {UNIT}"
+    return f"{number(mean)} [{number(low)}, {number(high)}] {steps(here).html}"
 
 
 def _fastest(data: xr.Dataset) -> list[str]:
@@ -104,7 +104,7 @@ def _fastest_theory(data: xr.Dataset) -> list[str]:
                     f"{lead} theory{of_n} ({method_name(method).html}) {_event(data)} is fastest "
                     "at "
                     f"{place({x: data[x].values[k].item()}).html}: mean {number(mean[k], 4)} "
-                    f"{UNIT}."
+                    f"{steps(data).html}."
                 )
     return out
 
@@ -162,7 +162,7 @@ def _none(data: xr.Dataset) -> list[str]:
         here = data.sel(point)
         out.append(
             f"In {plural(int(here['runs']), 'run')} of up to {number(float(here['longest']))} "
-            f"{UNIT} at {cell(point)} there was no {_event(data)}: mean above "
+            f"{steps(data).html} at {cell(point)} there was no {_event(data)}: mean above "
             f"{number(float(here['mean_low']))} (95 % interval)."
         )
     if len(where) > MOST:

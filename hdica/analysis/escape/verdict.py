@@ -26,7 +26,7 @@ _DEEPEST = 690.0
 
 
 def hazard_of(age: Array, survival: Array, mean: float) -> Hazard | None:
-    """Cumulative hazard, -log of the survival, at times in n^3 steps; None if theory has no result.
+    """Cumulative hazard, -log of the survival, in the unit of theory; None if it has no result.
 
     The survival is known at increasing ages above 0, in units of the mean (infinite if nothing
     escapes), both of shape (ages,). The hazard is 0 at time 0, monotone between the ages, and of a

@@ -45,6 +45,8 @@ ROUNDING = 1e-13
 """Of numbers of order one: a standard error below it is none."""
 STEPS = Text("<i>n</i>³ steps", "$n^3$ steps", "n³ steps")
 """The unit of escape times."""
+SQUARED_STEPS = Text("<i>n</i>² steps", "$n^2$ steps", "n² steps")
+"""The same of traps that are left sooner."""
 
 NAMED = {
     "tau": Text("τ", r"$\tau$", "τ"),
@@ -55,6 +57,7 @@ NAMED = {
     "n": Text("<i>n</i>", "$n$", "n"),
     "t": Text("<i>t</i> = <i>k</i>/<i>n</i>", "$t = k/n$", "t = k/n"),
     "nu": Text("ν", r"$\nu$", "ν"),
+    "nu2": Text("ν<sub>2</sub>", r"$\nu_2$", "ν₂"),
     "mu": Text("μ", r"$\mu$", "μ"),
     "eta": Text("η", r"$\eta$", "η"),
     "alpha": Text("α", r"$\alpha$", "α"),

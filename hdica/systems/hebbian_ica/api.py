@@ -18,8 +18,9 @@ from hdica.systems.arguments import check_constants, check_range, finite, text, 
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.escape.coefficients import conflict
 from hdica.systems.hebbian_ica.escape.coefficients import conflict_region as region
-from hdica.systems.hebbian_ica.fields import sources
-from hdica.systems.hebbian_ica.methods.escape import escape_of, escape_result
+from hdica.systems.hebbian_ica.fields import sources, unit
+from hdica.systems.hebbian_ica.methods.escape import UNIT, escape_of, escape_result
+from hdica.systems.hebbian_ica.methods.skewed import SQUARED, skewed_escape_of, skewed_result
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.labelled import candidates, dataset, described, first_of
 from hdica.systems.method import Method
@@ -63,10 +64,14 @@ def escape_time(
     source, x^3 and n = 100 it gives 3.87 at nu = 2 and 27.5 at nu = 3, where chains need
     3.98 +- 0.20 and 36.2 +- 2.1. R is not divided by |W|, which matters for large steps.
 
+    For skewed sources with kappa3 <phi''(z)> != 0 give nu2 = n^(3/2) eta: the trap is then left in
+    units of n^2 steps, on one side of R = 0 (``side``), with either sigma. Several projections
+    are independent there only if <phi(z)> = 0.
+
     Parameters
     ----------
     system
-        Hebbian ICA with a constant step size: nu, or any unit if n is given.
+        Hebbian ICA with a constant step size: nu or nu2, or any unit if n is given.
     n
         Dimension, at least K + M + 1, for the diffusion with the moments of one step at that n;
         None for n -> infinity, where r = sqrt(n) R escapes to infinity. At n = 100 and nu = 4
@@ -96,7 +101,9 @@ def escape_time(
         escape after ``age`` times ``mean_last``, where every escape takes its projection and its
         source out of a race of independent entries; ``error``: relative error of the means, that
         of the averages over f and the sources included; ``nu_optimal`` and ``mean_optimal`` over
-        ``(projection, source)``: the nu with the least mean as n -> infinity, and that mean.
+        ``(projection, source)``: the nu with the least mean as n -> infinity, and that mean. With
+        nu2 all times are in n^2 steps, ``nu_optimal`` is of nu2, and ``side`` over
+        ``(projection, source)`` is the sign of the R that an entry escapes to.
 
     Raises
     ------
@@ -116,15 +123,16 @@ def escape_time(
     given = {"start": start, "threshold": threshold}
     changed = system.model_copy(update={k: v for k, v in given.items() if v is not None})
     n = None if n is None else whole(n, "n", "a whole number, or None for n -> infinity")
-    kind = "escape" if n is None else "escape_diffusion"
+    skewed = n is None and unit(changed) == "nu2"
+    kind = "skewed_escape" if skewed else "escape" if n is None else "escape_diffusion"
     chosen = _named(changed, kind, "escape_time")
-    found = escape_of(changed, n)
-    result = escape_result(changed, found)
+    found = skewed_escape_of(changed) if skewed else escape_of(changed, n)
+    result = skewed_result(changed, found) if skewed else escape_result(changed, found)
     out = dataset(record, chosen, _NONE, NOTHING, changed.dims(), [result], "")
     pair = ("projection", "source")
-    units = {"units": "n^3 steps"}
-    about = {"long_name": "least mean escape time over nu as n -> infinity", **units}
-    out["nu_optimal"] = (pair, found.nu_optimal, {"long_name": "nu with the least mean"})
+    name, units = ("nu2", SQUARED) if skewed else ("nu", UNIT)
+    about = {"long_name": f"least mean escape time over {name} as n -> infinity", "units": units}
+    out["nu_optimal"] = (pair, found.nu_optimal, {"long_name": f"{name} with the least mean"})
     out["mean_optimal"] = (pair, found.mean_optimal, about)
     if n is not None:
         out = out.assign_coords(n=n)

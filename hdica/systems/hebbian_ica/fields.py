@@ -1,4 +1,4 @@
-"""What the fields of Hebbian ICA mean: sources, step sizes in three units, signs, the start."""
+"""What the fields of Hebbian ICA mean: sources, step sizes in four units, signs, the start."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from hdica.systems.fields import formula, is_number, schedule
 from hdica.systems.hebbian_ica.escape.coefficients import Array, near_zero
 from hdica.systems.hebbian_ica.motion import make_motion
 
-UNITS = {"eta": 0, "mu": 1, "nu": 2}
-"""The step size is eta = mu/n = nu/n^2: the power of n that is divided out."""
+UNITS = {"eta": 0, "mu": 1, "nu": 2, "nu2": 1.5}
+"""The step size is eta = mu/n = nu/n^2 = nu2/n^(3/2): the power of n that is divided out."""
 RULES = ("stability", "escape", "adaptive")
 STARTS = "{overlap: R0} with a number or a projections x sources matrix, 'zero' or 'random'"
 SIGNS = (
@@ -120,13 +120,13 @@ def sources(system: Any) -> tuple[Source, ...]:
 
 
 def unit(system: Any) -> str:
-    """Which of ``"eta"``, ``"mu"`` and ``"nu"`` is given."""
+    """Which of ``"eta"``, ``"mu"``, ``"nu"`` and ``"nu2"`` is given."""
     given = [name for name in UNITS if getattr(system, name) is not None]
     if len(given) != 1:
         shown = " and ".join(given) or "none of them"
         raise HdicaError(
-            f"mu, eta, nu: {shown} is not allowed (exactly one of them: eta is the step size "
-            "of (13), mu = n eta, nu = n^2 eta)",
+            f"mu, eta, nu, nu2: {shown} is not allowed (exactly one of them: eta is the step size "
+            "of (13), mu = n eta, nu = n^2 eta, nu2 = n^(3/2) eta)",
             UNITS,
         )
     return given[0]
@@ -138,7 +138,7 @@ def given_rate(system: Any) -> Schedule:
 
 
 def in_unit(name: str, system: Any, n: int | None = None) -> Schedule:
-    """The step size as eta, mu or nu, a function of t = k/n; None for n if that is given."""
+    """The step size as eta, mu, nu or nu2, a function of t = k/n; None for n if that is given."""
     own, given = given_rate(system), unit(system)
     if given == name:
         return own

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hdica.systems.hebbian_ica.methods import asymptotics, diffusion, escape, trajectories
+from hdica.systems.hebbian_ica.methods import asymptotics, diffusion, escape, skewed, trajectories
 from hdica.systems.hebbian_ica.notes import NOTES
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.registry import register
@@ -62,6 +62,8 @@ SYSTEM = register(
                 escape="diffusion in the limit",
                 escape_diffusion="diffusion at n",
                 escape_times="chains",
+                skewed_escape="diffusion in the limit",
+                skewed_escape_times="chains",
                 annealed="asymptotic formula",
                 fokker_planck="Fokker–Planck equation",
             ),
@@ -69,6 +71,7 @@ SYSTEM = register(
         methods=(
             *trajectories.METHODS,
             *escape.METHODS,
+            *skewed.METHODS,
             *diffusion.METHODS,
             *asymptotics.METHODS,
         ),
@@ -84,6 +87,11 @@ SYSTEM = register(
         examples=(
             {"mu": 0.05, "sigma": [-1], "start": {"overlap": 0.7}},
             {"nu": 1.0, "sigma": [-1]},
+            {
+                "nu2": 2.0,
+                "sources": [{"discrete": {"values": [2, -0.5], "weights": [0.2, 0.8]}}],
+                "nonlinearity": "x**2 - 1",
+            },
             {
                 "mu": 0.1,
                 "sources": ["uniform", "laplace"],

@@ -65,9 +65,9 @@ class HebbianICA(Parameters):
         to (source i mod M where it is near none); ``"adaptive"``, the sign of a running mean of
         y phi(y) - phi'(y) (Hyvarinen and Oja 1998); or ``{"steps": {"times", "values"}}``, lists
         of K entries that jump at given times.
-    mu, eta, nu
-        The step size in one of three units, mu = n eta and nu = n^2 eta: a number > 0, a formula
-        in t, or ``{"steps": {"times", "values"}}``.
+    mu, eta, nu, nu2
+        The step size in one of four units, mu = n eta, nu = n^2 eta and nu2 = n^(3/2) eta: a
+        number > 0, a formula in t, or ``{"steps": {"times", "values"}}``.
     alpha
         Strength of the orthogonalisation, in (0, 2); from 1 on W'W = I is not approached evenly,
         and the limit holds for alpha < 1.
@@ -112,10 +112,17 @@ class HebbianICA(Parameters):
     )
     mu: Rate = Field(
         None,
-        description=f"μ = nη, one of the three is required: {SCHEDULE}. The limit `ode` needs it",
+        description=f"μ = nη, one of the four is required: {SCHEDULE}. The limit `ode` needs it",
     )
     eta: Rate = Field(None, description="the step size η, likewise")
     nu: Rate = Field(None, description="ν = n²η, likewise: escape times as n → ∞ need it")
+    nu2: Rate = Field(
+        None,
+        description=(
+            "ν₂ = n^(3/2) η, likewise: escape times of skewed sources in n² steps need it, with a "
+            "nonlinearity that is not odd"
+        ),
+    )
     alpha: float = Field(0.5, description="strength of the orthogonalisation, in (0, 2)")
     batch: Batch = Field(
         1,
@@ -149,7 +156,13 @@ class HebbianICA(Parameters):
     )
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {"R0": ("start", "overlap")}
-    formulas: ClassVar[Mapping[str, str]] = {"mu": "t", "eta": "t", "nu": "t", "nonlinearity": "x"}
+    formulas: ClassVar[Mapping[str, str]] = {
+        "mu": "t",
+        "eta": "t",
+        "nu": "t",
+        "nu2": "t",
+        "nonlinearity": "x",
+    }
     sized_by: ClassVar[Mapping[str, str]] = {
         "projection": "projections",
         "other": "projections",

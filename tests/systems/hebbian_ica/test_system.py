@@ -29,9 +29,9 @@ def stream(part):
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({}, r"mu, eta, nu: none of them is not allowed \(exactly one of them"),
-        ({"mu": 0.1, "nu": 1}, r"mu, eta, nu: mu and nu is not allowed"),
-        ({"mu": 0.1, "eta": 0.1, "nu": 1}, r"mu, eta, nu: eta and mu and nu is not allowed"),
+        ({}, r"mu, eta, nu, nu2: none of them is not allowed \(exactly one of them"),
+        ({"mu": 0.1, "nu": 1}, r"mu, eta, nu, nu2: mu and nu is not allowed"),
+        ({"mu": 0.1, "eta": 0.1, "nu": 1}, r"mu, eta, nu, nu2: eta and mu and nu is not allowed"),
         ({"mu": 0.0}, r"mu = 0.0 is not allowed \(a step size is a finite number > 0\)"),
         ({"nu": -3}, r"nu = -3.0 is not allowed"),
         ({"eta": True}, r"eta: True is not allowed"),

@@ -118,7 +118,8 @@ def near_zero(phi: Formula, source: Source) -> Trap:
     if abs(kappa[3] * second) > 1e-9 * scale:
         raise HdicaError(
             f"nonlinearity: {phi.text!r} with the skewed source {source.label} is not allowed "
-            f"near R = 0 (kappa3 <phi''(z)> = {kappa[3] * second:.3g} must be 0, as for odd ones)"
+            f"near R = 0 (kappa3 <phi''(z)> = {kappa[3] * second:.3g} must be 0, as for odd ones; "
+            "else it escapes in n^2 steps: give nu2)"
         )
     third = 0.0 if abs(third) < _VANISHES * scale else third
     kurtosis = 0.0 if abs(kappa[4]) < _VANISHES else float(kappa[4])

@@ -175,7 +175,7 @@ CRITICAL = Method(
     coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
     refuses=_critical_refusal,
     seconds=lambda system, n, last: 2e-2,
-    ignores=IGNORED | {"mu", "eta", "nu", "start", "alpha"},
+    ignores=IGNORED | {"mu", "eta", "nu", "nu2", "start", "alpha"},
     equations=f"{PAPER}, fold of (17) for projection i and source i",
 )
 

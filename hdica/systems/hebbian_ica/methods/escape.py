@@ -130,7 +130,7 @@ def traps(system: HebbianICA) -> list[Trap]:
 def escape_of(system: HebbianICA, n: int | None) -> Escape:
     """Escape times of the system from its start."""
     return escape(
-        _shared(system),
+        shared(system),
         formula(system, "nonlinearity"),
         [int(sign) for sign in signs(system)],
         constant_nu(system, n),
@@ -140,7 +140,7 @@ def escape_of(system: HebbianICA, n: int | None) -> Escape:
     )
 
 
-def _shared(system: HebbianICA) -> list[Source]:
+def shared(system: HebbianICA) -> list[Source]:
     """Laws of the sources, equal ones as one object: their escape times are computed once."""
     known: dict[bytes, Source] = {}
     pairs = zip(system.sources, sources(system), strict=True)
@@ -159,11 +159,11 @@ def _escapes_at_all(system: HebbianICA, n: int | None) -> None:
         )
 
 
-def escape_result(system: HebbianICA, found: Escape) -> PointResult:
-    """What the methods of escape times give."""
+def escape_values(found: Escape) -> dict[str, Array]:
+    """What all methods of escape times give."""
     first, last = found.first, found.last
     known, known_last = (math.isfinite(mean) and mean > 0 for mean in (first, last))
-    values = {
+    return {
         "mean": np.asarray(first),
         "mean_last": np.asarray(last),
         "pair_mean": found.mean,
@@ -175,6 +175,11 @@ def escape_result(system: HebbianICA, found: Escape) -> PointResult:
         "survival_last": found.survival_last(AGES * last) if known_last else np.exp(-AGES),
         "error": np.asarray(found.error),
     }
+
+
+def escape_result(system: HebbianICA, found: Escape) -> PointResult:
+    """What the methods of escape times in n^3 steps give."""
+    values = escape_values(found)
     if found.n is None:
         nu = constant_nu(system, None)
         row = [safe_exp(t.log_kramers(nu) - t.exponent(nu) / 2) for t in traps(system)]
@@ -225,8 +230,8 @@ def _seen(steps: int, end: int, unit: float) -> tuple[float, float]:
     return (steps / unit, 1.0) if steps >= 0 else (end / unit, 0.0)
 
 
-def _passage_values(passage: Passage, n: int) -> Values:
-    unit = float(n) ** 3
+def _passage_values(passage: Passage, n: int, power: int) -> Values:
+    unit = float(n) ** power
     first, first_seen = _seen(passage.first_any, passage.steps, unit)
     last, last_seen = _seen(passage.first_all, passage.steps, unit)
     values = {"first": first, "first_seen": first_seen, "last": last, "last_seen": last_seen}
@@ -234,10 +239,10 @@ def _passage_values(passage: Passage, n: int) -> Values:
     return {k: np.asarray(math.nan if lost else v) for k, v in values.items()}, passage.diverged
 
 
-def _passages(
-    trials: Sequence[Trial], times: Array, n: int | None, save: Save
+def passages_of(
+    trials: Sequence[Trial], times: Array, n: int | None, save: Save, power: int = 3
 ) -> list[PointResult]:
-    """First passages, all seeds of a system in one race of eight lanes."""
+    """First passages in n^power steps, all seeds of a system in one race of eight lanes."""
     assert n is not None
     rules = each(rule, trials)
     # The streams of the chain: a passage is one of the path that method chain gives.
@@ -247,7 +252,7 @@ def _passages(
         chains = [of_seed[k](trials[k][1] or 0) for k in group]
         most, threshold = math.floor(times[-1] * n), trials[group[0]][0].threshold
         found = passages(rules[group[0]], n, chains, threshold, most)
-        return [_passage_values(passage, n) for passage in found]
+        return [_passage_values(passage, n, power) for passage in found]
 
     return in_groups([id(system) for system, _ in trials], MOST_RACES, compute)
 
@@ -256,7 +261,8 @@ def _passage_seconds(system: HebbianICA, n: int | None, last: float) -> float:
     """Steps until the escape or the end; a step costs more with more entries."""
     dimension = n or 1
     steps = last * dimension
-    if not trap_refusal(system, n=True):
+    # Skewed sources that the nonlinearity sees have no time of this kind: the end bounds them.
+    if not trap_refusal(system, n=True) and not refusal(traps)(system):
         nu = constant_nu(system, dimension)
         kramers = min(trap.log_kramers(nu) for trap in traps(system))
         steps = min(steps, 2 * safe_exp(kramers) * float(dimension) ** 3)
@@ -272,12 +278,12 @@ ESCAPE_TIMES = Method(
     stochastic=True,
     accuracy="exact in law",
     outputs=PASSAGES,
-    run=alone(_passages),
+    run=alone(passages_of),
     refuses=passage_refusal,
     seconds=_passage_seconds,
     fused=True,
     equations=f"{PAPER}, eq. (13), first passages of the chain that is exact in law",
-    together=_passages,
+    together=passages_of,
 )
 
 
