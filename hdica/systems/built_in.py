@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from hdica.systems.online_ica.record import OnlineICA as OnlineICA
 from hdica.systems.sparse_pca.record import SparsePCA as SparsePCA
+from hdica.systems.several_ica.record import SeveralICA as SeveralICA
 from hdica.systems.hebbian_ica.record import HebbianICA as HebbianICA
 from hdica.systems.tensorial_ica.record import TensorialICA as TensorialICA
 from hdica.systems.subspace_ica.record import SubspaceICA as SubspaceICA

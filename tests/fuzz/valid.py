@@ -17,6 +17,7 @@ from tests.fuzz import (
     valid_filters,
     valid_hebbian,
     valid_patch,
+    valid_several,
     valid_subspace_ica,
     valid_tensorial,
 )
@@ -72,6 +73,7 @@ AXES: dict[str, list[Any]] = {
     "variant": [["linearised"]],
 }
 OWN = {
+    "SeveralICA": valid_several,
     "HebbianICA": valid_hebbian,
     "TensorialICA": valid_tensorial,
     "SubspaceICA": valid_subspace_ica,

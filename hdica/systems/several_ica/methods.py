@@ -1,0 +1,143 @@
+"""The ways to compute online ICA with several features: simulations at finite n, and the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from hdica.finite.random.streams import Stream, streams_of
+from hdica.finite.random.width import LANES
+from hdica.finite.record import Values
+from hdica.ingredients.save import Save
+from hdica.process.speed import slowness
+from hdica.systems.fields import formula, schedule
+from hdica.systems.kernel import COMMON, FINITE, NUMERICS, PROJECTED
+from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial
+from hdica.systems.several_ica.chain import run_chains
+from hdica.systems.several_ica.limit import averages_of, solve
+from hdica.systems.several_ica.system import SeveralICA, laws, limit_refusal, rule, start_overlap
+from hdica.systems.several_ica.vector import run_vector
+from hdica.systems.trials import (
+    SHARED,
+    Together,
+    alone,
+    content_of,
+    each,
+    in_groups,
+    seeded,
+    with_shared_noise,
+)
+
+_PAPER = "Wang and Lu 2017, eq. (2) with phi = 0 and several features"
+_DIMS = ("time", "source")
+Q = Output("Q", _DIMS, "overlap Q = xi.x/n with the feature of a source")
+
+
+def _vector(system: SeveralICA, times: Array, n: int, stream: Stream, save: Save) -> Values:
+    return run_vector(rule(system), times, n, stream)
+
+
+def _shared_vectors(
+    trials: Sequence[Trial], times: Array, n: int | None, save: Save
+) -> list[PointResult]:
+    """All coordinates, on features and data that belong to n and seed alone."""
+    assert n is not None
+    streams = streams_of(SHARED, "vector", n)
+    return [
+        PointResult(*_vector(system, times, n, streams(seed or 0), save)) for system, seed in trials
+    ]
+
+
+def _chains(content: Callable[[SeveralICA], object]) -> Together:
+    """Chains, eight in one call of the kernel, on the streams of a content."""
+
+    def together(
+        trials: Sequence[Trial], times: Array, n: int | None, save: Save
+    ) -> list[PointResult]:
+        assert n is not None
+        rules = each(rule, trials)
+        of_seed = each(lambda system: streams_of(content(system), "chain", n), trials)
+
+        def compute(group: list[int]) -> list[Values]:
+            streams = [of_seed[k](trials[k][1] or 0) for k in group]
+            return run_chains([rules[k] for k in group], times, n, streams)
+
+        return in_groups([one.alike for one in rules], LANES, compute)
+
+    return together
+
+
+def _of_vector(m: int, n: int, last: float) -> float:
+    """Seconds of a point by all coordinates."""
+    return 2e-4 + slowness() * last * n * (5e-8 + 1e-9 * n * (4 + 2 * m))
+
+
+_VECTOR = Method(
+    name="vector",
+    about="all n coordinates of the rule, features in general position",
+    engines=(*FINITE, __package__),
+    role=Role.SIMULATION,
+    rank=2,
+    stochastic=True,
+    accuracy="exact",
+    outputs=(Q,),
+    run=seeded("vector", _vector),
+    seconds=lambda system, n, last: _of_vector(len(system.sources), n or 1, last),
+    fused=True,
+    equations=f"{_PAPER}, all n coordinates",
+    held=lambda system, n: (3 + len(system.sources)) * (n or 0),
+)
+VECTOR = replace(_VECTOR, shared=with_shared_noise(_VECTOR, _shared_vectors, 1.0))
+_OWN = _chains(content_of)
+_CHAIN = Method(
+    name="chain",
+    about="the overlaps alone, at a cost per step that does not depend on n",
+    engines=(*PROJECTED, __package__),
+    role=Role.SIMULATION,
+    rank=1,
+    stochastic=True,
+    accuracy="exact in law",
+    outputs=(Q,),
+    run=alone(_OWN),
+    seconds=lambda system, n, last: (
+        2e-4 + slowness() * last * (n or 1) * (5e-9 + 3e-9 * len(system.sources))
+    ),
+    fused=True,
+    equations=f"{_PAPER}, reduced exactly in law to the overlaps",
+    together=_OWN,
+)
+CHAIN = replace(_CHAIN, shared=with_shared_noise(_CHAIN, _chains(lambda system: SHARED), 1.0))
+
+
+def _ode(
+    system: SeveralICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    averages = averages_of(formula(system, "nonlinearity"), laws(system))
+    path = solve(averages, schedule(system), start_overlap(system), times)
+    return PointResult({"Q": path.q, "Q_error": path.error, "Q_control": path.control})
+
+
+ODE = Method(
+    name="ode",
+    about="dQ/dt as n → ∞ for polynomial f and any number of features, with a negative control",
+    engines=(*COMMON, NUMERICS, __package__),
+    role=Role.LIMIT,
+    rank=1,
+    accuracy="converged",
+    closed=True,
+    outputs=(
+        Q,
+        Output("Q_error", _DIMS, "error of Q, from a run with 100 times coarser tolerance"),
+        Output("Q_control", _DIMS, "overlap with the drift wrong by 2 % (negative control)"),
+    ),
+    run=_ode,
+    refuses=limit_refusal,
+    seconds=lambda system, n, last: 2e-2 * (1 + len(system.sources)),
+    equations=(
+        "Wang and Lu 2017, the limit below (11) for several features: "
+        "dQ_j/dt = -tau (<c_j f> - Q_j <u f>) - (tau^2/2) <f^2> Q_j; Dormand-Prince 8(5,3), "
+        "tolerance 1e-12"
+    ),
+)
+
+METHODS = (VECTOR, CHAIN, ODE)

@@ -1,0 +1,189 @@
+"""Online ICA with several features: the rule (1)-(2) of Wang and Lu 2017 with phi = 0.
+
+C. Wang and Y. M. Lu, "The scaling limit of high-dimensional online independent component
+analysis", NIPS 2017, section 2: one feature is theirs, and a finite number of them what their
+analysis can be generalised to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, model_validator
+
+from hdica.errors import HdicaError
+from hdica.ingredients.quadrature import dot, numbers
+from hdica.ingredients.sources import Source, make_source
+from hdica.systems.axes import is_number
+from hdica.systems.fields import (
+    CONSTANTS,
+    LAWS,
+    SCHEDULE,
+    FormulaText,
+    SourceSpec,
+    StepSize,
+    check_real,
+    formula,
+    schedule,
+)
+from hdica.systems.parameters import Parameters
+from hdica.systems.several_ica.rule import Rule
+
+Array = NDArray[np.float64]
+STARTS = (
+    "{overlap: [Q1, ..., QM]} or {Q1: ..., QM: ...}, a finite number for each of the "
+    "M sources, with a sum of squares of at most 1"
+)
+NAMED = 9
+"""Overlaps of a start with names of their own, Q1 to Q9."""
+ROUNDING = 1e-12
+"""By how much the squares of the overlaps of a start may exceed 1, being rounded decimals."""
+
+
+def _start(value: Any) -> Any:
+    """A start as a list, however it was written."""
+    given: Any = None
+    if isinstance(value, Mapping) and set(value) == {"overlap"}:
+        given = [value["overlap"]] if is_number(value["overlap"]) else value["overlap"]
+    elif isinstance(value, Mapping) and len(value) <= NAMED:
+        names = [f"Q{j + 1}" for j in range(len(value))]
+        given = [value[name] for name in names] if set(value) == set(names) else None
+    found = None if given is None else numbers(given)
+    if found is None or not found.size or not np.all(np.isfinite(found)):
+        raise HdicaError(f"start = {value!r} is not allowed ({STARTS})", ["start"])
+    return {"overlap": found.tolist()}
+
+
+Beginning = Annotated[dict[str, Any], BeforeValidator(_start)]
+
+
+class SeveralICA(Parameters):
+    """Online ICA with M features: y = (xi_1 c_1 + ... + xi_M c_M)/sqrt(n) + a, and one estimate.
+
+    The features are orthogonal with abs(xi_j)^2 = n, the c_j independent, and a is normal with the
+    covariance I - (xi_1 xi_1' + ... + xi_M xi_M')/n. The estimate follows
+    x <- x - (tau/sqrt n) f(y.x/sqrt n) y, then abs(x)^2 = n (Wang and Lu 2017, eq. (2) with
+    phi = 0); time is t = k/n. The overlaps Q_j = xi_j.x/n alone close the limit.
+
+    Parameters
+    ----------
+    tau
+        Step size: a number > 0, a formula in t, or ``{"steps": {"times", "values"}}``.
+    sources
+        Laws of the c_j, a list of at least one, standardised to mean 0 and variance 1: see
+        :func:`hdica.ingredients.sources.make_source`. With f = +x^3 features with sub-Gaussian
+        sources are found (fourth moment below 3), with f = -x^3 those with super-Gaussian ones.
+    nonlinearity
+        f, a formula in x.
+    start
+        Overlaps at t = 0, ``{"overlap": [Q_1, ..., Q_M]}``, exact at every n; the rest of the
+        estimate is uniform on the sphere orthogonal to the features. ``{"Q1": ..., "Q2": ...}`` is
+        the same, and so are ``Q1 = ...``, ``Q2 = ...`` in place of the start.
+    constants
+        Numbers for named constants in the formulas.
+
+    Raises
+    ------
+    HdicaError
+        If a parameter is not allowed; the sentence names it and what is allowed.
+    """
+
+    tau: StepSize = Field(description=SCHEDULE)
+    sources: list[SourceSpec] = Field(
+        ["uniform", "uniform"],
+        min_length=1,
+        description=f"a list of laws, one a feature: {LAWS}",
+    )
+    nonlinearity: FormulaText = Field(
+        "x**3", description="a formula in `x`: `tanh(x)`; the limit takes polynomials"
+    )
+    start: Beginning = Field(
+        {"overlap": [0.5, 0.3]},
+        validate_default=True,
+        description=(
+            "`{overlap: [0.5, 0.3]}`, one number a source, exact at every n; the same as "
+            "`Q1: 0.5` and `Q2: 0.3`, which a grid can sweep"
+        ),
+    )
+    constants: dict[str, float] = Field({}, description=CONSTANTS)
+
+    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        f"Q{j}": ("start", f"Q{j}") for j in range(1, NAMED + 1)
+    }
+    formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "nonlinearity": "x"}
+    sized_by: ClassVar[Mapping[str, str]] = {"source": "sources"}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> SeveralICA:
+        schedule(self)
+        check_real(self, "nonlinearity")
+        if formula(self, "nonlinearity").is_zero:
+            text = "nonlinearity = 0 is not allowed (nothing would be learned)"
+            raise HdicaError(text, ["nonlinearity"])
+        overlap, many = start_overlap(self), len(self.sources)
+        if overlap.size != many:
+            raise HdicaError(
+                f"start: overlap = {overlap.tolist()} is not allowed with {many} sources (one "
+                "number a source)",
+                ["start", "sources"],
+            )
+        if dot(overlap, overlap) > 1 + ROUNDING:
+            raise HdicaError(
+                f"start: overlap = {overlap.tolist()} is not allowed (the sum of the squares is "
+                f"{dot(overlap, overlap):.6g}; at most 1)",
+                ["start"],
+            )
+        return self
+
+    def refuses_n(self, n: int) -> str:
+        """Empty if M features and an estimate with a rest fit in n dimensions."""
+        least = len(self.sources) + 2
+        if n >= least:
+            return ""
+        return f"n = {n} is not allowed with {len(self.sources)} features (n >= {least})"
+
+    def dims(self) -> dict[str, tuple[float, ...]]:
+        """Own dimensions of results: the number of the source, from 1 as in Q1."""
+        return {"source": tuple(range(1, len(self.sources) + 1))}
+
+
+def start_overlap(system: SeveralICA) -> Array:
+    """Q at t = 0, shape (M,)."""
+    return np.array(system.start["overlap"], dtype=float)
+
+
+def laws(system: SeveralICA) -> tuple[Source, ...]:
+    """Laws of the c_j."""
+    return tuple(make_source(spec) for spec in system.sources)
+
+
+def rule(system: SeveralICA) -> Rule:
+    """The update as the kernels take it."""
+    return Rule(
+        sources=laws(system),
+        nonlinearity=formula(system, "nonlinearity"),
+        schedule=schedule(system),
+        start=start_overlap(system),
+    )
+
+
+def limit_refusal(system: SeveralICA) -> str:
+    """Empty if the averages of the limit are moments of the sources, else why they are not."""
+    f = formula(system, "nonlinearity").coefficients
+    if f is None:
+        return (
+            f"the limit of several features needs a polynomial nonlinearity, not "
+            f"{system.nonlinearity!r} (methods 'vector' and 'chain' take any)"
+        )
+    needed = max(2 * (f.size - 1), f.size)
+    for law in laws(system):
+        for order in range(needed + 1):
+            if not np.isfinite(law.moment(order)):
+                return (
+                    f"the limit does not exist: the source {law.label} has no finite moment of "
+                    f"order {order}, which the nonlinearity {system.nonlinearity!r} needs"
+                )
+    return ""
