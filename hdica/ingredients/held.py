@@ -61,10 +61,3 @@ def held(spec: Mapping[str, Any]) -> Array:
 def without_place(text: str) -> str:
     """Canonical JSON without where vectors and samples lie: it says what they are."""
     return _PLACE.sub(r'"\1":{', text) if '":{"file"' in text else text
-
-
-def inner_form(field: Any) -> Any:
-    """What a field says of the vector or the samples that it names, None if it names none."""
-    if not isinstance(field, Mapping):
-        return None
-    return next((field[key] for key in (VECTOR, ARRAY) if key in field), None)
