@@ -18,6 +18,7 @@ from hdica.api.simulations import (
     at_size,
     auto,
     check_dimension,
+    check_enough,
     check_held,
     check_n_of,
     no_room,
@@ -145,6 +146,7 @@ def simulate(
     size, grid, trials = _one(n), timed(chosen, given, asked), check_seeds(seeds)
     check_n_of(chosen, size, float(grid[-1]))
     check_dimension(chosen, system, size)
+    check_enough(chosen, system, float(grid[-1]))
     save = saved(chosen, system, grid, asked, [size])
     all_of_them = len(trials) * chosen.bytes_of(grid, save, system.dims())
     check_memory(all_of_them, f"seeds = {len(trials)}", "fewer seeds or times")
@@ -161,7 +163,7 @@ def simulate(
         raise no_room(chosen, size) from exc
     found = dataset(record, chosen, grid, save, system.dims(), results, "seed")
     found = _with_trials(found, size, trials, results)
-    if "time" in found.dims and record.clock.counts:
+    if "time" in found.dims and record.clock.counts and not chosen.beyond:
         about = about_step(size)
         found = found.assign_coords(step=("time", steps_of(grid, size or 1), about))
     return described(found, system)

@@ -98,7 +98,10 @@ def simulate_grid(
                 done(len(group), sum(costs[n][k] for k in group))
     results = _results(found.ravel().tolist(), chosen, trials, save, own)
     flat = dataset(record_of(system), chosen, trials.times, save, own, results[0], "point")
-    return described(_labelled(flat, grid, trials, *results), system)
+    labelled = _labelled(flat, grid, trials, *results)
+    if chosen.beyond:  # it says itself how many samples it saw
+        labelled = labelled.drop_vars("step", errors="ignore")
+    return described(labelled, system)
 
 
 def _costs(method: Method, systems: Sequence[Any], n: int | None, trials: Trials) -> list[float]:

@@ -58,6 +58,13 @@ def check_dimension(method: Method, system: Any, n: int | None) -> None:
         raise HdicaError(refusal, ["n"])
 
 
+def check_enough(method: Method, system: Any, last: float) -> None:
+    """Refuse times until which given samples are not enough."""
+    refusal = method.beyond(system, last) if method.beyond else ""
+    if refusal:
+        raise HdicaError(refusal, ["times"])
+
+
 def check_held(method: Method, system: Any, n: int | None) -> None:
     """Refuse a point that this machine cannot hold while it is computed."""
     what, fewer = f"n = {n}", f"a smaller n for method {method.name!r}"

@@ -15,7 +15,9 @@ from hdica.errors import DataGone
 Array = NDArray[np.float64]
 VECTOR = "vector"
 """Key of a feature or an estimate that is given entry by entry."""
-_PLACE = re.compile(r'"vector":\{"file":"(?:[^"\\]|\\.)*",')
+ARRAY = "array"
+"""Key of samples that are given row by row."""
+_PLACE = re.compile(r'"(vector|array)":\{"file":"(?:[^"\\]|\\.)*",')
 _HELD: dict[str, Array] = {}
 
 
@@ -57,5 +59,5 @@ def held(spec: Mapping[str, Any]) -> Array:
 
 
 def without_place(text: str) -> str:
-    """Canonical JSON without where vectors lie: what it says of them is what they are."""
-    return _PLACE.sub('"vector":{', text) if '"vector":{"file"' in text else text
+    """Canonical JSON without where vectors and samples lie: it says what they are."""
+    return _PLACE.sub(r'"\1":{', text) if '":{"file"' in text else text

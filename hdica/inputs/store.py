@@ -76,3 +76,10 @@ def read_array(path: str) -> NDArray[Any]:
     import zarr
 
     return np.asarray(zarr.open_array(path, mode="r")[...])
+
+
+def open_array(path: str) -> Any:
+    """A Zarr array of which rows are read when they are asked for."""
+    import zarr
+
+    return zarr.open_array(path, mode="r")

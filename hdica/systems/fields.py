@@ -20,6 +20,7 @@ from hdica.ingredients.sources import Source, make_source
 from hdica.ingredients.starts import Start, make_start
 from hdica.ingredients.vectors import NOT_NORMAL, vector_prior, vector_start, wrong_length
 from hdica.inputs.data_input import Reads
+from hdica.inputs.samples import SAMPLES, samples_input
 from hdica.inputs.vectors import vector_input
 from hdica.systems.axes import is_number
 
@@ -99,6 +100,11 @@ def _named_vector(name: str) -> BeforeValidator:
 
 PriorSpec = Annotated[Spec, _named_vector("prior"), _made_by(_prior_of), Reads()]
 StartSpec = Annotated[dict[str, Any], _named_vector("start"), _made_by(_start_of), Reads()]
+DataSpec = Annotated[
+    dict[str, Any] | None,
+    BeforeValidator(lambda value: None if value is None else samples_input(value)),
+    Reads(),
+]
 
 SCHEDULE = (
     "step size > 0, a formula in `t` (`0.1/(1 + t/50)`), or "
@@ -121,6 +127,7 @@ STARTS = (
 )
 MOST_SAMPLES = 1_000_000
 BATCHES = "samples over which each update averages its push, all at the same x"
+DATA = f"for the methods `stream` and `blind`: {SAMPLES}"
 CONSTANTS = "numbers used by name in the formulas: `{beta: 0.2}`"
 """What fields that several systems have may hold, for the manual."""
 _WHOLE = frozenset({"batch"})

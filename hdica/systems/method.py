@@ -183,6 +183,9 @@ class Method:
     picture
         ``picture(system, times, save)``: what is kept and the result, for a method that chooses
         the points of its densities only once it is solved.
+    beyond
+        ``beyond(system, last_time)``: empty, or why given samples are not enough until then. Such
+        a method says itself how many samples it saw. None for samples without an end.
     """
 
     name: str
@@ -213,6 +216,7 @@ class Method:
     closed: bool = False
     many: Many | None = None
     picture: Picture | None = None
+    beyond: Callable[[Any, float], str] | None = None
 
     def __post_init__(self) -> None:
         if not self.kernel:

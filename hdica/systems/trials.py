@@ -8,7 +8,7 @@ from typing import Any
 
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.record import Values
-from hdica.ingredients.held import VECTOR
+from hdica.ingredients.held import ARRAY, VECTOR
 from hdica.ingredients.save import Save
 from hdica.systems.method import Array, Method, PointResult, Trial
 
@@ -30,11 +30,12 @@ def content_of(system: Any, without: frozenset[str] = frozenset()) -> dict[str, 
 
 
 def _without_place(field: Any) -> Any:
-    """A field without where a vector in it lies: its digest says what it is."""
-    inner = field.get(VECTOR) if isinstance(field, dict) else None
+    """A field without where a vector or samples in it lie: their digest says what they are."""
+    inner = field.get(VECTOR, field.get(ARRAY)) if isinstance(field, dict) else None
     if not isinstance(inner, dict):
         return field
-    return {**field, VECTOR: {key: one for key, one in inner.items() if key != "file"}}
+    told = {key: one for key, one in inner.items() if key != "file"}
+    return {name: told if one is inner else one for name, one in field.items()}
 
 
 def seeded(

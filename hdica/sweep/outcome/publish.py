@@ -108,7 +108,7 @@ def _coordinates(group: zarr.Group, source: Source) -> None:
         _coordinate(group, "seed", seeds, {"long_name": "seed of the random stream", "units": "1"})
     for dim, values in sorted(segment.coords.items()):
         _coordinate(group, dim, values, about_dim(segment.system, dim, values))
-    counts = system_named(segment.system).clock.counts
+    counts = system_named(segment.system).clock.counts and not source.method.beyond
     if counts and (segment.n is not None or segment.seeds) and "time" in segment.coords:
         _steps(group, source)
 

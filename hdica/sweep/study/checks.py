@@ -102,6 +102,9 @@ def _refusals(study: Said, system: Any) -> None:
         why = method.refuses(system)
         if why:
             raise HdicaError(f"methods.{name} does not apply: {why}")
+        why = method.beyond(system, study.times[-1]) if method.beyond else ""
+        if why:
+            raise HdicaError(f"methods.{name} does not apply: {why}")
         for n in () if method.counts else study.methods[name].n or ():
             why = refused_n(system, n)
             if why:

@@ -18,6 +18,7 @@ from hdica.systems.online_ica.system import (
     learned,
     limit_refusal,
     mean_field,
+    on_data,
     rule,
     without_limit,
 )
@@ -28,6 +29,7 @@ from hdica.systems.projected.overlap import closed_states, ode
 from hdica.systems.projected.rule import chain_refusal
 from hdica.systems.projected.simulation import OWN, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points, steady_refusal
+from hdica.systems.projected.stream import given_data, streams
 
 FLOW_POINTS = 201
 
@@ -80,40 +82,55 @@ DRIFT = Method(
 _MEANS = (AVERAGES, NUMERICS, OVERLAP)
 _CLOSED = (AVERAGES, OVERLAP)
 METHODS = (
-    vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1)-(2)", _MEANS),
-    chain(
-        lambda system: rule(system).chain,
-        lambda system: chain_refusal(formula(system, "regularizer")),
-        f"{_PAPER}, eq. (1)-(2)",
-        _MEANS,
+    *given_data(
+        (
+            vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1)-(2)", _MEANS),
+            chain(
+                lambda system: rule(system).chain,
+                lambda system: chain_refusal(formula(system, "regularizer")),
+                f"{_PAPER}, eq. (1)-(2)",
+                _MEANS,
+            ),
+            ode(
+                drift,
+                limit_refusal,
+                f"{_PAPER}, dQ/dt = (Q^2 - 1) G(Q) - Q Lambda(Q)/2 below (11), with the sign of "
+                "G corrected; Dormand-Prince 8(5,3), tolerance 1e-12",
+                uses=_MEANS,
+            ),
+            CLOSED,
+            pde(
+                mean_field,
+                f"{_PAPER}, eq. (6)-(11) with the sign of G corrected",
+                without_limit,
+                _MEANS,
+            ),
+            ornstein_uhlenbeck(
+                mean_field,
+                limit_refusal,
+                f"{_PAPER}, eq. (6)-(12) for phi = 0, with the sign of G corrected",
+                _MEANS,
+            ),
+            particles(
+                mean_field,
+                f"{_PAPER}, eq. (15) and its SDE, self-consistent",
+                without_limit,
+                _MEANS,
+            ),
+            fixed_points(
+                mean_field, _STEADY, closed_states(drift, mean_field), without_limit, _CLOSED
+            ),
+            branch_points(mean_field, TAU, f"{_STEADY}, continued in tau", without_limit, _MEANS),
+            critical(
+                mean_field,
+                TAU,
+                f"{_STEADY}, continued in tau",
+                _closed_transitions,
+                without_limit,
+                _CLOSED,
+            ),
+            DRIFT,
+        )
     ),
-    ode(
-        drift,
-        limit_refusal,
-        f"{_PAPER}, dQ/dt = (Q^2 - 1) G(Q) - Q Lambda(Q)/2 below (11), with the sign of "
-        "G corrected; Dormand-Prince 8(5,3), tolerance 1e-12",
-        uses=_MEANS,
-    ),
-    CLOSED,
-    pde(mean_field, f"{_PAPER}, eq. (6)-(11) with the sign of G corrected", without_limit, _MEANS),
-    ornstein_uhlenbeck(
-        mean_field,
-        limit_refusal,
-        f"{_PAPER}, eq. (6)-(12) for phi = 0, with the sign of G corrected",
-        _MEANS,
-    ),
-    particles(
-        mean_field, f"{_PAPER}, eq. (15) and its SDE, self-consistent", without_limit, _MEANS
-    ),
-    fixed_points(mean_field, _STEADY, closed_states(drift, mean_field), without_limit, _CLOSED),
-    branch_points(mean_field, TAU, f"{_STEADY}, continued in tau", without_limit, _MEANS),
-    critical(
-        mean_field,
-        TAU,
-        f"{_STEADY}, continued in tau",
-        _closed_transitions,
-        without_limit,
-        _CLOSED,
-    ),
-    DRIFT,
+    *streams(on_data, f"{_PAPER}, eq. (1)-(2)", frozenset({"source"}), _MEANS),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hdica.systems.online_ica.methods import METHODS
 from hdica.systems.online_ica.notes import NOTES
 from hdica.systems.online_ica.system import OnlineICA, mean_field
-from hdica.systems.projected.controls import FEATURE, OVERLAP, PENALTY, RHO, SYMBOLS, TAU
+from hdica.systems.projected.controls import COLUMN, FEATURE, OVERLAP, PENALTY, RHO, SYMBOLS, TAU
 from hdica.systems.registry import register
 from hdica.systems.system import Paper, Symbol, System
 
@@ -29,7 +29,7 @@ SYSTEM = register(
         ),
         order_parameters=(OVERLAP, PENALTY),
         controls=(TAU, RHO),
-        dimensions=(FEATURE,),
+        dimensions=(FEATURE, COLUMN),
         symbols={
             **SYMBOLS,
             "g": Symbol(
@@ -49,6 +49,19 @@ SYSTEM = register(
                 "regularizer": "0.1*sign(x)",
                 "prior": {"sparse": 0.3},
                 "start": {"overlap": 0.7},
+            },
+            {
+                "tau": 0.05,
+                "prior": {"vector": [1.0, -1.0, 0.5]},
+                "data": {
+                    "array": [
+                        [1.1, -0.9, 0.4],
+                        [-0.3, 1.2, 0.8],
+                        [-1.0, 0.7, -1.3],
+                        [0.6, -1.4, 1.0],
+                    ],
+                    "passes": 2,
+                },
             },
         ),
     )

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from hdica.errors import HdicaError
+from hdica.finite.projected.given import GivenRule
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.sources import Source
+from hdica.inputs.samples import with_array_held
 from hdica.limits.averages.expectations import averages, check_finite
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.overlap.drift import Drift
@@ -25,11 +27,13 @@ from hdica.systems.fields import (
     ALIASES,
     BATCHES,
     CONSTANTS,
+    DATA,
     LAWS,
     PRIORS,
     SCHEDULE,
     STARTS,
     BatchSize,
+    DataSpec,
     FormulaText,
     PriorSpec,
     SourceSpec,
@@ -49,6 +53,7 @@ from hdica.systems.parameters import Parameters
 from hdica.systems.projected.learning import learned_sign, negated
 from hdica.systems.projected.pushed import pushed_field, pushed_rule
 from hdica.systems.projected.rule import ProjectedRule
+from hdica.systems.projected.stream import check_data, columns_of
 
 Array = NDArray[np.float64]
 
@@ -88,6 +93,11 @@ class OnlineICA(Parameters):
         whichever learns this source from the side of the start, by the averages over both: of
         two signs that learn, the one with the larger critical step size. Which one it was is said
         in the results, as ``chosen``.
+    data
+        Samples y of your own, an array of shape (samples, n), for the methods ``stream`` and
+        ``blind``, with entries as those of the model, of mean 0 and variance 1: see
+        :func:`hdica.inputs.samples.samples_input`. n is the number of columns; other methods know
+        what the source and the prior say.
 
     Raises
     ------
@@ -113,15 +123,22 @@ class OnlineICA(Parameters):
         "given",
         description="`given`: f as it is; `auto`: f or -f, whichever learns the source",
     )
+    data: DataSpec = Field(None, description=DATA)
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}
-    sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior"}
+    sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior", "column": "data"}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _held(cls, given: Any) -> Any:
+        return with_array_held(given)
 
     @model_validator(mode="after")
     def _formulas(self) -> OnlineICA:
         schedule(self)
         check_vectors(self)
+        check_data(self)
         for name in ("nonlinearity", "regularizer"):
             check_real(self, name)
         if formula(self, "nonlinearity").is_zero:
@@ -135,8 +152,8 @@ class OnlineICA(Parameters):
         return length_refusal(self, n)
 
     def dims(self) -> dict[str, tuple[float, ...]]:
-        """Own dimensions of results: the value of xi in each group of entries."""
-        return {"feature": tuple(prior(self).group_values.tolist())}
+        """Own dimensions of results: the value of xi in each group of entries, the columns."""
+        return {"feature": tuple(prior(self).group_values.tolist())} | columns_of(self)
 
 
 def learned_text(system: OnlineICA) -> str:
@@ -170,6 +187,11 @@ def chosen(system: OnlineICA) -> str:
 def rule(system: OnlineICA) -> ProjectedRule:
     """The update (2), as the finite-n kernels take it."""
     return pushed_rule(system, learned(system))
+
+
+def on_data(system: OnlineICA) -> GivenRule:
+    """The update (2), as it acts on given samples."""
+    return rule(system).given
 
 
 def limit_refusal(system: OnlineICA) -> str:

@@ -19,6 +19,7 @@ def named(found: Values) -> Values:
     return {NAMES.get(name, name): value for name, value in values.items()}, diverged
 
 
+COLUMN = Dimension("column", "column of the data")
 FEATURE = Dimension("feature", "value of xi in the group")
 SYMBOLS = {
     "Q": Symbol("<i>Q</i>", "$Q$", "Q"),
@@ -28,5 +29,14 @@ SYMBOLS = {
     "tau_c": Symbol("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
     "R": Symbol("<i>R</i>", "$R$", "R"),
     "batch": Symbol("<i>m</i>", "$m$", "m"),
-    **in_words(ode="ODE", pde="PDE"),
+    "second": Symbol("⟨<i>u</i>²⟩", r"$\langle u^2\rangle$", "mean u²"),
+    "fourth": Symbol("⟨<i>u</i>⁴⟩", r"$\langle u^4\rangle$", "mean u⁴"),
+    **in_words(
+        ode="ODE",
+        pde="PDE",
+        stream="stream",
+        blind="blind",
+        samples="samples",
+        loading="loading",
+    ),
 }

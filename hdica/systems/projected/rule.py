@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.projected.chain import ChainRule
+from hdica.finite.projected.given import GivenRule
 from hdica.finite.projected.vector import VectorRule
 from hdica.finite.record import contiguous
 from hdica.ingredients.formula import Formula
@@ -89,6 +90,18 @@ class ProjectedRule:
             nonlinearity=self.push,
             batch=self.batch,
         )
+
+    @property
+    def given(self) -> GivenRule:
+        """The rule as it acts on given samples, for a push G = -f(u)."""
+        f, phi = self.push, self.regularizer
+        if not isinstance(f, Formula):
+            raise TypeError("a push of u and c cannot act on samples whose c is not known")
+
+        def shrink(x: Array, moved: Array, tau: float) -> Array:
+            return moved - tau / x.size * phi.value(x)
+
+        return GivenRule(lambda u: np.asarray(-f.value(u)), shrink, self.schedule, phi, self.batch)
 
     @property
     def chain(self) -> ChainRule:

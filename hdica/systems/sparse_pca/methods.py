@@ -12,10 +12,11 @@ from hdica.systems.projected.normal import ornstein_uhlenbeck
 from hdica.systems.projected.overlap import closed_states, ode
 from hdica.systems.projected.simulation import TRAJECTORY, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points
+from hdica.systems.projected.stream import given_data, streams
 from hdica.systems.sparse_pca.penalised import penalty_of, run_penalised
 from hdica.systems.sparse_pca.rule import oja_chain_refusal
 from hdica.systems.sparse_pca.sample_pca import run_sample_pca, sample_pca_overlap
-from hdica.systems.sparse_pca.system import SparsePCA, drift, mean_field, oja_overlap, rule
+from hdica.systems.sparse_pca.system import SparsePCA, drift, mean_field, oja_overlap, on_data, rule
 from hdica.systems.system import Control
 from hdica.systems.trials import seeded
 
@@ -98,26 +99,31 @@ PENALISED_PCA = Method(
 )
 
 METHODS = (
-    vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1), (5), (6)"),
-    chain(
-        lambda system: rule(system).chain,
-        lambda system: oja_chain_refusal(rule(system)),
-        f"{_PAPER}, eq. (1), (5) with phi = 0",
+    *given_data(
+        (
+            vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1), (5), (6)"),
+            chain(
+                lambda system: rule(system).chain,
+                lambda system: oja_chain_refusal(rule(system)),
+                f"{_PAPER}, eq. (1), (5) with phi = 0",
+            ),
+            ode(
+                drift,
+                closed_refusal,
+                f"{_PAPER}, closed form (14); for a varying step size its equation, "
+                "Dormand-Prince 8(5,3), tolerance 1e-12",
+                _closed_path,
+            ),
+            pde(mean_field, f"{_PAPER}, eq. (8)-(13)"),
+            ornstein_uhlenbeck(mean_field, closed_refusal, f"{_PAPER}, eq. (8)-(14) for phi = 0"),
+            particles(mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
+            fixed_points(mean_field, _STEADY, closed_states(drift, mean_field), uses=(OVERLAP,)),
+            branch_points(mean_field, OMEGA, f"{_STEADY}, continued in omega"),
+            critical(mean_field, OMEGA, f"{_STEADY}, continued in omega"),
+            SAMPLE_PCA,
+            SAMPLE_PCA_LIMIT,
+            PENALISED_PCA,
+        )
     ),
-    ode(
-        drift,
-        closed_refusal,
-        f"{_PAPER}, closed form (14); for a varying step size its equation, "
-        "Dormand-Prince 8(5,3), tolerance 1e-12",
-        _closed_path,
-    ),
-    pde(mean_field, f"{_PAPER}, eq. (8)-(13)"),
-    ornstein_uhlenbeck(mean_field, closed_refusal, f"{_PAPER}, eq. (8)-(14) for phi = 0"),
-    particles(mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
-    fixed_points(mean_field, _STEADY, closed_states(drift, mean_field), uses=(OVERLAP,)),
-    branch_points(mean_field, OMEGA, f"{_STEADY}, continued in omega"),
-    critical(mean_field, OMEGA, f"{_STEADY}, continued in omega"),
-    SAMPLE_PCA,
-    SAMPLE_PCA_LIMIT,
-    PENALISED_PCA,
+    *streams(on_data, f"{_PAPER}, eq. (5), (6)", frozenset({"omega"})),
 )

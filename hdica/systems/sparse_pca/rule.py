@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.projected.chain import ChainRule
+from hdica.finite.projected.given import GivenRule
 from hdica.finite.projected.vector import VANISHED, VectorRule
 from hdica.finite.random.streams import normal_numbers
 from hdica.finite.record import not_finite
@@ -68,6 +69,22 @@ class PCARule:
             numbers=numbers,
             batch=self.batch,
         )
+
+    @property
+    def given(self) -> GivenRule:
+        """The rule as it acts on given samples."""
+        phi, net = self.regularizer, self.regularizer.elastic_net
+
+        def linearised(x: Array, moved: Array, tau: float) -> Array:
+            return moved - phi.value(moved) / x.size
+
+        def proximal(x: Array, moved: Array, tau: float) -> Array:
+            a, b = net or (0.0, 0.0)
+            left = np.maximum(np.abs(moved) - a / x.size, 0.0) / (1 + b / x.size)
+            return np.asarray(np.copysign(left, moved))
+
+        shrink = proximal if self.variant == "proximal" else linearised
+        return GivenRule(lambda u: u, shrink, self.schedule, phi, self.batch)
 
     @property
     def chain(self) -> ChainRule:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from hdica.errors import HdicaError
+from hdica.finite.projected.given import GivenRule
+from hdica.inputs.samples import with_array_held
 from hdica.limits.mean_field.family import MeanField, Scaled
 from hdica.limits.numerics.series import trimmed
 from hdica.limits.overlap.drift import Drift
@@ -22,10 +24,12 @@ from hdica.systems.fields import (
     ALIASES,
     BATCHES,
     CONSTANTS,
+    DATA,
     PRIORS,
     SCHEDULE,
     STARTS,
     BatchSize,
+    DataSpec,
     FormulaText,
     PriorSpec,
     StartSpec,
@@ -41,6 +45,7 @@ from hdica.systems.fields import (
     start,
 )
 from hdica.systems.parameters import Parameters
+from hdica.systems.projected.stream import check_data, columns_of
 from hdica.systems.sparse_pca.rule import PCARule, proximal_refusal
 
 Array = NDArray[np.float64]
@@ -77,6 +82,11 @@ class SparsePCA(Parameters):
     batch
         Samples of each update, m >= 1. The limit is that of n -> infinity at fixed m: at finite n
         it is good to order m/n.
+    data
+        Samples y of your own, an array of shape (samples, n), for the methods ``stream`` and
+        ``blind``, with entries as those of the model, of mean 0 and variance 1: see
+        :func:`hdica.inputs.samples.samples_input`. n is the number of columns; other methods know
+        what omega and the prior say.
 
     Raises
     ------
@@ -100,10 +110,11 @@ class SparsePCA(Parameters):
     )
     constants: dict[str, float] = Field({}, description=CONSTANTS)
     batch: BatchSize = Field(1, description=BATCHES)
+    data: DataSpec = Field(None, description=DATA)
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "regularizer": "x"}
-    sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior"}
+    sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior", "column": "data"}
 
     @field_validator("omega", mode="before")
     @classmethod
@@ -112,10 +123,16 @@ class SparsePCA(Parameters):
             raise HdicaError(f"omega = {value!r} is not allowed (a finite number >= 0)")
         return float(value)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _held(cls, given: Any) -> Any:
+        return with_array_held(given)
+
     @model_validator(mode="after")
     def _formulas(self) -> SparsePCA:
         schedule(self)
         check_vectors(self)
+        check_data(self)
         check_real(self, "regularizer")
         refusal = proximal_refusal(rule(self)) if self.variant == "proximal" else ""
         if refusal:
@@ -127,8 +144,8 @@ class SparsePCA(Parameters):
         return length_refusal(self, n)
 
     def dims(self) -> dict[str, tuple[float, ...]]:
-        """Own dimensions of results: the value of xi in each group of entries."""
-        return {"feature": tuple(prior(self).group_values.tolist())}
+        """Own dimensions of results: the value of xi in each group of entries, the columns."""
+        return {"feature": tuple(prior(self).group_values.tolist())} | columns_of(self)
 
 
 def rule(system: SparsePCA) -> PCARule:
@@ -142,6 +159,11 @@ def rule(system: SparsePCA) -> PCARule:
         variant=system.variant,
         batch=system.batch,
     )
+
+
+def on_data(system: SparsePCA) -> GivenRule:
+    """The update (5), as it acts on given samples."""
+    return rule(system).given
 
 
 def mean_field(system: SparsePCA) -> MeanField:

@@ -1,0 +1,263 @@
+"""Samples of one's own, one a row: a list, an array, a ``.npy`` file or a Zarr array.
+
+The normal form is ``{"array": rows}`` if there are few numbers, else ``{"array": {"file", "n",
+"samples", "sha256"}}``; the digest is that of the numbers as float64, row by row, and not of the
+file. A long array in memory has no file, and is known to this process alone. ``order`` and
+``passes`` stand beside it where they are not the usual ones. Of a file, rows are read as they are
+needed: it need not fit in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import DataGone, HdicaError
+from hdica.ingredients.held import ARRAY
+from hdica.inputs.digest import digest
+from hdica.inputs.place import place, relative
+from hdica.inputs.store import open_array
+from hdica.inputs.vectors import LONGEST
+
+Array = NDArray[np.float64]
+SAMPLES = (
+    "samples of your own, one a row (n columns, entries of variance 1): `{array: y.npy}`, a `.npy` "
+    "file or a Zarr array below `data/`, or a list; `order: shuffled` draws their order by the "
+    "seed, `passes: 3` sees them three times"
+)
+"""What such a field may hold, for the manual."""
+MOST_PASSES = 1_000_000
+GIVEN, SHUFFLED = "given", "shuffled"
+_NUMBERS = 2**20
+"""Numbers that are read at a time."""
+_ALLOWED = "rows of numbers, or the path of a .npy file or a Zarr array below data/"
+_KEYS = {"file", "n", "samples", "sha256"}
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Samples whose rows are read when they are asked for.
+
+    Parameters
+    ----------
+    rows
+        An array of shape (samples, n), in memory or on disk.
+    sha256
+        Digest of its numbers.
+    """
+
+    rows: Any
+    sha256: str
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many samples there are, and their entries n."""
+        return int(self.rows.shape[0]), int(self.rows.shape[1])
+
+    @property
+    def block(self) -> int:
+        """Rows that are read at a time: whole chunks of a store."""
+        chunk = getattr(self.rows, "chunks", None) or (1,)
+        return max(1, _NUMBERS // self.shape[1], int(chunk[0]))
+
+    def read(self, first: int, last: int) -> Array:
+        """Rows ``first`` to ``last - 1`` as float64, shape (last - first, n)."""
+        return np.ascontiguousarray(self.rows[first:last], dtype=float)
+
+    def taken(self, places: NDArray[np.int64]) -> Array:
+        """Rows in any order, shape (places, n)."""
+        if isinstance(self.rows, np.ndarray):
+            return np.ascontiguousarray(self.rows[places], dtype=float)
+        return np.ascontiguousarray(self.rows.oindex[places, :], dtype=float)
+
+
+_HELD: dict[str, Samples] = {}
+
+
+def samples_input(value: Any) -> dict[str, Any]:
+    """Normal form of what names samples.
+
+    Parameters
+    ----------
+    value
+        An array or rows of numbers of shape (samples, n), or ``{"array": a}`` with a such rows, the
+        path of a ``.npy`` file or of a Zarr array relative to the folder of data, or a normal form.
+        Beside it ``order``, ``"given"`` or ``"shuffled"``, and ``passes``, a whole number.
+
+    Raises
+    ------
+    HdicaError
+        If there is no such array, or one that holds no samples: 1 or more rows of 3 or more finite
+        real numbers; if it has not the digest that is given.
+    """
+    given = dict(value) if isinstance(value, Mapping) else {ARRAY: value}
+    if ARRAY not in given or given.keys() - {ARRAY, "order", "passes"}:
+        raise HdicaError(
+            f"data = {value!r} is not allowed ({{array, order, passes}}: array is {_ALLOWED})",
+            ["data"],
+        )
+    return {ARRAY: _form(given[ARRAY])} | _sequence(given)
+
+
+def with_array_held(fields: Any) -> Any:
+    """Fields of a system where an array of data has its normal form: too long to become a list."""
+    data = fields.get("data") if isinstance(fields, Mapping) else None
+    rows = data.get(ARRAY) if isinstance(data, Mapping) else data
+    if not isinstance(rows, np.ndarray):
+        return fields
+    return {**fields, "data": samples_input(data)}
+
+
+def _sequence(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Order and passes where they are not the usual ones."""
+    order, passes = given.get("order", GIVEN), given.get("passes", 1)
+    if order not in (GIVEN, SHUFFLED):
+        raise HdicaError(f"data: order = {order!r} is not allowed (given or shuffled)", ["data"])
+    whole = isinstance(passes, int) and not isinstance(passes, bool)
+    if not whole or not 1 <= passes <= MOST_PASSES:
+        raise HdicaError(
+            f"data: passes = {passes!r} is not allowed (a whole number from 1 to {MOST_PASSES})",
+            ["data"],
+        )
+    found = {"order": (order, GIVEN), "passes": (passes, 1)}
+    return {key: value for key, (value, usual) in found.items() if value != usual}
+
+
+def _form(given: Any) -> Any:
+    """Normal form of an array."""
+    if isinstance(given, str | PurePath):
+        given = {"file": given.as_posix() if isinstance(given, PurePath) else given}
+    if not isinstance(given, Mapping):
+        found = _of_memory(given)
+        if found.rows.size <= LONGEST:
+            return found.rows.tolist()
+        _HELD.setdefault(found.sha256, found)
+        return _named(found)
+    sha256 = given.get("sha256")
+    known = given.keys() <= _KEYS and isinstance(given.get("file", ""), str)
+    hexadecimal = sha256 is None or _SHA256.fullmatch(str(sha256))
+    if not known or not hexadecimal or not given.keys() & {"file", "sha256"}:
+        raise HdicaError(f"data: array = {dict(given)!r} is not allowed ({_ALLOWED})", ["data"])
+    if "file" not in given:
+        return _named(_held(str(sha256)))
+    file = relative(given["file"])
+    return {"file": file, **_named(_of_file(file, sha256))}
+
+
+def _named(found: Samples) -> dict[str, Any]:
+    count, n = found.shape
+    return {"n": n, "samples": count, "sha256": found.sha256}
+
+
+def samples_of(data: Mapping[str, Any]) -> Samples:
+    """The samples that a normal form stands for.
+
+    Raises
+    ------
+    HdicaError
+        If they are named by a digest and nobody gave them to this process, or a file has changed.
+    """
+    form = data[ARRAY]
+    if not isinstance(form, Mapping):
+        return _of_memory(form)
+    if "file" in form:
+        return _of_file(form["file"], form["sha256"])
+    return _held(form["sha256"])
+
+
+def shape_of(data: Mapping[str, Any]) -> tuple[int, int]:
+    """How many samples a normal form stands for, and their entries n."""
+    form = data[ARRAY]
+    if isinstance(form, Mapping):
+        return int(form["samples"]), int(form["n"])
+    return len(form), len(form[0])
+
+
+def _held(sha256: str) -> Samples:
+    if sha256 not in _HELD:
+        raise DataGone(
+            f"data with sha256 {sha256} is not known to this process (a long array is known where "
+            "it was given alone: save it below data/ by numpy.save, and name the file)",
+            ["data"],
+        )
+    return _HELD[sha256]
+
+
+def _of_memory(given: Any) -> Samples:
+    try:
+        rows = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        rows = np.empty(0)
+    _check_shape(rows)
+    rows = np.array(rows, dtype=float)  # a copy, which nobody changes
+    rows.flags.writeable = False
+    return Samples(rows, _digest(Samples(rows, "")))
+
+
+def _of_file(file: str, expected: str | None) -> Samples:
+    """The samples in a file, which is looked at once more, since it may have been changed."""
+    here = place(file)
+    found = _opened(str(here), digest(here))
+    if expected not in (None, found.sha256):
+        raise DataGone(
+            f"data: array = {file!r} is not allowed here (the sha256 of its numbers is "
+            f"{found.sha256}, not {expected}: these are other samples)",
+            ["data"],
+        )
+    return found
+
+
+@lru_cache(maxsize=16)
+def _opened(path: str, content: str) -> Samples:
+    """The array at a path whose files have a digest, every number looked at once."""
+    try:
+        rows = open_array(path) if Path(path).is_dir() else np.load(path, mmap_mode="r")
+        rows.shape, rows.dtype.kind  # noqa: B018  (a .npz has neither)
+    # Readers of damaged files raise whatever they run into.
+    except Exception:
+        raise HdicaError(
+            f"data: array = {Path(path).name!r} cannot be read (a .npy file or a Zarr array)",
+            ["data"],
+        ) from None
+    _check_shape(rows)
+    return Samples(rows, _digest(Samples(rows, "")))
+
+
+def _check_shape(rows: Any) -> None:
+    good = len(rows.shape) == 2 and rows.shape[0] >= 1 and rows.shape[1] >= 3
+    if not good or rows.dtype.kind not in "iuf":
+        raise HdicaError(
+            f"data: array of shape {tuple(rows.shape)} and type {rows.dtype} is not allowed (real "
+            f"numbers, a row a sample and 3 or more columns: {_ALLOWED})",
+            ["data"],
+        )
+
+
+def _blocks(found: Samples) -> Iterator[tuple[int, Array]]:
+    for first in range(0, found.shape[0], found.block):
+        yield first, found.read(first, min(first + found.block, found.shape[0]))
+
+
+def _digest(found: Samples) -> str:
+    """SHA-256 of the numbers as float64, row by row; refuses those that are not finite."""
+    made = hashlib.sha256()
+    for first, block in _blocks(found):
+        bad = np.argwhere(~np.isfinite(block))
+        if bad.size:
+            row, column = bad[0]
+            raise HdicaError(
+                f"data: the entry in row {first + row}, column {column} is {block[row, column]}, "
+                "which is not allowed (finite numbers; rows and columns are counted from 0)",
+                ["data"],
+            )
+        made.update(block.astype("<f8", copy=False).tobytes())
+    return made.hexdigest()
