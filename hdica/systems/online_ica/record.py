@@ -5,7 +5,16 @@ from __future__ import annotations
 from hdica.systems.online_ica.methods import METHODS
 from hdica.systems.online_ica.notes import NOTES
 from hdica.systems.online_ica.system import OnlineICA, mean_field
-from hdica.systems.projected.controls import FEATURE, OVERLAP, PENALTY, RHO, SYMBOLS, TAU
+from hdica.systems.projected.controls import (
+    FEATURE,
+    FOLLOWED,
+    GROUP,
+    OVERLAP,
+    PENALTY,
+    RHO,
+    SYMBOLS,
+    TAU,
+)
 from hdica.systems.registry import register
 from hdica.systems.system import Paper, Symbol, System
 
@@ -29,7 +38,7 @@ SYSTEM = register(
         ),
         order_parameters=(OVERLAP, PENALTY),
         controls=(TAU, RHO),
-        dimensions=(FEATURE,),
+        dimensions=(FEATURE, GROUP, FOLLOWED),
         symbols={
             **SYMBOLS,
             "g": Symbol(

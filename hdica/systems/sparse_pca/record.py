@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from hdica.systems.projected.controls import FEATURE, OVERLAP, PENALTY, RHO, SYMBOLS, TAU
+from hdica.systems.projected.controls import (
+    FEATURE,
+    FOLLOWED,
+    GROUP,
+    OVERLAP,
+    PENALTY,
+    RHO,
+    SYMBOLS,
+    TAU,
+)
 from hdica.systems.registry import register
 from hdica.systems.sparse_pca.methods import METHODS, OMEGA
 from hdica.systems.sparse_pca.notes import NOTES
@@ -30,7 +39,7 @@ SYSTEM = register(
         ),
         order_parameters=(OVERLAP, PENALTY),
         controls=(TAU, OMEGA, RHO),
-        dimensions=(FEATURE,),
+        dimensions=(FEATURE, GROUP, FOLLOWED),
         symbols={
             **SYMBOLS,
             **in_words(

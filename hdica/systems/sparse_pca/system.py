@@ -41,6 +41,7 @@ from hdica.systems.fields import (
     start,
 )
 from hdica.systems.parameters import Parameters
+from hdica.systems.projected.controls import own_dims
 from hdica.systems.sparse_pca.rule import PCARule, proximal_refusal
 
 Array = NDArray[np.float64]
@@ -103,7 +104,7 @@ class SparsePCA(Parameters):
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "regularizer": "x"}
-    sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior"}
+    sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior", "group": "prior"}
 
     @field_validator("omega", mode="before")
     @classmethod
@@ -128,7 +129,7 @@ class SparsePCA(Parameters):
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of results: the value of xi in each group of entries."""
-        return {"feature": tuple(prior(self).group_values.tolist())}
+        return own_dims(prior(self).group_values.tolist())
 
 
 def rule(system: SparsePCA) -> PCARule:
