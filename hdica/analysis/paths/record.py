@@ -13,7 +13,7 @@ from hdica.analysis.settings import ALONE, TIME, Needs, Settings, Variable, look
 class Paths(Settings):
     """Single runs of a simulation."""
 
-    simulation: Annotated[str, Needs(True, looked_at, (TIME,))] = Field(
+    simulation: Annotated[str, Needs(True, looked_at, (TIME,), entries=True)] = Field(
         description="stochastic method"
     )
     variable: Variable = ""

@@ -24,6 +24,7 @@ from hdica.systems.online_ica.system import (
 )
 from hdica.systems.projected.controls import TAU
 from hdica.systems.projected.density import particles, pde
+from hdica.systems.projected.entries import entries
 from hdica.systems.projected.normal import ornstein_uhlenbeck
 from hdica.systems.projected.overlap import closed_states, ode
 from hdica.systems.projected.rule import chain_refusal
@@ -117,6 +118,7 @@ METHODS = (
                 without_limit,
                 _MEANS,
             ),
+            entries(mean_field, f"{_PAPER}, eq. (15)", without_limit, _MEANS),
             fixed_points(
                 mean_field, _STEADY, closed_states(drift, mean_field), without_limit, _CLOSED
             ),

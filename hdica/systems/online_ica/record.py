@@ -5,7 +5,17 @@ from __future__ import annotations
 from hdica.systems.online_ica.methods import METHODS
 from hdica.systems.online_ica.notes import NOTES
 from hdica.systems.online_ica.system import OnlineICA, mean_field
-from hdica.systems.projected.controls import COLUMN, FEATURE, OVERLAP, PENALTY, RHO, SYMBOLS, TAU
+from hdica.systems.projected.controls import (
+    COLUMN,
+    FEATURE,
+    FOLLOWED,
+    GROUP,
+    OVERLAP,
+    PENALTY,
+    RHO,
+    SYMBOLS,
+    TAU,
+)
 from hdica.systems.registry import register
 from hdica.systems.system import Paper, Symbol, System
 
@@ -29,7 +39,7 @@ SYSTEM = register(
         ),
         order_parameters=(OVERLAP, PENALTY),
         controls=(TAU, RHO),
-        dimensions=(FEATURE, COLUMN),
+        dimensions=(FEATURE, GROUP, FOLLOWED, COLUMN),
         symbols={
             **SYMBOLS,
             "g": Symbol(

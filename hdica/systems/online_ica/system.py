@@ -50,6 +50,7 @@ from hdica.systems.fields import (
     start,
 )
 from hdica.systems.parameters import Parameters
+from hdica.systems.projected.controls import own_dims
 from hdica.systems.projected.learning import learned_sign, negated
 from hdica.systems.projected.pushed import pushed_field, pushed_rule
 from hdica.systems.projected.rule import ProjectedRule
@@ -127,7 +128,7 @@ class OnlineICA(Parameters):
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}
-    sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior", "column": "data"}
+    sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior", "group": "prior", "column": "data"}
 
     @model_validator(mode="before")
     @classmethod
@@ -153,7 +154,7 @@ class OnlineICA(Parameters):
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of results: the value of xi in each group of entries, the columns."""
-        return {"feature": tuple(prior(self).group_values.tolist())} | columns_of(self)
+        return own_dims(prior(self).group_values.tolist()) | columns_of(self)
 
 
 def learned_text(system: OnlineICA) -> str:

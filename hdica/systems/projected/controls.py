@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hdica.finite import observe
 from hdica.finite.record import Values
 from hdica.systems.system import Control, Dimension, OrderParameter, Symbol, in_words
@@ -21,6 +23,15 @@ def named(found: Values) -> Values:
 
 COLUMN = Dimension("column", "column of the data")
 FEATURE = Dimension("feature", "value of xi in the group")
+GROUP = Dimension("group", "value of xi in the group of an entry that is followed", entries=True)
+FOLLOWED = Dimension("walker", "number of an entry that is followed in its group", entries=True)
+
+
+def own_dims(values: Sequence[float]) -> dict[str, tuple[float, ...]]:
+    """Own dimensions of a system of the family, by the values of xi in the groups of entries."""
+    return {FEATURE.name: tuple(values), GROUP.name: tuple(values)}
+
+
 SYMBOLS = {
     "Q": Symbol("<i>Q</i>", "$Q$", "Q"),
     "|Q|": Symbol("|<i>Q</i>|", "$|Q|$", "|Q|"),

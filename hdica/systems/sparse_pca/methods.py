@@ -8,6 +8,7 @@ from hdica.systems.fields import closed_refusal, prior, schedule, start
 from hdica.systems.kernel import OVERLAP, PROJECTED
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 from hdica.systems.projected.density import particles, pde
+from hdica.systems.projected.entries import entries
 from hdica.systems.projected.normal import ornstein_uhlenbeck
 from hdica.systems.projected.overlap import closed_states, ode
 from hdica.systems.projected.simulation import TRAJECTORY, chain, vector
@@ -117,6 +118,9 @@ METHODS = (
             pde(mean_field, f"{_PAPER}, eq. (8)-(13)"),
             ornstein_uhlenbeck(mean_field, closed_refusal, f"{_PAPER}, eq. (8)-(14) for phi = 0"),
             particles(mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
+            entries(
+                mean_field, f"{_PAPER}, the process behind eq. (11) as (15) of Wang and Lu 2017"
+            ),
             fixed_points(mean_field, _STEADY, closed_states(drift, mean_field), uses=(OVERLAP,)),
             branch_points(mean_field, OMEGA, f"{_STEADY}, continued in omega"),
             critical(mean_field, OMEGA, f"{_STEADY}, continued in omega"),

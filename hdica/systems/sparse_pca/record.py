@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from hdica.systems.projected.controls import COLUMN, FEATURE, OVERLAP, PENALTY, RHO, SYMBOLS, TAU
+from hdica.systems.projected.controls import (
+    COLUMN,
+    FEATURE,
+    FOLLOWED,
+    GROUP,
+    OVERLAP,
+    PENALTY,
+    RHO,
+    SYMBOLS,
+    TAU,
+)
 from hdica.systems.registry import register
 from hdica.systems.sparse_pca.methods import METHODS, OMEGA
 from hdica.systems.sparse_pca.notes import NOTES
@@ -30,7 +40,7 @@ SYSTEM = register(
         ),
         order_parameters=(OVERLAP, PENALTY),
         controls=(TAU, OMEGA, RHO),
-        dimensions=(FEATURE, COLUMN),
+        dimensions=(FEATURE, GROUP, FOLLOWED, COLUMN),
         symbols={
             **SYMBOLS,
             **in_words(

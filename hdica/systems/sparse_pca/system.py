@@ -45,6 +45,7 @@ from hdica.systems.fields import (
     start,
 )
 from hdica.systems.parameters import Parameters
+from hdica.systems.projected.controls import own_dims
 from hdica.systems.projected.stream import check_data, columns_of
 from hdica.systems.sparse_pca.rule import PCARule, proximal_refusal
 
@@ -114,7 +115,7 @@ class SparsePCA(Parameters):
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "regularizer": "x"}
-    sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior", "column": "data"}
+    sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior", "group": "prior", "column": "data"}
 
     @field_validator("omega", mode="before")
     @classmethod
@@ -145,7 +146,7 @@ class SparsePCA(Parameters):
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of results: the value of xi in each group of entries, the columns."""
-        return {"feature": tuple(prior(self).group_values.tolist())} | columns_of(self)
+        return own_dims(prior(self).group_values.tolist()) | columns_of(self)
 
 
 def rule(system: SparsePCA) -> PCARule:

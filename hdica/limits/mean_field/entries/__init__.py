@@ -1,0 +1,3 @@
+"""Uncoupled entries: each diffuses in the effective potential that the limit prescribes."""
+
+VERSION = 1

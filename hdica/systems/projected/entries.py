@@ -1,0 +1,151 @@
+"""Method ``entries``: what every entry of the estimate does as n -> infinity, one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.finite.observe import Observation, observe
+from hdica.finite.random.streams import Stream, digest, normal_numbers
+from hdica.finite.record import Track, Values, steps_of
+from hdica.ingredients.priors import Prior
+from hdica.ingredients.save import Save
+from hdica.limits.mean_field.density.solve import start_refusal
+from hdica.limits.mean_field.family import MeanField
+from hdica.systems.fields import formula, prior, start, vector_refusal
+from hdica.systems.kernel import FINITE, MEAN_FIELD, home_of
+from hdica.systems.method import Array, Method, Output, Refuses, Role, always, over_time
+from hdica.systems.projected.controls import FOLLOWED, GROUP, named
+from hdica.systems.projected.density import ENGINES, FieldOf
+from hdica.systems.projected.simulation import KEEPS, OWN, TRAJECTORY
+from hdica.systems.trials import content_of, seeded
+
+if TYPE_CHECKING:
+    from hdica.limits.mean_field.entries.order import Order
+
+WALKERS = 5
+"""Entries that are followed in each group of the feature."""
+PATH = Output(
+    "path", ("time", GROUP.name, FOLLOWED.name), "entry of the estimate, followed from t = 0"
+)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Whose limit is told until when: equal where the content is."""
+
+    content: bytes
+    last: float
+    system: Any = field(compare=False)
+
+
+def _followed(law: Prior, xi: Array) -> NDArray[np.int64]:
+    """Index of the first entries of every group, shape (groups, walkers); -1 where too few."""
+    labels, groups = law.classify(xi), law.group_values.size
+    found = np.full((groups, WALKERS), -1)
+    for group in range(groups):
+        members = np.flatnonzero(labels == group)[:WALKERS]
+        found[group, : members.size] = members
+    return found
+
+
+def _seen(limit: MeanField, xi: Array, z: Array, save: Save) -> Observation:
+    """What is read off the entries, with single ones if they are asked for."""
+    seen = observe(xi, z, limit.prior, limit.phi, save)
+    places = _followed(limit.prior, xi) if PATH.name in save.extra else None
+
+    def at_times() -> dict[str, Any]:
+        found = {k: value for k, value in seen.at_times().items() if k != "largest"}
+        single = {} if places is None else {PATH.name: np.where(places < 0, np.nan, z[places])}
+        return found | single
+
+    return replace(seen, at_times=at_times)
+
+
+def run(limit: MeanField, order: Order, times: Array, n: int, stream: Stream, save: Save) -> Values:
+    """Uncoupled entries that are told Q and R of the limit, observed at the times.
+
+    Their number is n, as is that of their steps a unit of time. Returned are what is seen by name,
+    NaN from where it is not known, and why, or nothing.
+    """
+    from hdica.limits.mean_field.entries.walk import Walk, first_entries
+
+    begin = stream("start")
+    xi = limit.prior.feature(begin, n)
+    z = first_entries(limit, xi, begin)
+    walk = Walk(limit, order, xi, z, n, normal_numbers(stream("noise")))
+    track = Track(
+        _seen(limit, xi, z, save), None, limit.schedule, lambda: order.stopped or "not finite"
+    )
+    track.open(times)
+    done = 0
+    for index, target in enumerate(steps_of(times, n).tolist()):
+        made = walk.advance(done, target)
+        if made < target - done or not np.all(np.isfinite(z)):
+            track.stop(done + made, n)
+            break
+        done = target
+        track.see(index)
+    return track.recorded, track.diverged
+
+
+def _refusal(without_limit: Refuses, system: Any) -> str:
+    """Empty if the limit tells entries their Q and R, else the sentence that says why not."""
+    found = without_limit(system) or vector_refusal(system)
+    if found or formula(system, "regularizer").slope_if_linear is not None:
+        return found
+    return start_refusal(start(system), prior(system))
+
+
+def entries(
+    field_of: FieldOf,
+    equations: str,
+    without_limit: Refuses = always,
+    uses: tuple[str, ...] = (),
+) -> Method:
+    """Method ``entries``: n uncoupled entries, each a diffusion in its own potential.
+
+    ``auto`` never takes it: Q and R that the entries are told are those of the limit, and what
+    theirs are at finite n is no simulation of the rule.
+    """
+
+    @lru_cache(maxsize=8)
+    def told(asked: _Asked) -> Order:
+        """Points that differ in their seeds alone share one solved limit."""
+        from hdica.limits.mean_field.entries.order import order_of
+
+        return order_of(field_of(asked.system), asked.last)
+
+    def runner(system: Any, times: Array, n: int, stream: Stream, save: Save) -> Values:
+        content = digest(content_of(system))
+        order = told(_Asked(content, max(float(times[-1]), 1 / n), system))
+        return named(run(field_of(system), order, times, n, stream, save))
+
+    return Method(
+        name="entries",
+        about="n uncoupled entries, each diffusing in the effective potential of the limit",
+        engines=(
+            *FINITE,
+            *ENGINES,
+            *(f"{MEAN_FIELD}.{one}" for one in ("density", "normal", "particles", "entries")),
+            OWN,
+            home_of(field_of),
+            *uses,
+        ),
+        role=Role.SIMULATION,
+        stochastic=True,
+        accuracy="approximate",
+        outputs=TRAJECTORY,
+        run=seeded("entries", runner),
+        refuses=lambda one: _refusal(without_limit, one),
+        seconds=lambda system, n, last: 0.2 + (2e-5 + 8e-9 * (n or 1)) * last * (n or 1),
+        equations=equations + "; steps of 1/n by Euler's method, Q and R from the limit",
+        keeps=KEEPS | {"estimate"},
+        extras=(PATH,),
+        coords=lambda times: {**over_time(times), FOLLOWED.name: np.arange(WALKERS)},
+        held=lambda system, n: 2 * (n or 0),
+    )
