@@ -67,6 +67,7 @@ def hebbian_of(system: OnlineICA) -> HebbianICA:
         nonlinearity=learned_text(system),
         sigma=[-1],
         mu=system.tau,
+        nu=system.nu,
         start="random" if random else {"overlap": q0},
         constants=dict(system.constants),
     )

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula, parse_formula
@@ -31,14 +31,16 @@ from hdica.systems.fields import (
     STARTS,
     BatchSize,
     FormulaText,
+    MaybeStepSize,
     PriorSpec,
+    Rate,
     SourceSpec,
     StartSpec,
-    StepSize,
     check_real,
     check_vectors,
     closed_refusal,
     formula,
+    is_number,
     length_refusal,
     prior,
     schedule,
@@ -51,6 +53,9 @@ from hdica.systems.projected.pushed import pushed_field, pushed_rule
 from hdica.systems.projected.rule import ProjectedRule
 
 Array = NDArray[np.float64]
+UNITS = ("tau", "nu")
+IGNORED = frozenset({"threshold"})
+"""Fields that matter to escape times alone."""
 
 
 class OnlineICA(Parameters):
@@ -64,8 +69,10 @@ class OnlineICA(Parameters):
 
     Parameters
     ----------
-    tau
-        Step size: a number > 0, a formula in t, or ``{"steps": {"times", "values"}}``.
+    tau, nu
+        Step size, given in one of two units, nu = n tau: a number > 0, a formula in t, or
+        ``{"steps": {"times", "values"}}``. With nu the step size at dimension n is nu/n, on whose
+        scale noise leads away from Q = 0 in n^3 steps; limits in t = k/n exist for tau alone.
     source
         Law of c, standardised to mean 0 and variance 1: see
         :func:`hdica.ingredients.sources.make_source`. With f = +x^3 the feature is found for
@@ -88,6 +95,9 @@ class OnlineICA(Parameters):
         whichever learns this source from the side of the start, by the averages over both: of
         two signs that learn, the one with the larger critical step size. Which one it was is said
         in the results, as ``chosen``.
+    threshold
+        Size of Q from which on the feature counts as found, in (0, 1): for escape times alone,
+        nothing else depends on it.
 
     Raises
     ------
@@ -95,7 +105,9 @@ class OnlineICA(Parameters):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    tau: StepSize = Field(description=SCHEDULE)
+    tau: MaybeStepSize = Field(
+        None, description=f"the step size τ: τ or ν is required: {SCHEDULE}. Limits need τ"
+    )
     source: SourceSpec = Field("uniform", description=LAWS)
     nonlinearity: FormulaText = Field(
         "x**3",
@@ -113,14 +125,32 @@ class OnlineICA(Parameters):
         "given",
         description="`given`: f as it is; `auto`: f or -f, whichever learns the source",
     )
+    nu: Rate = Field(
+        None, description="ν = nτ, likewise: the scale on which noise leads away from Q = 0"
+    )
+    threshold: float = Field(
+        0.8, description="size of Q at which the feature counts as found, for escape times alone"
+    )
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
-    formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}
+    formulas: ClassVar[Mapping[str, str]] = {
+        "tau": "t",
+        "nu": "t",
+        "nonlinearity": "x",
+        "regularizer": "x",
+    }
     sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior"}
+
+    @field_validator("threshold", mode="before")
+    @classmethod
+    def _inside(cls, value: Any) -> Any:
+        if not is_number(value) or not 0 < value < 1:
+            raise HdicaError(f"threshold = {value!r} is not allowed (0 < threshold < 1)")
+        return float(value)
 
     @model_validator(mode="after")
     def _formulas(self) -> OnlineICA:
-        schedule(self)
+        schedule(self, step_unit(self))
         check_vectors(self)
         for name in ("nonlinearity", "regularizer"):
             check_real(self, name)
@@ -172,6 +202,20 @@ def rule(system: OnlineICA) -> ProjectedRule:
     return pushed_rule(system, learned(system))
 
 
+def step_unit(system: OnlineICA) -> str:
+    """Which of ``"tau"`` and ``"nu"`` is given."""
+    given = [name for name in UNITS if getattr(system, name) is not None]
+    if not given:
+        raise HdicaError("tau is missing (a step size: tau, or nu = n tau in its place)", ["tau"])
+    if len(given) > 1:
+        raise HdicaError(
+            "tau and nu are not allowed together (exactly one of them: tau is the step size of "
+            "(1), and nu = n tau)",
+            UNITS,
+        )
+    return given[0]
+
+
 def limit_refusal(system: OnlineICA) -> str:
     """Empty if the overlap alone closes the limit, else the sentence that says why not."""
     return closed_refusal(system) or without_limit(system)
@@ -192,6 +236,11 @@ def infinite_averages(f: Formula, law: Source) -> str:
 
 def without_limit(system: OnlineICA) -> str:
     """Empty if the limit exists for any phi, else the sentence that says why not."""
+    if step_unit(system) == "nu":
+        return (
+            "nu is not allowed for limits in t = k/n (give tau: at a fixed nu = n tau the step "
+            "size vanishes as n -> infinity, and nothing happens before t is of order n^2)"
+        )
     return infinite_averages(learned(system), source(system))
 
 
