@@ -279,6 +279,8 @@ def with_parameter(system: Any, key: str, value: float) -> Any:
         shape = ["rho"] if isinstance(prior_of, dict) and "sparse" in prior_of else []
         known = [*numbers, *shape, *system.constants]
         allowed = f"allowed: {', '.join(known)}" if known else "no parameter is a plain number"
+        if key == "tau" and getattr(system, "nu", None) is not None:
+            raise HdicaError(f"parameter = 'tau' is not allowed with nu = {system.nu!r} (give tau)")
         raise HdicaError(f"parameter = {key!r} is not known ({allowed})")
     content[top] = {**inside, rest[0]: value} if rest else value
     return cls(**content)

@@ -40,6 +40,7 @@ def online_of(system: HebbianICA) -> OnlineICA:
         source=system.sources[0],
         nonlinearity=system.nonlinearity if sigma < 0 else f"-({system.nonlinearity})",
         start=begin,
+        threshold=system.threshold,
         constants=dict(system.constants),
     )
 
@@ -69,6 +70,7 @@ def hebbian_of(system: OnlineICA) -> HebbianICA:
         mu=system.tau,
         nu=system.nu,
         start="random" if random else {"overlap": q0},
+        threshold=system.threshold,
         constants=dict(system.constants),
     )
 

@@ -101,7 +101,9 @@ def test_limits_in_t_refuse_nu_and_simulations_do_not():
         why = method.refuses(ica())
         if method.takes_n and method.name != "particles":
             assert not why
-        elif method.name != "critical":
+        elif method.varies == "tau":
+            assert why == "parameter = 'tau' is not allowed with nu = 1.0 (give tau)"
+        else:
             assert why.startswith("nu is not allowed for limits in t = k/n (give tau: ")
 
 
@@ -189,3 +191,8 @@ def test_escapes_refuse_batches_and_other_regularizers():
         with pytest.raises(hdica.HdicaError) as refused:
             hdica.simulate(ica(**more), times=[1.0], n=20, seeds=1, method="escape_times")
         assert said in str(refused.value)
+
+
+def test_hebbian_ica_has_the_same_nu_and_threshold():
+    found = hdica.convert(ica(2.0, threshold=0.5), hdica.HebbianICA)
+    assert (found.nu, found.mu, found.threshold) == (2.0, None, 0.5)
