@@ -64,6 +64,7 @@ def _batch(value: Any) -> Any:
 
 
 StepSize = Annotated[float | str | dict[str, Any], BeforeValidator(_no_bool)]
+MaybeStepSize = Annotated[float | str | dict[str, Any] | None, BeforeValidator(_no_bool)]
 Rate = Annotated[float | str | dict[str, Any] | None, BeforeValidator(_rate)]
 """A step size that may be given in another way instead."""
 FormulaText = Annotated[str, BeforeValidator(_text)]
@@ -171,6 +172,24 @@ def schedule(system: Any, name: str = "tau") -> Schedule:
         raise
 
 
+def at_dimension(system: Any, n: int) -> Any:
+    """The system with tau = nu/n where nu is given; as it is where tau is, or where nu is none."""
+    nu = getattr(system, "nu", None)
+    if nu is None or "tau" not in type(system).model_fields:
+        return system
+    return system.model_copy(update={"tau": _over(nu, n), "nu": None})
+
+
+def _over(rate: Any, n: int) -> Any:
+    """A step size over n, in the form in which it is given."""
+    if is_number(rate):
+        return rate / n
+    if isinstance(rate, str):
+        return f"({rate})/{n}"
+    steps = rate["steps"]
+    return {"steps": {**steps, "values": [_over(value, n) for value in steps["values"]]}}
+
+
 def constant_tau(system: Any) -> float:
     """The step size, for what exists only if it is constant."""
     tau = schedule(system).constant
@@ -267,6 +286,8 @@ def with_parameter(system: Any, key: str, value: float) -> Any:
         shape = ["rho"] if isinstance(prior_of, dict) and "sparse" in prior_of else []
         known = [*numbers, *shape, *system.constants]
         allowed = f"allowed: {', '.join(known)}" if known else "no parameter is a plain number"
+        if key == "tau" and getattr(system, "nu", None) is not None:
+            raise HdicaError(f"parameter = 'tau' is not allowed with nu = {system.nu!r} (give tau)")
         raise HdicaError(f"parameter = {key!r} is not known ({allowed})")
     content[top] = {**inside, rest[0]: value} if rest else value
     return cls(**content)

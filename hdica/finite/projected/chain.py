@@ -71,7 +71,7 @@ class ChainRule:
         return self.batch, None if f is None or self.terms is not None else f.expression
 
 
-def _overlap(rule: ChainRule, n: int, stream: Stream) -> float:
+def overlap_at_start(rule: ChainRule, n: int, stream: Stream) -> float:
     """Q at t = 0."""
     if rule.start.draw_overlap is not None:
         return rule.start.draw_overlap(stream("start"), n)
@@ -127,7 +127,9 @@ def run_together(
     from hdica.finite.projected.chain_kernels import chain_steps
     from hdica.finite.random.gaussian import side_by_side
 
-    overlaps = np.array([_overlap(rule, n, s) for rule, s in zip(rules, streams, strict=True)])
+    overlaps = np.array(
+        [overlap_at_start(rule, n, s) for rule, s in zip(rules, streams, strict=True)]
+    )
     lanes = side_by_side([stream("noise") for stream in streams])
     angles = np.array([overlaps, np.sqrt(np.maximum(0.0, 1.0 - overlaps**2))])
     # An idle lane stays where it is, whatever is drawn for it.

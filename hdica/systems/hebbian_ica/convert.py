@@ -40,6 +40,7 @@ def online_of(system: HebbianICA) -> OnlineICA:
         source=system.sources[0],
         nonlinearity=system.nonlinearity if sigma < 0 else f"-({system.nonlinearity})",
         start=begin,
+        threshold=system.threshold,
         constants=dict(system.constants),
     )
 
@@ -67,7 +68,9 @@ def hebbian_of(system: OnlineICA) -> HebbianICA:
         nonlinearity=learned_text(system),
         sigma=[-1],
         mu=system.tau,
+        nu=system.nu,
         start="random" if random else {"overlap": q0},
+        threshold=system.threshold,
         constants=dict(system.constants),
     )
 

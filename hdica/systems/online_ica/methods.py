@@ -12,7 +12,9 @@ from hdica.systems.fields import constant_tau, formula, source
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.online_ica.closed import CLOSED
+from hdica.systems.online_ica.escape import ESCAPE_TIMES
 from hdica.systems.online_ica.system import (
+    IGNORED,
     OnlineICA,
     drift,
     learned,
@@ -82,15 +84,16 @@ DRIFT = Method(
 # The sign of f may be left to its averages: whatever uses f, uses them.
 _MEANS = (AVERAGES, NUMERICS, OVERLAP)
 _CLOSED = (AVERAGES, OVERLAP)
-METHODS = (
+_METHODS = (
     *given_data(
         (
-            vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1)-(2)", _MEANS),
+            vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1)-(2)", _MEANS, IGNORED),
             chain(
                 lambda system: rule(system).chain,
                 lambda system: chain_refusal(formula(system, "regularizer")),
                 f"{_PAPER}, eq. (1)-(2)",
                 _MEANS,
+                IGNORED,
             ),
             ode(
                 drift,
@@ -135,4 +138,8 @@ METHODS = (
         )
     ),
     *streams(on_data, f"{_PAPER}, eq. (1)-(2)", frozenset({"source"}), _MEANS),
+)
+METHODS = (
+    *(replace(method, ignores=method.ignores | IGNORED) for method in _METHODS),
+    *given_data((ESCAPE_TIMES,)),
 )

@@ -29,7 +29,7 @@ def rule_of(system: Any) -> learning.Rule:
     return learning.Rule(
         f=f,
         source=source(system),
-        tau=schedule(system).constant,
+        tau=None if system.tau is None else schedule(system).constant,
         begin=start(system).overlap(prior(system)),
         closed=formula(system, "regularizer").slope_if_linear is not None,
         overlap="Q",

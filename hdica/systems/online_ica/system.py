@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from hdica.errors import HdicaError
 from hdica.finite.projected.given import GivenRule
@@ -35,14 +35,16 @@ from hdica.systems.fields import (
     BatchSize,
     DataSpec,
     FormulaText,
+    MaybeStepSize,
     PriorSpec,
+    Rate,
     SourceSpec,
     StartSpec,
-    StepSize,
     check_real,
     check_vectors,
     closed_refusal,
     formula,
+    is_number,
     length_refusal,
     prior,
     schedule,
@@ -57,6 +59,9 @@ from hdica.systems.projected.rule import ProjectedRule
 from hdica.systems.projected.stream import check_data, columns_of
 
 Array = NDArray[np.float64]
+UNITS = ("tau", "nu")
+IGNORED = frozenset({"threshold"})
+"""Fields that matter to escape times alone."""
 
 
 class OnlineICA(Parameters):
@@ -70,8 +75,10 @@ class OnlineICA(Parameters):
 
     Parameters
     ----------
-    tau
-        Step size: a number > 0, a formula in t, or ``{"steps": {"times", "values"}}``.
+    tau, nu
+        Step size, given in one of two units, nu = n tau: a number > 0, a formula in t, or
+        ``{"steps": {"times", "values"}}``. With nu the step size at dimension n is nu/n, on whose
+        scale noise leads away from Q = 0 in n^3 steps; limits in t = k/n exist for tau alone.
     source
         Law of c, standardised to mean 0 and variance 1: see
         :func:`hdica.ingredients.sources.make_source`. With f = +x^3 the feature is found for
@@ -99,6 +106,9 @@ class OnlineICA(Parameters):
         ``blind``, with entries as those of the model, of mean 0 and variance 1: see
         :func:`hdica.inputs.samples.samples_input`. n is the number of columns; other methods know
         what the source and the prior say.
+    threshold
+        Size of Q from which on the feature counts as found, in (0, 1): for escape times alone,
+        nothing else depends on it.
 
     Raises
     ------
@@ -106,7 +116,9 @@ class OnlineICA(Parameters):
         If a parameter is not allowed; the sentence names it and what is allowed.
     """
 
-    tau: StepSize = Field(description=SCHEDULE)
+    tau: MaybeStepSize = Field(
+        None, description=f"the step size τ: τ or ν is required: {SCHEDULE}. Limits need τ"
+    )
     source: SourceSpec = Field("uniform", description=LAWS)
     nonlinearity: FormulaText = Field(
         "x**3",
@@ -125,9 +137,20 @@ class OnlineICA(Parameters):
         description="`given`: f as it is; `auto`: f or -f, whichever learns the source",
     )
     data: DataSpec = Field(None, description=DATA)
+    nu: Rate = Field(
+        None, description="ν = nτ, likewise: the scale on which noise leads away from Q = 0"
+    )
+    threshold: float = Field(
+        0.8, description="size of Q at which the feature counts as found, for escape times alone"
+    )
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
-    formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}
+    formulas: ClassVar[Mapping[str, str]] = {
+        "tau": "t",
+        "nu": "t",
+        "nonlinearity": "x",
+        "regularizer": "x",
+    }
     sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior", "group": "prior", "column": "data"}
 
     @model_validator(mode="before")
@@ -135,9 +158,16 @@ class OnlineICA(Parameters):
     def _held(cls, given: Any) -> Any:
         return with_array_held(given)
 
+    @field_validator("threshold", mode="before")
+    @classmethod
+    def _inside(cls, value: Any) -> Any:
+        if not is_number(value) or not 0 < value < 1:
+            raise HdicaError(f"threshold = {value!r} is not allowed (0 < threshold < 1)")
+        return float(value)
+
     @model_validator(mode="after")
     def _formulas(self) -> OnlineICA:
-        schedule(self)
+        schedule(self, step_unit(self))
         check_vectors(self)
         check_data(self)
         for name in ("nonlinearity", "regularizer"):
@@ -195,6 +225,20 @@ def on_data(system: OnlineICA) -> GivenRule:
     return rule(system).given
 
 
+def step_unit(system: OnlineICA) -> str:
+    """Which of ``"tau"`` and ``"nu"`` is given."""
+    given = [name for name in UNITS if getattr(system, name) is not None]
+    if not given:
+        raise HdicaError("tau is missing (a step size: tau, or nu = n tau in its place)", ["tau"])
+    if len(given) > 1:
+        raise HdicaError(
+            "tau and nu are not allowed together (exactly one of them: tau is the step size of "
+            "(1), and nu = n tau)",
+            UNITS,
+        )
+    return given[0]
+
+
 def limit_refusal(system: OnlineICA) -> str:
     """Empty if the overlap alone closes the limit, else the sentence that says why not."""
     return closed_refusal(system) or without_limit(system)
@@ -215,6 +259,11 @@ def infinite_averages(f: Formula, law: Source) -> str:
 
 def without_limit(system: OnlineICA) -> str:
     """Empty if the limit exists for any phi, else the sentence that says why not."""
+    if step_unit(system) == "nu":
+        return (
+            "nu is not allowed for limits in t = k/n (give tau: at a fixed nu = n tau the step "
+            "size vanishes as n -> infinity, and nothing happens before t is of order n^2)"
+        )
     return infinite_averages(learned(system), source(system))
 
 

@@ -16,7 +16,7 @@ from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.speed import slowness
-from hdica.systems.fields import batch
+from hdica.systems.fields import at_dimension, batch
 from hdica.systems.kernel import PROJECTED, home_of
 from hdica.systems.method import Method, Output, PointResult, Role, Trial
 from hdica.systems.projected.controls import named
@@ -60,7 +60,8 @@ def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:
         trials: Sequence[Trial], times: Array, n: int | None, save: Save
     ) -> list[PointResult]:
         assert n is not None
-        rules, streams = each(rule_of, trials), streams_of(SHARED, "vector", n)
+        rules = each(lambda system: rule_of(at_dimension(system, n)), trials)
+        streams = streams_of(SHARED, "vector", n)
         keys = [(seed, _alike(s, r)) for (s, seed), r in zip(trials, rules, strict=True)]
 
         def compute(group: list[int]) -> list[Values]:
@@ -82,7 +83,10 @@ def _of_samples(system: Any, n: int | None, last: float) -> float:
 
 
 def vector(
-    rule_of: Callable[[Any], VectorRule], equations: str, uses: tuple[str, ...] = ()
+    rule_of: Callable[[Any], VectorRule],
+    equations: str,
+    uses: tuple[str, ...] = (),
+    ignores: frozenset[str] = frozenset(),
 ) -> Method:
     """Method ``vector``: every entry of the estimate.
 
@@ -92,10 +96,12 @@ def vector(
         The rule of a system as the kernels take it.
     equations
         What is computed.
+    ignores
+        Fields on which it does not depend.
     """
 
     def run(system: Any, times: Array, n: int, stream: Stream, save: Save) -> Values:
-        return named(run_shared([rule_of(system)], times, n, stream, [save])[0])
+        return named(run_shared([rule_of(at_dimension(system, n))], times, n, stream, [save])[0])
 
     own = Method(
         name="vector",
@@ -109,7 +115,8 @@ def vector(
         stochastic=True,
         accuracy="exact",
         outputs=(*TRAJECTORY, LARGEST),
-        run=seeded("vector", run),
+        run=seeded("vector", run, ignores),
+        ignores=ignores,
         seconds=lambda system, n, last: (
             slowness() * (2e-4 + (8e-10 * (n or 1) * last + 5e-8) * (n or 1))
             + _of_samples(system, n, last)
@@ -129,7 +136,7 @@ def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> Together:
         trials: Sequence[Trial], times: Array, n: int | None, save: Save
     ) -> list[PointResult]:
         assert n is not None
-        rules = each(rule_of, trials)
+        rules = each(lambda system: rule_of(at_dimension(system, n)), trials)
         of_seed = each(lambda system: streams_of(content(system), "chain", n), trials)
 
         def compute(group: list[int]) -> list[Values]:
@@ -147,6 +154,7 @@ def chain(
     refuses: Callable[[Any], str],
     equations: str,
     uses: tuple[str, ...] = (),
+    ignores: frozenset[str] = frozenset(),
 ) -> Method:
     """Method ``chain``: the overlap alone, exact in law at a cost that does not depend on n.
 
@@ -158,8 +166,10 @@ def chain(
         Empty where the reduction is exact, else the sentence that says why not.
     equations
         What is computed.
+    ignores
+        Fields on which it does not depend.
     """
-    together = _chains(rule_of, content_of)
+    together = _chains(rule_of, lambda system: content_of(system, ignores))
     own = Method(
         name="chain",
         about="the overlap alone, at a cost per step that does not depend on n (φ = 0 or βx)",
@@ -171,6 +181,7 @@ def chain(
         outputs=TRAJECTORY,
         run=alone(together),
         refuses=refuses,
+        ignores=ignores,
         seconds=lambda system, n, last: (
             1.5e-4 + slowness() * 7e-9 * last * (n or 1) + _of_samples(system, n, last)
         ),

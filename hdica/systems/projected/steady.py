@@ -58,7 +58,7 @@ def find_transitions(
 
 def steady_refusal(without_limit: Refuses, system: Any) -> str:
     """Empty if steady states exist, else the sentence that says why not."""
-    return refusal(constant_tau)(system) or without_limit(system)
+    return without_limit(system) or refusal(constant_tau)(system)
 
 
 _STATES = (

@@ -1,0 +1,122 @@
+"""Eight chains of overlaps side by side, compiled, each watched until abs(Q) reaches a level.
+
+The step is that of :mod:`hdica.finite.projected.chain_kernels`, with the same numbers.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numba import types
+
+from hdica.finite.projected.chain_kernels import (
+    BASE,
+    RATE,
+    SLOPE,
+    chain_draws,
+    lane_polynomial,
+    pair_value,
+    stop,
+)
+from hdica.finite.random.gaussian import read_state, write_state
+from hdica.finite.random.lanes import (
+    LANES,
+    all_true,
+    every,
+    fma,
+    load,
+    magnitude,
+    pointer,
+    square_root,
+    store,
+    where,
+)
+
+_FLOATS = types.float64[::1]
+_COUNTS = types.int64[::1]
+_MATRIX = types.float64[:, ::1]
+
+
+@numba.njit
+def _look(state, level, first, step):  # type: ignore[no-untyped-def]
+    """Note the lanes that have passed, and watch them no more."""
+    for lane in range(LANES):
+        if abs(state[0, lane]) >= level[lane]:
+            first[lane], level[lane] = step, math.inf
+        elif math.isnan(state[0, lane]):
+            level[lane] = math.inf
+
+
+@numba.njit(
+    types.void(
+        types.uint64[::1],
+        _MATRIX,
+        types.int64,
+        _MATRIX,
+        _MATRIX,
+        _MATRIX,
+        _MATRIX,
+        types.int64,
+        _FLOATS,
+        _COUNTS,
+        _COUNTS,
+    ),
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+)
+def passage_steps(  # type: ignore[no-untyped-def]
+    lanes, state, n, source, tau, parameters, coefficients, f, level, first, made
+):
+    """Steps of eight chains that are watched.
+
+    Parameters
+    ----------
+    lanes, state, n, source, tau, parameters, coefficients, f, made
+        As in :func:`hdica.finite.projected.chain_kernels.chain_steps`.
+    level
+        Shape (LANES,): what abs(Q) is to reach, infinite where nothing is watched, and after it
+        was reached; updated.
+    first
+        Shape (LANES,): steps of this call after which it was reached; others are left alone.
+    """
+    a, b, c, count = read_state(pointer(lanes))
+    places = pointer(state), pointer(parameters), pointer(coefficients)
+    sources, sizes, levels = pointer(source), pointer(tau), pointer(level)
+    room = np.empty(2 * LANES)
+    scratch = pointer(room)
+    steps, terms, d = source.shape[0], coefficients.shape[0], (n - 2) / 2 - 1 / 3
+    made[:] = steps
+    k = 0
+    while k < steps:
+        q, s, high = load(places[0], 0), load(places[0], LANES), load(levels, 0)
+        rate = load(places[1], RATE * LANES)
+        base, slope = load(places[1], BASE * LANES), load(places[1], SLOPE * LANES)
+        fine = True
+        while fine and k < steps:
+            e, rest, a, b, c, count = chain_draws(a, b, c, count, n, d)
+            along, size = load(sources, k * LANES), load(sizes, k * LANES)
+            u = fma(q, along, s * e)
+            if terms == 0:
+                value = pair_value(f, u, along, scratch)
+            else:
+                value = lane_polynomial(places[2], terms, u)
+            g = rate * size * value
+            keep = base - slope * size
+            ahead, across = fma(g, along, keep * q), fma(g, e, keep * s)
+            across = fma(g * g, rest, across * across)
+            norm = fma(ahead, ahead, across)
+            healthy = (every(0.0) < norm) & (norm < every(math.inf))
+            scale = every(1.0) / square_root(norm)
+            q = where(healthy, ahead * scale, every(math.nan))
+            s = square_root(across) * scale
+            fine = all_true(healthy & (magnitude(q) < high))
+            k += 1
+        store(places[0], 0, q)
+        store(places[0], LANES, s)
+        if not fine:
+            _look(state, level, first, k)
+            stop(state, parameters, made, k - 1)
+    write_state(pointer(lanes), a, b, c, count)

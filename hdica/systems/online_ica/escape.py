@@ -1,0 +1,91 @@
+"""Escape of online ICA from Q = 0: first passages of chains, in n^3 steps.
+
+On the scale nu = n tau of order one noise leads away from Q = 0, as Rattray (2002) found for
+Hebbian ICA: within n^3 steps for an odd f.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from hdica.finite.projected.passage import Passage, passages
+from hdica.finite.random.streams import streams_of
+from hdica.finite.record import Values
+from hdica.ingredients.save import Save
+from hdica.systems.fields import at_dimension, formula
+from hdica.systems.kernel import AVERAGES, NUMERICS, OVERLAP, PROJECTED
+from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial
+from hdica.systems.online_ica.system import IGNORED, OnlineICA, rule
+from hdica.systems.projected.rule import chain_refusal
+from hdica.systems.projected.simulation import OWN
+from hdica.systems.trials import alone, content_of, each, in_groups
+
+UNIT = "n^3 steps"
+MOST_RACES = 4096
+"""Chains of one system in one call."""
+PASSAGES = (
+    Output("first", (), "time of the first passage of abs(Q), or of the end", UNIT),
+    Output("first_seen", (), "1 if that was a passage, 0 if the run ended before one"),
+)
+
+
+def passage_refusal(system: OnlineICA) -> str:
+    """Empty if first passages of the chain can be followed, else the sentence that says why not."""
+    if system.batch != 1:
+        return (
+            f"batch = {system.batch} is not allowed for first passages (1: a batch follows method "
+            "'chain')"
+        )
+    if chain_refusal(formula(system, "regularizer")):
+        return (
+            "first passages are those of the overlap alone, which is a chain only for the "
+            f"regularizers 0 and beta*x, not for {system.regularizer!r} (use method 'vector')"
+        )
+    return ""
+
+
+def _passage_values(passage: Passage, n: int) -> Values:
+    seen = passage.first >= 0
+    time = math.nan if passage.diverged else passage.steps / float(n) ** 3
+    flag = math.nan if passage.diverged else float(seen)
+    return {"first": np.asarray(time), "first_seen": np.asarray(flag)}, passage.diverged
+
+
+def _passages(
+    trials: Sequence[Trial], times: Array, n: int | None, save: Save
+) -> list[PointResult]:
+    """First passages, all seeds of a system in one race of eight lanes."""
+    assert n is not None
+    rules = each(lambda system: rule(at_dimension(system, n)).chain, trials)
+    # The streams of the chain: a passage is one of the path that method chain gives.
+    of_seed = each(lambda s: streams_of(content_of(s, IGNORED), "chain", n), trials)
+
+    def compute(group: list[int]) -> list[Values]:
+        chains = [of_seed[k](trials[k][1] or 0) for k in group]
+        most, threshold = math.floor(times[-1] * n), trials[group[0]][0].threshold
+        found = passages(rules[group[0]], n, chains, threshold, most)
+        return [_passage_values(passage, n) for passage in found]
+
+    return in_groups([id(system) for system, _ in trials], MOST_RACES, compute)
+
+
+ESCAPE_TIMES = Method(
+    name="escape_times",
+    about="when chains first find the feature",
+    engines=(*PROJECTED, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
+    role=Role.ESCAPE,
+    stochastic=True,
+    accuracy="exact in law",
+    outputs=PASSAGES,
+    run=alone(_passages),
+    refuses=passage_refusal,
+    seconds=lambda system, n, last: 5e-4 + 7e-9 * last * (n or 1),
+    fused=True,
+    equations=(
+        "Wang and Lu 2017, eq. (1)-(2), first passages of abs(Q) by the chain that is exact in law"
+    ),
+    together=_passages,
+)
