@@ -58,7 +58,8 @@ class Track:
 
     ``draw_source(size)`` continues the stream of sources, None for a kernel that draws for itself;
     step k uses the step size tau(k/n) of the schedule, which is computed once for all points that
-    share it; ``why()`` says what happened, after a step that did not succeed. ``diverged`` is
+    share it; ``amplitude``, if there is one, multiplies the source of step k by its value at k/n;
+    ``why()`` says what happened, after a step that did not succeed. ``diverged`` is
     empty, or the sentence that says at which step and time the point stopped.
     """
 
@@ -67,6 +68,7 @@ class Track:
     schedule: Schedule
     why: Callable[[], str] = not_finite
     diverged: str = ""
+    amplitude: Schedule | None = None
     recorded: dict[str, Array] = field(default_factory=dict)
     _rows: dict[int, list[int]] = field(default_factory=dict)
 
@@ -129,6 +131,8 @@ class _Run:
         for column, track in enumerate(self.tracks):
             if track.draw_source is not None:
                 self.source[:, column] = track.draw_source(size)
+            if track.amplitude is not None:
+                self.source[:, column] *= track.amplitude.value((step + np.arange(size)) / self.n)
 
 
 def record(

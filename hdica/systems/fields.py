@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.grammar import constants_used
+from hdica.ingredients.motions import Motion, make_motion
 from hdica.ingredients.priors import Prior, make_prior
 from hdica.ingredients.schedules import Schedule, make_schedule
 from hdica.ingredients.sources import Source, make_source
@@ -52,6 +53,7 @@ FormulaText = Annotated[str, BeforeValidator(_text)]
 SourceSpec = Annotated[Spec, _made_by(make_source)]
 PriorSpec = Annotated[Spec, _made_by(make_prior)]
 StartSpec = Annotated[dict[str, Any], _made_by(make_start)]
+MotionSpec = Annotated[dict[str, Any] | None, _made_by(make_motion)]
 
 SCHEDULE = (
     "step size > 0, a formula in `t` (`0.1/(1 + t/50)`), or "
@@ -69,9 +71,15 @@ STARTS = (
     "`{overlap: Q0}` (Q fluctuates about Q0 by O(n^-1/2)), `{overlap: Q0, exact: true}` (it does "
     "not), or `{normal: {mean, var}}`"
 )
+MOTIONS = (
+    "none, or how the feature moves: `{exchange: delta}` (each entry changes places at the rate "
+    "delta), `{jumps: {times: [50], share: 0.5}}`, or both"
+)
 CONSTANTS = "numbers used by name in the formulas: `{beta: 0.2}`"
 """What fields that several systems have may hold, for the manual."""
 ALIASES: dict[str, tuple[str, ...]] = {"Q0": ("start", "overlap"), "rho": ("prior", "sparse")}
+MOVING: dict[str, tuple[str, ...]] = {"exchange": ("motion", "exchange")}
+"""Short names of systems with a feature that moves."""
 
 
 def formula(system: Any, name: str) -> Formula:
@@ -103,8 +111,15 @@ def check_real(system: Any, name: str) -> None:
 
 def schedule(system: Any, name: str = "tau") -> Schedule:
     """Step size as a function of t = k/n; ``name`` is the field that gives it."""
+    return made_in_time(system, name, make_schedule)
+
+
+def made_in_time(
+    system: Any, name: str, make: Callable[[Any, dict[str, float], str], Schedule]
+) -> Schedule:
+    """What ``make`` makes of a field that may be a formula in t."""
     try:
-        return make_schedule(getattr(system, name), system.constants, name)
+        return make(getattr(system, name), system.constants, name)
     except HdicaError as exc:
         exc.fields = _fields(system, name, "t")
         raise
@@ -128,6 +143,19 @@ def source(system: Any) -> Source:
 def prior(system: Any) -> Prior:
     """Law of the entries of the feature."""
     return make_prior(system.prior)
+
+
+def motion(system: Any) -> Motion:
+    """How the feature moves; of a system without such a field: not at all."""
+    found = make_motion(getattr(system, "motion", None))
+    if found.moves and prior(system).group_values.size == 1:
+        raise HdicaError(
+            f"motion = {system.motion!r} is not allowed with prior = {system.prior!r} (equal "
+            "entries that change places change nothing: take another prior, such as 'gaussian', "
+            "{'sparse': 0.3} or {'sparse_sign': 0.3})",
+            ["motion", "prior"],
+        )
+    return found
 
 
 def start(system: Any) -> Start:

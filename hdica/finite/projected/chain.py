@@ -41,6 +41,8 @@ class ChainRule:
         R, which does not change.
     why
         ``why(n)``: what happened, after a step that did not succeed.
+    amplitude
+        What multiplies the component of a step along xi, if that changes with time.
     """
 
     sources: Callable[[np.random.Generator], Callable[[int], Array]]
@@ -51,6 +53,7 @@ class ChainRule:
     parameters: Callable[[int], tuple[float, float, float]]
     r: float
     why: Callable[[int], str] = lambda n: not_finite()
+    amplitude: Schedule | None = None
 
     @property
     def terms(self) -> Array | None:
@@ -139,7 +142,7 @@ def run_together(
     def track(lane: int, rule: ChainRule, stream: Stream) -> Track:
         seen = Observation(lambda: {OVERLAP: float(state[0, lane]), PENALTY: rule.r})
         draw = rule.sources(stream("source"))
-        return Track(seen, draw, rule.schedule, lambda: rule.why(n))
+        return Track(seen, draw, rule.schedule, lambda: rule.why(n), amplitude=rule.amplitude)
 
     tracks = [track(k, *both) for k, both in enumerate(zip(rules, streams, strict=True))]
     return record(advance, tracks, times, n, LANES)

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from hdica.finite.aligned import aligned_zeros
 from hdica.finite.observe import Observation, observe
+from hdica.finite.projected.motion import Moved, moving
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Advance, Track, Values, begin, not_finite, record
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.motions import STILL, Motion
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.pushes import Push
 from hdica.ingredients.save import NOTHING, Save
@@ -40,6 +42,10 @@ class VectorRule:
     nonlinearity
         f of a nonlinear F = rate tau f, a function of u or of u and c; None for the linear
         F = tau u, where the rate is omega.
+    amplitude
+        What multiplies the source of a step, if that changes with time.
+    motion
+        How the feature moves.
     """
 
     model: int
@@ -51,6 +57,8 @@ class VectorRule:
     kind: int
     numbers: Callable[[int], tuple[float, float, float, float]]
     nonlinearity: Formula | Push | None = None
+    amplitude: Schedule | None = None
+    motion: Motion = STILL
 
     @property
     def phi_is_called(self) -> bool:
@@ -148,9 +156,9 @@ def run_shared(
     Parameters
     ----------
     rules
-        Problems with the same prior, model and nonlinearity, and with the same phi where it is
-        none of the closed forms of :mod:`hdica.finite.projected.passes`. A point's numbers do not
-        depend on which others run beside it.
+        Problems with the same prior, motion, model and nonlinearity, and with the same phi where it
+        is none of the closed forms of :mod:`hdica.finite.projected.passes`. A point's numbers do
+        not depend on which others run beside it.
     times
         Shape (T,), in samples per dimension.
     n
@@ -176,7 +184,12 @@ def run_shared(
             rule.sources(stream("source")),
             rule.schedule,
             _why(state, p),
+            amplitude=rule.amplitude,
         )
         for p, rule in enumerate(rules)
     ]
-    return record(_advance(rules, state, n), tracks, times, n)
+    advance = _advance(rules, state, n)
+    if rules[0].motion.moves:
+        moved = Moved(xi, state.xi, state.x, state.z, state.carried)
+        advance = moving(advance, rules[0].motion, moved, stream)
+    return record(advance, tracks, times, n)

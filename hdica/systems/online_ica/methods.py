@@ -6,7 +6,7 @@ import numpy as np
 
 from hdica.ingredients.save import Save
 from hdica.limits.overlap.nonlinear import folds_of
-from hdica.systems.fields import constant_tau, formula, source
+from hdica.systems.fields import constant_tau, formula, motion, source
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.online_ica.system import (
@@ -14,13 +14,19 @@ from hdica.systems.online_ica.system import (
     drift,
     limit_refusal,
     mean_field,
+    moving,
     rule,
     without_limit,
+)
+from hdica.systems.projected.best_step import (
+    best_step_method,
+    side_of,
+    tracked_transitions,
 )
 from hdica.systems.projected.controls import TAU
 from hdica.systems.projected.density import particles, pde
 from hdica.systems.projected.overlap import closed_states, ode
-from hdica.systems.projected.rule import chain_refusal
+from hdica.systems.projected.rule import chain_refusal, moving_chain_refusal
 from hdica.systems.projected.simulation import chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points, steady_refusal
 
@@ -34,6 +40,8 @@ def _closed_transitions(system: OnlineICA) -> dict[str, Array] | None:
     """Folds in tau where phi is linear."""
     if formula(system, "regularizer").slope_if_linear is None:
         return None
+    if motion(system).moves:
+        return tracked_transitions(drift(system), motion(system).rate, side_of(system))
     found, error = folds_of(formula(system, "nonlinearity"), source(system))
     return {"value": found.tau, "Q": found.q, "kind": np.zeros(found.q.size), "error": error}
 
@@ -51,7 +59,8 @@ def _run_drift(
 ) -> PointResult:
     tau = constant_tau(system)
     overlap = np.sqrt(_flow_grid(times)["q"])
-    return PointResult({"drift": 2 * overlap * drift(system).at(overlap, tau) / tau})
+    moved = drift(system).at(overlap, tau) - motion(system).rate * overlap
+    return PointResult({"drift": 2 * overlap * moved / tau})
 
 
 DRIFT = Method(
@@ -75,7 +84,9 @@ METHODS = (
     vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1)-(2)"),
     chain(
         lambda system: rule(system).chain,
-        lambda system: chain_refusal(formula(system, "regularizer")),
+        lambda system: (
+            chain_refusal(formula(system, "regularizer")) or moving_chain_refusal(motion(system))
+        ),
         f"{_PAPER}, eq. (1)-(2)",
     ),
     ode(
@@ -84,6 +95,7 @@ METHODS = (
         f"{_PAPER}, dQ/dt = (Q^2 - 1) G(Q) - Q Lambda(Q)/2 below (11), with the sign of "
         "G corrected; Dormand-Prince 8(5,3), tolerance 1e-12",
         uses=_MEANS,
+        moving=moving,
     ),
     pde(mean_field, f"{_PAPER}, eq. (6)-(11) with the sign of G corrected", without_limit, _MEANS),
     particles(
@@ -100,4 +112,5 @@ METHODS = (
         _CLOSED,
     ),
     DRIFT,
+    best_step_method(drift, _STEADY, _CLOSED),
 )

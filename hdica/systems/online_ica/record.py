@@ -40,6 +40,7 @@ SYSTEM = register(
         },
         methods=METHODS,
         mean_field=mean_field,
+        functions={"best_step": "hdica.systems.projected.best_step"},
         notes=NOTES,
         horizon=40.0,
         examples=(

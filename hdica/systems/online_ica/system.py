@@ -19,16 +19,20 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import averages, check_finite
 from hdica.limits.mean_field.family import MeanField
+from hdica.limits.moving.path import Moving, moving_of
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.nonlinear import drift_of
 from hdica.systems.fields import (
     ALIASES,
     CONSTANTS,
     LAWS,
+    MOTIONS,
+    MOVING,
     PRIORS,
     SCHEDULE,
     STARTS,
     FormulaText,
+    MotionSpec,
     PriorSpec,
     SourceSpec,
     StartSpec,
@@ -36,6 +40,7 @@ from hdica.systems.fields import (
     check_real,
     closed_refusal,
     formula,
+    motion,
     prior,
     schedule,
     source,
@@ -69,6 +74,10 @@ class OnlineICA(Parameters):
         Law of the entries of the feature: see :func:`hdica.ingredients.priors.make_prior`.
     start
         Law of the estimate at t = 0: see :func:`hdica.ingredients.starts.make_start`.
+    motion
+        How the feature moves: see :func:`hdica.ingredients.motions.make_motion`. None: it stays;
+        ``{"exchange": delta}``: each entry changes places with another at the rate delta per unit
+        of time; ``{"jumps": {"times", "share"}}``: at each time a share of them is permuted.
     constants
         Numbers for named constants in the formulas.
 
@@ -90,15 +99,17 @@ class OnlineICA(Parameters):
     )
     prior: PriorSpec = Field("dense", description=PRIORS)
     start: StartSpec = Field({"overlap": 0.5}, description=STARTS)
+    motion: MotionSpec = Field(None, description=MOTIONS)
     constants: dict[str, float] = Field({}, description=CONSTANTS)
 
-    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
+    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {**ALIASES, **MOVING}
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}
     sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior"}
 
     @model_validator(mode="after")
     def _formulas(self) -> OnlineICA:
         schedule(self)
+        motion(self)
         for name in ("nonlinearity", "regularizer"):
             check_real(self, name)
         if formula(self, "nonlinearity").is_zero:
@@ -149,6 +160,13 @@ def drift(system: OnlineICA) -> Drift:
     if refusal:
         raise HdicaError(refusal)
     return drift_of(formula(system, "nonlinearity"), source(system))
+
+
+def moving(system: OnlineICA) -> Moving | None:
+    """The limit of Q where xi moves; None where it does not."""
+    if not motion(system).moves:
+        return None
+    return moving_of(mean_field(system), drift(system))
 
 
 def mean_field(system: OnlineICA) -> MeanField:

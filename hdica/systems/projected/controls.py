@@ -26,6 +26,8 @@ SYMBOLS = {
     "q": Symbol("<i>q</i> = <i>Q</i>²", "$q = Q^2$", "q = Q²"),
     "Q_u": Symbol("Q<sub>u</sub>", r"$Q_\mathrm{u}$", "Q_u"),
     "tau_c": Symbol("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
+    "exchange": Symbol("δ", r"$\delta$", "δ"),
+    "best_tau": Symbol("best τ", r"best $\tau$", "best τ"),
     "R": Symbol("<i>R</i>", "$R$", "R"),
-    **in_words(ode="ODE", pde="PDE"),
+    **in_words(ode="ODE", pde="PDE", best_step="best step size"),
 }

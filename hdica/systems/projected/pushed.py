@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from hdica.ingredients.formula import Formula
@@ -12,7 +13,7 @@ from hdica.limits.mean_field.averaged import field_of
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.projected_drift import pushed_averages, pushed_drift
-from hdica.systems.fields import closed_refusal, formula, prior, schedule, source, start
+from hdica.systems.fields import closed_refusal, formula, motion, prior, schedule, source, start
 from hdica.systems.kernel import AVERAGES, OVERLAP, home_of
 from hdica.systems.method import Method, refusal
 from hdica.systems.projected.density import particles, pde
@@ -26,13 +27,16 @@ PushOf = Callable[[Any], Push]
 def pushed_rule(system: Any, push: Push | Formula) -> ProjectedRule:
     """A system with the fields of the family, as the engines at finite n take it."""
     phi = formula(system, "regularizer")
-    return ProjectedRule(source(system), prior(system), start(system), schedule(system), push, phi)
+    laws = source(system), prior(system), start(system), schedule(system)
+    return ProjectedRule(*laws, push, phi, motion(system))
 
 
 def pushed_field(system: Any, means: Averages) -> MeanField:
     """The limit of a system with the fields of the family, of the averages of its push."""
     phi = formula(system, "regularizer")
-    return field_of(means, prior(system), start(system), schedule(system), phi)
+    found = field_of(means, prior(system), start(system), schedule(system), phi)
+    moved = motion(system)
+    return replace(found, motion=moved) if moved.moves else found
 
 
 def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]:

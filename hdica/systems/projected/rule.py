@@ -17,6 +17,7 @@ from hdica.finite.projected.chain import ChainRule
 from hdica.finite.projected.vector import VectorRule
 from hdica.finite.record import contiguous
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.motions import STILL, Motion
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.pushes import Push
 from hdica.ingredients.schedules import Schedule
@@ -50,6 +51,8 @@ class ProjectedRule:
         G as a formula in u and c; or f, a formula in u alone that is descended along: G = -f(u).
     regularizer
         phi.
+    motion
+        How the feature moves.
     """
 
     source: Source
@@ -58,6 +61,7 @@ class ProjectedRule:
     schedule: Schedule
     push: Push | Formula
     regularizer: Formula
+    motion: Motion = STILL
 
     def sources(self, rng: np.random.Generator) -> Callable[[int], Array]:
         """A function that continues the stream of c."""
@@ -84,12 +88,13 @@ class ProjectedRule:
             kind=kind,
             numbers=lambda n: (*numbers, self.sign),
             nonlinearity=self.push,
+            motion=self.motion,
         )
 
     @property
     def chain(self) -> ChainRule:
         """The rule as the kernel of chains takes it, exact in law for a linear phi."""
-        refusal = chain_refusal(self.regularizer)
+        refusal = chain_refusal(self.regularizer) or moving_chain_refusal(self.motion)
         if refusal:
             raise HdicaError(refusal)
         beta = self.regularizer.slope_if_linear or 0.0
@@ -110,5 +115,15 @@ def chain_refusal(phi: Formula) -> str:
         return (
             f"method 'chain' is exact only for the regularizers 0 and beta*x, "
             f"not for {phi.text!r} (use method 'vector')"
+        )
+    return ""
+
+
+def moving_chain_refusal(motion: Motion) -> str:
+    """Empty if the feature stays, else why the overlap alone is no chain."""
+    if motion.moves:
+        return (
+            "method 'chain' is exact only for a feature that stays: where entries change places "
+            "the overlap alone is no chain (use method 'vector')"
         )
     return ""

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from hdica.systems.fields import closed_refusal, prior, schedule, start
+from hdica.systems.fields import closed_refusal, motion, prior, schedule, start
 from hdica.systems.kernel import OVERLAP, PROJECTED
-from hdica.systems.method import Array, Method, PointResult, Role
+from hdica.systems.method import Array, Method, PointResult, Role, refusal
+from hdica.systems.projected.best_step import best_step_method
 from hdica.systems.projected.density import particles, pde
 from hdica.systems.projected.overlap import closed_states, ode
 from hdica.systems.projected.simulation import TRAJECTORY, chain, vector
-from hdica.systems.projected.steady import branch_points, critical, fixed_points
+from hdica.systems.projected.steady import branch_points, critical, fixed_points, staying
 from hdica.systems.sparse_pca.rule import oja_chain_refusal
 from hdica.systems.sparse_pca.sample_pca import run_sample_pca, sample_pca_overlap
-from hdica.systems.sparse_pca.system import SparsePCA, drift, mean_field, oja_overlap, rule
+from hdica.systems.sparse_pca.system import (
+    SparsePCA,
+    constant_omega,
+    drift,
+    mean_field,
+    moving,
+    oja_overlap,
+    rule,
+    signal,
+)
 from hdica.systems.system import Control
 from hdica.systems.trials import seeded
 
@@ -23,10 +33,24 @@ _STEADY = f"{_PAPER}, eq. (16)-(20)"
 
 def _closed_path(system: SparsePCA, times: Array) -> Array | None:
     """Q of Oja's method in closed form, for a constant step size."""
-    tau = schedule(system).constant
-    if tau is None:
+    tau, omega = schedule(system).constant, signal(system).constant
+    if tau is None or omega is None:
         return None
-    return oja_overlap(start(system).overlap(prior(system)), tau, system.omega, times)
+    return oja_overlap(start(system).overlap(prior(system)), tau, omega, times)
+
+
+_VARIES = refusal(constant_omega)
+"""Why what needs a constant signal does not exist; empty if it does."""
+
+
+def _baseline_refusal(system: SparsePCA) -> str:
+    """Empty if the signal is constant and the feature stays, else the sentence that says so."""
+    if motion(system).moves:
+        return (
+            f"motion = {system.motion!r} is not allowed for the leading sample eigenvector (a "
+            "feature that stays)"
+        )
+    return _VARIES(system)
 
 
 OMEGA = Control("omega", 1e-3, 100.0)
@@ -46,6 +70,7 @@ SAMPLE_PCA = Method(
     ),
     seconds=lambda system, n, last: 1e-3 + 1e-10 * (n or 1) ** 3 * (1 + last),
     ignores=_BATCH,
+    refuses=_baseline_refusal,
     equations="leading eigenvector of the sample covariance of the first t n samples",
     held=lambda system, n: 2 * (n or 0) ** 2,
 )
@@ -57,8 +82,9 @@ SAMPLE_PCA_LIMIT = Method(
     accuracy="exact",
     outputs=TRAJECTORY[:1],
     run=lambda system, times, n, seed, save: PointResult(
-        {"Q": np.asarray(sample_pca_overlap(system.omega, times))}
+        {"Q": np.asarray(sample_pca_overlap(constant_omega(system), times))}
     ),
+    refuses=_baseline_refusal,
     seconds=lambda system, n, last: 1e-5,
     ignores=_BATCH | {"prior"},
     equations="overlap of the leading sample eigenvector of a spiked covariance (Paul 2007)",
@@ -77,12 +103,19 @@ METHODS = (
         f"{_PAPER}, closed form (14); for a varying step size its equation, "
         "Dormand-Prince 8(5,3), tolerance 1e-12",
         _closed_path,
+        moving=moving,
     ),
     pde(mean_field, f"{_PAPER}, eq. (8)-(13)"),
     particles(mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
-    fixed_points(mean_field, _STEADY, closed_states(drift, mean_field), uses=(OVERLAP,)),
-    branch_points(mean_field, OMEGA, f"{_STEADY}, continued in omega"),
-    critical(mean_field, OMEGA, f"{_STEADY}, continued in omega"),
+    fixed_points(mean_field, _STEADY, closed_states(drift, mean_field), _VARIES, (OVERLAP,)),
+    branch_points(mean_field, OMEGA, f"{_STEADY}, continued in omega", _VARIES),
+    critical(
+        mean_field,
+        OMEGA,
+        f"{_STEADY}, continued in omega",
+        without_limit=lambda system: _VARIES(system) or staying(system),
+    ),
+    best_step_method(drift, _STEADY, (OVERLAP,), _VARIES),
     SAMPLE_PCA,
     SAMPLE_PCA_LIMIT,
 )

@@ -38,6 +38,7 @@ SYSTEM = register(
         },
         methods=METHODS,
         mean_field=mean_field,
+        functions={"best_step": "hdica.systems.projected.best_step"},
         notes=NOTES,
         examples=(
             {"tau": 0.5, "omega": 1.5, "start": {"overlap": 0.7}},

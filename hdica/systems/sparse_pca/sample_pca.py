@@ -54,7 +54,9 @@ def run_sample_pca(
     same bits for any number of BLAS threads; a divergence there is none.
     """
     xi = rule.prior.feature(stream("start"), n)
-    blocks = _blocks(rule.omega, xi, stream)
+    omega = rule.omega.constant
+    assert omega is not None
+    blocks = _blocks(omega, xi, stream)
     overlap = np.full(times.size, np.nan)
     full, block = np.zeros((n, n)), np.empty((0, n))
     first = 0
