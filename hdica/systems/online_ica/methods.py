@@ -7,7 +7,7 @@ import numpy as np
 from hdica.ingredients.save import Save
 from hdica.limits.overlap.nonlinear import folds_of
 from hdica.systems.fields import constant_tau, formula, motion, source
-from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
+from hdica.systems.kernel import AVERAGES, COMMON, MOVING, NUMERICS, OVERLAP
 from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.online_ica.system import (
     OnlineICA,
@@ -109,7 +109,7 @@ METHODS = (
         f"{_STEADY}, continued in tau",
         _closed_transitions,
         without_limit,
-        _CLOSED,
+        (*_CLOSED, MOVING),
     ),
     DRIFT,
     best_step_method(drift, _STEADY, _CLOSED),

@@ -12,7 +12,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
 from hdica.systems.fields import constant_tau, formula, motion, prior, with_parameter
-from hdica.systems.kernel import COMMON, MEAN_FIELD, NUMERICS, home_of
+from hdica.systems.kernel import COMMON, MEAN_FIELD, MOVING, NUMERICS, home_of
 from hdica.systems.kinds import STATE_KINDS, TRANSITION_KINDS, codes, padded
 from hdica.systems.method import Array, Method, Output, PointResult, Refuses, Role, always, refusal
 from hdica.systems.projected.simulation import OWN
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FieldOf = Callable[[Any], MeanField]
 ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, f"{MEAN_FIELD}.steady", OWN)
-MOVING = (*ENGINES, f"{MEAN_FIELD}.transitions")
+CONTINUED = (*ENGINES, f"{MEAN_FIELD}.transitions")
 MAX_FIXED_POINTS = 12
 MAX_TRANSITIONS = 12
 MAX_BRANCH_POINTS = 2000
@@ -154,7 +154,7 @@ def fixed_points(
     return Method(
         name="fixed_points",
         about="steady states by a search refined until stable, their stability and kind",
-        engines=(*ENGINES, home_of(field_of), *uses),
+        engines=(*ENGINES, MOVING, home_of(field_of), *uses),
         role=Role.STEADY_STATES,
         rank=1,
         accuracy="converged",
@@ -194,7 +194,7 @@ def critical(
     return Method(
         name="critical",
         about="where steady states change: folds, exchanges of stability, junctions",
-        engines=(*MOVING, home_of(field_of), *uses),
+        engines=(*CONTINUED, home_of(field_of), *uses),
         varies=parameter,
         role=Role.TRANSITIONS,
         rank=1,
@@ -247,7 +247,7 @@ def branch_points(
     return Method(
         name="branches",
         about="curves of steady states over a parameter, through folds and junctions",
-        engines=(*MOVING, home_of(field_of), *uses),
+        engines=(*CONTINUED, home_of(field_of), *uses),
         varies=parameter,
         role=Role.BRANCHES,
         accuracy="converged",
