@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from hdica.systems.fields import closed_refusal, motion, prior, schedule, start
-from hdica.systems.kernel import OVERLAP, PROJECTED
+from hdica.systems.kernel import COMMON, OVERLAP, PROJECTED
 from hdica.systems.method import Array, Method, PointResult, Role, refusal
 from hdica.systems.projected.best_step import best_step_method
 from hdica.systems.projected.density import particles, pde
 from hdica.systems.projected.overlap import closed_states, ode
-from hdica.systems.projected.simulation import TRAJECTORY, chain, vector
+from hdica.systems.projected.simulation import OWN, TRAJECTORY, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points, staying
 from hdica.systems.sparse_pca.rule import oja_chain_refusal
 from hdica.systems.sparse_pca.sample_pca import run_sample_pca, sample_pca_overlap
@@ -58,7 +58,7 @@ _BATCH = frozenset({"tau", "start", "regularizer", "variant", "constants"})
 SAMPLE_PCA = Method(
     name="sample_pca",
     about="the batch baseline: the leading sample eigenvector",
-    engines=(*PROJECTED, __package__),
+    engines=(*PROJECTED, OWN, __package__),
     role=Role.BASELINE,
     stochastic=True,
     accuracy="exact",
@@ -77,7 +77,7 @@ SAMPLE_PCA = Method(
 SAMPLE_PCA_LIMIT = Method(
     name="sample_pca_limit",
     about="its overlap as n → ∞",
-    engines=("hdica.systems", __package__),
+    engines=(*COMMON, __package__),
     role=Role.BASELINE,
     accuracy="exact",
     outputs=TRAJECTORY[:1],
