@@ -18,6 +18,7 @@ from hdica.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from hdica.analysis.record import Analysis as Analysis
+    from hdica.api.best import best as best
     from hdica.api.curve import critical_curve as critical_curve
     from hdica.api.curve import effective_potential as effective_potential
     from hdica.api.limit import limit as limit
@@ -46,6 +47,7 @@ _HOME = {
     "OutOfTime": "hdica.errors",
     "Study": "hdica.study",
     "System": "hdica.systems.system",
+    "best": "hdica.api.best",
     "cite": "hdica.sweep.outcome.cite",
     "critical": "hdica.api.steady",
     "critical_curve": "hdica.api.curve",

@@ -20,8 +20,8 @@ FAMILIES = ("projected",)
 """Folders of systems/ that belong to several systems, which share their methods' names."""
 WORDS = frozenset({"overlap"})
 """Words of all: whatever is learned has an overlap, and so has a start."""
-KEPT = {"analysis/transition/compute.py": "Q"}
-"""Names of columns in files that users have."""
+KEPT = {"analysis/transition/compute.py": "Q", "ingredients/held.py": "vector"}
+"""Names of columns in files that users have, and a key of theirs."""
 FILES = sorted(
     path
     for path in PACKAGE.rglob("*.py")

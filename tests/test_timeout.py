@@ -31,6 +31,7 @@ FAR_OUT = {"tau": 0.05, "source": {"chi2": 1e-9}, "nonlinearity": "tanh(x)"}
 """Averages that are refined for half a minute before they are given up."""
 LIMITED = (
     "asymptotics",
+    "best",
     "conflict_region",
     "critical",
     "critical_curve",
@@ -39,6 +40,7 @@ LIMITED = (
     "escape_time",
     "fixed_points",
     "limit",
+    "tracking",
 )
 
 

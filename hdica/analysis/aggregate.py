@@ -26,8 +26,8 @@ def analysed(tree: xr.DataTree) -> xr.DataTree:
     """Run the analyses that the study of a published store asks for.
 
     A group for each of them; ``runs`` always, ``condensing`` if a method keeps the curvature,
-    ``learning`` if a limit learns nothing, ``slopes`` if points share their noise. The root carries
-    the store's attributes.
+    ``learning`` if a limit learns nothing, ``choices`` if the system chose something of itself,
+    ``slopes`` if points share their noise. The root carries the store's attributes.
     """
     groups = {}
     for name, analysis in analyses().items():

@@ -4,6 +4,7 @@
 from hdica.analysis.runs.record import RUNS as RUNS
 from hdica.analysis.condensing.record import CONDENSING as CONDENSING
 from hdica.analysis.learning.record import LEARNING as LEARNING
+from hdica.analysis.choices.record import CHOICES as CHOICES
 from hdica.analysis.slopes.record import SLOPES as SLOPES
 from hdica.analysis.convergence.record import CONVERGENCE as CONVERGENCE
 from hdica.analysis.phase.record import PHASE as PHASE

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.save import Save
+from hdica.ingredients.save import ALL, Save
 from hdica.systems.arguments import extra_names, formulas, increasing
 from hdica.systems.method import Method
 from hdica.systems.points import (
@@ -18,6 +18,7 @@ from hdica.systems.points import (
     check_functionals,
     check_points,
     check_size,
+    how_many_entries,
     times_for,
 )
 from hdica.systems.registry import record_of
@@ -38,16 +39,19 @@ class Asked:
     thresholds: Numbers | None
     functionals: Mapping[str, str] | None
     extra: Iterable[str] | None = None
+    estimate: bool | int = False
 
     @property
     def plain(self) -> bool:
         """Whether none of it is of the entries of the estimate."""
         entries = (self.snapshots, self.x, self.thresholds, self.functionals)
-        return all(value is None for value in entries)
+        return all(value is None for value in entries) and not how_many_entries(self.estimate)
 
     def first(self, methods: Sequence[Method]) -> list[Method]:
         """Methods that give what is asked for by name; all of them if none does."""
         wanted = set(extra_names(self.extra))
+        if how_many_entries(self.estimate):
+            methods = [m for m in methods if "estimate" in m.keeps] or methods
         return [m for m in methods if wanted <= {o.name for o in m.extras}] or list(methods)
 
 
@@ -56,10 +60,26 @@ def timed(method: Method, times: Array | None, asked: Asked) -> Array:
     return times_for(method, times, extra_names(asked.extra))
 
 
-def saved(method: Method, system: Any, times: Array, asked: Asked) -> Save:
-    """What to keep, checked against the times and the method."""
+def _entries(method: Method, system: Any, asked: Asked, sizes: Sequence[int | None]) -> int:
+    """How many entries of the estimate are kept, of at most as many as there are."""
+    count, most = how_many_entries(asked.estimate), max((n for n in sizes if n), default=0)
+    if count and "estimate" not in method.keeps:
+        name = type(system).__name__
+        able = [repr(m.name) for m in record_of(system).methods if "estimate" in m.keeps]
+        use = f"use method {' or '.join(able)}" if able else f"no method of {name} does"
+        raise HdicaError(f"method {method.name!r} keeps no estimate ({use})")
+    if count > most:
+        raise HdicaError(f"estimate = {count} is not allowed (at most n = {most} entries)")
+    return most if count == ALL else count
+
+
+def saved(
+    method: Method, system: Any, times: Array, asked: Asked, sizes: Sequence[int | None] = ()
+) -> Save:
+    """What to keep, checked against the times, the method and its dimensions."""
     from hdica.ingredients.functionals import parse_functional
 
+    entries = _entries(method, system, asked, sizes)
     snapshots = asked.snapshots
     points = increasing(asked.x, "x", "point", positive=False)
     theta = increasing(asked.thresholds, "thresholds", "threshold")
@@ -71,7 +91,7 @@ def saved(method: Method, system: Any, times: Array, asked: Asked) -> Save:
         raise HdicaError(f"method {method.name!r} keeps no densities ({use})")
     check_points(points)
     kept = increasing(snapshots, "snapshots", "time")
-    if snapshots is None and (points or theta):
+    if snapshots is None and (points or theta or entries):
         kept = tuple(times.tolist())
     for one in kept:
         if not np.any(np.isclose(times, one, rtol=1e-12, atol=1e-12)):
@@ -79,7 +99,8 @@ def saved(method: Method, system: Any, times: Array, asked: Asked) -> Save:
     extra = extra_names(asked.extra)
     allowed = (output.name for output in method.extras)
     check_extra(extra, allowed, "extra", f"method {method.name!r}")
-    means, save = formulas(asked.functionals), Save(kept, points, theta, extra=extra)
+    means = formulas(asked.functionals)
+    save = Save(kept, points, theta, extra=extra, estimate=entries)
     check_functionals(means, method.outputs_of(save), "functionals")
     for text in means.values():
         parse_functional(text, system.constants)

@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 
 from hdica.errors import HdicaError, OutOfTime
+from hdica.ingredients.functions import word_for
 from hdica.process.timeout import named, within
 from hdica.systems.address import Axis, address, check_conflicts, nested
 from hdica.systems.arguments import LARGEST, MAX_VALUES, check_length, entries, spaced
@@ -25,7 +26,7 @@ Over = Mapping[str, Any]
 Own = dict[str, tuple[float, ...]]
 _VALUES = "at least one number or word, all finite and different, or start, stop and num"
 _TAKEN = RESERVED | {
-    *("snapshot", "feature", "x", "edge", "threshold"),
+    *("snapshot", "feature", "x", "edge", "threshold", "entry"),
     *("fixed_point", "transition"),
 }
 
@@ -110,7 +111,9 @@ def grid_of(system: Any, over: Over | None) -> Grid:
     check_length(math.prod(axis.size for axis in axes), "over", MAX_SEEDS)
     check_conflicts({}, axes, "over")
     combinations = itertools.product(*(axis.values for axis in axes))
-    return Grid(axes, tuple(type(system)(**_with(content, axes, some)) for some in combinations))
+    return Grid(
+        axes, tuple(type(system)(**with_values(content, axes, some)) for some in combinations)
+    )
 
 
 def _axis(key: Any, given: Any, system: Any, content: dict[str, Any]) -> Axis:
@@ -125,6 +128,8 @@ def _values(key: str, given: Any) -> tuple[Value, ...]:
         return spaced(given, f"over.{key}", MAX_VALUES)
     one = isinstance(given, str) or not isinstance(given, Iterable)
     one = one or getattr(given, "ndim", 1) == 0
+    if isinstance(given, list | tuple):  # functions by their words, as systems hold them
+        given = [word_for(value) if callable(value) else value for value in given]
     found = entries([given] if one else given, f"over: {key}", _VALUES, MAX_VALUES)
     alike = all(map(_is_number, found)) or all(isinstance(value, str) for value in found)
     if not found or not alike or len(set(found)) < len(found):
@@ -137,7 +142,9 @@ def _is_number(value: Any) -> bool:
     return number and abs(value) < LARGEST
 
 
-def _with(content: dict[str, Any], axes: Sequence[Axis], values: Sequence[Value]) -> dict[str, Any]:
+def with_values(
+    content: dict[str, Any], axes: Sequence[Axis], values: Sequence[Value]
+) -> dict[str, Any]:
     """Fields of a system with some of them, or parts of them, changed."""
     changed, ours = dict(content), {"constants"}
     for axis, value in zip(axes, values, strict=True):

@@ -17,6 +17,7 @@ from hdica.api.simulations import (
     about_step,
     at_size,
     auto,
+    check_dimension,
     check_held,
     check_n_of,
     no_room,
@@ -54,6 +55,7 @@ def simulate(
     thresholds: Numbers | None = None,
     functionals: Mapping[str, str] | None = None,
     extra: Iterable[str] | None = None,
+    estimate: bool | int = False,
     noise: str = "own",
     timeout: float | Literal["plan"] | None = "plan",
     progress: bool | None = None,
@@ -95,6 +97,11 @@ def simulate(
         Name and formula in ``x`` and ``xi`` of means over the entries, kept at every time.
     extra
         Names of further variables that the method gives on request, kept at every time.
+    estimate
+        True: the estimate itself, ``estimate(seed, snapshot, entry)`` with |x|^2 = n, is kept at
+        the snapshots (at all times if none are given), and the feature, ``xi_entry(seed, entry)``;
+        a number: their first entries. With several n there are as many as the largest has, NaN
+        where there are no more.
     noise
         ``"shared"``: trials of equal n and seed see the same noise, whatever the system's
         parameters, so that differences between systems are less noisy. Each keeps its law.
@@ -123,7 +130,7 @@ def simulate(
         If an argument is not allowed or the method is not exact for this system (with ``over``:
         for none of the combinations).
     """
-    asked = Asked(snapshots, x, thresholds, functionals, extra)
+    asked = Asked(snapshots, x, thresholds, functionals, extra, estimate)
     given = None if times is None else check_times(times)
     if over is not None or _several(n):
         from hdica.api.simulate_grid import Given, simulate_grid
@@ -137,7 +144,8 @@ def simulate(
     chosen = with_noise(first_of(known, system), noise)
     size, grid, trials = _one(n), timed(chosen, given, asked), check_seeds(seeds)
     check_n_of(chosen, size, float(grid[-1]))
-    save = saved(chosen, system, grid, asked)
+    check_dimension(chosen, system, size)
+    save = saved(chosen, system, grid, asked, [size])
     all_of_them = len(trials) * chosen.bytes_of(grid, save, system.dims())
     check_memory(all_of_them, f"seeds = {len(trials)}", "fewer seeds or times")
     check_held(chosen, system, size)

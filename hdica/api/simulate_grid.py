@@ -18,6 +18,7 @@ from hdica.api.simulations import (
     about_step,
     at_size,
     auto,
+    check_dimension,
     check_held,
     check_n_of,
     no_room,
@@ -77,7 +78,9 @@ def simulate_grid(
     trials = Trials(what.sizes, timed(chosen, what.times, asked), what.seeds, what.timeout)
     for n in trials.sizes:
         check_n_of(chosen, n, float(trials.times[-1]))
-    save = saved(chosen, grid.systems[0], trials.times, asked)
+        for one in grid.systems:
+            check_dimension(chosen, one, n)
+    save = saved(chosen, grid.systems[0], trials.times, asked, trials.sizes)
     outputs = chosen.outputs_of(save)
     grid.check_names(taken_names(outputs))
     own = grid.own({dim for output in outputs for dim in output.dims})

@@ -51,6 +51,13 @@ def check_n_of(method: Method, n: int | None, last: float) -> None:
         check_steps(n, last)
 
 
+def check_dimension(method: Method, system: Any, n: int | None) -> None:
+    """Refuse an n in which the system has no feature or first estimate."""
+    refusal = "" if n is None or method.counts else system.refuses_n(n)
+    if refusal:
+        raise HdicaError(refusal, ["n"])
+
+
 def check_held(method: Method, system: Any, n: int | None) -> None:
     """Refuse a point that this machine cannot hold while it is computed."""
     what, fewer = f"n = {n}", f"a smaller n for method {method.name!r}"

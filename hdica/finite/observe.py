@@ -64,7 +64,7 @@ def observe(xi: Array, x: Array, prior: Prior, phi: Formula, save: Save = NOTHIN
         means = {name: f.mean(xi, x) for name, f in functionals.items()}
         return order_parameters(xi, x, phi) | means
 
-    if not save.snapshots or not (save.x or save.thresholds):
+    if not save.snapshots or not (save.x or save.thresholds or save.estimate):
         return Observation(at_times)
     labels, groups = prior.classify(xi), prior.group_values.size
 
@@ -73,10 +73,20 @@ def observe(xi: Array, x: Array, prior: Prior, phi: Formula, save: Save = NOTHIN
         labels = prior.classify(xi)
         densities = by_group(x, labels, groups, save.edges) if save.x else {}
         thresholds = np.asarray(save.thresholds, dtype=float)
-        return densities | (support(xi, x, thresholds) if save.thresholds else {})
+        found = {"estimate": first_entries(x, save.estimate)} if save.estimate else {}
+        return found | densities | (support(xi, x, thresholds) if save.thresholds else {})
 
     once = realised_groups(xi, labels, groups) if save.x else {}
+    if save.estimate:
+        once["xi_entry"] = first_entries(xi, save.estimate)
     return Observation(at_times, at_snapshots, save.snapshots, once)
+
+
+def first_entries(x: Array, count: int) -> Array:
+    """The first entries of a vector, NaN where it has no more; shape (count,)."""
+    found = np.full(count, np.nan)
+    found[: x.size] = x[:count]
+    return found
 
 
 def realised_groups(xi: Array, labels: NDArray[np.int64], groups: int) -> dict[str, Array]:

@@ -56,10 +56,10 @@ def not_finite() -> str:
 class Track:
     """One point while it runs: what it draws, what is seen of it, and how it ended.
 
-    ``draw_source(size)`` continues the stream of sources, None for a kernel that draws for itself;
+    ``draw_source(size)`` continues the stream of sources, None for a kernel that draws for itself:
+    an array of shape (size,), or (size, width) for steps that take ``width`` numbers each;
     step k uses the step size tau(k/n) of the schedule, which is computed once for all points that
-    share it; ``amplitude``, if there is one, multiplies the source of step k by its value at k/n;
-    ``why()`` says what happened, after a step that did not succeed. ``diverged`` is
+    share it; ``why()`` says what happened, after a step that did not succeed. ``diverged`` is
     empty, or the sentence that says at which step and time the point stopped.
     """
 
@@ -68,7 +68,6 @@ class Track:
     schedule: Schedule
     why: Callable[[], str] = not_finite
     diverged: str = ""
-    amplitude: Schedule | None = None
     recorded: dict[str, Array] = field(default_factory=dict)
     _rows: dict[int, list[int]] = field(default_factory=dict)
 
@@ -110,8 +109,8 @@ def fill_step_sizes(columns: Array, schedules: Sequence[Schedule], when: Array) 
 class _Run:
     """Sources and step sizes of a run of steps, one column a point and zeros in the others."""
 
-    def __init__(self, tracks: Sequence[Track], n: int, columns: int) -> None:
-        self.tracks, self.n, self.columns = tracks, n, columns
+    def __init__(self, tracks: Sequence[Track], n: int, columns: int, width: int) -> None:
+        self.tracks, self.n, self.columns, self.width = tracks, n, columns, width
         self.first, self.last = 0, 0
         self.source = self.tau = np.zeros((0, columns))
 
@@ -119,30 +118,36 @@ class _Run:
         """Draw the next run if this step lies behind the present one."""
         if step < self.last:
             return
-        size = run_length(step)
+        # The wider a step, the fewer a run: the room that they need stays what it is.
+        size = max(1, run_length(step) // self.width)
         self.first, self.last = step, step + size
         shape = (size, self.columns)
         new = self.tau.shape != shape
         if new:
-            self.source, self.tau = np.zeros(shape), np.zeros(shape)
+            within = shape if self.width == 1 else (size, self.width, self.columns)
+            self.source, self.tau = np.zeros(within), np.zeros(shape)
         if new or any(t.schedule.constant is None for t in self.tracks):
             when = (step + np.arange(size)) / self.n
             fill_step_sizes(self.tau, [track.schedule for track in self.tracks], when)
         for column, track in enumerate(self.tracks):
             if track.draw_source is not None:
-                self.source[:, column] = track.draw_source(size)
-            if track.amplitude is not None:
-                self.source[:, column] *= track.amplitude.value((step + np.arange(size)) / self.n)
+                self.source[..., column] = track.draw_source(size)
 
 
 def record(
-    advance: Advance, tracks: Sequence[Track], times: Array, n: int, columns: int | None = None
+    advance: Advance,
+    tracks: Sequence[Track],
+    times: Array,
+    n: int,
+    columns: int | None = None,
+    width: int = 1,
 ) -> list[Values]:
     """Run points side by side and observe them at the given times.
 
     ``advance(source, tau)`` makes as many steps as the arrays, of shape (steps, columns), have
     rows, in place, and returns how many succeeded, one number a column. If there are more
-    ``columns`` than points, those left over are zero.
+    ``columns`` than points, those left over are zero. Where a step takes ``width`` > 1 numbers, the
+    source is of shape (steps, width, columns).
 
     Returned are for every point the values and why it diverged. Values are one array of shape (T,
     ...) per number or array read at every time and of shape (snapshots, ...) per one at the
@@ -150,7 +155,8 @@ def record(
     """
     for track in tracks:
         track.open(times)
-    run, done, alive = _Run(tracks, n, columns or len(tracks)), 0, list(enumerate(tracks))
+    run = _Run(tracks, n, columns or len(tracks), width)
+    done, alive = 0, list(enumerate(tracks))
     for index, target in enumerate(steps_of(times, n).tolist()):
         while done < target and alive:
             run.reach(done)

@@ -12,9 +12,12 @@ import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.functions import is_word, known
 from hdica.ingredients.grammar import MAX_POWER, read_expression
-from hdica.ingredients.roots import real_zeros
+from hdica.ingredients.opaque import Opaque
+from hdica.ingredients.pieces import kinks_of, pieces, vanishes
 from hdica.ingredients.singular import singular_at
+from hdica.ingredients.switches import has_branches, on_arrays, on_numbers
 
 _TRIED = (sp.Rational(1, 3), sp.Rational(-7, 5), sp.Rational(19, 7))
 _PLAIN = 1e-20
@@ -43,9 +46,7 @@ class Formula:
     @cached_property
     def compiled(self) -> Any:
         """The scalar function, compiled by numba: a C function ``double f(double)``."""
-        import numba
-
-        return numba.cfunc("float64(float64)")(_plain_function(self.expression, self.symbol))
+        return _c_function("float64(float64)", self.expression, self.symbol)
 
     @cached_property
     def compiled_pair(self) -> Any:
@@ -57,7 +58,8 @@ class Formula:
         """The C function ``phi(x, out, count)`` of ``count`` neighbours in memory."""
         import numba
 
-        one = numba.njit("float64(float64)")(_plain_function(self.expression, self.symbol))
+        function = on_numbers(self.expression, self.symbol)
+        one = numba.njit("float64(float64)", **_options(self.expression))(function)
 
         @numba.cfunc("void(CPointer(float64), CPointer(float64), int64)")
         def block(x, out, count):  # type: ignore[no-untyped-def]
@@ -65,6 +67,11 @@ class Formula:
                 out[i] = one(x[i])
 
         return block
+
+    @cached_property
+    def is_called(self) -> bool:
+        """Whether it is a function of Python, of which nothing but its values is known."""
+        return bool(self.expression.has(Opaque))
 
     @cached_property
     def coefficients(self) -> NDArray[np.float64] | None:
@@ -80,20 +87,14 @@ class Formula:
 
     @cached_property
     def kinks(self) -> tuple[float, ...]:
-        """Where the function or its slope jumps: the real zeros inside sign and abs."""
-        points: set[float] = set()
-        for atom in self.expression.atoms(sp.sign, sp.Abs):
-            inside = atom.args[0]
-            if not inside.is_polynomial(self.symbol):
-                raise HdicaError(
-                    f"formula {self.text!r}: the kinks of {atom} cannot be located; "
-                    "allowed inside sign and abs are polynomials"
-                )
-            try:
-                points |= {*real_zeros(inside, self.symbol)}
-            except HdicaError as exc:
-                raise HdicaError(f"formula {self.text!r}: {exc} (inside {atom})") from None
-        return tuple(sorted(points))
+        """Where the function or its slope may jump: where what is inside of a switch changes sign.
+
+        Exact where that is a polynomial or one piece by piece, else to rounding.
+        """
+        try:
+            return kinks_of(self.expression, self.symbol)
+        except HdicaError as exc:
+            raise HdicaError(f"formula {self.text!r}: {exc}") from None
 
     @cached_property
     def undefined_at(self) -> float | None:
@@ -105,12 +106,18 @@ class Formula:
         if found is not None:
             return found
         x = np.linspace(-8, 8, 129)
-        bad = x[np.isnan(self.value(x))]
+        bad = x[~np.isfinite(self.value(x)) if self.is_called else np.isnan(self.value(x))]
         return float(bad[0]) if bad.size else None
 
     @cached_property
     def is_zero(self) -> bool:
         """Whether it vanishes everywhere."""
+        if self.is_called:
+            return not np.any(self.value(np.linspace(-8, 8, 129)))
+        if has_branches(self.expression):
+            return not _differs(self.expression, self.symbol) and vanishes(
+                self.expression, self.symbol
+            )
         if not self.expression.has(sp.Add):
             return bool(self.expression == 0)
         # Expanding takes long, and few functions need it.
@@ -118,13 +125,28 @@ class Formula:
 
     @cached_property
     def is_odd(self) -> bool:
-        """Whether f(-x) = -f(x) holds identically."""
+        """Whether f(-x) = -f(x) holds identically; False of a function of Python."""
+        if self.is_called:
+            return False
         both = self.expression.subs(self.symbol, -self.symbol) + self.expression
+        if has_branches(both):
+            return not _differs(both, self.symbol) and self._is_odd_by_pieces()
         return both == 0 or (not _differs(both, self.symbol) and bool(sp.simplify(both) == 0))
+
+    def _is_odd_by_pieces(self) -> bool:
+        parts = pieces(self.expression, self.symbol)
+        ends = [part.low for part in parts] + [np.inf]
+        mirrored = all(a == -b for a, b in zip(ends, reversed(ends), strict=True))
+        return mirrored and all(
+            sp.simplify(left.expression.subs(self.symbol, -self.symbol) + right.expression) == 0
+            for left, right in zip(parts, reversed(parts), strict=True)
+        )
 
     @cached_property
     def elastic_net(self) -> tuple[float, float] | None:
         """(a, b) if the function is a*sign(x) + b*x, the slope of a|x| + b x^2/2, else None."""
+        if self.is_called:
+            return None
         x, jump = self.symbol, sp.sign(self.symbol)
         one, two, three = (self.expression.subs(x, k) for k in (1, 2, 3))
         if _differs(one - 2 * two + three, x):
@@ -156,20 +178,25 @@ def _without_deltas(expression: sp.Expr) -> sp.Expr:
     return zero.doit()
 
 
-def _plain_function(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., float]:
-    return sp.lambdify(symbols, sp.Float(1.0) * expression, modules="math", cse=True)
+def _options(expression: sp.Expr) -> dict[str, Any]:
+    """Of a switch both branches are computed, and 1/0 in one of them is no error."""
+    return {"error_model": "numpy"} if has_branches(expression) else {}
+
+
+def _c_function(signature: str, expression: sp.Expr, *symbols: sp.Symbol) -> Any:
+    import numba
+
+    return numba.cfunc(signature, **_options(expression))(on_numbers(expression, *symbols))
 
 
 def compiled_pair(expression: sp.Expr, u: sp.Symbol, c: sp.Symbol) -> Any:
     """A function of two variables, compiled by numba: a C function ``double f(double, double)``."""
-    import numba
-
-    return numba.cfunc("float64(float64, float64)")(_plain_function(expression, u, c))
+    return _c_function("float64(float64, float64)", expression, u, c)
 
 
 def vectorised(expression: sp.Expr, *symbols: sp.Symbol) -> Callable[..., NDArray[np.float64]]:
     """The function of an expression: one array for each symbol, broadcast against each other."""
-    function = sp.lambdify(symbols, expression, modules=["scipy", "numpy"], cse=True)
+    function = on_arrays(expression, *symbols)
 
     def value(*arguments: Any) -> NDArray[np.float64]:
         arrays = [np.asarray(a, dtype=float) for a in arguments]
@@ -196,6 +223,9 @@ class Pair:
 
 @lru_cache(maxsize=512)
 def _parse(text: str, variable: str, constants: tuple[tuple[str, float], ...]) -> Formula:
+    if is_word(text):
+        symbol = sp.Symbol(variable, real=True)
+        return Formula(text, known(text)(symbol), symbol)
     expression, (symbol,) = read_expression(text, (variable,), dict(constants))
     return Formula(text, expression, symbol)
 
@@ -203,5 +233,8 @@ def _parse(text: str, variable: str, constants: tuple[tuple[str, float], ...]) -
 def parse_formula(
     text: str, variable: str = "x", constants: Mapping[str, float] | None = None
 ) -> Formula:
-    """Read a user's formula, such as ``"beta*sign(x)"``; numbers for other names are given."""
+    """Read a user's formula, such as ``"beta*sign(x)"``; numbers for other names are given.
+
+    The word for a function of Python, see :mod:`hdica.ingredients.functions`, is read, too.
+    """
     return _parse(str(text), variable, tuple(sorted((constants or {}).items())))

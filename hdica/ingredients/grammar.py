@@ -9,12 +9,16 @@ from __future__ import annotations
 import ast
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import sympy as sp
 
 from hdica.errors import HdicaError
+from hdica.ingredients.conditions import MAX_COMPARISONS, Condition, condition_of
+from hdica.ingredients.functions import is_word
+from hdica.ingredients.switches import Largest
 
 MAX_LENGTH = 300
 MAX_DEPTH = 40
@@ -37,6 +41,18 @@ FUNCTIONS: dict[str, Any] = {
     "sign": sp.sign,
     "abs": sp.Abs,
 }
+MORE: dict[str, Any] = {
+    "arctan": sp.atan,
+    "relu": lambda x: Largest(x, sp.Integer(0)),
+    # Without exp(-x), which overflows, and its slope with it.
+    "sigmoid": lambda x: (1 + sp.tanh(x / 2)) / 2,
+    "max": lambda *several: _largest(several),
+    "min": lambda *several: -_largest([-one for one in several]),
+    "clip": lambda x, low, high: -Largest(-Largest(x, low), -high),
+}
+"""Functions that are made of others."""
+ARGUMENTS = {"max": (2, 64), "min": (2, 64), "clip": (3, 3)}
+"""How many a function takes at least and at most; all others take one."""
 OTHERS: dict[type[ast.operator], str] = {
     ast.FloorDiv: "//",
     ast.Mod: "%",
@@ -46,7 +62,15 @@ OTHERS: dict[type[ast.operator], str] = {
     ast.BitOr: "|",
     ast.BitAnd: "&",
 }
-OPERATIONS = "named constants, + - * / **, parentheses and " + ", ".join(FUNCTIONS)
+OPERATIONS = (
+    "named constants, + - * / **, parentheses, "
+    + ", ".join([*FUNCTIONS, *MORE])
+    + ", where(x > 0, a, b), and comparisons with and, or, not"
+)
+
+
+def _largest(several: Sequence[sp.Expr]) -> sp.Expr:
+    return reduce(Largest, several)
 
 
 class _Reader:
@@ -95,14 +119,54 @@ class _Reader:
                 return self.read(node.operand, depth + 1, power)
             case ast.BinOp(op=ast.Pow()):
                 return self.raised(node, depth, power)
+            case ast.BinOp(op=ast.BitAnd() | ast.BitOr()) if self.condition(node, depth, power):
+                return self.as_value(node, depth, power)
             case ast.BinOp():
                 left = self.read(node.left, depth + 1, power)
                 return self.combined(node.op, left, self.read(node.right, depth + 1, power))
-            case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]):
-                if name not in FUNCTIONS:
-                    raise self.refuse(f"{name!r} is not a known function")
-                return FUNCTIONS[name](self.read(argument, depth + 1, power))
+            case ast.Call(func=ast.Name(id="where"), args=[test, above, below], keywords=[]):
+                return self.switched(test, above, below, depth, power)
+            case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
+                return self.called(name, arguments, depth, power)
+            case ast.IfExp():
+                return self.switched(node.test, node.body, node.orelse, depth, power)
+            case ast.Compare() | ast.BoolOp() | ast.UnaryOp() if self.condition(node, depth, power):
+                return self.as_value(node, depth, power)
         raise self.refuse(f"{self.written(node)} is not part of the grammar")
+
+    def called(self, name: str, arguments: list[ast.expr], depth: int, power: float) -> sp.Expr:
+        known = FUNCTIONS.get(name) or MORE.get(name)
+        if name == "where":
+            raise self.refuse("'where' takes a condition and two values")
+        if known is None:
+            raise self.refuse(f"{name!r} is not a known function")
+        least, most = ARGUMENTS.get(name, (1, 1))
+        if not least <= len(arguments) <= most:
+            wanted = f"{least} or more" if most > least else str(least)
+            raise self.refuse(f"{name!r} takes {wanted} arguments, not {len(arguments)}")
+        return known(*(self.read(one, depth + 1, power) for one in arguments))
+
+    def as_value(self, node: ast.expr, depth: int, power: float) -> sp.Expr:
+        """1 where a condition holds, else 0."""
+        return self.switched(node, ast.Constant(1), ast.Constant(0), depth, power)
+
+    def switched(
+        self, test: ast.expr, above: ast.expr, below: ast.expr, depth: int, power: float
+    ) -> sp.Expr:
+        holds = self.condition(test, depth, power)
+        if holds is None:
+            raise self.refuse(f"{self.written(test)} is not a condition such as x > 0")
+        return holds(self.read(above, depth + 1, power), self.read(below, depth + 1, power))
+
+    def condition(self, node: ast.expr, depth: int, power: float) -> Condition | None:
+        """A condition as a choice between two values; None of what is none."""
+
+        def side(one: ast.expr) -> sp.Expr:
+            return self.read(one, depth + 1, power)
+
+        if depth > MAX_DEPTH:
+            raise self.refuse(f"it is nested deeper than {MAX_DEPTH} levels")
+        return condition_of(node, side, lambda one: self.condition(one, depth + 1, power))
 
     def written(self, node: ast.expr) -> str:
         """The part of the text that a node stands for."""
@@ -188,6 +252,11 @@ def read_expression(
     tree = _tree(text)
     if tree is None:
         raise reader.refuse("it is not a formula")
+    if (
+        sum(len(one.ops) for one in ast.walk(tree) if isinstance(one, ast.Compare))
+        > MAX_COMPARISONS
+    ):
+        raise reader.refuse(f"more than {MAX_COMPARISONS} comparisons are not accepted")
     expression = reader.read(tree.body, 0, 1.0)
     if expression.has(sp.zoo, sp.nan, sp.oo, -sp.oo) or expression.is_extended_real is False:
         raise reader.refuse("it is not a finite real function")
@@ -198,8 +267,11 @@ def read_expression(
 
 def constants_used(text: str, variable: str = "x") -> frozenset[str]:
     """Names in a formula other than its variable, ``pi`` and the functions."""
-    tree = _tree(text) if len(text) <= MAX_LENGTH else None
+    tree = None if len(text) > MAX_LENGTH or is_word(text) else _tree(text)
     if tree is None:
         return frozenset()
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    names = {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called
+    }
     return frozenset(names - {variable, "pi", *FUNCTIONS})

@@ -31,21 +31,28 @@ class Part:
     """A smooth piece of a law: c(t), increasing, and its mass dP/dt, both vectorised.
 
     ``place`` is t at which c(t) has a given value, anything beyond the range for values outside;
-    ``first`` are the range of t and places in it at which to begin to cut, increasing.
+    ``first`` are the range of t and places in it at which to begin to cut, increasing. ``width`` is
+    the standard deviation of a normal piece wherever it lies, whose tails are known by that; else
+    0, and tails are judged by where the range ends.
     """
 
     point: Function
     mass: Function
     place: Function
     first: tuple[float, ...]
+    width: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """Smooth pieces and atoms (None if there are none), all masses together 1."""
+    """Smooth pieces and atoms (None if there are none), all masses together 1.
+
+    ``endless`` says that there are more atoms, of no weight, than could be listed.
+    """
 
     parts: tuple[Part, ...] = ()
     atoms: Nodes | None = None
+    endless: bool = False
 
 
 @lru_cache(maxsize=256)
@@ -105,6 +112,19 @@ def normal_law(scale: float, mass: float = 1.0) -> Law:
     part = Part(lambda t: scale * t, lambda t: norm * np.exp(-t * t / 2), lambda c: c / scale, ends)
     atom = Nodes(np.zeros(1), np.array([1 - mass])) if mass < 1 else None
     return Law((part,), atom)
+
+
+def normal_part(mean: float, scale: float, mass: float) -> Part:
+    """A normal law of given mean and width, of a given mass."""
+    half = _doubling(19.2)
+    norm = mass / math.sqrt(2 * math.pi)
+    return Part(
+        lambda t: mean + scale * t,
+        lambda t: norm * np.exp(-t * t / 2),
+        lambda c: (c - mean) / scale,
+        (*(-t for t in half[:0:-1]), *half),
+        scale,
+    )
 
 
 def symmetric_law(right: Part) -> Law:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -14,52 +12,20 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import plain
+from hdica.ingredients.prior import Prior as Prior
+from hdica.ingredients.prior import normalised, spread_of_mean
 from hdica.ingredients.quadrature import Nodes, dot, half_normal_nodes, numbers
+from hdica.ingredients.slabs import slab_prior, until_not_zero
+from hdica.ingredients.sources import Source, make_source
 
 Array = NDArray[np.float64]
 HALF_NORMAL = 24
 """Nodes for each side of a normal part: for 1e-8 in Q and R of limits with an l1 kink."""
 ALLOWED = (
-    "dense, gaussian, {sparse: rho}, {sparse_sign: rho}, {bernoulli_gaussian: rho} "
-    "or {atoms: [...], weights: [...]}"
+    "dense, gaussian, {sparse: rho}, {sparse_sign: rho}, {bernoulli_gaussian: rho}, "
+    "{atoms: [...], weights: [...]}, {slab: law, rho: rho}, {scipy: name, ...} or {mixture: ...}, "
+    "the mappings with iid: true if entries are to be drawn one by one"
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Prior:
-    """The law of the entries xi_i of the feature, with E xi^2 = 1.
-
-    ``feature(rng, n)`` is a feature of shape (n,) with |xi|^2 = n exactly; laws with atoms give
-    each atom its share of the n entries (rounded), so that no binomial noise is added. ``nodes`` is
-    the law as a discrete measure: its atoms, or Gauss nodes for a continuous part. ``groups`` says
-    to which group of entries each node belongs, shape (nodes,): one group an atom, one for the
-    negative and one for the positive values of a continuous part; densities of the estimate given
-    the feature are kept by group, and ``classify(xi)`` is that of each entry. ``random`` says
-    whether the feature itself is drawn, so that its sum fluctuates by sqrt(n).
-    """
-
-    label: str
-    feature: Callable[[np.random.Generator, int], Array]
-    nodes: Nodes = field(repr=False)
-    groups: NDArray[np.int64] = field(repr=False)
-    classify: Callable[[Array], NDArray[np.int64]] = field(repr=False)
-    random: bool = False
-
-    @property
-    def group_values(self) -> Array:
-        """Mean of xi in each group, shape (groups,)."""
-        mass = np.bincount(self.groups, self.nodes.weights)
-        first = np.bincount(self.groups, self.nodes.weights * self.nodes.points)
-        return np.asarray(first / mass)
-
-    @property
-    def group_weights(self) -> Array:
-        """Share of the entries in each group, shape (groups,)."""
-        return np.asarray(np.bincount(self.groups, self.nodes.weights))
-
-
-def _normalised(xi: Array) -> Array:
-    return np.asarray(xi * math.sqrt(xi.size / dot(xi, xi)))
 
 
 def shares(weights: Array, n: int) -> NDArray[np.int64]:
@@ -71,12 +37,20 @@ def shares(weights: Array, n: int) -> NDArray[np.int64]:
     return counts
 
 
-def _atoms(values: Array, weights: Array, label: str) -> Prior:
+def _atoms(values: Array, weights: Array, label: str, iid: bool = False) -> Prior:
     def feature(rng: np.random.Generator, n: int) -> Array:
         xi = np.repeat(values, shares(weights, n))
         if not np.any(xi):
             raise HdicaError(f"prior {label} has no non-zero entry at n = {n} (take n larger)")
-        return _normalised(xi)
+        return normalised(xi)
+
+    def drawn(rng: np.random.Generator, n: int) -> Array:
+        edges = np.cumsum(weights)[:-1]
+        return normalised(
+            until_not_zero(
+                lambda: values[np.searchsorted(edges, rng.random(n), side="right")], label, n
+            )
+        )
 
     values, weights = values[weights > 0], weights[weights > 0]
     # Groups go by increasing xi, whatever the order in which the atoms were given.
@@ -86,7 +60,10 @@ def _atoms(values: Array, weights: Array, label: str) -> Prior:
     def classify(xi: Array) -> NDArray[np.int64]:
         return np.asarray(np.searchsorted(middle, xi))
 
-    return Prior(label, feature, Nodes(values, weights), groups, classify)
+    nodes = Nodes(values, weights)
+    if iid:
+        return Prior(label, drawn, nodes, groups, classify, True, spread_of_mean(nodes))
+    return Prior(label, feature, nodes, groups, classify)
 
 
 def _fraction(name: str, rho: Any) -> float:
@@ -95,21 +72,27 @@ def _fraction(name: str, rho: Any) -> float:
     return float(rho)
 
 
-def _sparse(rho: float) -> Prior:
+def _sparse(rho: float, iid: bool = False) -> Prior:
     values = np.array([0.0, 1 / math.sqrt(rho)])
-    return _atoms(values, np.array([1 - rho, rho]), f"sparse({rho:g})")
+    return _atoms(values, np.array([1 - rho, rho]), f"sparse({rho:g})", iid)
 
 
-def _sparse_sign(rho: float) -> Prior:
+def _sparse_sign(rho: float, iid: bool = False) -> Prior:
     a = 1 / math.sqrt(rho)
     weights = np.array([rho / 2, 1 - rho, rho / 2])
-    return _atoms(np.array([-a, 0.0, a]), weights, f"sparse_sign({rho:g})")
+    return _atoms(np.array([-a, 0.0, a]), weights, f"sparse_sign({rho:g})", iid)
 
 
-def _bernoulli_gaussian(rho: float) -> Prior:
+def _bernoulli_gaussian(rho: float, iid: bool = False) -> Prior:
     def feature(rng: np.random.Generator, n: int) -> Array:
         active = max(1, round(rho * n))
-        return _normalised(np.concatenate([np.zeros(n - active), rng.standard_normal(active)]))
+        return normalised(np.concatenate([np.zeros(n - active), rng.standard_normal(active)]))
+
+    def drawn(rng: np.random.Generator, n: int) -> Array:
+        def once() -> Array:
+            return np.where(rng.random(n) < rho, rng.standard_normal(n), 0.0)
+
+        return normalised(until_not_zero(once, "bernoulli_gaussian", n))
 
     half = half_normal_nodes(HALF_NORMAL)
     sides = half.points / math.sqrt(rho)
@@ -122,7 +105,8 @@ def _bernoulli_gaussian(rho: float) -> Prior:
     def classify(xi: Array) -> NDArray[np.int64]:
         return 1 + np.sign(xi).astype(np.int64)
 
-    return Prior(f"bernoulli_gaussian({rho:g})", feature, nodes, groups, classify, random=True)
+    label = f"bernoulli_gaussian({rho:g})"
+    return Prior(label, drawn if iid else feature, nodes, groups, classify, True, 1.0)
 
 
 def _gaussian() -> Prior:
@@ -131,22 +115,23 @@ def _gaussian() -> Prior:
     weights = np.concatenate([half.weights[::-1], half.weights]) / 2
     return Prior(
         "gaussian",
-        lambda rng, n: _normalised(rng.standard_normal(n)),
+        lambda rng, n: normalised(rng.standard_normal(n)),
         Nodes(points, weights),
         (points > 0).astype(np.int64),
         lambda xi: (np.asarray(xi) > 0).astype(np.int64),
-        random=True,
+        True,
+        1.0,
     )
 
 
-def _custom(atoms: Any, weights: Any) -> Prior:
+def _custom(atoms: Any, weights: Any, iid: bool) -> Prior:
     values, w = numbers(atoms), numbers(weights)
     if values is not None and w is not None and values.size and w.shape == values.shape:
         with np.errstate(all="ignore"):
             w = w / w.sum()
             size = math.sqrt(dot(w, values**2)) if np.all(w > 0) else 0.0
         if 0 < size < math.inf:
-            return _atoms(values / size, w, "atoms")
+            return _atoms(values / size, w, "atoms", iid)
     raise HdicaError(
         f"prior: atoms {atoms!r} with weights {weights!r} are not allowed "
         "(as many weights as atoms, all weights > 0, not all atoms zero)"
@@ -158,7 +143,14 @@ def make_prior(spec: str | dict[str, Any]) -> Prior:
 
     ``"dense"`` (all xi_i = 1), ``"gaussian"``, ``{"sparse": rho}`` (0 or 1/sqrt(rho)),
     ``{"sparse_sign": rho}``, ``{"bernoulli_gaussian": rho}`` or ``{"atoms": [...], "weights":
-    [...]}`` (rescaled to unit second moment).
+    [...]}``.  ``{"slab": law, "rho": rho}`` is 0 but for a share rho of the entries, which follow
+    any law that a source may have (:func:`hdica.ingredients.sources.make_source`); ``{"scipy":
+    name, ...}`` and ``{"mixture": ...}`` are that law with rho = 1. Laws of ``scipy``,
+    ``mixture`` and ``discrete`` are taken as they are written, with their mean, and all are
+    rescaled to E xi^2 = 1.
+
+    Shares are exact in numbers, rho n of the entries of a sparse feature rounded; with ``"iid":
+    True`` beside them every entry is drawn on its own. Then |xi|^2 = n in either case.
     """
     spec = plain(spec)
     try:
@@ -177,6 +169,21 @@ def _made(spec: str | dict[str, Any]) -> Prior:
         return _atoms(np.array([1.0]), np.array([1.0]), "dense")
     if spec == "gaussian":
         return _gaussian()
+    if isinstance(spec, dict):
+        found = _from_mapping({key: one for key, one in spec.items() if key != "iid"}, _iid(spec))
+        if found is not None:
+            return found
+    raise HdicaError(f"prior: {spec!r} is not known (allowed: {ALLOWED})")
+
+
+def _iid(spec: dict[str, Any]) -> bool:
+    found = spec.get("iid", False)
+    if not isinstance(found, bool):
+        raise HdicaError(f"prior: iid = {found!r} is not allowed (true or false)")
+    return found
+
+
+def _from_mapping(spec: dict[str, Any], iid: bool) -> Prior | None:
     fractions = {
         "sparse": _sparse,
         "sparse_sign": _sparse_sign,
@@ -184,10 +191,22 @@ def _made(spec: str | dict[str, Any]) -> Prior:
     }
     if spec == {"bernoulli_gaussian": 1}:
         return _gaussian()
-    if isinstance(spec, dict) and len(spec) == 1:
+    if len(spec) == 1:
         ((name, rho),) = spec.items()
         if name in fractions:
-            return fractions[name](_fraction(name, rho))
-    if isinstance(spec, dict) and set(spec) == {"atoms", "weights"}:
-        return _custom(spec["atoms"], spec["weights"])
-    raise HdicaError(f"prior: {spec!r} is not known (allowed: {ALLOWED})")
+            return fractions[name](_fraction(name, rho), iid)
+    if set(spec) == {"atoms", "weights"}:
+        return _custom(spec["atoms"], spec["weights"], iid)
+    if set(spec) == {"slab", "rho"}:
+        return slab_prior(_slab(spec["slab"]), _fraction("rho", spec["rho"]), iid)
+    if "scipy" in spec or set(spec) == {"mixture"}:
+        return slab_prior(_slab(spec), 1.0, iid)
+    return None
+
+
+def _slab(spec: Any) -> Source:
+    """The law of a slab; its sentences say that it is one."""
+    try:
+        return make_source(spec)
+    except HdicaError as exc:
+        raise HdicaError(str(exc).replace("source:", "prior: slab", 1)) from None

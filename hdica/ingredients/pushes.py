@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Pair, compiled_pair, vectorised
 from hdica.ingredients.grammar import read_expression
+from hdica.ingredients.switches import SWITCHES
 
 Array = NDArray[np.float64]
 
@@ -40,8 +41,11 @@ class Push(Pair):
 @lru_cache(maxsize=512)
 def _parse(text: str, constants: tuple[tuple[str, float], ...]) -> Push:
     expression, symbols = read_expression(text, ("u", "c"), dict(constants))
-    if expression.atoms(sp.sign, sp.Abs):
-        raise HdicaError(f"push = {text!r} is not allowed (a smooth function: no sign, no abs)")
+    if expression.atoms(*SWITCHES):
+        raise HdicaError(
+            f"push = {text!r} is not allowed (a smooth function: no sign, abs, max, min, clip, "
+            "relu, where or comparison)"
+        )
     return Push(text, expression, symbols)
 
 

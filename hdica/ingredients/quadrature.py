@@ -67,23 +67,42 @@ def half_normal_nodes(order: int) -> Nodes:
     From the three-term recurrence of a fine discrete measure (Lanczos with full
     orthogonalisation), then the eigenvalues of its Jacobi matrix (Golub and Welsch 1969).
     """
-    from scipy.linalg import eigh_tridiagonal
-
     points, weights = panel_nodes(np.linspace(0.0, 12.0, 25), 24)
     weights = weights * np.exp(-points * points / 2)
-    weights = weights / weights.sum()
+    values, shares = _jacobi(points, weights / weights.sum(), order)
+    return Nodes(values, shares / float(np.sum(shares)))
+
+
+def gauss(nodes: Nodes, order: int) -> Nodes:
+    """Gauss rule of a discrete measure: exact for polynomials of degree below 2 ``order``.
+
+    Lanczos with full orthogonalisation, then the eigenvalues of the Jacobi matrix (Golub and
+    Welsch 1969). A measure of no more than ``order`` points is returned as it is.
+    """
+    if nodes.points.size <= order:
+        return nodes
+    mass = float(nodes.weights.sum())
+    values, weights = _jacobi(nodes.points, nodes.weights / mass, order)
+    return Nodes(values, mass * weights / float(weights.sum()))
+
+
+def _jacobi(points: Array, weights: Array, order: int) -> tuple[Array, Array]:
+    """Points of a Gauss rule and the squares to which its weights are proportional."""
+    from scipy.linalg import eigh_tridiagonal
+
     basis = [np.sqrt(weights)]
-    diagonal, off = [], []
+    diagonal: list[float] = []
+    off: list[float] = []
     for _ in range(order):
         moved = points * basis[-1]
         diagonal.append(dot(moved, basis[-1]))
         for _ in range(2):
             for one in basis:
                 moved = moved - dot(moved, one) * one
-        off.append(np.sqrt(dot(moved, moved)))
+        off.append(float(np.sqrt(dot(moved, moved))))
         basis.append(moved / off[-1])
     values, vectors = eigh_tridiagonal(np.array(diagonal), np.array(off[:-1]))
-    return Nodes(values, vectors[0] ** 2 / float(np.sum(vectors[0] ** 2)))
+    return values, vectors[0] ** 2
 
 
 @lru_cache(maxsize=32)

@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
+ALL = -1
+"""All entries, whatever the dimension."""
+
+
 @dataclass(frozen=True)
 class Save:
     """What to keep; everything empty keeps the order parameters alone.
@@ -21,7 +25,9 @@ class Save:
     recovery at ``thresholds`` on abs(x) above which an entry counts as part of the support.
     ``functionals`` are names and formulas in ``x`` and ``xi`` of means over the entries, kept at
     every time, ``constants`` numbers for other names in them: those of the system that is computed.
-    ``extra`` are names of further variables of the method, kept at every time.
+    ``extra`` are names of further variables of the method, kept at every time. ``estimate`` is how
+    many entries of the estimate itself are kept at the snapshots, the first ones; :data:`ALL` until
+    it is known how many there are.
     """
 
     snapshots: tuple[float, ...] = ()
@@ -30,6 +36,7 @@ class Save:
     functionals: Mapping[str, str] = field(default_factory=dict)
     constants: Mapping[str, float] = field(default_factory=dict)
     extra: tuple[str, ...] = ()
+    estimate: int = 0
 
     @cached_property
     def edges(self) -> Array:

@@ -59,10 +59,30 @@ def _steps(spec: Mapping[str, Any], name: str, zero: bool = False) -> Schedule:
         )
     least = ">= 0" if zero else "> 0"
     if np.any(values < 0 if zero else values <= 0) or not np.all(np.isfinite(values)):
-        raise HdicaError(f"{name}: step values {values.tolist()} are not allowed (all {least})")
+        known = not zero and np.all(np.isfinite(values)) and values[0] > 0
+        floor = f"; for one that ends take a small one, such as {_floor(values):g}" if known else ""
+        raise HdicaError(
+            f"{name}: step values {values.tolist()} are not allowed (all {least}{floor})"
+        )
     return Schedule(
         lambda t: values[np.searchsorted(times, t, side="right")], None, tuple(times.tolist())
     )
+
+
+def _floor(tau: Array) -> float:
+    """A power of ten below a thousandth of the first of some step sizes."""
+    return float(10.0 ** math.floor(math.log10(float(tau[0]) * 1e-3)))
+
+
+def _with_floor(spec: str, tau: Array) -> str:
+    """What to write instead of a step size that falls to zero; empty for one that is undefined.
+
+    At a step size of zero the noise g of the limit vanishes, and its density has no width that
+    cells could resolve: it is not followed to there, but as near to it as one likes.
+    """
+    if not np.all(np.isfinite(tau)) or tau[0] <= 0:
+        return ""
+    return f"; a step size that falls to zero needs a floor: max({spec}, {_floor(tau):g})"
 
 
 def _at_least(spec: Any, constants: Mapping[str, float] | None, name: str) -> Schedule:
@@ -125,7 +145,10 @@ def make_schedule(
     tau = formula.value(PROBE)
     if not np.all(np.isfinite(tau)) or np.any(tau <= 0):
         bad = PROBE[~(np.isfinite(tau) & (tau > 0))][0]
-        raise HdicaError(f"{name} = {spec!r} is not allowed (it is not positive at t = {bad:.4g})")
+        raise HdicaError(
+            f"{name} = {spec!r} is not allowed (it is not positive at t = {bad:.4g}"
+            f"{_with_floor(spec, tau)})"
+        )
     if formula.coefficients is not None and formula.coefficients.size == 1:
         return _number(float(formula.coefficients[0]), name)
     return Schedule(formula.value, None, formula.kinks)

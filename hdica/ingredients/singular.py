@@ -12,8 +12,12 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
+from hdica.ingredients.pieces import pieces
 from hdica.ingredients.roots import is_exact, real_zeros
+from hdica.ingredients.switches import Choice, has_branches, on_arrays
 
+Guards = tuple[tuple[sp.Expr, int], ...]
+"""Conditions of branches: an expression, and the sign that it has where the branch is taken."""
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 _FAR = np.geomspace(8.0, 1e3, 225)[1:]
@@ -23,6 +27,8 @@ _ROUNDED = 1e-12
 """Smaller values have no sign that could be trusted: 1 + tanh(x) far to the left."""
 _TOUCHES = 1e-13
 """A minimum this small, relative to what is around it, is a zero."""
+_BESIDE = 1e-9
+"""How far from a zero, relative to its size, a branch counts as taken there."""
 MANY = 16
 """Places at which a zero is looked for more closely."""
 _SPLIT = (sp.Abs, sp.sign, sp.tanh, sp.sinh, sp.atan, sp.erf)
@@ -35,23 +41,45 @@ def singular_at(expression: sp.Expr, symbol: sp.Symbol) -> float | None:
     What would cancel is not cancelled: sin(x)/x is no number at 0 as it is computed.
     """
     found: list[float] = []
-    for inner, strict, positive in _conditions(expression):
+    for inner, strict, positive, guards in _conditions(expression):
+        taken = _taken(guards, symbol)
         zeros = _zeros(inner, symbol)
-        found += zeros if strict else []
+        found += [zero for zero in zeros if taken(zero, _BESIDE)] if strict else []
         if positive and inner.is_nonnegative is not True:
-            found += _negative(inner, symbol, zeros)
+            found += [x for x in _negative(inner, symbol, zeros) if taken(x, 0.0)]
     return min(found, key=lambda x: (abs(x), x)) if found else None
 
 
-def _conditions(expression: sp.Expr) -> Iterator[tuple[sp.Expr, bool, bool]]:
-    """What must not vanish (second), and what must not be negative (third), anywhere."""
-    for node in sp.preorder_traversal(expression):
-        if isinstance(node, sp.log):
-            yield node.args[0], True, True
-        elif isinstance(node, sp.Pow) and node.base.free_symbols and node.exp.is_number:
-            whole, divided = bool(node.exp.is_integer), bool(node.exp.is_negative)
-            if divided or not whole:
-                yield node.base, divided, not whole
+def _taken(guards: Guards, symbol: sp.Symbol) -> Callable[[float, float], bool]:
+    """Whether the branches that hold an expression are taken at a number, or just beside it."""
+    sides = [(_function(decided, symbol), side) for decided, side in guards]
+
+    def taken(x: float, beside: float) -> bool:
+        near = x + beside * max(1.0, abs(x)) * np.array([-1.0, 0.0, 1.0])
+        open_there = np.ones(3, dtype=bool)
+        for decided, side in sides:
+            open_there &= side * decided(near) >= 0
+        return bool(open_there.any())
+
+    return taken
+
+
+def _conditions(node: sp.Expr, guards: Guards = ()) -> Iterator[tuple[sp.Expr, bool, bool, Guards]]:
+    """What must not vanish (second), and what must not be negative (third), where it is taken."""
+    if isinstance(node, sp.log):
+        yield node.args[0], True, True, guards
+    elif isinstance(node, sp.Pow) and node.base.free_symbols and node.exp.is_number:
+        whole, divided = bool(node.exp.is_integer), bool(node.exp.is_negative)
+        if divided or not whole:
+            yield node.base, divided, not whole, guards
+    if isinstance(node, Choice):
+        decided, above, below, _ = node.args
+        yield from _conditions(decided, guards)
+        yield from _conditions(above, (*guards, (decided, 1)))
+        yield from _conditions(below, (*guards, (decided, -1)))
+        return
+    for one in node.args:
+        yield from _conditions(one, guards)
 
 
 def _zeros(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
@@ -60,6 +88,8 @@ def _zeros(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
         return [0.0] if expression == 0 else []
     if expression.is_nonzero or isinstance(expression, sp.exp | sp.cosh):
         return []
+    if has_branches(expression) and not isinstance(expression, sp.Mul):
+        return _piecewise(expression, symbol)
     if isinstance(expression, sp.Mul):
         return [zero for part in expression.args for zero in _zeros(part, symbol)]
     if expression.is_polynomial(symbol):
@@ -69,6 +99,18 @@ def _zeros(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
     ):
         return _zeros(expression.args[0], symbol)
     return _scanned(expression, symbol)
+
+
+def _piecewise(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
+    """Zeros of an expression that jumps: of each of its pieces, where it is that piece."""
+    found: list[float] = []
+    for piece in pieces(expression, symbol):
+        if piece.expression == 0:
+            found.append(min(max(0.0, piece.low), piece.high))
+        else:
+            zeros = _zeros(piece.expression, symbol)
+            found += [zero for zero in zeros if piece.low <= zero <= piece.high]
+    return found
 
 
 def _roots(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
@@ -81,7 +123,7 @@ def _roots(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
 
 
 def _function(expression: sp.Expr, symbol: sp.Symbol) -> Function:
-    compute = sp.lambdify(symbol, expression, modules=["scipy", "numpy"], cse=True)
+    compute = on_arrays(expression, symbol)
 
     def values(x: Array) -> Array:
         with np.errstate(all="ignore"):

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.mixtures import mixture
 from hdica.ingredients.parts import (
     Law,
     chi2_law,
     laplace_law,
     normal_law,
-    quantile_law,
     student_law,
     uniform_law,
 )
@@ -28,43 +27,13 @@ from hdica.ingredients.quadrature import (
     dot,
     gaussian_nodes,
     numbers,
-    quantile_nodes,
     uniform_nodes,
 )
+from hdica.ingredients.scipy_sources import scipy_source
+from hdica.ingredients.source import LEAST, MOST, double_factorial
+from hdica.ingredients.source import Source as Source
 
 Array = NDArray[np.float64]
-Sampler = Callable[[np.random.Generator, int], Array]
-
-
-LEAST, MOST = 1e-9, 1e6
-"""Smallest and largest number of a law: beyond, its moments are no floating-point numbers."""
-
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A standardised law.
-
-    ``sample(rng, size)`` draws an array of shape (size,). ``nodes`` is a discrete measure for
-    expectations of functions as smooth as the law itself; its error is not known, and averages that
-    carry an error are taken over ``law``. ``moment(k)`` is E c^k, ``inf`` where it does not exist;
-    ``symmetric`` says whether -c has the same law.
-    """
-
-    label: str
-    sample: Sampler
-    nodes: Nodes = field(repr=False)
-    moment: Callable[[int], float] = field(repr=False)
-    symmetric: bool
-    find_law: Callable[[], Law] = field(repr=False)
-
-    @cached_property
-    def law(self) -> Law:
-        """The law as atoms and smooth pieces, over which quadrature refines itself."""
-        return self.find_law()
-
-
-def _double_factorial(k: int) -> float:
-    return math.prod(range(k, 0, -2)) if k > 0 else 1.0
 
 
 def _signs(rng: np.random.Generator, size: int) -> Array:
@@ -114,7 +83,7 @@ def _gaussian() -> Source:
         "gaussian",
         lambda rng, size: rng.standard_normal(size),
         gaussian_nodes(128),
-        lambda k: 0.0 if k % 2 else _double_factorial(k - 1),
+        lambda k: 0.0 if k % 2 else double_factorial(k - 1),
         True,
         lambda: normal_law(1.0),
     )
@@ -134,7 +103,7 @@ def _bernoulli_gaussian(p: float) -> Source:
     def moment(k: int) -> float:
         if k == 0:
             return 1.0
-        return 0.0 if k % 2 else p * scale**k * _double_factorial(k - 1)
+        return 0.0 if k % 2 else p * scale**k * double_factorial(k - 1)
 
     label = f"bernoulli_gaussian({p:g})"
     return Source(label, sample, nodes, moment, True, lambda: normal_law(scale, p))
@@ -229,57 +198,8 @@ def _discrete(values: list[float], weights: list[float] | None = None) -> Source
         lambda k: dot(w, z**k),
         symmetric,
         lambda: Law(atoms=nodes),
+        mean / sd,
     )
-
-
-@lru_cache(maxsize=64)
-def _scipy(name: str, **shape: float) -> Source:
-    from scipy import stats  # half a second, and only this source needs it
-
-    family = getattr(stats, name, None)
-    if not isinstance(family, stats.rv_continuous):
-        raise HdicaError(
-            f"source: scipy = {name!r} is not allowed (a continuous law of scipy.stats, "
-            "such as 'arcsine' or 'gamma')"
-        )
-    try:
-        frozen = family(**shape)
-        mean, var = (float(v) for v in frozen.stats(moments="mv"))
-    except TypeError as exc:
-        raise HdicaError(f"source: scipy {name!r} with {shape} is not allowed ({exc})") from None
-    if not (math.isfinite(mean) and math.isfinite(var) and var > 0):
-        raise HdicaError(
-            f"source: scipy {name!r} with {shape} is not allowed "
-            "(it needs a finite mean and a finite, positive variance)"
-        )
-    sd = math.sqrt(var)
-    raw = quantile_nodes(frozen.ppf, frozen.isf)
-    nodes = Nodes((raw.points - mean) / sd, raw.weights)
-    _check_nodes(nodes, name)
-
-    def moment(k: int) -> float:
-        if not math.isfinite(float(frozen.moment(k))):
-            return math.inf
-        return float(nodes.mean(nodes.points**k))
-
-    def law() -> Law:
-        return quantile_law(frozen.ppf, frozen.isf, frozen.logcdf, frozen.logsf, mean, sd)
-
-    def sample(rng: np.random.Generator, size: int) -> Array:
-        return np.asarray((frozen.rvs(size=size, random_state=rng) - mean) / sd, dtype=float)
-
-    symmetric = all(abs(nodes.mean(nodes.points**k)) < 1e-9 for k in (1, 3, 5))
-    return Source(f"scipy {name}", sample, nodes, moment, symmetric, law)
-
-
-def _check_nodes(nodes: Nodes, name: str) -> None:
-    """A law whose density the quadrature cannot follow is refused, not integrated wrongly."""
-    error = max(abs(float(nodes.mean(nodes.points))), abs(float(nodes.mean(nodes.points**2)) - 1))
-    if not error < 1e-8:
-        raise HdicaError(
-            f"source: scipy = {name!r} is not allowed (its density cannot be integrated "
-            f"accurately: mean and variance are off by {error:.1e})"
-        )
 
 
 # The same source is the same object, by which averages over it are remembered.
@@ -297,7 +217,7 @@ _WITH_NUMBER: dict[str, Callable[[float], Source]] = {
 ALLOWED = (
     ", ".join(_NAMED)
     + ", {bernoulli_gaussian: p}, {student: nu}, {chi2: k}, "
-    + "{scipy: name, ...} or {discrete: {values, weights}}"
+    + "{scipy: name, ...}, {discrete: {values, weights}} or {mixture: {weights, means, sds}}"
 )
 
 
@@ -305,8 +225,10 @@ def make_source(spec: str | dict[str, Any]) -> Source:
     """The source that a study names.
 
     ``"rademacher"``, ``"uniform"``, ``"laplace"``, ``"gaussian"``, ``{"bernoulli_gaussian": p}``,
-    ``{"student": nu}``, ``{"chi2": k}``, ``{"scipy": name, shape...}`` or ``{"discrete": {"values":
-    ..., "weights": ...}}``.
+    ``{"student": nu}``, ``{"chi2": k}``, ``{"discrete": {"values": ..., "weights": ...}}``,
+    ``{"mixture": {"weights": ..., "means": ..., "sds": ...}}`` of normal laws, with atoms where an
+    sd is 0, or ``{"scipy": name, shape...}``: any law of ``scipy.stats`` with a finite variance,
+    ``{"scipy": "poisson", "mu": 3}`` as well as ``{"scipy": "gamma", "a": 2}``.
     """
     if isinstance(spec, str):
         if spec not in _NAMED:
@@ -325,7 +247,7 @@ def _from_mapping(spec: dict[str, Any]) -> Source:
         if shape is None or not np.all(np.abs(shape) < MOST):
             raise HdicaError(f"source: {spec!r} is not allowed (its shapes are finite numbers)")
         pairs = sorted(zip(names, shape.tolist(), strict=True))
-        return _scipy(str(spec["scipy"]), **dict(pairs))
+        return scipy_source(str(spec["scipy"]), **dict(pairs))
     if len(spec) == 1:
         ((name, value),) = spec.items()
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -337,4 +259,6 @@ def _from_mapping(spec: dict[str, Any]) -> Source:
             return _WITH_NUMBER[name](float(value))
         if name == "discrete" and isinstance(value, dict) and set(value) <= {"values", "weights"}:
             return _discrete(value.get("values", []), value.get("weights"))
+        if name == "mixture":
+            return mixture(value)
     raise HdicaError(f"source: {spec!r} is not known (allowed: {ALLOWED})")

@@ -30,7 +30,8 @@ class Start:
     ``overlap(prior)`` is Q at t = 0, ``spread(prior)`` n times its variance, and
     ``conditional(xi)`` mean (of the shape of xi) and variance of the normal law of an entry of x
     given that of xi. ``draw_overlap(rng, n)`` is Q of an estimate in n dimensions, exact in law and
-    without drawing the estimate; None where its law depends on the feature's entries.
+    without drawing the estimate; None where its law depends on the feature's entries. ``length`` is
+    the only n of an estimate that is a vector, which has no normal law; None for all others.
     """
 
     label: str
@@ -39,6 +40,7 @@ class Start:
     spread: Callable[[Prior], float]
     conditional: Callable[[Array], tuple[Array, float]]
     draw_overlap: Callable[[np.random.Generator, int], float] | None = None
+    length: int | None = None
 
 
 def _on_sphere(x: Array) -> Array:
@@ -85,7 +87,7 @@ def _normal(mean: float, var: float) -> Start:
         q, m, v = overlap(prior), mean / math.sqrt(norm), var / norm
         # delta Q = <xi g> - Q (<x g>), g = sqrt(v) z: xi and x = m + g are the two directions.
         first = float(prior.nodes.mean(prior.nodes.points))
-        drawn = m * m if prior.random else 0.0
+        drawn = m * m * prior.sum_spread
         return drawn + v - 2 * q * m * v * first + q * q * (m * m * v + v * v / 2)
 
     return Start(

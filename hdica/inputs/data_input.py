@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, Field
 
 from hdica.errors import DataGone, HdicaError
+from hdica.ingredients.held import VECTOR
 from hdica.inputs.bundled import NAMES, bundled_digest
 from hdica.inputs.digest import digest
 from hdica.inputs.manifest import check_listed
@@ -118,7 +119,9 @@ def bundled_names(data: Mapping[str, Any]) -> tuple[str, ...]:
 
 def digests_in(content: Mapping[str, Any]) -> dict[str, str]:
     """Digest of each field that holds the normal form of data, by its name."""
-    found = {name: one for name, one in content.items() if isinstance(one, Mapping)}
+    maps = {name: one for name, one in content.items() if isinstance(one, Mapping)}
+    inner = {name: one.get(VECTOR, one) for name, one in maps.items()}
+    found = {name: one for name, one in inner.items() if isinstance(one, Mapping)}
     return {name: one["sha256"] for name, one in found.items() if "sha256" in one}
 
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import AfterValidator, BeforeValidator
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula, parse_formula
+from hdica.ingredients.functions import word_for
 from hdica.ingredients.grammar import constants_used
+from hdica.ingredients.held import held, is_vector
 from hdica.ingredients.motions import Motion, make_motion
 from hdica.ingredients.priors import Prior, make_prior
 from hdica.ingredients.schedules import Schedule, make_schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.ingredients.starts import Start, make_start
+from hdica.ingredients.vectors import NOT_NORMAL, vector_prior, vector_start, wrong_length
+from hdica.inputs.data_input import Reads
+from hdica.inputs.vectors import vector_input
 from hdica.systems.axes import is_number
 
 Spec = str | dict[str, Any]
@@ -33,6 +41,8 @@ def _rate(value: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
+    if callable(value):
+        return word_for(value)
     return repr(value) if is_number(value) else value
 
 
@@ -46,13 +56,51 @@ def _made_by(make: Callable[[Any], object]) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _batch(value: Any) -> Any:
+    if not is_number(value) or not 1 <= value <= MOST_SAMPLES or value != int(value):
+        raise HdicaError(
+            f"batch = {value!r} is not allowed (a whole number from 1 to {MOST_SAMPLES})", ["batch"]
+        )
+    return int(value)
+
+
 StepSize = Annotated[float | str | dict[str, Any], BeforeValidator(_no_bool)]
 Rate = Annotated[float | str | dict[str, Any] | None, BeforeValidator(_rate)]
 """A step size that may be given in another way instead."""
 FormulaText = Annotated[str, BeforeValidator(_text)]
 SourceSpec = Annotated[Spec, _made_by(make_source)]
-PriorSpec = Annotated[Spec, _made_by(make_prior)]
-StartSpec = Annotated[dict[str, Any], _made_by(make_start)]
+BatchSize = Annotated[int, BeforeValidator(_batch)]
+
+
+def _prior_of(spec: Any) -> Prior:
+    return _vector_prior(canonical(spec)) if is_vector(spec) else make_prior(spec)
+
+
+def _start_of(spec: Any) -> Start:
+    return _vector_start(canonical(spec)) if is_vector(spec) else make_start(spec)
+
+
+@lru_cache(maxsize=16)
+def _vector_prior(text: str) -> Prior:
+    return vector_prior(held(json.loads(text)))
+
+
+@lru_cache(maxsize=16)
+def _vector_start(text: str) -> Start:
+    return vector_start(held(json.loads(text)))
+
+
+def canonical(spec: Any) -> str:
+    """A normal form as a text by which it is remembered."""
+    return json.dumps(spec, sort_keys=True)
+
+
+def _named_vector(name: str) -> BeforeValidator:
+    return BeforeValidator(lambda value: vector_input(value, name))
+
+
+PriorSpec = Annotated[Spec, _named_vector("prior"), _made_by(_prior_of), Reads()]
+StartSpec = Annotated[dict[str, Any], _named_vector("start"), _made_by(_start_of), Reads()]
 MotionSpec = Annotated[dict[str, Any] | None, _made_by(make_motion)]
 
 SCHEDULE = (
@@ -61,22 +109,29 @@ SCHEDULE = (
 )
 LAWS = (
     "`rademacher`, `uniform`, `laplace`, `gaussian`, `{bernoulli_gaussian: p}`, `{student: nu}`, "
-    "`{chi2: k}`, `{scipy: name, ...}`, `{discrete: {values, weights}}`"
+    "`{chi2: k}`, `{scipy: name, ...}` (any law of `scipy.stats`: `{scipy: poisson, mu: 3}`), "
+    "`{discrete: {values, weights}}`, `{mixture: {weights, means, sds}}` (of normal laws)"
 )
 PRIORS = (
     "`dense`, `gaussian`, `{sparse: rho}`, `{sparse_sign: rho}`, `{bernoulli_gaussian: rho}`, "
-    "`{atoms, weights}`"
+    "`{atoms, weights}`, `{slab: law, rho: rho}` (a share rho follows a law of a source), "
+    "`{scipy: name, ...}`, `{mixture: ...}`; with `iid: true` entries are drawn one by one; "
+    "`{vector: xi.npy}` or a list: the feature itself"
 )
 STARTS = (
     "`{overlap: Q0}` (Q fluctuates about Q0 by O(n^-1/2)), `{overlap: Q0, exact: true}` (it does "
-    "not), or `{normal: {mean, var}}`"
+    "not), `{normal: {mean, var}}`, or `{vector: x.npy}` or a list: the estimate itself"
 )
+MOST_SAMPLES = 1_000_000
+BATCHES = "samples over which each update averages its push, all at the same x"
 MOTIONS = (
     "none, or how the feature moves: `{exchange: delta}` (each entry changes places at the rate "
     "delta), `{jumps: {times: [50], share: 0.5}}`, or both"
 )
 CONSTANTS = "numbers used by name in the formulas: `{beta: 0.2}`"
 """What fields that several systems have may hold, for the manual."""
+_WHOLE = frozenset({"batch"})
+"""Fields that are whole numbers, which no search can vary continuously."""
 ALIASES: dict[str, tuple[str, ...]] = {"Q0": ("start", "overlap"), "rho": ("prior", "sparse")}
 MOVING: dict[str, tuple[str, ...]] = {"exchange": ("motion", "exchange")}
 """Short names of systems with a feature that moves."""
@@ -140,15 +195,20 @@ def source(system: Any) -> Source:
     return make_source(system.source)
 
 
+def batch(system: Any) -> int:
+    """Samples that an update takes, 1 where a system has no such field."""
+    return int(getattr(system, "batch", 1))
+
+
 def prior(system: Any) -> Prior:
     """Law of the entries of the feature."""
-    return make_prior(system.prior)
+    return _prior_of(system.prior)
 
 
 def motion(system: Any) -> Motion:
     """How the feature moves; of a system without such a field: not at all."""
     found = make_motion(getattr(system, "motion", None))
-    if found.moves and prior(system).group_values.size == 1:
+    if found.moves and np.unique(prior(system).nodes.points).size == 1:
         raise HdicaError(
             f"motion = {system.motion!r} is not allowed with prior = {system.prior!r} (equal "
             "entries that change places change nothing: take another prior, such as 'gaussian', "
@@ -158,9 +218,49 @@ def motion(system: Any) -> Motion:
     return found
 
 
+def resting_refusal(system: Any, what: str) -> str:
+    """Empty if the feature stays, else that something exists only for one that does."""
+    if not motion(system).moves:
+        return ""
+    return f"motion = {system.motion!r} is not allowed for {what} (a feature that stays)"
+
+
 def start(system: Any) -> Start:
     """Law of the estimate at t = 0."""
-    return make_start(system.start)
+    return _start_of(system.start)
+
+
+def length_refusal(system: Any, n: int) -> str:
+    """Empty unless the feature or the first estimate is a vector of another length than n."""
+    for name, length in (("prior", prior(system).length), ("start", start(system).length)):
+        refusal = "" if length is None else wrong_length(name, length, n)
+        if refusal:
+            return refusal
+    return ""
+
+
+def vector_refusal(system: Any) -> str:
+    """Empty unless the first estimate is a vector, else why densities cannot begin with it."""
+    return "" if start(system).length is None else f"start {NOT_NORMAL}"
+
+
+def check_vectors(system: Any) -> None:
+    """Refuse vectors that do not fit each other, and one that knows a feature that is drawn."""
+    length, law = start(system).length, prior(system)
+    if length is None:
+        return
+    if law.length not in (None, length):
+        raise HdicaError(
+            f"start = a vector of {length} entries is not allowed with prior = one of "
+            f"{law.length} (as many)",
+            ["start"],
+        )
+    if law.random:
+        raise HdicaError(
+            f"start = a vector is not allowed with prior {law.label}, whose entries are drawn "
+            "anew for each seed (give the feature as a vector, or entries in exact numbers)",
+            ["start"],
+        )
 
 
 def closed_refusal(system: Any) -> str:
@@ -189,9 +289,9 @@ def with_parameter(system: Any, key: str, value: float) -> Any:
     if rest:
         varies = isinstance(inside, dict) and is_number(inside.get(rest[0]))
     else:
-        varies = is_number(inside)
+        varies = is_number(inside) and top not in _WHOLE
     if not varies or top == "start":
-        numbers = [k for k in cls.model_fields if is_number(content[k])]
+        numbers = [k for k in cls.model_fields if is_number(content[k]) and k not in _WHOLE]
         prior_of = content.get("prior")
         shape = ["rho"] if isinstance(prior_of, dict) and "sparse" in prior_of else []
         known = [*numbers, *shape, *system.constants]

@@ -22,6 +22,7 @@ _ABOUT = {
     "x": "entry of the estimate",
     "edge": "edge of the bins around x",
     "threshold": "threshold on abs(x)",
+    "entry": "number of the entry",
 }
 """Dimensions of what every system can keep."""
 
@@ -103,8 +104,11 @@ def dataset(
 
 
 def described(found: xr.Dataset, system: Any) -> xr.Dataset:
-    """The same with the system and its parameters in the attributes."""
-    return found.assign_attrs(system=type(system).__name__, parameters=system.model_dump_json())
+    """The same with the system, its parameters and what it chose of itself in the attributes."""
+    chosen = record_of(system).notes.chosen(system)
+    told = {"chosen": chosen} if chosen else {}
+    name = type(system).__name__
+    return found.assign_attrs(system=name, parameters=system.model_dump_json(), **told)
 
 
 def noted(found: xr.Dataset, note: str) -> xr.Dataset:

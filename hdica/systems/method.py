@@ -153,8 +153,8 @@ class Method:
         Version of that code, part of every point's key; put together if not given.
     keeps
         What the method can keep beyond ``outputs`` if a study asks for it: some of
-        ``"densities"``, ``"support"``, ``"functionals"``, ``"potential"`` and ``"controls"``
-        (solver errors and negative controls of what is kept).
+        ``"densities"``, ``"support"``, ``"functionals"``, ``"potential"``, ``"estimate"`` and
+        ``"controls"`` (solver errors and negative controls of what is kept).
     extras
         Variables that it returns on request beside ``outputs``: if their names are in the
         ``extra`` of what is kept.
@@ -171,6 +171,8 @@ class Method:
         dimension is a field of the system, even a stochastic method has none.
     held
         ``held(system, n)``: how many numbers a point has in memory at least while it is computed.
+    counts
+        Whether n is a number of particles, which no vector of the system's own fixes.
     varies
         The control parameter whose critical values, or whose branches, it finds.
     closed
@@ -206,6 +208,7 @@ class Method:
     noise: str = "own"
     finite: bool | None = None
     held: Callable[[Any, int | None], int] = lambda system, n: 0
+    counts: bool = False
     varies: str = ""
     closed: bool = False
     many: Many | None = None
@@ -242,6 +245,7 @@ class Method:
         """
         found = {dim: np.asarray(values) for dim, values in own.items()} | self.coords(times)
         if any(k in self.keeps for k, _ in _kept(save)):
+            found["entry"] = np.arange(max(save.estimate, 0))
             found["snapshot"] = np.asarray(save.snapshots, dtype=float)
             found["threshold"] = np.asarray(save.thresholds, dtype=float)
             if save.x:
@@ -284,6 +288,10 @@ SUPPORT = (
     Output("fpr", _BY_THRESHOLD, "false positive rate: share of xi = 0 with abs(x) above"),
     Output("misclassified", _BY_THRESHOLD, "share of entries on the wrong side of the threshold"),
 )
+ESTIMATE = (
+    Output("estimate", ("snapshot", "entry"), "entry of the estimate x, with |x|^2 = n"),
+    Output("xi_entry", ("entry",), "entry of the feature xi, with |xi|^2 = n"),
+)
 CONTROL = "with the pull b towards the feature wrong by 2 % (negative control)"
 DENSITY_CONTROLS = (
     Output("cdf_control", ("snapshot", "feature", "edge"), f"distribution function {CONTROL}"),
@@ -305,6 +313,8 @@ def _kept(save: Save) -> list[tuple[str, Output]]:
     if save.snapshots and save.thresholds:
         kept += [("support", o) for o in SUPPORT]
         kept += [("controls", o) for o in SUPPORT_CONTROLS]
+    if save.snapshots and save.estimate:
+        kept += [("estimate", o) for o in ESTIMATE]
     for name, formula in save.functionals.items():
         kept.append(("functionals", Output(name, ("time",), f"mean of {formula}")))
         error = Output(f"{name}_error", ("time",), f"error of the mean of {formula}")

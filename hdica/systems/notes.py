@@ -35,6 +35,8 @@ class Notes:
     transitions
         ``transitions(system, parameter, overlap, ends) -> str`` of critical values that were
         looked for between two ends, or are all that there can be (None).
+    chosen
+        ``chosen(system) -> str``: what the system chose of itself where it was left to it.
     complete
         ``complete(system) -> bool``: whether the transitions in the step size are all there are.
     """
@@ -42,4 +44,5 @@ class Notes:
     limit: Callable[[Any, Mapping[str, Array], Array], str] = _silent
     states: Callable[[Any, Array, Mask, Mask], str] = _silent
     transitions: Callable[[Any, str, Array, tuple[float, float] | None], str] = _silent
+    chosen: Callable[[Any], str] = _silent
     complete: Callable[[Any], bool] = lambda system: False

@@ -68,6 +68,10 @@ class Parameters(BaseModel, metaclass=_Listed):
         """Dimensions of its own that results may have, with their coordinates."""
         return {}
 
+    def refuses_n(self, n: int) -> str:
+        """Empty if it can be simulated in n dimensions, else the sentence that says why not."""
+        return ""
+
     @model_validator(mode="before")
     @classmethod
     def _written_out(cls, given: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hdica.errors import HdicaError
+from hdica.ingredients.save import ALL
 from hdica.systems.arguments import (
     MOST_WHOLE,
     check_increasing,
@@ -127,12 +128,21 @@ def check_points(x: Sequence[float]) -> None:
         raise HdicaError(f"x = {list(x)} is not allowed (at least two points are needed)")
 
 
+def how_many_entries(given: Any) -> int:
+    """How many entries of the estimate to keep: 0 for none, :data:`ALL` for all of them."""
+    if given is None or given is False:
+        return 0
+    if given is True:
+        return ALL
+    return whole(given, "estimate", "true, or how many entries: a whole number >= 1", 1)
+
+
 def check_size(size: int, method: str) -> None:
     """Refuse to keep more of a point than a chunk may hold."""
     if size > MAX_BYTES:
         raise HdicaError(
             f"save keeps {size / 1e6:.0f} MB a point of {method} (at most {MAX_BYTES / 1e6:.0f} MB "
-            "are allowed: fewer times, snapshots, x or thresholds)"
+            "are allowed: fewer times, snapshots, x, thresholds or entries)"
         )
 
 

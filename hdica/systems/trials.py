@@ -8,8 +8,9 @@ from typing import Any
 
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.record import Values
+from hdica.ingredients.held import VECTOR
 from hdica.ingredients.save import Save
-from hdica.systems.method import Array, PointResult, Trial
+from hdica.systems.method import Array, Method, PointResult, Trial
 
 Runner = Callable[[Any, Array, int, Stream, Save], Values]
 """``runner(system, times, n, stream, save)``; n is 0 for a method without."""
@@ -25,7 +26,15 @@ def content_of(system: Any, without: frozenset[str] = frozenset()) -> dict[str, 
     It is ``without`` fields that the result ignores: they must not choose the random numbers.
     """
     fields = system.model_dump(mode="json", exclude_defaults=True, exclude=set(without))
-    return {"system": type(system).__name__, **fields}
+    return {"system": type(system).__name__, **{k: _without_place(v) for k, v in fields.items()}}
+
+
+def _without_place(field: Any) -> Any:
+    """A field without where a vector in it lies: its digest says what it is."""
+    inner = field.get(VECTOR) if isinstance(field, dict) else None
+    if not isinstance(inner, dict):
+        return field
+    return {**field, VECTOR: {key: one for key, one in inner.items() if key != "file"}}
 
 
 def seeded(
@@ -78,3 +87,16 @@ def alone(
         return together([(system, seed)], times, n, save)[0]
 
     return run
+
+
+def with_shared_noise(own: Method, together: Together, cost: float) -> Method:
+    """A method whose points share noise; ``cost`` is what a point costs relative to its own."""
+    return replace(
+        own,
+        run=alone(together),
+        together=together,
+        noise="shared",
+        kernel=f"{own.kernel}, shared noise",
+        equations=f"{own.equations}; points of equal n and seed share their noise",
+        seconds=lambda system, n, last: cost * own.seconds(system, n, last),
+    )

@@ -54,6 +54,20 @@ def test_the_potential_is_zero_at_the_kink(law_store):
     assert found["convex"].sel(tau=0.1).values.tolist() == [0, 0, 1, 1]
 
 
+def test_the_minima_of_a_potential_are_those_of_the_formula(law_store):
+    # (x - m)^2 + |x|/2 is least at m - 1/4, or at its kink: no point of the grid is used.
+    found = potential(law_store, {"limit": "pde"})["minimum"].sel(tau=0.1)
+    exact = np.maximum(laws.center(laws.SNAPSHOTS)[:, None] * laws.XI - 0.25, 0)
+    np.testing.assert_allclose(found.transpose("snapshot", "feature"), exact, atol=1e-12)
+    assert np.abs(exact[:, 1:] - laws.X[:, None, None]).min() > 5e-4
+
+
+def test_a_potential_that_falls_to_an_end_has_no_minimum(law_store):
+    part = law_store.copy(deep=True)
+    part["pde"]["potential"].values[...] = -laws.X
+    assert potential(part, {"limit": "pde"})["minimum"].isnull().all()
+
+
 def test_a_negative_curvature_at_the_end_is_kept(law_store):
     assert float(condensing(law_store)["curvature"].sel({"method": "pde", "tau": 0.1})) == 0.2
     groups = {"pde": laws.limit(curvature=-0.02), "vector": law_store["vector"].to_dataset()}

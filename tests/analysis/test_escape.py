@@ -145,6 +145,31 @@ def test_the_last_escape_has_a_mean_but_no_law_in_theory():
     assert "kramers" not in found
 
 
+def _with_the_law_of_the_last(**settings):
+    """A store whose theories know the larger of two exponential times, of mean 3/2 of one."""
+    groups = escapes.groups(runs=400, end=200.0, **settings)
+    law = 2 * np.exp(-1.5 * escapes.AGES) - np.exp(-3 * escapes.AGES)
+    for name in ("escape_diffusion", "escape"):
+        first = groups[name]["survival"]
+        groups[name]["survival_last"] = first.copy(data=np.broadcast_to(law, first.shape).copy())
+    return toy.tree(groups, {})
+
+
+def test_the_last_escape_is_compared_with_its_law_where_theory_knows_it():
+    settings = {**escapes.SIMULATED, "event": "last"}
+    right = escape(_with_the_law_of_the_last(), settings).isel(simulation=0)
+    here = right.sel(nu=0.5, n=200, limit="escape_diffusion")
+    at = here["elapsed"].values
+    m = mean(0.5, 200)
+    assert here["theory_survival"].values == pytest.approx(
+        2 * np.exp(-at / (2 * m)) - np.exp(-at / m), abs=2e-3
+    )
+    known = right.sel(nu=[0.5, 1.0, 2.0], limit="escape_diffusion")
+    assert (known["verdict"] == "agrees").all()
+    wrong = escape(_with_the_law_of_the_last(error=1.4), settings).isel(simulation=0)
+    assert (wrong.sel(nu=[0.5, 1.0, 2.0], limit="escape_diffusion")["verdict"] == "differs").all()
+
+
 def test_the_mean_of_the_last_escape_supposes_no_law():
     settings = {"x": "nu", "simulation": "escape_times", "event": "last"}
     long = escape(escapes.store(runs=400, end=200.0), settings).isel(simulation=0)

@@ -60,6 +60,16 @@ def test_starts_without_an_overlap_are_counted(rows):
     assert "start={&#39;overlap&#39;: 0.5}" in said
 
 
+def test_the_condition_of_the_theorem_is_on_the_page_of_sparse_pca(rows):
+    found, sentences = rows({
+        "study": "three", "title": "Three", "system": "SparsePCA",
+        "parameters": {"tau": 0.5, "omega": 1.5}, "grid": {"Q0": [0.0, 0.5]},
+        "times": [0, 4], "methods": {"ode": {}},
+    })  # fmt: skip
+    assert found["ode"][:3] == ["still", 1, 2]
+    assert any("Theorem 1 of Wang and Lu 2016 asks for Q_0 other than 0" in s for s in sentences)
+
+
 def test_a_range_is_read_back_from_the_store(rows):
     ranged = {**ONLINE, "grid": {"tau": {"start": 0.01, "stop": 0.02, "num": 2}, "Q0": [0.0, 0.8]}}
     assert rows(ranged) == rows(ONLINE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,14 @@ def _zeroed(data: xr.Dataset) -> xr.Dataset:
     return data.assign({k: data[k] * 0.0 for k in data.data_vars if str(k).startswith("Q")})
 
 
+def _chosen() -> xr.DataTree:
+    """A study that leaves a sign to its system."""
+    found = _still()
+    written = json.loads(found.attrs["study_yaml"]) | {"parameters": {"tau": 0.1, "sign": "auto"}}
+    found.attrs["study_yaml"] = json.dumps(written)
+    return found
+
+
 STORES = {
     **dict.fromkeys(("runs", "convergence", "phase", "flow"), toy.store),
     **dict.fromkeys(
@@ -82,6 +91,7 @@ STORES = {
     "printed": papers.store,
     "slopes": lambda: shared.store(1),
     "learning": _still,
+    "choices": _chosen,
     "transition": lambda: toy.tree({"critical": _critical()}, {"transition": {"x": "beta"}}),
 }
 """A store that has what each analysis needs."""

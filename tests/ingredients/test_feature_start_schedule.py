@@ -114,3 +114,31 @@ def test_schedules_give_tau_of_t():
     steps = make_schedule({"steps": {"times": [1.0, 2.0], "values": [3, 2, 1]}})
     assert steps.value(t).tolist() == [3, 2, 1]
     assert steps.breaks == (1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("spec", "floor"),
+    [
+        ("0.1*(1 - t/50)", "needs a floor: max(0.1*(1 - t/50), 0.0001)"),
+        ("2*exp(-t)", "needs a floor: max(2*exp(-t), 0.001)"),
+        ({"steps": {"times": [10], "values": [0.5, 0]}}, "such as 0.0001"),
+    ],
+)
+def test_a_schedule_that_falls_to_zero_is_refused_with_the_floor_to_write(spec, floor):
+    with pytest.raises(HdicaError) as refused:
+        make_schedule(spec)
+    assert floor in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("spec", ["log(t)", "t", "sqrt(1 - t)", "-exp(-t)"])
+def test_a_schedule_that_never_was_a_step_size_is_offered_no_floor(spec):
+    with pytest.raises(HdicaError, match="not positive at t =") as refused:
+        make_schedule(spec)
+    assert "floor" not in str(refused.value)
+
+
+def test_the_floor_that_is_suggested_is_allowed():
+    floored = "(0.1*(1 - t/50) + 0.0001 + abs(0.1*(1 - t/50) - 0.0001))/2"  # max, by abs
+    tau = make_schedule(floored).value(np.array([0.0, 25.0, 60.0]))
+    assert tau == pytest.approx([0.1, 0.05, 0.0001])

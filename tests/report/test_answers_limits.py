@@ -100,6 +100,16 @@ def test_where_the_potential_is_not_convex() -> None:
     assert "not convex" not in text(answered(tree, "potential"))
 
 
+def test_where_the_potential_is_least_and_how_far_from_the_feature() -> None:
+    # m(3) = 0.7 (1 - exp(-3)), and the minimum of (x - 2 m)^2 + |x|/2 is at 2 m - 1/4.
+    said = text(answered(laws.store(), "potential"))
+    assert "at t = 3 at x = 0 for ξ = 0 (not shifted) and at x = 1.08 for ξ = 2" in said
+    assert "shifted by −0.92, 46 % of ξ" in said
+    tree = laws.store()
+    tree["pde"]["potential"].values[...] = -laws.X
+    assert "minimum" not in text(answered(tree, "potential"))
+
+
 def test_methods_side_by_side_have_errors(right: xr.DataTree, wrong: xr.DataTree) -> None:
     pattern = r"is ([\d.]+) ± ([\d.]+) \(limit ([\d.]+)\)"
     for tree, agrees in ((right, True), (wrong, False)):

@@ -30,7 +30,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     ({**SAVE, "thresholds": [-0.1]}, {}, "save.thresholds = -0.1 is not allowed (a threshold is"),
     (without("snapshots"), {}, "save: x needs snapshots (times at which it is kept)"),
     (without("snapshots", "x"), {}, "save: thresholds needs snapshots"),
-    (without("x", "thresholds"), {}, "save: snapshots need x or thresholds"),
+    (without("x", "thresholds"), {}, "save: snapshots need x, thresholds or estimate"),
     ({"functionals": ["x"]}, {}, "save.functionals = ['x'] is not allowed (names with formulas"),
     ({"functionals": {"2x": "x"}}, {}, "save.functionals: name '2x' is not allowed"),
     ({"functionals": {"m": 2}}, {}, "save.functionals.m = 2 is not allowed (a formula in x and"),

@@ -142,6 +142,7 @@ def test_a_random_start_stays_at_zero_and_says_so(name):
     assert "the limit stays at" in note(found)
     assert "start with an overlap, such as start={'overlap': 0.5}" in note(found)
     assert ("escape_time" in note(found)) == (name not in ("oja", "oist"))
+    assert ("Theorem 1 of Wang and Lu 2016" in note(found)) == (name in ("oja", "oist"))
 
 
 def test_noise_leaves_zero_at_the_rate_that_is_said():

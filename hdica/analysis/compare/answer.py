@@ -27,9 +27,30 @@ def answer(data: xr.Dataset) -> Answer | None:
         return None
     n = here["largest_n"].values.ravel()
     size = f", {N} = {count(float(n[0]))}" if np.isfinite(n).all() else ""
-    told = listed([_end(here, p) for p in evenly(known, TOLD)])
+    told = _ranked(here, known) or listed([_end(here, p) for p in evenly(known, TOLD)])
     name, time = symbol(str(data.attrs["variable"])).html, number(float(data["time"].values[-1]))
     return Answer(f"At <i>t</i> = {time} mean {name} ({method_name(method).html}{size}) is {told}.")
+
+
+def _ranked(here: xr.Dataset, known: list[Point]) -> str:
+    """Which of several words has the largest mean, by how much, and which the smallest.
+
+    Words have no ends of which to tell; empty unless they are all that is swept.
+    """
+    if len(known) <= TOLD or any(len(p) != 1 or not _word(p) for p in known):
+        return ""
+    order = sorted(known, key=lambda p: -float(here["mean"].sel(p)))
+    first, second, last = order[0], order[1], order[-1]
+    gap = float(here["mean"].sel(first) - here["mean"].sel(second))
+    error = float(np.hypot(here["se"].sel(first), here["se"].sel(second)))
+    return (
+        f"largest, {_end(here, first)}, by {measurement(gap, error)} before the next, at "
+        f"{place(second).html}, and smallest, {_end(here, last)}"
+    )
+
+
+def _word(point: Point) -> bool:
+    return all(isinstance(value, str) for value in point.values())
 
 
 def _end(here: xr.Dataset, point: Point) -> str:

@@ -137,8 +137,10 @@ def _predicted(data: xr.Dataset, other: Point) -> str:
 
 def _verdict(data: xr.Dataset) -> str:
     """Whether runs follow the first theory that was compared with them."""
-    if "verdict" not in data or data.attrs["event"] == "last":
+    if "verdict" not in data:
         return ""
     here = data.sel(limit=theories(data)[0][0])
+    if not bool(here["p_value"].notnull().any()) and data.attrs["event"] == "last":
+        return ""  # of several projections theory may know the mean alone
     cells = [p for p in points(here, [str(d) for d in here["runs"].dims]) if here["runs"].sel(p)]
     return verdict_of(here, cells)

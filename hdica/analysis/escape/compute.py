@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.describe import Cell, assembled, described
-from hdica.analysis.escape.record import MEANS, Escape
+from hdica.analysis.escape.record import LAWS, MEANS, Escape
 from hdica.analysis.escape.verdict import Hazard, hazard_of, judged
 from hdica.analysis.reading import check_numbers, finished, grid_of, group, over
 from hdica.analysis.statistics.survival import (
@@ -220,7 +220,7 @@ def _theory(limits: Mapping[str, xr.Dataset], event: str, at: Array) -> xr.Datas
     for data in limits.values():
         mean = finished(data, MEANS[event]).reset_coords(drop=True)
         part = xr.Dataset({"theory": mean, "at_n": int("n" in data.dims)})
-        if _has_law(data, event):
+        if _law(data, event):
             part["theory_survival"] = _survival(data, event, at)
         parts.append(part)
     out = over(parts, "limit", list(limits))
@@ -232,19 +232,24 @@ def _theory(limits: Mapping[str, xr.Dataset], event: str, at: Array) -> xr.Datas
     return out
 
 
-def _has_law(data: xr.Dataset, event: str) -> bool:
-    """Whether a theory has the survival of an event: that of the last is known for one alone."""
-    if event == "first" or "survival" not in data:
-        return "survival" in data
+def _law(data: xr.Dataset, event: str) -> str:
+    """The output with a theory's survival of an event, empty if it has none.
+
+    Of one projection the last escape is the first.
+    """
+    if LAWS[event] in data:
+        return LAWS[event]
     overlap = matrix_over(data.dims)
-    return overlap is not None and data.sizes[overlap.dims[0]] == 1
+    alone = overlap is not None and data.sizes[overlap.dims[0]] == 1
+    return LAWS["first"] if alone and LAWS["first"] in data else ""
 
 
 def _hazards(data: xr.Dataset, event: str, grid: Sequence[str], like: xr.DataArray) -> list[Any]:
     """Hazards of a theory in every cell of ``like``; None where it has none."""
-    if not _has_law(data, event):
+    law = _law(data, event)
+    if not law:
         return [None] * like.size
-    mean, survival = finished(data, MEANS[event]), finished(data, "survival")
+    mean, survival = finished(data, MEANS[event]), finished(data, law)
     if "n" in mean.dims and "n" in like.dims:
         mean, survival = (v.reindex(n=like["n"].values) for v in (mean, survival))
     means = mean.broadcast_like(like).transpose(*grid).values

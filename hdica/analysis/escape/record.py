@@ -12,6 +12,8 @@ from hdica.errors import HdicaError
 
 MEANS = {"first": "mean", "last": "mean_last"}
 """Output with the mean in theory, by event."""
+LAWS = {"first": "survival", "last": "survival_last"}
+"""Output with the survival in theory over age, the time in multiples of that mean."""
 
 
 def _event(settings: Escape) -> str:

@@ -123,7 +123,7 @@ def _agreement(data: xr.Dataset) -> list[str]:
     for method, finite in theories(data):
         here = data.sel(limit=method)
         if data.attrs["event"] == "last" and not bool(here["p_value"].notnull().any()):
-            continue  # of several projections theory knows the mean alone
+            continue  # of several projections theory may know the mean alone
         kind = f"theory at that {N}" if finite else f"theory for {N} → ∞"
         what = f"comparisons of runs with {kind} ({method_name(method).html})"
         out += counted(here, _run_cells(here), what, cell)

@@ -8,10 +8,21 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.show.choose import Point, points
+from hdica.analysis.show.choose import Point, points, selected
 from hdica.analysis.show.marks import DASHES, GREY, color_of
 from hdica.analysis.show.panel import Line, Panel
-from hdica.analysis.show.words import Text, clock, measured, method_name, of_n, place, titled, words
+from hdica.analysis.show.words import (
+    Text,
+    clock,
+    measured,
+    method_name,
+    number,
+    of_n,
+    place,
+    plural,
+    titled,
+    words,
+)
 from hdica.analysis.terms import entries
 
 Array = NDArray[np.float64]
@@ -22,7 +33,7 @@ WITHIN = (-1.05, 1.05)
 
 def paths(data: xr.Dataset) -> list[Panel]:
     """One panel a grid point, one line a run and entry: colour by column, dash by row."""
-    cells = points(data, [str(d) for d in data["path"].dims if d not in OWN | entries()])
+    cells = points(data, grid_of(data))
     out = []
     for k, cell in enumerate(cells):
         here = data["path"].sel(cell)
@@ -35,12 +46,17 @@ def paths(data: xr.Dataset) -> list[Panel]:
                 _title(data, cell),
                 clock(data["time"].attrs),
                 measured(str(data.attrs["variable"])),
-                (*_thresholds(data), *lines),
+                (*_thresholds(data), *_barriers(data, cell), *lines),
                 caption=_caption(data, here, len(cells)),
                 y_range=_range(lines),
             )
         )
     return out
+
+
+def grid_of(data: xr.Dataset) -> list[str]:
+    """Swept parameters of the runs."""
+    return [str(d) for d in data["path"].dims if d not in OWN | entries()]
 
 
 def _title(data: xr.Dataset, cell: Point) -> Text:
@@ -88,15 +104,41 @@ def _thresholds(data: xr.Dataset) -> list[Line]:
         return []
     ends, value = data["time"].values[[0, -1]].astype(float), float(data.attrs["threshold"])
     label = words("threshold")
+    dash = "dot" if "level" in data else "dash"
     return [
-        Line(ends, np.full(2, sign * value), label, GREY, "dash", listed=sign > 0)
+        Line(ends, np.full(2, sign * value), label, GREY, dash, listed=sign > 0)
+        for sign in (1.0, -1.0)
+    ]
+
+
+def levels(data: xr.Dataset, cell: Point) -> list[float]:
+    """Sizes at which the entries of a grid point have their barriers, the least first."""
+    if "level" not in data:
+        return []
+    values = selected(data["level"], cell).values
+    return sorted(set(values[np.isfinite(values)].tolist()))
+
+
+def _barriers(data: xr.Dataset, cell: Point) -> list[Line]:
+    """Dashed lines at the tops of the barriers, of either sign."""
+    ends = data["time"].values[[0, -1]].astype(float)
+    return [
+        Line(
+            ends,
+            np.full(2, sign * level),
+            words(f"top of the barrier, ±{number(level)}"),
+            "ink",
+            "dash",
+            listed=sign > 0,
+        )
+        for level in levels(data, cell)
         for sign in (1.0, -1.0)
     ]
 
 
 def _caption(data: xr.Dataset, here: xr.DataArray, cells: int) -> str:
     known = here.notnull().any([d for d in here.dims if d != "seed"])
-    text = f"{int(known.sum())} runs ({method_name(data.attrs['simulation']).html})"
+    text = f"{plural(int(known.sum()), 'run')} ({method_name(data.attrs['simulation']).html})"
     row, column = _pair(here)
     for what, axis in (("colour", column), ("dash", row)):
         text += "".join(f"; {what} by {escape(d)}" for d in axis if here.sizes[d] > 1)

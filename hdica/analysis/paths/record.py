@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from hdica.analysis.record import Analysis, Section, lazy
-from hdica.analysis.settings import TIME, Needs, Settings, Variable, looked_at
+from hdica.analysis.settings import ALONE, TIME, Needs, Settings, Variable, looked_at
 
 
 class Paths(Settings):
@@ -19,8 +19,15 @@ class Paths(Settings):
     variable: Variable = ""
     runs: int = Field(default=4, ge=1, le=12, description="runs that are drawn, 1 to 12")
     threshold: float | None = Field(
-        default=None, gt=0, description="lines at this value of either sign"
+        default=None,
+        gt=0,
+        description="lines at this value of either sign; it is told which runs reach it when",
     )
+    barrier: Annotated[str | None, Needs(False, "summit", (ALONE,), entries=True)] = Field(
+        default=None,
+        description="method whose `summit` is where r = √n R has its barrier: dashed lines there",
+    )
+    until: float | None = Field(default=None, gt=0, description="last time that is shown")
 
 
 PATHS = Analysis(
@@ -28,4 +35,7 @@ PATHS = Analysis(
     compute=lazy(__name__, "compute:paths"),
     settings=Paths,
     sections=(Section("paths", "Single runs", lazy(__name__, "figure:paths"), 5),),
+    say=lazy(__name__, "say:paths"),
+    rank=14,
+    answer=lazy(__name__, "answer:answer"),
 )

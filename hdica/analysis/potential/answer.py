@@ -1,4 +1,4 @@
-"""Whether the effective potential is convex, in one sentence."""
+"""Where the effective potential is least and whether it is convex, in one sentence."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.finite.observe import OVERLAP, PENALTY, Observation
+from hdica.finite.projected.batch import samples, width_of
 from hdica.finite.random.streams import Stream
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Track, Values, begin, not_finite, record
@@ -39,6 +40,8 @@ class ChainRule:
         A function of n for rate, base and slope.
     r
         R, which does not change.
+    batch
+        Samples over which the push is averaged in one step, all at the same x.
     why
         ``why(n)``: what happened, after a step that did not succeed.
     amplitude
@@ -53,6 +56,7 @@ class ChainRule:
     parameters: Callable[[int], tuple[float, float, float]]
     r: float
     why: Callable[[int], str] = lambda n: not_finite()
+    batch: int = 1
     amplitude: Schedule | None = None
 
     @property
@@ -65,9 +69,9 @@ class ChainRule:
 
     @property
     def called(self) -> object:
-        """What chains in one call must have in common: f, if it is no polynomial."""
+        """What chains in one call must have in common: the batch, and f if it is no polynomial."""
         f = self.nonlinearity
-        return None if f is None or self.terms is not None else f.expression
+        return self.batch, None if f is None or self.terms is not None else f.expression
 
 
 def _overlap(rule: ChainRule, n: int, stream: Stream) -> float:
@@ -105,7 +109,7 @@ def run_together(
     Parameters
     ----------
     rules
-        Problems; nonlinearities that are no polynomial must be the same.
+        Problems with the same batch; nonlinearities that are no polynomial must be the same.
     times
         Shape (T,), in samples per dimension.
     n
@@ -122,6 +126,7 @@ def run_together(
     if n < 3:
         raise HdicaError(f"n = {n} is not allowed for method 'chain' (n >= 3)")
     # Imported here, because loading compiled code takes about a second.
+    from hdica.finite.projected.batch_chain_kernels import batch_chain_steps
     from hdica.finite.projected.chain_kernels import chain_steps
     from hdica.finite.random.gaussian import side_by_side
 
@@ -135,14 +140,17 @@ def run_together(
     called = rules[0].nonlinearity
     f = 0 if called is None or coefficients.size else called.compiled_pair.address
 
+    batch = rules[0].batch
+    steps = chain_steps if batch == 1 else batch_chain_steps
+
     def advance(source: Array, tau: Array) -> NDArray[np.int64]:
-        chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, made)
+        steps(lanes, state, n, source, tau, parameters, coefficients, f, made)
         return made
 
     def track(lane: int, rule: ChainRule, stream: Stream) -> Track:
         seen = Observation(lambda: {OVERLAP: float(state[0, lane]), PENALTY: rule.r})
-        draw = rule.sources(stream("source"))
-        return Track(seen, draw, rule.schedule, lambda: rule.why(n), amplitude=rule.amplitude)
+        draw = samples(rule.sources, rule.batch, stream, rule.amplitude, n)
+        return Track(seen, draw, rule.schedule, lambda: rule.why(n))
 
     tracks = [track(k, *both) for k, both in enumerate(zip(rules, streams, strict=True))]
-    return record(advance, tracks, times, n, LANES)
+    return record(advance, tracks, times, n, LANES, width_of(batch))

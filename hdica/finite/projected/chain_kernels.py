@@ -107,7 +107,7 @@ def lane_polynomial(coefficients, terms, u):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
-def _pair_value(f, u, c, scratch):  # type: ignore[no-untyped-def]
+def pair_value(f, u, c, scratch):  # type: ignore[no-untyped-def]
     """A function of u and of the sample's component along xi, lane by lane."""
     store(scratch, 0, u)
     store(scratch, LANES, c)
@@ -117,7 +117,7 @@ def _pair_value(f, u, c, scratch):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def _stop(state, parameters, made, step):  # type: ignore[no-untyped-def]
+def stop(state, parameters, made, step):  # type: ignore[no-untyped-def]
     """Let the chains that are no longer finite stand still, and note their last step."""
     for lane in range(LANES):
         if math.isnan(state[0, lane]):
@@ -182,7 +182,7 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, made)
             along, size = load(sources, k * LANES), load(sizes, k * LANES)
             u = fma(q, along, s * e)
             if terms == 0:
-                value = _pair_value(f, u, along, scratch)
+                value = pair_value(f, u, along, scratch)
             else:
                 value = lane_polynomial(places[2], terms, u)
             g = rate * size * value
@@ -199,5 +199,5 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, made)
         store(places[0], 0, q)
         store(places[0], LANES, s)
         if not fine:
-            _stop(state, parameters, made, k - 1)
+            stop(state, parameters, made, k - 1)
     write_state(pointer(lanes), a, b, c, count)

@@ -147,8 +147,8 @@ class Made:
     done: int = 0
 
     def __post_init__(self) -> None:
-        self.made = np.zeros(self.source.shape[1], dtype=np.int64)
-        self.alive = np.ones(self.source.shape[1], dtype=bool)
+        self.made = np.zeros(self.tau.shape[1], dtype=np.int64)
+        self.alive = np.ones(self.tau.shape[1], dtype=bool)
 
     def reach(self, step: int) -> None:
         """Steps up to one of the call."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hdica.finite.aligned import aligned_zeros
 from hdica.finite.observe import Observation, observe
+from hdica.finite.projected.batch import samples, width_of
 from hdica.finite.projected.motion import Moved, moving
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Advance, Track, Values, begin, not_finite, record
@@ -42,6 +43,8 @@ class VectorRule:
     nonlinearity
         f of a nonlinear F = rate tau f, a function of u or of u and c; None for the linear
         F = tau u, where the rate is omega.
+    batch
+        Samples over which F y is averaged in one step, all at the same x.
     amplitude
         What multiplies the source of a step, if that changes with time.
     motion
@@ -57,6 +60,7 @@ class VectorRule:
     kind: int
     numbers: Callable[[int], tuple[float, float, float, float]]
     nonlinearity: Formula | Push | None = None
+    batch: int = 1
     amplitude: Schedule | None = None
     motion: Motion = STILL
 
@@ -129,16 +133,18 @@ def _advance(rules: Sequence[VectorRule], state: _State, n: int) -> Advance:
     """Steps of the compiled kernel on a state."""
     # Imported here, because loading compiled code takes about a second.
     from hdica.finite.projected.passes import BLOCK
-    from hdica.finite.projected.vector_kernels import own_steps, shared_steps
+    from hdica.finite.projected.vector_kernels import BATCH, own_steps, shared_steps
 
     steps = own_steps if len(rules) == 1 else shared_steps
     arrays, scratch = (state.lanes, state.x, state.z, state.xi), aligned_zeros(3 * BLOCK)
     kinds = np.array([rule.kind for rule in rules])
     numbers = np.array([rule.numbers(n) for rule in rules])
-    law = (rules[0].model, kinds, numbers, *_functions(rules[0]))
+    model = rules[0].model + (BATCH if rules[0].batch > 1 else 0)
+    law = (model, kinds, numbers, *_functions(rules[0]))
 
     def advance(source: Array, tau: Array) -> NDArray[np.int64]:
-        steps(arrays, n, state.carried, source, tau, law, scratch, state.made)
+        rows = source.reshape(len(source), -1)
+        steps(arrays, n, state.carried, rows, tau, law, scratch, state.made)
         return state.made
 
     return advance
@@ -156,8 +162,8 @@ def run_shared(
     Parameters
     ----------
     rules
-        Problems with the same prior, motion, model and nonlinearity, and with the same phi where it
-        is none of the closed forms of :mod:`hdica.finite.projected.passes`. A point's numbers do
+        Problems with the same prior, motion, model, nonlinearity and batch, and the same phi where
+        it is none of the closed forms of :mod:`hdica.finite.projected.passes`. A point's numbers do
         not depend on which others run beside it.
     times
         Shape (T,), in samples per dimension.
@@ -181,10 +187,9 @@ def run_shared(
     tracks = [
         Track(
             _observed(state, p, xi, rule, saves[p] if saves else NOTHING),
-            rule.sources(stream("source")),
+            samples(rule.sources, rule.batch, stream, rule.amplitude, n),
             rule.schedule,
             _why(state, p),
-            amplitude=rule.amplitude,
         )
         for p, rule in enumerate(rules)
     ]
@@ -192,4 +197,4 @@ def run_shared(
     if rules[0].motion.moves:
         moved = Moved(xi, state.xi, state.x, state.z, state.carried)
         advance = moving(advance, rules[0].motion, moved, stream)
-    return record(advance, tracks, times, n)
+    return record(advance, tracks, times, n, width=width_of(rules[0].batch))

@@ -27,6 +27,10 @@ from hdica.finite.random.lanes import LANES, beyond, pointer
 
 NONLINEAR, LINEAR = 0, 1
 """Forms of F in x <- x + n^-1/2 F(u, c) y + n^-1 psi(x): see :func:`_weights`."""
+BATCH = 2
+"""Added to a form where an update takes the mean over several samples: :func:`_batch_weights`."""
+_CLOSE = 1e-13
+"""1 - Q^2 below which the part of x across xi is nothing but rounding."""
 _STILL = (1.0, 0.0, 0.0, 0.0, 1.0, 1.0)
 """Weights of a pass that moves nothing."""
 _FLOATS, _MATRIX, _COUNTS = types.float64[::1], types.float64[:, ::1], types.int64[::1]
@@ -45,7 +49,59 @@ def polynomial(coefficients, u):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def _weights(law, p, n, carried, c, tau):  # type: ignore[no-untyped-def]
+def _pushes(law, p, row, points, q, s):  # type: ignore[no-untyped-def]
+    """Sums over the samples of a step of f c, f e and f^2, with u = q c + s e."""
+    model, _, numbers, coefficients, f, _ = law
+    count = row.size // points // 2
+    linear = model == BATCH + LINEAR
+    signal = math.sqrt(1.0 + numbers[p, 3]) if linear else 1.0
+    along, across, power = 0.0, 0.0, 0.0
+    for j in range(count):
+        c, e = signal * row[j * points + p], row[(count + j) * points + p]
+        u = q * c + s * e
+        if linear:
+            value = u
+        else:
+            value = polynomial(coefficients, u) if coefficients.size else call_pair(f, u, c)
+        along += value * c
+        across += value * e
+        power += value * value
+    return along / count, across / count, math.sqrt(power) / count
+
+
+@numba.njit
+def _batch_weights(law, p, n, carried, row, tau):  # type: ignore[no-untyped-def]
+    """Weights of point p's pass for a step x + (rate tau/sqrt n) mean_j f(u_j, c_j) y_j.
+
+    In the basis (xi, w, the rest), with w the unit vector along the part of x across xi, sample j
+    is y_j = xi c_j/sqrt(n) + w e_j + r_j. Given the f_j the sum of f_j r_j is normal with variance
+    sum f_j^2 a coordinate: one vector z, without its parts along xi and w, does for all samples,
+    exactly in law. So a step costs one pass for any number of samples. The row holds the c_j and
+    then the e_j, each of all points.
+    """
+    model, _, numbers, _, _, _ = law
+    scale, xi_z, x_z, x_xi = carried[p, 0], carried[p, 1], carried[p, 2], carried[p, 3]
+    a, b, linear, rate = numbers[p, 0], numbers[p, 1], numbers[p, 2], numbers[p, 3]
+    root, small = math.sqrt(n), tau / n
+    if model == BATCH + LINEAR:
+        rate = 1.0
+    else:
+        a = small * a
+    q = min(1.0, max(-1.0, scale * x_xi / n))
+    square = 1.0 - q * q
+    s = math.sqrt(square) if square > _CLOSE else 0.0
+    along, across, noise = _pushes(law, p, row, carried.shape[0], q, s)
+    size = rate * tau / root
+    turn = 0.0
+    if s > 0.0:
+        width = s * root
+        turn = size * (across - noise * (scale * x_z - q * xi_z) / width) / width
+    straight = size * (along / root - noise * xi_z / n) - turn * q
+    return scale * (1.0 - small * linear + turn), size * noise, straight, a, b, scale
+
+
+@numba.njit
+def _weights(law, p, n, carried, row, tau):  # type: ignore[no-untyped-def]
     """Weights of point p's pass: see :func:`hdica.finite.projected.passes.own_pass`.
 
     NONLINEAR: x + (rate tau/sqrt n) f(u, c) y - (tau/n) phi(x), u = y.x/sqrt(n), with
@@ -53,9 +109,11 @@ def _weights(law, p, n, carried, c, tau):  # type: ignore[no-untyped-def]
     LINEAR: x + (tau/n) (y.x) y with y = z + sqrt(rate/n) c xi.
     """
     model, _, numbers, coefficients, f, _ = law
+    if model >= BATCH:
+        return _batch_weights(law, p, n, carried, row, tau)
     scale, xi_z, x_z, x_xi = carried[p, 0], carried[p, 1], carried[p, 2], carried[p, 3]
     a, b, linear, rate = numbers[p, 0], numbers[p, 1], numbers[p, 2], numbers[p, 3]
-    root = math.sqrt(n)
+    root, c = math.sqrt(n), row[p]
     if model != LINEAR:
         part, small = 1.0 / root, tau / n
         shift = c * part - xi_z / n
@@ -94,7 +152,8 @@ def own_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ign
         Shape (1, 4): the factor that gives x its |x|^2 = n, and xi.z, x.z and x.xi; all zero before
         the first step.
     source, tau
-        Shape (steps, 1): c and the step size of each step.
+        Shape (steps, 1): c and the step size of each step; with a batch the source has the columns
+        of :func:`_batch_weights`.
     law
         The form of F; how phi acts, shape (1,); a, b, the slope of a linear phi and rate, shape
         (1, 4); f as coefficients of a polynomial in u, the highest first, or none and then the
@@ -111,7 +170,7 @@ def own_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ign
     for k in range(-1 if carried[0, 0] == 0.0 else 0, source.shape[0]):
         kind, weights = PLAIN, _STILL
         if k >= 0:
-            kind, weights = law[1][0], _weights(law, 0, n, carried, source[k, 0], tau[k, 0])
+            kind, weights = law[1][0], _weights(law, 0, n, carried, source[k], tau[k, 0])
         sums = own_pass(*places, n, z.size, kind, weights, law[5], pointer(scratch))
         if not _carry(carried, 0, n, *sums):
             made[0] = max(k, 0)
@@ -177,7 +236,7 @@ def shared_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: 
                 weights[p, :] = _STILL
             elif alive[p]:
                 kinds[p] = law[1][p]
-                weights[p, :] = _weights(law, p, n, carried, source[k, p], tau[k, p])
+                weights[p, :] = _weights(law, p, n, carried, source[k], tau[k, p])
         xi_z = _shared_pass(*places, n, m, alive, kinds, weights, sums, law[5], pointer(scratch))
         for p in range(points):
             if alive[p]:

@@ -18,6 +18,7 @@ from hdica.ingredients.sources import Source
 from hdica.limits.averages.double_average import Average, double_average
 from hdica.limits.averages.features import features, outline
 from hdica.limits.numerics.halves import Halves, Known, joined
+from hdica.limits.numerics.packed import scaled
 from hdica.limits.numerics.series import trimmed
 from hdica.process.progress import tell
 
@@ -48,6 +49,16 @@ class Averages:
     power: Chebyshev | Halves
     gain_error: float
     power_error: float
+
+    def of_batch(self, m: int) -> Averages:
+        """The same of the mean of the pushes of m samples at one estimate.
+
+        As n -> infinity two samples of one step are orthogonal but for 1/n, so that the squared
+        length of the mean is 1/m of that of one, and its direction on average is the same.
+        """
+        if m == 1:
+            return self
+        return replace(self, power=scaled(self.power, 1 / m), power_error=self.power_error / m)
 
 
 def too_rough(f: Formula, source: Source, error: float) -> HdicaError:

@@ -55,7 +55,8 @@ def _is_steep(f: Formula, kink: float) -> bool:
 @lru_cache(maxsize=128)
 def outline(f: Formula) -> Features:
     """Kinks of a nonlinearity, and edges that do not resolve it between them."""
-    steep = any(_is_steep(f, kink) for kink in f.kinks)
+    # Of a function of Python the slope is not known, nor whether it jumps.
+    steep = f.is_called or any(_is_steep(f, kink) for kink in f.kinks)
     powers = 2.0 ** np.arange(1, _REACH + 1)
     first = np.unique(np.concatenate([-powers, [0.0], powers, f.kinks]))
     with np.errstate(all="ignore"):

@@ -75,6 +75,9 @@ def moments(prior: Prior) -> tuple[float, float, float]:
 def _begin(field: MeanField) -> Array:
     """Q, n Var(Q), M, K, N and the error of Q at t = 0."""
     law, start = field.prior, field.start
+    if not field.motion.moves:
+        # Q and n Var(Q) alone matter, and a start that is a vector has no law of its entries.
+        return np.array([start.overlap(law), start.spread(law), 0.0, 0.0, 0.0, 0.0])
     xi, mean = law.nodes.points, law.nodes.mean
     x, var = start.conditional(xi)
     square = x**2 + var

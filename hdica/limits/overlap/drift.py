@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.numerics.integrate import integrate
-from hdica.limits.numerics.packed import Function, packed
+from hdica.limits.numerics.packed import Function, packed, scaled
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-10
@@ -46,6 +46,30 @@ class Drift:
     def at(self, q: Array, tau: float) -> Array:
         """dQ/dt at overlaps ``q`` for a constant step size."""
         return np.asarray(tau * self.learning(q) + tau**2 * self.loss(q))
+
+    def of_batch(self, m: int) -> Drift:
+        """The same for the mean over m samples at one estimate: D2/m and V_k/m^(k - 1).
+
+        A step is m steps of size tau/m of one sample, to the order that the limit and its central
+        limit theorem see: two samples of one step interfere by 1/n only.
+        """
+        return self if m == 1 else _of_batch(self, m)
+
+
+@lru_cache(maxsize=64)
+def _of_batch(drift: Drift, m: int) -> Drift:
+    def noise() -> Noise | None:
+        if drift.noise is None:
+            return None
+        second, third, fourth = drift.noise
+        return scaled(second, 1 / m), scaled(third, m**-2), scaled(fourth, m**-3)
+
+    return replace(
+        drift,
+        loss=scaled(drift.loss, 1 / m),
+        find_noise=noise,
+        loss_error=drift.loss_error / m,
+    )
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ DIMS = {
     "x": {"long_name": "entry x of the estimate", "units": "1"},
     "edge": {"long_name": "edge between the bins around x", "units": "1"},
     "threshold": {"long_name": "threshold on abs(x)", "units": "1"},
+    "entry": {"long_name": "number of the entry", "units": "1"},
     "feature": {"long_name": "xi, mean over a group of the feature's entries", "units": "1"},
 }
 """CF attributes of the dimensions that need more than their name."""

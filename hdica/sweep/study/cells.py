@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.ingredients.held import without_place
 from hdica.sweep.study.keys import canonical_json
 from hdica.systems import address as gr
 from hdica.systems.method import Method
@@ -72,7 +73,8 @@ class Cells:
     def contents(self) -> Iterator[str]:
         """Canonical JSON of what every cell's result depends on, in order."""
         for first in range(0, self.size, AT_ONCE):
-            yield from self._texts(np.arange(first, min(first + AT_ONCE, self.size)))
+            texts = self._texts(np.arange(first, min(first + AT_ONCE, self.size)))
+            yield from map(without_place, texts)
 
 
 def cells_of(method: Method, swept: tuple[gr.Axis, ...], texts: dict[str, Texts]) -> Cells:

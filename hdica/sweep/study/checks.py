@@ -101,6 +101,10 @@ def _refusals(study: Said, system: Any) -> None:
         why = method.refuses(system)
         if why:
             raise HdicaError(f"methods.{name} does not apply: {why}")
+        for n in () if method.counts else study.methods[name].n or ():
+            why = system.refuses_n(n)
+            if why:
+                raise HdicaError(f"methods.{name}.n is not allowed: {why}")
 
 
 def _check_names(study: Said, axes: tuple[gr.Axis, ...]) -> None:

@@ -18,13 +18,13 @@ from pydantic import (
 )
 
 from hdica.errors import HdicaError
-from hdica.ingredients.save import NOTHING, Save
+from hdica.ingredients.save import ALL, NOTHING, Save
 from hdica.sweep.study.keys import canonical_json
 from hdica.sweep.study.points import parse_numbers
 from hdica.systems.arguments import MAX_VALUES, check_increasing, extra_names, formulas
 from hdica.systems.axes import check_keys
 from hdica.systems.method import Method
-from hdica.systems.points import check_points
+from hdica.systems.points import check_points, how_many_entries
 
 _Numbers = tuple[float, ...] | None
 
@@ -63,6 +63,14 @@ class Saved(BaseModel):
         default=(), description="names of further variables that methods give on request"
     )
 
+    estimate: Annotated[int, BeforeValidator(how_many_entries)] = Field(
+        default=0,
+        description=(
+            "entries of the estimate itself, and of xi, that are kept at the snapshots: the first "
+            "ones, or `true` for all of the largest n"
+        ),
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _keys(cls, given: Any) -> Any:
@@ -72,17 +80,20 @@ class Saved(BaseModel):
 
     @model_serializer(mode="wrap")
     def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Stores of before know no such key: without it the digest of a study is what it was.
+        # Stores of before know no such keys: without them the digest of a study is what it was.
         found: dict[str, Any] = handler(self)
-        return found if self.extra else {k: v for k, v in found.items() if k != "extra"}
+        if self.estimate == ALL:
+            found["estimate"] = True
+        return {k: v for k, v in found.items() if v or k not in ("extra", "estimate")}
 
     @model_validator(mode="after")
     def _whole(self) -> Saved:
-        if self.snapshots and not (self.x or self.thresholds):
+        if self.snapshots and not (self.x or self.thresholds or self.estimate):
             raise HdicaError(
-                "snapshots need x or thresholds (points of the densities, or thresholds on abs(x))"
+                "snapshots need x, thresholds or estimate (points of the densities, thresholds on "
+                "abs(x), or how many entries of the estimate)"
             )
-        for name in ("x", "thresholds"):
+        for name in ("x", "thresholds", "estimate"):
             if getattr(self, name) and not self.snapshots:
                 raise HdicaError(f"{name} needs snapshots (times at which it is kept)")
         return self
@@ -90,7 +101,7 @@ class Saved(BaseModel):
     def spec(self) -> Save:
         """The same as methods take it."""
         found = Save(self.snapshots or (), self.x or (), self.thresholds or (), self.functionals)
-        return replace(found, extra=self.extra)
+        return replace(found, extra=self.extra, estimate=self.estimate)
 
 
 def parts(save: Save) -> list[tuple[str, str, Save]]:
@@ -102,6 +113,9 @@ def parts(save: Save) -> list[tuple[str, str, Save]]:
         asked.append(
             ("thresholds", "support recovery", Save(save.snapshots, thresholds=save.thresholds))
         )
+    if save.estimate:
+        part = Save(save.snapshots, estimate=save.estimate)
+        asked.append(("estimate", "estimates", part))
     if save.functionals:
         asked.append(("functionals", "functionals", Save(functionals=save.functionals)))
     asked += [("extra", name, Save(extra=(name,))) for name in save.extra]
@@ -122,7 +136,21 @@ def kept_by(method: Method, save: Save) -> Save:
         thresholds=next((p.thresholds for p in found if p.thresholds), ()),
         functionals=next((p.functionals for p in found if p.functionals), {}),
         extra=tuple(name for p in found for name in p.extra),
+        estimate=next((p.estimate for p in found if p.estimate), 0),
     )
+
+
+def sized(save: Save, sizes: Iterable[int | None]) -> Save:
+    """The same where as many entries of the estimate are kept as the largest n has.
+
+    Points of all n keep as many, because they stand in one array: NaN where there are no more.
+    """
+    most = max((n for n in sizes if n is not None), default=0)
+    if save.estimate > most:
+        raise HdicaError(
+            f"save.estimate = {save.estimate} is not allowed (at most n = {most} entries)"
+        )
+    return replace(save, estimate=most) if save.estimate == ALL else save
 
 
 def plain(save: Save) -> dict[str, Any]:
@@ -133,6 +161,7 @@ def plain(save: Save) -> dict[str, Any]:
         "thresholds": list(save.thresholds),
         "functionals": dict(save.functionals),
         "extra": list(save.extra),
+        "estimate": save.estimate,
     }
     return {name: value for name, value in content.items() if value}
 
@@ -144,7 +173,8 @@ def from_plain(content: dict[str, Any]) -> Save:
     snapshots, x, thresholds, extra = (
         tuple(content.get(name, ())) for name in ("snapshots", "x", "thresholds", "extra")
     )
-    return Save(snapshots, x, thresholds, dict(content.get("functionals", {})), extra=extra)
+    found = Save(snapshots, x, thresholds, dict(content.get("functionals", {})), extra=extra)
+    return replace(found, estimate=content.get("estimate", 0))
 
 
 def digest(save: Save) -> str:

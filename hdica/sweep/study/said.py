@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from hdica.errors import HdicaError
+from hdica.ingredients.functions import refuse_in_files
 from hdica.ingredients.plain import plain
 from hdica.ingredients.save import NOTHING, Save
 from hdica.inputs.data_input import digests_in, fields_of_data
@@ -37,7 +38,13 @@ def _parse_parameters(given: Any) -> Any:
         return {}
     if not isinstance(given, dict) or not all(isinstance(k, str) for k in given):
         raise HdicaError("parameters must be a mapping from names to values")
+    refuse_in_files("parameters", given)
     return plain(given)
+
+
+def _without_functions(given: Any) -> Any:
+    refuse_in_files("grid", given)
+    return given
 
 
 def _parse_methods(given: Any) -> Any:
@@ -67,7 +74,7 @@ class Said(BaseModel):
     parameters: Annotated[dict[str, Any], BeforeValidator(_parse_parameters)] = Field(
         default_factory=dict, description="parameters of the system that stay fixed"
     )
-    grid: ax.Grid = Field(
+    grid: Annotated[ax.Grid, BeforeValidator(_without_functions)] = Field(
         default_factory=dict, description="swept parameters, in the order of the dimensions"
     )
     times: Times = Field(
@@ -127,7 +134,8 @@ class Said(BaseModel):
         swept = [axis for axis in self.space.axes if axis.path[0] in fields]
         chosen = [{axis.path: value} for axis in swept for value in axis.values]
         built = [self.space.at(), *map(self.space.at, chosen)]
-        return [digests_in(system.model_dump(mode="json", include=fields)) for system in built]
+        found = [digests_in(system.model_dump(mode="json", include=fields)) for system in built]
+        return found if any(found) else []
 
     def content(self) -> dict[str, Any]:
         """Everything that the numbers depend on, grids expanded."""

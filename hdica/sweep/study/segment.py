@@ -147,6 +147,7 @@ def segments_of(study: Said) -> list[Segment]:
     found = []
     for name, settings in study.methods.items():
         save, seeds = kept.kept_by(methods[name], asked), settings.seed_values()
+        save = kept.sized(save, settings.n_values)
         used = [d for d in sizes if any(d in o.dims for o in methods[name].outputs_of(save))]
         known |= {dim: own_dimension(study, dim) for dim in used if dim not in known}
         cells = cells_of(methods[name], space.axes, texts)

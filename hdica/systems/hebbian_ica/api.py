@@ -10,7 +10,7 @@ import xarray as xr
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
-from hdica.ingredients.save import NOTHING
+from hdica.ingredients.save import NOTHING, Save
 from hdica.ingredients.sources import make_source
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
@@ -92,7 +92,9 @@ def escape_time(
         can escape; ``pair_mean``, ``pair_sd``, ``pair_median``, ``kramers`` (Kramers' formula
         with (27) corrected) and its ``exponent`` over ``(projection, source)`` for an entry
         alone, infinite where sigma does not let it escape; ``survival(age)``: probability that
-        none has escaped until ``age`` times ``mean``; ``error``: relative error of the means, that
+        none has escaped until ``age`` times ``mean``; ``survival_last(age)``: that one can still
+        escape after ``age`` times ``mean_last``, where every escape takes its projection and its
+        source out of a race of independent entries; ``error``: relative error of the means, that
         of the averages over f and the sources included; ``nu_optimal`` and ``mean_optimal`` over
         ``(projection, source)``: the nu with the least mean as n -> infinity, and that mean.
 
@@ -283,9 +285,10 @@ def asymptotics(
         ``xi(source)`` and ``power(source)`` = <phi(s)^2> of the min(K, M) sources found (NaN for
         others), with ``error(source)``, the larger of their relative errors;
         ``eigenvalue(projection, source)`` of the Jacobian over mu, (36) with the rows i > M of
-        K > M corrected; for step sizes mu0/t ``mu0_critical``, ``mu0_optimal(source)`` and
-        ``decay_optimal(source)``, the limit of t (R_ii - 1) with it; and
-        ``decay(projection, source)``, the limit (21) with the mu0 of this system if its mu is
+        K > M corrected, and ``V(row, column, projection, source)``, the eigenmatrix of (35) that
+        belongs to it, a complete set for all xi > 0; for step sizes mu0/t ``mu0_critical``,
+        ``mu0_optimal(source)`` and ``decay_optimal(source)``, the limit of t (R_ii - 1) with it;
+        and ``decay(projection, source)``, the limit (21) with the mu0 of this system if its mu is
         mu0/(t + t0), else NaN.
 
     Raises
@@ -297,5 +300,6 @@ def asymptotics(
     """
     record = _checked(system, "asymptotics")
     chosen = _named(system, "asymptotics", "asymptotics")
-    result = chosen.run(system, _NONE, None, None, NOTHING)
-    return described(dataset(record, chosen, _NONE, NOTHING, system.dims(), [result], ""), system)
+    save = Save(extra=tuple(output.name for output in chosen.extras))
+    result = chosen.run(system, _NONE, None, None, save)
+    return described(dataset(record, chosen, _NONE, save, system.dims(), [result], ""), system)

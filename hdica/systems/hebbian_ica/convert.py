@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from hdica.errors import HdicaError
-from hdica.systems.fields import formula
-from hdica.systems.hebbian_ica.fields import signs, start_overlap, unit
+from hdica.systems.fields import formula, resting_refusal
+from hdica.systems.hebbian_ica.fields import signs, start_overlap, unit, unplain
 from hdica.systems.hebbian_ica.system import HebbianICA
-from hdica.systems.online_ica.system import OnlineICA
+from hdica.systems.online_ica.system import OnlineICA, learned_text
 from hdica.systems.parameters import Parameters
 
 
@@ -24,6 +24,12 @@ def online_of(system: HebbianICA) -> OnlineICA:
     if unit(system) != "mu":
         raise HdicaError(
             f"{unit(system)} is not allowed for OnlineICA (give mu = n eta, which is its tau)"
+        )
+    given = unplain(system)
+    if given:
+        raise HdicaError(
+            f"{given} is not allowed for OnlineICA (fixed signs, single samples and sources that "
+            "stay are)"
         )
     sigma = int(signs(system)[0])
     r0 = start_overlap(system)
@@ -45,6 +51,14 @@ def hebbian_of(system: OnlineICA) -> HebbianICA:
             f"regularizer = {system.regularizer!r} is not allowed for HebbianICA (0: its overlap "
             "alone closes the limit)"
         )
+    if system.batch != 1:
+        raise HdicaError(
+            f"batch = {system.batch} is not allowed for HebbianICA (1; in the limit a batch of m "
+            "is as single samples of step size tau/m at the time m t)"
+        )
+    moving = resting_refusal(system, "HebbianICA")
+    if moving:
+        raise HdicaError(moving, ["motion"])
     if "overlap" not in system.start:
         raise HdicaError(
             f"start = {system.start} is not allowed for HebbianICA ({{overlap: Q0}} is)"
@@ -53,7 +67,7 @@ def hebbian_of(system: OnlineICA) -> HebbianICA:
     random = q0 == 0.0 and not system.start.get("exact")
     return HebbianICA(
         sources=[system.source],
-        nonlinearity=system.nonlinearity,
+        nonlinearity=learned_text(system),
         sigma=[-1],
         mu=system.tau,
         start="random" if random else {"overlap": q0},

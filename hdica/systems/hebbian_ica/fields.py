@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
@@ -18,12 +19,16 @@ from hdica.limits.averages.expectations import gain_at
 from hdica.limits.averages.features import features
 from hdica.systems.fields import formula, is_number, schedule
 from hdica.systems.hebbian_ica.escape.coefficients import Array, near_zero
+from hdica.systems.hebbian_ica.motion import make_motion
 
 UNITS = {"eta": 0, "mu": 1, "nu": 2}
 """The step size is eta = mu/n = nu/n^2: the power of n that is divided out."""
 RULES = ("stability", "escape", "adaptive")
 STARTS = "{overlap: R0} with a number or a projections x sources matrix, 'zero' or 'random'"
-SIGNS = "a list of one +1 or -1 a projection, 'stability', 'escape' or 'adaptive'"
+SIGNS = (
+    "a list of one +1 or -1 a projection, {steps: {times, values}} of such lists, 'stability', "
+    "'escape' or 'adaptive'"
+)
 UNDECIDED = 1e-9
 """An average smaller than this in size has no sign that could be trusted."""
 
@@ -31,10 +36,38 @@ UNDECIDED = 1e-9
 def _signs(value: Any) -> Any:
     if isinstance(value, str) and value in RULES:
         return value
+    if isinstance(value, Mapping) and set(value) == {"steps"}:
+        return {"steps": _sign_steps(value["steps"])}
+    found = _sign_list(value)
+    if found is None:
+        raise HdicaError(f"sigma = {value!r} is not allowed ({SIGNS})")
+    return found
+
+
+def _sign_list(value: Any) -> list[int] | None:
     given = numbers(value)
     if given is None or given.size == 0 or not np.all(np.abs(given) == 1.0):
-        raise HdicaError(f"sigma = {value!r} is not allowed ({SIGNS})")
+        return None
     return [int(one) for one in given]
+
+
+def _sign_steps(spec: Any) -> dict[str, list[Any]]:
+    """Times of jumps, and the signs before the first and after each."""
+    times = numbers(spec["times"]) if isinstance(spec, Mapping) and "times" in spec else None
+    listed = isinstance(spec, Mapping) and isinstance(spec.get("values"), list | tuple)
+    values = [_sign_list(one) for one in spec["values"]] if listed else []
+    rows = [one for one in values if one is not None]
+    whole = times is not None and set(spec) == {"times", "values"}
+    if times is None or not whole or len(rows) != len(values) or len(rows) != times.size + 1:
+        raise HdicaError(
+            f"sigma = {{steps: {spec!r}}} is not allowed (allowed: {{steps: {{times: [t1, ...], "
+            "values: [signs, ...]}}, lists of one +1 or -1 a projection, one more than times)"
+        )
+    if not times.size or not np.all((np.diff(times, prepend=0.0) > 0) & np.isfinite(times)):
+        raise HdicaError(
+            f"sigma: steps with times {times.tolist()} is not allowed (increasing times > 0)"
+        )
+    return {"times": times.tolist(), "values": rows}
 
 
 def _start(value: Any) -> Any:
@@ -49,7 +82,21 @@ def _start(value: Any) -> Any:
     raise HdicaError(f"start = {value!r} is not allowed ({STARTS})")
 
 
-Sigma = Annotated[list[int] | str, BeforeValidator(_signs)]
+def _moving(value: Any) -> Any:
+    make_motion(value)
+    return value
+
+
+def _batch(value: Any) -> Any:
+    whole = is_number(value) and float(value).is_integer() and value >= 1
+    if not whole and value != "full":
+        raise HdicaError(f"batch = {value!r} is not allowed (a whole number >= 1, or 'full')")
+    return int(value) if whole else value
+
+
+Batch = Annotated[int | str, BeforeValidator(_batch)]
+Sigma = Annotated[list[int] | str | dict[str, Any], BeforeValidator(_signs)]
+Moving = Annotated[dict[str, Any] | None, BeforeValidator(_moving)]
 Beginning = Annotated[str | dict[str, Any], BeforeValidator(_start)]
 
 
@@ -175,24 +222,56 @@ def _decided(system: Any, projection: int) -> float:
     return 1.0 if found > 0 else -1.0
 
 
+def fixed_signs(system: Any) -> bool:
+    """Whether the signs are the same at all times."""
+    return system.sigma != "adaptive" and not isinstance(system.sigma, dict)
+
+
+def samples(system: Any) -> float:
+    """Samples of an update; infinite for all of them."""
+    return math.inf if system.batch == "full" else float(system.batch)
+
+
+def unplain(system: Any) -> str:
+    """What takes a system beyond (13) as Rattray studied it: the field with its value, or ""."""
+    if not fixed_signs(system):
+        return f"sigma = {system.sigma!r}"
+    if system.batch != 1:
+        return f"batch = {system.batch!r}"
+    return "" if system.motion is None else f"motion = {system.motion!r}"
+
+
 def signs(system: Any) -> Array:
     """Diagonal of Sigma, shape (projections,).
 
     ``"stability"`` takes (14), ``"escape"`` takes (23), each for the source that the projection
     starts nearest to.
     """
-    if system.sigma == "adaptive":
+    if not fixed_signs(system):
         raise HdicaError(
-            "sigma = 'adaptive' is not allowed here (only method 'vector' follows it; allowed: "
-            "a list of one +1 or -1 a projection, 'stability' or 'escape')"
+            f"sigma = {system.sigma!r} is not allowed here (signs that stay: a list of one +1 or "
+            "-1 a projection, 'stability' or 'escape'; methods 'vector', 'chain' and 'ode' "
+            "follow others)"
         )
     if isinstance(system.sigma, str):
         return np.array([_decided(system, i) for i in range(system.projections)])
-    if len(system.sigma) != system.projections:
+    return _whole(system, system.sigma)
+
+
+def _whole(system: Any, listed: list[int]) -> Array:
+    if len(listed) != system.projections:
         raise HdicaError(
-            f"sigma = {system.sigma} is not allowed (one sign a projection: {system.projections})"
+            f"sigma = {listed} is not allowed (one sign a projection: {system.projections})"
         )
-    return np.array(system.sigma, dtype=float)
+    return np.array(listed, dtype=float)
+
+
+def sign_steps(system: Any) -> tuple[Array, Array]:
+    """Times (J,) at which given signs jump, and the signs before and after them, (J + 1, K)."""
+    if fixed_signs(system):
+        return np.empty(0), signs(system)[None]
+    steps = system.sigma["steps"]
+    return np.array(steps["times"]), np.array([_whole(system, row) for row in steps["values"]])
 
 
 def turned_text(system: Any, sign: float) -> str:

@@ -17,6 +17,7 @@ from hdica.systems.hebbian_ica.fields import (
     turned,
     turned_text,
     unit,
+    unplain,
 )
 from hdica.systems.kinds import ZERO
 from hdica.systems.notes import Notes, joined
@@ -53,18 +54,19 @@ def _rule(system: Any, i: int, tau: float | None, begin: float) -> learning.Rule
 
 def rule_of(system: Any) -> learning.Rule | None:
     """The system as a rule with one overlap and a nonlinearity, or None if it is none."""
-    if (system.projections, len(system.sources)) != (1, 1) or unit(system) != "mu":
+    alone = (system.projections, len(system.sources)) == (1, 1)
+    if not alone or unit(system) != "mu" or unplain(system):
         return None
     r0 = start_overlap(system)
     try:
         return _rule(system, 0, mu_of(system).constant, 0.0 if r0 is None else float(r0[0, 0]))
-    except HdicaError:  # adaptive signs
+    except HdicaError:
         return None
 
 
 def _rules(system: Any) -> list[learning.Rule]:
     """One rule a pair of projection i and source i, which critical values take apart."""
-    if system.sigma == "adaptive":
+    if unplain(system):
         return []
     return [_rule(system, i, 1.0, 0.0) for i in range(min(system.projections, len(system.sources)))]
 

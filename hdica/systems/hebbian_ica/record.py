@@ -42,7 +42,9 @@ SYSTEM = register(
             Dimension("projection", "projection i, a column of W", entries=True),
             Dimension("other", "another projection", entries=True),
             Dimension("source", "source j", entries=True),
-            Dimension("age", "time over the mean time of the first escape"),
+            Dimension("row", "row i of an eigenmatrix: a projection", entries=True),
+            Dimension("column", "column j of an eigenmatrix: a source", entries=True),
+            Dimension("age", "time over the mean time of the first escape, or of the last"),
             Dimension("r", "r = sqrt(n) R"),
         ),
         symbols={
@@ -73,6 +75,7 @@ SYSTEM = register(
         notes=NOTES,
         functions={
             "convert": f"{_HERE}.convert",
+            "tracking": f"{_HERE}.tracking",
             **dict.fromkeys(
                 ("asymptotics", "conflict_region", "escape_signs", "escape_time"), f"{_HERE}.api"
             ),

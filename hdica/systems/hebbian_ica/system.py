@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any, ClassVar
 
+import numpy as np
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from hdica.errors import HdicaError, speaking_of
@@ -24,17 +25,22 @@ from hdica.systems.fields import (
     formula,
     is_number,
 )
+from hdica.systems.hebbian_ica.escape.coefficients import Array
 from hdica.systems.hebbian_ica.fields import (
+    Batch,
     Beginning,
+    Moving,
     Sigma,
     check_start,
     given_rate,
     in_unit,
-    signs,
+    sign_steps,
     sources,
     start_overlap,
+    unplain,
 )
 from hdica.systems.hebbian_ica.finite.rule import HebbianRule
+from hdica.systems.hebbian_ica.motion import make_motion
 from hdica.systems.parameters import Parameters
 
 
@@ -56,14 +62,23 @@ class HebbianICA(Parameters):
     sigma
         Diagonal of Sigma: K entries +1 or -1; ``"stability"``, which takes eq. (14), or
         ``"escape"``, which takes eq. (23), each for the source that a projection starts nearest
-        to (source i mod M where it is near none); or ``"adaptive"``, the sign of a running mean
-        of y phi(y) - phi'(y) (Hyvarinen and Oja 1998), in simulations of all coordinates only.
+        to (source i mod M where it is near none); ``"adaptive"``, the sign of a running mean of
+        y phi(y) - phi'(y) (Hyvarinen and Oja 1998); or ``{"steps": {"times", "values"}}``, lists
+        of K entries that jump at given times.
     mu, eta, nu
         The step size in one of three units, mu = n eta and nu = n^2 eta: a number > 0, a formula
         in t, or ``{"steps": {"times", "values"}}``.
     alpha
         Strength of the orthogonalisation, in (0, 2); from 1 on W'W = I is not approached evenly,
         and the limit holds for alpha < 1.
+    batch
+        m, the samples whose mean of eta x phi(y)' Sigma makes an update, at least 1; or
+        ``"full"``, their average, in the limit alone. Time counts updates: t = k/n after k
+        updates, and k m samples.
+    motion
+        How the sources move: ``{"drift": rate}``, <A_s(t)'A_s(0)> = exp(-rate t) I;
+        ``{"jumps": {"times", "share"}}``, where A_s loses a share, in (0, 1] and one for all or
+        for each jump, of its old directions: R becomes (1 - share) R; or both. None: they stay.
     start
         W at t = 0, always with W'W = I: ``{"overlap": R0}`` with a number (K = M = 1) or a
         K x M matrix; ``"zero"``, R = 0; or ``"random"``, a random rotation, with R of order
@@ -91,8 +106,8 @@ class HebbianICA(Parameters):
         "stability",
         description=(
             "signs of the update, a list of +1 and -1; or the rule that decides them: "
-            "`stability` (eq. 14), `escape` (eq. 23), `adaptive` (a running mean, `vector` "
-            "only)"
+            "`stability` (eq. 14), `escape` (eq. 23), `adaptive` (a running mean of "
+            "y f(y) − f′(y)); or `{steps: {times: [10], values: [[1], [-1]]}}`"
         ),
     )
     mu: Rate = Field(
@@ -102,6 +117,20 @@ class HebbianICA(Parameters):
     eta: Rate = Field(None, description="the step size η, likewise")
     nu: Rate = Field(None, description="ν = n²η, likewise: escape times as n → ∞ need it")
     alpha: float = Field(0.5, description="strength of the orthogonalisation, in (0, 2)")
+    batch: Batch = Field(
+        1,
+        description=(
+            "samples whose mean makes an update, or `full` for their average (the limit `ode` "
+            "alone); t = k/n counts updates"
+        ),
+    )
+    motion: Moving = Field(
+        None,
+        description=(
+            "none, or how the sources move: `{drift: rate}` (R decays as exp(−rate t)), "
+            "`{jumps: {times: [50], share: 0.5}}` (R becomes (1 − share) R), or both"
+        ),
+    )
     start: Beginning = Field(
         "random",
         description=(
@@ -125,6 +154,8 @@ class HebbianICA(Parameters):
         "projection": "projections",
         "other": "projections",
         "source": "sources",
+        "row": "projections",
+        "column": "sources",
     }
 
     @field_validator("alpha", "threshold", mode="before")
@@ -146,31 +177,62 @@ class HebbianICA(Parameters):
             check_start(self)
         if self.sigma != "adaptive":
             with speaking_of("sigma"):
-                signs(self)
+                sign_steps(self)
         return self
 
     def dims(self) -> dict[str, tuple[float, ...]]:
-        """Own dimensions of results: the numbers of projections (twice, for Q) and of sources."""
-        projections = tuple(range(self.projections))
-        numbers = tuple(range(len(self.sources)))
-        return {"projection": projections, "other": projections, "source": numbers}
+        """Own dimensions of results: projections and sources, once more for Q and eigenmatrices."""
+        projections: tuple[float, ...] = tuple(range(self.projections))
+        numbers: tuple[float, ...] = tuple(range(len(self.sources)))
+        own = {"projection": projections, "other": projections, "source": numbers}
+        return own | {"row": projections, "column": numbers}
 
 
 def rule(system: HebbianICA) -> HebbianRule:
     """The update (13), as the finite-n kernels take it."""
+    if system.batch == "full":
+        raise HdicaError(sampled_refusal(system))
+    adaptive, listed = system.sigma == "adaptive", isinstance(system.sigma, dict)
     return HebbianRule(
         sources=sources(system),
         projections=system.projections,
         nonlinearity=formula(system, "nonlinearity"),
-        signs=None if system.sigma == "adaptive" else signs(system),
+        signs=None if adaptive else sign_steps(system)[1][0],
         step_size=cache(partial(in_unit, "eta", system)),
         alpha=system.alpha,
         start=start_overlap(system),
+        batch=int(system.batch),
+        sign_path=partial(_signs_at, *sign_steps(system)) if listed else None,
+        motion=make_motion(system.motion),
     )
 
 
-def chain_refusal(system: HebbianICA) -> str:
-    """Empty if the chain is exact for this system, else the sentence that says why not."""
-    if system.sigma == "adaptive":
-        return "method 'chain' needs fixed signs (sigma = 'adaptive': use method 'vector')"
+def _signs_at(jumps: Array, values: Array, times: Array) -> Array:
+    """Signs at times of shape (T,), shape (K, T): from a jump on those after it."""
+    return np.asarray(values[np.searchsorted(jumps, times, side="right")].T)
+
+
+def sampled_refusal(system: HebbianICA) -> str:
+    """Empty if a simulation can draw what an update needs, else the sentence that says why not."""
+    if system.batch == "full":
+        return (
+            "batch = 'full' is not allowed at finite n (the number of samples of an update; "
+            "the average over all of them is that of the limit, method 'ode')"
+        )
     return ""
+
+
+def plain_refusal(system: HebbianICA, what: str) -> str:
+    """Empty for fixed signs, single samples and sources that stay, else why ``what`` needs them."""
+    given = unplain(system)
+    if not given:
+        return ""
+    return (
+        f"{what} needs fixed signs, single samples and sources that stay ({given} is not allowed: "
+        "methods 'vector', 'chain' and 'ode' follow it)"
+    )
+
+
+def passage_refusal(system: HebbianICA) -> str:
+    """Empty if first passages of the chain can be followed, else the sentence that says why not."""
+    return plain_refusal(system, "a first passage of the chain")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from hdica.ingredients.save import Save
@@ -9,9 +11,11 @@ from hdica.limits.overlap.nonlinear import folds_of
 from hdica.systems.fields import constant_tau, formula, motion, source
 from hdica.systems.kernel import AVERAGES, COMMON, MOVING, NUMERICS, OVERLAP
 from hdica.systems.method import Array, Method, Output, PointResult, Role
+from hdica.systems.online_ica.closed import CLOSED
 from hdica.systems.online_ica.system import (
     OnlineICA,
     drift,
+    learned,
     limit_refusal,
     mean_field,
     moving,
@@ -25,9 +29,10 @@ from hdica.systems.projected.best_step import (
 )
 from hdica.systems.projected.controls import TAU
 from hdica.systems.projected.density import particles, pde
+from hdica.systems.projected.normal import ornstein_uhlenbeck
 from hdica.systems.projected.overlap import closed_states, ode
 from hdica.systems.projected.rule import chain_refusal, moving_chain_refusal
-from hdica.systems.projected.simulation import chain, vector
+from hdica.systems.projected.simulation import OWN, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points, steady_refusal
 
 FLOW_POINTS = 201
@@ -42,7 +47,9 @@ def _closed_transitions(system: OnlineICA) -> dict[str, Array] | None:
         return None
     if motion(system).moves:
         return tracked_transitions(drift(system), motion(system).rate, side_of(system))
-    found, error = folds_of(formula(system, "nonlinearity"), source(system))
+    found, error = folds_of(learned(system), source(system))
+    # Lambda/m turns T(Q) = -D1/D2 into m T(Q).
+    found, error = replace(found, tau=system.batch * found.tau), system.batch * error
     return {"value": found.tau, "Q": found.q, "kind": np.zeros(found.q.size), "error": error}
 
 
@@ -66,7 +73,7 @@ def _run_drift(
 DRIFT = Method(
     name="drift",
     about="the drift against q = Q² (φ = 0 or βx)",
-    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, __package__),
+    engines=(*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__),
     role=Role.OTHER,
     accuracy="exact",
     outputs=(Output("drift", ("q",), "g(q) = (1/tau) dq/dt with q = Q^2, on the branch Q > 0"),),
@@ -78,16 +85,18 @@ DRIFT = Method(
     equations="Wang and Lu 2017, right-hand side of (14) for any f",
 )
 
-_MEANS = (AVERAGES,)
+# The sign of f may be left to its averages: whatever uses f, uses them.
+_MEANS = (AVERAGES, NUMERICS, OVERLAP)
 _CLOSED = (AVERAGES, OVERLAP)
 METHODS = (
-    vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1)-(2)"),
+    vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1)-(2)", _MEANS),
     chain(
         lambda system: rule(system).chain,
         lambda system: (
             chain_refusal(formula(system, "regularizer")) or moving_chain_refusal(motion(system))
         ),
         f"{_PAPER}, eq. (1)-(2)",
+        _MEANS,
     ),
     ode(
         drift,
@@ -97,7 +106,14 @@ METHODS = (
         uses=_MEANS,
         moving=moving,
     ),
+    CLOSED,
     pde(mean_field, f"{_PAPER}, eq. (6)-(11) with the sign of G corrected", without_limit, _MEANS),
+    ornstein_uhlenbeck(
+        mean_field,
+        limit_refusal,
+        f"{_PAPER}, eq. (6)-(12) for phi = 0, with the sign of G corrected",
+        _MEANS,
+    ),
     particles(
         mean_field, f"{_PAPER}, eq. (15) and its SDE, self-consistent", without_limit, _MEANS
     ),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hdica.systems.fields import formula, motion, prior, schedule, source, start
 from hdica.systems.kinds import ZERO
 from hdica.systems.notes import Notes, joined
+from hdica.systems.online_ica.system import chosen, learned, learned_text
 from hdica.systems.projected import learning
 
 Array = NDArray[np.float64]
@@ -24,7 +25,7 @@ _STAYS = (
 
 def rule_of(system: Any) -> learning.Rule:
     """The system as a rule with one overlap and a nonlinearity."""
-    f = formula(system, "nonlinearity")
+    f = learned(system)
     return learning.Rule(
         f=f,
         source=source(system),
@@ -33,7 +34,8 @@ def rule_of(system: Any) -> learning.Rule:
         closed=formula(system, "regularizer").slope_if_linear is not None,
         overlap="Q",
         step="tau",
-        turned=f"nonlinearity = {learning.negated(system.nonlinearity)!r}",
+        turned=f"nonlinearity = {learning.negated(learned_text(system))!r}",
+        batch=system.batch,
     )
 
 
@@ -67,4 +69,10 @@ def _transitions(
     return joined(learning.searched(parameter, ends), why)
 
 
-NOTES = Notes(_limit, _states, _transitions, complete=lambda system: rule_of(system).closed)
+NOTES = Notes(
+    _limit,
+    _states,
+    _transitions,
+    complete=lambda system: rule_of(system).closed,
+    chosen=chosen,
+)

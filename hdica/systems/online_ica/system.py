@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import Formula
+from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import averages, check_finite
 from hdica.limits.mean_field.family import MeanField
@@ -24,6 +24,7 @@ from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.nonlinear import drift_of
 from hdica.systems.fields import (
     ALIASES,
+    BATCHES,
     CONSTANTS,
     LAWS,
     MOTIONS,
@@ -31,6 +32,7 @@ from hdica.systems.fields import (
     PRIORS,
     SCHEDULE,
     STARTS,
+    BatchSize,
     FormulaText,
     MotionSpec,
     PriorSpec,
@@ -38,14 +40,18 @@ from hdica.systems.fields import (
     StartSpec,
     StepSize,
     check_real,
+    check_vectors,
     closed_refusal,
     formula,
+    length_refusal,
     motion,
     prior,
     schedule,
     source,
+    start,
 )
 from hdica.systems.parameters import Parameters
+from hdica.systems.projected.learning import learned_sign, negated
 from hdica.systems.projected.pushed import pushed_field, pushed_rule
 from hdica.systems.projected.rule import ProjectedRule
 
@@ -56,7 +62,10 @@ class OnlineICA(Parameters):
     """Online ICA with one feature: y = xi c/sqrt(n) + a, a normal with covariance I - xi xi'/n.
 
     The estimate follows x <- x - (tau/sqrt n) f(y.x/sqrt n) y - (tau/n) phi(x), then
-    |x|^2 = n (Wang and Lu 2017, eq. (1)-(2)); time is t = k/n.
+    |x|^2 = n (Wang and Lu 2017, eq. (1)-(2)); time is t = k/n. With ``batch`` = m every update
+    takes the mean of f(y.x/sqrt n) y over m fresh samples at the same x: t counts updates, and
+    m t n samples were seen by then. In the limit G is what it was and Lambda is Lambda/m, so that
+    all is as for single samples of step size tau/m at the time m t.
 
     Parameters
     ----------
@@ -80,6 +89,14 @@ class OnlineICA(Parameters):
         of time; ``{"jumps": {"times", "share"}}``: at each time a share of them is permuted.
     constants
         Numbers for named constants in the formulas.
+    batch
+        Samples of each update, m >= 1. The limit is that of n -> infinity at fixed m: at finite n
+        it is good to order m/n.
+    sign
+        ``"given"``: f is the nonlinearity as it is. ``"auto"``: f is the nonlinearity or minus it,
+        whichever learns this source from the side of the start, by the averages over both: of
+        two signs that learn, the one with the larger critical step size. Which one it was is said
+        in the results, as ``chosen``.
 
     Raises
     ------
@@ -101,6 +118,11 @@ class OnlineICA(Parameters):
     start: StartSpec = Field({"overlap": 0.5}, description=STARTS)
     motion: MotionSpec = Field(None, description=MOTIONS)
     constants: dict[str, float] = Field({}, description=CONSTANTS)
+    batch: BatchSize = Field(1, description=BATCHES)
+    sign: Literal["given", "auto"] = Field(
+        "given",
+        description="`given`: f as it is; `auto`: f or -f, whichever learns the source",
+    )
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {**ALIASES, **MOVING}
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "nonlinearity": "x", "regularizer": "x"}
@@ -109,22 +131,56 @@ class OnlineICA(Parameters):
     @model_validator(mode="after")
     def _formulas(self) -> OnlineICA:
         schedule(self)
+        check_vectors(self)
         motion(self)
         for name in ("nonlinearity", "regularizer"):
             check_real(self, name)
         if formula(self, "nonlinearity").is_zero:
             text = "nonlinearity = 0 is not allowed (nothing would be learned)"
             raise HdicaError(text, ["nonlinearity"])
+        learned_text(self)
         return self
+
+    def refuses_n(self, n: int) -> str:
+        """Empty if there is a feature and a first estimate in n dimensions."""
+        return length_refusal(self, n)
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of results: the value of xi in each group of entries."""
         return {"feature": tuple(prior(self).group_values.tolist())}
 
 
+def learned_text(system: OnlineICA) -> str:
+    """The nonlinearity with its sign, as its user would write it."""
+    text = system.nonlinearity
+    if system.sign == "given":
+        return text
+    begin = start(system).overlap(prior(system))
+    try:
+        sign = learned_sign(formula(system, "nonlinearity"), source(system), begin)
+    except HdicaError as exc:
+        named = ["sign", "nonlinearity", "source"]
+        raise HdicaError(f"sign = 'auto' is not allowed ({exc})", named) from None
+    return text if sign > 0 else negated(text)
+
+
+def learned(system: OnlineICA) -> Formula:
+    """F of the rule: the nonlinearity with its sign."""
+    if system.sign == "given":
+        return formula(system, "nonlinearity")
+    return parse_formula(learned_text(system), "x", system.constants)
+
+
+def chosen(system: OnlineICA) -> str:
+    """Which sign was chosen, empty where it was given."""
+    if system.sign == "given":
+        return ""
+    return f"nonlinearity = {learned_text(system)!r} (sign = 'auto', for {source(system).label})"
+
+
 def rule(system: OnlineICA) -> ProjectedRule:
     """The update (2), as the finite-n kernels take it."""
-    return pushed_rule(system, formula(system, "nonlinearity"))
+    return pushed_rule(system, learned(system))
 
 
 def limit_refusal(system: OnlineICA) -> str:
@@ -147,19 +203,20 @@ def infinite_averages(f: Formula, law: Source) -> str:
 
 def without_limit(system: OnlineICA) -> str:
     """Empty if the limit exists for any phi, else the sentence that says why not."""
-    return infinite_averages(formula(system, "nonlinearity"), source(system))
+    return infinite_averages(learned(system), source(system))
 
 
 def drift(system: OnlineICA) -> Drift:
     """Drift of Q for phi = 0 or beta x: dQ/dt = (Q^2 - 1) G(Q) - Q Lambda(Q)/2.
 
     G = tau (<c f(u)> - Q <f'(u)>) has the sign opposite to the printed (11), as (12) and (14)
-    need; Lambda = tau^2 <f(u)^2> is (9). A linear phi is inert, because |x|^2 = n.
+    need; Lambda = tau^2 <f(u)^2> is (9), divided by the batch. A linear phi is inert, because
+    |x|^2 = n.
     """
     refusal = limit_refusal(system)
     if refusal:
         raise HdicaError(refusal)
-    return drift_of(formula(system, "nonlinearity"), source(system))
+    return drift_of(learned(system), source(system)).of_batch(system.batch)
 
 
 def moving(system: OnlineICA) -> Moving | None:
@@ -174,4 +231,4 @@ def mean_field(system: OnlineICA) -> MeanField:
 
     Gamma = x [Q G + tau R - Lambda/2] - xi G - tau phi(x) is (10), with the sign of G corrected.
     """
-    return pushed_field(system, averages(formula(system, "nonlinearity"), source(system)))
+    return pushed_field(system, averages(learned(system), source(system)))

@@ -29,5 +29,6 @@ SYMBOLS = {
     "exchange": Symbol("δ", r"$\delta$", "δ"),
     "best_tau": Symbol("best τ", r"best $\tau$", "best τ"),
     "R": Symbol("<i>R</i>", "$R$", "R"),
+    "batch": Symbol("<i>m</i>", "$m$", "m"),
     **in_words(ode="ODE", pde="PDE", best_step="best step size"),
 }

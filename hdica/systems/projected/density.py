@@ -17,7 +17,7 @@ from hdica.ingredients.functionals import parse_functional
 from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.mean_field.density.solve import DensityPath, solve, start_refusal
 from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
-from hdica.systems.fields import prior, start
+from hdica.systems.fields import prior, start, vector_refusal
 from hdica.systems.kernel import COMMON, FINITE, MEAN_FIELD, NUMERICS, home_of
 from hdica.systems.method import CONTROL as CONTROL_TEXT
 from hdica.systems.method import (
@@ -37,6 +37,8 @@ from hdica.systems.projected.simulation import KEEPS, OWN, TRAJECTORY
 from hdica.systems.trials import seeded
 
 FieldOf = Callable[[Any], MeanField]
+PathOf = Callable[[MeanField, Any, Array, Save, float], DensityPath]
+"""How a limit is solved, as :func:`path_of` does it."""
 ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, OWN)
 CONTROL = 1.02
 _SAFETY = 4.0
@@ -44,7 +46,7 @@ _SAFETY = 4.0
 EXACT, COARSE = 1e-7, 1e-5
 """Error of Q at which refinement ends, of the limit and of its negative control."""
 
-_PATH = (
+PATH = (
     *TRAJECTORY,
     Output("Q_error", ("time",), "error of Q, from successive refinements"),
     Output("R_error", ("time",), "error of R, from successive refinements"),
@@ -61,12 +63,16 @@ def path_of(
     field: MeanField, system: Any, times: Array, save: Save = NOTHING, tolerance: float = EXACT
 ) -> DensityPath:
     """The solved limit, with the densities and functionals that ``save`` asks for."""
-    means = {
+    snapshots, means = save.snapshots, means_of(system, save)
+    return solve(field, times, snapshots=snapshots, functionals=means, tolerance=tolerance)
+
+
+def means_of(system: Any, save: Save) -> dict[str, Callable[[Array, Array], Array]]:
+    """The functionals that ``save`` asks for, by name."""
+    return {
         name: parse_functional(text, system.constants).value
         for name, text in save.functionals.items()
     }
-    snapshots = save.snapshots
-    return solve(field, times, snapshots=snapshots, functionals=means, tolerance=tolerance)
 
 
 def regular_grid(path: DensityPath, points: int = 800) -> Array:
@@ -92,13 +98,21 @@ def wrong_by(field: MeanField, factor: float) -> MeanField:
 
 
 def pde_values(
-    field: MeanField, system: Any, times: Array, save: Save, path: DensityPath | None = None
+    field: MeanField,
+    system: Any,
+    times: Array,
+    save: Save,
+    path: DensityPath | None = None,
+    solved: PathOf = path_of,
 ) -> PointResult:
-    """Everything that method ``pde`` gives for one point; ``path`` if it is solved already."""
-    path = path or path_of(field, system, times, save)
+    """Everything that method ``pde`` gives for one point; ``path`` if it is solved already.
+
+    ``solved`` is how, also for the negative control.
+    """
+    path = path or solved(field, system, times, save, EXACT)
     # Only laws of the control are kept: where there is no use for one, none is solved for.
     told = save if save.x or save.thresholds else replace(save, snapshots=())
-    control = path_of(wrong_by(field, CONTROL), system, times, told, COARSE)
+    control = solved(wrong_by(field, CONTROL), system, times, told, COARSE)
     wrong = laws(field, control, told)
     q_off, r_off = carried(field, path, control, times)
     values = {
@@ -207,7 +221,7 @@ def pde(
         role=Role.LIMIT,
         rank=2,
         accuracy="converged",
-        outputs=_PATH,
+        outputs=PATH,
         run=lambda system, times, n, seed, save: pde_values(field_of(system), system, times, save),
         refuses=lambda one: without_limit(one) or start_refusal(start(one), prior(one)),
         seconds=lambda system, n, last: 0.06 + 0.001 * last,
@@ -280,7 +294,8 @@ def particles(
         accuracy="approximate",
         outputs=TRAJECTORY,
         run=seeded("particles", runner),
-        refuses=without_limit,
+        refuses=lambda one: without_limit(one) or vector_refusal(one),
+        counts=True,
         seconds=lambda system, n, last: 1e-3 + 1e-6 * (n or 1) * (1 + last),
         equations=equations,
         keeps=KEEPS,

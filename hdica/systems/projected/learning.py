@@ -44,11 +44,12 @@ class Rule:
     overlap: str  # what the user calls Q
     step: str  # and tau
     turned: str  # what reverses the sign of f, as the user would write it
+    batch: int = 1  # samples of one update
 
     @property
     def drift(self) -> Drift:
         """The drift without what a regularizer adds."""
-        return drift_of(self.f, self.source)
+        return drift_of(self.f, self.source).of_batch(self.batch)
 
     @property
     def side(self) -> float:
@@ -66,11 +67,42 @@ def negated(text: str) -> str:
 @lru_cache(maxsize=64)
 def _step_sizes(drift: Drift) -> tuple[float, float]:
     """Largest and smallest T(Q): the step size above which nothing is learned, if it is > 0."""
-    one, two = drift.at(_OVERLAPS, 1.0), drift.at(_OVERLAPS, 2.0)
+    steady = _steady(drift, _OVERLAPS)
+    return float(steady.max()), float(steady.min())
+
+
+def _steady(drift: Drift, overlaps: Array) -> Array:
+    """The step sizes T(Q) at which some overlaps are steady states."""
+    one, two = drift.at(overlaps, 1.0), drift.at(overlaps, 2.0)
     d1, d2 = (4 * one - two) / 2, (two - 2 * one) / 2
     moves = d2 != 0.0  # as x^3 - x does not at Q = 1 with a source of +-1
-    steady = -d1[moves] / d2[moves]
-    return float(steady.max()), float(steady.min())
+    return np.asarray(-d1[moves] / d2[moves])
+
+
+@lru_cache(maxsize=256)
+def learned_sign(f: Formula, law: Source, begin: float) -> int:
+    """+1 or -1: the sign of f with which the rule learns a source from the side of a start.
+
+    The sign is that of T(Q) where it is largest in size, on the side of the overlap ``begin`` at
+    t = 0 (that of xi for a start at 0): there T(Q) is the step size at which Q is a steady state of
+    f, and -T(Q) of -f. Near Q = 0 it is that of -(kappa3 <f''> Q/2 + kappa4 <D3 f> Q^2/6), with
+    the third derivative D3.
+
+    Raises
+    ------
+    HdicaError
+        If neither sign learns at any step size, or an average does not exist.
+    """
+    side = -1.0 if begin < 0 else 1.0
+    steady = _steady(drift_of(f, law), _OVERLAPS[side * _OVERLAPS > 0])
+    largest, smallest = float(steady.max()), float(steady.min())
+    if max(largest, -smallest) <= ZERO:
+        raise HdicaError(
+            f"no step size learns the source {law.label} with nonlinearity = {f.text!r} nor with "
+            "-f (<c f> = Q <f'> at every Q, as for a Gaussian source or a linear f): take another "
+            "source or nonlinearity"
+        )
+    return 1 if largest >= -smallest else -1
 
 
 def unlearnable(rule: Rule) -> str:

@@ -80,9 +80,19 @@ def ode(
             Output("Q_sd", ("time",), "limit of sqrt(n) times the standard deviation of Q"),
         ),
         run=run,
-        refuses=refuses,
+        refuses=lambda system: refuses(system) or _unknown_moments(system),
         seconds=lambda system, n, last: 0.025,
         equations=equations,
+    )
+
+
+def _unknown_moments(system: Any) -> str:
+    """Empty unless the feature moves from a first estimate that has no law given the feature."""
+    if start(system).length is None or not motion(system).moves:
+        return ""
+    return (
+        f"motion = {system.motion!r} is not allowed with start = a vector for method 'ode' (a "
+        "start with a law given the feature, such as {'overlap': 0.5}; method 'vector' takes any)"
     )
 
 

@@ -11,14 +11,24 @@ from hdica.ingredients.pushes import Push
 from hdica.limits.averages.expectations import Averages
 from hdica.limits.mean_field.averaged import field_of
 from hdica.limits.mean_field.family import MeanField
+from hdica.limits.moving.path import moving_of
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.projected_drift import pushed_averages, pushed_drift
-from hdica.systems.fields import closed_refusal, formula, motion, prior, schedule, source, start
+from hdica.systems.fields import (
+    batch,
+    closed_refusal,
+    formula,
+    motion,
+    prior,
+    schedule,
+    source,
+    start,
+)
 from hdica.systems.kernel import AVERAGES, OVERLAP, home_of
 from hdica.systems.method import Method, refusal
 from hdica.systems.projected.density import particles, pde
 from hdica.systems.projected.overlap import ode
-from hdica.systems.projected.rule import ProjectedRule, chain_refusal
+from hdica.systems.projected.rule import ProjectedRule, chain_refusal, moving_chain_refusal
 from hdica.systems.projected.simulation import chain, vector
 
 PushOf = Callable[[Any], Push]
@@ -28,12 +38,13 @@ def pushed_rule(system: Any, push: Push | Formula) -> ProjectedRule:
     """A system with the fields of the family, as the engines at finite n take it."""
     phi = formula(system, "regularizer")
     laws = source(system), prior(system), start(system), schedule(system)
-    return ProjectedRule(*laws, push, phi, motion(system))
+    return ProjectedRule(*laws, push, phi, batch(system), motion(system))
 
 
 def pushed_field(system: Any, means: Averages) -> MeanField:
     """The limit of a system with the fields of the family, of the averages of its push."""
     phi = formula(system, "regularizer")
+    means = means.of_batch(batch(system))
     found = field_of(means, prior(system), start(system), schedule(system), phi)
     moved = motion(system)
     return replace(found, motion=moved) if moved.moves else found
@@ -43,7 +54,8 @@ def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]
     """Simulations and limits of a rule with one overlap.
 
     The system has the fields ``tau``, ``source``, ``prior``, ``start``, ``regularizer`` and
-    ``constants``, as :class:`hdica.OnlineICA` has them.
+    ``constants``, as :class:`hdica.OnlineICA` has them, and may have its ``batch``
+    and ``motion``.
 
     Parameters
     ----------
@@ -57,7 +69,7 @@ def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]
         return pushed_field(system, pushed_averages(push_of(system), source(system)))
 
     def drift(system: Any) -> Drift:
-        return pushed_drift(push_of(system), source(system))
+        return pushed_drift(push_of(system), source(system)).of_batch(batch(system))
 
     without_limit = refusal(lambda system: pushed_averages(push_of(system), source(system)))
     found, home = f"{paper}: {rule}", home_of(push_of)
@@ -66,7 +78,10 @@ def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]
         vector(lambda system: pushed_rule(system, push_of(system)).vector, found, (home,)),
         chain(
             lambda system: pushed_rule(system, push_of(system)).chain,
-            lambda system: chain_refusal(formula(system, "regularizer")),
+            lambda system: (
+                chain_refusal(formula(system, "regularizer"))
+                or moving_chain_refusal(motion(system))
+            ),
             found,
             (home,),
         ),
@@ -75,6 +90,9 @@ def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]
             lambda system: closed_refusal(system) or without_limit(system),
             f"{found}, its overlap as n -> infinity",
             uses=means,
+            moving=lambda system: (
+                moving_of(field(system), drift(system)) if motion(system).moves else None
+            ),
         ),
         pde(field, f"{found}, its density as n -> infinity", without_limit, means),
         particles(field, f"{found}, the process of its limit", without_limit, means),

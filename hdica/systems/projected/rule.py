@@ -51,6 +51,8 @@ class ProjectedRule:
         G as a formula in u and c; or f, a formula in u alone that is descended along: G = -f(u).
     regularizer
         phi.
+    batch
+        Samples over which G y is averaged in one update, all at the same x.
     motion
         How the feature moves.
     """
@@ -61,6 +63,7 @@ class ProjectedRule:
     schedule: Schedule
     push: Push | Formula
     regularizer: Formula
+    batch: int = 1
     motion: Motion = STILL
 
     def sources(self, rng: np.random.Generator) -> Callable[[int], Array]:
@@ -88,6 +91,7 @@ class ProjectedRule:
             kind=kind,
             numbers=lambda n: (*numbers, self.sign),
             nonlinearity=self.push,
+            batch=self.batch,
             motion=self.motion,
         )
 
@@ -106,6 +110,7 @@ class ProjectedRule:
             nonlinearity=self.push,
             parameters=lambda n: (self.sign / n, 1.0, beta / n),
             r=beta,
+            batch=self.batch,
         )
 
 

@@ -16,6 +16,7 @@ from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.speed import slowness
+from hdica.systems.fields import batch
 from hdica.systems.kernel import PROJECTED, home_of
 from hdica.systems.method import Method, Output, PointResult, Role, Trial
 from hdica.systems.projected.controls import named
@@ -28,6 +29,7 @@ from hdica.systems.trials import (
     in_groups,
     saved_for,
     seeded,
+    with_shared_noise,
 )
 
 Array = NDArray[np.float64]
@@ -40,7 +42,7 @@ TRAJECTORY = (
 LARGEST = Output("largest", ("time",), "share of |x|^2 on the largest entry of the estimate")
 OWN = "hdica.systems.projected"
 MOST_SHARED, MOST_NUMBERS = 64, 2**25
-"""Points in one call of the kernel, and numbers in their estimates."""
+"""Points in one call of the kernel, and numbers in their estimates or in a step of a batch."""
 KEEPS = frozenset({"densities", "support", "functionals"})
 
 
@@ -48,7 +50,7 @@ def _alike(system: Any, rule: VectorRule) -> Hashable:
     """What points must have in common to see one feature and one vector of noise."""
     f = rule.nonlinearity and rule.nonlinearity.expression
     phi = rule.phi.expression if rule.phi_is_called else None
-    return digest(system.prior), f, phi, rule.motion
+    return digest(system.prior), f, phi, rule.batch, rule.motion
 
 
 def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:
@@ -67,9 +69,16 @@ def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:
             found = run_shared([rules[k] for k in group], times, n, stream, saves)
             return [named(one) for one in found]
 
-        return in_groups(keys, max(1, min(MOST_SHARED, MOST_NUMBERS // n)), compute)
+        room = max([n, *(2 * rule.batch for rule in rules)])
+        return in_groups(keys, max(1, min(MOST_SHARED, MOST_NUMBERS // room)), compute)
 
     return together
+
+
+def _of_samples(system: Any, n: int | None, last: float) -> float:
+    """Seconds for the components of all samples of a batch: a step with one has its own figure."""
+    m = batch(system)
+    return 0.0 if m == 1 else slowness() * 3e-8 * m * last * (n or 1)
 
 
 def vector(
@@ -103,26 +112,14 @@ def vector(
         run=seeded("vector", run),
         seconds=lambda system, n, last: (
             slowness() * (2e-4 + (8e-10 * (n or 1) * last + 5e-8) * (n or 1))
+            + _of_samples(system, n, last)
         ),
         fused=True,
         equations=f"{equations}, all n coordinates",
-        keeps=KEEPS,
+        keeps=KEEPS | {"estimate"},
         held=lambda system, n: 2 * (n or 0),
     )
-    return replace(own, shared=_with_shared_noise(own, _shared_vector(rule_of), 0.4))
-
-
-def _with_shared_noise(own: Method, together: Together, cost: float) -> Method:
-    """A method whose points share noise; ``cost`` is what a point costs relative to its own."""
-    return replace(
-        own,
-        run=alone(together),
-        together=together,
-        noise="shared",
-        kernel=f"{own.kernel}, shared noise",
-        equations=f"{own.equations}; points of equal n and seed share their noise",
-        seconds=lambda system, n, last: cost * own.seconds(system, n, last),
-    )
+    return replace(own, shared=with_shared_noise(own, _shared_vector(rule_of), 0.4))
 
 
 def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> Together:
@@ -174,10 +171,12 @@ def chain(
         outputs=TRAJECTORY,
         run=alone(together),
         refuses=refuses,
-        seconds=lambda system, n, last: 1.5e-4 + slowness() * 7e-9 * last * (n or 1),
+        seconds=lambda system, n, last: (
+            1.5e-4 + slowness() * 7e-9 * last * (n or 1) + _of_samples(system, n, last)
+        ),
         fused=True,
         equations=f"{equations}, reduced exactly in law to the overlap",
         together=together,
     )
     shared = _chains(rule_of, lambda system: SHARED)
-    return replace(own, shared=_with_shared_noise(own, shared, 1.0))
+    return replace(own, shared=with_shared_noise(own, shared, 1.0))

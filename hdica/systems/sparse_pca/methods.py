@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from hdica.systems.fields import closed_refusal, motion, prior, schedule, start
+from hdica.systems.fields import closed_refusal, prior, resting_refusal, schedule, start
 from hdica.systems.kernel import COMMON, OVERLAP, PROJECTED
-from hdica.systems.method import Array, Method, PointResult, Role, refusal
+from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 from hdica.systems.projected.best_step import best_step_method
 from hdica.systems.projected.density import particles, pde
+from hdica.systems.projected.normal import ornstein_uhlenbeck
 from hdica.systems.projected.overlap import closed_states, ode
 from hdica.systems.projected.simulation import OWN, TRAJECTORY, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points, staying
+from hdica.systems.sparse_pca.penalised import penalty_of, run_penalised
 from hdica.systems.sparse_pca.rule import oja_chain_refusal
 from hdica.systems.sparse_pca.sample_pca import run_sample_pca, sample_pca_overlap
 from hdica.systems.sparse_pca.system import (
@@ -36,7 +38,9 @@ def _closed_path(system: SparsePCA, times: Array) -> Array | None:
     tau, omega = schedule(system).constant, signal(system).constant
     if tau is None or omega is None:
         return None
-    return oja_overlap(start(system).overlap(prior(system)), tau, omega, times)
+    # An update of a batch is as m updates of single samples of step size tau/m.
+    m, begin = system.batch, start(system).overlap(prior(system))
+    return oja_overlap(begin, tau / m, omega, m * times)
 
 
 _VARIES = refusal(constant_omega)
@@ -45,12 +49,7 @@ _VARIES = refusal(constant_omega)
 
 def _baseline_refusal(system: SparsePCA) -> str:
     """Empty if the signal is constant and the feature stays, else the sentence that says so."""
-    if motion(system).moves:
-        return (
-            f"motion = {system.motion!r} is not allowed for the leading sample eigenvector (a "
-            "feature that stays)"
-        )
-    return _VARIES(system)
+    return resting_refusal(system, "what is found from all samples at once") or _VARIES(system)
 
 
 OMEGA = Control("omega", 1e-3, 100.0)
@@ -68,10 +67,11 @@ SAMPLE_PCA = Method(
         lambda system, times, n, stream, save: run_sample_pca(rule(system), times, n, stream),
         without=_BATCH,
     ),
-    seconds=lambda system, n, last: 1e-3 + 1e-10 * (n or 1) ** 3 * (1 + last),
+    seconds=lambda system, n, last: 1e-3 + 1e-10 * (n or 1) ** 3 * (1 + last * system.batch),
     ignores=_BATCH,
     refuses=_baseline_refusal,
-    equations="leading eigenvector of the sample covariance of the first t n samples",
+    equations="leading eigenvector of the sample covariance of the first t n samples, with a batch "
+    "m t n",
     held=lambda system, n: 2 * (n or 0) ** 2,
 )
 SAMPLE_PCA_LIMIT = Method(
@@ -82,12 +82,42 @@ SAMPLE_PCA_LIMIT = Method(
     accuracy="exact",
     outputs=TRAJECTORY[:1],
     run=lambda system, times, n, seed, save: PointResult(
-        {"Q": np.asarray(sample_pca_overlap(constant_omega(system), times))}
+        {"Q": np.asarray(sample_pca_overlap(constant_omega(system), system.batch * times))}
     ),
     refuses=_baseline_refusal,
     seconds=lambda system, n, last: 1e-5,
     ignores=_BATCH | {"prior"},
     equations="overlap of the leading sample eigenvector of a spiked covariance (Paul 2007)",
+)
+_OFFLINE = frozenset({"start", "variant"})
+PENALISED_PCA = Method(
+    name="penalised_pca",
+    about="the offline problem (7): penalised PCA of the samples so far (a·sign(x) + b·x)",
+    engines=(*PROJECTED, __package__),
+    role=Role.BASELINE,
+    stochastic=True,
+    accuracy="approximate",
+    outputs=(
+        TRAJECTORY[0],
+        Output("objective", ("time",), "(-x'S x/2 + sum of Phi(x_i))/n at the solution"),
+        Output("residual", ("time",), "departure from the conditions of a stationary point"),
+        Output("nonzero", ("time",), "share of entries of the solution that are not 0"),
+    ),
+    run=seeded(
+        "penalised_pca",
+        lambda system, times, n, stream, save: run_penalised(rule(system), times, n, stream),
+        without=_OFFLINE,
+    ),
+    refuses=lambda system: (
+        _baseline_refusal(system) or refusal(lambda system: penalty_of(rule(system)))(system)
+    ),
+    seconds=lambda system, n, last: (
+        5e-3 + 1e-6 * (n or 1) ** 2 + 1e-10 * (n or 1) ** 3 * (1 + last)
+    ),
+    ignores=_OFFLINE,
+    equations=f"{_PAPER}, eq. (7) with Phi' = phi/tau and the covariance of the first t n samples; "
+    "soft thresholded power iterations (Luss and Teboulle 2013), the best of five starts",
+    held=lambda system, n: 2 * (n or 0) ** 2,
 )
 
 METHODS = (
@@ -106,6 +136,7 @@ METHODS = (
         moving=moving,
     ),
     pde(mean_field, f"{_PAPER}, eq. (8)-(13)"),
+    ornstein_uhlenbeck(mean_field, closed_refusal, f"{_PAPER}, eq. (8)-(14) for phi = 0"),
     particles(mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
     fixed_points(mean_field, _STEADY, closed_states(drift, mean_field), _VARIES, (OVERLAP,)),
     branch_points(mean_field, OMEGA, f"{_STEADY}, continued in omega", _VARIES),
@@ -118,4 +149,5 @@ METHODS = (
     best_step_method(drift, _STEADY, (OVERLAP,), _VARIES),
     SAMPLE_PCA,
     SAMPLE_PCA_LIMIT,
+    PENALISED_PCA,
 )

@@ -18,15 +18,23 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
+def _least(system: Any, tau: float) -> float:
+    """The omega up to which Oja's method learns nothing."""
+    return tau / (2 * int(system.batch))
+
+
 def _stays(system: Any) -> str:
     """That a limit which starts at Q = 0 stays there, and what to do."""
     lead = (
         "the start has overlap 0, as a random one has as n grows, and the limit stays at Q = 0 for "
-        f"ever on this scale of time (t = k/n): {BEGIN}"
+        "ever on this scale of time (t = k/n); Theorem 1 of Wang and Lu 2016 asks for Q_0 other "
+        f"than 0: {BEGIN}"
     )
     tau, omega = schedule(system).constant, signal(system).constant
-    if tau is not None and omega is not None and omega > tau / 2 and not closed_refusal(system):
-        grows = tau * (omega - tau / 2)
+    if tau is None or omega is None or closed_refusal(system):
+        return lead
+    if omega > _least(system, tau):
+        grows = tau * (omega - _least(system, tau))
         return f"{lead}; at finite n noise of order n^-1/2 grows like exp({grows:.3g} t)"
     return lead
 
@@ -36,12 +44,15 @@ def _weak(system: Any) -> str:
     tau, omega = schedule(system).constant, signal(system).constant
     if omega == 0:
         return "omega = 0 leaves nothing to learn: take omega > 0"
-    moves = motion(system).moves
-    if moves or tau is None or omega is None or omega > tau / 2 or closed_refusal(system):
+    if motion(system).moves or tau is None or omega is None or closed_refusal(system):
         return ""
+    if omega > _least(system, tau):
+        return ""
+    m = system.batch
+    half, twice = ("tau/2", "2") if m == 1 else (f"tau/{2 * m}", f"{2 * m}")
     return (
-        f"omega = {omega:g} is at most tau/2 = {tau / 2:g}, so Q falls to 0 from every "
-        "start: take tau < 2 omega"
+        f"omega = {omega:g} is at most {half} = {_least(system, tau):g}, so Q falls to 0 "
+        f"from every start: take tau < {twice} omega"
     )
 
 

@@ -33,9 +33,28 @@ SYSTEM = register(
         dimensions=(FEATURE,),
         symbols={
             **SYMBOLS,
-            **in_words(sample_pca="sample PCA", sample_pca_limit="limit of sample PCA"),
+            **in_words(
+                sample_pca="sample PCA",
+                sample_pca_limit="limit of sample PCA",
+                penalised_pca="penalised PCA",
+                objective="objective",
+                residual="residual",
+                nonzero="share not 0",
+            ),
             "omega_c": Symbol("ω<sub>c</sub>", r"$\omega_\mathrm{c}$", "ω_c"),
         },
+        works=(
+            Paper(
+                "Luss and Teboulle 2013",
+                "Conditional Gradient Algorithms for Rank-One Matrix Approximations with a "
+                "Sparsity Constraint",
+                ("Luss, Ronny", "Teboulle, Marc"),
+                2013,
+                "SIAM Review",
+                "article",
+                {"volume": "55", "pages": "65-98"},
+            ),
+        ),
         methods=METHODS,
         mean_field=mean_field,
         functions={"best_step": "hdica.systems.projected.best_step"},

@@ -38,6 +38,7 @@ class PCARule:
     schedule: Schedule
     regularizer: Formula
     variant: str = "linearised"
+    batch: int = 1  # samples over which y y'x is averaged in one update
     motion: Motion = STILL
 
     @property
@@ -54,9 +55,11 @@ class PCARule:
         else:
             kind = THRESHOLD if self.variant == "proximal" else SIGN_OF_MOVED
 
-        # Where omega varies, its root multiplies the source, and the kernel's rate is 1.
-        fixed = self.omega.constant
-        rate = 1.0 if fixed is None else fixed
+        # Where omega varies, the source is multiplied instead of the kernel: a single sample's by
+        # the root of omega at rate 1, those of a batch, whole components along xi, by that of
+        # 1 + omega at rate 0.
+        fixed, more = self.omega.constant, float(self.batch > 1)
+        rate = 1.0 - more if fixed is None else fixed
 
         def numbers(n: int) -> tuple[float, float, float, float]:
             if kind == PHI_OF_MOVED:
@@ -72,7 +75,8 @@ class PCARule:
             phi=self.regularizer,
             kind=kind,
             numbers=numbers,
-            amplitude=None if fixed is not None else _root(self.omega, 0.0),
+            batch=self.batch,
+            amplitude=None if fixed is not None else _root(self.omega, more),
             motion=self.motion,
         )
 
@@ -105,6 +109,7 @@ class PCARule:
             nonlinearity=None,
             parameters=lambda n: (scaling(n) / n, scaling(n), 0.0),
             r=beta,
+            batch=self.batch,
             why=lambda n: not_finite() if scaling(n) else VANISHED,
             amplitude=None if fixed is not None else _root(self.omega, 1.0),
         )

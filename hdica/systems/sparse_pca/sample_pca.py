@@ -34,13 +34,28 @@ def _blocks(omega: float, xi: Array, stream: Stream) -> Iterator[Array]:
             yield math.sqrt(omega / n) * c[:, None] * xi + noise.standard_normal((BLOCK, n))
 
 
-def _leading(covariance: Array, xi: Array) -> float:
-    """Absolute overlap of xi with the eigenvector of the largest eigenvalue."""
+def leading_vector(covariance: Array) -> Array:
+    """The unit eigenvector of the largest eigenvalue, shape (n,)."""
     from scipy.linalg import eigh
 
-    last = xi.size - 1
+    last = len(covariance) - 1
     _, vectors = eigh(covariance, subset_by_index=(last, last), driver="evr")
-    return abs(dot(xi, vectors[:, 0])) / math.sqrt(xi.size)
+    return np.asarray(vectors[:, 0])
+
+
+def covariances(rule: PCARule, xi: Array, times: Array, stream: Stream) -> Iterator[Array | None]:
+    """Covariance of the first m t n samples (batches of m) at each time; None before the first."""
+    n, first, omega = xi.size, 0, rule.omega.constant
+    assert omega is not None
+    blocks = _blocks(omega, xi, stream)
+    full, block = np.zeros((n, n)), np.empty((0, n))
+    for count in rule.batch * steps_of(times, n):
+        while first + len(block) < count:
+            full += block.T @ block
+            first += len(block)
+            block = next(blocks)
+        part = block[: count - first]
+        yield (full + part.T @ part) / count if count else None
 
 
 def run_sample_pca(
@@ -49,26 +64,17 @@ def run_sample_pca(
     """Overlap of the leading eigenvector of the sample covariance of the first t n samples.
 
     The offline estimate that an online rule is measured against: it needs n^2 numbers of memory,
-    n^2 operations a sample and n^3 an output time. Of the rule only omega and the prior matter.
+    n^2 operations a sample and n^3 an output time. Of the rule only omega and the prior matter;
+    with a batch of m these are the m t n samples that the rule has seen.
     ``Q`` = |xi.v|/sqrt(n) with the unit eigenvector v is NaN before the first sample, and has the
     same bits for any number of BLAS threads; a divergence there is none.
     """
     xi = rule.prior.feature(stream("start"), n)
-    omega = rule.omega.constant
-    assert omega is not None
-    blocks = _blocks(omega, xi, stream)
     overlap = np.full(times.size, np.nan)
-    full, block = np.zeros((n, n)), np.empty((0, n))
-    first = 0
     with one_thread():
-        for index, count in enumerate(steps_of(times, n)):
-            while first + len(block) < count:
-                full += block.T @ block
-                first += len(block)
-                block = next(blocks)
-            if count:
-                part = block[: count - first]
-                overlap[index] = _leading((full + part.T @ part) / count, xi)
+        for index, covariance in enumerate(covariances(rule, xi, times, stream)):
+            if covariance is not None:
+                overlap[index] = abs(dot(xi, leading_vector(covariance))) / math.sqrt(n)
     return {"Q": overlap}, ""
 
 

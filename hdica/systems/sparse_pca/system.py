@@ -22,21 +22,25 @@ from hdica.limits.numerics.series import trimmed
 from hdica.limits.overlap.drift import Drift
 from hdica.systems.fields import (
     ALIASES,
+    BATCHES,
     CONSTANTS,
     MOTIONS,
     MOVING,
     PRIORS,
     SCHEDULE,
     STARTS,
+    BatchSize,
     FormulaText,
     MotionSpec,
     PriorSpec,
     StartSpec,
     StepSize,
     check_real,
+    check_vectors,
     closed_refusal,
     formula,
     is_number,
+    length_refusal,
     made_in_time,
     motion,
     prior,
@@ -70,7 +74,9 @@ class SparsePCA(Parameters):
     x~ = x + (tau/n) y y'x, then x = sqrt(n) eta(x~)/|eta(x~)| with eta(x) = x - phi(x)/n (Wang
     and Lu 2016, eq. (5)-(6)). Time is t = k/n. phi = 0 is Oja's method, phi = beta*sign(x) is
     OIST, phi = beta*sign(x) + gamma*x the elastic net. phi is not multiplied by tau, other than
-    in :class:`hdica.OnlineICA`.
+    in :class:`hdica.OnlineICA`. With ``batch`` = m every update takes the mean of y y'x over m
+    fresh samples at the same x: t counts updates, and m t n samples were seen by then. In the limit
+    tau^2 becomes tau^2/m and nothing else changes.
 
     Parameters
     ----------
@@ -94,6 +100,9 @@ class SparsePCA(Parameters):
         phi = beta*sign(x) + gamma*x (soft thresholding). Both have the same limit.
     constants
         Numbers for named constants in the formulas.
+    batch
+        Samples of each update, m >= 1. The limit is that of n -> infinity at fixed m: at finite n
+        it is good to order m/n.
 
     Raises
     ------
@@ -117,6 +126,7 @@ class SparsePCA(Parameters):
         "linearised", description="`linearised`, or `proximal` (exact soft thresholding)"
     )
     constants: dict[str, float] = Field({}, description=CONSTANTS)
+    batch: BatchSize = Field(1, description=BATCHES)
 
     aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {**ALIASES, **MOVING}
     formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "omega": "t", "regularizer": "x"}
@@ -125,6 +135,7 @@ class SparsePCA(Parameters):
     @model_validator(mode="after")
     def _formulas(self) -> SparsePCA:
         schedule(self)
+        check_vectors(self)
         motion(self)
         signal(self)
         check_real(self, "regularizer")
@@ -132,6 +143,10 @@ class SparsePCA(Parameters):
         if refusal:
             raise HdicaError(refusal, ["variant", "regularizer"])
         return self
+
+    def refuses_n(self, n: int) -> str:
+        """Empty if there is a feature and a first estimate in n dimensions."""
+        return length_refusal(self, n)
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of results: the value of xi in each group of entries."""
@@ -147,6 +162,7 @@ def rule(system: SparsePCA) -> PCARule:
         schedule=schedule(system),
         regularizer=formula(system, "regularizer"),
         variant=system.variant,
+        batch=system.batch,
         motion=motion(system),
     )
 
@@ -169,8 +185,8 @@ def constant_omega(system: SparsePCA) -> float:
 
 
 def mean_field(system: SparsePCA) -> MeanField:
-    """The limit (8)-(11) for any phi: b = tau omega Q, g = tau^2 (1 + omega Q^2)/2, B = 1."""
-    omega = signal(system).constant
+    """The limit (8)-(11) for any phi: b = tau omega Q, g = tau^2 (1 + omega Q^2)/(2 m), B = 1."""
+    omega, m = signal(system).constant, system.batch
     if omega is None:
         return _varying_field(system)
     # 1 + omega Q^2 in Chebyshev polynomials, Q^2 being (T_0 + T_2)/2.
@@ -181,7 +197,9 @@ def mean_field(system: SparsePCA) -> MeanField:
         schedule=schedule(system),
         phi=formula(system, "regularizer"),
         pull=Scaled(lambda q, tau: tau * omega * q, Chebyshev([0.0, omega]), 1),
-        diffusion=Scaled(lambda q, tau: tau**2 * (1 + omega * q**2) / 2, Chebyshev(spread / 2), 2),
+        diffusion=Scaled(
+            lambda q, tau: tau**2 * (1 + omega * q**2) / 2 / m, Chebyshev(spread / 2 / m), 2
+        ),
         strength=lambda tau: 1.0,
         motion=motion(system),
     )
@@ -189,7 +207,7 @@ def mean_field(system: SparsePCA) -> MeanField:
 
 def _varying_field(system: SparsePCA) -> MeanField:
     """The same where omega varies: the time is in place of the step size."""
-    tau, omega = schedule(system), signal(system)
+    tau, omega, m = schedule(system), signal(system), system.batch
 
     def pull(q: float, clock: float) -> float:
         t = np.array(clock - 1.0)
@@ -197,7 +215,7 @@ def _varying_field(system: SparsePCA) -> MeanField:
 
     def diffusion(q: float, clock: float) -> float:
         t = np.array(clock - 1.0)
-        return float(tau.value(t)) ** 2 * (1 + float(omega.value(t)) * q**2) / 2
+        return float(tau.value(t)) ** 2 * (1 + float(omega.value(t)) * q**2) / 2 / m
 
     return MeanField(
         prior=prior(system),
@@ -215,16 +233,17 @@ def _varying_field(system: SparsePCA) -> MeanField:
 def step_noise(system: SparsePCA) -> Callable[[float, float], float]:
     """Variance of a step of Q times n^2 for any tau and omega, a function of Q and 1 + t.
 
-    The formula of :func:`drift`.
+    The formula of :func:`drift`, with V_k/m^(k - 1) for a batch.
     """
-    sizes, signals = schedule(system), signal(system)
+    sizes, signals, m = schedule(system), signal(system), system.batch
 
     def noise(q: float, clock: float) -> float:
         t = np.array(clock - 1.0)
-        tau, omega = float(sizes.value(t)), float(signals.value(t))
+        tau, omega = float(sizes.value(t)) / m, float(signals.value(t))
         s, rest = 1 + omega * q**2, 1 - q**2
         c, w = omega * q * rest, rest * (1 + omega * rest)
-        return tau**2 * (s * w + c * c) - 2 * q * tau**3 * s * c + q**2 * tau**4 * s**2 / 2
+        one = tau**2 * (s * w + c * c) - 2 * q * tau**3 * s * c + q**2 * tau**4 * s**2 / 2
+        return m * one
 
     return noise
 
@@ -254,7 +273,8 @@ def drift(system: SparsePCA) -> Drift:
     noise = (s * w + c * c, -2 * q * s * c, q**2 * s**2 / 2)
     learning, loss = omega * q * rest, -q * s / 2
     first, second, *others = (trimmed(p.convert(kind=Chebyshev)) for p in (learning, loss, *noise))
-    return Drift(first, second, lambda: (others[0], others[1], others[2]))
+    one = Drift(first, second, lambda: (others[0], others[1], others[2]))
+    return one.of_batch(system.batch)
 
 
 def oja_overlap(q0: float, tau: float, omega: float, times: Array) -> Array:

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import expon
+from scipy.stats import expon, ks_2samp
 
+import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
 from hdica.systems.hebbian_ica.escape.coefficients import near_zero
-from hdica.systems.hebbian_ica.escape.copies import Race, first_escape, last_escape
+from hdica.systems.hebbian_ica.escape.copies import Race, first_escape, last_escape, last_survival
 from hdica.systems.hebbian_ica.escape.law import (
     escape_law,
     finite_range,
@@ -181,6 +182,64 @@ def test_races_of_exponential_clocks_in_closed_form():
     # One projection, two sources of different strength: it can have only one.
     single = Race((1,), (1, 1), [[exponential(1.0), exponential(3.0)]], 1 / 3, 1.0)
     assert last_escape(single) == pytest.approx(1 / 4, rel=1e-8)
+
+
+def test_the_law_of_the_last_escape_in_closed_form():
+    t = np.array([3.0, 0.0, 0.2, 1.0, 6.0])
+    # Two projections and two sources: the first of four clocks, then the one that is left.
+    square = Race((2,), (2,), [[exponential(1.0)]], 1.0, 1.0)
+    assert last_survival(square, t) == pytest.approx((4 * np.exp(-t) - np.exp(-4 * t)) / 3)
+    pair = Race((1, 1), (1, 1), [[exponential(1.0), None], [None, exponential(4.0)]], 0.25, 1.0)
+    both = 1 - (1 - np.exp(-t)) * (1 - np.exp(-4 * t))
+    assert last_survival(pair, t) == pytest.approx(both, abs=1e-4)
+    # Clocks whose rate grows, two projections, one source: the law is that of the first.
+    slow = Race((2,), (1,), [[lambda t: t**2]], 1.0, 1.0)
+    assert last_survival(slow, t) == pytest.approx(np.exp(-2 * t**2), abs=1e-12)
+
+
+def test_the_law_of_the_last_escape_has_its_mean():
+    found = escape([UNIFORM, LAPLACE], CUBIC, [-1, 1], 1.0, n=200, start="random")
+    t = np.linspace(0, 40 * found.last, 40_001)
+    assert np.trapezoid(found.survival_last(t), t) == pytest.approx(found.last, rel=1e-3)
+    assert np.trapezoid(found.survival(t), t) == pytest.approx(found.first, rel=1e-3)
+
+
+def of_independent_copies(clock, shape):
+    """First and last escape of races between independent entries, in plain Python."""
+    found = []
+    for one in clock.reshape(-1, *shape):
+        left, times = one.copy(), []
+        for _ in range(min(shape)):
+            i, j = np.unravel_index(left.argmin(), shape)
+            times.append(left[i, j])
+            left[i, :] = left[:, j] = math.inf
+        found.append((times[0], times[-1]))
+    return np.array(found).T
+
+
+def chains(k, m, nu, n, seeds):
+    system = hdica.HebbianICA(
+        sources=["rademacher"] * m, projections=k, sigma=[-1] * k, nu=nu, threshold=0.8
+    )
+    found = hdica.simulate(
+        system, n=n, times=[0, 60.0 * n**2], seeds=seeds, method="escape_times", timeout=None
+    )
+    assert found["last_seen"].values.all()
+    return system, found["first"].values.ravel(), found["last"].values.ravel()
+
+
+def test_chains_race_like_independent_copies_at_a_rate_that_traps():
+    """K = M = 2 beside chains of one entry: no diffusion, and no law, comes in between."""
+    n, nu = 30, 1.0
+    _, alone, _ = chains(1, 1, nu, n, 1600)
+    _, first, last = chains(2, 2, nu, n, 400)
+    copies = of_independent_copies(alone, (2, 2))
+    assert ks_2samp(first, copies[0]).pvalue > 1e-3
+    assert ks_2samp(last, copies[1]).pvalue > 1e-3
+    # Negative controls: the larger of two first escapes, and the last of four without a rule.
+    pairs = alone.reshape(-1, 2, 2)
+    assert ks_2samp(last, pairs.min(axis=2).max(axis=1)).pvalue < 1e-3
+    assert ks_2samp(last, pairs.max(axis=(1, 2))).pvalue < 1e-3
 
 
 def test_races_against_simulation():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hdica import simulate
+from hdica import limit, simulate
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import point_stream
 from hdica.ingredients.sources import make_source
@@ -17,7 +17,9 @@ from hdica.systems.hebbian_ica.fields import (
     start_overlap,
 )
 from hdica.systems.hebbian_ica.finite.rule import run_chains, run_vector
-from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
+from hdica.systems.hebbian_ica.finite.varied import run_varied_chain, run_varied_vector
+from hdica.systems.hebbian_ica.system import HebbianICA, plain_refusal, rule
+from hdica.systems.registry import record_of
 
 
 def stream(part):
@@ -170,16 +172,49 @@ def test_signs_of_a_function_with_a_jump():
     assert stability(f, make_source("uniform")) == pytest.approx(exact, abs=1e-4)
 
 
-def test_adaptive_signs_are_for_the_vector_alone():
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"sigma": "adaptive"},
+        {"sigma": {"steps": {"times": [1.0], "values": [[-1], [1]]}}},
+        {"batch": 2},
+        {"batch": "full"},
+        {"motion": {"drift": 0.1}},
+    ],
+    ids=str,
+)
+def test_what_the_theory_of_13_does_not_cover_is_refused_by_its_methods(given):
+    for unit, values in METHODS.items():
+        system = HebbianICA(**{unit: 0.1}, start="random", **given)
+        for name in values:
+            why = {m.name: m for m in record_of(system).methods}[name].refuses(system)
+            assert "needs fixed signs, single samples and sources that stay" in why, name
+            assert str(next(iter(given.values()))) in why
+    assert plain_refusal(HebbianICA(mu=0.1), "it") == ""
+
+
+METHODS = {
+    "mu": ["clt", "fixed_points", "critical", "annealed", "asymptotics"],
+    "nu": ["escape", "escape_diffusion", "escape_times", "trapping", "diffusion", "fokker_planck"],
+}
+
+
+def test_adaptive_signs_are_told_by_both_simulations():
     system = HebbianICA(mu=0.1, sigma="adaptive", nonlinearity="tanh(x)")
-    assert "needs fixed signs" in chain_refusal(system)
-    with pytest.raises(HdicaError, match="method 'chain' needs fixed signs"):
-        simulate(system, n=10, times=[1.0], seeds=1, method="chain")
     with pytest.raises(HdicaError, match="sigma = 'adaptive' is not allowed here"):
         signs(system)
-    values, _ = run_vector(rule(system), np.array([0.0, 1.0]), 10, stream)
-    assert values["sigma"][0].tolist() == [0.0]
-    assert abs(values["sigma"][1, 0]) == 1.0
+    for run in (run_vector, run_varied_vector, run_varied_chain):
+        values, _ = run(rule(system), np.array([0.0, 1.0]), 10, stream)
+        assert values["sigma"][0].tolist() == [0.0]
+        assert abs(values["sigma"][1, 0]) == 1.0
+
+
+def test_all_samples_at_once_are_for_the_limit():
+    system = HebbianICA(mu=0.1, batch="full", start={"overlap": 0.5})
+    for method in ("vector", "chain"):
+        with pytest.raises(HdicaError, match="batch = 'full' is not allowed at finite n"):
+            simulate(system, n=10, times=[1.0], seeds=1, method=method)
+    assert limit(system, times=[0.0, 1.0])["R"].values[1, 0, 0] > 0.5
 
 
 def test_starts():

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.starts import Start
+from hdica.ingredients.vectors import NOT_NORMAL
 from hdica.limits.mean_field.density.grid import Mesh
 from hdica.limits.mean_field.family import MeanField, Scaled
 from hdica.limits.numerics.packed import packed, times
@@ -111,6 +112,8 @@ class Places:
 
 def start_refusal(start: Start, prior: Prior) -> str:
     """Empty if cells can resolve the start, else the sentence that says why not."""
+    if start.length is not None:
+        return f"start {NOT_NORMAL}"
     _, var = start.conditional(prior.nodes.points)
     if var >= NARROWEST:
         return ""

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.errors import HdicaError
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.steady.closure import Closure, rates_of_change
 from hdica.limits.mean_field.steady.confinement import confinement
@@ -69,6 +70,11 @@ class Linearisation:
     def growing(self) -> int:
         """Number of eigenvalues with positive real part, from the winding of F."""
         low, high = 1e-6 * self.rate.min(), 1e4 * self.rate.max()
+        if not (np.isfinite(self.rate).all() and low > 0):
+            raise HdicaError(
+                "the stability of a steady state could not be decided: rates at which its entries "
+                "relax are lost in rounding (take a weaker regularizer)"
+            )
         size = 400
         while True:
             omega = np.concatenate([[0.0], np.geomspace(low, high, size)])

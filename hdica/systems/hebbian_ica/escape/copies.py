@@ -112,7 +112,20 @@ def _generators(race: Race, states: dict[State, int]) -> tuple[Array, NDArray[np
 
 
 def last_escape(race: Race) -> float:
-    """Mean time from which on no further entry can escape.
+    """Mean time from which on no further entry can escape."""
+    times, weights = _nodes(race)
+    return dot(weights, _alive(race, times))
+
+
+def last_survival(race: Race, times: Array) -> Array:
+    """Probability that some entry can still escape after times, in any order."""
+    at = np.asarray(times, dtype=float).ravel()
+    grid, place = np.unique(np.concatenate([_nodes(race)[0], at]), return_inverse=True)
+    return _alive(race, grid)[place[-at.size :]].reshape(np.shape(times)) if at.size else at
+
+
+def _alive(race: Race, times: Array) -> Array:
+    """Probability that some entry can still escape after increasing times.
 
     The states of the race form a Markov chain whose rates are the hazards; within an interval of
     time they are taken in proportion, exact for equal entries and of order two otherwise.
@@ -121,7 +134,6 @@ def last_escape(race: Race) -> float:
 
     states = _states(race)
     rates, over = _generators(race, states)
-    times, weights = _nodes(race)
     steps = np.diff([_hazard(race, kind)(times) for kind in race.kinds], axis=1, prepend=0.0)
     share = np.zeros(len(states))
     share[0] = 1.0
@@ -131,4 +143,4 @@ def last_escape(race: Race) -> float:
             step = np.sum(rates * np.minimum(steps[:, k], _SURE)[:, None, None], axis=0)
             share = np.sum(share[:, None] * expm(step), axis=0)
             alive[k] = np.sum(share[~over])
-    return dot(weights, alive)
+    return alive

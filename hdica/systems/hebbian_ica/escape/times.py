@@ -17,7 +17,12 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
 from hdica.systems.hebbian_ica.escape.coefficients import Array, Trap, near_zero
-from hdica.systems.hebbian_ica.escape.copies import Race, first_escape, last_escape
+from hdica.systems.hebbian_ica.escape.copies import (
+    Race,
+    first_escape,
+    last_escape,
+    last_survival,
+)
 from hdica.systems.hebbian_ica.escape.law import (
     Begin,
     EscapeLaw,
@@ -83,6 +88,16 @@ class Escape:
         for law in (law for row in self.laws for law in row if law):
             hazard += law.hazard(at)
         return np.asarray(np.exp(-hazard))
+
+    def survival_last(self, times: Array) -> Array:
+        """Probability that some entry can still escape after times, where :attr:`last` is known.
+
+        Independent copies: whichever entry escapes takes its projection and its source along, and
+        the others race on.
+        """
+        if self.mean.size == 1 or self.race is None:
+            return self.survival(times)
+        return last_survival(self.race, times)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.systems.hebbian_ica.finite.start import Array, first_overlaps, first_weights
+from hdica.systems.hebbian_ica.motion import Motion
 
 Draw = Callable[[int], Array]
 
@@ -38,11 +39,19 @@ class HebbianRule:
     step_size: Callable[[int], Schedule]  # of n: eta as a function of t = k/n
     alpha: float
     start: Array | None  # R at t = 0, shape (K, M); None for a random rotation
+    batch: int = 1  # samples whose mean makes an update
+    sign_path: Callable[[Array], Array] | None = None  # signs (K, T) at times (T,) if they change
+    motion: Motion | None = None  # of the sources; None if they stay
 
     @property
     def shape(self) -> tuple[int, int]:
         """(K, M)."""
         return self.projections, len(self.sources)
+
+    @property
+    def varied(self) -> bool:
+        """Whether samples come in batches, given signs change or sources move."""
+        return self.batch > 1 or self.sign_path is not None or self.motion is not None
 
     @property
     def terms(self) -> Array:
@@ -51,7 +60,12 @@ class HebbianRule:
 
     @property
     def alike(self) -> object:
-        """What chains in one call must have in common: K, M, and phi if it is no polynomial."""
+        """What chains in one call must have in common: K, M, and phi if it is no polynomial.
+
+        Those that the kernel of eight chains cannot make run one by one.
+        """
+        if self.varied or self.signs is None:
+            return None
         return self.shape, None if self.terms.size else self.nonlinearity.expression
 
 

@@ -48,7 +48,7 @@ def _move(w, x, keep, p, old, k, m, low, high):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def _fresh(lanes, x, low, high, first, n):  # type: ignore[no-untyped-def]
+def fresh(lanes, x, low, high, first, n):  # type: ignore[no-untyped-def]
     """Draw a block of normal numbers, with zeros below ``first`` and from n on."""
     a, b, c, count = read_state(lanes)
     for at in range(low, high, CHUNK):
@@ -65,7 +65,7 @@ def _fresh(lanes, x, low, high, first, n):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def _add(one, other, sums, low, high):  # type: ignore[no-untyped-def]
+def add(one, other, sums, low, high):  # type: ignore[no-untyped-def]
     """Continue an inner product in sixteen lanes over a block."""
     even, odd = load(sums, 0), load(sums, LANES)
     for at in range(low, high, CHUNK):
@@ -87,20 +87,21 @@ def _pass(lanes, w, x, keep, p, y, q, first, n, moves, room):  # type: ignore[no
         high = min(low + BLOCK, m)
         if moves:
             _move(rows, sample, factors, push, old, k, m, low, high)
-        _fresh(lanes, sample, low, high, first, n)
+        fresh(lanes, sample, low, high, first, n)
         for i in range(k):
             row = beyond(rows, i * m)
-            _add(row, sample, beyond(sums, i * CHUNK), low, high)
+            add(row, sample, beyond(sums, i * CHUNK), low, high)
             for j in range(i + 1):
-                _add(row, beyond(rows, j * m), beyond(sums, (k + i * k + j) * CHUNK), low, high)
+                add(row, beyond(rows, j * m), beyond(sums, (k + i * k + j) * CHUNK), low, high)
     for i in range(k):
-        y[i] = _summed(sums, i)
+        y[i] = summed(sums, i)
         for j in range(i + 1):
-            q[i, j] = q[j, i] = _summed(sums, k + i * k + j)
+            q[i, j] = q[j, i] = summed(sums, k + i * k + j)
 
 
 @numba.njit
-def _summed(sums, place):  # type: ignore[no-untyped-def]
+def summed(sums, place):  # type: ignore[no-untyped-def]
+    """What the sixteen lanes of a sum come to."""
     return total(load(sums, place * CHUNK) + load(sums, place * CHUNK + LANES))
 
 

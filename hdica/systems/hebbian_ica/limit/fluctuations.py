@@ -18,12 +18,12 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
-from hdica.ingredients.quadrature import Nodes, gaussian_nodes
+from hdica.ingredients.quadrature import Nodes, gauss, gaussian_nodes
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.limits.numerics.integrate import integrate
 from hdica.systems.hebbian_ica.limit.equation_17 import Array, Field, as_matrix, jacobian
-from hdica.systems.hebbian_ica.limit.nodes import gauss, normal_rule, product, source_rule
+from hdica.systems.hebbian_ica.limit.nodes import normal_rule, product, source_rule
 
 # Tolerances of the steps for polynomials, and of steps and quadrature for other functions.
 _EXACT = ((1e-9, 0.0), (1e-7, 0.0))

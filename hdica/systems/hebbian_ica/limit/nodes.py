@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.parts import Law, composite_rule, normal_law
-from hdica.ingredients.quadrature import Nodes, dot, panel_nodes
+from hdica.ingredients.quadrature import Nodes, gauss, panel_nodes
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.features import features
 
@@ -29,33 +29,6 @@ _ORDER = {True: 16, False: 11}
 
 class TooManyPoints(HdicaError):
     """A product of rules that nobody would wait for."""
-
-
-def gauss(nodes: Nodes, order: int) -> Nodes:
-    """Gauss rule of a discrete measure: exact for polynomials of degree below 2 ``order``.
-
-    Lanczos with full orthogonalisation, then the eigenvalues of the Jacobi matrix (Golub and
-    Welsch 1969). A measure of no more than ``order`` points is returned as it is.
-    """
-    from scipy.linalg import eigh_tridiagonal
-
-    if nodes.points.size <= order:
-        return nodes
-    mass = float(nodes.weights.sum())
-    basis = [np.sqrt(nodes.weights / mass)]
-    diagonal: list[float] = []
-    off: list[float] = []
-    for _ in range(order):
-        moved = nodes.points * basis[-1]
-        diagonal.append(dot(moved, basis[-1]))
-        for _ in range(2):
-            for one in basis:
-                moved = moved - dot(moved, one) * one
-        off.append(float(np.sqrt(dot(moved, moved))))
-        basis.append(moved / off[-1])
-    values, vectors = eigh_tridiagonal(np.array(diagonal), np.array(off[:-1]))
-    weights = vectors[0] ** 2
-    return Nodes(values, mass * weights / float(weights.sum()))
 
 
 def _pieces(nodes: Nodes, order: int, cuts: tuple[float, ...]) -> Nodes:

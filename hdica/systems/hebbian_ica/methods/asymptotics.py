@@ -28,7 +28,7 @@ from hdica.systems.hebbian_ica.limit.asymptotics import (
 )
 from hdica.systems.hebbian_ica.limit.equation_17 import Field, make_field
 from hdica.systems.hebbian_ica.methods.escape import HOME, IGNORED, PAIR, PAPER
-from hdica.systems.hebbian_ica.system import HebbianICA
+from hdica.systems.hebbian_ica.system import HebbianICA, plain_refusal
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.kinds import padded
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
@@ -51,8 +51,6 @@ def limit_refusal(system: HebbianICA) -> str:
             f"the limit on the scale t = k/n needs mu, and {unit(system)} is given (mu = n eta "
             "stays finite there; with nu = n^2 eta, R stays of order n^-1/2: hdica.escape_time)"
         )
-    if system.sigma == "adaptive":
-        return "the limit needs fixed signs (sigma = 'adaptive': give 'stability' or 'escape')"
     if system.alpha >= 1:
         return f"alpha = {system.alpha:g} is not allowed for the limit (0 < alpha < 1)"
     return ""
@@ -60,7 +58,7 @@ def limit_refusal(system: HebbianICA) -> str:
 
 def steady_refusal(system: HebbianICA) -> str:
     """Empty if the system has steady states, else why not."""
-    why = limit_refusal(system)
+    why = limit_refusal(system) or plain_refusal(system, "a list of fixed points")
     if not why and mu_of(system).constant is None:
         return f"mu = {system.mu!r} is not allowed for fixed points (a constant step size)"
     return why
@@ -146,8 +144,9 @@ def _critical(
 
 
 def _critical_refusal(system: HebbianICA) -> str:
-    if system.sigma == "adaptive":
-        return "critical values need fixed signs (sigma = 'adaptive' has none)"
+    why = plain_refusal(system, "a critical value")
+    if why:
+        return why
     phi = formula(system, "nonlinearity")
     odd = np.array([0.3, 1.1, 2.7])
     if not np.allclose(phi.value(odd), -phi.value(-odd), rtol=1e-12, atol=0.0):
@@ -202,7 +201,7 @@ _unstable = refusal(lambda system: critical_mu0(rates_of(system)))
 
 def annealing_refusal(system: HebbianICA) -> str:
     """Empty if (19)-(20) apply to this system from its start, else why not."""
-    why = limit_refusal(system)
+    why = limit_refusal(system) or plain_refusal(system, "annealing")
     if why:
         return why
     found, begin = annealing(system), start_overlap(system)
@@ -255,14 +254,18 @@ def _asymptotics(
         decay = annealed_limit(known, annealed[0])
     names = ("xi", "power", "mu0_optimal", "decay_optimal", "error")
     values = dict(zip(names, columns, strict=True))
-    values |= {"eigenvalue": eigensystem(known).values, "decay": decay}
+    modes = eigensystem(known)
+    values |= {"eigenvalue": modes.values, "decay": decay}
+    if EIGENMATRICES.name in save.extra:
+        values[EIGENMATRICES.name] = modes.matrices
     return PointResult(values | {"mu0_critical": np.asarray(critical)})
 
 
 _SOURCE = ("source",)
+EIGENMATRICES = Output("V", ("row", "column", *PAIR), "eigenmatrices V of (35), one an eigenvalue")
 ASYMPTOTICS = Method(
     name="asymptotics",
-    about="eigenvalues at the optimal state",
+    about="eigenvalues and eigenmatrices at the optimal state",
     engines=(*COMMON, AVERAGES, NUMERICS, HOME),
     role=Role.OTHER,
     accuracy="converged",
@@ -277,10 +280,11 @@ ASYMPTOTICS = Method(
         Output("error", _SOURCE, "larger of the relative errors of xi and of <phi(s)^2>"),
     ),
     run=_asymptotics,
-    refuses=_unstable,
+    extras=(EIGENMATRICES,),
+    refuses=lambda system: plain_refusal(system, "the optimal state") or _unstable(system),
     seconds=lambda system, n, last: 5e-3,
     ignores=IGNORED | {"alpha", "start"},
-    equations=f"{PAPER}, (21) and (36) with the rows i > M of K > M corrected",
+    equations=f"{PAPER}, (21), (35) and (36) with the rows i > M of K > M corrected",
 )
 
 METHODS = (FIXED_POINTS, CRITICAL, ANNEALED, ASYMPTOTICS)

@@ -29,8 +29,8 @@ from hdica.systems.hebbian_ica.fields import (
     unit,
 )
 from hdica.systems.hebbian_ica.finite.passage import Passage, passages
-from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
-from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS, PROJECTED
+from hdica.systems.hebbian_ica.system import HebbianICA, passage_refusal, plain_refusal, rule
+from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS, PROJECTED, kernel_of
 from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial, refusal
 from hdica.systems.trials import alone, content_of, each, in_groups
 
@@ -47,7 +47,7 @@ MOST_RACES = 4096
 _ANY = 10**6
 """A dimension at which to ask whether a system has escape times: any would do."""
 AGES = 2.0 ** (np.arange(-64, 25) / 8)
-"""Times at which survival is given, in multiples of the mean time of the first escape."""
+"""Times at which survival is given, in multiples of the mean of the first escape or the last."""
 
 ESCAPES = (
     Output("mean", (), "mean time of the first escape of any entry", UNIT),
@@ -58,6 +58,7 @@ ESCAPES = (
     Output("kramers", PAIR, "Kramers' formula for that mean, with (27) corrected", UNIT),
     Output("exponent", PAIR, "exponent 3 P nu/(4 C) of Kramers' formula"),
     Output("survival", ("age",), "probability that no entry has escaped until age times the mean"),
+    Output("survival_last", ("age",), "probability that one can still escape after age mean_last"),
     Output("error", (), "relative error of the mean times"),
 )
 PRINTED = Output("printed", PAIR, "Kramers' formula with the exponent of (27) as printed", UNIT)
@@ -74,8 +75,9 @@ def trap_refusal(system: HebbianICA, n: bool) -> str:
 
     With a dimension ``n`` any unit of the step size will do.
     """
-    if system.sigma == "adaptive":
-        return "the diffusion near R = 0 needs fixed signs (sigma = 'adaptive' has none)"
+    why = plain_refusal(system, "the diffusion near R = 0")
+    if why:
+        return why
     if not n and unit(system) != "nu":
         return (
             f"the diffusion near R = 0 needs nu as n -> infinity, and {unit(system)} is given "
@@ -159,17 +161,18 @@ def _escapes_at_all(system: HebbianICA, n: int | None) -> None:
 
 def escape_result(system: HebbianICA, found: Escape) -> PointResult:
     """What the methods of escape times give."""
-    first = found.first
-    known = math.isfinite(first) and first > 0
+    first, last = found.first, found.last
+    known, known_last = (math.isfinite(mean) and mean > 0 for mean in (first, last))
     values = {
         "mean": np.asarray(first),
-        "mean_last": np.asarray(found.last),
+        "mean_last": np.asarray(last),
         "pair_mean": found.mean,
         "pair_sd": found.sd,
         "pair_median": found.median,
         "kramers": found.kramers,
         "exponent": found.exponent,
         "survival": found.survival(AGES * first) if known else np.exp(-AGES),
+        "survival_last": found.survival_last(AGES * last) if known_last else np.exp(-AGES),
         "error": np.asarray(found.error),
     }
     if found.n is None:
@@ -185,10 +188,13 @@ def _escape(
     return escape_result(system, escape_of(system, n))
 
 
+_ENGINES = (*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, NUMERICS, HOME)
 ESCAPE = Method(
     name="escape",
-    about="law of the escape time as n → ∞ at fixed ν",
-    engines=(*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, NUMERICS, HOME),
+    about="laws of the first and the last escape as n → ∞ at fixed ν",
+    engines=_ENGINES,
+    # Points from before the law of the last escape lack one of the outputs.
+    kernel=f"{kernel_of(_ENGINES)}, law of the last",
     role=Role.ESCAPE,
     rank=1,
     accuracy="converged",
@@ -267,7 +273,7 @@ ESCAPE_TIMES = Method(
     accuracy="exact in law",
     outputs=PASSAGES,
     run=alone(_passages),
-    refuses=chain_refusal,
+    refuses=passage_refusal,
     seconds=_passage_seconds,
     fused=True,
     equations=f"{PAPER}, eq. (13), first passages of the chain that is exact in law",

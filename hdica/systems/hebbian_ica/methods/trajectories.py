@@ -14,16 +14,42 @@ from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.speed import slowness
 from hdica.systems.fields import formula
-from hdica.systems.hebbian_ica.fields import mu_of, signs, sources, start_overlap
+from hdica.systems.hebbian_ica.fields import (
+    mu_of,
+    samples,
+    sign_steps,
+    signs,
+    sources,
+    start_overlap,
+    unplain,
+)
 from hdica.systems.hebbian_ica.finite.rule import run_chains, run_vector
-from hdica.systems.hebbian_ica.limit.equation_17 import solve
+from hdica.systems.hebbian_ica.finite.varied import run_varied_chain, run_varied_vector
+from hdica.systems.hebbian_ica.limit.adaptive import check_start, gain, solve_adaptive
+from hdica.systems.hebbian_ica.limit.equation_17 import Path, solve
 from hdica.systems.hebbian_ica.limit.fluctuations import check_noise, solve_fluctuations
+from hdica.systems.hebbian_ica.limit.varied import Problem, solve_steps
 from hdica.systems.hebbian_ica.methods.asymptotics import field_of, limit_refusal
 from hdica.systems.hebbian_ica.methods.escape import HOME, IGNORED, PAPER
-from hdica.systems.hebbian_ica.system import HebbianICA, chain_refusal, rule
+from hdica.systems.hebbian_ica.motion import STILL, make_motion
+from hdica.systems.hebbian_ica.system import (
+    HebbianICA,
+    plain_refusal,
+    rule,
+    sampled_refusal,
+)
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP, PROJECTED
 from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial, refusal
-from hdica.systems.trials import alone, content_of, each, in_groups, seeded
+from hdica.systems.trials import (
+    SHARED,
+    Together,
+    alone,
+    content_of,
+    each,
+    in_groups,
+    seeded,
+    with_shared_noise,
+)
 
 _R = ("time", "projection", "source")
 OVERLAPS = (
@@ -34,58 +60,117 @@ OVERLAPS = (
 
 
 def _with_signs(system: HebbianICA, values: dict[str, Array]) -> dict[str, Array]:
-    """The same with the signs, which only adaptive ones change."""
+    """The same with the signs, if they stay."""
     if "sigma" in values:
         return values
     return values | {"sigma": np.tile(signs(system), (len(values["R"]), 1))}
 
 
 def _vector(system: HebbianICA, times: Array, n: int, stream: Stream, save: Save) -> Values:
-    values, diverged = run_vector(rule(system), times, n, stream)
+    problem = rule(system)
+    run = run_varied_vector if problem.varied else run_vector
+    values, diverged = run(problem, times, n, stream)
     return _with_signs(system, values), diverged
 
 
-def _chains(trials: Sequence[Trial], times: Array, n: int | None, save: Save) -> list[PointResult]:
-    """Chains, eight in one call of the kernel."""
+def _shared_vectors(
+    trials: Sequence[Trial], times: Array, n: int | None, save: Save
+) -> list[PointResult]:
+    """All coordinates, on a start and data that belong to n and seed alone."""
     assert n is not None
-    rules = each(rule, trials)
-    of_seed = each(lambda system: streams_of(content_of(system, IGNORED), "chain", n), trials)
+    streams = streams_of(SHARED, "vector", n)
+    return [
+        PointResult(*_vector(system, times, n, streams(seed or 0), save)) for system, seed in trials
+    ]
 
-    def compute(group: list[int]) -> list[Values]:
-        streams = [of_seed[k](trials[k][1] or 0) for k in group]
-        found = run_chains([rules[k] for k in group], times, n, streams)
-        return [
-            (_with_signs(trials[k][0], values), diverged)
-            for k, (values, diverged) in zip(group, found, strict=True)
-        ]
 
-    return in_groups([one.alike for one in rules], LANES, compute)
+def _chains(content: Callable[[HebbianICA], object]) -> Together:
+    """Chains, eight in one call of the kernel, on the streams of a content."""
+
+    def together(
+        trials: Sequence[Trial], times: Array, n: int | None, save: Save
+    ) -> list[PointResult]:
+        assert n is not None
+        rules = each(rule, trials)
+        of_seed = each(lambda system: streams_of(content(system), "chain", n), trials)
+
+        def compute(group: list[int]) -> list[Values]:
+            streams = [of_seed[k](trials[k][1] or 0) for k in group]
+            chosen = [rules[k] for k in group]
+            if chosen[0].alike is None:
+                pairs = zip(chosen, streams, strict=True)
+                found = [run_varied_chain(one, times, n, stream) for one, stream in pairs]
+            else:
+                found = run_chains(chosen, times, n, streams)
+            return [
+                (_with_signs(trials[k][0], values), diverged)
+                for k, (values, diverged) in zip(group, found, strict=True)
+            ]
+
+        return in_groups([one.alike for one in rules], LANES, compute)
+
+    return together
+
+
+def _path(system: HebbianICA, times: Array) -> Path:
+    """The limit of the system from its start, which is R = 0 if it is random."""
+    r0 = _begin(system)
+    if not unplain(system):
+        return solve(field_of(system), mu_of(system), r0, times)
+    problem = Problem(
+        phi=formula(system, "nonlinearity"),
+        sources=sources(system),
+        schedule=mu_of(system),
+        start=r0,
+        batch=samples(system),
+        motion=make_motion(system.motion) or STILL,
+    )
+    if system.sigma == "adaptive":
+        return solve_adaptive(problem, times)[0]
+    return solve_steps(problem, *sign_steps(system), times)
+
+
+def _begin(system: HebbianICA) -> Array:
+    begin = start_overlap(system)
+    return np.zeros((system.projections, len(system.sources))) if begin is None else begin
 
 
 def _ode(
     system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    begin = start_overlap(system)
-    r0 = np.zeros((system.projections, len(system.sources))) if begin is None else begin
-    path = solve(field_of(system), mu_of(system), r0, times)
+    path = _path(system, times)
     return PointResult({"R": path.r, "R_error": path.error, "R_control": path.control})
 
 
+def _undecided(system: HebbianICA) -> None:
+    """Refuse a start at which noise chooses adaptive signs."""
+    if system.sigma == "adaptive":
+        phi = formula(system, "nonlinearity")
+        check_start(phi, _begin(system), gain(phi, sources(system)))
+
+
+_decided = refusal(_undecided)
+
+
 def _seconds(
-    each_step: Callable[[int, int, int], float],
+    each_step: Callable[[int, int, int], float], varied: Callable[[int, int, int, int], float]
 ) -> Callable[[Any, int | None, float], float]:
-    def seconds(system: HebbianICA, n: int | None, last: float) -> float:
-        count = n or 1
-        each = each_step(system.projections, len(system.sources), count)
+    """Seconds of a point: of the usual rule, or of the plain loops that do whatever else."""
+
+    def seconds(system: Any, n: int | None, last: float) -> float:
+        count, (k, m) = n or 1, (system.projections, len(system.sources))
+        each = each_step(k, m, count)
+        if unplain(system) and system.batch != "full":
+            each = varied(k, m, count, system.batch)
         return 2e-4 + slowness() * last * count * each
 
     return seconds
 
 
-VECTOR = Method(
+_VECTOR = Method(
     name="vector",
     about=(
-        "the full K vectors of the rule, fixed or adaptive signs, step sizes η, μ = nη "
+        "the full K vectors of the rule, any signs, batches and motion, step sizes η, μ = nη "
         "or ν = n²η, any schedule"
     ),
     engines=(*PROJECTED, AVERAGES, HOME),
@@ -95,13 +180,19 @@ VECTOR = Method(
     accuracy="exact",
     outputs=OVERLAPS,
     run=seeded("vector", _vector, IGNORED),
-    seconds=_seconds(lambda k, m, n: 5e-8 + 1e-9 * n * (k * k + k + 1)),
+    refuses=sampled_refusal,
+    seconds=_seconds(
+        lambda k, m, n: 5e-8 + 1e-9 * n * (k * k + k + 1),
+        lambda k, m, n, b: 2e-7 + 1.5e-9 * n * (k * k + k + b * (2 * k + 2)),
+    ),
     fused=True,
     ignores=IGNORED,
     equations=f"{PAPER}, eq. (13) with Sigma on the right, all n coordinates",
     held=lambda system, n: 2 * (n or 0),
 )
-CHAIN = Method(
+VECTOR = replace(_VECTOR, shared=with_shared_noise(_VECTOR, _shared_vectors, 1.0))
+_OWN = _chains(lambda system: content_of(system, IGNORED))
+_CHAIN = Method(
     name="chain",
     about="R and Q alone, at a cost per step that does not depend on n",
     engines=(*PROJECTED, AVERAGES, HOME),
@@ -110,14 +201,18 @@ CHAIN = Method(
     stochastic=True,
     accuracy="exact in law",
     outputs=OVERLAPS,
-    run=alone(_chains),
-    refuses=chain_refusal,
-    seconds=_seconds(lambda k, m, n: 2.7e-9 * (1 + k * (k + m))),
+    run=alone(_OWN),
+    refuses=sampled_refusal,
+    seconds=_seconds(
+        lambda k, m, n: 2.7e-9 * (1 + k * (k + m)),
+        lambda k, m, n, b: 1.5e-7 * (1 + k) + 3e-8 * b * (k + m),
+    ),
     fused=True,
     ignores=IGNORED,
     equations=f"{PAPER}, eq. (13), reduced exactly in law to R and a factor of I - RR'",
-    together=_chains,
+    together=_OWN,
 )
+CHAIN = replace(_CHAIN, shared=with_shared_noise(_CHAIN, _chains(lambda system: SHARED), 1.0))
 ODE = Method(
     name="ode",
     about="dR/dt as n → ∞ at fixed μ, any K, M, f, with its error and a negative control",
@@ -132,7 +227,7 @@ ODE = Method(
         Output("R_control", _R, "overlap with the drift wrong by 2 % (negative control)"),
     ),
     run=_ode,
-    refuses=limit_refusal,
+    refuses=lambda system: limit_refusal(system) or _decided(system),
     seconds=lambda system, n, last: 2e-2,
     ignores=IGNORED,
     equations=f"{PAPER}, eq. (17) with Sigma where (13) puts it; Dormand-Prince 8(5,3)",
@@ -140,7 +235,8 @@ ODE = Method(
 
 
 def _clt_refusal(system: HebbianICA) -> str:
-    return limit_refusal(system) or _without_noise(system)
+    plain = plain_refusal(system, "a central limit theorem")
+    return limit_refusal(system) or plain or _without_noise(system)
 
 
 _without_noise = refusal(

@@ -68,6 +68,8 @@ def _tail(part: Part, t: Array) -> _Tail | None:
 def _mean_exponential(source: Source, norm: float) -> float:
     """E exp(Z^2/norm^2), inf where tails are heavier than Gaussian or too close to it."""
     law, total = source.law, 0.0
+    if law.endless:  # on whole numbers no law of SciPy falls as fast as a normal one
+        return math.inf
     with np.errstate(over="ignore", invalid="ignore"):
         if law.atoms is not None:
             total += float(np.sum(law.atoms.weights * np.exp((law.atoms.points / norm) ** 2)))
@@ -76,7 +78,10 @@ def _mean_exponential(source: Source, norm: float) -> float:
             fine = np.interp(np.arange(8 * edges.size - 7) / 8, np.arange(edges.size), edges)
             t, w = panel_nodes(fine, 24)
             total += float(np.sum(np.exp((part.point(t) / norm) ** 2) * part.mass(t) * w))
-            total += sum(tail.beyond(norm) for tail in _tails(part))
+            if part.width:
+                total += 0.0 if norm**2 > 2 * part.width**2 else math.inf
+            else:
+                total += sum(tail.beyond(norm) for tail in _tails(part))
     return total if math.isfinite(total) else math.inf
 
 

@@ -1,0 +1,1 @@
+"""What a system chose of itself."""

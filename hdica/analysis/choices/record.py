@@ -1,0 +1,13 @@
+"""What a system chose of itself where a study left it to it: its record."""
+
+from __future__ import annotations
+
+from hdica.analysis.record import Analysis, lazy
+
+CHOICES = Analysis(
+    name="choices",
+    compute=lazy(__name__, "compute:choices"),
+    say=lazy(__name__, "say:choices"),
+    rank=12.5,
+    topic="What was chosen",
+)

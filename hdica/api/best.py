@@ -1,0 +1,295 @@
+"""The parameters of a system with which its limit does best."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hdica.api.goals import Goal, Measured, goal_of
+from hdica.api.over import Over, with_values
+from hdica.api.search import PER_RANGE, Range, smallest
+from hdica.errors import HdicaError
+from hdica.process.progress import shown as showing
+from hdica.process.progress import tell
+from hdica.process.timeout import USUAL, named, within
+from hdica.systems.address import Axis, address, check_conflicts
+from hdica.systems.arguments import entries, finite, shown
+from hdica.systems.axes import is_number
+from hdica.systems.labelled import described, noted
+from hdica.systems.notes import joined
+from hdica.systems.registry import record_of
+
+Value = float | str
+MOST_CHOICES = 100
+_TAKEN = frozenset({"value", "error", "success", "trial"})
+_VALUES = "a tuple (low, high), {'low': ..., 'high': ...}, or a list of numbers or texts to try"
+
+
+@showing
+def best(
+    system: Any,
+    over: Over,
+    goal: str | Mapping[str, float],
+    *,
+    timeout: float | None = USUAL,
+    progress: bool | None = None,
+) -> xr.Dataset:
+    """The parameters with which the limit n -> infinity does best.
+
+    Every combination of choices is tried. In ranges a grid finds where the best may be, and
+    every local best of it, the first two at most, is polished: by Brent's method in one range,
+    else by that of Nelder and Mead. What is found is the best of all that was tried; that there
+    is none better between the points of the grid is not proved.
+
+    Parameters
+    ----------
+    system
+        The problem; its own values of the parameters that vary do not matter.
+    over
+        What may be chosen: fields, short names (``"rho"``), dotted paths or constants of the
+        formulas. A tuple ``(low, high)``, or ``{"low": ..., "high": ...}``, is a range, of which
+        there may be three; a list is choices, tried one by one, such as formulas. A constant that
+        a choice of formulas does not use is left out with it. Ranges are looked at evenly in the
+        logarithm if they are > 0, more closely near 0 if they begin there, else evenly.
+    goal
+        ``"steady overlap"``: the largest overlap of a stable state, whatever the start;
+        ``{"overlap at": t}``: the overlap at a time, from the system's start;
+        ``{"time to": overlap, "within": t}``: the time until the overlap is reached, which has to
+        be within 10^4 unless ``within`` says otherwise; ``{"support errors": threshold, "at": t}``:
+        the share of entries of the feature that lie on the wrong side of the threshold on abs(x).
+        Overlaps are absolute, and of a matrix the largest entry counts.
+    timeout
+        Seconds that all of it may take before :class:`~hdica.errors.OutOfTime` is raised; None
+        for no limit. Two ranges take about 150 trials, three 300; where the limit is a density
+        each may take a second.
+    progress
+        Whether to show what it is at, if it takes longer than two seconds; None for terminals
+        alone.
+
+    Returns
+    -------
+    xarray.Dataset
+        Each parameter by its name (dots become ``_``) with its best value, ``value`` of the goal
+        there, its ``error`` (that of the limit; NaN where the limit states none) and ``success``
+        (whether the goal is reached and the polish converged). Over ``trial``, in the order in
+        which they were tried: ``tried_`` with the name of each parameter, NaN or empty where it
+        was left out, and ``tried_value``, infinite where an overlap is not reached and NaN where
+        there is no limit. Attribute ``parameters`` is the best system as JSON; ``note`` says which
+        parameter is best at an end of its range.
+
+    Raises
+    ------
+    OutOfTime
+        If it takes longer than ``timeout``: two minutes unless that says otherwise.
+    HdicaError
+        If an argument is not allowed, or there is no limit at any of the points.
+
+    Examples
+    --------
+    >>> import hdica
+    >>> pca = hdica.SparsePCA(tau=0.5, omega=1.0, Q0=0.1)
+    >>> found = hdica.best(pca, {"tau": (0.05, 2)}, {"time to": 0.9})
+    >>> float(found.tau.round(3)), float(found.value.round(2)), bool(found.success)
+    (0.185, 24.05, True)
+    """
+    record = record_of(system)
+    wanted = goal_of(goal, record)
+    spaces = _spaces(system, over)
+    return within(timeout, named("best", system), lambda: _best(spaces, wanted))
+
+
+@dataclass(frozen=True)
+class Space:
+    """Systems that differ in some ranges alone, all other choices being made.
+
+    ``fixed`` are the choices, by key; ``content`` the fields of a system with them; ``unused`` are
+    keys that make no difference here.
+    """
+
+    cls: Any
+    content: dict[str, Any]
+    fixed: dict[str, Value]
+    axes: tuple[Axis, ...]
+    ranges: tuple[Range, ...]
+
+    def values(self, point: tuple[float, ...]) -> dict[str, Value]:
+        """Parameters at a point of the ranges, by key."""
+        return self.fixed | {axis.key: x for axis, x in zip(self.axes, point, strict=True)}
+
+    def system(self, point: tuple[float, ...]) -> Any:
+        """The system at a point of the ranges."""
+        return self.cls(**with_values(self.content, self.axes, point))
+
+
+@dataclass
+class _Tried:
+    """What was asked for so far."""
+
+    goal: Goal
+    values: list[dict[str, Value]] = field(default_factory=list)
+    found: list[Measured] = field(default_factory=list)
+    systems: list[Any] = field(default_factory=list)
+    refused: HdicaError | None = None
+
+    def loss(self, space: Space, point: tuple[float, ...]) -> float:
+        number = len(self.found) + 1
+        tell(lambda: f"best: trial {number}")
+        one = None
+        try:
+            one = space.system(point)
+            found = self.goal.measure(one)
+        except HdicaError as exc:
+            self.refused = self.refused or exc
+            found = Measured(np.nan, np.nan, np.inf, str(exc))
+        self.values.append(space.values(point))
+        self.found.append(found)
+        self.systems.append(one)
+        return found.loss
+
+
+def _best(spaces: list[Space], goal: Goal) -> xr.Dataset:
+    tried, converged = _Tried(goal), []
+    begins = []
+    for space in spaces:
+        begins.append(len(tried.found))
+        converged.append(smallest(lambda point, one=space: tried.loss(one, point), space.ranges))  # type: ignore[misc]
+    losses = np.array([one.loss for one in tried.found])
+    where = int(np.argmin(losses))
+    if not np.isfinite(losses[where]):
+        raise tried.refused or HdicaError(
+            f"best: no point has a limit (at the first of them {tried.found[0].note})"
+        )
+    own = int(np.searchsorted(begins, where, side="right")) - 1
+    return _told(tried, where, spaces, spaces[own], converged[own])
+
+
+def _told(
+    tried: _Tried, where: int, spaces: list[Space], own: Space, converged: bool
+) -> xr.Dataset:
+    """The best of what was tried, as labelled data."""
+    found, goal = tried.found[where], tried.goal
+    data: dict[str, Any] = {}
+    table: dict[str, Any] = {}
+    for key in dict.fromkeys(key for values in tried.values for key in values):
+        name, column = key.replace(".", "_"), [values.get(key) for values in tried.values]
+        words = any(isinstance(value, str) for value in column)
+        blank: Value = "" if words else np.nan
+        filled = [blank if value is None else value for value in column]
+        array = np.array(filled, dtype=object if words else float)
+        data[name] = ((), array[where], {"long_name": f"best value of {key}"})
+        table[f"tried_{name}"] = ("trial", array, {"long_name": f"{key} that was tried"})
+    about = {"long_name": goal.words, "units": goal.units}
+    data["value"] = ((), found.value, about)
+    data["error"] = ((), found.error, {"long_name": "error of the value", "units": goal.units})
+    said = "whether the goal is reached and the search converged"
+    data["success"] = ((), bool(found.reached and converged), {"long_name": said})
+    table["tried_value"] = ("trial", np.array([one.value for one in tried.found]), about)
+    attrs = {"goal": goal.words}
+    result = xr.Dataset(data | table, {"trial": np.arange(len(tried.found))}, attrs)
+    note = joined(found.note, _ends(own, tried.values[where]))
+    return described(noted(result, note), tried.systems[where])
+
+
+def _ends(space: Space, values: dict[str, Value]) -> str:
+    """Which parameters are best at an end of their range."""
+    told = []
+    for axis, one in zip(space.axes, space.ranges, strict=True):
+        value = values[axis.key]
+        end = one.end(float(value))
+        if end:
+            told.append(f"{axis.key} = {value:.6g} is at the {end} end of its range")
+    return joined(*told, "a wider range may have a better one") if told else ""
+
+
+def _spaces(system: Any, over: Any) -> list[Space]:
+    """The ranges left at every combination of choices."""
+    if not isinstance(over, Mapping) or not over:
+        raise HdicaError(
+            f"over = {shown(over)} is not allowed (at least one parameter with a range or choices)"
+        )
+    ranges, choices = _sorted(over)
+    cls, content = type(system), system.model_dump(mode="python")
+    axes = tuple(_axis(key, values, cls, content) for key, values in choices.items())
+    found = []
+    for values in itertools.product(*choices.values()):
+        changed = with_values(content, axes, values)
+        used = {key: one for key, one in ranges.items() if _matters(key, cls, changed)}
+        here = tuple(_axis(key, (), cls, changed) for key in used)
+        check_conflicts({}, (*axes, *here), "over")
+        fixed = dict(zip(choices, values, strict=True))
+        found.append(Space(cls, changed, fixed, here, tuple(used.values())))
+    for key in ranges:
+        if not any(key == axis.key for space in found for axis in space.axes):
+            _axis(key, (), cls, found[0].content)  # says what is known
+            raise HdicaError(f"over: {key} is not allowed (no formula uses it)")
+    if len(found) > MOST_CHOICES:
+        raise HdicaError(
+            f"over: {len(found)} combinations of choices are not allowed (at most {MOST_CHOICES})"
+        )
+    return found
+
+
+def _axis(key: str, values: Any, cls: Any, content: dict[str, Any]) -> Axis:
+    return Axis(key, address(key, cls, content, "over"), values)
+
+
+def _matters(key: str, cls: Any, content: dict[str, Any]) -> bool:
+    """Whether a key is a field, or a constant that a formula uses."""
+    from hdica.ingredients.grammar import constants_used
+
+    try:
+        path = address(key, cls, content, "over")
+    except HdicaError:
+        return False
+    if path[0] != "constants":
+        return True
+    texts = {name: content.get(name) for name in cls.formulas}
+    return any(
+        isinstance(text, str) and path[-1] in constants_used(text, cls.formulas[name])
+        for name, text in texts.items()
+    )
+
+
+def _sorted(over: Mapping[Any, Any]) -> tuple[dict[str, Range], dict[str, tuple[Value, ...]]]:
+    """Ranges and choices by key, each as it is given."""
+    ranges: dict[str, Range] = {}
+    choices: dict[str, tuple[Value, ...]] = {}
+    for key, given in over.items():
+        if not isinstance(key, str) or key.replace(".", "_") in _TAKEN:
+            raise HdicaError(f"over: {key!r} is not allowed (it names a variable of the result)")
+        if isinstance(given, tuple | Mapping):
+            ranges[key] = _range(key, given)
+        else:
+            choices[key] = _choices(key, given)
+    if len(ranges) > max(PER_RANGE):
+        raise HdicaError(
+            f"over: {len(ranges)} ranges ({', '.join(ranges)}) are not allowed (at most "
+            f"{max(PER_RANGE)}; give the others a value)"
+        )
+    return ranges, choices
+
+
+def _range(key: str, given: Any) -> Range:
+    mapped = isinstance(given, Mapping)
+    if (set(given) != {"low", "high"}) if mapped else len(given) != 2:
+        raise HdicaError(f"over: {key} = {shown(given)} is not allowed ({_VALUES})")
+    ends = (given["low"], given["high"]) if mapped else given
+    low, high = (finite(value, f"over: {key}") for value in ends)
+    if not low < high:
+        raise HdicaError(f"over: {key} = ({low:g}, {high:g}) is not allowed (low < high)")
+    return Range(low, high)
+
+
+def _choices(key: str, given: Any) -> tuple[Value, ...]:
+    if isinstance(given, str):
+        raise HdicaError(f"over: {key} = {shown(given)} is not allowed ({_VALUES})")
+    found = entries(given, f"over: {key}", _VALUES, MOST_CHOICES)
+    alike = all(map(is_number, found)) or all(isinstance(value, str) for value in found)
+    if not found or not alike or len(set(found)) < len(found):
+        raise HdicaError(f"over: {key} = {shown(found)} is not allowed ({_VALUES})")
+    return tuple(value if isinstance(value, str) else finite(value, key) for value in found)

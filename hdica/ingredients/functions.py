@@ -1,0 +1,226 @@
+"""Functions of Python in place of formulas: by name, and keyed by what they compute.
+
+A system holds a function as a word such as ``shrink@1f0c9d3a5b7e2468``: its name, and a digest of
+its source text and of the constants and functions that it uses, with theirs. So results are keyed
+by what is computed: two functions with one source and the same constants are one, and another
+source is another. What was compiled is known in this process alone; a file cannot hold it.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import builtins
+import dis
+import hashlib
+import inspect
+import json
+import re
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from hdica.errors import HdicaError
+from hdica.ingredients.opaque import Opaque, opaque
+
+_WORD = re.compile(r"[A-Za-z_]\w*@[0-9a-f]{16}")
+_KNOWN: dict[str, type[Opaque]] = {}
+_LOCK = threading.Lock()
+_MODULES = ("math", "numpy")
+_MOST_NUMBERS = 100_000
+_ALLOWED = (
+    "allowed are a formula, or a function of one number that def gives a name, that Numba "
+    "compiles, and that uses numbers, tuples and arrays of numbers, math, numpy and functions "
+    "of numba.njit"
+)
+
+
+def is_word(value: Any) -> bool:
+    """Whether it is the word for a function of Python."""
+    return isinstance(value, str) and _WORD.fullmatch(value) is not None
+
+
+def name_of(word: str) -> str:
+    """The name that the function has in Python."""
+    return word.partition("@")[0]
+
+
+def word_for(function: Callable[..., Any]) -> str:
+    """The word by which a system holds a function; it is compiled, and known from then on.
+
+    Raises
+    ------
+    HdicaError
+        If it has no name or no source, does not take one number, uses what is not known to stay
+        what it is, or is not compiled by Numba.
+    """
+    plain = _plain(function)
+    content = json.dumps(_content(plain, []), sort_keys=True)
+    word = f"{plain.__name__}@{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+    with _LOCK:
+        if word not in _KNOWN:
+            # At once: its constants are read now, and what cannot be compiled is refused.
+            _KNOWN[word] = opaque(word.replace("@", "_"), _compiled(plain))
+    return word
+
+
+def known(word: str) -> type[Opaque]:
+    """The function of a word, for formulas."""
+    if word not in _KNOWN:
+        raise HdicaError(
+            f"{word!r} is a Python function that is not known here (a function is given as itself, "
+            "to hdica.simulate, hdica.limit and their like; elsewhere write a formula)"
+        )
+    return _KNOWN[word]
+
+
+def refuse_in_files(where: str, value: Any) -> None:
+    """Refuse a function where results are keyed by what a file says."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            refuse_in_files(f"{where}.{key}", one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            refuse_in_files(where, one)
+    elif is_word(value) or callable(value):
+        name = name_of(value) if is_word(value) else getattr(value, "__name__", repr(value))
+        raise HdicaError(
+            f"{where} = {name} is not allowed (it is a Python function, which a study cannot hold: "
+            "write a formula, or give it to hdica.simulate, hdica.limit and their like)"
+        )
+
+
+def _refused(name: str, why: str) -> HdicaError:
+    return HdicaError(f"the function {name} is not allowed ({why}; {_ALLOWED})")
+
+
+def _plain(function: Any) -> FunctionType:
+    """The function as it was written, and not as Numba has compiled it."""
+    plain = getattr(function, "py_func", function)
+    name = getattr(plain, "__name__", type(plain).__name__)
+    if not inspect.isfunction(plain):
+        raise _refused(name, "it is not written in Python")
+    if name == "<lambda>":
+        raise _refused("lambda", "a lambda has no name and no source of its own")
+    taken = [
+        one for one in inspect.signature(plain).parameters.values() if one.default is one.empty
+    ]
+    if len(taken) != 1 or taken[0].kind not in (0, 1):
+        raise _refused(name, "it does not take one number")
+    return plain
+
+
+def _content(function: FunctionType, within: list[str]) -> list[Any]:
+    """What a function computes: its source, and whatever it names, by content."""
+    name = function.__name__
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        raise _refused(name, "its source is not found: define it in a file or a notebook") from None
+    if source in within:
+        return [name]
+    if not _is_source_of(source, function.__code__):
+        raise _refused(name, "its file has changed since it was defined")
+    named = dict(_named(function))
+    used = {key: _constant(name, key, value, [*within, source]) for key, value in named.items()}
+    given = [_constant(name, "a default", one, within) for one in function.__defaults__ or ()]
+    return [source, used, given]
+
+
+def _is_source_of(source: str, code: CodeType) -> bool:
+    """Whether a text compiles to the code that runs: Python reads the file as it is now."""
+    try:
+        inner = ast.parse(source).body[0]
+    except SyntaxError:
+        return False
+    outer = ast.parse(f"def outer({', '.join(code.co_freevars)}): pass")
+    outer.body[0].body = [inner]  # type: ignore[attr-defined]
+    flags = code.co_flags & __future__.annotations.compiler_flag
+    whole = compile(ast.fix_missing_locations(outer), "<source>", "exec", flags, dont_inherit=True)
+    made = next(one for one in whole.co_consts if isinstance(one, CodeType))
+    again = [
+        one for one in made.co_consts if isinstance(one, CodeType) and one.co_name == code.co_name
+    ]
+    return any(_steps(one) == _steps(code) for one in again)
+
+
+def _steps(code: CodeType) -> list[Any]:
+    """What code does, apart from how a module is looked up, which its imports decide, and jumps."""
+    found: list[Any] = [repr(one) for one in code.co_consts if not isinstance(one, CodeType)]
+    for one in dis.get_instructions(code):
+        if one.opname not in ("CACHE", "EXTENDED_ARG", "PUSH_NULL"):
+            jumps = one.opcode in dis.hasjrel or one.opcode in dis.hasjabs
+            inner = isinstance(one.argval, CodeType)
+            what = None if jumps or inner else repr(one.argval)
+            found.append((one.opname.replace("LOAD_METHOD", "LOAD_ATTR"), what))
+    return found
+
+
+def _named(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Names of a function that are not its own, and what they stand for now."""
+    free = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    for name, cell in free:
+        try:
+            yield name, cell.cell_contents
+        except ValueError:
+            raise _refused(function.__name__, f"{name} has no value yet") from None
+    for name in sorted(_global_names(function.__code__)):
+        if name in function.__globals__:
+            yield name, function.__globals__[name]
+        elif not hasattr(builtins, name):
+            raise _refused(function.__name__, f"{name} has no value yet")
+
+
+def _global_names(code: CodeType) -> set[str]:
+    found = {
+        one.argval
+        for one in dis.get_instructions(code)
+        if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+    }
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            found |= _global_names(inner)
+    if "random" in code.co_names:
+        raise _refused(code.co_name, "it draws random numbers: its value must depend on x alone")
+    return found
+
+
+def _constant(name: str, key: str, value: Any, within: list[str]) -> Any:
+    """What a name stands for, as plain data that is the same in every process."""
+    if isinstance(value, bool | int | float | np.bool_ | np.integer | np.floating):
+        return [
+            type(value).__name__,
+            repr(value.item() if isinstance(value, np.generic) else value),
+        ]
+    if isinstance(value, tuple):
+        return [_constant(name, key, one, within) for one in value]
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.size <= _MOST_NUMBERS:
+        content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        return [str(value.dtype), list(value.shape), content]
+    if isinstance(value, ModuleType) and value.__name__ in _MODULES:
+        return value.__name__
+    if isinstance(value, np.ufunc):
+        return f"numpy.{value.__name__}"
+    if inspect.isbuiltin(value) and value.__module__ in _MODULES:
+        return f"{value.__module__}.{value.__name__}"
+    if inspect.isfunction(getattr(value, "py_func", None)):
+        return _content(value.py_func, within)
+    if inspect.isfunction(value):
+        raise _refused(name, f"it calls {key}, which is not compiled: write @numba.njit above it")
+    raise _refused(name, f"{key} is a {type(value).__name__}")
+
+
+def _compiled(function: FunctionType) -> Any:
+    import numba
+
+    try:
+        inner = numba.njit(function)
+        return numba.njit("float64(float64)", error_model="numpy")(lambda x: inner(x))
+    except numba.core.errors.NumbaError as exc:
+        lines = [line.strip(" -") for line in str(exc).splitlines()]
+        why = next((line for line in lines if line and "nopython" not in line), "no reason given")
+        raise _refused(function.__name__, f"Numba does not compile it: {why[:120]}") from None

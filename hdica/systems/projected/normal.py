@@ -1,0 +1,82 @@
+"""Method ``ornstein_uhlenbeck``: the density where it is normal given the feature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from hdica.ingredients.save import Save
+from hdica.limits.mean_field.density.solve import DensityPath
+from hdica.limits.mean_field.family import MeanField
+from hdica.limits.mean_field.normal.solve import solve
+from hdica.systems.fields import resting_refusal
+from hdica.systems.kernel import MEAN_FIELD, home_of
+from hdica.systems.method import Array, Method, PointResult, Role
+from hdica.systems.projected.density import (
+    ENGINES,
+    PATH,
+    FieldOf,
+    means_of,
+    pde_values,
+    regular_grid,
+)
+from hdica.systems.projected.simulation import KEEPS
+
+
+def _path_of(
+    field: MeanField, system: Any, times: Array, save: Save, tolerance: float
+) -> DensityPath:
+    """The solved limit; its cost leaves no use for a larger tolerance than its own."""
+    return solve(field, times, snapshots=save.snapshots, functionals=means_of(system, save))
+
+
+def ornstein_uhlenbeck(
+    field_of: FieldOf,
+    refuses: Callable[[Any], str],
+    equations: str,
+    uses: tuple[str, ...] = (),
+) -> Method:
+    """Method ``ornstein_uhlenbeck``: what ``pde`` gives, by the moments of a normal law.
+
+    ``refuses`` says why phi is not linear; where the feature moves, it is a
+    mixture and not normal. By its name alone: ``auto`` takes ``pde`` for densities.
+    """
+
+    def values(
+        field: MeanField, system: Any, times: Array, save: Save, path: DensityPath | None = None
+    ) -> PointResult:
+        return pde_values(field, system, times, save, path, _path_of)
+
+    def picture(system: Any, times: Array, save: Save) -> tuple[Save, PointResult]:
+        field = field_of(system)
+        path = _path_of(field, system, times, save, 0.0)
+        if not save.x:
+            save = replace(save, x=tuple(regular_grid(path).tolist()))
+        return save, values(field, system, times, save, path)
+
+    return Method(
+        name="ornstein_uhlenbeck",
+        about=(
+            "the density as n → ∞ where it is normal given ξ, by its mean and variance: what "
+            "`pde` is compared with (φ = 0 or βx)"
+        ),
+        engines=(
+            *ENGINES,
+            f"{MEAN_FIELD}.density",
+            f"{MEAN_FIELD}.normal",
+            home_of(field_of),
+            *uses,
+        ),
+        picture=picture,
+        role=Role.LIMIT,
+        accuracy="converged",
+        outputs=PATH,
+        run=lambda system, times, n, seed, save: values(field_of(system), system, times, save),
+        refuses=lambda system: refuses(system) or resting_refusal(system, "a normal density"),
+        seconds=lambda system, n, last: 0.1,
+        equations=equations
+        + ": x | xi = A x_0 + B xi + sqrt(V) N with A' = -d A, B' = -d B + b, V' = -2 d V + 2 g, "
+        "d = g + b Q; Dormand-Prince 8(5,3), tolerance 1e-12",
+        keeps=KEEPS | {"potential", "controls"},
+    )
