@@ -150,6 +150,24 @@ def test_the_sign_that_is_chosen_is_the_one_that_is_tracked():
     assert np.isnan(float(hdica.best_step(ica(motion=drift, nonlinearity="-x**3")).best_tau))
 
 
+def test_folds_are_those_of_both_sides_whatever_the_start():
+    """As ``critical`` ignores the start: a study that varies it computes them once."""
+    both = {"nonlinearity": "-x**3 - x**2", "source": {"chi2": 3}, "motion": {"exchange": 1e-3}}
+    one, other = (ica(start={"overlap": q0}, **both) for q0 in (0.5, -0.5))
+    folds = hdica.critical(one, "tau")
+    assert folds["value"].values.tobytes() == hdica.critical(other, "tau")["value"].values.tobytes()
+    ends = [
+        float(hdica.best_step(system)[name])
+        for system in (one, other)
+        for name in ("largest_tau", "lowest_tau")
+    ]
+    assert folds["value"].values == pytest.approx(ends, rel=1e-6)
+    assert np.sign(folds["Q"].values).tolist() == [1, 1, -1, -1]
+    fast = hdica.critical(ica(motion={"exchange": 1.0}), "tau")
+    assert fast.sizes["transition"] == 0
+    assert "no step size tracks the feature" in fast.attrs["note"]
+
+
 def test_a_feature_that_is_a_vector_and_one_drawn_entry_by_entry_move():
     values = np.repeat([-1.0, 0.0, 1.0], [80, 240, 80]).tolist()
     n, count = 400, 60

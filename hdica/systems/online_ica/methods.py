@@ -24,7 +24,6 @@ from hdica.systems.online_ica.system import (
 )
 from hdica.systems.projected.best_step import (
     best_step_method,
-    side_of,
     tracked_transitions,
 )
 from hdica.systems.projected.controls import TAU
@@ -46,7 +45,7 @@ def _closed_transitions(system: OnlineICA) -> dict[str, Array] | None:
     if formula(system, "regularizer").slope_if_linear is None:
         return None
     if motion(system).moves:
-        return tracked_transitions(drift(system), motion(system).rate, side_of(system))
+        return tracked_transitions(drift(system), motion(system).rate)
     found, error = folds_of(learned(system), source(system))
     # Lambda/m turns T(Q) = -D1/D2 into m T(Q).
     found, error = replace(found, tau=system.batch * found.tau), system.batch * error

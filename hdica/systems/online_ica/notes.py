@@ -65,6 +65,8 @@ def _transitions(
     rule = rule_of(system)
     if overlap.size:
         return learning.mirrored(rule) if learning.other_side(rule, overlap) else ""
+    if motion(system).moves:
+        return learning.too_fast(system)
     why = learning.unlearnable(rule) if parameter == rule.step else ""
     return joined(learning.searched(parameter, ends), why)
 

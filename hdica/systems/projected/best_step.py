@@ -23,6 +23,8 @@ from hdica.systems.registry import record_of
 from hdica.systems.system import System
 
 _NONE = np.empty(0)
+_SAME = 1e-7
+"""Share by which mirror images of a fold differ at most."""
 _OUTPUTS = (
     Output("best_tau", (), "constant step size that holds the largest overlap of all"),
     Output("best_Q", (), "the overlap that it holds"),
@@ -84,11 +86,19 @@ def best_step_method(
     )
 
 
-def tracked_transitions(drift: Drift, delta: float, side: float) -> dict[str, Array]:
-    """Columns of the two folds in tau between which a feature that moves is tracked."""
-    found = best(drift, delta, side)
-    pairs = ((found.high, found.q_high), (found.low, found.q_low))
-    known = [(tau, side * q) for tau, q in pairs if np.isfinite(tau)]
+def tracked_transitions(drift: Drift, delta: float) -> dict[str, Array]:
+    """Columns of the folds in tau between which a feature that moves is tracked.
+
+    Two with Q > 0, and two with Q < 0 unless they are mirror images, as for odd f: the start of a
+    system does not matter.
+    """
+    known: list[tuple[float, float]] = []
+    for side in (1.0, -1.0):
+        found = best(drift, delta, side)
+        pairs = ((found.high, found.q_high), (found.low, found.q_low))
+        new = [(tau, side * q) for tau, q in pairs if np.isfinite(tau)]
+        if len(new) != len(known) or not np.allclose(new, [(t, -q) for t, q in known], rtol=_SAME):
+            known += new
     tau, q = (np.array([pair[k] for pair in known], dtype=float) for k in range(2))
     return {"value": tau, "Q": q, "kind": np.zeros(tau.size), "error": 1e-7 * tau}
 

@@ -214,6 +214,14 @@ def untracked(system: Any) -> str:
     )
 
 
+def too_fast(system: Any) -> str:
+    """That a feature moves too fast for any step size."""
+    return (
+        f"no step size tracks the feature at motion = {system.motion!r}: hdica.best_step has the "
+        "fastest that can be tracked, largest_delta"
+    )
+
+
 def searched(parameter: str, ends: tuple[float, float] | None) -> str:
     """That no transition was found between two ends; empty where there can be no others."""
     if ends is None:
