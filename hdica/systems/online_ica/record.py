@@ -51,6 +51,12 @@ SYSTEM = register(
                 "prior": {"sparse": 0.3},
                 "start": {"overlap": 0.7},
             },
+            {
+                "tau": 0.02,
+                "prior": "gaussian",
+                "motion": {"exchange": 0.001},
+                "start": {"overlap": 0.7},
+            },
         ),
     )
 )

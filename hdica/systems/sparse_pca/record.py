@@ -68,6 +68,13 @@ SYSTEM = register(
                 "prior": {"sparse": 0.3},
                 "start": {"overlap": 0.7},
             },
+            {
+                "tau": 0.5,
+                "omega": 1.5,
+                "prior": "gaussian",
+                "motion": {"exchange": 0.1},
+                "start": {"overlap": 0.7},
+            },
         ),
     )
 )
