@@ -69,6 +69,8 @@ def observe(xi: Array, x: Array, prior: Prior, phi: Formula, save: Save = NOTHIN
     labels, groups = prior.classify(xi), prior.group_values.size
 
     def at_snapshots() -> dict[str, Array]:
+        # Entries of a feature that moves have changed places since.
+        labels = prior.classify(xi)
         densities = by_group(x, labels, groups, save.edges) if save.x else {}
         thresholds = np.asarray(save.thresholds, dtype=float)
         found = {"estimate": first_entries(x, save.estimate)} if save.estimate else {}

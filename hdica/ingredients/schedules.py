@@ -21,6 +21,10 @@ ALLOWED = (
     "{steps: {times: [t1, ...], values: [tau0, tau1, ...]}}"
 )
 
+ALLOWED_SIGNAL = ALLOWED.replace("a number > 0", "a number >= 0")
+PROBE = np.concatenate([[0.0], np.geomspace(1e-3, 1e6, 200)])
+"""Times at which a formula is tried."""
+
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
@@ -41,7 +45,7 @@ def _number(tau: float, name: str) -> Schedule:
     return Schedule(lambda t: np.full(np.shape(t), tau), tau)
 
 
-def _steps(spec: Mapping[str, Any], name: str) -> Schedule:
+def _steps(spec: Mapping[str, Any], name: str, zero: bool = False) -> Schedule:
     if not isinstance(spec, Mapping) or set(spec) != {"times", "values"}:
         raise HdicaError(f"{name} = {{steps: {spec!r}}} is not allowed (allowed: {ALLOWED})")
     times, values = (numbers(spec[key]) for key in ("times", "values"))
@@ -53,10 +57,13 @@ def _steps(spec: Mapping[str, Any], name: str) -> Schedule:
             f"{name}: steps with times {times.tolist()} and {values.size} values is not allowed "
             "(increasing times > 0 and one value more than times)"
         )
-    if np.any(values <= 0) or not np.all(np.isfinite(values)):
-        known = np.all(np.isfinite(values)) and values[0] > 0
+    least = ">= 0" if zero else "> 0"
+    if np.any(values < 0 if zero else values <= 0) or not np.all(np.isfinite(values)):
+        known = not zero and np.all(np.isfinite(values)) and values[0] > 0
         floor = f"; for one that ends take a small one, such as {_floor(values):g}" if known else ""
-        raise HdicaError(f"{name}: step values {values.tolist()} are not allowed (all > 0{floor})")
+        raise HdicaError(
+            f"{name}: step values {values.tolist()} are not allowed (all {least}{floor})"
+        )
     return Schedule(
         lambda t: values[np.searchsorted(times, t, side="right")], None, tuple(times.tolist())
     )
@@ -78,6 +85,47 @@ def _with_floor(spec: str, tau: Array) -> str:
     return f"; a step size that falls to zero needs a floor: max({spec}, {_floor(tau):g})"
 
 
+def _at_least(spec: Any, constants: Mapping[str, float] | None, name: str) -> Schedule:
+    """A schedule whose values may be 0."""
+    if isinstance(spec, Mapping) and set(spec) == {"steps"}:
+        return _steps(spec["steps"], name, zero=True)
+    if not isinstance(spec, str):
+        raise HdicaError(f"{name} = {spec!r} is not allowed (allowed: {ALLOWED_SIGNAL})")
+    formula = parse_formula(spec, "t", constants)
+    value = formula.value(PROBE)
+    bad = PROBE[~(np.isfinite(value) & (value >= 0))]
+    if bad.size:
+        raise HdicaError(
+            f"{name} = {spec!r} is not allowed (it is no number >= 0 at t = {bad[0]:.4g})"
+        )
+    if formula.coefficients is not None and formula.coefficients.size == 1:
+        return Schedule(formula.value, float(formula.coefficients[0]))
+    return Schedule(formula.value, None, formula.kinks)
+
+
+def make_signal(
+    spec: Any, constants: Mapping[str, float] | None = None, name: str = "omega"
+) -> Schedule:
+    """A signal strength as a function of time: as :func:`make_schedule`, but 0 is allowed."""
+    spec = plain(spec)
+    if isinstance(spec, int | float) and not isinstance(spec, bool):
+        if not 0 <= spec < math.inf:
+            raise HdicaError(f"{name} = {spec!r} is not allowed (a finite number >= 0)")
+        fixed = float(spec)
+        return Schedule(lambda t: np.full(np.shape(t), fixed), fixed)
+    return _at_least(spec, constants, name)
+
+
+def clock_of(*schedules: Schedule) -> Schedule:
+    """The time 1 + t itself, which jumps of any of the schedules interrupt.
+
+    In place of a step size in limits whose coefficients depend on more than one schedule. It is
+    positive, as step sizes are.
+    """
+    breaks = sorted({b for one in schedules for b in one.breaks})
+    return Schedule(lambda t: 1.0 + np.asarray(t, dtype=float), None, tuple(breaks))
+
+
 def make_schedule(
     spec: Any, constants: Mapping[str, float] | None = None, name: str = "tau"
 ) -> Schedule:
@@ -94,10 +142,9 @@ def make_schedule(
     if not isinstance(spec, str):
         raise HdicaError(f"{name} = {spec!r} is not allowed (allowed: {ALLOWED})")
     formula = parse_formula(spec, "t", constants)
-    probe = np.concatenate([[0.0], np.geomspace(1e-3, 1e6, 200)])
-    tau = formula.value(probe)
+    tau = formula.value(PROBE)
     if not np.all(np.isfinite(tau)) or np.any(tau <= 0):
-        bad = probe[~(np.isfinite(tau) & (tau > 0))][0]
+        bad = PROBE[~(np.isfinite(tau) & (tau > 0))][0]
         raise HdicaError(
             f"{name} = {spec!r} is not allowed (it is not positive at t = {bad:.4g}"
             f"{_with_floor(spec, tau)})"

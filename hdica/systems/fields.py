@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import AfterValidator, BeforeValidator
 
 from hdica.errors import HdicaError
@@ -14,6 +15,7 @@ from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.functions import word_for
 from hdica.ingredients.grammar import constants_used
 from hdica.ingredients.held import held, is_vector
+from hdica.ingredients.motions import Motion, make_motion
 from hdica.ingredients.priors import Prior, make_prior
 from hdica.ingredients.schedules import Schedule, make_schedule
 from hdica.ingredients.sources import Source, make_source
@@ -106,6 +108,7 @@ DataSpec = Annotated[
     BeforeValidator(lambda value: None if value is None else samples_input(value)),
     Reads(),
 ]
+MotionSpec = Annotated[dict[str, Any] | None, _made_by(make_motion)]
 
 SCHEDULE = (
     "step size > 0, a formula in `t` (`0.1/(1 + t/50)`), or "
@@ -129,11 +132,17 @@ STARTS = (
 MOST_SAMPLES = 1_000_000
 BATCHES = "samples over which each update averages its push, all at the same x"
 DATA = f"for the methods `stream` and `blind`: {SAMPLES}"
+MOTIONS = (
+    "none, or how the feature moves: `{exchange: delta}` (each entry changes places at the rate "
+    "delta), `{jumps: {times: [50], share: 0.5}}`, or both"
+)
 CONSTANTS = "numbers used by name in the formulas: `{beta: 0.2}`"
 """What fields that several systems have may hold, for the manual."""
 _WHOLE = frozenset({"batch"})
 """Fields that are whole numbers, which no search can vary continuously."""
 ALIASES: dict[str, tuple[str, ...]] = {"Q0": ("start", "overlap"), "rho": ("prior", "sparse")}
+MOVING: dict[str, tuple[str, ...]] = {"exchange": ("motion", "exchange")}
+"""Short names of systems with a feature that moves."""
 
 
 def formula(system: Any, name: str) -> Formula:
@@ -165,8 +174,15 @@ def check_real(system: Any, name: str) -> None:
 
 def schedule(system: Any, name: str = "tau") -> Schedule:
     """Step size as a function of t = k/n; ``name`` is the field that gives it."""
+    return made_in_time(system, name, make_schedule)
+
+
+def made_in_time(
+    system: Any, name: str, make: Callable[[Any, dict[str, float], str], Schedule]
+) -> Schedule:
+    """What ``make`` makes of a field that may be a formula in t."""
     try:
-        return make_schedule(getattr(system, name), system.constants, name)
+        return make(getattr(system, name), system.constants, name)
     except HdicaError as exc:
         exc.fields = _fields(system, name, "t")
         raise
@@ -213,6 +229,26 @@ def batch(system: Any) -> int:
 def prior(system: Any) -> Prior:
     """Law of the entries of the feature."""
     return _prior_of(system.prior)
+
+
+def motion(system: Any) -> Motion:
+    """How the feature moves; of a system without such a field: not at all."""
+    found = make_motion(getattr(system, "motion", None))
+    if found.moves and np.unique(prior(system).nodes.points).size == 1:
+        raise HdicaError(
+            f"motion = {system.motion!r} is not allowed with prior = {system.prior!r} (equal "
+            "entries that change places change nothing: take another prior, such as 'gaussian', "
+            "{'sparse': 0.3} or {'sparse_sign': 0.3})",
+            ["motion", "prior"],
+        )
+    return found
+
+
+def resting_refusal(system: Any, what: str) -> str:
+    """Empty if the feature stays, else that something exists only for one that does."""
+    if not motion(system).moves:
+        return ""
+    return f"motion = {system.motion!r} is not allowed for {what} (a feature that stays)"
 
 
 def start(system: Any) -> Start:

@@ -12,7 +12,7 @@ from hdica.finite.random.streams import normal_numbers, point_stream, run_length
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.save import Save
-from hdica.ingredients.schedules import make_schedule
+from hdica.ingredients.schedules import make_schedule, make_signal
 from hdica.ingredients.sources import make_source
 from hdica.ingredients.starts import make_start
 from hdica.systems.projected.rule import ProjectedRule
@@ -32,7 +32,7 @@ def ica(m, f="x**3", source="uniform", phi="0", prior="dense", tau=0.4):
 
 def pca(m, phi="0", variant="linearised", tau=1.5, omega=2.0):
     laws = make_prior({"sparse": 0.5}), make_start({"overlap": 0.6, "exact": True})
-    return PCARule(omega, *laws, make_schedule(tau), parse_formula(phi), variant, m)
+    return PCARule(make_signal(omega), *laws, make_schedule(tau), parse_formula(phi), variant, m)
 
 
 def streams(n, seed, label="batch"):

@@ -44,6 +44,8 @@ class ChainRule:
         Samples over which the push is averaged in one step, all at the same x.
     why
         ``why(n)``: what happened, after a step that did not succeed.
+    amplitude
+        What multiplies the component of a step along xi, if that changes with time.
     """
 
     sources: Callable[[np.random.Generator], Callable[[int], Array]]
@@ -55,6 +57,7 @@ class ChainRule:
     r: float
     why: Callable[[int], str] = lambda n: not_finite()
     batch: int = 1
+    amplitude: Schedule | None = None
 
     @property
     def terms(self) -> Array | None:
@@ -148,7 +151,7 @@ def run_together(
 
     def track(lane: int, rule: ChainRule, stream: Stream) -> Track:
         seen = Observation(lambda: {OVERLAP: float(state[0, lane]), PENALTY: rule.r})
-        draw = samples(rule.sources, rule.batch, stream)
+        draw = samples(rule.sources, rule.batch, stream, rule.amplitude, n)
         return Track(seen, draw, rule.schedule, lambda: rule.why(n))
 
     tracks = [track(k, *both) for k, both in enumerate(zip(rules, streams, strict=True))]

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from hdica.finite.aligned import aligned_zeros
 from hdica.finite.observe import Observation, observe
 from hdica.finite.projected.batch import samples, width_of
+from hdica.finite.projected.motion import Moved, moving
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Advance, Track, Values, begin, not_finite, record
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.motions import STILL, Motion
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.pushes import Push
 from hdica.ingredients.save import NOTHING, Save
@@ -43,6 +45,10 @@ class VectorRule:
         F = tau u, where the rate is omega.
     batch
         Samples over which F y is averaged in one step, all at the same x.
+    amplitude
+        What multiplies the source of a step, if that changes with time.
+    motion
+        How the feature moves.
     """
 
     model: int
@@ -55,6 +61,8 @@ class VectorRule:
     numbers: Callable[[int], tuple[float, float, float, float]]
     nonlinearity: Formula | Push | None = None
     batch: int = 1
+    amplitude: Schedule | None = None
+    motion: Motion = STILL
 
     @property
     def phi_is_called(self) -> bool:
@@ -154,8 +162,8 @@ def run_shared(
     Parameters
     ----------
     rules
-        Problems with the same prior, model, nonlinearity and batch, and with the same phi where it
-        is none of the closed forms of :mod:`hdica.finite.projected.passes`. A point's numbers do
+        Problems with the same prior, motion, model, nonlinearity and batch, and the same phi where
+        it is none of the closed forms of :mod:`hdica.finite.projected.passes`. A point's numbers do
         not depend on which others run beside it.
     times
         Shape (T,), in samples per dimension.
@@ -179,10 +187,14 @@ def run_shared(
     tracks = [
         Track(
             _observed(state, p, xi, rule, saves[p] if saves else NOTHING),
-            samples(rule.sources, rule.batch, stream),
+            samples(rule.sources, rule.batch, stream, rule.amplitude, n),
             rule.schedule,
             _why(state, p),
         )
         for p, rule in enumerate(rules)
     ]
-    return record(_advance(rules, state, n), tracks, times, n, width=width_of(rules[0].batch))
+    advance = _advance(rules, state, n)
+    if rules[0].motion.moves:
+        moved = Moved(xi, state.xi, state.x, state.z, state.carried)
+        advance = moving(advance, rules[0].motion, moved, stream)
+    return record(advance, tracks, times, n, width=width_of(rules[0].batch))

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.motions import STILL, Motion
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start
@@ -73,6 +74,10 @@ class MeanField:
     at t = 0. ``pull(q, tau)`` is b, ``diffusion(q, tau)`` is g > 0, ``strength(tau)`` is B >= 0. As
     :class:`Scaled` the first two cost the solvers nothing; any other function of both is tabulated
     at each step size that occurs.
+
+    ``follows`` are the schedules that the coefficients are made of where their second argument, the
+    value of ``schedule``, is the time 1 + t and no step size. ``motion`` mixes the laws at all xi:
+    at the rate delta, dP(x | xi)/dt gains delta (sum over xi' of p(xi') P(x | xi') - P(x | xi)).
     """
 
     prior: Prior
@@ -82,6 +87,13 @@ class MeanField:
     pull: Callable[[float, float], float]
     diffusion: Callable[[float, float], float]
     strength: Callable[[float], float]
+    follows: tuple[Schedule, ...] = ()
+    motion: Motion = STILL
+
+    @property
+    def followed(self) -> tuple[Schedule, ...]:
+        """What a step in time must not leave behind."""
+        return self.follows or (self.schedule,)
 
     def curvature(self, q: float, r: float, tau: float) -> float:
         """2 h, the curvature of the effective potential that E[x^2] = 1 demands."""

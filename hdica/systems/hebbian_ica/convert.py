@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hdica.errors import HdicaError
-from hdica.systems.fields import formula
+from hdica.systems.fields import formula, resting_refusal
 from hdica.systems.hebbian_ica.fields import signs, start_overlap, unit, unplain
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.online_ica.system import OnlineICA, learned_text
@@ -57,6 +57,9 @@ def hebbian_of(system: OnlineICA) -> HebbianICA:
             f"batch = {system.batch} is not allowed for HebbianICA (1; in the limit a batch of m "
             "is as single samples of step size tau/m at the time m t)"
         )
+    moving = resting_refusal(system, "HebbianICA")
+    if moving:
+        raise HdicaError(moving, ["motion"])
     if "overlap" not in system.start:
         raise HdicaError(
             f"start = {system.start} is not allowed for HebbianICA ({{overlap: Q0}} is)"

@@ -10,7 +10,7 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.overlap.closed import closed_overlap, closed_refusal
-from hdica.systems.fields import formula, prior, schedule, source, start
+from hdica.systems.fields import formula, prior, resting_refusal, schedule, source, start
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.online_ica.system import learned, limit_refusal
@@ -22,7 +22,11 @@ WORST = 1e-8
 
 def refuses(system: Any) -> str:
     """Empty if there is a closed form for this system, else the sentence that says why not."""
-    found = limit_refusal(system) or closed_refusal(learned(system))
+    found = (
+        limit_refusal(system)
+        or closed_refusal(learned(system))
+        or resting_refusal(system, "the closed form")
+    )
     if found or schedule(system).constant is not None:
         return found
     return f"tau = {system.tau!r} is not allowed for the closed form (a constant step size)"

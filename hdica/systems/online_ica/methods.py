@@ -8,8 +8,8 @@ import numpy as np
 
 from hdica.ingredients.save import Save
 from hdica.limits.overlap.nonlinear import folds_of
-from hdica.systems.fields import constant_tau, formula, source
-from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
+from hdica.systems.fields import constant_tau, formula, motion, source
+from hdica.systems.kernel import AVERAGES, COMMON, MOVING, NUMERICS, OVERLAP
 from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.online_ica.closed import CLOSED
 from hdica.systems.online_ica.escape import ESCAPE_TIMES
@@ -20,16 +20,21 @@ from hdica.systems.online_ica.system import (
     learned,
     limit_refusal,
     mean_field,
+    moving,
     on_data,
     rule,
     without_limit,
+)
+from hdica.systems.projected.best_step import (
+    best_step_method,
+    tracked_transitions,
 )
 from hdica.systems.projected.controls import TAU
 from hdica.systems.projected.density import particles, pde
 from hdica.systems.projected.entries import entries
 from hdica.systems.projected.normal import ornstein_uhlenbeck
 from hdica.systems.projected.overlap import closed_states, ode
-from hdica.systems.projected.rule import chain_refusal
+from hdica.systems.projected.rule import chain_refusal, moving_chain_refusal
 from hdica.systems.projected.simulation import OWN, chain, vector
 from hdica.systems.projected.steady import branch_points, critical, fixed_points, steady_refusal
 from hdica.systems.projected.stream import given_data, streams
@@ -44,6 +49,8 @@ def _closed_transitions(system: OnlineICA) -> dict[str, Array] | None:
     """Folds in tau where phi is linear."""
     if formula(system, "regularizer").slope_if_linear is None:
         return None
+    if motion(system).moves:
+        return tracked_transitions(drift(system), motion(system).rate)
     found, error = folds_of(learned(system), source(system))
     # Lambda/m turns T(Q) = -D1/D2 into m T(Q).
     found, error = replace(found, tau=system.batch * found.tau), system.batch * error
@@ -63,7 +70,8 @@ def _run_drift(
 ) -> PointResult:
     tau = constant_tau(system)
     overlap = np.sqrt(_flow_grid(times)["q"])
-    return PointResult({"drift": 2 * overlap * drift(system).at(overlap, tau) / tau})
+    moved = drift(system).at(overlap, tau) - motion(system).rate * overlap
+    return PointResult({"drift": 2 * overlap * moved / tau})
 
 
 DRIFT = Method(
@@ -90,7 +98,10 @@ _METHODS = (
             vector(lambda system: rule(system).vector, f"{_PAPER}, eq. (1)-(2)", _MEANS, IGNORED),
             chain(
                 lambda system: rule(system).chain,
-                lambda system: chain_refusal(formula(system, "regularizer")),
+                lambda system: (
+                    chain_refusal(formula(system, "regularizer"))
+                    or moving_chain_refusal(motion(system))
+                ),
                 f"{_PAPER}, eq. (1)-(2)",
                 _MEANS,
                 IGNORED,
@@ -101,6 +112,7 @@ _METHODS = (
                 f"{_PAPER}, dQ/dt = (Q^2 - 1) G(Q) - Q Lambda(Q)/2 below (11), with the sign of "
                 "G corrected; Dormand-Prince 8(5,3), tolerance 1e-12",
                 uses=_MEANS,
+                moving=moving,
             ),
             CLOSED,
             pde(
@@ -132,9 +144,10 @@ _METHODS = (
                 f"{_STEADY}, continued in tau",
                 _closed_transitions,
                 without_limit,
-                _CLOSED,
+                (*_CLOSED, MOVING),
             ),
             DRIFT,
+            best_step_method(drift, _STEADY, _CLOSED),
         )
     ),
     *streams(on_data, f"{_PAPER}, eq. (1)-(2)", frozenset({"source"}), _MEANS),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.systems.fields import formula, prior, schedule, source, start
+from hdica.systems.fields import formula, motion, prior, schedule, source, start
 from hdica.systems.kinds import ZERO
 from hdica.systems.notes import Notes, joined
 from hdica.systems.online_ica.system import chosen, learned, learned_text
@@ -44,11 +44,15 @@ def _limit(system: Any, values: Mapping[str, Array], times: Array) -> str:
     if np.abs(path).max() <= ZERO:
         return _STAYS
     rule = rule_of(system)
+    if motion(system).moves:
+        return ""
     return learning.fallen(rule, float(path[-1])) if rule.closed else ""
 
 
 def _states(system: Any, overlap: Array, stable: Mask, informative: Mask) -> str:
     rule, good = rule_of(system), overlap[stable & informative]
+    if motion(system).moves:
+        return "" if good.size else learning.untracked(system)
     if rule.closed or good.size:
         return learning.states_say(rule, good)
     lead = "no informative state was found to be stable: take a smaller step size or a weaker"
@@ -61,6 +65,8 @@ def _transitions(
     rule = rule_of(system)
     if overlap.size:
         return learning.mirrored(rule) if learning.other_side(rule, overlap) else ""
+    if motion(system).moves:
+        return learning.too_fast(system)
     why = learning.unlearnable(rule) if parameter == rule.step else ""
     return joined(learning.searched(parameter, ends), why)
 

@@ -50,6 +50,7 @@ SYSTEM = register(
         },
         methods=METHODS,
         mean_field=mean_field,
+        functions={"best_step": "hdica.systems.projected.best_step"},
         notes=NOTES,
         horizon=40.0,
         examples=(
@@ -72,6 +73,12 @@ SYSTEM = register(
                     ],
                     "passes": 2,
                 },
+            },
+            {
+                "tau": 0.02,
+                "prior": "gaussian",
+                "motion": {"exchange": 0.001},
+                "start": {"overlap": 0.7},
             },
         ),
     )

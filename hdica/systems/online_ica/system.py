@@ -21,6 +21,7 @@ from hdica.ingredients.sources import Source
 from hdica.inputs.samples import with_array_held
 from hdica.limits.averages.expectations import averages, check_finite
 from hdica.limits.mean_field.family import MeanField
+from hdica.limits.moving.path import Moving, moving_of
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.nonlinear import drift_of
 from hdica.systems.fields import (
@@ -29,6 +30,8 @@ from hdica.systems.fields import (
     CONSTANTS,
     DATA,
     LAWS,
+    MOTIONS,
+    MOVING,
     PRIORS,
     SCHEDULE,
     STARTS,
@@ -36,6 +39,7 @@ from hdica.systems.fields import (
     DataSpec,
     FormulaText,
     MaybeStepSize,
+    MotionSpec,
     PriorSpec,
     Rate,
     SourceSpec,
@@ -46,6 +50,7 @@ from hdica.systems.fields import (
     formula,
     is_number,
     length_refusal,
+    motion,
     prior,
     schedule,
     source,
@@ -91,6 +96,10 @@ class OnlineICA(Parameters):
         Law of the entries of the feature: see :func:`hdica.ingredients.priors.make_prior`.
     start
         Law of the estimate at t = 0: see :func:`hdica.ingredients.starts.make_start`.
+    motion
+        How the feature moves: see :func:`hdica.ingredients.motions.make_motion`. None: it stays;
+        ``{"exchange": delta}``: each entry changes places with another at the rate delta per unit
+        of time; ``{"jumps": {"times", "share"}}``: at each time a share of them is permuted.
     constants
         Numbers for named constants in the formulas.
     batch
@@ -130,6 +139,7 @@ class OnlineICA(Parameters):
     )
     prior: PriorSpec = Field("dense", description=PRIORS)
     start: StartSpec = Field({"overlap": 0.5}, description=STARTS)
+    motion: MotionSpec = Field(None, description=MOTIONS)
     constants: dict[str, float] = Field({}, description=CONSTANTS)
     batch: BatchSize = Field(1, description=BATCHES)
     sign: Literal["given", "auto"] = Field(
@@ -144,7 +154,7 @@ class OnlineICA(Parameters):
         0.8, description="size of Q at which the feature counts as found, for escape times alone"
     )
 
-    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
+    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {**ALIASES, **MOVING}
     formulas: ClassVar[Mapping[str, str]] = {
         "tau": "t",
         "nu": "t",
@@ -170,6 +180,7 @@ class OnlineICA(Parameters):
         schedule(self, step_unit(self))
         check_vectors(self)
         check_data(self)
+        motion(self)
         for name in ("nonlinearity", "regularizer"):
             check_real(self, name)
         if formula(self, "nonlinearity").is_zero:
@@ -278,6 +289,13 @@ def drift(system: OnlineICA) -> Drift:
     if refusal:
         raise HdicaError(refusal)
     return drift_of(learned(system), source(system)).of_batch(system.batch)
+
+
+def moving(system: OnlineICA) -> Moving | None:
+    """The limit of Q where xi moves; None where it does not."""
+    if not motion(system).moves:
+        return None
+    return moving_of(mean_field(system), drift(system))
 
 
 def mean_field(system: OnlineICA) -> MeanField:

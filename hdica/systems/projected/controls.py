@@ -38,6 +38,8 @@ SYMBOLS = {
     "q": Symbol("<i>q</i> = <i>Q</i>²", "$q = Q^2$", "q = Q²"),
     "Q_u": Symbol("Q<sub>u</sub>", r"$Q_\mathrm{u}$", "Q_u"),
     "tau_c": Symbol("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
+    "exchange": Symbol("δ", r"$\delta$", "δ"),
+    "best_tau": Symbol("best τ", r"best $\tau$", "best τ"),
     "R": Symbol("<i>R</i>", "$R$", "R"),
     "batch": Symbol("<i>m</i>", "$m$", "m"),
     "second": Symbol("⟨<i>u</i>²⟩", r"$\langle u^2\rangle$", "mean u²"),
@@ -49,5 +51,6 @@ SYMBOLS = {
         blind="blind",
         samples="samples",
         loading="loading",
+        best_step="best step size",
     ),
 }

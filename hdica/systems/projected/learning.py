@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,6 +203,23 @@ def states_say(rule: Rule, overlap: Array) -> str:
     if rule.closed:
         return nowhere(rule)[0]
     return mirrored(rule) if overlap.size and other_side(rule, overlap) else ""
+
+
+def untracked(system: Any) -> str:
+    """That a feature moves too fast for the step size."""
+    return (
+        f"the feature is not tracked at tau = {system.tau!r} and motion = {system.motion!r}: every "
+        "steady state but Q = 0 is unstable or lost (hdica.best_step says which step sizes track "
+        "it, and how fast it may move)"
+    )
+
+
+def too_fast(system: Any) -> str:
+    """That a feature moves too fast for any step size."""
+    return (
+        f"no step size tracks the feature at motion = {system.motion!r}: hdica.best_step has the "
+        "fastest that can be tracked, largest_delta"
+    )
 
 
 def searched(parameter: str, ends: tuple[float, float] | None) -> str:

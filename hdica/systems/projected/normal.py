@@ -10,6 +10,7 @@ from hdica.ingredients.save import Save
 from hdica.limits.mean_field.density.solve import DensityPath
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.normal.solve import solve
+from hdica.systems.fields import resting_refusal
 from hdica.systems.kernel import MEAN_FIELD, home_of
 from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.projected.density import (
@@ -38,7 +39,8 @@ def ornstein_uhlenbeck(
 ) -> Method:
     """Method ``ornstein_uhlenbeck``: what ``pde`` gives, by the moments of a normal law.
 
-    ``refuses`` says why phi is not linear. By its name alone: ``auto`` takes ``pde`` for densities.
+    ``refuses`` says why phi is not linear; where the feature moves, it is a
+    mixture and not normal. By its name alone: ``auto`` takes ``pde`` for densities.
     """
 
     def values(
@@ -71,7 +73,7 @@ def ornstein_uhlenbeck(
         accuracy="converged",
         outputs=PATH,
         run=lambda system, times, n, seed, save: values(field_of(system), system, times, save),
-        refuses=refuses,
+        refuses=lambda system: refuses(system) or resting_refusal(system, "a normal density"),
         seconds=lambda system, n, last: 0.1,
         equations=equations
         + ": x | xi = A x_0 + B xi + sqrt(V) N with A' = -d A, B' = -d B + b, V' = -2 d V + 2 g, "

@@ -9,10 +9,13 @@ import numpy as np
 
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
+from hdica.limits.moving.path import Moving
+from hdica.limits.moving.path import solve as moved
+from hdica.limits.moving.tracking import moved_drift
 from hdica.limits.overlap.drift import Drift, solve
 from hdica.limits.overlap.fixed_points import find_fixed_points
-from hdica.systems.fields import constant_tau, formula, prior, schedule, start
-from hdica.systems.kernel import COMMON, NUMERICS, OVERLAP, home_of
+from hdica.systems.fields import constant_tau, formula, motion, prior, schedule, start
+from hdica.systems.kernel import COMMON, MEAN_FIELD, MOVING, NUMERICS, OVERLAP, home_of
 from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.projected.simulation import OWN, TRAJECTORY
 
@@ -30,19 +33,24 @@ def ode(
     equations: str,
     closed: Closed = lambda system, times: None,
     uses: tuple[str, ...] = (),
+    moving: Callable[[Any], Moving | None] = lambda system: None,
 ) -> Method:
     """Method ``ode``: the overlap as n -> infinity, with its central limit theorem.
 
     ``refuses`` says why the overlap does not close the limit; ``closed`` is Q at the times in
-    closed form, or None where there is none.
+    closed form, or None where there is none. ``moving`` is the limit of a system in which more
+    than the step size changes with time, None for others.
     """
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
-        law, begin = prior(system), start(system)
-        path = solve(
-            drift_of(system), schedule(system), begin.overlap(law), begin.spread(law), times
-        )
-        exact = closed(system, times)
+        law, begin, changes = prior(system), start(system), moving(system)
+        if changes is None:
+            path = solve(
+                drift_of(system), schedule(system), begin.overlap(law), begin.spread(law), times
+            )
+        else:
+            path = moved(changes, times)
+        exact = closed(system, times) if changes is None else None
         beta = formula(system, "regularizer").slope_if_linear or 0.0
         return PointResult(
             {
@@ -60,7 +68,7 @@ def ode(
             "dQ/dt as n → ∞ (in closed form where there is one), with the central limit "
             "theorem (φ = 0 or βx)"
         ),
-        engines=(*COMMON, NUMERICS, OVERLAP, OWN, home_of(drift_of), *uses),
+        engines=(*COMMON, NUMERICS, OVERLAP, MOVING, MEAN_FIELD, OWN, home_of(drift_of), *uses),
         closed=True,
         role=Role.LIMIT,
         rank=1,
@@ -72,9 +80,19 @@ def ode(
             Output("Q_sd", ("time",), "limit of sqrt(n) times the standard deviation of Q"),
         ),
         run=run,
-        refuses=refuses,
+        refuses=lambda system: refuses(system) or _unknown_moments(system),
         seconds=lambda system, n, last: 0.025,
         equations=equations,
+    )
+
+
+def _unknown_moments(system: Any) -> str:
+    """Empty unless the feature moves from a first estimate that has no law given the feature."""
+    if start(system).length is None or not motion(system).moves:
+        return ""
+    return (
+        f"motion = {system.motion!r} is not allowed with start = a vector for method 'ode' (a "
+        "start with a law given the feature, such as {'overlap': 0.5}; method 'vector' takes any)"
     )
 
 
@@ -88,7 +106,8 @@ def closed_states(
         if beta is None:
             return None
         tau, field = constant_tau(system), field_of(system)
-        found = find_fixed_points(drift_of(system), tau)
+        delta = motion(system).rate
+        found = find_fixed_points(moved_drift(drift_of(system), delta, tau), tau)
         return {
             "Q": found.q,
             "R": np.full(found.q.size, beta),

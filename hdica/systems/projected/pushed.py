@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from hdica.ingredients.formula import Formula
@@ -10,12 +11,14 @@ from hdica.ingredients.pushes import Push
 from hdica.limits.averages.expectations import Averages
 from hdica.limits.mean_field.averaged import field_of
 from hdica.limits.mean_field.family import MeanField
+from hdica.limits.moving.path import moving_of
 from hdica.limits.overlap.drift import Drift
 from hdica.limits.overlap.projected_drift import pushed_averages, pushed_drift
 from hdica.systems.fields import (
     batch,
     closed_refusal,
     formula,
+    motion,
     prior,
     schedule,
     source,
@@ -25,7 +28,7 @@ from hdica.systems.kernel import AVERAGES, OVERLAP, home_of
 from hdica.systems.method import Method, refusal
 from hdica.systems.projected.density import particles, pde
 from hdica.systems.projected.overlap import ode
-from hdica.systems.projected.rule import ProjectedRule, chain_refusal
+from hdica.systems.projected.rule import ProjectedRule, chain_refusal, moving_chain_refusal
 from hdica.systems.projected.simulation import chain, vector
 
 PushOf = Callable[[Any], Push]
@@ -35,21 +38,24 @@ def pushed_rule(system: Any, push: Push | Formula) -> ProjectedRule:
     """A system with the fields of the family, as the engines at finite n take it."""
     phi = formula(system, "regularizer")
     laws = source(system), prior(system), start(system), schedule(system)
-    return ProjectedRule(*laws, push, phi, batch(system))
+    return ProjectedRule(*laws, push, phi, batch(system), motion(system))
 
 
 def pushed_field(system: Any, means: Averages) -> MeanField:
     """The limit of a system with the fields of the family, of the averages of its push."""
     phi = formula(system, "regularizer")
     means = means.of_batch(batch(system))
-    return field_of(means, prior(system), start(system), schedule(system), phi)
+    found = field_of(means, prior(system), start(system), schedule(system), phi)
+    moved = motion(system)
+    return replace(found, motion=moved) if moved.moves else found
 
 
 def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]:
     """Simulations and limits of a rule with one overlap.
 
     The system has the fields ``tau``, ``source``, ``prior``, ``start``, ``regularizer`` and
-    ``constants``, as :class:`hdica.OnlineICA` has them, and may have its ``batch``.
+    ``constants``, as :class:`hdica.OnlineICA` has them, and may have its ``batch``
+    and ``motion``.
 
     Parameters
     ----------
@@ -72,7 +78,10 @@ def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]
         vector(lambda system: pushed_rule(system, push_of(system)).vector, found, (home,)),
         chain(
             lambda system: pushed_rule(system, push_of(system)).chain,
-            lambda system: chain_refusal(formula(system, "regularizer")),
+            lambda system: (
+                chain_refusal(formula(system, "regularizer"))
+                or moving_chain_refusal(motion(system))
+            ),
             found,
             (home,),
         ),
@@ -81,6 +90,9 @@ def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]
             lambda system: closed_refusal(system) or without_limit(system),
             f"{found}, its overlap as n -> infinity",
             uses=means,
+            moving=lambda system: (
+                moving_of(field(system), drift(system)) if motion(system).moves else None
+            ),
         ),
         pde(field, f"{found}, its density as n -> infinity", without_limit, means),
         particles(field, f"{found}, the process of its limit", without_limit, means),

@@ -18,6 +18,7 @@ from hdica.finite.projected.given import GivenRule
 from hdica.finite.projected.vector import VectorRule
 from hdica.finite.record import contiguous
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.motions import STILL, Motion
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.pushes import Push
 from hdica.ingredients.schedules import Schedule
@@ -53,6 +54,8 @@ class ProjectedRule:
         phi.
     batch
         Samples over which G y is averaged in one update, all at the same x.
+    motion
+        How the feature moves.
     """
 
     source: Source
@@ -62,6 +65,7 @@ class ProjectedRule:
     push: Push | Formula
     regularizer: Formula
     batch: int = 1
+    motion: Motion = STILL
 
     def sources(self, rng: np.random.Generator) -> Callable[[int], Array]:
         """A function that continues the stream of c."""
@@ -89,6 +93,7 @@ class ProjectedRule:
             numbers=lambda n: (*numbers, self.sign),
             nonlinearity=self.push,
             batch=self.batch,
+            motion=self.motion,
         )
 
     @property
@@ -106,7 +111,7 @@ class ProjectedRule:
     @property
     def chain(self) -> ChainRule:
         """The rule as the kernel of chains takes it, exact in law for a linear phi."""
-        refusal = chain_refusal(self.regularizer)
+        refusal = chain_refusal(self.regularizer) or moving_chain_refusal(self.motion)
         if refusal:
             raise HdicaError(refusal)
         beta = self.regularizer.slope_if_linear or 0.0
@@ -128,5 +133,15 @@ def chain_refusal(phi: Formula) -> str:
         return (
             f"method 'chain' is exact only for the regularizers 0 and beta*x, "
             f"not for {phi.text!r} (use method 'vector')"
+        )
+    return ""
+
+
+def moving_chain_refusal(motion: Motion) -> str:
+    """Empty if the feature stays, else why the overlap alone is no chain."""
+    if motion.moves:
+        return (
+            "method 'chain' is exact only for a feature that stays: where entries change places "
+            "the overlap alone is no chain (use method 'vector')"
         )
     return ""

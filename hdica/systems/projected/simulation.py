@@ -50,7 +50,7 @@ def _alike(system: Any, rule: VectorRule) -> Hashable:
     """What points must have in common to see one feature and one vector of noise."""
     f = rule.nonlinearity and rule.nonlinearity.expression
     phi = rule.phi.expression if rule.phi_is_called else None
-    return digest(system.prior), f, phi, rule.batch
+    return digest(system.prior), f, phi, rule.batch, rule.motion
 
 
 def _shared_vector(rule_of: Callable[[Any], VectorRule]) -> Together:

@@ -11,8 +11,8 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
-from hdica.systems.fields import constant_tau, formula, with_parameter
-from hdica.systems.kernel import COMMON, MEAN_FIELD, NUMERICS, home_of
+from hdica.systems.fields import constant_tau, formula, motion, prior, with_parameter
+from hdica.systems.kernel import COMMON, MEAN_FIELD, MOVING, NUMERICS, home_of
 from hdica.systems.kinds import STATE_KINDS, TRANSITION_KINDS, codes, padded
 from hdica.systems.method import Array, Method, Output, PointResult, Refuses, Role, always, refusal
 from hdica.systems.projected.simulation import OWN
@@ -26,14 +26,17 @@ if TYPE_CHECKING:
 
 FieldOf = Callable[[Any], MeanField]
 ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, f"{MEAN_FIELD}.steady", OWN)
-MOVING = (*ENGINES, f"{MEAN_FIELD}.transitions")
+CONTINUED = (*ENGINES, f"{MEAN_FIELD}.transitions")
 MAX_FIXED_POINTS = 12
 MAX_TRANSITIONS = 12
 MAX_BRANCH_POINTS = 2000
 
 
 def family(field_of: FieldOf, system: Any, parameter: str) -> Callable[[float], MeanField]:
-    """The limit as a function of one scalar parameter of the system."""
+    """The limit as a function of one scalar parameter of the system, whose feature stays."""
+    refused = staying(system)
+    if refused:
+        raise HdicaError(refused, ["motion"])
     return lambda value: field_of(with_parameter(system, parameter, value))
 
 
@@ -58,7 +61,42 @@ def find_transitions(
 
 def steady_refusal(without_limit: Refuses, system: Any) -> str:
     """Empty if steady states exist, else the sentence that says why not."""
-    return without_limit(system) or refusal(constant_tau)(system)
+    return without_limit(system) or refusal(constant_tau)(system) or moving_refusal(system)
+
+
+def staying(system: Any) -> str:
+    """Empty if the feature stays, else that its steady states are not continued."""
+    if not motion(system).moves:
+        return ""
+    return (
+        f"motion = {system.motion!r} is not allowed for branches and transitions in this parameter "
+        "(a feature that stays; hdica.best_step has the step sizes and drifts that can be tracked)"
+    )
+
+
+def moving_refusal(system: Any) -> str:
+    """Empty if steady states are known where the feature moves, else why not.
+
+    A feature that stays has all of them. One that moves has those at phi = 0 or beta x, roots of
+    the drift less delta Q, where E[xi] = 0 and no jumps come.
+    """
+    moved = motion(system)
+    if not moved.moves:
+        return ""
+    if moved.jumps:
+        return f"motion = {system.motion!r} is not allowed for fixed points (a feature never rests)"
+    if not _is_linear(system):
+        return (
+            f"motion = {system.motion!r} is not allowed for fixed points with the regularizer "
+            f"{system.regularizer!r} (allowed: 0 and beta*x; method 'pde' follows any)"
+        )
+    law = prior(system)
+    if abs(float(law.nodes.mean(law.nodes.points))) > 1e-12:
+        return (
+            f"motion = {system.motion!r} is not allowed for fixed points with prior = "
+            f"{system.prior!r} (a prior of mean 0, such as 'gaussian' or {{'sparse_sign': 0.3}})"
+        )
+    return ""
 
 
 _STATES = (
@@ -116,7 +154,7 @@ def fixed_points(
     return Method(
         name="fixed_points",
         about="steady states by a search refined until stable, their stability and kind",
-        engines=(*ENGINES, home_of(field_of), *uses),
+        engines=(*ENGINES, MOVING, home_of(field_of), *uses),
         role=Role.STEADY_STATES,
         rank=1,
         accuracy="converged",
@@ -156,7 +194,7 @@ def critical(
     return Method(
         name="critical",
         about="where steady states change: folds, exchanges of stability, junctions",
-        engines=(*MOVING, home_of(field_of), *uses),
+        engines=(*CONTINUED, home_of(field_of), *uses),
         varies=parameter,
         role=Role.TRANSITIONS,
         rank=1,
@@ -209,7 +247,7 @@ def branch_points(
     return Method(
         name="branches",
         about="curves of steady states over a parameter, through folds and junctions",
-        engines=(*MOVING, home_of(field_of), *uses),
+        engines=(*CONTINUED, home_of(field_of), *uses),
         varies=parameter,
         role=Role.BRANCHES,
         accuracy="converged",
@@ -220,7 +258,7 @@ def branch_points(
         ),
         run=run,
         coords=lambda times: {"branch_point": np.arange(MAX_BRANCH_POINTS)},
-        refuses=lambda system: _varied_refusal(without_limit, system, parameter),
+        refuses=lambda system: _varied_refusal(without_limit, system, parameter) or staying(system),
         seconds=lambda system, n, last: 5.0,
         ignores=frozenset({parameter, "start"}),
         equations=equations,

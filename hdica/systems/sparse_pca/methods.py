@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from hdica.systems.fields import closed_refusal, prior, schedule, start
-from hdica.systems.kernel import OVERLAP, PROJECTED
+from hdica.systems.fields import closed_refusal, prior, resting_refusal, schedule, start
+from hdica.systems.kernel import COMMON, OVERLAP, PROJECTED
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.projected.best_step import best_step_method
 from hdica.systems.projected.density import particles, pde
 from hdica.systems.projected.entries import entries
 from hdica.systems.projected.normal import ornstein_uhlenbeck
 from hdica.systems.projected.overlap import closed_states, ode
-from hdica.systems.projected.simulation import TRAJECTORY, chain, vector
-from hdica.systems.projected.steady import branch_points, critical, fixed_points
+from hdica.systems.projected.simulation import OWN, TRAJECTORY, chain, vector
+from hdica.systems.projected.steady import branch_points, critical, fixed_points, staying
 from hdica.systems.projected.stream import given_data, streams
 from hdica.systems.sparse_pca.penalised import penalty_of, run_penalised
 from hdica.systems.sparse_pca.rule import oja_chain_refusal
 from hdica.systems.sparse_pca.sample_pca import run_sample_pca, sample_pca_overlap
-from hdica.systems.sparse_pca.system import SparsePCA, drift, mean_field, oja_overlap, on_data, rule
+from hdica.systems.sparse_pca.system import (
+    SparsePCA,
+    constant_omega,
+    drift,
+    mean_field,
+    moving,
+    oja_overlap,
+    on_data,
+    rule,
+    signal,
+)
 from hdica.systems.system import Control
 from hdica.systems.trials import seeded
 
@@ -27,12 +38,21 @@ _STEADY = f"{_PAPER}, eq. (16)-(20)"
 
 def _closed_path(system: SparsePCA, times: Array) -> Array | None:
     """Q of Oja's method in closed form, for a constant step size."""
-    tau = schedule(system).constant
-    if tau is None:
+    tau, omega = schedule(system).constant, signal(system).constant
+    if tau is None or omega is None:
         return None
     # An update of a batch is as m updates of single samples of step size tau/m.
     m, begin = system.batch, start(system).overlap(prior(system))
-    return oja_overlap(begin, tau / m, system.omega, m * times)
+    return oja_overlap(begin, tau / m, omega, m * times)
+
+
+_VARIES = refusal(constant_omega)
+"""Why what needs a constant signal does not exist; empty if it does."""
+
+
+def _baseline_refusal(system: SparsePCA) -> str:
+    """Empty if the signal is constant and the feature stays, else the sentence that says so."""
+    return resting_refusal(system, "what is found from all samples at once") or _VARIES(system)
 
 
 OMEGA = Control("omega", 1e-3, 100.0)
@@ -40,7 +60,7 @@ _BATCH = frozenset({"tau", "start", "regularizer", "variant", "constants"})
 SAMPLE_PCA = Method(
     name="sample_pca",
     about="the batch baseline: the leading sample eigenvector",
-    engines=(*PROJECTED, __package__),
+    engines=(*PROJECTED, OWN, __package__),
     role=Role.BASELINE,
     stochastic=True,
     accuracy="exact",
@@ -52,6 +72,7 @@ SAMPLE_PCA = Method(
     ),
     seconds=lambda system, n, last: 1e-3 + 1e-10 * (n or 1) ** 3 * (1 + last * system.batch),
     ignores=_BATCH,
+    refuses=_baseline_refusal,
     equations="leading eigenvector of the sample covariance of the first t n samples, with a batch "
     "m t n",
     held=lambda system, n: 2 * (n or 0) ** 2,
@@ -59,13 +80,14 @@ SAMPLE_PCA = Method(
 SAMPLE_PCA_LIMIT = Method(
     name="sample_pca_limit",
     about="its overlap as n → ∞",
-    engines=("hdica.systems", __package__),
+    engines=(*COMMON, __package__),
     role=Role.BASELINE,
     accuracy="exact",
     outputs=TRAJECTORY[:1],
     run=lambda system, times, n, seed, save: PointResult(
-        {"Q": np.asarray(sample_pca_overlap(system.omega, system.batch * times))}
+        {"Q": np.asarray(sample_pca_overlap(constant_omega(system), system.batch * times))}
     ),
+    refuses=_baseline_refusal,
     seconds=lambda system, n, last: 1e-5,
     ignores=_BATCH | {"prior"},
     equations="overlap of the leading sample eigenvector of a spiked covariance (Paul 2007)",
@@ -74,7 +96,7 @@ _OFFLINE = frozenset({"start", "variant"})
 PENALISED_PCA = Method(
     name="penalised_pca",
     about="the offline problem (7): penalised PCA of the samples so far (a·sign(x) + b·x)",
-    engines=(*PROJECTED, __package__),
+    engines=(*PROJECTED, OWN, __package__),
     role=Role.BASELINE,
     stochastic=True,
     accuracy="approximate",
@@ -89,7 +111,9 @@ PENALISED_PCA = Method(
         lambda system, times, n, stream, save: run_penalised(rule(system), times, n, stream),
         without=_OFFLINE,
     ),
-    refuses=refusal(lambda system: penalty_of(rule(system))),
+    refuses=lambda system: (
+        _baseline_refusal(system) or refusal(lambda system: penalty_of(rule(system)))(system)
+    ),
     seconds=lambda system, n, last: (
         5e-3 + 1e-6 * (n or 1) ** 2 + 1e-10 * (n or 1) ** 3 * (1 + last)
     ),
@@ -114,6 +138,7 @@ METHODS = (
                 f"{_PAPER}, closed form (14); for a varying step size its equation, "
                 "Dormand-Prince 8(5,3), tolerance 1e-12",
                 _closed_path,
+                moving=moving,
             ),
             pde(mean_field, f"{_PAPER}, eq. (8)-(13)"),
             ornstein_uhlenbeck(mean_field, closed_refusal, f"{_PAPER}, eq. (8)-(14) for phi = 0"),
@@ -121,9 +146,17 @@ METHODS = (
             entries(
                 mean_field, f"{_PAPER}, the process behind eq. (11) as (15) of Wang and Lu 2017"
             ),
-            fixed_points(mean_field, _STEADY, closed_states(drift, mean_field), uses=(OVERLAP,)),
-            branch_points(mean_field, OMEGA, f"{_STEADY}, continued in omega"),
-            critical(mean_field, OMEGA, f"{_STEADY}, continued in omega"),
+            fixed_points(
+                mean_field, _STEADY, closed_states(drift, mean_field), _VARIES, (OVERLAP,)
+            ),
+            branch_points(mean_field, OMEGA, f"{_STEADY}, continued in omega", _VARIES),
+            critical(
+                mean_field,
+                OMEGA,
+                f"{_STEADY}, continued in omega",
+                without_limit=lambda system: _VARIES(system) or staying(system),
+            ),
+            best_step_method(drift, _STEADY, (OVERLAP,), _VARIES),
             SAMPLE_PCA,
             SAMPLE_PCA_LIMIT,
             PENALISED_PCA,

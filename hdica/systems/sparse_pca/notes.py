@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.systems.fields import closed_refusal, schedule
+from hdica.systems.fields import closed_refusal, motion, schedule
 from hdica.systems.kinds import ZERO
 from hdica.systems.notes import Notes
-from hdica.systems.projected.learning import BEGIN, searched
+from hdica.systems.projected.learning import BEGIN, searched, untracked
+from hdica.systems.sparse_pca.system import signal
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -29,24 +30,28 @@ def _stays(system: Any) -> str:
         "ever on this scale of time (t = k/n); Theorem 1 of Wang and Lu 2016 asks for Q_0 other "
         f"than 0: {BEGIN}"
     )
-    tau = schedule(system).constant
-    if tau is not None and system.omega > _least(system, tau) and not closed_refusal(system):
-        grows = tau * (system.omega - _least(system, tau))
+    tau, omega = schedule(system).constant, signal(system).constant
+    if tau is None or omega is None or closed_refusal(system):
+        return lead
+    if omega > _least(system, tau):
+        grows = tau * (omega - _least(system, tau))
         return f"{lead}; at finite n noise of order n^-1/2 grows like exp({grows:.3g} t)"
     return lead
 
 
 def _weak(system: Any) -> str:
     """That the signal is too weak for Oja's method; empty if it is not."""
-    tau = schedule(system).constant
-    if system.omega == 0:
+    tau, omega = schedule(system).constant, signal(system).constant
+    if omega == 0:
         return "omega = 0 leaves nothing to learn: take omega > 0"
-    if tau is None or system.omega > _least(system, tau) or closed_refusal(system):
+    if motion(system).moves or tau is None or omega is None or closed_refusal(system):
+        return ""
+    if omega > _least(system, tau):
         return ""
     m = system.batch
     half, twice = ("tau/2", "2") if m == 1 else (f"tau/{2 * m}", f"{2 * m}")
     return (
-        f"omega = {system.omega:g} is at most {half} = {_least(system, tau):g}, so Q falls to 0 "
+        f"omega = {omega:g} is at most {half} = {_least(system, tau):g}, so Q falls to 0 "
         f"from every start: take tau < {twice} omega"
     )
 
@@ -59,6 +64,8 @@ def _limit(system: Any, values: Mapping[str, Array], times: Array) -> str:
 def _states(system: Any, overlap: Array, stable: Mask, informative: Mask) -> str:
     if np.any(stable & informative):
         return ""
+    if motion(system).moves:
+        return untracked(system)
     return _weak(system) or (
         "no informative state was found to be stable: take a smaller step size, a weaker "
         "regularizer or a larger omega"
@@ -70,7 +77,7 @@ def _transitions(
 ) -> str:
     if overlap.size:
         return ""
-    if system.omega == 0 and parameter == "tau":
+    if signal(system).constant == 0 and parameter == "tau":
         return _weak(system)
     return searched(parameter, ends)
 

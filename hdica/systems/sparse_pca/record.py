@@ -67,6 +67,7 @@ SYSTEM = register(
         ),
         methods=METHODS,
         mean_field=mean_field,
+        functions={"best_step": "hdica.systems.projected.best_step"},
         notes=NOTES,
         examples=(
             {"tau": 0.5, "omega": 1.5, "start": {"overlap": 0.7}},
@@ -89,6 +90,13 @@ SYSTEM = register(
                     ],
                     "passes": 2,
                 },
+            },
+            {
+                "tau": 0.5,
+                "omega": 1.5,
+                "prior": "gaussian",
+                "motion": {"exchange": 0.1},
+                "start": {"overlap": 0.7},
             },
         ),
     )

@@ -16,9 +16,11 @@ from hdica.finite.projected.vector import VANISHED, VectorRule
 from hdica.finite.random.streams import normal_numbers
 from hdica.finite.record import not_finite
 from hdica.ingredients.formula import Formula
+from hdica.ingredients.motions import STILL, Motion
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.starts import Start
+from hdica.systems.projected.rule import moving_chain_refusal
 
 Array = NDArray[np.float64]
 
@@ -31,13 +33,14 @@ class PCARule:
     the proximal operator of Phi/n of which (6) is the linearisation, for phi = a*sign(x) + b*x.
     """
 
-    omega: float  # signal-to-noise ratio, >= 0
+    omega: Schedule  # signal-to-noise ratio, >= 0, as a function of time
     prior: Prior
     start: Start
     schedule: Schedule
     regularizer: Formula
     variant: str = "linearised"
     batch: int = 1  # samples over which y y'x is averaged in one update
+    motion: Motion = STILL
 
     @property
     def vector(self) -> VectorRule:
@@ -53,10 +56,16 @@ class PCARule:
         else:
             kind = THRESHOLD if self.variant == "proximal" else SIGN_OF_MOVED
 
+        # Where omega varies, the source is multiplied instead of the kernel: a single sample's by
+        # the root of omega at rate 1, those of a batch, whole components along xi, by that of
+        # 1 + omega at rate 0.
+        fixed, more = self.omega.constant, float(self.batch > 1)
+        rate = 1.0 - more if fixed is None else fixed
+
         def numbers(n: int) -> tuple[float, float, float, float]:
             if kind == PHI_OF_MOVED:
-                return 1 / n, 1.0, 0.0, self.omega
-            return a / n, 1 / (1 + b / n) if kind == THRESHOLD else 1 - b / n, 0.0, self.omega
+                return 1 / n, 1.0, 0.0, rate
+            return a / n, 1 / (1 + b / n) if kind == THRESHOLD else 1 - b / n, 0.0, rate
 
         return VectorRule(
             model=LINEAR,
@@ -68,6 +77,8 @@ class PCARule:
             kind=kind,
             numbers=numbers,
             batch=self.batch,
+            amplitude=None if fixed is not None else _root(self.omega, more),
+            motion=self.motion,
         )
 
     @property
@@ -97,7 +108,8 @@ class PCARule:
         refusal = oja_chain_refusal(self)
         if refusal:
             raise HdicaError(refusal)
-        beta, signal = self.regularizer.slope_if_linear or 0.0, math.sqrt(1 + self.omega)
+        beta, fixed = self.regularizer.slope_if_linear or 0.0, self.omega.constant
+        signal = 1.0 if fixed is None else math.sqrt(1 + fixed)
 
         def scaling(n: int) -> float:
             return 1 / (1 + beta / n) if self.variant == "proximal" else 1 - beta / n
@@ -116,7 +128,13 @@ class PCARule:
             r=beta,
             batch=self.batch,
             why=lambda n: not_finite() if scaling(n) else VANISHED,
+            amplitude=None if fixed is not None else _root(self.omega, 1.0),
         )
+
+
+def _root(omega: Schedule, more: float) -> Schedule:
+    """The root of omega plus a number, as a function of time."""
+    return Schedule(lambda t: np.sqrt(omega.value(t) + more), None, omega.breaks)
 
 
 def proximal_refusal(rule: PCARule) -> str:
@@ -137,4 +155,6 @@ def oja_chain_refusal(rule: PCARule) -> str:
             f"method 'chain' is exact only for the regularizers 0 and beta*x, "
             f"not for {rule.regularizer.text!r} (use method 'vector')"
         )
-    return proximal_refusal(rule) if rule.variant == "proximal" else ""
+    if rule.variant == "proximal" and proximal_refusal(rule):
+        return proximal_refusal(rule)
+    return moving_chain_refusal(rule.motion)

@@ -45,8 +45,9 @@ def leading_vector(covariance: Array) -> Array:
 
 def covariances(rule: PCARule, xi: Array, times: Array, stream: Stream) -> Iterator[Array | None]:
     """Covariance of the first m t n samples (batches of m) at each time; None before the first."""
-    n, first = xi.size, 0
-    blocks = _blocks(rule.omega, xi, stream)
+    n, first, omega = xi.size, 0, rule.omega.constant
+    assert omega is not None
+    blocks = _blocks(omega, xi, stream)
     full, block = np.zeros((n, n)), np.empty((0, n))
     for count in rule.batch * steps_of(times, n):
         while first + len(block) < count:

@@ -6,18 +6,20 @@ phase transitions", ITW 2016. Its p is called n here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 from numpy.typing import NDArray
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from hdica.errors import HdicaError
 from hdica.finite.projected.given import GivenRule
+from hdica.ingredients.schedules import Schedule, clock_of, make_signal
 from hdica.inputs.samples import with_array_held
 from hdica.limits.mean_field.family import MeanField, Scaled
+from hdica.limits.moving.path import Moving
 from hdica.limits.numerics.series import trimmed
 from hdica.limits.overlap.drift import Drift
 from hdica.systems.fields import (
@@ -25,12 +27,15 @@ from hdica.systems.fields import (
     BATCHES,
     CONSTANTS,
     DATA,
+    MOTIONS,
+    MOVING,
     PRIORS,
     SCHEDULE,
     STARTS,
     BatchSize,
     DataSpec,
     FormulaText,
+    MotionSpec,
     PriorSpec,
     StartSpec,
     StepSize,
@@ -40,6 +45,8 @@ from hdica.systems.fields import (
     formula,
     is_number,
     length_refusal,
+    made_in_time,
+    motion,
     prior,
     schedule,
     start,
@@ -50,6 +57,20 @@ from hdica.systems.projected.stream import check_data, columns_of
 from hdica.systems.sparse_pca.rule import PCARule, proximal_refusal
 
 Array = NDArray[np.float64]
+SIGNAL = "signal-to-noise ratio >= 0, a formula in `t`, or steps as `tau`"
+
+
+def _number_or_text(value: Any) -> Any:
+    if is_number(value):
+        if not 0 <= value < float("inf"):
+            raise HdicaError(f"omega = {value!r} is not allowed (a finite number >= 0)")
+        return float(value)
+    if not isinstance(value, str | Mapping):
+        raise HdicaError(f"omega = {value!r} is not allowed (a finite number >= 0)")
+    return value
+
+
+Signal = Annotated[float | str | dict[str, Any], BeforeValidator(_number_or_text)]
 
 
 class SparsePCA(Parameters):
@@ -68,13 +89,18 @@ class SparsePCA(Parameters):
     tau
         Step size: a number > 0, a formula in t, or ``{"steps": {"times", "values"}}``.
     omega
-        Signal-to-noise ratio, >= 0: the leading eigenvalue is 1 + omega.
+        Signal-to-noise ratio, >= 0: the leading eigenvalue is 1 + omega. A number, a formula in
+        t, or ``{"steps": {"times", "values"}}``, as for tau.
     regularizer
         phi, a formula in x.
     prior
         Law of the entries of the feature: see :func:`hdica.ingredients.priors.make_prior`.
     start
         Law of the estimate at t = 0: see :func:`hdica.ingredients.starts.make_start`.
+    motion
+        How the feature moves: see :func:`hdica.ingredients.motions.make_motion`. None: it stays;
+        ``{"exchange": delta}``: each entry changes places with another at the rate delta per unit
+        of time; ``{"jumps": {"times", "share"}}``: at each time a share of them is permuted.
     variant
         ``"linearised"``: eta as above; ``"proximal"``: the exact proximal operator of Phi/n, for
         phi = beta*sign(x) + gamma*x (soft thresholding). Both have the same limit.
@@ -96,7 +122,7 @@ class SparsePCA(Parameters):
     """
 
     tau: StepSize = Field(description=SCHEDULE)
-    omega: float = Field(1.0, description="signal-to-noise ratio >= 0")
+    omega: Signal = Field(1.0, description=SIGNAL)
     regularizer: FormulaText = Field(
         "0",
         description=(
@@ -106,6 +132,7 @@ class SparsePCA(Parameters):
     )
     prior: PriorSpec = Field("dense", description=PRIORS)
     start: StartSpec = Field({"overlap": 0.5}, description=STARTS)
+    motion: MotionSpec = Field(None, description=MOTIONS)
     variant: Literal["linearised", "proximal"] = Field(
         "linearised", description="`linearised`, or `proximal` (exact soft thresholding)"
     )
@@ -113,16 +140,9 @@ class SparsePCA(Parameters):
     batch: BatchSize = Field(1, description=BATCHES)
     data: DataSpec = Field(None, description=DATA)
 
-    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = ALIASES
-    formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "regularizer": "x"}
+    aliases: ClassVar[Mapping[str, tuple[str, ...]]] = {**ALIASES, **MOVING}
+    formulas: ClassVar[Mapping[str, str]] = {"tau": "t", "omega": "t", "regularizer": "x"}
     sized_by: ClassVar[Mapping[str, str]] = {"feature": "prior", "group": "prior", "column": "data"}
-
-    @field_validator("omega", mode="before")
-    @classmethod
-    def _signal(cls, value: Any) -> Any:
-        if not is_number(value) or not 0 <= value < float("inf"):
-            raise HdicaError(f"omega = {value!r} is not allowed (a finite number >= 0)")
-        return float(value)
 
     @model_validator(mode="before")
     @classmethod
@@ -134,6 +154,8 @@ class SparsePCA(Parameters):
         schedule(self)
         check_vectors(self)
         check_data(self)
+        motion(self)
+        signal(self)
         check_real(self, "regularizer")
         refusal = proximal_refusal(rule(self)) if self.variant == "proximal" else ""
         if refusal:
@@ -152,13 +174,14 @@ class SparsePCA(Parameters):
 def rule(system: SparsePCA) -> PCARule:
     """The update (5), as the finite-n kernels take it."""
     return PCARule(
-        omega=system.omega,
+        omega=signal(system),
         prior=prior(system),
         start=start(system),
         schedule=schedule(system),
         regularizer=formula(system, "regularizer"),
         variant=system.variant,
         batch=system.batch,
+        motion=motion(system),
     )
 
 
@@ -167,9 +190,28 @@ def on_data(system: SparsePCA) -> GivenRule:
     return rule(system).given
 
 
+def signal(system: SparsePCA) -> Schedule:
+    """Signal-to-noise ratio as a function of t."""
+    return made_in_time(system, "omega", make_signal)
+
+
+def constant_omega(system: SparsePCA) -> float:
+    """omega, for what exists only if it is constant."""
+    omega = signal(system).constant
+    if omega is None:
+        raise HdicaError(
+            f"omega = {system.omega!r} is not allowed for fixed points and baselines (a constant "
+            "signal)",
+            ["omega"],
+        )
+    return omega
+
+
 def mean_field(system: SparsePCA) -> MeanField:
     """The limit (8)-(11) for any phi: b = tau omega Q, g = tau^2 (1 + omega Q^2)/(2 m), B = 1."""
-    omega, m = system.omega, system.batch
+    omega, m = signal(system).constant, system.batch
+    if omega is None:
+        return _varying_field(system)
     # 1 + omega Q^2 in Chebyshev polynomials, Q^2 being (T_0 + T_2)/2.
     spread = np.array([1 + omega / 2, 0.0, omega / 2])
     return MeanField(
@@ -182,7 +224,60 @@ def mean_field(system: SparsePCA) -> MeanField:
             lambda q, tau: tau**2 * (1 + omega * q**2) / 2 / m, Chebyshev(spread / 2 / m), 2
         ),
         strength=lambda tau: 1.0,
+        motion=motion(system),
     )
+
+
+def _varying_field(system: SparsePCA) -> MeanField:
+    """The same where omega varies: the time is in place of the step size."""
+    tau, omega, m = schedule(system), signal(system), system.batch
+
+    def pull(q: float, clock: float) -> float:
+        t = np.array(clock - 1.0)
+        return float(tau.value(t) * omega.value(t)) * q
+
+    def diffusion(q: float, clock: float) -> float:
+        t = np.array(clock - 1.0)
+        return float(tau.value(t)) ** 2 * (1 + float(omega.value(t)) * q**2) / 2 / m
+
+    return MeanField(
+        prior=prior(system),
+        start=start(system),
+        schedule=clock_of(tau, omega),
+        phi=formula(system, "regularizer"),
+        pull=pull,
+        diffusion=diffusion,
+        strength=lambda clock: 1.0,
+        motion=motion(system),
+        follows=(tau, Schedule(lambda t: 1 + omega.value(t), None, omega.breaks)),
+    )
+
+
+def step_noise(system: SparsePCA) -> Callable[[float, float], float]:
+    """Variance of a step of Q times n^2 for any tau and omega, a function of Q and 1 + t.
+
+    The formula of :func:`drift`, with V_k/m^(k - 1) for a batch.
+    """
+    sizes, signals, m = schedule(system), signal(system), system.batch
+
+    def noise(q: float, clock: float) -> float:
+        t = np.array(clock - 1.0)
+        tau, omega = float(sizes.value(t)) / m, float(signals.value(t))
+        s, rest = 1 + omega * q**2, 1 - q**2
+        c, w = omega * q * rest, rest * (1 + omega * rest)
+        one = tau**2 * (s * w + c * c) - 2 * q * tau**3 * s * c + q**2 * tau**4 * s**2 / 2
+        return m * one
+
+    return noise
+
+
+def moving(system: SparsePCA) -> Moving | None:
+    """The limit of Q where omega varies or xi moves; None where neither does."""
+    still = not motion(system).moves
+    if still and signal(system).constant is not None:
+        return None
+    # A field whose step size is the time, whatever varies: the noise is a function of it.
+    return Moving(_varying_field(system), step_noise(system))
 
 
 def drift(system: SparsePCA) -> Drift:
@@ -195,7 +290,7 @@ def drift(system: SparsePCA) -> Drift:
     refusal = closed_refusal(system)
     if refusal:
         raise HdicaError(refusal)
-    omega, q = system.omega, Polynomial([0.0, 1.0])
+    omega, q = constant_omega(system), Polynomial([0.0, 1.0])
     s, rest = 1 + omega * q**2, 1 - q**2
     c, w = omega * q * rest, rest * (1 + omega * rest)
     noise = (s * w + c * c, -2 * q * s * c, q**2 * s**2 / 2)

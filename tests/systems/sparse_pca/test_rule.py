@@ -10,7 +10,7 @@ from hdica.finite.random.streams import point_stream, run_length
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.priors import make_prior
 from hdica.ingredients.save import Save
-from hdica.ingredients.schedules import make_schedule
+from hdica.ingredients.schedules import make_schedule, make_signal
 from hdica.ingredients.starts import make_start
 from hdica.systems.sparse_pca.rule import PCARule, oja_chain_refusal, proximal_refusal
 from tests.finite.runs import run_chain, run_vector
@@ -21,7 +21,7 @@ KS_LEVEL = 1e-4  # some thirty tests: a false alarm in a rewrite of the streams 
 
 def make_pca(phi="0", prior="dense", start=None, tau=0.5, omega=1.0, variant="linearised"):
     return PCARule(
-        omega=omega,
+        omega=make_signal(omega),
         prior=make_prior(prior),
         start=make_start(start or {"overlap": 0.5}),
         schedule=make_schedule(tau),

@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.limits.mean_field.density.grid import Lattice, Windows
-from hdica.limits.mean_field.density.layout import BROKE, DONE, DT, GAMMA, MARK, ROOM, WINDOWS, T
+from hdica.limits.mean_field.density.layout import (
+    BROKE,
+    DONE,
+    DT,
+    GAMMA,
+    MARK,
+    RATED,
+    ROOM,
+    WINDOWS,
+    T,
+)
+from hdica.limits.mean_field.density.mixing import LONGEST, jump, march_mixing, relax, together
 from hdica.limits.mean_field.density.problem import Law, Problem, tabulated
 from hdica.limits.mean_field.density.record import Record
 from hdica.limits.mean_field.density.state import State, begin, start_windows
@@ -86,7 +97,8 @@ class Plan:
 def pieces(problem: Problem, times: Array) -> Iterator[Piece]:
     """Stretches of smooth step size, each with the times inside at which a step must end."""
     schedule, last = problem.field.schedule, float(times[-1])
-    breaks = [float(b) for b in schedule.breaks if 0 < b < last]
+    moments = {*schedule.breaks, *problem.field.motion.jumps}
+    breaks = [float(b) for b in sorted(moments) if 0 < b < last]
     stops = np.unique([*breaks, *times[times > 0]])
     for low, high in pairwise([0.0, *sorted(breaks), last]):
         yield Piece(problem, low, high, stops[(stops > low) & (stops <= high)])
@@ -129,18 +141,30 @@ def _law_ahead(piece: Piece, state: State) -> Law:
     return tabulated(problem.field, piece.tau(np.array([t + GAMMA * (end - t), end])))
 
 
+def _shortened(piece: Piece, state: State) -> float:
+    """The present time; where laws mix, the next step is no longer than they allow."""
+    rate = piece.problem.field.motion.rate
+    if rate > 0:
+        state.clock[DT] = min(float(state.clock[DT]), LONGEST / rate)
+    return float(state.clock[T])
+
+
 def _walk(piece: Piece, state: State, record: Record, step_error: float) -> Iterator[Run]:
     """Steps through a piece, one run of them after the other."""
     from hdica.limits.mean_field.density.walk import walk
 
     halts = np.isin(piece.marks, record.snapshots)
     state.forget()
+    jump(state, piece.low)
     state.clock[MARK], reason = 0.0, ROOM
-    start, run, ends, found = float(state.clock[T]), [], np.empty(_ROWS), record.room(_ROWS)
+    # Laws that mix do so after every step.
+    most = 1 if piece.problem.moves else _ROWS
+    start, run, ends, found = float(state.clock[T]), [], np.empty(most), record.room(most)
     while reason not in (DONE, BROKE):
         windows = np.zeros((4, state.windows.low.size), dtype=np.int64)
         windows[:2] = state.windows.low, state.windows.high
         limits, integrands = (step_error, _EDGE, BUDGET), record.integrands(state.mesh)
+        before = _shortened(piece, state)
         with _in_range(state):
             reason, taken = walk(
                 piece.marks, halts, *limits, state.cells, _law_ahead(piece, state),
@@ -148,13 +172,17 @@ def _walk(piece: Piece, state: State, record: Record, step_error: float) -> Iter
             )  # fmt: skip
         record.see(state, ends[:taken], piece.tau(ends[:taken]), found[:taken])
         run.append(ends[:taken].copy())
+        if piece.problem.moves and taken:
+            relax(state, float(state.clock[T]) - before)
+            state.clock[RATED] = 0.0
         if reason != ROOM:
             steps = np.concatenate(run)
             if steps.size:
                 yield Run(start, steps, state.windows, piece)
             start, run = float(state.clock[T]), []
         if reason == WINDOWS:
-            state.move(Windows(windows[0], windows[1]))
+            found_windows = Windows(windows[0], windows[1])
+            state.move(together(found_windows) if piece.problem.moves else found_windows)
 
 
 def explore(
@@ -166,6 +194,7 @@ def explore(
     the local error of one that is accepted. The record sees t = 0 and the end of every step.
     """
     first = start_windows(problem, lattice)
+    first = together(first) if problem.moves else first
     state = begin(problem, lattice, first, 1)
     record.begin(state, float(problem.field.schedule.value(np.array(0.0))))
     runs: list[Run] = []
@@ -195,6 +224,8 @@ def advance(
     law, rows = piece.problem.law(piece.tau(np.stack([starts + GAMMA * (ends - starts), ends], 1)))
     arrays = (state.cells, law, state.memory, state.clock, state.work, integrands, found)
     with _in_range(state):
+        if piece.problem.moves:
+            return march_mixing(ends, rows, every, arrays, state)
         return int(march(ends, rows, every, *arrays))
 
 
@@ -207,6 +238,7 @@ def follow(problem: Problem, plan: Plan, refine: int, record: Record) -> None:
         if run.piece is not piece:
             state.forget()
             piece = run.piece
+            jump(state, piece.low)
         state.move(run.windows)
         found, integrands = record.room(run.ends.size), record.integrands(state.mesh)
         advance(piece, state, cut(run.start, run.ends, refine), refine, integrands, found)

@@ -69,6 +69,11 @@ class Problem:
     weights: Array
     mirrored: bool = False
 
+    @property
+    def moves(self) -> bool:
+        """Whether the laws at all nodes mix, because the feature moves."""
+        return self.field.motion.moves
+
     @cached_property
     def constant_law(self) -> Law | None:
         """The law of all times, or None if the step size varies."""
@@ -135,7 +140,7 @@ def posed(field: MeanField) -> tuple[Problem, Places]:
         raise HdicaError(refusal)
     points, weights = field.prior.nodes.points, field.prior.nodes.weights
     kept = weights >= NO_WEIGHT
-    mirrored = _symmetric(field, points[kept], weights[kept])
+    mirrored = not field.motion.moves and _symmetric(field, points[kept], weights[kept])
     own = kept & (points >= 0) if mirrored else kept
     atom = np.full(points.size, -1)
     atom[own] = np.arange(np.count_nonzero(own))

@@ -127,6 +127,10 @@ def _levels(
     coarse = min(_COARSEST, max(1.0, (tolerance / _FINE) ** 0.25))
     plan, first = _explored(problem, times, coarse, record)
     records = [first]
+    if problem.moves:
+        # The exploration mixes only after each step: its plan is followed with halves around it.
+        records = [record()]
+        follow(problem, plan, 1, records[0])
     while len(records) < _MOST_LEVELS:
         if len(records) >= _LEVELS:
             _, error = romberg(np.array([r.rows for r in records])[:, :, 1])

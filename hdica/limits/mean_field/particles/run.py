@@ -43,6 +43,11 @@ def _begin(field: MeanField, count: int, rng: np.random.Generator) -> tuple[Arra
     return xi, on_sphere(mean + math.sqrt(variance) * matched(normal, xi, mean))
 
 
+def _within(time: float, end: float, field: MeanField) -> bool:
+    """Whether a time is seen in a step to ``end``: at a jump of the feature the step before it."""
+    return time < end or (time == end and end in field.motion.jumps)
+
+
 def _not_finite(t: float) -> str:
     return f"the particles were not finite at t = {t:.6g}"
 
@@ -71,9 +76,13 @@ def run(
     index)`` is called at each time. Returned are Q and R by name, each of the shape of the times,
     and why the particles stopped, or nothing; values from then on are NaN.
 
-    At phi = 0 the equation of Q is closed, and Q has neither noise nor bias at any count. Else both
-    are small: ten times or more below the standard deviation, and some thirty times below the
-    O(1/count) bias, of particles with independent numbers.
+    Where the feature moves, particles change places; a jump comes just after the values at its
+    time.
+
+    At phi = 0 and a feature that stays the equation of Q is closed, and Q has neither noise nor
+    bias at any count. Else, while it stays, both are small: ten times or more below the standard
+    deviation, and some thirty times below the O(1/count) bias, of particles with independent
+    numbers.
     """
     if isinstance(count, bool) or int(count) != count or count < MIN_COUNT:
         raise HdicaError(f"count = {count!r} is not allowed (a whole number >= {MIN_COUNT})")
@@ -87,7 +96,7 @@ def run(
             return values, f"the particles needed {MAX_STEPS} steps to reach t = {one.t:.6g}"
         if not one.start.finite:
             return values, _not_finite(one.t)
-        while index < times.size and times[index] < one.end:
+        while index < times.size and _within(times[index], one.end, field):
             seen = one.at(float(times[index]))
             if not seen.finite:
                 return values, _not_finite(float(times[index]))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hdica.ingredients.quadrature import dot
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.mean_field.family import MeanField
+from hdica.limits.mean_field.particles.exchange import Lots, drawn, share_of
 
 Array = NDArray[np.float64]
 _STABLE = 0.5
@@ -73,6 +74,9 @@ def velocity(
 class Step:
     """One step of the particles from ``t`` to ``end``, which can be left at any time within.
 
+    Where the feature moves, half of the exchanges come before and half after what is learned, by
+    the ``lots`` of each half (Strang 1968).
+
     ``noise`` are normal numbers for it, of shape (count,) as the feature; ``tau(t)`` is the step
     size of the rule.
     """
@@ -84,6 +88,7 @@ class Step:
     t: float
     end: float
     tau: Callable[[float], float]
+    lots: tuple[Lots, Lots] | None = None
 
     def at(self, later: float) -> Cloud:
         """The particles at ``later``: Heun's method, of weak order 2 as the noise is additive.
@@ -93,16 +98,26 @@ class Step:
         """
         if later <= self.t:
             return self.start
-        field, xi, now, dt = self.field, self.xi, self.start, later - self.t
+        if self.lots is None:
+            return self._learned(self.start, self.noise, later)
+        share = share_of(self.field.motion.rate, (later - self.t) / 2)
+        before, after = self.lots
+        start = cloud(self.field, self.xi, before.exchanged(self.start.z, share))
+        found = self._learned(start, matched(self.noise, self.xi, start.z), later)
+        return cloud(self.field, self.xi, after.exchanged(found.z, share))
+
+    def _learned(self, now: Cloud, noise: Array, later: float) -> Cloud:
+        """What the step makes of particles whose feature stays."""
+        field, xi, dt = self.field, self.xi, later - self.t
         tau, tau_later = self.tau(self.t), self.tau(later)
         g = field.diffusion(now.q, tau)
         slope = velocity(field, xi, now, (now.q, now.r), tau)
-        ahead = cloud(field, xi, now.z + dt * slope + math.sqrt(2 * g * dt) * self.noise)
+        ahead = cloud(field, xi, now.z + dt * slope + math.sqrt(2 * g * dt) * noise)
         # The predictor is on the sphere only up to O(dt^2).
         q = min(1.0, max(-1.0, ahead.q))
         slope = (slope + velocity(field, xi, ahead, (q, ahead.r), tau_later)) / 2
         spread = math.sqrt((g + field.diffusion(q, tau_later)) * dt)
-        return cloud(field, xi, on_sphere(now.z + dt * slope + spread * self.noise))
+        return cloud(field, xi, on_sphere(now.z + dt * slope + spread * noise))
 
 
 def _half_jump(field: MeanField) -> float:
@@ -124,20 +139,30 @@ def _rates(field: MeanField, now: Cloud, tau: float, jump: float) -> tuple[float
     typical = math.sqrt(dot(steepness, steepness) / steepness.size)
     law = abs(field.pull(now.q, tau)) + g + strength * (abs(now.r) + typical)
     curvature = abs(field.curvature(now.q, now.r, tau))
+    law += field.motion.rate
     return law + (strength * jump) ** 2 / g, curvature + strength * float(steepness.max())
 
 
 def _length(
-    field: MeanField, now: Cloud, t: float, tau: Callable[[float], float], step: float, jump: float
+    field: MeanField,
+    now: Cloud,
+    t: float,
+    tau: Callable[[float], float],
+    step: float,
+    jump: float,
+    within: tuple[Callable[[float], float], ...],
 ) -> float:
     """Length of the next step: from the present state alone, not from the times asked for."""
     law, particle = _rates(field, now, tau(t), jump)
     length = 1 / max(law / step, particle / _STABLE)
     if field.schedule.constant is None:
         # A schedule may change faster than anything in the field.
-        size = step * tau(t)
-        while max(abs(tau(t + s * length) - tau(t)) for s in (0.5, 1.0)) > size and length > _NEAR:
-            length /= 2
+        for one in within:
+            size = step * one(t)
+            while max(abs(one(t + s * length) - one(t)) for s in (0.5, 1.0)) > size:
+                length /= 2
+                if length <= _NEAR:
+                    break
     return length
 
 
@@ -157,13 +182,20 @@ def steps(
 
     ``step`` is the time step in units of the fastest time scale.
     """
-    now, t, jump = cloud(field, xi, z), 0.0, _half_jump(field)
-    for edge in (*field.schedule.breaks, math.inf):
+    now, t, jump, motion = cloud(field, xi, z), 0.0, _half_jump(field), field.motion
+    for edge in (*sorted({*field.schedule.breaks, *motion.jumps}), math.inf):
+        if t in motion.jumps:
+            now = cloud(field, xi, drawn(rng, z.size).exchanged(now.z, motion.share))
         tau = _tau_within(field.schedule, t, edge)
+        within = tuple(_tau_within(one, t, edge) for one in field.followed)
         while t < edge:
-            length = _length(field, now, t, tau, step, jump)
+            length = _length(field, now, t, tau, step, jump, within)
             end = edge if t + length >= edge * (1 - _NEAR) else t + length
-            noise = matched(rng.standard_normal(z.size), xi, now.z)
-            one = Step(field, xi, now, noise, t, end, tau)
+            noise, lots = rng.standard_normal(z.size), None
+            if motion.rate > 0:
+                lots = drawn(rng, z.size), drawn(rng, z.size)
+            else:
+                noise = matched(noise, xi, now.z)
+            one = Step(field, xi, now, noise, t, end, tau, lots)
             yield one
             now, t = one.at(end), end

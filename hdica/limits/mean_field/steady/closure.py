@@ -53,9 +53,16 @@ class Closure:
 
 
 def step_size(field: MeanField) -> float:
-    """The constant step size of a field."""
+    """The constant step size of a field whose feature stays."""
+    if field.motion.moves:
+        raise HdicaError(
+            "motion is not allowed for steady states of a density (a feature that stays)",
+            ["motion"],
+        )
     if field.schedule.constant is None:
-        raise HdicaError("tau = a schedule is not allowed for steady states (a constant step size)")
+        raise HdicaError(
+            "tau = a schedule is not allowed for steady states (a constant step size and signal)"
+        )
     return field.schedule.constant
 
 

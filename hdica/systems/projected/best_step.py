@@ -1,0 +1,147 @@
+"""The best constant step size for a feature that moves: as a method, and for ``hdica``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hdica.errors import HdicaError
+from hdica.ingredients.save import NOTHING, Save
+from hdica.limits.moving.tracking import best
+from hdica.limits.overlap.drift import Drift
+from hdica.systems.arguments import finite
+from hdica.systems.fields import formula, motion, prior, start
+from hdica.systems.kernel import COMMON, MOVING, NUMERICS, OVERLAP, home_of
+from hdica.systems.labelled import candidates, dataset, described, first_of
+from hdica.systems.method import Array, Method, Output, PointResult, Refuses, Role, always
+from hdica.systems.projected.simulation import OWN
+from hdica.systems.projected.steady import moving_refusal
+from hdica.systems.registry import record_of
+from hdica.systems.system import System
+
+_NONE = np.empty(0)
+_SAME = 1e-7
+"""Share by which mirror images of a fold differ at most."""
+_OUTPUTS = (
+    Output("best_tau", (), "constant step size that holds the largest overlap of all"),
+    Output("best_Q", (), "the overlap that it holds"),
+    Output("lowest_tau", (), "smallest step size that tracks the feature at all"),
+    Output("largest_tau", (), "largest step size that tracks the feature at all"),
+    Output("largest_delta", (), "largest rate delta at which any step size tracks the feature"),
+)
+
+
+def side_of(system: Any) -> float:
+    """The sign of the overlap that the start is nearer to; + for a start at 0."""
+    return -1.0 if start(system).overlap(prior(system)) < 0 else 1.0
+
+
+def _refusal(system: Any) -> str:
+    if motion(system).rate == 0:
+        return (
+            f"motion = {system.motion!r} is not allowed for the best step size (a rate of exchange "
+            "> 0, such as {'exchange': 0.01}: a feature that stays is found the better the smaller "
+            "the step size)"
+        )
+    if formula(system, "regularizer").slope_if_linear is None:
+        return (
+            f"regularizer = {system.regularizer!r} is not allowed for the best step size (allowed: "
+            "0 and beta*x)"
+        )
+    return moving_refusal(system)
+
+
+def best_step_method(
+    drift_of: Callable[[Any], Drift],
+    equations: str,
+    uses: tuple[str, ...] = (),
+    without_limit: Refuses = always,
+) -> Method:
+    """Method ``best_step``: the constant step size that tracks a feature best, and what it holds.
+
+    ``drift_of`` is the drift without motion; ``without_limit`` is empty if a system has a limit.
+    """
+
+    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        side, found = side_of(system), best(drift_of(system), motion(system).rate, side_of(system))
+        values = (found.tau, side * found.q, found.low, found.high, found.fastest)
+        pairs = zip(_OUTPUTS, values, strict=True)
+        return PointResult({output.name: np.array(value) for output, value in pairs})
+
+    return Method(
+        name="best_step",
+        about="the best constant step size for a feature that moves, and the fastest tracked",
+        engines=(*COMMON, NUMERICS, OVERLAP, MOVING, OWN, home_of(drift_of), *uses),
+        role=Role.OTHER,
+        accuracy="converged",
+        outputs=_OUTPUTS,
+        run=run,
+        refuses=lambda system: without_limit(system) or _refusal(system),
+        seconds=lambda system, n, last: 0.02,
+        ignores=frozenset({"tau"}),
+        equations=f"{equations}, with -delta Q; the largest root over all step sizes",
+    )
+
+
+def tracked_transitions(drift: Drift, delta: float) -> dict[str, Array]:
+    """Columns of the folds in tau between which a feature that moves is tracked.
+
+    Two with Q > 0, and two with Q < 0 unless they are mirror images, as for odd f: the start of a
+    system does not matter.
+    """
+    known: list[tuple[float, float]] = []
+    for side in (1.0, -1.0):
+        found = best(drift, delta, side)
+        pairs = ((found.high, found.q_high), (found.low, found.q_low))
+        new = [(tau, side * q) for tau, q in pairs if np.isfinite(tau)]
+        if len(new) != len(known) or not np.allclose(new, [(t, -q) for t, q in known], rtol=_SAME):
+            known += new
+    tau, q = (np.array([pair[k] for pair in known], dtype=float) for k in range(2))
+    return {"value": tau, "Q": q, "kind": np.zeros(tau.size), "error": 1e-7 * tau}
+
+
+def _own(record: System) -> list[Method]:
+    return [method for method in record.methods if method.name == "best_step"]
+
+
+def best_step(system: Any, delta: float | None = None) -> xr.Dataset:
+    """The constant step size that tracks a moving feature best, as n -> infinity.
+
+    The steady overlap is a root of dQ/dt = tau D1(Q) + tau^2 D2(Q) - delta Q: a small step size
+    lags behind, a large one is noisy. For Oja's method all is in closed form,
+    Q^2 = 1 + (delta - sqrt(delta^2 + 2 delta (1 + omega)))/omega at tau = omega (1 - Q^2)/(1 +
+    omega Q^2), up to delta = omega^2/2; for slow drifts tau goes as sqrt(2 delta/Lambda), Lambda
+    being 1 + omega, or E[c^6] for x^3 of online ICA.
+
+    Parameters
+    ----------
+    system
+        :class:`hdica.OnlineICA` or :class:`hdica.SparsePCA` with a regularizer 0 or beta*x, a prior
+        of mean 0 and ``motion={"exchange": delta}``; its own step size does not matter.
+    delta
+        In place of the system's: exchanges of an entry per unit of time.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``best_tau`` and ``best_Q``, the overlap that it holds; ``lowest_tau`` and ``largest_tau``,
+        between which the feature is tracked at all; ``largest_delta``, beyond which no step size
+        tracks it and the others are NaN. Q has the sign of the start.
+
+    Raises
+    ------
+    HdicaError
+        If the system has no such feature, or its overlap alone does not close the limit.
+    """
+    candidates(system, "auto", "best_step", _own, _own)
+    if delta is not None:
+        rate = finite(delta, "delta")
+        if rate <= 0:
+            raise HdicaError(f"delta = {delta!r} is not allowed (a number > 0)", ["motion"])
+        system = system.model_copy(update={"motion": {"exchange": rate}})
+    chosen = first_of(candidates(system, "auto", "best_step", _own, _own), system)
+    result = chosen.run(system, _NONE, None, None, NOTHING)
+    return described(dataset(record_of(system), chosen, _NONE, NOTHING, {}, [result], ""), system)
