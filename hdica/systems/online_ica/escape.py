@@ -15,7 +15,7 @@ from hdica.finite.projected.passage import Passage, passages
 from hdica.finite.random.streams import streams_of
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
-from hdica.systems.fields import at_dimension, formula
+from hdica.systems.fields import at_dimension, formula, resting_refusal
 from hdica.systems.kernel import AVERAGES, NUMERICS, OVERLAP, PROJECTED
 from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial
 from hdica.systems.online_ica.system import IGNORED, OnlineICA, rule
@@ -44,7 +44,7 @@ def passage_refusal(system: OnlineICA) -> str:
             "first passages are those of the overlap alone, which is a chain only for the "
             f"regularizers 0 and beta*x, not for {system.regularizer!r} (use method 'vector')"
         )
-    return ""
+    return resting_refusal(system, "first passages")
 
 
 def _passage_values(passage: Passage, n: int) -> Values:

@@ -23,6 +23,7 @@ from hdica.systems.online_ica.system import (
     moving,
     on_data,
     rule,
+    sided_refusal,
     without_limit,
 )
 from hdica.systems.projected.best_step import (
@@ -152,7 +153,17 @@ _METHODS = (
     ),
     *streams(on_data, f"{_PAPER}, eq. (1)-(2)", frozenset({"source"}), _MEANS),
 )
+
+
+def _whatever_the_start(method: Method) -> Method:
+    """A method that knows no start refuses a sign that goes with its side."""
+    known = replace(method, ignores=method.ignores | IGNORED)
+    if "start" not in method.ignores:
+        return known
+    return replace(known, refuses=lambda one: sided_refusal(one) or method.refuses(one))
+
+
 METHODS = (
-    *(replace(method, ignores=method.ignores | IGNORED) for method in _METHODS),
+    *(_whatever_the_start(method) for method in _METHODS),
     *given_data((ESCAPE_TIMES,)),
 )

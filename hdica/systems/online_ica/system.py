@@ -212,6 +212,17 @@ def learned_text(system: OnlineICA) -> str:
     return text if sign > 0 else negated(text)
 
 
+def sided_refusal(system: OnlineICA) -> str:
+    """Empty unless the sign of f goes with the side of the start, for what knows no start."""
+    if system.sign == "given" or formula(system, "nonlinearity").is_odd:
+        return ""
+    return (
+        f"sign = 'auto' is not allowed for steady states with nonlinearity = "
+        f"{system.nonlinearity!r}, which is not odd (the sign goes with the side of the start, "
+        "which they do not know: give it in the nonlinearity)"
+    )
+
+
 def learned(system: OnlineICA) -> Formula:
     """F of the rule: the nonlinearity with its sign."""
     if system.sign == "given":

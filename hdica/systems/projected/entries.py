@@ -16,7 +16,7 @@ from hdica.ingredients.priors import Prior
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.density.solve import start_refusal
 from hdica.limits.mean_field.family import MeanField
-from hdica.systems.fields import formula, prior, start, vector_refusal
+from hdica.systems.fields import formula, prior, resting_refusal, start, vector_refusal
 from hdica.systems.kernel import FINITE, MEAN_FIELD, home_of
 from hdica.systems.method import Array, Method, Output, Refuses, Role, always, over_time
 from hdica.systems.projected.controls import FOLLOWED, GROUP, named
@@ -96,6 +96,7 @@ def run(limit: MeanField, order: Order, times: Array, n: int, stream: Stream, sa
 def _refusal(without_limit: Refuses, system: Any) -> str:
     """Empty if the limit tells entries their Q and R, else the sentence that says why not."""
     found = without_limit(system) or vector_refusal(system)
+    found = found or resting_refusal(system, "method 'entries'")
     if found or formula(system, "regularizer").slope_if_linear is not None:
         return found
     return start_refusal(start(system), prior(system))

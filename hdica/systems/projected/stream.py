@@ -16,7 +16,7 @@ from hdica.ingredients.held import ARRAY
 from hdica.ingredients.save import Save
 from hdica.inputs.samples import SHUFFLED, samples_of, shape_of
 from hdica.process.speed import slowness
-from hdica.systems.fields import batch, prior, start
+from hdica.systems.fields import batch, prior, resting_refusal, start
 from hdica.systems.kernel import PROJECTED, home_of
 from hdica.systems.method import Array, Method, Output, Role
 from hdica.systems.projected.controls import named
@@ -63,7 +63,7 @@ def _no_data(system: Any) -> str:
             "sign = 'auto' is not allowed for given data (it is chosen by the law of a source, and "
             "theirs is not known: give the sign in the nonlinearity)"
         )
-    return ""
+    return resting_refusal(system, "given data")
 
 
 def _unknown(system: Any) -> str:
