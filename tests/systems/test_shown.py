@@ -78,9 +78,10 @@ def test_help_is_short_and_has_no_machinery(name):
 
 def test_the_signature_has_the_defaults():
     found = inspect.signature(hdica.OnlineICA).parameters
-    assert found["tau"].default is inspect.Parameter.empty
     assert found["source"].default == "uniform"
     assert list(found) == list(hdica.OnlineICA.model_fields)
+    found = inspect.signature(hdica.SparsePCA).parameters
+    assert found["tau"].default is inspect.Parameter.empty
 
 
 def test_models_stay_models(ica):
@@ -88,7 +89,7 @@ def test_models_stay_models(ica):
     assert copy.deepcopy(ica) == ica
     assert ica.model_copy(update={"tau": 0.1}).tau == 0.1
     assert hdica.OnlineICA.model_validate_json(ica.model_dump_json()) == ica
-    assert hdica.OnlineICA.model_json_schema()["required"] == ["tau"]
+    assert hdica.SparsePCA.model_json_schema()["required"] == ["tau"]
 
 
 def test_a_study_is_listed():
