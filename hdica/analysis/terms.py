@@ -81,6 +81,6 @@ def order_parameters(name: str = "") -> Iterator[OrderParameter]:
 
 
 def matrix_over(dims: Collection[object]) -> OrderParameter | None:
-    """The first order parameter that is a matrix over some of these dimensions, if any."""
+    """The order parameter that is a matrix over most of these dimensions, if any: the first."""
     found = (p for p in order_parameters() if p.dims and set(p.dims) <= set(dims))
-    return next(found, None)
+    return max(found, key=lambda p: len(p.dims), default=None)

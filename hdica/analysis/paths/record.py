@@ -36,6 +36,6 @@ PATHS = Analysis(
     settings=Paths,
     sections=(Section("paths", "Single runs", lazy(__name__, "figure:paths"), 5),),
     say=lazy(__name__, "say:paths"),
-    rank=14,
+    rank=14.5,
     answer=lazy(__name__, "answer:answer"),
 )
