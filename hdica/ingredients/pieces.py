@@ -10,7 +10,6 @@ from itertools import pairwise
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
-from scipy.optimize import brentq, minimize_scalar
 
 from hdica.errors import HdicaError
 from hdica.ingredients.opaque import Opaque
@@ -178,6 +177,8 @@ def _scanned(expression: sp.Expr, symbol: sp.Symbol) -> list[float]:
 
 def _passes(function: Function) -> list[float]:
     """Where a function changes sign between points of a grid that covers the line."""
+    from scipy.optimize import brentq  # half a second, and only switches need it
+
     values = function(_GRID)
 
     def at_one(x: float) -> float:
@@ -201,6 +202,8 @@ def _passes(function: Function) -> list[float]:
 
 def _dips(function: Function, low: float, high: float) -> list[tuple[float, float]]:
     """Two brackets where a function that is nearest to 0 between two points dips through it."""
+    from scipy.optimize import minimize_scalar  # half a second, and only switches need it
+
     side = float(np.sign(function(np.array(low))))
     least = minimize_scalar(
         lambda x: side * float(function(np.array(x))),

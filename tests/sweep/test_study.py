@@ -19,8 +19,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (changed(gird={}), "study 'toy': gird is not a known key (did you mean 'grid'?)"),
     (
         changed(system="Tyo"),
-        "study 'toy': system = 'Tyo' is not known (allowed: OnlineICA, SparsePCA, HebbianICA, "
-        "TensorialICA, SubspaceICA, PatchICA, FilterSeries, Toy)",
+        "study 'toy': system = 'Tyo' is not known (allowed: OnlineICA, SparsePCA, SeveralICA, "
+        "HebbianICA, TensorialICA, SubspaceICA, PatchICA, FilterSeries, Toy)",
     ),
     (changed(study="Toy 1"), "study 'Toy 1': study = 'Toy 1' is not allowed"),
     (changed(grid={"tua": [1]}), "grid.tua is not a known parameter (did you mean 'tau'?"),

@@ -169,7 +169,9 @@ def test_batches_of_a_grid_have_the_bits_that_each_has_alone():
 
 
 def test_a_batch_is_no_parameter_of_a_search():
-    with pytest.raises(HdicaError, match=r"parameter = 'batch' is not known \(allowed: tau\)"):
+    with pytest.raises(
+        HdicaError, match=r"parameter = 'batch' is not known \(allowed: tau, threshold\)"
+    ):
         hdica.critical(ica(4), "batch")
 
 

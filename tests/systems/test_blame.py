@@ -25,7 +25,7 @@ CASES = [
         {"tau": 0.1, "variant": "proximal", "regularizer": "x**3"},
         ("variant", "regularizer"),
     ),
-    (HebbianICA, {"mu": 1.0, "nu": 1.0}, ("eta", "mu", "nu")),
+    (HebbianICA, {"mu": 1.0, "nu": 1.0}, ("eta", "mu", "nu", "nu2")),
     (HebbianICA, {"mu": 0.1, "start": {"overlap": 2.0}}, ("start",)),
     (HebbianICA, {"mu": 0.1, "sigma": [1, 1]}, ("sigma",)),
 ]

@@ -78,8 +78,14 @@ def test_auto_takes_the_vector_where_the_chain_is_exact_too() -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ({"method": "chain"}, "method 'chain' keeps no estimate (use method 'vector')"),
-        ({"method": "particles"}, "method 'particles' keeps no estimate (use method 'vector')"),
+        (
+            {"method": "chain"},
+            "method 'chain' keeps no estimate (use method 'vector' or 'entries')",
+        ),
+        (
+            {"method": "particles"},
+            "method 'particles' keeps no estimate (use method 'vector' or 'entries')",
+        ),
         ({"estimate": 51}, "estimate = 51 is not allowed (at most n = 50 entries)"),
         ({"estimate": 0}, "estimate = 0 is not allowed (true, or how many entries: a whole "),
         ({"estimate": 2.5}, "estimate = 2.5 is not allowed (true, or how many entries: a whole "),

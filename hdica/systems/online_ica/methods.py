@@ -157,7 +157,9 @@ _METHODS = (
 
 def _whatever_the_start(method: Method) -> Method:
     """A method that knows no start refuses a sign that goes with its side."""
-    known = replace(method, ignores=method.ignores | IGNORED)
+    # What draws random numbers draws them by all fields but those that it is made to leave out.
+    more = frozenset() if method.stochastic else IGNORED
+    known = replace(method, ignores=method.ignores | more)
     if "start" not in method.ignores:
         return known
     return replace(known, refuses=lambda one: sided_refusal(one) or method.refuses(one))

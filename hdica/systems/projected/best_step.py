@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING, Save
@@ -15,12 +14,14 @@ from hdica.limits.overlap.drift import Drift
 from hdica.systems.arguments import finite
 from hdica.systems.fields import formula, motion, prior, start
 from hdica.systems.kernel import COMMON, MOVING, NUMERICS, OVERLAP, home_of
-from hdica.systems.labelled import candidates, dataset, described, first_of
 from hdica.systems.method import Array, Method, Output, PointResult, Refuses, Role, always
 from hdica.systems.projected.simulation import OWN
 from hdica.systems.projected.steady import moving_refusal
 from hdica.systems.registry import record_of
 from hdica.systems.system import System
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _NONE = np.empty(0)
 _SAME = 1e-7
@@ -136,6 +137,9 @@ def best_step(system: Any, delta: float | None = None) -> xr.Dataset:
     HdicaError
         If the system has no such feature, or its overlap alone does not close the limit.
     """
+    # Labelled data take longer to load than a study to check, and methods of this file are in all.
+    from hdica.systems.labelled import candidates, dataset, described, first_of
+
     candidates(system, "auto", "best_step", _own, _own)
     if delta is not None:
         rate = finite(delta, "delta")

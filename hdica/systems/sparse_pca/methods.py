@@ -143,9 +143,7 @@ METHODS = (
             pde(mean_field, f"{_PAPER}, eq. (8)-(13)"),
             ornstein_uhlenbeck(mean_field, closed_refusal, f"{_PAPER}, eq. (8)-(14) for phi = 0"),
             particles(mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
-            entries(
-                mean_field, f"{_PAPER}, the process behind eq. (11) as (15) of Wang and Lu 2017"
-            ),
+            entries(mean_field, f"{_PAPER}, the process behind eq. (11), its entries uncoupled"),
             fixed_points(
                 mean_field, _STEADY, closed_states(drift, mean_field), _VARIES, (OVERLAP,)
             ),

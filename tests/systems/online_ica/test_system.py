@@ -251,7 +251,8 @@ def test_the_simulated_overlap_of_every_stochastic_method_agrees_with_the_limit(
     system, n, seeds = ica("x**3", "rademacher", 0.1, 0.8), 300, 48
     exact = float(hdica.limit(system, times=[3.0])["Q"][0])
     for name, method in methods_of("OnlineICA").items():
-        if method.stochastic:
+        gives = {output.name for output in method.outputs}
+        if method.stochastic and "Q" in gives and not method.refuses(system):
             q = hdica.simulate(system, n=n, times=[3.0], seeds=range(seeds), method=name)[
                 "Q"
             ].values
