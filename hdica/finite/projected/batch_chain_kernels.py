@@ -12,8 +12,6 @@ which is the step of :mod:`hdica.finite.projected.chain_kernels` for m = 1.
 
 from __future__ import annotations
 
-import math
-
 import numba
 import numpy as np
 from numba import types
@@ -23,8 +21,8 @@ from hdica.finite.projected.chain_kernels import (
     RATE,
     SLOPE,
     chain_draws,
-    lane_polynomial,
-    pair_value,
+    push_value,
+    stepped,
     stop,
 )
 from hdica.finite.random.gaussian import read_state, write_state
@@ -35,9 +33,7 @@ from hdica.finite.random.lanes import (
     fma,
     load,
     pointer,
-    square_root,
     store,
-    where,
 )
 
 _MATRIX = types.float64[:, ::1]
@@ -49,11 +45,7 @@ def _means(sources, at, count, q, s, coefficients, terms, f, scratch):  # type: 
     along, across, power = every(0.0), every(0.0), every(0.0)
     for j in range(count):
         c, e = load(sources, at + j * LANES), load(sources, at + (count + j) * LANES)
-        u = fma(q, c, s * e)
-        if terms == 0:
-            value = pair_value(f, u, c, scratch)
-        else:
-            value = lane_polynomial(coefficients, terms, u)
+        value = push_value(f, coefficients, terms, fma(q, c, s * e), c, scratch)
         along, across = fma(value, c, along), fma(value, e, across)
         power = fma(value, value, power)
     part = every(1.0 / count)
@@ -108,13 +100,8 @@ def batch_chain_steps(lanes, state, n, source, tau, parameters, coefficients, f,
             size = load(sizes, k * LANES)
             g, keep = rate * size, base - slope * size
             ahead, aside = fma(g, along, keep * q), fma(g, across, keep * s)
-            aside = fma(g * g * power, rest, aside * aside)
-            norm = fma(ahead, ahead, aside)
-            healthy = (every(0.0) < norm) & (norm < every(math.inf))
+            q, s, healthy = stepped(ahead, aside, g * g * power, rest)
             fine = all_true(healthy)
-            scale = every(1.0) / square_root(norm)
-            q = where(healthy, ahead * scale, every(math.nan))
-            s = square_root(aside) * scale
             k += 1
         store(places[0], 0, q)
         store(places[0], LANES, s)

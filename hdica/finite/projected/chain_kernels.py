@@ -18,7 +18,7 @@ import numba
 import numpy as np
 from numba import types
 
-from hdica.finite.jit import call_pair
+from hdica.finite.jit import call_pair, call_scalar
 from hdica.finite.random.gaussian import (
     draw,
     minus_log2,
@@ -107,6 +107,17 @@ def lane_polynomial(coefficients, terms, u):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
+def lane_value(f, coefficients, terms, u, scratch):  # type: ignore[no-untyped-def]
+    """A polynomial, the highest power first, or a function of one number lane by lane."""
+    if terms == 0:
+        store(scratch, 0, u)
+        for k in range(LANES):
+            scratch[k] = call_scalar(f, scratch[k])
+        return load(scratch, 0)
+    return lane_polynomial(coefficients, terms, u)
+
+
+@numba.njit(inline="always")
 def pair_value(f, u, c, scratch):  # type: ignore[no-untyped-def]
     """A function of u and of the sample's component along xi, lane by lane."""
     store(scratch, 0, u)
@@ -114,6 +125,28 @@ def pair_value(f, u, c, scratch):  # type: ignore[no-untyped-def]
     for k in range(LANES):
         scratch[k] = call_pair(f, scratch[k], scratch[LANES + k])
     return load(scratch, 0)
+
+
+@numba.njit(inline="always")
+def push_value(f, coefficients, terms, u, c, scratch):  # type: ignore[no-untyped-def]
+    """The nonlinearity of a step: a polynomial in u, or a function of u and c lane by lane."""
+    if terms == 0:
+        return pair_value(f, u, c, scratch)
+    return lane_polynomial(coefficients, terms, u)
+
+
+@numba.njit(inline="always")
+def stepped(ahead, across, weight, rest):  # type: ignore[no-untyped-def]
+    """Q and s back on the sphere, and which lanes are finite: there Q is a number.
+
+    ``ahead`` and ``across`` are the components along xi and along the part of x across it, and the
+    rest of the step has the squared length ``weight * rest``.
+    """
+    square = fma(weight, rest, across * across)
+    norm = fma(ahead, ahead, square)
+    healthy = (every(0.0) < norm) & (norm < every(math.inf))
+    scale = every(1.0) / square_root(norm)
+    return where(healthy, ahead * scale, every(math.nan)), square_root(square) * scale, healthy
 
 
 @numba.njit
@@ -180,21 +213,10 @@ def chain_steps(lanes, state, n, source, tau, parameters, coefficients, f, made)
         while fine and k < steps:
             e, rest, a, b, c, count = chain_draws(a, b, c, count, n, d)
             along, size = load(sources, k * LANES), load(sizes, k * LANES)
-            u = fma(q, along, s * e)
-            if terms == 0:
-                value = pair_value(f, u, along, scratch)
-            else:
-                value = lane_polynomial(places[2], terms, u)
-            g = rate * size * value
-            keep = base - slope * size
-            ahead, across = fma(g, along, keep * q), fma(g, e, keep * s)
-            across = fma(g * g, rest, across * across)
-            norm = fma(ahead, ahead, across)
-            healthy = (every(0.0) < norm) & (norm < every(math.inf))
+            value = push_value(f, places[2], terms, fma(q, along, s * e), along, scratch)
+            g, keep = rate * size * value, base - slope * size
+            q, s, healthy = stepped(fma(g, along, keep * q), fma(g, e, keep * s), g * g, rest)
             fine = all_true(healthy)
-            scale = every(1.0) / square_root(norm)
-            q = where(healthy, ahead * scale, every(math.nan))
-            s = square_root(across) * scale
             k += 1
         store(places[0], 0, q)
         store(places[0], LANES, s)

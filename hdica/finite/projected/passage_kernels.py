@@ -16,22 +16,19 @@ from hdica.finite.projected.chain_kernels import (
     RATE,
     SLOPE,
     chain_draws,
-    lane_polynomial,
-    pair_value,
+    push_value,
+    stepped,
     stop,
 )
 from hdica.finite.random.gaussian import read_state, write_state
 from hdica.finite.random.lanes import (
     LANES,
     all_true,
-    every,
     fma,
     load,
     magnitude,
     pointer,
-    square_root,
     store,
-    where,
 )
 
 _FLOATS = types.float64[::1]
@@ -98,20 +95,9 @@ def passage_steps(  # type: ignore[no-untyped-def]
         while fine and k < steps:
             e, rest, a, b, c, count = chain_draws(a, b, c, count, n, d)
             along, size = load(sources, k * LANES), load(sizes, k * LANES)
-            u = fma(q, along, s * e)
-            if terms == 0:
-                value = pair_value(f, u, along, scratch)
-            else:
-                value = lane_polynomial(places[2], terms, u)
-            g = rate * size * value
-            keep = base - slope * size
-            ahead, across = fma(g, along, keep * q), fma(g, e, keep * s)
-            across = fma(g * g, rest, across * across)
-            norm = fma(ahead, ahead, across)
-            healthy = (every(0.0) < norm) & (norm < every(math.inf))
-            scale = every(1.0) / square_root(norm)
-            q = where(healthy, ahead * scale, every(math.nan))
-            s = square_root(across) * scale
+            value = push_value(f, places[2], terms, fma(q, along, s * e), along, scratch)
+            g, keep = rate * size * value, base - slope * size
+            q, s, healthy = stepped(fma(g, along, keep * q), fma(g, e, keep * s), g * g, rest)
             fine = all_true(healthy & (magnitude(q) < high))
             k += 1
         store(places[0], 0, q)

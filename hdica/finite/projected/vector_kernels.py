@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numba import types
 
-from hdica.finite.jit import call_pair
+from hdica.finite.jit import call_pair, call_scalar
 from hdica.finite.projected.passes import (
     BLOCK,
     PLAIN,
@@ -46,6 +46,14 @@ def polynomial(coefficients, u):  # type: ignore[no-untyped-def]
     for k in range(1, coefficients.size):
         value = value * u + coefficients[k]
     return value
+
+
+@numba.njit(inline="always")
+def value_of(f, coefficients, u):  # type: ignore[no-untyped-def]
+    """f(u): a polynomial by its coefficients, the highest first, or else the function."""
+    if coefficients.size == 0:
+        return call_scalar(f, u)
+    return polynomial(coefficients, u)
 
 
 @numba.njit

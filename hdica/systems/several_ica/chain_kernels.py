@@ -19,10 +19,8 @@ import numba
 import numpy as np
 from numba import types
 
-from hdica.finite.jit import call_scalar
-
-# The numbers of a step, and a polynomial, are those of the chains of one overlap.
-from hdica.finite.projected.chain_kernels import chain_draws, lane_polynomial
+# The numbers of a step, and the nonlinearity, are those of the chains of one overlap.
+from hdica.finite.projected.chain_kernels import chain_draws, lane_value
 from hdica.finite.random.gaussian import read_state, write_state
 from hdica.finite.random.lanes import (
     LANES,
@@ -37,17 +35,6 @@ from hdica.finite.random.lanes import (
 )
 
 _MATRIX, _FLOATS = types.float64[:, ::1], types.float64[::1]
-
-
-@numba.njit(inline="always")
-def _value(f, coefficients, terms, u, scratch):  # type: ignore[no-untyped-def]
-    """The nonlinearity: a polynomial, the highest power first, or a function lane by lane."""
-    if terms == 0:
-        store(scratch, 0, u)
-        for k in range(LANES):
-            scratch[k] = call_scalar(f, scratch[k])
-        return load(scratch, 0)
-    return lane_polynomial(coefficients, terms, u)
 
 
 @numba.njit
@@ -114,7 +101,7 @@ def several_chain_steps(lanes, state, n, source, tau, rate, coefficients, f, mad
         u = s * e
         for j in range(m):
             u = fma(load(place, j * LANES), load(sources, first + j * LANES), u)
-        value = _value(f, powers, terms, u, scratch)
+        value = lane_value(f, powers, terms, u, scratch)
         g = load(rates, 0) * load(sizes, k * LANES) * value
         across = fma(g, e, s)
         across = fma(g * g, rest, across * across)

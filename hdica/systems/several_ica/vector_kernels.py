@@ -11,21 +11,10 @@ import math
 import numba
 from numba import types
 
-from hdica.finite.jit import call_scalar
+from hdica.finite.projected.vector_kernels import value_of
 from hdica.finite.random.gaussian import fill_normal
 
 _MATRIX, _FLOATS = types.float64[:, ::1], types.float64[::1]
-
-
-@numba.njit
-def _value(f, coefficients, u):  # type: ignore[no-untyped-def]
-    """f(u): a polynomial by its coefficients, the highest first, or else the function."""
-    if coefficients.size == 0:
-        return call_scalar(f, u)
-    value = coefficients[0]
-    for k in range(1, coefficients.size):
-        value = value * u + coefficients[k]
-    return value
 
 
 @numba.njit
@@ -78,7 +67,7 @@ def several_vector_steps(lanes, features, x, y, n, source, tau, coefficients, f)
         u = 0.0
         for i in range(n):
             u += x[i] * y[i]
-        g = -tau[step, 0] / n * _value(f, coefficients, u)
+        g = -tau[step, 0] / n * value_of(f, coefficients, u)
         norm = 0.0
         for i in range(n):
             x[i] += g * y[i]

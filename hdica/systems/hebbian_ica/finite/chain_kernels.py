@@ -20,10 +20,8 @@ import numba
 import numpy as np
 from numba import types
 
-from hdica.finite.jit import call_scalar
-
-# The numbers of a step, and a polynomial, are those of the chains of one overlap.
-from hdica.finite.projected.chain_kernels import chain_draws, lane_polynomial
+# The numbers of a step, and the nonlinearity, are those of the chains of one overlap.
+from hdica.finite.projected.chain_kernels import chain_draws, lane_value
 from hdica.finite.random.gaussian import draw, normal_pair, read_state, write_state
 from hdica.finite.random.lanes import (
     LANES,
@@ -64,17 +62,6 @@ def _normals(a, b, c, count, k, dof, g):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(inline="always")
-def _lane_value(f, coefficients, terms, u, scratch):  # type: ignore[no-untyped-def]
-    """The nonlinearity: a polynomial, the highest power first, or a function lane by lane."""
-    if terms == 0:
-        store(scratch, 0, u)
-        for k in range(LANES):
-            scratch[k] = call_scalar(f, scratch[k])
-        return load(scratch, 0)
-    return lane_polynomial(coefficients, terms, u)
-
-
-@numba.njit(inline="always")
 def _push(r, loading, s, g, p, k, m, size, law, terms, f, scratch):  # type: ignore[no-untyped-def]
     """P = eta Sigma phi(R s + L g)."""
     for i in range(k):
@@ -84,7 +71,7 @@ def _push(r, loading, s, g, p, k, m, size, law, terms, f, scratch):  # type: ign
         for j in range(i + 1):
             y = fma(load(loading, (i * k + j) * LANES), load(g, j * LANES), y)
         sign = load(law, (1 + i) * LANES)
-        value = _lane_value(f, beyond(law, (1 + k) * LANES), terms, y, scratch)
+        value = lane_value(f, beyond(law, (1 + k) * LANES), terms, y, scratch)
         store(p, i * LANES, size * sign * value)
 
 
@@ -249,7 +236,7 @@ def _one(lanes, state, dof, sources, sizes, stride, law, terms, f, scratch, leve
         g, rest, a, b, c, count = chain_draws(a, b, c, count, dof + 2, d)
         s, size = load(sources, k * stride), load(sizes, k * stride)
         keep = fma(alpha, every(1.0) - q, every(1.0))
-        value = _lane_value(f, coefficients, terms, fma(loading, g, r * s), scratch)
+        value = lane_value(f, coefficients, terms, fma(loading, g, r * s), scratch)
         p = size * sign * value
         r, across = fma(keep, r, p * s), fma(loading, keep, g * p)
         square = fma(p * p, rest, across * across)

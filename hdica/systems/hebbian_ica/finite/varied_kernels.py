@@ -19,22 +19,11 @@ import numba
 import numpy as np
 from numba import types
 
-from hdica.finite.jit import call_scalar
+from hdica.finite.projected.vector_kernels import value_of
 
 _FLOATS, _MATRIX, _COUNTS = types.float64[::1], types.float64[:, ::1], types.int64[::1]
 LAW = types.Tuple((types.float64, types.int64, _FLOATS, types.int64, _FLOATS, types.int64))
 _STATE = types.Tuple((_MATRIX, _MATRIX, _FLOATS, _COUNTS))
-
-
-@numba.njit
-def value_of(f, coefficients, u):  # type: ignore[no-untyped-def]
-    """f(u): a polynomial by its coefficients, the highest first, or else the function."""
-    if coefficients.size == 0:
-        return call_scalar(f, u)
-    value = coefficients[0]
-    for place in range(1, coefficients.size):
-        value = value * u + coefficients[place]
-    return value
 
 
 @numba.njit

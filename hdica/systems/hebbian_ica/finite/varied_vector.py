@@ -8,8 +8,9 @@ import numba
 import numpy as np
 from numba import types
 
+from hdica.finite.projected.vector_kernels import value_of
 from hdica.finite.random.lanes import CHUNK, pointer
-from hdica.systems.hebbian_ica.finite.varied_kernels import LAW, chosen_signs, value_of
+from hdica.systems.hebbian_ica.finite.varied_kernels import LAW, chosen_signs
 from hdica.systems.hebbian_ica.finite.vector_kernels import add, fresh, summed
 
 _FLOATS, _MATRIX, _COUNTS = types.float64[::1], types.float64[:, ::1], types.int64[::1]

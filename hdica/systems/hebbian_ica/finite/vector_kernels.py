@@ -14,23 +14,14 @@ import numba
 import numpy as np
 from numba import types
 
-from hdica.finite.jit import call_scalar
 from hdica.finite.projected.passes import BLOCK
-from hdica.finite.projected.vector_kernels import polynomial
+from hdica.finite.projected.vector_kernels import value_of
 from hdica.finite.random.gaussian import draw, normal_pair, read_state, write_state
 from hdica.finite.random.lanes import CHUNK, LANES, beyond, every, fma, load, pointer, store, total
 
 _FLOATS, _MATRIX, _COUNTS = types.float64[::1], types.float64[:, ::1], types.int64[::1]
 _ARRAYS = types.Tuple((types.uint64[::1], _MATRIX, _FLOATS, _FLOATS, _MATRIX, _FLOATS, _COUNTS))
 _LAW = types.Tuple((types.float64, _FLOATS, _FLOATS, types.int64, _FLOATS, types.int64))
-
-
-@numba.njit(inline="always")
-def _value_of(f, coefficients, u):  # type: ignore[no-untyped-def]
-    """f(u): a polynomial by its coefficients, the highest first, or else the function."""
-    if coefficients.size == 0:
-        return call_scalar(f, u)
-    return polynomial(coefficients, u)
 
 
 @numba.njit
@@ -112,7 +103,7 @@ def _sign(law, i, y, value, mean, count, eta):  # type: ignore[no-untyped-def]
     if signs[i] != 0.0:
         return signs[i]
     rate = min(1.0, max(1.0 / (count + 1.0), eta))
-    mean[i] += rate * (y * value - _value_of(derivative, slope, y) - mean[i])
+    mean[i] += rate * (y * value - value_of(derivative, slope, y) - mean[i])
     return math.copysign(1.0, mean[i])
 
 
@@ -124,7 +115,7 @@ def _weights(w, x, y, q, mean, count, source, step, eta, law, keep, p):  # type:
         along = y[i]
         for j in range(m):
             along += w[i, j] * source[step, j]
-        value = _value_of(law[3], law[2], along)
+        value = value_of(law[3], law[2], along)
         p[i] = eta * _sign(law, i, along, value, mean, count, eta) * value
         for j in range(k):
             one = 1.0 if i == j else 0.0
