@@ -79,6 +79,53 @@ def in_groups(
     return [found[place] for place in range(len(keys))]
 
 
+def in_lanes(
+    rule_of: Callable[[Any, int], Any],
+    content: Callable[[Any], object],
+    key: Callable[[Any, Any], Hashable],
+    most: int,
+    run: Callable[[list[Any], list[Any], Array, int, list[Stream]], list[Values]],
+) -> Together:
+    """Points that a kernel computes side by side, each on the streams of its chain.
+
+    ``rule_of(system, n)`` is what the kernel takes; points with equal ``key(system, rule)`` go
+    together, at most so many; ``content`` is what of a system its streams depend on; and
+    ``run(systems, rules, times, n, streams)`` computes a group.
+    """
+
+    def together(
+        trials: Sequence[Trial], times: Array, n: int | None, save: Save
+    ) -> list[PointResult]:
+        assert n is not None
+        rules = each(lambda system: rule_of(system, n), trials)
+        of_seed = each(lambda system: streams_of(content(system), "chain", n), trials)
+
+        def compute(group: list[int]) -> list[Values]:
+            streams = [of_seed[k](trials[k][1] or 0) for k in group]
+            return run([trials[k][0] for k in group], [rules[k] for k in group], times, n, streams)
+
+        keys = [key(system, one) for (system, _), one in zip(trials, rules, strict=True)]
+        return in_groups(keys, most, compute)
+
+    return together
+
+
+def on_shared_streams(name: str, runner: Runner) -> Together:
+    """Points one by one, on a start and data that belong to n and seed alone."""
+
+    def together(
+        trials: Sequence[Trial], times: Array, n: int | None, save: Save
+    ) -> list[PointResult]:
+        assert n is not None
+        streams = streams_of(SHARED, name, n)
+        return [
+            PointResult(*runner(system, times, n, streams(seed or 0), save))
+            for system, seed in trials
+        ]
+
+    return together
+
+
 def alone(
     together: Together,
 ) -> Callable[[Any, Array, int | None, int | None, Save], PointResult]:

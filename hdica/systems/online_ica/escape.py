@@ -11,17 +11,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hdica.finite.projected.chain import ChainRule
 from hdica.finite.projected.passage import Passage, passages
-from hdica.finite.random.streams import streams_of
+from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values
-from hdica.ingredients.save import Save
 from hdica.systems.fields import at_dimension, formula, resting_refusal
 from hdica.systems.kernel import AVERAGES, NUMERICS, OVERLAP, PROJECTED
-from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial
+from hdica.systems.method import Array, Method, Output, Role
 from hdica.systems.online_ica.system import IGNORED, OnlineICA, rule
 from hdica.systems.projected.rule import chain_refusal
 from hdica.systems.projected.simulation import OWN
-from hdica.systems.trials import alone, content_of, each, in_groups
+from hdica.systems.trials import alone, content_of, in_lanes
 
 UNIT = "n^3 steps"
 MOST_RACES = 4096
@@ -54,24 +54,27 @@ def _passage_values(passage: Passage, n: int) -> Values:
     return {"first": np.asarray(time), "first_seen": np.asarray(flag)}, passage.diverged
 
 
-def _passages(
-    trials: Sequence[Trial], times: Array, n: int | None, save: Save
-) -> list[PointResult]:
+def _race(
+    systems: Sequence[OnlineICA],
+    rules: Sequence[ChainRule],
+    times: Array,
+    n: int,
+    streams: Sequence[Stream],
+) -> list[Values]:
     """First passages, all seeds of a system in one race of eight lanes."""
-    assert n is not None
-    rules = each(lambda system: rule(at_dimension(system, n)).chain, trials)
-    # The streams of the chain: a passage is one of the path that method chain gives.
-    of_seed = each(lambda s: streams_of(content_of(s, IGNORED), "chain", n), trials)
-
-    def compute(group: list[int]) -> list[Values]:
-        chains = [of_seed[k](trials[k][1] or 0) for k in group]
-        most, threshold = math.floor(times[-1] * n), trials[group[0]][0].threshold
-        found = passages(rules[group[0]], n, chains, threshold, most)
-        return [_passage_values(passage, n) for passage in found]
-
-    return in_groups([id(system) for system, _ in trials], MOST_RACES, compute)
+    most = math.floor(times[-1] * n)
+    found = passages(rules[0], n, streams, systems[0].threshold, most)
+    return [_passage_values(passage, n) for passage in found]
 
 
+# On the streams of the chain: a passage is one of the path that method chain gives.
+_PASSAGES = in_lanes(
+    lambda system, n: rule(at_dimension(system, n)).chain,
+    lambda system: content_of(system, IGNORED),
+    lambda system, one: id(system),
+    MOST_RACES,
+    _race,
+)
 ESCAPE_TIMES = Method(
     name="escape_times",
     about="when chains first find the feature",
@@ -80,12 +83,12 @@ ESCAPE_TIMES = Method(
     stochastic=True,
     accuracy="exact in law",
     outputs=PASSAGES,
-    run=alone(_passages),
+    run=alone(_PASSAGES),
     refuses=passage_refusal,
     seconds=lambda system, n, last: 5e-4 + 7e-9 * last * (n or 1),
     fused=True,
     equations=(
         "Wang and Lu 2017, eq. (1)-(2), first passages of abs(Q) by the chain that is exact in law"
     ),
-    together=_passages,
+    together=_PASSAGES,
 )

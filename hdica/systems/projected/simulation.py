@@ -27,6 +27,7 @@ from hdica.systems.trials import (
     content_of,
     each,
     in_groups,
+    in_lanes,
     saved_for,
     seeded,
     with_shared_noise,
@@ -131,22 +132,15 @@ def vector(
 
 def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> Together:
     """Chains, eight in one call of the kernel."""
-
-    def together(
-        trials: Sequence[Trial], times: Array, n: int | None, save: Save
-    ) -> list[PointResult]:
-        assert n is not None
-        rules = each(lambda system: rule_of(at_dimension(system, n)), trials)
-        of_seed = each(lambda system: streams_of(content(system), "chain", n), trials)
-
-        def compute(group: list[int]) -> list[Values]:
-            streams = [of_seed[k](trials[k][1] or 0) for k in group]
-            found = run_together([rules[k] for k in group], times, n, streams)
-            return [named(one) for one in found]
-
-        return in_groups([rule.called for rule in rules], LANES, compute)
-
-    return together
+    return in_lanes(
+        lambda system, n: rule_of(at_dimension(system, n)),
+        content,
+        lambda system, rule: rule.called,
+        LANES,
+        lambda systems, rules, times, n, streams: [
+            named(one) for one in run_together(rules, times, n, streams)
+        ],
+    )
 
 
 def chain(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
-from hdica.finite.random.streams import Stream, streams_of
+from hdica.finite.random.streams import Stream
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.speed import slowness
 from hdica.systems.fields import formula, schedule
 from hdica.systems.kernel import COMMON, FINITE, NUMERICS, PROJECTED
-from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial
+from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.several_ica.chain import run_chains
 from hdica.systems.several_ica.limit import averages_of, solve
 from hdica.systems.several_ica.system import SeveralICA, laws, limit_refusal, rule, start_overlap
@@ -22,8 +22,8 @@ from hdica.systems.trials import (
     Together,
     alone,
     content_of,
-    each,
-    in_groups,
+    in_lanes,
+    on_shared_streams,
     seeded,
     with_shared_noise,
 )
@@ -37,34 +37,15 @@ def _vector(system: SeveralICA, times: Array, n: int, stream: Stream, save: Save
     return run_vector(rule(system), times, n, stream)
 
 
-def _shared_vectors(
-    trials: Sequence[Trial], times: Array, n: int | None, save: Save
-) -> list[PointResult]:
-    """All coordinates, on features and data that belong to n and seed alone."""
-    assert n is not None
-    streams = streams_of(SHARED, "vector", n)
-    return [
-        PointResult(*_vector(system, times, n, streams(seed or 0), save)) for system, seed in trials
-    ]
-
-
 def _chains(content: Callable[[SeveralICA], object]) -> Together:
     """Chains, eight in one call of the kernel, on the streams of a content."""
-
-    def together(
-        trials: Sequence[Trial], times: Array, n: int | None, save: Save
-    ) -> list[PointResult]:
-        assert n is not None
-        rules = each(rule, trials)
-        of_seed = each(lambda system: streams_of(content(system), "chain", n), trials)
-
-        def compute(group: list[int]) -> list[Values]:
-            streams = [of_seed[k](trials[k][1] or 0) for k in group]
-            return run_chains([rules[k] for k in group], times, n, streams)
-
-        return in_groups([one.alike for one in rules], LANES, compute)
-
-    return together
+    return in_lanes(
+        lambda system, n: rule(system),
+        content,
+        lambda system, one: one.alike,
+        LANES,
+        lambda systems, rules, times, n, streams: run_chains(rules, times, n, streams),
+    )
 
 
 def _of_vector(m: int, n: int, last: float) -> float:
@@ -87,7 +68,9 @@ _VECTOR = Method(
     equations=f"{_PAPER}, all n coordinates",
     held=lambda system, n: (3 + len(system.sources)) * (n or 0),
 )
-VECTOR = replace(_VECTOR, shared=with_shared_noise(_VECTOR, _shared_vectors, 1.0))
+VECTOR = replace(
+    _VECTOR, shared=with_shared_noise(_VECTOR, on_shared_streams("vector", _vector), 1.0)
+)
 _OWN = _chains(content_of)
 _CHAIN = Method(
     name="chain",

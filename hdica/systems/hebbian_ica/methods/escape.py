@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.finite.random.streams import digest, streams_of
+from hdica.finite.random.streams import Stream, digest
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
@@ -29,10 +29,11 @@ from hdica.systems.hebbian_ica.fields import (
     unit,
 )
 from hdica.systems.hebbian_ica.finite.passage import Passage, passages
+from hdica.systems.hebbian_ica.finite.rule import HebbianRule
 from hdica.systems.hebbian_ica.system import HebbianICA, passage_refusal, plain_refusal, rule
 from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS, PROJECTED, kernel_of
-from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial, refusal
-from hdica.systems.trials import alone, content_of, each, in_groups
+from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.trials import Together, alone, content_of, in_lanes
 
 PAPER = "Rattray (2002)"
 HOME = "hdica.systems.hebbian_ica"
@@ -239,22 +240,31 @@ def _passage_values(passage: Passage, n: int, power: int) -> Values:
     return {k: np.asarray(math.nan if lost else v) for k, v in values.items()}, passage.diverged
 
 
-def passages_of(
-    trials: Sequence[Trial], times: Array, n: int | None, save: Save, power: int = 3
-) -> list[PointResult]:
+def passages_in(power: int) -> Together:
     """First passages in n^power steps, all seeds of a system in one race of eight lanes."""
-    assert n is not None
-    rules = each(rule, trials)
-    # The streams of the chain: a passage is one of the path that method chain gives.
-    of_seed = each(lambda s: streams_of(content_of(s, IGNORED), "chain", n), trials)
 
-    def compute(group: list[int]) -> list[Values]:
-        chains = [of_seed[k](trials[k][1] or 0) for k in group]
-        most, threshold = math.floor(times[-1] * n), trials[group[0]][0].threshold
-        found = passages(rules[group[0]], n, chains, threshold, most)
+    def race(
+        systems: Sequence[HebbianICA],
+        rules: Sequence[HebbianRule],
+        times: Array,
+        n: int,
+        streams: Sequence[Stream],
+    ) -> list[Values]:
+        most = math.floor(times[-1] * n)
+        found = passages(rules[0], n, streams, systems[0].threshold, most)
         return [_passage_values(passage, n, power) for passage in found]
 
-    return in_groups([id(system) for system, _ in trials], MOST_RACES, compute)
+    # On the streams of the chain: a passage is one of the path that method chain gives.
+    return in_lanes(
+        lambda system, n: rule(system),
+        lambda system: content_of(system, IGNORED),
+        lambda system, one: id(system),
+        MOST_RACES,
+        race,
+    )
+
+
+_PASSAGES = passages_in(3)
 
 
 def _passage_seconds(system: HebbianICA, n: int | None, last: float) -> float:
@@ -278,12 +288,12 @@ ESCAPE_TIMES = Method(
     stochastic=True,
     accuracy="exact in law",
     outputs=PASSAGES,
-    run=alone(passages_of),
+    run=alone(_PASSAGES),
     refuses=passage_refusal,
     seconds=_passage_seconds,
     fused=True,
     equations=f"{PAPER}, eq. (13), first passages of the chain that is exact in law",
-    together=passages_of,
+    together=_PASSAGES,
 )
 
 

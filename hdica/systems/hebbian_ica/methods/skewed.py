@@ -23,12 +23,12 @@ from hdica.systems.hebbian_ica.methods.escape import (
     PASSAGES,
     UNIT,
     escape_values,
-    passages_of,
+    passages_in,
     shared,
 )
 from hdica.systems.hebbian_ica.system import HebbianICA, passage_refusal, plain_refusal
 from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS
-from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial, refusal
+from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 from hdica.systems.trials import alone
 
 SQUARED = "n^2 steps"
@@ -120,19 +120,14 @@ SKEWED_ESCAPE = Method(
 )
 
 
-def _passages(
-    trials: Sequence[Trial], times: Array, n: int | None, save: Save
-) -> list[PointResult]:
-    return passages_of(trials, times, n, save, 2)
-
-
+_PASSAGES = passages_in(2)
 SKEWED_ESCAPE_TIMES = replace(
     ESCAPE_TIMES,
     name="skewed_escape_times",
     about="when chains first find a source, in n² steps",
     outputs=_squared(PASSAGES),
-    run=alone(_passages),
-    together=_passages,
+    run=alone(_PASSAGES),
+    together=_PASSAGES,
     refuses=passage_refusal,
     seconds=lambda system, n, last: 5e-4 + last * (n or 1) * 1.5e-9 * _entries(system),
 )

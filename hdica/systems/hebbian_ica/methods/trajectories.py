@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hdica.finite.random.streams import Stream, streams_of
+from hdica.finite.random.streams import Stream
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
@@ -23,7 +23,7 @@ from hdica.systems.hebbian_ica.fields import (
     start_overlap,
     unplain,
 )
-from hdica.systems.hebbian_ica.finite.rule import run_chains, run_vector
+from hdica.systems.hebbian_ica.finite.rule import HebbianRule, run_chains, run_vector
 from hdica.systems.hebbian_ica.finite.varied import run_varied_chain, run_varied_vector
 from hdica.systems.hebbian_ica.limit.adaptive import check_start, gain, solve_adaptive
 from hdica.systems.hebbian_ica.limit.equation_17 import Path, solve
@@ -39,14 +39,14 @@ from hdica.systems.hebbian_ica.system import (
     sampled_refusal,
 )
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP, PROJECTED
-from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial, refusal
+from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 from hdica.systems.trials import (
     SHARED,
     Together,
     alone,
     content_of,
-    each,
-    in_groups,
+    in_lanes,
+    on_shared_streams,
     seeded,
     with_shared_noise,
 )
@@ -73,43 +73,29 @@ def _vector(system: HebbianICA, times: Array, n: int, stream: Stream, save: Save
     return _with_signs(system, values), diverged
 
 
-def _shared_vectors(
-    trials: Sequence[Trial], times: Array, n: int | None, save: Save
-) -> list[PointResult]:
-    """All coordinates, on a start and data that belong to n and seed alone."""
-    assert n is not None
-    streams = streams_of(SHARED, "vector", n)
+def _side_by_side(
+    systems: Sequence[HebbianICA],
+    rules: Sequence[HebbianRule],
+    times: Array,
+    n: int,
+    streams: Sequence[Stream],
+) -> list[Values]:
+    if rules[0].alike is None:
+        pairs = zip(rules, streams, strict=True)
+        found = [run_varied_chain(one, times, n, stream) for one, stream in pairs]
+    else:
+        found = run_chains(rules, times, n, streams)
     return [
-        PointResult(*_vector(system, times, n, streams(seed or 0), save)) for system, seed in trials
+        (_with_signs(system, values), diverged)
+        for system, (values, diverged) in zip(systems, found, strict=True)
     ]
 
 
 def _chains(content: Callable[[HebbianICA], object]) -> Together:
     """Chains, eight in one call of the kernel, on the streams of a content."""
-
-    def together(
-        trials: Sequence[Trial], times: Array, n: int | None, save: Save
-    ) -> list[PointResult]:
-        assert n is not None
-        rules = each(rule, trials)
-        of_seed = each(lambda system: streams_of(content(system), "chain", n), trials)
-
-        def compute(group: list[int]) -> list[Values]:
-            streams = [of_seed[k](trials[k][1] or 0) for k in group]
-            chosen = [rules[k] for k in group]
-            if chosen[0].alike is None:
-                pairs = zip(chosen, streams, strict=True)
-                found = [run_varied_chain(one, times, n, stream) for one, stream in pairs]
-            else:
-                found = run_chains(chosen, times, n, streams)
-            return [
-                (_with_signs(trials[k][0], values), diverged)
-                for k, (values, diverged) in zip(group, found, strict=True)
-            ]
-
-        return in_groups([one.alike for one in rules], LANES, compute)
-
-    return together
+    return in_lanes(
+        lambda system, n: rule(system), content, lambda system, one: one.alike, LANES, _side_by_side
+    )
 
 
 def _path(system: HebbianICA, times: Array) -> Path:
@@ -190,7 +176,9 @@ _VECTOR = Method(
     equations=f"{PAPER}, eq. (13) with Sigma on the right, all n coordinates",
     held=lambda system, n: 2 * (n or 0),
 )
-VECTOR = replace(_VECTOR, shared=with_shared_noise(_VECTOR, _shared_vectors, 1.0))
+VECTOR = replace(
+    _VECTOR, shared=with_shared_noise(_VECTOR, on_shared_streams("vector", _vector), 1.0)
+)
 _OWN = _chains(lambda system: content_of(system, IGNORED))
 _CHAIN = Method(
     name="chain",
