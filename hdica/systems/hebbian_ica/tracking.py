@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from hdica.errors import HdicaError
 from hdica.limits.averages.expectations import averages
-from hdica.limits.overlap.drift import Drift
+from hdica.limits.moving.tracking import best
+from hdica.limits.numerics.packed import scaled
 from hdica.limits.overlap.projected_drift import projected_drift
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
@@ -19,9 +20,6 @@ from hdica.systems.hebbian_ica.fields import fixed_signs, samples, signs, source
 from hdica.systems.hebbian_ica.motion import make_motion
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.labelled import described
-from hdica.systems.method import Array
-
-_GRID = 20_001
 
 
 @shown
@@ -75,27 +73,22 @@ def tracking(
     >>> round(float(best["mu"]), 4), round(float(best["R"]), 4)
     (0.0388, 0.9867)
     """
-    rate = _drift_of(system)
-    flow = projected_drift(
-        averages(formula(system, "nonlinearity"), sources(system)[0]), lambda: None
-    )
-    sign, batch = float(signs(system)[0]), samples(system)
-    r = np.linspace(0.0, 1.0, _GRID)[1:]
-    borne = _borne(flow, sign, batch, r)
-    most = int(np.argmax(borne))
-    if borne[most] <= rate:
+    rate, means = _drift_of(system), averages(formula(system, "nonlinearity"), sources(system)[0])
+    flow = projected_drift(means, lambda: None)
+    # That is of a rule which descends along phi, as Sigma = -1 does.
+    flow = replace(flow, learning=scaled(flow.learning, -float(signs(system)[0])))
+    found = best(flow.of_batch(int(samples(system))), rate)
+    if not found.q > 0:
         raise HdicaError(
             f"motion: drift = {rate:g} is not allowed for tracking (no step size holds the source "
-            f"from {borne[most]:.3g} on)",
+            f"from {found.fastest:.3g} on)",
             ["motion"],
         )
-    found = _largest(flow, sign, batch, rate, r, borne)
-    learning, loss = _parts(flow, sign, np.array([found]))
     values = {
-        "mu": (batch * learning[0] / (2 * loss[0]), "step size that holds the largest overlap"),
-        "R": (found, "overlap that it holds"),
+        "mu": (found.tau, "step size that holds the largest overlap"),
+        "R": (found.q, "overlap that it holds"),
         "drift": (rate, "rate of the drift"),
-        "drift_critical": (borne[most], "drift from which on no step size holds the source"),
+        "drift_critical": (found.fastest, "drift from which on no step size holds the source"),
     }
     data = {k: ((), float(v), {"long_name": about}) for k, (v, about) in values.items()}
     return described(xr.Dataset(data), system)
@@ -121,24 +114,3 @@ def _drift_of(system: Any) -> float:
             ["sigma", "batch"],
         )
     return motion.drift
-
-
-def _parts(flow: Drift, sign: float, r: Array) -> tuple[Array, Array]:
-    """A and B at overlaps."""
-    return np.asarray(-sign * flow.learning(r)), np.asarray(-flow.loss(r))
-
-
-def _borne(flow: Drift, sign: float, batch: float, r: Array) -> Array:
-    """The fastest drift with a steady overlap r, over all step sizes; 0 where none is learned."""
-    learning, loss = _parts(flow, sign, r)
-    return np.where(learning > 0, batch * learning**2 / (4 * loss * r), 0.0)
-
-
-def _largest(flow: Drift, sign: float, batch: float, rate: float, r: Array, borne: Array) -> float:
-    """The largest overlap at which the fastest drift is the given one."""
-    from scipy.optimize import brentq
-
-    last = int(np.flatnonzero(borne > rate)[-1])
-    high = r[min(last + 1, r.size - 1)]
-    gap = lambda x: float(_borne(flow, sign, batch, np.array([x]))[0]) - rate  # noqa: E731
-    return float(brentq(gap, r[last], high, xtol=1e-14)) if gap(high) < 0 else float(high)
