@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import plain
-from hdica.ingredients.quadrature import numbers
+from hdica.ingredients.quadrature import increasing, numbers
 
 ALLOWED = (
     "{exchange: rate}, {jumps: {times: [t1, ...], share: s}}, or both; or null for a feature that "
@@ -64,12 +62,7 @@ def _jumps(spec: Any) -> tuple[tuple[float, ...], float]:
             ["motion"],
         )
     times, share = numbers(spec["times"]), spec["share"]
-    if (
-        times is None
-        or not times.size
-        or not np.all(np.isfinite(times))
-        or not np.all(np.diff(times, prepend=0.0) > 0)
-    ):
+    if times is None or not times.size or not increasing(times):
         raise HdicaError(
             f"motion: times = {spec['times']!r} is not allowed (increasing times > 0)", ["motion"]
         )

@@ -39,6 +39,11 @@ def numbers(given: Any) -> Array | None:
         return None
 
 
+def increasing(times: Array) -> bool:
+    """Whether numbers are finite, above 0 and increase, as times of jumps do."""
+    return bool(np.all((np.diff(times, prepend=0.0) > 0) & np.isfinite(times)))
+
+
 @dataclass(frozen=True, eq=False)
 class Nodes:
     """A discrete measure that stands for a law: points and weights of sum one, shape (nodes,)."""

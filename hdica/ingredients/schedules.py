@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.plain import plain
-from hdica.ingredients.quadrature import numbers
+from hdica.ingredients.quadrature import increasing, numbers
 
 Array = NDArray[np.float64]
 ALLOWED = (
@@ -51,8 +51,7 @@ def _steps(spec: Mapping[str, Any], name: str, zero: bool = False) -> Schedule:
     times, values = (numbers(spec[key]) for key in ("times", "values"))
     if times is None or values is None:
         raise HdicaError(f"{name} = {{steps: {spec!r}}} is not allowed (allowed: {ALLOWED})")
-    increasing = np.all(np.diff(times, prepend=0.0) > 0) and np.all(np.isfinite(times))
-    if values.size != times.size + 1 or not increasing:
+    if values.size != times.size + 1 or not increasing(times):
         raise HdicaError(
             f"{name}: steps with times {times.tolist()} and {values.size} values is not allowed "
             "(increasing times > 0 and one value more than times)"

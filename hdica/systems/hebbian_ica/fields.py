@@ -12,7 +12,7 @@ from pydantic import BeforeValidator
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula, parse_formula
-from hdica.ingredients.quadrature import numbers
+from hdica.ingredients.quadrature import increasing, numbers
 from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.limits.averages.expectations import gain_at
@@ -63,7 +63,7 @@ def _sign_steps(spec: Any) -> dict[str, list[Any]]:
             f"sigma = {{steps: {spec!r}}} is not allowed (allowed: {{steps: {{times: [t1, ...], "
             "values: [signs, ...]}}, lists of one +1 or -1 a projection, one more than times)"
         )
-    if not times.size or not np.all((np.diff(times, prepend=0.0) > 0) & np.isfinite(times)):
+    if not times.size or not increasing(times):
         raise HdicaError(
             f"sigma: steps with times {times.tolist()} is not allowed (increasing times > 0)"
         )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import plain
-from hdica.ingredients.quadrature import numbers
+from hdica.ingredients.quadrature import increasing, numbers
 from hdica.ingredients.schedules import Schedule
 from hdica.systems.axes import is_number
 
@@ -80,7 +80,7 @@ def _jumps(jumps: Mapping[str, Any]) -> tuple[tuple[float, ...], tuple[float, ..
     shares = numbers([share] * (0 if times is None else times.size) if is_number(share) else share)
     if times is None or not times.size or not np.all(np.isfinite(times)):
         raise HdicaError(f"motion: times = {jumps['times']!r} is not allowed (a list of numbers)")
-    if not np.all(np.diff(times, prepend=0.0) > 0):
+    if not increasing(times):
         raise HdicaError(f"motion: times = {times.tolist()} is not allowed (increasing times > 0)")
     if shares is None or shares.size != times.size or not np.all((shares > 0) & (shares <= 1)):
         raise HdicaError(
