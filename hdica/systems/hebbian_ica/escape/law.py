@@ -250,23 +250,33 @@ def scaled_time(depth: float, start: Begin = "zero") -> PassageTime:
     return first_passage(scaled(depth), 0.0, math.inf, _begin(start), scale=scale)
 
 
-@lru_cache(maxsize=4)
-def optimum(start: Begin = "zero") -> Optimum:
-    """Where g^2 F(g) is least as n tends to infinity: below nu* the escape is slower again."""
-    low, high = (math.log(g) for g in _OPTIMA)
+def least_over_depth(
+    log_mean: Callable[[float], float], ends: tuple[float, float], degree: int
+) -> list[tuple[float, float]]:
+    """Depths d at which d^2 F(d) is stationary between two, each with its value.
+
+    ``log_mean`` is the logarithm of F, interpolated in the logarithm of the depth.
+    """
+    low, high = (math.log(end) for end in ends)
 
     def log_depth(x: float) -> float:
         return (low + high + (high - low) * x) / 2
 
     def log_time(x: float) -> float:
-        return scaled_time(math.exp(log_depth(x)), start).log_mean + 2 * log_depth(x)
+        return log_mean(math.exp(log_depth(x))) + 2 * log_depth(x)
 
-    series = interpolate(log_time, 24)
-    found = real_roots(series.deriv())
-    if found.size != 1:
+    series = interpolate(log_time, degree)
+    found = [float(x) for x in real_roots(series.deriv())]
+    return [(math.exp(log_depth(x)), math.exp(float(series(x)))) for x in found]
+
+
+@lru_cache(maxsize=4)
+def optimum(start: Begin = "zero") -> Optimum:
+    """Where g^2 F(g) is least as n tends to infinity: below nu* the escape is slower again."""
+    found = least_over_depth(lambda g: scaled_time(g, start).log_mean, _OPTIMA, 24)
+    if len(found) != 1:
         raise HdicaError(
             f"start: {start!r} has no optimum with g from {_OPTIMA[0]} to {_OPTIMA[1]} "
             "(zero and random have one)"
         )
-    x = float(found[0])
-    return Optimum(math.exp(log_depth(x)), math.exp(float(series(x))))
+    return Optimum(*found[0])

@@ -24,10 +24,9 @@ from hdica.ingredients.sources import Source
 from hdica.limits.averages.cumulants import cumulants, mean_derivative
 from hdica.limits.averages.expectations import power_at
 from hdica.limits.diffusion.first_passage import Diffusion, PassageTime, Start, first_passage
-from hdica.limits.numerics.series import interpolate, real_roots
 from hdica.systems.hebbian_ica.escape.coefficients import Array, safe_exp
 from hdica.systems.hebbian_ica.escape.copies import Race
-from hdica.systems.hebbian_ica.escape.law import EscapeLaw, Range, escape_law
+from hdica.systems.hebbian_ica.escape.law import EscapeLaw, Range, escape_law, least_over_depth
 from hdica.systems.hebbian_ica.escape.times import Escape
 
 _FLOOR = 8.0
@@ -132,17 +131,8 @@ def skewed_time(depth: float, start: str = "zero") -> PassageTime:
 @lru_cache(maxsize=4)
 def skewed_optimum(start: str = "zero") -> SkewedOptimum:
     """Where h^2 F(h) is least: below nu2* the escape is slower again."""
-    low, high = (math.log(h) for h in _OPTIMA)
-
-    def log_depth(x: float) -> float:
-        return (low + high + (high - low) * x) / 2
-
-    def log_time(x: float) -> float:
-        return skewed_time(math.exp(log_depth(x)), start).log_mean + 2 * log_depth(x)
-
-    series = interpolate(log_time, 32)
-    (x,) = real_roots(series.deriv())
-    return SkewedOptimum(math.exp(log_depth(float(x))), math.exp(float(series(x))))
+    (found,) = least_over_depth(lambda h: skewed_time(h, start).log_mean, _OPTIMA, 32)
+    return SkewedOptimum(*found)
 
 
 def check_skewed(sources: Sequence[Source], phi: Formula, projections: int) -> None:
