@@ -64,6 +64,16 @@ WORKS = (
     ),
 )
 """Published algorithms and results that methods of more than one system rest on."""
+WANG_LU_2017 = Paper(
+    "Wang and Lu 2017",
+    "The Scaling Limit of High-Dimensional Online Independent Component Analysis",
+    ("Wang, Chuang", "Lu, Yue M."),
+    2017,
+    "Advances in Neural Information Processing Systems",
+    "inproceedings",
+    {"volume": "30"},
+)
+"""Where online ICA comes from, with one feature and with several."""
 REDUCE_AND_CONQUER = Paper(
     "Reduce and Conquer 2025",
     "Reduce and Conquer: Independent Component Analysis at linear sample complexity",

@@ -16,8 +16,10 @@ from hdica.systems.projected.controls import (
     SYMBOLS,
     TAU,
 )
+from hdica.systems.projected.stream import SAMPLES_TO_TRY
 from hdica.systems.registry import register
-from hdica.systems.system import Paper, Symbol, System
+from hdica.systems.system import Symbol, System
+from hdica.systems.works import WANG_LU_2017
 
 __all__ = ["SYSTEM", "OnlineICA"]
 
@@ -26,17 +28,7 @@ SYSTEM = register(
         parameters=OnlineICA,
         title="Online ICA with one feature",
         short="Online ICA",
-        papers=(
-            Paper(
-                "Wang and Lu 2017",
-                "The Scaling Limit of High-Dimensional Online Independent Component Analysis",
-                ("Wang, Chuang", "Lu, Yue M."),
-                2017,
-                "Advances in Neural Information Processing Systems",
-                "inproceedings",
-                {"volume": "30"},
-            ),
-        ),
+        papers=(WANG_LU_2017,),
         order_parameters=(OVERLAP, PENALTY),
         controls=(TAU, RHO),
         dimensions=(FEATURE, GROUP, FOLLOWED, COLUMN),
@@ -61,19 +53,7 @@ SYSTEM = register(
                 "prior": {"sparse": 0.3},
                 "start": {"overlap": 0.7},
             },
-            {
-                "tau": 0.05,
-                "prior": {"vector": [1.0, -1.0, 0.5]},
-                "data": {
-                    "array": [
-                        [1.1, -0.9, 0.4],
-                        [-0.3, 1.2, 0.8],
-                        [-1.0, 0.7, -1.3],
-                        [0.6, -1.4, 1.0],
-                    ],
-                    "passes": 2,
-                },
-            },
+            {"tau": 0.05, **SAMPLES_TO_TRY},
             {
                 "tau": 0.02,
                 "prior": "gaussian",

@@ -67,7 +67,8 @@ def best_step_method(
     """
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
-        side, found = side_of(system), best(drift_of(system), motion(system).rate, side_of(system))
+        side = side_of(system)
+        found = best(drift_of(system), motion(system).rate, side)
         values = (found.tau, side * found.q, found.low, found.high, found.fastest)
         pairs = zip(_OUTPUTS, values, strict=True)
         return PointResult({output.name: np.array(value) for output, value in pairs})

@@ -86,6 +86,11 @@ def regular_grid(path: DensityPath, points: int = 800) -> Array:
     return np.round(step * np.arange(np.floor(low / step), np.ceil(high / step) + 1), 12)
 
 
+def on_grid(save: Save, path: DensityPath) -> Save:
+    """What a picture keeps: densities at the points asked for, else where they matter."""
+    return save if save.x else replace(save, x=tuple(regular_grid(path).tolist()))
+
+
 def wrong_by(field: MeanField, factor: float) -> MeanField:
     """The same limit with the pull b towards the feature wrong by a factor.
 
@@ -205,8 +210,7 @@ def pde(
     def picture(system: Any, times: Array, save: Save) -> tuple[Save, PointResult]:
         field = field_of(system)
         path = path_of(field, system, times, save)
-        if not save.x:
-            save = replace(save, x=tuple(regular_grid(path).tolist()))
+        save = on_grid(save, path)
         return save, pde_values(field, system, times, save, path)
 
     return Method(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from hdica.ingredients.save import Save
@@ -18,8 +17,8 @@ from hdica.systems.projected.density import (
     PATH,
     FieldOf,
     means_of,
+    on_grid,
     pde_values,
-    regular_grid,
 )
 from hdica.systems.projected.simulation import KEEPS
 
@@ -51,8 +50,7 @@ def ornstein_uhlenbeck(
     def picture(system: Any, times: Array, save: Save) -> tuple[Save, PointResult]:
         field = field_of(system)
         path = _path_of(field, system, times, save, 0.0)
-        if not save.x:
-            save = replace(save, x=tuple(regular_grid(path).tolist()))
+        save = on_grid(save, path)
         return save, values(field, system, times, save, path)
 
     return Method(

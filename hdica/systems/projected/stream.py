@@ -31,6 +31,14 @@ _OF_SAMPLES = (
     Output("fourth", ("time",), "mean of u^4 over the last n samples, u = x.y/sqrt(n)"),
     Output("samples", ("time",), "samples seen"),
 )
+SAMPLES_TO_TRY = {
+    "prior": {"vector": [1.0, -1.0, 0.5]},
+    "data": {
+        "array": [[1.1, -0.9, 0.4], [-0.3, 1.2, 0.8], [-1.0, 0.7, -1.3], [0.6, -1.4, 1.0]],
+        "passes": 2,
+    },
+}
+"""Fields of an example of a system with samples of its own."""
 LOADING = Output("loading", ("time", "column"), "entry of the estimate x, with |x|^2 = n")
 
 

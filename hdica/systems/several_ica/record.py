@@ -17,11 +17,11 @@ from hdica.systems.system import (
     Control,
     Dimension,
     OrderParameter,
-    Paper,
     Symbol,
     System,
     in_words,
 )
+from hdica.systems.works import WANG_LU_2017
 
 __all__ = ["SYSTEM", "SeveralICA"]
 
@@ -43,17 +43,7 @@ SYSTEM = register(
         parameters=SeveralICA,
         title="Online ICA with several features",
         short="Online ICA with several features",
-        papers=(
-            Paper(
-                "Wang and Lu 2017",
-                "The Scaling Limit of High-Dimensional Online Independent Component Analysis",
-                ("Wang, Chuang", "Lu, Yue M."),
-                2017,
-                "Advances in Neural Information Processing Systems",
-                "inproceedings",
-                {"volume": "30"},
-            ),
-        ),
+        papers=(WANG_LU_2017,),
         order_parameters=(
             OrderParameter(
                 "Q", "overlap Q = xi.x/n with the feature of a source", ("source",), even=True

@@ -13,6 +13,7 @@ from hdica.systems.projected.controls import (
     SYMBOLS,
     TAU,
 )
+from hdica.systems.projected.stream import SAMPLES_TO_TRY
 from hdica.systems.registry import register
 from hdica.systems.sparse_pca.methods import METHODS, OMEGA
 from hdica.systems.sparse_pca.notes import NOTES
@@ -78,19 +79,7 @@ SYSTEM = register(
                 "prior": {"sparse": 0.3},
                 "start": {"overlap": 0.7},
             },
-            {
-                "tau": 0.5,
-                "prior": {"vector": [1.0, -1.0, 0.5]},
-                "data": {
-                    "array": [
-                        [1.1, -0.9, 0.4],
-                        [-0.3, 1.2, 0.8],
-                        [-1.0, 0.7, -1.3],
-                        [0.6, -1.4, 1.0],
-                    ],
-                    "passes": 2,
-                },
-            },
+            {"tau": 0.5, **SAMPLES_TO_TRY},
             {
                 "tau": 0.5,
                 "omega": 1.5,
