@@ -80,13 +80,14 @@ def in_groups(
 
 
 def in_lanes(
+    name: str,
     rule_of: Callable[[Any, int], Any],
     content: Callable[[Any], object],
     key: Callable[[Any, Any], Hashable],
     most: int,
     run: Callable[[list[Any], list[Any], Array, int, list[Stream]], list[Values]],
 ) -> Together:
-    """Points that a kernel computes side by side, each on the streams of its chain.
+    """Points that a kernel computes side by side, each on the streams of the method ``name``.
 
     ``rule_of(system, n)`` is what the kernel takes; points with equal ``key(system, rule)`` go
     together, at most so many; ``content`` is what of a system its streams depend on; and
@@ -98,7 +99,7 @@ def in_lanes(
     ) -> list[PointResult]:
         assert n is not None
         rules = each(lambda system: rule_of(system, n), trials)
-        of_seed = each(lambda system: streams_of(content(system), "chain", n), trials)
+        of_seed = each(lambda system: streams_of(content(system), name, n), trials)
 
         def compute(group: list[int]) -> list[Values]:
             streams = [of_seed[k](trials[k][1] or 0) for k in group]

@@ -69,6 +69,7 @@ def _race(
 
 # On the streams of the chain: a passage is one of the path that method chain gives.
 _PASSAGES = in_lanes(
+    "chain",
     lambda system, n: rule(at_dimension(system, n)).chain,
     lambda system: content_of(system, IGNORED),
     lambda system, one: id(system),

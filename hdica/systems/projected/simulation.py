@@ -133,6 +133,7 @@ def vector(
 def _chains(rule_of: Callable[[Any], ChainRule], content: Content) -> Together:
     """Chains, eight in one call of the kernel."""
     return in_lanes(
+        "chain",
         lambda system, n: rule_of(at_dimension(system, n)),
         content,
         lambda system, rule: rule.called,

@@ -11,7 +11,7 @@ from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.speed import slowness
 from hdica.systems.fields import formula, schedule
-from hdica.systems.kernel import COMMON, FINITE, NUMERICS, PROJECTED
+from hdica.systems.kernel import COMMON, NUMERICS, PROJECTED
 from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.several_ica.chain import run_chains
 from hdica.systems.several_ica.limit import averages_of, solve
@@ -40,6 +40,7 @@ def _vector(system: SeveralICA, times: Array, n: int, stream: Stream, save: Save
 def _chains(content: Callable[[SeveralICA], object]) -> Together:
     """Chains, eight in one call of the kernel, on the streams of a content."""
     return in_lanes(
+        "chain",
         lambda system, n: rule(system),
         content,
         lambda system, one: one.alike,
@@ -56,7 +57,7 @@ def _of_vector(m: int, n: int, last: float) -> float:
 _VECTOR = Method(
     name="vector",
     about="all n coordinates of the rule, features in general position",
-    engines=(*FINITE, __package__),
+    engines=(*PROJECTED, __package__),
     role=Role.SIMULATION,
     rank=2,
     stochastic=True,

@@ -256,6 +256,7 @@ def passages_in(power: int) -> Together:
 
     # On the streams of the chain: a passage is one of the path that method chain gives.
     return in_lanes(
+        "chain",
         lambda system, n: rule(system),
         lambda system: content_of(system, IGNORED),
         lambda system, one: id(system),

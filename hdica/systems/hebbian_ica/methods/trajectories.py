@@ -94,7 +94,12 @@ def _side_by_side(
 def _chains(content: Callable[[HebbianICA], object]) -> Together:
     """Chains, eight in one call of the kernel, on the streams of a content."""
     return in_lanes(
-        lambda system, n: rule(system), content, lambda system, one: one.alike, LANES, _side_by_side
+        "chain",
+        lambda system, n: rule(system),
+        content,
+        lambda system, one: one.alike,
+        LANES,
+        _side_by_side,
     )
 
 
