@@ -107,8 +107,7 @@ def best(
 class Space:
     """Systems that differ in some ranges alone, all other choices being made.
 
-    ``fixed`` are the choices, by key; ``content`` the fields of a system with them; ``unused`` are
-    keys that make no difference here.
+    ``fixed`` are the choices, by key; ``content`` the fields of a system with them.
     """
 
     cls: Any

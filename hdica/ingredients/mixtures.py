@@ -89,12 +89,9 @@ def mixture(given: Any) -> Source:
     HdicaError
         If the lists do not fit, a number is not allowed, or the law has no width.
     """
-    return _remembered(json.dumps({key: _listed(given, key) for key in _KEYS}, sort_keys=True))
-
-
-def _listed(given: Any, key: str) -> Any:
     _columns(given)
-    return [float(one) for one in given[key]]
+    listed = {key: [float(one) for one in given[key]] for key in _KEYS}
+    return _remembered(json.dumps(listed, sort_keys=True))
 
 
 @lru_cache(maxsize=64)
