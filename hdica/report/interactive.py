@@ -20,7 +20,7 @@ POWERS = 8
 """Powers of ten that have a label, about, on an axis of many."""
 
 LONG = 32
-"""Letters of a label that stand in one line beside an upright axis, or in a legend."""
+"""Letters of a label that stand beside an upright axis in one line."""
 
 MARKS = {"circle": "circle", "square": "square", "diamond": "diamond", "triangle": "triangle-up"}
 
@@ -60,10 +60,8 @@ def _hover(panel: Panel, label: Text, extra: str = "") -> str:
 def _entry(item: Line | Points) -> dict[str, Any]:
     """Name, legend entry, and the group that is switched together."""
     return {
-        "name": _in_lines(item.label.html),
-        "showlegend": item.listed,
-        "legendgroup": item.label.plain,
-    }
+        "name": item.label.html, "showlegend": item.listed, "legendgroup": item.label.plain,
+    }  # fmt: skip
 
 
 def _line(item: Line, panel: Panel) -> list[dict[str, Any]]:
@@ -175,7 +173,7 @@ def _note(item: Vertical) -> dict[str, Any]:
 
 
 def _in_lines(label: str) -> str:
-    """HTML of a label, in two lines if it is too long for an axis or a legend on a telephone.
+    """HTML of a label, in two lines if it is longer than an upright axis on a telephone.
 
     It is broken at the space nearest to its middle, outside of marks.
     """
