@@ -108,6 +108,7 @@ class Opened:
             wait_for_paper(self.page)
         else:
             wait_for_plots(self.page)
+            wait_for_width(self.page)
             wait_for_colours(self.page)
 
     def paper(self, path: Path) -> bytes:
@@ -190,6 +191,16 @@ def wait_for_paper(page: Any) -> None:
     page.wait_for_function(
         """() => [...document.querySelectorAll(".plot .main-svg:first-of-type")]
           .every((one) => Math.abs(one.getBoundingClientRect().width - 640) < 1)""",
+        timeout=PATIENCE,
+    )
+    _settle(page)
+
+
+def wait_for_width(page: Any) -> None:
+    """Wait until everything is drawn for the width that the window has now."""
+    page.wait_for_function(
+        """() => !document.querySelector(".plot .main-svg")
+          || document.documentElement.dataset.drawn === String(window.innerWidth)""",
         timeout=PATIENCE,
     )
     _settle(page)

@@ -52,20 +52,23 @@
     return { ...scene, ...Object.fromEntries(axes), uirevision: "kept" };
   }
 
-  // Pixels of a letter of the legend, and of what stands beside a name.
-  const LETTER = 6.5;
+  // Pixels of what stands beside a name of the legend, and of the name itself, as it is drawn.
   const BESIDE = 60;
-  const letters = (name) => name.replace(/<[^>]*>/g, "").length;
+  const ruler = document.createElement("canvas").getContext("2d");
+  const wideness = (name) => {
+    ruler.font = `13px ${font}`;
+    return ruler.measureText(name.replace(/<[^>]*>/g, "").replace(/&\w+;/g, "x")).width;
+  };
 
   // A name that is longer than the place is wide takes several lines.
   function folded(name, width) {
-    const most = Math.max(12, Math.floor((width - BESIDE - 20) / LETTER));
-    if (!name || letters(name) <= most) return name;
+    const most = Math.max(80, width - BESIDE - 20);
+    if (!name || wideness(name) <= most) return name;
     // Neither within a tag, which may hold spaces, too, nor beside a sign of equality.
     const lines = [""];
     for (const word of name.split(/(?<!=) (?!=)(?![^<]*>)/)) {
       const longer = (lines.at(-1) + " " + word).trim();
-      if (lines.at(-1) && letters(longer) > most) lines.push(word);
+      if (lines.at(-1) && wideness(longer) > most) lines.push(word);
       else lines[lines.length - 1] = longer;
     }
     return lines.join("<br>");
@@ -75,8 +78,8 @@
   function rows(figure, width) {
     const names = figure.data.filter((trace) => trace.name && trace.showlegend !== false).map((trace) => folded(trace.name, width));
     const lines = Math.max(1, ...names.map((name) => name.split("<br>").length));
-    const wide = Math.max(...names.flatMap((name) => name.split("<br>").map(letters)));
-    return lines * Math.ceil(names.length / Math.max(1, Math.floor((width - 80) / (BESIDE + LETTER * wide))));
+    const wide = Math.max(...names.flatMap((name) => name.split("<br>").map(wideness)));
+    return lines * Math.ceil(names.length / Math.max(1, Math.floor((width - 80) / (BESIDE + wide))));
   }
 
   function plot(place, key, figure) {
@@ -108,6 +111,7 @@
   // One after another, so that the page can be read and moved meanwhile.
   async function draw() {
     const own = ++turn;
+    const width = window.innerWidth;
     for (const [key, figure] of Object.entries(figures)) {
       if (own !== turn) return;
       await plot(placed(key), key, figure);
@@ -115,6 +119,14 @@
     }
     first = false;
     if (explorer && own === turn) await explorer.draw();
+    if (own === turn) root.dataset.drawn = width;
+  }
+
+  // Names in a legend are folded to the width: a telephone that is turned has them folded anew.
+  let soon = 0;
+  function turned() {
+    clearTimeout(soon);
+    soon = setTimeout(() => { if (!printing() && root.dataset.drawn !== String(window.innerWidth)) draw(); }, 100);
   }
 
   // On paper: light, as wide as the sheet, and everything that is folded unfolded.
@@ -182,6 +194,7 @@
     }
     await draw();
     dark.addEventListener("change", draw);
+    window.addEventListener("resize", turned);
   }
 
   function save(text, type, name) {
