@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hdica.api.best import best as best
     from hdica.api.curve import critical_curve as critical_curve
     from hdica.api.curve import effective_potential as effective_potential
+    from hdica.api.escape_time import escape_time as escape_time
     from hdica.api.limit import limit as limit
     from hdica.api.simulate import simulate as simulate
     from hdica.api.steady import critical as critical
@@ -52,6 +53,7 @@ _HOME = {
     "critical": "hdica.api.steady",
     "critical_curve": "hdica.api.curve",
     "effective_potential": "hdica.api.curve",
+    "escape_time": "hdica.api.escape_time",
     "fixed_points": "hdica.api.steady",
     "limit": "hdica.api.limit",
     "open_results": "hdica.sweep.outcome.results",

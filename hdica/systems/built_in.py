@@ -19,5 +19,4 @@ if TYPE_CHECKING:  # the functions that a record names, for whoever checks types
         asymptotics as asymptotics,
         conflict_region as conflict_region,
         escape_signs as escape_signs,
-        escape_time as escape_time,
     )

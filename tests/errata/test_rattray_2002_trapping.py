@@ -13,10 +13,11 @@ import hdica
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
 from hdica.limits.averages.expectations import average
+from hdica.limits.diffusion.escape import escape_law, scaled_time
 from hdica.limits.diffusion.first_passage import Diffusion, first_passage
+from hdica.limits.diffusion.trap import near_zero
 from hdica.limits.overlap.fixed_points import find_fixed_points
-from hdica.systems.hebbian_ica.escape.coefficients import near_zero
-from hdica.systems.hebbian_ica.escape.law import escape_law, finite_range, scaled_time
+from hdica.systems.hebbian_ica.escape.moments import finite_range
 from hdica.systems.hebbian_ica.escape.times import escape
 from hdica.systems.hebbian_ica.finite.passage import passages
 from hdica.systems.hebbian_ica.finite.rule import run_chains

@@ -110,7 +110,7 @@ def study(**given):
 
 
 EMPTY = {
-    "no method for it": lambda: hdica.escape_time(ICA),
+    "no method for it": lambda: hdica.escape_time(SparsePCA(tau=0.1)),
     "no asymptotics": lambda: hdica.asymptotics(SparsePCA(tau=0.1)),
     "no signs": lambda: hdica.escape_signs(ICA),
     "no parameter": lambda: hdica.critical(OnlineICA(tau="0.1"), parameter="foo"),

@@ -1,4 +1,4 @@
-"""Stochastic trapping of Hebbian ICA as labelled data: escape times, signs, asymptotics."""
+"""Hebbian ICA as labelled data: signs that trap it, asymptotics."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ import xarray as xr
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
-from hdica.ingredients.save import NOTHING, Save
+from hdica.ingredients.save import Save
 from hdica.ingredients.sources import make_source
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
-from hdica.systems.arguments import check_constants, check_range, finite, text, whole
+from hdica.systems.arguments import check_constants, check_range, finite, text
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.escape.coefficients import conflict
 from hdica.systems.hebbian_ica.escape.coefficients import conflict_region as region
-from hdica.systems.hebbian_ica.fields import sources, unit
-from hdica.systems.hebbian_ica.methods.escape import UNIT, escape_of, escape_result
-from hdica.systems.hebbian_ica.methods.skewed import SQUARED, skewed_escape_of, skewed_result
+from hdica.systems.hebbian_ica.fields import sources
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.labelled import candidates, dataset, described, first_of
 from hdica.systems.method import Method
@@ -44,99 +42,6 @@ def _own(record: System) -> list[Method]:
 def _named(system: Any, name: str, kind: str) -> Method:
     """One of the methods of this system, if it applies."""
     return first_of(candidates(system, name, kind, _own, _own), system)
-
-
-@shown
-@limited
-def escape_time(
-    system: Any,
-    n: int | None = None,
-    *,
-    start: Any = None,
-    threshold: float | None = None,
-    timeout: float | None = USUAL,
-    progress: bool | None = None,
-) -> xr.Dataset:
-    """How long Hebbian ICA is trapped near R = 0, Rattray 2002, section 4.2.
-
-    Exact mean first-passage times of the diffusion of R, by quadrature, in units of n^3 steps. At
-    finite n the diffusion itself is an approximation, too fast for high barriers: for a uniform
-    source, x^3 and n = 100 it gives 3.87 at nu = 2 and 27.5 at nu = 3, where chains need
-    3.98 +- 0.20 and 36.2 +- 2.1. R is not divided by |W|, which matters for large steps.
-
-    For skewed sources with kappa3 <phi''(z)> != 0 give nu2 = n^(3/2) eta: the trap is then left in
-    units of n^2 steps, on one side of R = 0 (``side``), with either sigma. Several projections
-    are independent there only if <phi(z)> = 0.
-
-    Parameters
-    ----------
-    system
-        Hebbian ICA with a constant step size: nu or nu2, or any unit if n is given.
-    n
-        Dimension, at least K + M + 1, for the diffusion with the moments of one step at that n;
-        None for n -> infinity, where r = sqrt(n) R escapes to infinity. At n = 100 and nu = 4
-        the two differ by a factor of 57.
-    start
-        In place of the system's: ``"zero"`` (R = 0), ``"random"`` (random orthonormal
-        projections; r is standard normal as n -> infinity) or, for K = M = 1 at finite n,
-        ``{"overlap": R0}``.
-    threshold
-        In place of the system's (0.8): size of R_ij at which source j is found; it does not
-        matter as n -> infinity.
-    timeout
-        Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
-        limit.
-    progress
-        Whether to show what it is at, if it takes longer than two seconds; None for terminals
-        alone.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``mean``: of the first escape of any entry of R; ``mean_last``: until no further entry
-        can escape; ``pair_mean``, ``pair_sd``, ``pair_median``, ``kramers`` (Kramers' formula
-        with (27) corrected) and its ``exponent`` over ``(projection, source)`` for an entry
-        alone, infinite where sigma does not let it escape; ``survival(age)``: probability that
-        none has escaped until ``age`` times ``mean``; ``survival_last(age)``: that one can still
-        escape after ``age`` times ``mean_last``, where every escape takes its projection and its
-        source out of a race of independent entries; ``error``: relative error of the means, that
-        of the averages over f and the sources included; ``nu_optimal`` and ``mean_optimal`` over
-        ``(projection, source)``: the nu with the least mean as n -> infinity, and that mean. With
-        nu2 all times are in n^2 steps, ``nu_optimal`` is of nu2, and ``side`` over
-        ``(projection, source)`` is the sign of the R that an entry escapes to.
-
-    Raises
-    ------
-    OutOfTime
-        If it takes longer than ``timeout``: two minutes unless that says otherwise.
-    HdicaError
-        If no entry escapes, an average does not exist or an argument is not allowed.
-
-    Examples
-    --------
-    >>> import hdica
-    >>> trap = hdica.HebbianICA(sources=["uniform"], sigma=[-1], nu=1.0)
-    >>> float(hdica.escape_time(trap, start="zero")["mean"].round(5))
-    1.62772
-    """
-    record = _checked(system, "escape_time")
-    given = {"start": start, "threshold": threshold}
-    changed = system.model_copy(update={k: v for k, v in given.items() if v is not None})
-    n = None if n is None else whole(n, "n", "a whole number, or None for n -> infinity")
-    skewed = n is None and unit(changed) == "nu2"
-    kind = "skewed_escape" if skewed else "escape" if n is None else "escape_diffusion"
-    chosen = _named(changed, kind, "escape_time")
-    found = skewed_escape_of(changed) if skewed else escape_of(changed, n)
-    result = skewed_result(changed, found) if skewed else escape_result(changed, found)
-    out = dataset(record, chosen, _NONE, NOTHING, changed.dims(), [result], "")
-    pair = ("projection", "source")
-    name, units = ("nu2", SQUARED) if skewed else ("nu", UNIT)
-    about = {"long_name": f"least mean escape time over {name} as n -> infinity", "units": units}
-    out["nu_optimal"] = (pair, found.nu_optimal, {"long_name": f"{name} with the least mean"})
-    out["mean_optimal"] = (pair, found.mean_optimal, about)
-    if n is not None:
-        out = out.assign_coords(n=n)
-    return described(out, changed)
 
 
 @shown

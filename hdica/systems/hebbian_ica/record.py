@@ -79,9 +79,7 @@ SYSTEM = register(
         functions={
             "convert": f"{_HERE}.convert",
             "tracking": f"{_HERE}.tracking",
-            **dict.fromkeys(
-                ("asymptotics", "conflict_region", "escape_signs", "escape_time"), f"{_HERE}.api"
-            ),
+            **dict.fromkeys(("asymptotics", "conflict_region", "escape_signs"), f"{_HERE}.api"),
         },
         horizon=100.0,
         examples=(

@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from hdica.errors import HdicaError, speaking_of
+from hdica.limits.diffusion.trap import Array
 from hdica.systems.fields import (
     CONSTANTS,
     LAWS,
@@ -25,7 +26,6 @@ from hdica.systems.fields import (
     formula,
     is_number,
 )
-from hdica.systems.hebbian_ica.escape.coefficients import Array
 from hdica.systems.hebbian_ica.fields import (
     Batch,
     Beginning,

@@ -26,6 +26,7 @@ from hdica.systems.online_ica.system import (
     sided_refusal,
     without_limit,
 )
+from hdica.systems.online_ica.trap import TRAPS
 from hdica.systems.projected.best_step import (
     best_step_method,
     tracked_transitions,
@@ -167,5 +168,5 @@ def _whatever_the_start(method: Method) -> Method:
 
 METHODS = (
     *(_whatever_the_start(method) for method in _METHODS),
-    *given_data((ESCAPE_TIMES,)),
+    *given_data((ESCAPE_TIMES, *TRAPS)),
 )

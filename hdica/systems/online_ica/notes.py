@@ -19,7 +19,7 @@ Mask = NDArray[np.bool_]
 _STAYS = (
     "the start has overlap 0, as a random one has as n grows, and the limit stays at Q = 0 for "
     f"ever on this scale of time (t = k/n): {learning.BEGIN}, or ask how long noise takes to leave "
-    "0 (hdica.escape_time of hdica.HebbianICA: n^3 steps for odd f)"
+    "0 (hdica.escape_time with nu = n tau: n^3 steps for odd f)"
 )
 
 

@@ -10,16 +10,15 @@ import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
-from hdica.systems.hebbian_ica.escape.coefficients import near_zero
-from hdica.systems.hebbian_ica.escape.copies import Race, first_escape, last_escape, last_survival
-from hdica.systems.hebbian_ica.escape.law import (
+from hdica.limits.diffusion.escape import (
     escape_law,
-    finite_range,
     limit_range,
     optimum,
     scaled_time,
 )
-from hdica.systems.hebbian_ica.escape.moments import one_step
+from hdica.limits.diffusion.trap import near_zero
+from hdica.systems.hebbian_ica.escape.copies import Race, first_escape, last_escape, last_survival
+from hdica.systems.hebbian_ica.escape.moments import finite_range, one_step
 from hdica.systems.hebbian_ica.escape.times import escape
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden/hebbian_escape.json").read_text())

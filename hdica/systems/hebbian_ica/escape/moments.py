@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import smooth_parts
+from hdica.limits.diffusion.escape import SHOWN, Begin, Range, begin
 from hdica.limits.diffusion.first_passage import Diffusion
+from hdica.limits.diffusion.trap import Trap
 from hdica.limits.numerics.halves import Halves
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
-SHOWN = 1e3
-"""Factor on errors of averages, so that what they do stands out from rounding."""
 _ENDS = np.array([-1.0, -1e-12, 0.0, 1.0])
 
 
@@ -95,6 +95,23 @@ def one_step(phi: Formula, source: Source, reach: float) -> OneStep:
     lost = float(np.abs(known(_ENDS) - learning(_ENDS)).max())
     errors = (found[0].error + 2 * lost, *(one.error for one in found[1:]))
     return OneStep(known, power, rest, noise, reach, errors)  # type: ignore[arg-type]
+
+
+def finite_range(
+    phi: Formula, source: Source, trap: Trap, nu: float, n: int, start: Begin, threshold: float
+) -> Range:
+    """The escape of |R| to a threshold at finite n, with sigma by (23)."""
+    moments = one_step(phi, source, threshold)
+    diffusion = moments.diffusion(n, nu, trap.sigma, trap.power)
+    high = threshold * math.sqrt(n)
+    r = np.linspace(0.0, high, 4097)[1:]
+    held = r[diffusion.drift(r) < 0]
+    summit = float(held[-1]) if held.size else high / 4096
+    wrong = tuple(
+        moments.wrong_by(signs).diffusion(n, nu, trap.sigma, trap.power)
+        for signs in ((1, 0), (0, 1))
+    )
+    return Range(diffusion, high, begin(start, n), summit, trap.power * nu**2, 0.0, wrong)
 
 
 def _tilted(function: Function, by: float) -> Function:

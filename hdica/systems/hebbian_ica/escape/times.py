@@ -16,21 +16,21 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
-from hdica.systems.hebbian_ica.escape.coefficients import Array, Trap, near_zero
+from hdica.limits.diffusion.escape import (
+    Begin,
+    EscapeLaw,
+    escape_law,
+    limit_range,
+    optimum,
+)
+from hdica.limits.diffusion.trap import Array, Trap, near_zero
 from hdica.systems.hebbian_ica.escape.copies import (
     Race,
     first_escape,
     last_escape,
     last_survival,
 )
-from hdica.systems.hebbian_ica.escape.law import (
-    Begin,
-    EscapeLaw,
-    escape_law,
-    finite_range,
-    limit_range,
-    optimum,
-)
+from hdica.systems.hebbian_ica.escape.moments import finite_range
 
 
 @dataclass(frozen=True, eq=False)

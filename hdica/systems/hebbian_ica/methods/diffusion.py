@@ -14,8 +14,8 @@ from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.limits.diffusion.densities import density, survival
+from hdica.limits.diffusion.escape import scaled
 from hdica.limits.diffusion.paths import paths
-from hdica.systems.hebbian_ica.escape.law import scaled
 from hdica.systems.hebbian_ica.fields import signs, start_overlap
 from hdica.systems.hebbian_ica.methods.escape import (
     HOME,

@@ -16,9 +16,9 @@ from hdica.finite.random.streams import Stream, digest
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
+from hdica.limits.diffusion.escape import Begin
+from hdica.limits.diffusion.trap import Trap, near_zero, safe_exp
 from hdica.systems.fields import formula
-from hdica.systems.hebbian_ica.escape.coefficients import Trap, near_zero, safe_exp
-from hdica.systems.hebbian_ica.escape.law import Begin
 from hdica.systems.hebbian_ica.escape.times import Escape, escape
 from hdica.systems.hebbian_ica.fields import (
     given_rate,
@@ -61,6 +61,10 @@ ESCAPES = (
     Output("survival", ("age",), "probability that no entry has escaped until age times the mean"),
     Output("survival_last", ("age",), "probability that one can still escape after age mean_last"),
     Output("error", (), "relative error of the mean times"),
+)
+BEST = (
+    Output("nu_optimal", PAIR, "nu with the least mean as n -> infinity"),
+    Output("mean_optimal", PAIR, "least mean escape time over nu as n -> infinity", UNIT),
 )
 PRINTED = Output("printed", PAIR, "Kramers' formula with the exponent of (27) as printed", UNIT)
 PASSAGES = (
@@ -160,8 +164,8 @@ def _escapes_at_all(system: HebbianICA, n: int | None) -> None:
         )
 
 
-def escape_values(found: Escape) -> dict[str, Array]:
-    """What all methods of escape times give."""
+def escape_values(found: Escape, save: Save) -> dict[str, Array]:
+    """What all methods of escape times give, and of the best nu what is kept."""
     first, last = found.first, found.last
     known, known_last = (math.isfinite(mean) and mean > 0 for mean in (first, last))
     return {
@@ -175,12 +179,12 @@ def escape_values(found: Escape) -> dict[str, Array]:
         "survival": found.survival(AGES * first) if known else np.exp(-AGES),
         "survival_last": found.survival_last(AGES * last) if known_last else np.exp(-AGES),
         "error": np.asarray(found.error),
+        **{o.name: getattr(found, o.name) for o in BEST if o.name in save.extra},
     }
 
 
-def escape_result(system: HebbianICA, found: Escape) -> PointResult:
-    """What the methods of escape times in n^3 steps give."""
-    values = escape_values(found)
+def _result(system: HebbianICA, found: Escape, save: Save) -> PointResult:
+    values = escape_values(found, save)
     if found.n is None:
         nu = constant_nu(system, None)
         row = [safe_exp(t.log_kramers(nu) - t.exponent(nu) / 2) for t in traps(system)]
@@ -191,7 +195,7 @@ def escape_result(system: HebbianICA, found: Escape) -> PointResult:
 def _escape(
     system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    return escape_result(system, escape_of(system, n))
+    return _result(system, escape_of(system, n), save)
 
 
 _ENGINES = (*COMMON, "hdica.finite.random", AVERAGES, DIFFUSIONS, NUMERICS, HOME)
@@ -205,6 +209,7 @@ ESCAPE = Method(
     rank=1,
     accuracy="converged",
     outputs=(*ESCAPES, PRINTED),
+    extras=BEST,
     run=_escape,
     coords=lambda times: {"age": AGES},
     refuses=refusal(lambda system: _escapes_at_all(system, None)),

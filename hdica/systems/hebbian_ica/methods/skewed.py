@@ -14,6 +14,7 @@ from hdica.systems.hebbian_ica.escape.skewed import check_skewed, skew_near_zero
 from hdica.systems.hebbian_ica.escape.times import Escape
 from hdica.systems.hebbian_ica.fields import given_rate, signs, sources, unit
 from hdica.systems.hebbian_ica.methods.escape import (
+    BEST,
     ESCAPE,
     ESCAPE_TIMES,
     ESCAPES,
@@ -34,6 +35,8 @@ from hdica.systems.trials import alone
 SQUARED = "n^2 steps"
 ABOUT = {
     "kramers": "Kramers' formula for that mean",
+    "nu_optimal": "nu2 with the least mean as n -> infinity",
+    "mean_optimal": "least mean escape time over nu2 as n -> infinity",
     "exponent": "exponent P^2 nu2^2/(6 kappa3^2 <phi''>^2) of Kramers' formula",
 }
 
@@ -80,22 +83,27 @@ def skewed_escape_of(system: HebbianICA) -> Escape:
     return skewed_escape(shared(system), phi, system.projections, nu2, str(system.start))
 
 
-def skewed_result(system: HebbianICA, found: Escape) -> PointResult:
-    """What the method of escape times in n^2 steps gives."""
+def _result(system: HebbianICA, found: Escape, save: Save) -> PointResult:
     phi = formula(system, "nonlinearity")
     skews = [skew_near_zero(phi, source) for source in sources(system)]
     side = [[skew.side(float(sign)) for skew in skews] for sign in signs(system)]
-    return PointResult(escape_values(found) | {"side": np.array(side, dtype=float)})
+    return PointResult(escape_values(found, save) | {"side": np.array(side, dtype=float)})
 
 
 def _escape(
     system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    return skewed_result(system, skewed_escape_of(system))
+    return _result(system, skewed_escape_of(system), save)
 
 
 def _escapes_at_all(system: HebbianICA) -> None:
-    """Refuse a system of which no entry escapes, or whose entries are no independent copies."""
+    """Refuse a system of which no entry escapes, or whose entries are no independent copies.
+
+    With another unit it says why the trap of n^3 steps has none, if it has none.
+    """
+    why = ESCAPE.refuses(system) if unit(system) != "nu2" else ""
+    if why:
+        raise HdicaError(why)
     constant_nu2(system)
     check_skewed(shared(system), formula(system, "nonlinearity"), system.projections)
 
@@ -111,6 +119,7 @@ SKEWED_ESCAPE = Method(
         *_squared(ESCAPES),
         Output("side", PAIR, "sign of the R that an entry escapes to, 0 if it does not"),
     ),
+    extras=_squared(BEST),
     run=_escape,
     coords=ESCAPE.coords,
     refuses=refusal(_escapes_at_all),

@@ -1,8 +1,8 @@
-"""The law of the escape time of one entry of R: mean, second moment, survival.
+"""The law of the time at which an overlap escapes from zero: mean, second moment, survival.
 
-Time is in n^3 steps throughout. As n tends to infinity the entry r = sqrt(n) R escapes to
-infinity, dr = (-r/2 + g r^3) du + dB in u = P nu^2 s; at finite n it escapes when |R| reaches a
-threshold, by the diffusion of :mod:`hdica.systems.hebbian_ica.escape.moments`.
+Time is in n^3 steps throughout. As n tends to infinity r = sqrt(n) R escapes to infinity,
+dr = (-r/2 + g r^3) du + dB in u = P nu^2 s; at finite n it escapes when |R| reaches a threshold,
+by a diffusion with the moments of one step.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from typing import Any, Literal
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.ingredients.formula import Formula
 from hdica.ingredients.quadrature import dot, panel_nodes
-from hdica.ingredients.sources import Source
 from hdica.limits.diffusion.densities import survival
 from hdica.limits.diffusion.first_passage import Diffusion, PassageTime, Start, first_passage
+from hdica.limits.diffusion.trap import Array, Trap, safe_exp
 from hdica.limits.numerics.series import interpolate, real_roots
-from hdica.systems.hebbian_ica.escape.coefficients import Array, Trap, safe_exp
-from hdica.systems.hebbian_ica.escape.moments import SHOWN, one_step
 
+SHOWN = 1e3
+"""Factor on errors of averages, so that what they do stands out from rounding."""
 Begin = float | Literal["zero", "random"]
 _DEEP = 15.0
 """Exponent above which the law is exponential to 1e-6, and its rate too small to resolve."""
@@ -132,7 +131,8 @@ def scaled(depth: float | Array) -> Diffusion:
     return Diffusion(lambda r: r * (depth * r * r - 0.5), lambda r: np.ones_like(r))
 
 
-def _begin(start: Begin, n: int | None = None) -> Start:
+def begin(start: Begin, n: int | None = None) -> Start:
+    """Where |r| begins: a point, or the distribution function of a random direction."""
     from scipy.special import betainc, erf
 
     if start != "random":
@@ -150,25 +150,7 @@ def limit_range(trap: Trap, nu: float, start: Begin) -> Range:
     off_power, off_pull = trap.errors
     # F(g) changes with g no faster than exp(1/(8 g)) does, and a power beside it.
     doubt = off_power + (1 + 1 / (8 * g)) * (off_power + off_pull)
-    return Range(scaled(g), math.inf, _begin(start), summit, trap.power * nu**2, doubt)
-
-
-def finite_range(
-    phi: Formula, source: Source, trap: Trap, nu: float, n: int, start: Begin, threshold: float
-) -> Range:
-    """The escape of |R| to a threshold at finite n, with sigma by (23)."""
-    moments = one_step(phi, source, threshold)
-    diffusion = moments.diffusion(n, nu, trap.sigma, trap.power)
-    high = threshold * math.sqrt(n)
-    r = np.linspace(0.0, high, 4097)[1:]
-    held = r[diffusion.drift(r) < 0]
-    summit = float(held[-1]) if held.size else high / 4096
-    begin = _begin(start, n)
-    wrong = tuple(
-        moments.wrong_by(signs).diffusion(n, nu, trap.sigma, trap.power)
-        for signs in ((1, 0), (0, 1))
-    )
-    return Range(diffusion, high, begin, summit, trap.power * nu**2, 0.0, wrong)
+    return Range(scaled(g), math.inf, begin(start), summit, trap.power * nu**2, doubt)
 
 
 def _scale(one: Range) -> float:
@@ -247,7 +229,7 @@ class Optimum:
 def scaled_time(depth: float, start: Begin = "zero") -> PassageTime:
     """The time F(g) to infinity of dr = (-r/2 + g r^3) du + dB, for a depth g > 0."""
     scale = 1 / math.sqrt(2 * depth)
-    return first_passage(scaled(depth), 0.0, math.inf, _begin(start), scale=scale)
+    return first_passage(scaled(depth), 0.0, math.inf, begin(start), scale=scale)
 
 
 def least_over_depth(

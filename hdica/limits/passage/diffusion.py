@@ -1,0 +1,73 @@
+"""The diffusion with the exact mean and variance of one step of the chain of the overlap."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.polynomial import Chebyshev
+from numpy.typing import NDArray
+
+from hdica.ingredients.sources import Source
+from hdica.limits.diffusion.escape import Begin, Range, begin
+from hdica.limits.diffusion.first_passage import Diffusion, first_passage
+from hdica.limits.passage.step import Function, Points, step_of
+
+Array = NDArray[np.float64]
+_PLACES = 48
+"""Overlaps at which the moments are found; even functions of Q between them."""
+
+
+def step_range(
+    f: Function, source: Source, tau: float, n: int, threshold: float, start: Begin
+) -> Range:
+    """The escape of |Q| to a threshold, in steps, for an f of which Q and -Q are alike.
+
+    Its doubt is what finer nodes and more places change.
+    """
+    coarse = _diffusion(f, source, tau, n, threshold, Points(), _PLACES)
+    fine = _diffusion(f, source, tau, n, threshold, Points().finer(), 2 * _PLACES)
+    q = np.linspace(0.0, threshold, 4097)[1:]
+    held = q[fine.drift(q) < 0]
+    summit = float(held[-1]) if held.size else float(q[0])
+    from_law = begin(start, n)
+    root = math.sqrt(n)
+    first = (lambda q: from_law(q * root)) if callable(from_law) else from_law / root
+    scale = min(max(summit, 1e-3 / root), threshold)
+    logs = [first_passage(d, 0.0, threshold, first, scale=scale).log_mean for d in (coarse, fine)]
+    doubt = abs(math.expm1(logs[1] - logs[0])) if math.isfinite(logs[1]) else 0.0
+    return Range(fine, threshold, first, summit, float(n) ** 3, doubt)
+
+
+def _diffusion(
+    f: Function, source: Source, tau: float, n: int, threshold: float, points: Points, places: int
+) -> Diffusion:
+    step = step_of(f, source, tau, n, points)
+    # Even numbers of points leave out 0, where the mean over Q is none.
+    x = np.cos((np.arange(places) + 0.5) * math.pi / (2 * places))
+    means, variances = np.array([step.moments(threshold * float(at)) for at in x]).T
+    slope, noise = (
+        Chebyshev(_even_series(values)) for values in (means / (threshold * x), variances)
+    )
+
+    def drift(q: Array) -> Array:
+        return np.asarray(q * slope(_even(q, threshold)))
+
+    def variance(q: Array) -> Array:
+        return np.asarray(noise(_even(q, threshold)))
+
+    return Diffusion(drift, variance)
+
+
+def _even(q: Array, threshold: float) -> Array:
+    """The variable 2 (q/threshold)^2 - 1 of even functions."""
+    return np.asarray(2 * (q / threshold) ** 2 - 1)
+
+
+def _even_series(values: Array) -> Array:
+    """Chebyshev coefficients in 2 x^2 - 1 of an even function at the points cos((k+1/2) pi/2m)."""
+    m = values.size
+    angles = np.multiply.outer(np.arange(m), (np.arange(m) + 0.5) * math.pi / m)
+    found = 2 / m * np.sum(np.cos(angles) * values, axis=1)
+    found[0] /= 2
+    return np.asarray(found)

@@ -1,0 +1,115 @@
+"""The law of a first passage of the exact chain at finite n, refined until it no longer changes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.sources import Source
+from hdica.limits.diffusion.escape import Begin
+from hdica.limits.passage.collocation import Collocation, collocated
+from hdica.limits.passage.gauss import sphere_nodes
+from hdica.limits.passage.step import Function, Points, step_of
+
+Array = NDArray[np.float64]
+_TERMS, _PER_WIDTH, _MOST = 60, 3.0, 400
+"""Polynomials: at least, for each unit of sqrt(n) since what happens has the width n^-1/2, at most.
+"""
+_ROUNDS, _ENOUGH = 2, 1e-6
+WORST = 0.03
+"""Relative error of a mean from which on nothing is given."""
+_SPHERE = 60
+_SHARE = 0.3
+"""Part of the change before the last one that counts: what remains of it is less."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A rule at one n, and when it has escaped: |Q| >= ``threshold``."""
+
+    f: Function
+    source: Source
+    tau: float
+    n: int
+    threshold: float
+    even: bool  # whether Q and -Q are alike
+
+    def solved(self, terms: int, points: Points) -> Collocation:
+        """Its passage in so many polynomials."""
+        step = step_of(self.f, self.source, self.tau, self.n, points)
+        return collocated(step, self.threshold, terms, self.even)
+
+
+@dataclass(frozen=True, eq=False)
+class Passage:
+    """Mean, standard deviation and survival of the number of steps, from one start."""
+
+    mean: float
+    sd: float
+    error: float  # relative, of the mean
+    solved: Collocation
+    weights: Array  # mean polynomials of the start
+
+    def survival(self, steps: Array) -> Array:
+        """Probability of no passage within numbers of steps."""
+        return self.solved.survival(self.weights, np.asarray(steps, dtype=float))
+
+
+def _start(one: Collocation, begin: Begin, n: int) -> Array:
+    """The mean of every polynomial over the start."""
+    if begin == "random":
+        rule = sphere_nodes(n, _SPHERE)
+        return np.asarray(np.sum(rule.weights[:, None] * one.at(rule.points), axis=0))
+    return one.at(np.array([0.0 if begin == "zero" else float(begin)]))[0]
+
+
+def _found(one: Collocation, begin: Begin, n: int, error: float) -> Passage:
+    weights = _start(one, begin, n)
+    mean, square = (float(np.sum(weights * c)) for c in (one.mean, one.second))
+    return Passage(mean, math.sqrt(max(square - mean * mean, 0.0)), error, one, weights)
+
+
+def _moved(first: float, second: float, last: float) -> float:
+    """The larger of two changes of a mean, relative; 1 for a mean that is none."""
+    moved = max(abs(last - second), abs(second - first) * _SHARE)
+    return moved / last if last > 0 else 1.0
+
+
+def exact_passage(chain: Chain, begin: Begin) -> Passage:
+    """Steps until |Q| reaches the threshold, from ``"zero"``, ``"random"`` or a value of Q.
+
+    Polynomials and nodes are made more until the mean changes by less than 1e-6, relative; its
+    error is the larger of the last two changes, since one may be small by chance where the nodes
+    meet the threshold, and what rounding does.
+
+    Raises
+    ------
+    HdicaError
+        If the mean is not known to three per cent, as for the longest passages.
+    """
+    terms = min(max(_TERMS, math.ceil(_PER_WIDTH * math.sqrt(chain.n))), _MOST)
+    points = Points()
+    levels = [
+        _found(chain.solved(terms * 2 // 3, points.coarser()), begin, chain.n, math.inf),
+        _found(chain.solved(terms, points), begin, chain.n, math.inf),
+    ]
+    for _ in range(_ROUNDS):
+        terms, points = terms * 3 // 2, points.finer()
+        levels.append(_found(chain.solved(terms, points), begin, chain.n, math.inf))
+        error = _moved(*(one.mean for one in levels[-3:]))
+        if error < _ENOUGH:
+            break
+    found = replace(levels[-1], error=error)
+    found = replace(found, error=found.error + found.solved.rounding)
+    if not found.error <= WORST:
+        raise HdicaError(
+            f"the passage of n = {chain.n} with tau = {chain.tau:.6g} is too long, or its samples "
+            f"too rough, for the exact equation: about {found.mean:.2g} steps, known to "
+            f"{found.error:.1g} of that at best and allowed to {WORST:g} (take the diffusion, a "
+            "larger step size or a smaller n)"
+        )
+    return found

@@ -1,0 +1,244 @@
+"""Escape of online ICA from Q = 0 by theory: exactly at n, by the diffusion at n, as n grows.
+
+With nu = n tau of order one r = sqrt(n) Q obeys (24)-(26) of Rattray (2002), whose Hebbian rule has
+the same first terms; f lets it escape where kappa4 <f'''(z)> < 0, as x^3 does for uniform sources.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from hdica.errors import HdicaError
+from hdica.ingredients.save import Save
+from hdica.limits.diffusion.escape import Begin, EscapeLaw, escape_law, limit_range, optimum
+from hdica.limits.diffusion.trap import Trap, near_zero, safe_exp
+from hdica.limits.passage.diffusion import step_range
+from hdica.limits.passage.exact import Chain, Passage, exact_passage
+from hdica.systems.fields import at_dimension, prior, schedule, source, start
+from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS, OVERLAP, PASSAGES
+from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.online_ica.escape import UNIT, passage_refusal
+from hdica.systems.online_ica.system import OnlineICA, learned, step_unit
+from hdica.systems.projected.simulation import OWN
+
+AGES = 2.0 ** (np.arange(-64, 25) / 8)
+"""Times at which survival is given, in multiples of the mean."""
+_LEAST = 3
+_MEAN = (
+    Output("mean", (), "mean time until abs(Q) has escaped", UNIT),
+    Output("sd", (), "standard deviation of that time", UNIT),
+)
+_LAW = (
+    Output("survival", ("age",), "probability of no escape until age times the mean"),
+    Output("error", (), "relative error of the mean"),
+)
+_TRAP = (
+    Output("median", (), "median of that time", UNIT),
+    Output("kramers", (), "Kramers' formula for the mean", UNIT),
+    Output("exponent", (), "exponent 3 P nu/(4 C) of Kramers' formula"),
+)
+_BEST = (
+    Output("nu_optimal", (), "nu with the least mean as n -> infinity"),
+    Output("mean_optimal", (), "least mean escape time over nu as n -> infinity", UNIT),
+)
+
+
+def _rate(system: OnlineICA, n: int | None) -> float:
+    """The constant step size: nu as n -> infinity, tau at n."""
+    refused = passage_refusal(system)
+    if refused:
+        raise HdicaError(refused)
+    unit = step_unit(system)
+    if n is None and unit != "nu":
+        raise HdicaError(
+            f"tau = {system.tau!r} is not allowed for escape times as n -> infinity (give nu = n "
+            "tau, which stays finite there, or n)"
+        )
+    found = schedule(system if n is None else at_dimension(system, n), "nu" if n is None else "tau")
+    if found.constant is None:
+        raise HdicaError(
+            f"{unit} = {getattr(system, unit)!r} is not allowed for escape times (a constant step "
+            "size)"
+        )
+    return found.constant
+
+
+def _begin(system: OnlineICA, n: int | None) -> Begin:
+    """The start in the terms of escape times."""
+    q0 = start(system).overlap(prior(system))
+    known = isinstance(system.start, dict) and "overlap" in system.start
+    exact = known and bool(system.start.get("exact", False))
+    if known and (q0 == 0 or (exact and n is not None)):
+        return ("zero" if exact else "random") if q0 == 0 else abs(q0)
+    allowed = "overlap: 0, exact or not" + ("" if n is None else ", or {overlap: Q0, exact: true}")
+    raise HdicaError(f"start = {system.start!r} is not allowed for escape times ({allowed})")
+
+
+def _trap(system: OnlineICA) -> Trap:
+    """P, kappa4 and <f'''(z)>, of an f with which R = 0 can be left."""
+    trap = near_zero(learned(system), source(system))
+    if trap.sigma >= 0:
+        raise HdicaError(
+            f"nonlinearity = {system.nonlinearity!r} is not allowed for escape times with the "
+            f"source {source(system).label} (kappa4 <f'''(z)> = {trap.product:.3g} must be below "
+            "0, else nothing leads away from Q = 0: take its negative, or sign = 'auto')"
+        )
+    return trap
+
+
+def _even(system: OnlineICA) -> bool:
+    """Whether Q and -Q are alike."""
+    return learned(system).is_odd or source(system).symmetric
+
+
+def _checked(system: OnlineICA, n: int | None) -> None:
+    _rate(system, n)
+    _begin(system, n)
+
+
+def _of_limit(system: OnlineICA) -> None:
+    _checked(system, None)
+    _trap(system)
+
+
+def _of_diffusion(system: OnlineICA) -> None:
+    _checked(system, _LEAST)
+    _trap(system)
+    if not _even(system):
+        raise HdicaError(
+            f"nonlinearity = {system.nonlinearity!r} with the source {source(system).label} is not "
+            "allowed for the diffusion of abs(Q) (an odd f or a symmetric source)"
+        )
+
+
+def _large_enough(n: int) -> None:
+    if n < _LEAST:
+        raise HdicaError(f"n: {n} is not allowed (at least {_LEAST})")
+
+
+def _described(system: OnlineICA, law: EscapeLaw, nu: float, save: Save) -> PointResult:
+    """What a diffusion says."""
+    trap, begin = _trap(system), _begin(system, 1)
+    known = 0 < law.mean < math.inf
+    best = optimum(begin) if begin in ("zero", "random") else None
+    values: dict[str, Array | float] = {
+        "mean": law.mean,
+        "sd": law.sd,
+        "median": law.median,
+        "kramers": safe_exp(trap.log_kramers(nu)),
+        "exponent": trap.exponent(nu),
+        "survival": law.survival(AGES * law.mean) if known else np.exp(-AGES),
+        "error": law.mean_error,
+        "nu_optimal": best.nu(trap) if best else math.nan,
+        "mean_optimal": best.time(trap) if best else math.nan,
+    }
+    return _kept(values, (*_MEAN, *_TRAP, *_LAW), save)
+
+
+def _kept(values: dict[str, Array | float], usual: tuple[Output, ...], save: Save) -> PointResult:
+    names = [one.name for one in usual] + [o.name for o in _BEST if o.name in save.extra]
+    return PointResult({name: np.asarray(values[name], dtype=float) for name in names})
+
+
+def _limit(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    nu = _rate(system, None)
+    law = escape_law(limit_range(_trap(system), nu, _begin(system, None)))
+    return _described(system, law, nu, save)
+
+
+def _diffusion(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    assert n is not None
+    _large_enough(n)
+    tau = _rate(system, n)
+    one = step_range(
+        learned(system).value, source(system), tau, n, system.threshold, _begin(system, n)
+    )
+    return _described(system, escape_law(one), n * tau, save)
+
+
+def exact_law(system: OnlineICA, n: int) -> Passage:
+    """The law of the number of steps of the chain at n."""
+    _checked(system, n)
+    _large_enough(n)
+    law, f = source(system), learned(system).value
+    chain = Chain(f, law, _rate(system, n), n, system.threshold, _even(system))
+    return exact_passage(chain, _begin(system, n))
+
+
+def _exact(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    assert n is not None
+    found, unit = exact_law(system, n), float(n) ** 3
+    values: dict[str, Array | float] = {
+        "mean": found.mean / unit,
+        "sd": found.sd / unit,
+        "survival": found.survival(AGES * found.mean),
+        "error": found.error,
+    }
+    return _kept(values, (*_MEAN, *_LAW), save)
+
+
+def _seconds(part: float) -> Callable[[OnlineICA, int | None, float], float]:
+    return lambda system, n, last: part * max(1.0, (n or 1) / 400)
+
+
+_ENGINES = (*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, DIFFUSIONS, PASSAGES, __package__)
+_RATTRAY = "Rattray (2002), (24)-(26), which online ICA has too"
+ESCAPE = Method(
+    name="escape",
+    about="law of the escape from Q = 0 as n → ∞ at fixed ν",
+    engines=_ENGINES,
+    role=Role.ESCAPE,
+    rank=1,
+    accuracy="converged",
+    outputs=(*_MEAN, *_TRAP, *_LAW),
+    extras=_BEST,
+    run=_limit,
+    coords=lambda times: {"age": AGES},
+    refuses=refusal(_of_limit),
+    seconds=lambda system, n, last: 0.3,
+    ignores=frozenset({"threshold"}),
+    equations=f"{_RATTRAY}, first passages to infinity as n -> infinity",
+)
+ESCAPE_EXACT = replace(
+    ESCAPE,
+    name="escape_exact",
+    about="law of the escape from Q = 0 at n, from the exact chain",
+    rank=None,
+    accuracy="exact",
+    outputs=(*_MEAN, *_LAW),
+    extras=(),
+    run=_exact,
+    refuses=refusal(lambda system: _checked(system, _LEAST)),
+    seconds=_seconds(0.8),
+    ignores=frozenset(),
+    equations=(
+        "Wang and Lu 2017, eq. (1)-(2): h - E h(Q') = 1 for the chain that is exact in law, by "
+        "collocation"
+    ),
+    finite=True,
+)
+ESCAPE_DIFFUSION = replace(
+    ESCAPE,
+    name="escape_diffusion",
+    about="law of the escape from Q = 0 by the diffusion at n",
+    rank=None,
+    accuracy="approximate",
+    run=_diffusion,
+    refuses=refusal(_of_diffusion),
+    seconds=_seconds(0.4),
+    ignores=frozenset(),
+    equations="diffusion with the exact mean and variance of one step of (1)-(2) at dimension n",
+    finite=True,
+)
+TRAPS = (ESCAPE, ESCAPE_EXACT, ESCAPE_DIFFUSION)
+"""Theory of the escape; at n what is exact comes first."""
