@@ -108,9 +108,9 @@ def escape_time(
         every escape takes its projection and its source out of a race of independent entries, and
         ``pair_mean``, ``pair_sd``, ``pair_median``, ``kramers`` and ``exponent`` over
         ``(projection, source)`` for an entry alone, infinite where sigma does not let it escape.
-        ``nu_optimal`` and ``mean_optimal``: the nu with the least mean as n -> infinity, and that
-        mean. With nu2 all times are in n^2 steps, ``nu_optimal`` is of nu2, and ``side`` is the
-        sign of the R that an entry escapes to.
+        Without n: ``nu_optimal`` and ``mean_optimal``, the nu with the least mean, and that mean.
+        With nu2 all times are in n^2 steps, ``nu_optimal`` is of nu2, and ``side`` is the sign of
+        the R that an entry escapes to.
 
     Raises
     ------

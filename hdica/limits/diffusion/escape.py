@@ -17,9 +17,9 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import dot, panel_nodes
+from hdica.limits.averages.trap import Array, Trap, safe_exp
 from hdica.limits.diffusion.densities import survival
 from hdica.limits.diffusion.first_passage import Diffusion, PassageTime, Start, first_passage
-from hdica.limits.diffusion.trap import Array, Trap, safe_exp
 from hdica.limits.numerics.series import interpolate, real_roots
 
 SHOWN = 1e3

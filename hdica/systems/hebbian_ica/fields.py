@@ -17,7 +17,7 @@ from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.limits.averages.expectations import gain_at
 from hdica.limits.averages.features import features
-from hdica.limits.diffusion.trap import Array, near_zero
+from hdica.limits.averages.trap import Array, near_zero
 from hdica.systems.fields import formula, is_number, schedule
 from hdica.systems.hebbian_ica.motion import make_motion
 

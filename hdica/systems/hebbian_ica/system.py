@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from hdica.errors import HdicaError, speaking_of
-from hdica.limits.diffusion.trap import Array
+from hdica.limits.averages.trap import Array
 from hdica.systems.fields import (
     CONSTANTS,
     LAWS,

@@ -18,9 +18,10 @@ from hdica.systems.projected.controls import (
 )
 from hdica.systems.projected.stream import SAMPLES_TO_TRY
 from hdica.systems.registry import register
-from hdica.systems.system import Symbol, System
+from hdica.systems.system import Dimension, Symbol, System
 from hdica.systems.works import WANG_LU_2017
 
+AGE = Dimension("age", "time over the mean time of the escape")
 __all__ = ["SYSTEM", "OnlineICA"]
 
 SYSTEM = register(
@@ -31,7 +32,7 @@ SYSTEM = register(
         papers=(WANG_LU_2017,),
         order_parameters=(OVERLAP, PENALTY),
         controls=(TAU, RHO),
-        dimensions=(FEATURE, GROUP, FOLLOWED, COLUMN),
+        dimensions=(FEATURE, GROUP, FOLLOWED, COLUMN, AGE),
         symbols={
             **SYMBOLS,
             "g": Symbol(
@@ -54,6 +55,7 @@ SYSTEM = register(
                 "start": {"overlap": 0.7},
             },
             {"tau": 0.05, **SAMPLES_TO_TRY},
+            {"nu": 1.0, "source": "rademacher", "start": {"overlap": 0.0}},
             {
                 "tau": 0.02,
                 "prior": "gaussian",

@@ -14,8 +14,8 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
+from hdica.limits.averages.trap import Trap, near_zero, safe_exp
 from hdica.limits.diffusion.escape import Begin, EscapeLaw, escape_law, limit_range, optimum
-from hdica.limits.diffusion.trap import Trap, near_zero, safe_exp
 from hdica.limits.passage.diffusion import step_range
 from hdica.limits.passage.exact import Chain, Passage, exact_passage
 from hdica.systems.fields import at_dimension, prior, schedule, source, start
@@ -120,11 +120,10 @@ def _large_enough(n: int) -> None:
         raise HdicaError(f"n: {n} is not allowed (at least {_LEAST})")
 
 
-def _described(system: OnlineICA, law: EscapeLaw, nu: float, save: Save) -> PointResult:
+def _described(system: OnlineICA, law: EscapeLaw, nu: float) -> dict[str, Array]:
     """What a diffusion says."""
-    trap, begin = _trap(system), _begin(system, 1)
+    trap = _trap(system)
     known = 0 < law.mean < math.inf
-    best = optimum(begin) if begin in ("zero", "random") else None
     values: dict[str, Array | float] = {
         "mean": law.mean,
         "sd": law.sd,
@@ -133,15 +132,8 @@ def _described(system: OnlineICA, law: EscapeLaw, nu: float, save: Save) -> Poin
         "exponent": trap.exponent(nu),
         "survival": law.survival(AGES * law.mean) if known else np.exp(-AGES),
         "error": law.mean_error,
-        "nu_optimal": best.nu(trap) if best else math.nan,
-        "mean_optimal": best.time(trap) if best else math.nan,
     }
-    return _kept(values, (*_MEAN, *_TRAP, *_LAW), save)
-
-
-def _kept(values: dict[str, Array | float], usual: tuple[Output, ...], save: Save) -> PointResult:
-    names = [one.name for one in usual] + [o.name for o in _BEST if o.name in save.extra]
-    return PointResult({name: np.asarray(values[name], dtype=float) for name in names})
+    return {name: np.asarray(value, dtype=float) for name, value in values.items()}
 
 
 def _limit(
@@ -149,7 +141,11 @@ def _limit(
 ) -> PointResult:
     nu = _rate(system, None)
     law = escape_law(limit_range(_trap(system), nu, _begin(system, None)))
-    return _described(system, law, nu, save)
+    best = optimum(_begin(system, None))
+    values = _described(system, law, nu)
+    known = {"nu_optimal": best.nu(_trap(system)), "mean_optimal": best.time(_trap(system))}
+    extra = {name: np.asarray(known[name]) for name in known if name in save.extra}
+    return PointResult(values | extra)
 
 
 def _diffusion(
@@ -161,7 +157,7 @@ def _diffusion(
     one = step_range(
         learned(system).value, source(system), tau, n, system.threshold, _begin(system, n)
     )
-    return _described(system, escape_law(one), n * tau, save)
+    return PointResult(_described(system, escape_law(one), n * tau))
 
 
 def exact_law(system: OnlineICA, n: int) -> Passage:
@@ -178,25 +174,25 @@ def _exact(
 ) -> PointResult:
     assert n is not None
     found, unit = exact_law(system, n), float(n) ** 3
-    values: dict[str, Array | float] = {
-        "mean": found.mean / unit,
-        "sd": found.sd / unit,
+    values = {
+        "mean": np.asarray(found.mean / unit),
+        "sd": np.asarray(found.sd / unit),
         "survival": found.survival(AGES * found.mean),
-        "error": found.error,
+        "error": np.asarray(found.error),
     }
-    return _kept(values, (*_MEAN, *_LAW), save)
+    return PointResult(values)
 
 
 def _seconds(part: float) -> Callable[[OnlineICA, int | None, float], float]:
     return lambda system, n, last: part * max(1.0, (n or 1) / 400)
 
 
-_ENGINES = (*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, DIFFUSIONS, PASSAGES, __package__)
+_ENGINES = (*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__)
 _RATTRAY = "Rattray (2002), (24)-(26), which online ICA has too"
 ESCAPE = Method(
     name="escape",
     about="law of the escape from Q = 0 as n → ∞ at fixed ν",
-    engines=_ENGINES,
+    engines=(*_ENGINES, DIFFUSIONS),
     role=Role.ESCAPE,
     rank=1,
     accuracy="converged",
@@ -213,6 +209,8 @@ ESCAPE_EXACT = replace(
     ESCAPE,
     name="escape_exact",
     about="law of the escape from Q = 0 at n, from the exact chain",
+    engines=(*_ENGINES, PASSAGES),
+    kernel="",
     rank=None,
     accuracy="exact",
     outputs=(*_MEAN, *_LAW),
@@ -231,8 +229,11 @@ ESCAPE_DIFFUSION = replace(
     ESCAPE,
     name="escape_diffusion",
     about="law of the escape from Q = 0 by the diffusion at n",
+    engines=(*_ENGINES, DIFFUSIONS, PASSAGES),
+    kernel="",
     rank=None,
     accuracy="approximate",
+    extras=(),
     run=_diffusion,
     refuses=refusal(_of_diffusion),
     seconds=_seconds(0.4),

@@ -10,13 +10,13 @@ import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
+from hdica.limits.averages.trap import near_zero
 from hdica.limits.diffusion.escape import (
     escape_law,
     limit_range,
     optimum,
     scaled_time,
 )
-from hdica.limits.diffusion.trap import near_zero
 from hdica.systems.hebbian_ica.escape.copies import Race, first_escape, last_escape, last_survival
 from hdica.systems.hebbian_ica.escape.moments import finite_range, one_step
 from hdica.systems.hebbian_ica.escape.times import escape

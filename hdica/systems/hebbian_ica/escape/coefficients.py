@@ -13,7 +13,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import gain_at
-from hdica.limits.diffusion.trap import near_zero
+from hdica.limits.averages.trap import near_zero
 
 Array = NDArray[np.float64]
 _PLACES = 129

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import smooth_parts
+from hdica.limits.averages.trap import Trap
 from hdica.limits.diffusion.escape import SHOWN, Begin, Range, begin
 from hdica.limits.diffusion.first_passage import Diffusion
-from hdica.limits.diffusion.trap import Trap
 from hdica.limits.numerics.halves import Halves
 
 Array = NDArray[np.float64]

@@ -16,6 +16,7 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
+from hdica.limits.averages.trap import Array, Trap, near_zero
 from hdica.limits.diffusion.escape import (
     Begin,
     EscapeLaw,
@@ -23,7 +24,6 @@ from hdica.limits.diffusion.escape import (
     limit_range,
     optimum,
 )
-from hdica.limits.diffusion.trap import Array, Trap, near_zero
 from hdica.systems.hebbian_ica.escape.copies import (
     Race,
     first_escape,

@@ -16,8 +16,8 @@ from hdica.finite.random.streams import Stream, digest
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
+from hdica.limits.averages.trap import Trap, near_zero, safe_exp
 from hdica.limits.diffusion.escape import Begin
-from hdica.limits.diffusion.trap import Trap, near_zero, safe_exp
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.escape.times import Escape, escape
 from hdica.systems.hebbian_ica.fields import (
@@ -224,6 +224,7 @@ ESCAPE_DIFFUSION = replace(
     rank=None,
     accuracy="approximate",
     outputs=ESCAPES,
+    extras=(),
     refuses=refusal(lambda system: _escapes_at_all(system, _ANY)),
     seconds=lambda system, n, last: 0.4,
     ignores=frozenset({"alpha"}),
