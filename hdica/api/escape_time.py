@@ -79,8 +79,9 @@ def escape_time(
         Dimension; None for n -> infinity, where sqrt(n) times the overlap escapes to infinity.
     method
         ``"limit"`` without n. With n ``"exact"``: the linear equation for first passages of the
-        chain that is exact in law, by collocation, for online ICA; ``"diffusion"``: the diffusion
-        with the moments of one step at that n, which is an approximation: too slow for high
+        chain that is exact in law, by collocation, for online ICA; ``"wkb"``: n C exp(n S) steps,
+        the leading order in 1/n at that tau, for passages too long for it; ``"diffusion"``: the
+        diffusion with the moments of one step at that n, an approximation, too slow for high
         barriers of online ICA (2086 n^3 steps in place of 1295 for a uniform source, x^3, n = 100
         and nu = 4). ``"auto"``: the exact one if the system has it.
     start

@@ -10,7 +10,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.sources import make_source
 from hdica.limits.passage.collocation import collocated
 from hdica.limits.passage.exact import Chain, exact_passage
-from hdica.limits.passage.gauss import chi2_nodes, compressed, sphere_nodes
+from hdica.limits.passage.gauss import chi2_nodes, sphere_nodes
 from hdica.limits.passage.step import Points, step_of
 
 
@@ -38,17 +38,6 @@ def test_nodes_of_a_random_direction_have_its_moments(n):
         moment = math.prod((1 + 2 * i) / (n + 2 * i) for i in range(order))
         assert np.sum(rule.weights * rule.points ** (2 * order)) == pytest.approx(moment, rel=1e-12)
         assert np.sum(rule.weights * rule.points ** (2 * order - 1)) == pytest.approx(0, abs=1e-14)
-
-
-@pytest.mark.parametrize("source", ["uniform", "laplace", "gaussian"])
-def test_fewer_nodes_have_the_moments_of_all(source):
-    law = make_source(source)
-    few = compressed(law.nodes, 12)
-    assert few.points.size == 12
-    for order in range(20):
-        size = math.sqrt(law.moment(2 * order))
-        found = np.sum(few.weights * few.points**order)
-        assert found == pytest.approx(law.moment(order), abs=1e-9 * size)
 
 
 def test_a_step_is_that_of_vectors():

@@ -109,7 +109,7 @@ def exact_passage(chain: Chain, begin: Begin) -> Passage:
         raise HdicaError(
             f"the passage of n = {chain.n} with tau = {chain.tau:.6g} is too long, or its samples "
             f"too rough, for the exact equation: about {found.mean:.2g} steps, known to "
-            f"{found.error:.1g} of that at best and allowed to {WORST:g} (take the diffusion, a "
-            "larger step size or a smaller n)"
+            f"{found.error:.1g} of that at best and allowed to {WORST:g} (WKB is the "
+            "better the longer it is; or take a smaller step size or n)"
         )
     return found

@@ -1,12 +1,10 @@
-"""Gaussian quadrature from the recurrence of orthogonal polynomials (Golub and Welsch 1969).
+"""Gaussian quadrature of classical laws from their recurrence (Golub and Welsch 1969).
 
 SciPy's rules for these weights overflow where n is in the hundreds: they normalise by gamma
 functions. The recurrence has no such numbers.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,25 +36,3 @@ def sphere_nodes(n: int, points: int) -> Nodes:
     k, half = np.arange(1.0, points), n / 2 - 1
     beside = np.sqrt(k * (k + 2 * half - 1) / (4 * (k + half) * (k + half - 1)))
     return from_recurrence(np.zeros(points), beside)
-
-
-def compressed(nodes: Nodes, points: int) -> Nodes:
-    """A rule of at most so many points with the moments of a finer one.
-
-    The matrix of its recurrence by Lanczos' iteration with full orthogonalisation.
-    """
-    if nodes.points.size <= points:
-        return nodes
-    basis = np.zeros((points, nodes.points.size))
-    diagonal, beside = np.zeros(points), np.zeros(points)
-    vector = np.sqrt(nodes.weights / math.fsum(nodes.weights))
-    for k in range(points):
-        basis[k] = vector
-        after = nodes.points * vector
-        diagonal[k] = np.sum(after * vector)
-        for _ in range(2):
-            along = np.sum(basis[: k + 1] * after, axis=1)
-            after = after - np.sum(basis[: k + 1] * along[:, None], axis=0)
-        beside[k] = np.sqrt(np.sum(after * after))
-        vector = after / beside[k]
-    return from_recurrence(diagonal, beside[:-1])

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.ingredients.quadrature import Nodes, gaussian_nodes
+from hdica.ingredients.quadrature import Nodes, gauss, gaussian_nodes
 from hdica.ingredients.sources import Source
-from hdica.limits.passage.gauss import chi2_nodes, compressed
+from hdica.limits.passage.gauss import chi2_nodes
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
@@ -74,7 +74,7 @@ class Step:
 
 def step_of(f: Function, source: Source, tau: float, n: int, points: Points) -> Step:
     """The step for a nonlinearity f, n >= 3."""
-    c = compressed(source.nodes, points.source)
+    c = gauss(source.nodes, points.source)
     e = gaussian_nodes(points.normal)
     rest = chi2_nodes(n - 2, points.length)
     return Step(f, tau, n, *_product(c, e, rest))

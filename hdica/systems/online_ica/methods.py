@@ -27,6 +27,7 @@ from hdica.systems.online_ica.system import (
     without_limit,
 )
 from hdica.systems.online_ica.trap import TRAPS
+from hdica.systems.online_ica.wkb import ESCAPE_EXPONENT, ESCAPE_WKB
 from hdica.systems.projected.best_step import (
     best_step_method,
     tracked_transitions,
@@ -168,5 +169,5 @@ def _whatever_the_start(method: Method) -> Method:
 
 METHODS = (
     *(_whatever_the_start(method) for method in _METHODS),
-    *given_data((ESCAPE_TIMES, *TRAPS)),
+    *given_data((ESCAPE_TIMES, *TRAPS, ESCAPE_WKB, ESCAPE_EXPONENT)),
 )

@@ -43,7 +43,10 @@ SYSTEM = register(
         },
         methods=METHODS,
         mean_field=mean_field,
-        functions={"best_step": "hdica.systems.projected.best_step"},
+        functions={
+            "best_step": "hdica.systems.projected.best_step",
+            "escape_exponent": "hdica.systems.online_ica.wkb",
+        },
         notes=NOTES,
         horizon=40.0,
         examples=(

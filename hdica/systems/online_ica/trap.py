@@ -27,15 +27,13 @@ from hdica.systems.projected.simulation import OWN
 
 AGES = 2.0 ** (np.arange(-64, 25) / 8)
 """Times at which survival is given, in multiples of the mean."""
-_LEAST = 3
-_MEAN = (
+LEAST = 3
+MEAN = (
     Output("mean", (), "mean time until abs(Q) has escaped", UNIT),
     Output("sd", (), "standard deviation of that time", UNIT),
 )
-_LAW = (
-    Output("survival", ("age",), "probability of no escape until age times the mean"),
-    Output("error", (), "relative error of the mean"),
-)
+LAW = Output("survival", ("age",), "probability of no escape until age times the mean")
+_ERROR = Output("error", (), "relative error of the mean")
 _TRAP = (
     Output("median", (), "median of that time", UNIT),
     Output("kramers", (), "Kramers' formula for the mean", UNIT),
@@ -47,7 +45,12 @@ _BEST = (
 )
 
 
-def _rate(system: OnlineICA, n: int | None) -> float:
+def over_age(times: Array) -> dict[str, Array]:
+    """The times of the survival, for all methods."""
+    return {"age": AGES}
+
+
+def rate(system: OnlineICA, n: int | None) -> float:
     """The constant step size: nu as n -> infinity, tau at n."""
     refused = passage_refusal(system)
     if refused:
@@ -90,25 +93,26 @@ def _trap(system: OnlineICA) -> Trap:
     return trap
 
 
-def _even(system: OnlineICA) -> bool:
+def even(system: OnlineICA) -> bool:
     """Whether Q and -Q are alike."""
     return learned(system).is_odd or source(system).symmetric
 
 
-def _checked(system: OnlineICA, n: int | None) -> None:
-    _rate(system, n)
+def check(system: OnlineICA, n: int | None) -> None:
+    """Refuse what has no escape from Q = 0: another rule, a moving step size, a start outside."""
+    rate(system, n)
     _begin(system, n)
 
 
 def _of_limit(system: OnlineICA) -> None:
-    _checked(system, None)
+    check(system, None)
     _trap(system)
 
 
 def _of_diffusion(system: OnlineICA) -> None:
-    _checked(system, _LEAST)
+    check(system, LEAST)
     _trap(system)
-    if not _even(system):
+    if not even(system):
         raise HdicaError(
             f"nonlinearity = {system.nonlinearity!r} with the source {source(system).label} is not "
             "allowed for the diffusion of abs(Q) (an odd f or a symmetric source)"
@@ -116,8 +120,8 @@ def _of_diffusion(system: OnlineICA) -> None:
 
 
 def _large_enough(n: int) -> None:
-    if n < _LEAST:
-        raise HdicaError(f"n: {n} is not allowed (at least {_LEAST})")
+    if n < LEAST:
+        raise HdicaError(f"n: {n} is not allowed (at least {LEAST})")
 
 
 def _described(system: OnlineICA, law: EscapeLaw, nu: float) -> dict[str, Array]:
@@ -139,7 +143,7 @@ def _described(system: OnlineICA, law: EscapeLaw, nu: float) -> dict[str, Array]
 def _limit(
     system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    nu = _rate(system, None)
+    nu = rate(system, None)
     law = escape_law(limit_range(_trap(system), nu, _begin(system, None)))
     best = optimum(_begin(system, None))
     values = _described(system, law, nu)
@@ -153,7 +157,7 @@ def _diffusion(
 ) -> PointResult:
     assert n is not None
     _large_enough(n)
-    tau = _rate(system, n)
+    tau = rate(system, n)
     one = step_range(
         learned(system).value, source(system), tau, n, system.threshold, _begin(system, n)
     )
@@ -162,10 +166,10 @@ def _diffusion(
 
 def exact_law(system: OnlineICA, n: int) -> Passage:
     """The law of the number of steps of the chain at n."""
-    _checked(system, n)
+    check(system, n)
     _large_enough(n)
     law, f = source(system), learned(system).value
-    chain = Chain(f, law, _rate(system, n), n, system.threshold, _even(system))
+    chain = Chain(f, law, rate(system, n), n, system.threshold, even(system))
     return exact_passage(chain, _begin(system, n))
 
 
@@ -196,10 +200,10 @@ ESCAPE = Method(
     role=Role.ESCAPE,
     rank=1,
     accuracy="converged",
-    outputs=(*_MEAN, *_TRAP, *_LAW),
+    outputs=(*MEAN, *_TRAP, LAW, _ERROR),
     extras=_BEST,
     run=_limit,
-    coords=lambda times: {"age": AGES},
+    coords=over_age,
     refuses=refusal(_of_limit),
     seconds=lambda system, n, last: 0.3,
     ignores=frozenset({"threshold"}),
@@ -213,10 +217,10 @@ ESCAPE_EXACT = replace(
     kernel="",
     rank=None,
     accuracy="exact",
-    outputs=(*_MEAN, *_LAW),
+    outputs=(*MEAN, LAW, _ERROR),
     extras=(),
     run=_exact,
-    refuses=refusal(lambda system: _checked(system, _LEAST)),
+    refuses=refusal(lambda system: check(system, LEAST)),
     seconds=_seconds(0.8),
     ignores=frozenset(),
     equations=(

@@ -1,0 +1,151 @@
+"""Escape of online ICA from Q = 0 at a fixed tau: n C exp(n S) steps, and S and C themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hdica.errors import HdicaError
+from hdica.ingredients.save import NOTHING, Save
+from hdica.limits.averages.trap import safe_exp
+from hdica.limits.passage.action import Action, action
+from hdica.systems.fields import source
+from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP, PASSAGES
+from hdica.systems.labelled import candidates, dataset, described, first_of
+from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.online_ica.system import OnlineICA, learned
+from hdica.systems.online_ica.trap import AGES, LAW, LEAST, MEAN, check, even, over_age, rate
+from hdica.systems.projected.simulation import OWN
+from hdica.systems.registry import record_of
+from hdica.systems.system import System
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_NONE = np.empty(0)
+_ABOUT = "Wang and Lu 2017, eq. (1)-(2), large deviations of the chain that is exact in law"
+_ENGINES = (*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, PASSAGES, __package__)
+_EXPONENT = (
+    Output("S", (), "exponent of the mean escape time n C exp(n S), in steps"),
+    Output("prefactor", (), "C"),
+    Output("S_diffusion", (), "what a diffusion has in the place of S"),
+    Output("Q_unstable", (), "the overlap to be reached, an unstable fixed point of the limit"),
+)
+
+
+def _action(system: OnlineICA, tau: float) -> Action:
+    if not even(system):
+        raise HdicaError(
+            f"nonlinearity = {system.nonlinearity!r} with the source {source(system).label} is not "
+            "allowed for escapes by WKB (an odd f or a symmetric source: both sides alike)"
+        )
+    return action(learned(system).value, source(system), tau)
+
+
+def _wkb(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    assert n is not None
+    check(system, n)
+    found = _action(system, rate(system, n))
+    if system.threshold <= found.unstable:
+        raise HdicaError(
+            f"threshold = {system.threshold} is not allowed for escapes by WKB (beyond the "
+            f"unstable overlap {found.unstable:.4g}, from which on the way is short)"
+        )
+    mean = np.asarray(safe_exp(found.log_steps(n)) / float(n) ** 3)
+    # From a deep trap it escapes at a constant rate.
+    return PointResult({"mean": mean, "sd": mean, "survival": np.exp(-AGES)})
+
+
+def _tau_alone(system: OnlineICA) -> float:
+    if system.tau is None:
+        raise HdicaError(
+            f"nu = {system.nu!r} is not allowed for the exponent of the escape (give tau: the "
+            "exponent is that at a fixed tau)"
+        )
+    return rate(system, LEAST)
+
+
+def _exponent(
+    system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    found = _action(system, _tau_alone(system))
+    values = (found.exponent, found.prefactor, found.diffusive, found.unstable)
+    pairs = zip(_EXPONENT, values, strict=True)
+    return PointResult({output.name: np.asarray(value) for output, value in pairs})
+
+
+ESCAPE_WKB = Method(
+    name="escape_wkb",
+    about="mean escape time from Q = 0 at n and fixed τ, n C exp(n S) steps",
+    engines=_ENGINES,
+    role=Role.ESCAPE,
+    accuracy="approximate",
+    outputs=(*MEAN, LAW),
+    run=_wkb,
+    coords=over_age,
+    refuses=refusal(lambda system: check(system, LEAST)),
+    seconds=lambda system, n, last: 1.0,
+    equations=f"{_ABOUT}: n C exp(n S) steps, the leading order in 1/n",
+    finite=True,
+)
+ESCAPE_EXPONENT = replace(
+    ESCAPE_WKB,
+    name="escape_exponent",
+    about="exponent and prefactor of the escape from Q = 0 at fixed τ",
+    role=Role.OTHER,
+    accuracy="converged",
+    outputs=_EXPONENT,
+    run=_exponent,
+    coords=lambda times: {},
+    refuses=refusal(_tau_alone),
+    ignores=frozenset({"start", "threshold"}),
+    equations=f"{_ABOUT}: S and C of n C exp(n S)",
+    finite=False,
+)
+
+
+def _own(record: System) -> list[Method]:
+    return [one for one in record.methods if one.name == ESCAPE_EXPONENT.name]
+
+
+def escape_exponent(system: Any) -> xr.Dataset:
+    """How the escape of online ICA from Q = 0 grows with n at a fixed step size: n C exp(n S).
+
+    Noise leads from Q = 0 over an unstable overlap to the feature. At nu = n tau fixed that takes
+    n^3 steps (:func:`hdica.escape_time`), at tau fixed n C exp(n S), and as tau -> 0 the two are
+    one: n S -> 3 P nu/(4 C), the exponent of the trap of Rattray (2002). A diffusion with the same
+    drift and variance has another exponent.
+
+    Parameters
+    ----------
+    system
+        Online ICA with phi = 0 and a constant tau below the critical one.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``S``, ``prefactor`` (C), ``S_diffusion``, the exponent that a diffusion has, and
+        ``Q_unstable``, the overlap to be reached.
+
+    Raises
+    ------
+    HdicaError
+        If tau is no constant or leaves nothing to learn, or if the tails of the source are heavier
+        than Gaussian, as of Laplace's: then single large samples escape and there is no exponent.
+
+    Examples
+    --------
+    >>> import hdica
+    >>> found = hdica.escape_exponent(hdica.OnlineICA(tau=0.08, source="rademacher"))
+    >>> float(found["S"].round(6)), float(found["prefactor"].round(3))
+    (0.186699, 20.841)
+    """
+    chosen = first_of(candidates(system, "auto", "escape_exponent", _own, _own), system)
+    record = record_of(system)
+    result = chosen.run(system, _NONE, None, None, NOTHING)
+    found = dataset(record, chosen, _NONE, NOTHING, system.dims(), [result], "")
+    return described(found, system)
