@@ -36,7 +36,8 @@ def beside(data: xr.Dataset) -> Answer | None:
     share = "all" if agree == own.size else f"{count(agree)} of"
     verb = "agrees" if agree == 1 else "agree"
     text = f"{share} {count(own.size)} numbers that {paper} has for it {verb}"
-    return Answer(f"{text}; of them, the furthest off is {_pair(data, shown)}", verdict)
+    lead = ", such as" if agree == own.size else "; of them, the furthest off is"
+    return Answer(f"{text}{lead} {_pair(data, shown)}", verdict)
 
 
 def _wanted(data: xr.Dataset) -> np.ndarray:

@@ -79,3 +79,9 @@ def test_numbers_that_were_found_apart_from_the_paper_are_none_of_it() -> None:
     tree = _aggregate("limit", "far_limit")
     assert beside(tree["printed"].to_dataset()) is None
     assert headline(tree).html == _alone(tree)
+
+
+def test_where_all_of_several_agree_one_is_an_example(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hdica.analysis.printed.beside.FEW", 1)
+    (text,) = plain([headline(_aggregate("rounded", "repaired")).html])
+    assert "all 2 numbers that A paper &amp; more has for it agree, such as" in text
