@@ -58,6 +58,8 @@ def _pair(data: xr.Dataset, k: int) -> str:
     here = data.isel(number=k)
     corrected = float(here["corrected"])
     said = f", corrected {number(corrected, DIGITS)}," if np.isfinite(corrected) else ""
+    if str(here["origin"].item()) == "formula":
+        said = f", by its formula{said or ','}"
     se = float(here["se"])
     ours = float(here["ours"])
     mine = measurement(ours, se) if se > 0 else number(ours, DIGITS)

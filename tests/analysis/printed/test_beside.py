@@ -65,14 +65,17 @@ def test_a_number_that_is_off_speaks_against_the_answer() -> None:
 def test_a_corrected_number_is_told_with_its_correction() -> None:
     found = headline(_aggregate("repaired"))
     assert found.verdict == ""
-    assert "has 5, corrected 2, for “a number”, which is 2.000 ± 0.020" in plain([found.html])[0]
+    assert (
+        "has 5, by its formula, corrected 2, for “a number”, which is 2.000 ± 0.020"
+        in plain([found.html])[0]
+    )
 
 
 def test_of_several_numbers_the_one_that_is_furthest_off_is_told() -> None:
     (text,) = plain([headline(_aggregate("rounded", "repaired", "wrong")).html])
     assert "2 of 3 numbers that A paper &amp; more has for it agree; of them, the furthest" in text
     assert "off is 1.1 for “a number”" in text
-    assert "5, corrected" not in text
+    assert "5, by its formula" not in text
 
 
 def test_numbers_that_were_found_apart_from_the_paper_are_none_of_it() -> None:
