@@ -105,6 +105,9 @@ class Analysis:
         data do not bear any; without it the first of its sentences is its answer.
     topic
         Heading of its sentences, of its first section if empty.
+    beside
+        ``beside(data) -> Answer | None``: a clause that stands in the answer of another analysis,
+        with ``"differs"`` if it speaks against it.
     suits
         ``suits(store) -> settings | None``: settings, as plain data, that suit the methods and the
         grid of a store whose study asks for no analysis; None if it does not suit them.
@@ -119,6 +122,7 @@ class Analysis:
     verdicts: Verdicts | None = None
     answer: Callable[..., Answer | None] | None = None
     topic: str = ""
+    beside: Callable[..., Answer | None] | None = None
     suits: Callable[..., Mapping[str, Any] | None] | None = None
 
     @property

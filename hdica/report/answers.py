@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import xarray as xr
 from markupsafe import Markup
@@ -57,11 +57,11 @@ def headline(aggregate: xr.DataTree) -> Answer:
     """The answer of an aggregate to the question of its study.
 
     That of the analysis that the study names in ``question.analysis``; else the first, by the rank
-    in their records, of the analyses that the study asks for and that have an answer. Without any
-    its sentence is empty.
+    in their records, of the analyses that the study asks for and that have an answer. What others
+    have beside it, such as a paper's own number, ends the sentence. Without any it is empty.
     """
     with speaking_of(str(aggregate.attrs.get("system", ""))):
-        return next((found for _, found in _answers(aggregate)), Answer(""))
+        return _opening(aggregate, _answers(aggregate))
 
 
 def findings(aggregate: xr.DataTree) -> list[Markup]:
@@ -74,6 +74,7 @@ def told(aggregate: xr.DataTree) -> Told:
     """What a report says: its headline, what is missing, findings, and the rest by topic."""
     with speaking_of(str(aggregate.attrs.get("system", ""))):
         answers = _answers(aggregate)
+        opening = _opening(aggregate, answers)
         by_analysis = {one.name: _said(aggregate, one) for one in _ranked(aggregate)}
     account = by_analysis.pop(RUNS, [])
     first = answers[0][1] if answers else Answer("")
@@ -86,12 +87,27 @@ def told(aggregate: xr.DataTree) -> Told:
             topics.setdefault(analyses()[name].heading, []).extend(left)
     whole = _whole(aggregate)
     return Told(
-        first,
+        opening,
         () if whole else tuple(account),
         tuple(best),
         tuple(Topic(heading, tuple(left)) for heading, left in topics.items()),
         tuple(account) if whole else (),
     )
+
+
+def _opening(aggregate: xr.DataTree, answers: list[tuple[str, Answer]]) -> Answer:
+    """The first answer, with the clauses that other analyses have beside it."""
+    if not answers:
+        return Answer("")
+    name, first = answers[0]
+    some = [one for one in _ranked(aggregate) if one.beside and one.name != name]
+    found = [one.beside(aggregate[one.name].to_dataset()) for one in some if one.beside]
+    clauses = [clause for clause in found if clause is not None]
+    if not clauses:
+        return first
+    text = "; ".join([first.html.removesuffix("."), *(clause.html for clause in clauses)])
+    off = any(clause.verdict == "differs" for clause in clauses)
+    return replace(first, html=f"{text}.", verdict="differs" if off else first.verdict)
 
 
 def _best(

@@ -12,8 +12,10 @@ from pydantic import ValidationError
 
 from hdica.analysis.dependence.compute import dependence as compute
 from hdica.analysis.dependence.figure import dependence as drawn
+from hdica.analysis.dependence.peak import peaks
 from hdica.analysis.dependence.record import Dependence
 from hdica.analysis.dependence.say import dependence as say
+from hdica.analysis.show.choose import at_last_n
 from hdica.analysis.show.panel import Line, Points
 from hdica.status import FAILED
 from tests.analysis import powers, toy
@@ -134,3 +136,31 @@ def test_without_a_parameter_it_takes_the_one_with_most_values():
     alone = powers.training(np.random.default_rng(7), 8, SIGMA).isel(d=[0], T=[0])
     asked = Dependence(**{**powers.ALONG, "over": None})
     assert compute(toy.tree({"training": alone}, {}), asked) is None
+
+
+@pytest.mark.parametrize(
+    ("shift", "error", "said"),
+    [
+        (0, 0.1, "; within errors it is largest where the prediction is, at "),
+        (1, 1.0, "; within errors it is largest where the prediction is, at "),
+        (1, 0.1, "; within errors it is largest where the prediction is in 0 of 3 curves"),
+        (None, 0.1, ""),
+    ],
+)
+def test_a_maximum_of_the_prediction_is_told_where_the_means_have_it(
+    shift: int | None, error: float, said: str
+) -> None:
+    data = at_last_n(found()).sel(output="tan2").isel(d=slice(3))
+    over = str(data.attrs["over"])
+    at = xr.DataArray(np.arange(data.sizes[over]), coords={over: data[over]})
+    top = data.sizes[over] // 2
+    # A prediction that rises all along has no maximum inside.
+    law = -np.abs(at - top) if shift is not None else at
+    mean = -np.abs(at - top - (shift or 0))
+    data["predicted"] = law.astype(float).broadcast_like(data["mean"])
+    data["mean"] = mean.astype(float).broadcast_like(data["mean"])
+    data["se"] = xr.full_like(data["mean"], error)
+    clause = peaks(data)
+    assert clause.startswith(said) if said.endswith("at ") else clause == said
+    if said.endswith("at "):
+        assert clause.count(f"{data[over].values[top]:g}") == data.sizes["d"]

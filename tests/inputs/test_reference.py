@@ -94,6 +94,11 @@ def test_formulas_give_what_the_files_say() -> None:
         assert abs(one.value - corrected) < 4 * one.error
     trapped = load_reference("reference/rattray2002.yaml").numbers
     assert trapped["summit_fig3c"].value == pytest.approx(0.5, rel=1e-12)
+    for name, nu in (("0p1", 0.1), ("1", 1.0), ("3", 3.0), ("6", 6.0)):
+        one = trapped[f"exponent_nu_{name}"]
+        # (27): the barrier over D, where twice that is right.
+        assert one.value == pytest.approx(3 * 15 * nu / (8 * 7.2), rel=1e-12)
+        assert one.corrected == pytest.approx(2 * one.value, rel=1e-12)
     assert trapped["nu_optimal"].value == pytest.approx(1.2587, abs=5e-5)
     saddles = load_reference("reference/li2021.yaml").numbers
     assert [saddles[f"saddles_d{d}"].value for d in (3, 5, 10)] == [12, 200, 58004]

@@ -48,6 +48,23 @@ def test_escape_is_fastest_where_it_is_and_theory_stands_beside_it() -> None:
     assert (right.verdict, wrong.verdict) == ("agrees", "differs")
 
 
+@pytest.mark.parametrize("follows", [True, False])
+def test_a_theory_of_large_n_is_judged_at_the_largest_and_what_differs_below_is_told(
+    follows: bool,
+) -> None:
+    asked = {"escape": {**escapes.SIMULATED, "limits": ["escape"]}}
+    tree = escapes.store(asked, runs=400, end=1e9, stream=1)
+    if follows:
+        slower = [escapes.mean(nu, escapes.LADDER[-1]) / escapes.mean(nu) for nu in escapes.NUS]
+        tree["escape_times"]["first"].values[:, -1] /= np.array(slower)[:, None]
+    assert answered(tree, "escape").verdict == ("agrees" if follows else "differs")
+    clause = (
+        "; at n = 200 runs follow theory for n → ∞ in 4 of 4 comparisons; below it 4 of 4 differ "
+        "(at n = 100): n is not yet large there."
+    )
+    assert text(tree, "escape").endswith(clause) == follows
+
+
 ALLOWED = [(1.0, 0.0, "agrees"), (1.3, 0.0, "differs"), (1.3, 0.5, "agrees"), (1.3, 0.1, "differs")]
 
 

@@ -8,6 +8,7 @@ from scipy import stats
 
 from hdica.analysis.dependence.contrast import contrast
 from hdica.analysis.dependence.figure import at, curves, named, others
+from hdica.analysis.dependence.peak import peaks
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import at_last_n, points
 from hdica.analysis.show.words import count, measurement, number, place, symbol
@@ -44,7 +45,8 @@ def _followed(cut: xr.Dataset, output: str) -> Answer:
     total = int(_known(cut).sum())
     if whole == "agrees":
         where = "the one point" if total == 1 else f"all {count(total)} points"
-        return Answer(f"Mean {name} follows the prediction {_within(cut)} at {where}.", whole)
+        text = f"Mean {name} follows the prediction {_within(cut)} at {where}{peaks(cut)}"
+        return Answer(f"{text}.", whole)
     parts = [(d, _from(cut, d)) for d in (str(cut.attrs["over"]), *others(cut))]
     found = [(dim, part) for dim, part in parts if part is not None]
     if found:

@@ -12,8 +12,8 @@ from hdica.analysis.escape.unit import steps
 from hdica.analysis.show.agreement import verdict_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, points, selected
-from hdica.analysis.show.sentences import N
-from hdica.analysis.show.words import number, place
+from hdica.analysis.show.sentences import N, listed
+from hdica.analysis.show.words import count, number, place
 
 
 def answer(data: xr.Dataset) -> Answer | None:
@@ -53,7 +53,7 @@ def _measured(data: xr.Dataset, other: Point, method: str) -> str:
         return (
             f"{_event(data)} is fastest at {place(best).html}: "
             f"{_on_average(data, mean[k], low[k], high[k])} at {place({'n': n}).html}"
-            f"{_beside(data, {**point, **best})}{_slowest(data, point, k)}."
+            f"{_beside(data, {**point, **best})}{_slowest(data, point, k)}{_below(data)}."
         )
     return ""
 
@@ -136,11 +136,54 @@ def _predicted(data: xr.Dataset, other: Point) -> str:
 
 
 def _verdict(data: xr.Dataset) -> str:
-    """Whether runs follow the first theory that was compared with them."""
-    if "verdict" not in data:
+    """Whether runs follow the first theory that was compared with them.
+
+    A theory for n → ∞ is judged at the largest n: what it leaves out is largest at the smallest.
+    """
+    here = _judged(data)
+    if here is None:
         return ""
+    cells, finite = _cells(here), theories(data)[0][1]
+    return verdict_of(here, cells if finite else _largest(cells))
+
+
+def _below(data: xr.Dataset) -> str:
+    """Where a theory for n → ∞ holds at the largest n, how many differ at smaller ones."""
+    here = _judged(data)
+    if here is None or theories(data)[0][1]:
+        return ""
+    cells = _cells(here)
+    largest = _largest(cells)
+    smaller = [p for p in cells if p not in largest]
+    off = [p for p in smaller if str(here["verdict"].sel(p).item()) == "differs"]
+    if not off or verdict_of(here, largest) != "agrees":
+        return ""
+    agree = sum(str(here["verdict"].sel(p).item()) == "agrees" for p in largest)
+    at = listed([count(n) for n in sorted({int(p["n"]) for p in off})])
+    return (
+        f"; at {place({'n': largest[0]['n']}).html} runs follow theory for {N} → ∞ in "
+        f"{count(agree)} of {count(len(largest))} comparisons; below it {count(len(off))} of "
+        f"{count(len(smaller))} differ (at {N} = {at}): {N} is not yet large there"
+    )
+
+
+def _judged(data: xr.Dataset) -> xr.Dataset | None:
+    """Verdicts on the first theory that was compared with runs, if there are any."""
+    if "verdict" not in data:
+        return None
     here = data.sel(limit=theories(data)[0][0])
     if not bool(here["p_value"].notnull().any()) and data.attrs["event"] == "last":
-        return ""  # of several projections theory may know the mean alone
-    cells = [p for p in points(here, [str(d) for d in here["runs"].dims]) if here["runs"].sel(p)]
-    return verdict_of(here, cells)
+        return None  # of several projections theory may know the mean alone
+    return here
+
+
+def _cells(here: xr.Dataset) -> list[Point]:
+    """Cells with runs."""
+    every = points(here, [str(d) for d in here["runs"].dims])
+    return [p for p in every if int(here["runs"].sel(p)) > 0]
+
+
+def _largest(cells: list[Point]) -> list[Point]:
+    """Those of the largest n."""
+    top = max((p["n"] for p in cells), default=0)
+    return [p for p in cells if p["n"] == top]

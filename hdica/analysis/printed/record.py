@@ -90,4 +90,5 @@ PRINTED = Analysis(
     rank=17.5,
     verdicts=Verdicts("Numbers beside ours", lazy(__name__, "say:table"), note=NOTE),
     answer=lazy(__name__, "answer:answer"),
+    beside=lazy(__name__, "beside:beside"),
 )
