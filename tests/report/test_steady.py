@@ -90,6 +90,20 @@ def test_fixed_points_are_markers_where_there_are_no_branches(aggregated_steady)
     assert marks.filled.sum() == 7  # stable ones: 1 + 2 + 2 + 1 + 1
 
 
+def test_fixed_points_that_depend_on_the_series_are_markers_too(aggregated_steady):
+    """As where each series has a source of its own."""
+    data = aggregated_steady["steady"].to_dataset()
+    bare = data.drop_vars([k for k in data if str(k).startswith("branch_")])
+    own = {k: bare[k].expand_dims(Q0=bare["Q0"].values) for k in ("fixed_Q", "fixed_stable")}
+    once, twice = (
+        next(m for m in of(steady(each)[0], Points) if m.label.plain == "fixed points")
+        for each in (bare, bare.assign(own))
+    )
+    assert twice.filled.sum() == 2 * once.filled.sum()
+    places = sorted(zip(once.x, once.y, strict=True))
+    assert sorted(set(zip(twice.x, twice.y, strict=True))) == sorted(set(places))
+
+
 def test_transitions_and_bistability_are_stated(said):
     assert said[0] == (
         "In theory the steady states change at a fold at ω = 0.2 (|Q| = 0.5) and a transcritical "

@@ -131,11 +131,12 @@ def _fixed(data: xr.Dataset, cell: Point, color: str, lead: Text) -> list[Item]:
     """Fixed points at every swept value as markers."""
     if "fixed_Q" not in data or data.attrs["x"] not in data["fixed_Q"].dims:
         return []
-    order = data.attrs["x"], "fixed_point"
-    q, stable = (
-        selected(data[k], cell).transpose(*order).values for k in ("fixed_Q", "fixed_stable")
-    )
-    x = np.repeat(data[order[0]].values.astype(float), q.shape[1])
+    at = data.attrs["x"]
+    # The series is no part of a cell: the states of all its values stand in one column, as in
+    # ``_own`` those of a cell that does not matter to them.
+    columns = xr.broadcast(*(selected(data[k], cell) for k in ("fixed_Q", "fixed_stable")))
+    q, stable = (c.transpose(at, ...).values.reshape(data.sizes[at], -1) for c in columns)
+    x = np.repeat(data[at].values.astype(float), q.shape[1])
     keep = np.isfinite(q.ravel())
     shade = "#444444" if color == "ink" else color
     filled = stable.ravel()[keep] > 0.5
