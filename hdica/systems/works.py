@@ -64,6 +64,14 @@ WORKS = (
     ),
 )
 """Published algorithms and results that methods of more than one system rest on."""
+RATTRAY_2002 = Paper(
+    "Rattray 2002",
+    "Stochastic Trapping in a Solvable Model of On-Line Independent Component Analysis",
+    ("Rattray, Magnus",),
+    2002,
+    "Neural Computation",
+    more={"volume": "14", "pages": "421--435", "doi": "10.1162/08997660252741185"},
+)
 WANG_LU_2017 = Paper(
     "Wang and Lu 2017",
     "The Scaling Limit of High-Dimensional Online Independent Component Analysis",

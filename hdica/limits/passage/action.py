@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import gauss, panel_nodes
@@ -117,6 +116,8 @@ def _check_tails(source: Source) -> None:
 
 def _unstable(jump: _Jump) -> float:
     """The first overlap above 0 at which the drift turns from down to up."""
+    from scipy.optimize import brentq
+
     places = np.linspace(0.0, 1.0, _PLACES + 1)[1:-1].tolist()
     drifts = [jump.drift(q) for q in places]
     for low, high, below, above in zip(places, places[1:], drifts, drifts[1:], strict=False):
@@ -130,6 +131,8 @@ def _unstable(jump: _Jump) -> float:
 
 def _root(jump: _Jump, q: float) -> float:
     """P*(Q) > 0, at which H vanishes."""
+    from scipy.optimize import brentq
+
     guess = -2 * jump.drift(q) / jump.noise(q)
     low, high = guess / 2, guess
     while jump.log_mean(q, low) > 0:

@@ -6,7 +6,8 @@ from hdica.systems.hebbian_ica.methods import asymptotics, diffusion, escape, sk
 from hdica.systems.hebbian_ica.notes import NOTES
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.registry import register
-from hdica.systems.system import Control, Dimension, OrderParameter, Paper, Symbol, System, in_words
+from hdica.systems.system import Control, Dimension, OrderParameter, Symbol, System, in_words
+from hdica.systems.works import RATTRAY_2002
 
 __all__ = ["SYSTEM", "HebbianICA"]
 
@@ -18,16 +19,7 @@ SYSTEM = register(
         parameters=HebbianICA,
         title="Hebbian ICA with several projections and sources",
         short="Hebbian ICA",
-        papers=(
-            Paper(
-                "Rattray 2002",
-                "Stochastic Trapping in a Solvable Model of On-Line Independent Component Analysis",
-                ("Rattray, Magnus",),
-                2002,
-                "Neural Computation",
-                more={"volume": "14", "pages": "421--435", "doi": "10.1162/08997660252741185"},
-            ),
-        ),
+        papers=(RATTRAY_2002,),
         order_parameters=(
             OrderParameter(
                 "R",

@@ -19,7 +19,7 @@ from hdica.systems.projected.controls import (
 from hdica.systems.projected.stream import SAMPLES_TO_TRY
 from hdica.systems.registry import register
 from hdica.systems.system import Dimension, Symbol, System
-from hdica.systems.works import WANG_LU_2017
+from hdica.systems.works import RATTRAY_2002, WANG_LU_2017
 
 AGE = Dimension("age", "time over the mean time of the escape")
 __all__ = ["SYSTEM", "OnlineICA"]
@@ -30,6 +30,7 @@ SYSTEM = register(
         title="Online ICA with one feature",
         short="Online ICA",
         papers=(WANG_LU_2017,),
+        works=(RATTRAY_2002,),
         order_parameters=(OVERLAP, PENALTY),
         controls=(TAU, RHO),
         dimensions=(FEATURE, GROUP, FOLLOWED, COLUMN, AGE),

@@ -192,7 +192,7 @@ def _seconds(part: float) -> Callable[[OnlineICA, int | None, float], float]:
 
 
 _ENGINES = (*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__)
-_RATTRAY = "Rattray (2002), (24)-(26), which online ICA has too"
+_RATTRAY = "Rattray 2002, (24)-(26), which online ICA has too"
 ESCAPE = Method(
     name="escape",
     about="law of the escape from Q = 0 as n → ∞ at fixed ν",

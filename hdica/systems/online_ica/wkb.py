@@ -13,7 +13,6 @@ from hdica.limits.averages.trap import safe_exp
 from hdica.limits.passage.action import Action, action
 from hdica.systems.fields import source
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP, PASSAGES
-from hdica.systems.labelled import candidates, dataset, described, first_of
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 from hdica.systems.online_ica.system import OnlineICA, learned
 from hdica.systems.online_ica.trap import AGES, LAW, LEAST, MEAN, check, even, over_age, rate
@@ -144,6 +143,9 @@ def escape_exponent(system: Any) -> xr.Dataset:
     >>> float(found["S"].round(6)), float(found["prefactor"].round(3))
     (0.186699, 20.841)
     """
+    # Records are read by commands that need no labelled data.
+    from hdica.systems.labelled import candidates, dataset, described, first_of
+
     chosen = first_of(candidates(system, "auto", "escape_exponent", _own, _own), system)
     record = record_of(system)
     result = chosen.run(system, _NONE, None, None, NOTHING)
