@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from hdica.errors import HdicaError
-from hdica.ingredients.save import Save
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
 from hdica.systems.arguments import whole
-from hdica.systems.labelled import candidates, dataset, described, first_of
+from hdica.systems.labelled import candidates, computed, first_of
 from hdica.systems.method import Method, Role
 from hdica.systems.registry import record_of
 from hdica.systems.system import System
 
-_NONE = np.empty(0)
 _LIMIT = "limit"
 
 
@@ -131,12 +128,8 @@ def escape_time(
     0.5379
     """
     candidates(system, "auto", "escape_time", _theory, _theory)
-    record = record_of(system)
     given = {"start": start, "threshold": threshold}
     changed = system.model_copy(update={k: v for k, v in given.items() if v is not None})
     n = None if n is None else whole(n, "n", "a whole number, or None for n -> infinity")
-    chosen = first_of(_asked(record, n, method), changed)
-    save = Save(extra=tuple(output.name for output in chosen.extras))
-    result = chosen.run(changed, _NONE, n, None, save)
-    out = dataset(record, chosen, _NONE, save, changed.dims(), [result], "")
-    return described(out if n is None else out.assign_coords(n=n), changed)
+    chosen = first_of(_asked(record_of(system), n, method), changed)
+    return computed(changed, chosen, n=n)

@@ -74,8 +74,8 @@ def half_normal_nodes(order: int) -> Nodes:
     """
     points, weights = panel_nodes(np.linspace(0.0, 12.0, 25), 24)
     weights = weights * np.exp(-points * points / 2)
-    values, shares = _jacobi(points, weights / weights.sum(), order)
-    return Nodes(values, shares / float(np.sum(shares)))
+    found = _jacobi(points, weights / weights.sum(), order)
+    return Nodes(found.points, found.weights / float(np.sum(found.weights)))
 
 
 def gauss(nodes: Nodes, order: int) -> Nodes:
@@ -87,14 +87,12 @@ def gauss(nodes: Nodes, order: int) -> Nodes:
     if nodes.points.size <= order:
         return nodes
     mass = float(nodes.weights.sum())
-    values, weights = _jacobi(nodes.points, nodes.weights / mass, order)
-    return Nodes(values, mass * weights / float(weights.sum()))
+    found = _jacobi(nodes.points, nodes.weights / mass, order)
+    return Nodes(found.points, mass * found.weights / float(found.weights.sum()))
 
 
-def _jacobi(points: Array, weights: Array, order: int) -> tuple[Array, Array]:
-    """Points of a Gauss rule and the squares to which its weights are proportional."""
-    from scipy.linalg import eigh_tridiagonal
-
+def _jacobi(points: Array, weights: Array, order: int) -> Nodes:
+    """The Gauss rule of a discrete law."""
     basis = [np.sqrt(weights)]
     diagonal: list[float] = []
     off: list[float] = []
@@ -106,8 +104,18 @@ def _jacobi(points: Array, weights: Array, order: int) -> tuple[Array, Array]:
                 moved = moved - dot(moved, one) * one
         off.append(float(np.sqrt(dot(moved, moved))))
         basis.append(moved / off[-1])
-    values, vectors = eigh_tridiagonal(np.array(diagonal), np.array(off[:-1]))
-    return values, vectors[0] ** 2
+    return from_recurrence(np.array(diagonal), np.array(off[:-1]))
+
+
+def from_recurrence(diagonal: Array, beside: Array) -> Nodes:
+    """The Gauss rule of the law whose Jacobi matrix has these entries (Golub and Welsch 1969).
+
+    ``diagonal`` has shape (points,), ``beside`` (points - 1,).
+    """
+    from scipy.linalg import eigh_tridiagonal
+
+    points, vectors = eigh_tridiagonal(diagonal, beside)
+    return Nodes(points, vectors[0] ** 2)
 
 
 @lru_cache(maxsize=32)

@@ -100,8 +100,8 @@ def _opening(aggregate: xr.DataTree, answers: list[tuple[str, Answer]]) -> Answe
     if not answers:
         return Answer("")
     name, first = answers[0]
-    some = [one for one in _ranked(aggregate) if one.beside and one.name != name]
-    found = [one.beside(aggregate[one.name].to_dataset()) for one in some if one.beside]
+    others = {one.name: one.beside for one in _ranked(aggregate) if one.beside}
+    found = [say(aggregate[k].to_dataset()) for k, say in others.items() if k != name]
     clauses = [clause for clause in found if clause is not None]
     if not clauses:
         return first

@@ -103,6 +103,20 @@ def dataset(
     return xr.Dataset(data, coords, {**attrs, "kernel_version": method.kernel})
 
 
+def computed(
+    system: Any, method: Method, times: Array | None = None, n: int | None = None
+) -> xr.Dataset:
+    """What a method that draws nothing gives for one system, with all that it gives if asked for.
+
+    ``times`` are for methods over time; ``n`` becomes a coordinate.
+    """
+    grid = np.empty(0) if times is None else times
+    save = Save(extra=tuple(output.name for output in method.extras))
+    result = method.run(system, grid, n, None, save)
+    found = dataset(record_of(system), method, grid, save, system.dims(), [result], "")
+    return described(found if n is None else found.assign_coords(n=n), system)
+
+
 def described(found: xr.Dataset, system: Any) -> xr.Dataset:
     """The same with the system, its parameters and what it chose of itself in the attributes."""
     chosen = record_of(system).notes.chosen(system)

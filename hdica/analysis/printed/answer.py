@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from markupsafe import escape
 
-from hdica.analysis.printed.say import is_own, verdicts, what_of
+from hdica.analysis.printed.say import is_own, verdicts, wanted, what_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import count, number
@@ -61,11 +61,11 @@ def _agree(agree: int, total: int) -> str:
 def _within(data: xr.Dataset, counted: np.ndarray) -> str:
     """The largest relative difference, where all agree."""
     best = verdicts(data)
-    wanted = np.where(np.isfinite(data["corrected"]), data["corrected"], data["printed"])
-    some = counted & (wanted != 0) & (best == "agrees")
+    theirs = wanted(data)
+    some = counted & (theirs != 0) & (best == "agrees")
     if not (best[counted] == "agrees").all() or not some.any():
         return ""
-    off = np.abs(data["ours"].values[some] / wanted[some] - 1)
+    off = np.abs(data["ours"].values[some] / theirs[some] - 1)
     return f" (to within {number(100 * float(off.max()), 2)} %)" if off.max() > EXACT else ""
 
 

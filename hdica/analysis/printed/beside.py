@@ -7,7 +7,7 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.printed.answer import cited
-from hdica.analysis.printed.say import is_own, verdicts, what_of
+from hdica.analysis.printed.say import is_own, verdicts, wanted, what_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import count, measurement, number
@@ -40,16 +40,11 @@ def beside(data: xr.Dataset) -> Answer | None:
     return Answer(f"{text}{lead} {_pair(data, shown)}", verdict)
 
 
-def _wanted(data: xr.Dataset) -> np.ndarray:
-    """The paper's numbers, corrected where an erratum does."""
-    return np.where(np.isfinite(data["corrected"]), data["corrected"], data["printed"])
-
-
 def _furthest(data: xr.Dataset, own: np.ndarray) -> int:
     """The number that is furthest off as a part of itself; the first where none is off."""
-    wanted = _wanted(data)[own]
-    size = np.where(wanted == 0, 1.0, np.abs(wanted))
-    off = np.nan_to_num(np.abs(data["ours"].values[own] - wanted) / size)
+    theirs = wanted(data)[own]
+    size = np.where(theirs == 0, 1.0, np.abs(theirs))
+    off = np.nan_to_num(np.abs(data["ours"].values[own] - theirs) / size)
     return int(own[int(np.argmax(off))])
 
 

@@ -71,6 +71,11 @@ def verdicts(data: xr.Dataset) -> np.ndarray:
     return np.where(corrected == "", data["verdict"].values.astype(str), corrected)
 
 
+def wanted(data: xr.Dataset) -> np.ndarray:
+    """The paper's numbers, corrected where an erratum does."""
+    return np.where(np.isfinite(data["corrected"]), data["corrected"], data["printed"])
+
+
 def table(data: xr.Dataset) -> Table:
     """A row for each number, what differs first."""
     told = ("", "number", "where", "theirs", "ours", "verdict", "<i>p</i>")

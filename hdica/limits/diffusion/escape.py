@@ -47,6 +47,7 @@ class Range:
     rate: float  # units of time in n^3 steps
     doubt: float = 0.0  # relative error of the mean time by averages that are not in ``wrong``
     wrong: tuple[Diffusion, ...] = ()  # with averages off by SHOWN times their errors
+    coarse: Diffusion | None = None  # with averages by fewer points
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +82,17 @@ class EscapeLaw:
     def mean_error(self) -> float:
         """Relative error of the mean: of its equation, and of the averages that enter it."""
         one = self.setting
-        moved = sum(
-            abs(first_passage(d, 0.0, one.high, one.start, scale=_scale(one)).log_mean - log)
-            for d, log in ((d, self.passage.log_mean) for d in one.wrong)
-            if math.isfinite(log)
-        )
-        return self.passage.error + one.doubt + moved / SHOWN
+        moved = math.fsum(self._moved(diffusion) for diffusion in one.wrong) / SHOWN
+        coarse = self._moved(one.coarse) if one.coarse is not None else 0.0
+        return self.passage.error + one.doubt + moved + coarse
+
+    def _moved(self, diffusion: Diffusion) -> float:
+        """How far another diffusion moves the logarithm of the mean; 0 where there is none."""
+        if not math.isfinite(self.passage.log_mean):
+            return 0.0
+        one = self.setting
+        other = first_passage(diffusion, 0.0, one.high, one.start, scale=_scale(one))
+        return abs(other.log_mean - self.passage.log_mean)
 
     @property
     def log_mean(self) -> float:
@@ -151,6 +157,13 @@ def limit_range(trap: Trap, nu: float, start: Begin) -> Range:
     # F(g) changes with g no faster than exp(1/(8 g)) does, and a power beside it.
     doubt = off_power + (1 + 1 / (8 * g)) * (off_power + off_pull)
     return Range(scaled(g), math.inf, begin(start), summit, trap.power * nu**2, doubt)
+
+
+def summit_of(diffusion: Diffusion, high: float) -> float:
+    """The last of 4096 places up to ``high`` at which the drift holds back; the first if none."""
+    places = np.linspace(0.0, high, 4097)[1:]
+    held = places[diffusion.drift(places) < 0]
+    return float(held[-1] if held.size else places[0])
 
 
 def _scale(one: Range) -> float:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,7 @@ class Action:
 
 @dataclass(frozen=True, eq=False)
 class _Jump:
-    """J, J2 and g at every node of c and e, and averages over them."""
+    """The law of a step: nodes c (a column) and e, with their weights."""
 
     f: Function
     tau: float
@@ -58,32 +59,57 @@ class _Jump:
     e: Array
     weights: Array
 
-    def parts(self, q: float) -> tuple[Array, Array, Array]:
+    def at(self, q: float) -> _Here:
+        """What a step does at an overlap."""
         u = q * self.c + math.sqrt(1 - q * q) * self.e
         g = self.tau * self.f(u)
-        e1, e2 = g * g - 2 * g * u, g * g * (self.c**2 + self.e**2 - 2)
-        first = -g * self.c - q * e1 / 2
-        return first, g * self.c * e1 / 2 - q * e2 / 2 + 3 * q * e1**2 / 8, g
+        return _Here(self, q, u, g, -g * self.c - q * (g * g - 2 * g * u) / 2)
 
     def drift(self, q: float) -> float:
-        return float(np.sum(self.weights * self.parts(q)[0]))
+        """<J>."""
+        return self.at(q).drift
 
-    def noise(self, q: float) -> float:
-        return float(np.sum(self.weights * self.parts(q)[0] ** 2)) - self.drift(q) ** 2
 
-    def log_mean(self, q: float, p: float) -> float:
+@dataclass(frozen=True, eq=False)
+class _Here:
+    """u, g = tau f(u) and J at every node, for one overlap."""
+
+    jump: _Jump
+    q: float
+    u: Array
+    g: Array
+    first: Array
+
+    @cached_property
+    def drift(self) -> float:
+        """<J>."""
+        return float(np.sum(self.jump.weights * self.first))
+
+    @cached_property
+    def noise(self) -> float:
+        """Var J."""
+        return float(np.sum(self.jump.weights * self.first**2)) - self.drift**2
+
+    @property
+    def second(self) -> Array:
+        """J2."""
+        c, e, g = self.jump.c, self.jump.e, self.g
+        e1, e2 = g * g - 2 * g * self.u, g * g * (c**2 + e**2 - 2)
+        return g * c * e1 / 2 - self.q * e2 / 2 + 3 * self.q * e1**2 / 8
+
+    def log_mean(self, p: float) -> float:
         """H(Q, p)."""
         with np.errstate(over="ignore"):
-            return math.log1p(float(np.sum(self.weights * np.expm1(p * self.parts(q)[0]))))
+            return math.log1p(float(np.sum(self.jump.weights * np.expm1(p * self.first))))
 
-    def tilted(self, q: float, p: float) -> Array:
+    def tilted(self, p: float) -> Array:
         """Weights of the law tilted by exp(p J)."""
-        weights = self.weights * np.exp(p * self.parts(q)[0])
+        weights = self.jump.weights * np.exp(p * self.first)
         return np.asarray(weights / np.sum(weights))
 
-    def slope(self, q: float, p: float) -> float:
+    def slope(self, p: float) -> float:
         """H_p, the drift of the tilted law."""
-        return float(np.sum(self.tilted(q, p) * self.parts(q)[0]))
+        return float(np.sum(self.tilted(p) * self.first))
 
 
 def _jump(f: Function, source: Source, tau: float) -> _Jump:
@@ -129,29 +155,29 @@ def _unstable(jump: _Jump) -> float:
     )
 
 
-def _root(jump: _Jump, q: float) -> float:
+def _root(here: _Here) -> float:
     """P*(Q) > 0, at which H vanishes."""
     from scipy.optimize import brentq
 
-    guess = -2 * jump.drift(q) / jump.noise(q)
+    guess = -2 * here.drift / here.noise
     low, high = guess / 2, guess
-    while jump.log_mean(q, low) > 0:
+    while here.log_mean(low) > 0:
         low /= 2
-    while jump.log_mean(q, high) < 0:
+    while here.log_mean(high) < 0:
         low, high = high, 2 * high
-    return float(brentq(lambda p: jump.log_mean(q, p), low, high, xtol=1e-14, rtol=1e-12))
+    return float(brentq(here.log_mean, low, high, xtol=1e-14, rtol=1e-12))
 
 
-def _second_order(jump: _Jump, q: float, p: float) -> float:
+def _second_order(here: _Here, p: float) -> float:
     """The derivative of ln C over Q."""
-    first, second, g = jump.parts(q)
-    tilted = jump.tilted(q, p)
-    slope = jump.slope(q, p)
-    spread = float(np.sum(tilted * first**2)) - slope**2
-    turn = -_derivative(lambda at: jump.log_mean(at, p), q) / slope
-    mixed = _derivative(lambda at: jump.slope(at, p), q)
+    jump, q = here.jump, here.q
+    tilted = here.tilted(p)
+    slope = float(np.sum(tilted * here.first))
+    spread = float(np.sum(tilted * here.first**2)) - slope**2
+    turn = -_derivative(lambda at: jump.at(at).log_mean(p), q) / slope
+    mixed = _derivative(lambda at: jump.at(at).slope(p), q)
     # The last term is how |a|^2 fluctuates.
-    rest = float(np.sum(tilted * (p * second + (p * q) ** 2 * g**4 / 4)))
+    rest = float(np.sum(tilted * (p * here.second + (p * q) ** 2 * here.g**4 / 4)))
     return (mixed + (spread - slope**2) * turn / 2 - rest) / slope
 
 
@@ -169,11 +195,12 @@ def action(f: Function, source: Source, tau: float, points: int = 28) -> Action:
     jump = _jump(f, source, tau)
     top = _unstable(jump)
     places, weights = panel_nodes(np.array([0.0, top]), points)
-    roots = [_root(jump, q) for q in places.tolist()]
-    ratios = [-2 * jump.drift(q) / jump.noise(q) for q in places.tolist()]
-    terms = [_second_order(jump, q, p) for q, p in zip(places.tolist(), roots, strict=True)]
+    stops = [jump.at(q) for q in places.tolist()]
+    roots = [_root(here) for here in stops]
+    ratios = [-2 * here.drift / here.noise for here in stops]
+    terms = [_second_order(here, p) for here, p in zip(stops, roots, strict=True)]
     down, up = -_derivative(jump.drift, 0.0), _derivative(jump.drift, top)
-    lead = math.pi * math.sqrt(jump.noise(0.0) / jump.noise(top) / (down * up))
+    lead = math.pi * math.sqrt(jump.at(0.0).noise / jump.at(top).noise / (down * up))
     return Action(
         unstable=top,
         exponent=math.fsum(weights * roots),

@@ -16,7 +16,6 @@ plain form has none from 10^13 on.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -101,21 +100,15 @@ class Collocation:
 
 def collocated(step: Step, reach: float, terms: int, even: bool) -> Collocation:
     """The chain of a step on |Q| < ``reach``, in so many polynomials."""
-    return Collocation(reach, *_system(step.change, step.weights, reach, terms, even))
-
-
-def _system(
-    change: Callable[[float], Array], weights: Array, reach: float, terms: int, even: bool
-) -> tuple[NDArray[np.int64], Array, Array]:
     stride = 2 if even else 1
     orders = stride * np.arange(terms)
     angles = (np.arange(terms) + 0.5) * math.pi / (stride * terms)
     values = np.cos(np.multiply.outer(angles, orders))
     rows = []
-    for angle, row in zip(angles, values, strict=True):
-        moved = change(reach * math.cos(angle)) / reach
-        rows.append(_row(float(angle), moved, weights, row, stride))
-    return orders, values, np.array(rows)
+    for angle, row in zip(angles.tolist(), values, strict=True):
+        moved = step.change(reach * math.cos(angle)) / reach
+        rows.append(_row(angle, moved, step.weights, row, stride))
+    return Collocation(reach, orders, values, np.array(rows))
 
 
 def _row(angle: float, moved: Array, weights: Array, here: Array, stride: int) -> Array:

@@ -9,8 +9,8 @@ from numpy.polynomial import Chebyshev
 from numpy.typing import NDArray
 
 from hdica.ingredients.sources import Source
-from hdica.limits.diffusion.escape import Begin, Range, begin
-from hdica.limits.diffusion.first_passage import Diffusion, first_passage
+from hdica.limits.diffusion.escape import Begin, Range, begin, summit_of
+from hdica.limits.diffusion.first_passage import Diffusion
 from hdica.limits.passage.step import Function, Points, step_of
 
 Array = NDArray[np.float64]
@@ -21,22 +21,13 @@ _PLACES = 48
 def step_range(
     f: Function, source: Source, tau: float, n: int, threshold: float, start: Begin
 ) -> Range:
-    """The escape of |Q| to a threshold, in steps, for an f of which Q and -Q are alike.
-
-    Its doubt is what finer nodes and more places change.
-    """
+    """The escape of |Q| to a threshold, in steps, for an f of which Q and -Q are alike."""
     coarse = _diffusion(f, source, tau, n, threshold, Points(), _PLACES)
     fine = _diffusion(f, source, tau, n, threshold, Points().finer(), 2 * _PLACES)
-    q = np.linspace(0.0, threshold, 4097)[1:]
-    held = q[fine.drift(q) < 0]
-    summit = float(held[-1]) if held.size else float(q[0])
-    from_law = begin(start, n)
-    root = math.sqrt(n)
-    first = (lambda q: from_law(q * root)) if callable(from_law) else from_law / root
-    scale = min(max(summit, 1e-3 / root), threshold)
-    logs = [first_passage(d, 0.0, threshold, first, scale=scale).log_mean for d in (coarse, fine)]
-    doubt = abs(math.expm1(logs[1] - logs[0])) if math.isfinite(logs[1]) else 0.0
-    return Range(fine, threshold, first, summit, float(n) ** 3, doubt)
+    of_r, root = begin(start, n), math.sqrt(n)
+    first = (lambda q: of_r(q * root)) if callable(of_r) else of_r / root
+    summit = summit_of(fine, threshold)
+    return Range(fine, threshold, first, summit, float(n) ** 3, coarse=coarse)
 
 
 def _diffusion(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,13 +47,22 @@ class Chain:
 
 @dataclass(frozen=True, eq=False)
 class Passage:
-    """Mean, standard deviation and survival of the number of steps, from one start."""
+    """The law of the number of steps from one start."""
 
-    mean: float
-    sd: float
-    error: float  # relative, of the mean
     solved: Collocation
     weights: Array  # mean polynomials of the start
+    error: float = math.inf  # relative, of the mean
+
+    @cached_property
+    def mean(self) -> float:
+        """The mean."""
+        return float(np.sum(self.weights * self.solved.mean))
+
+    @cached_property
+    def sd(self) -> float:
+        """The standard deviation."""
+        square = float(np.sum(self.weights * self.solved.second))
+        return math.sqrt(max(square - self.mean * self.mean, 0.0))
 
     def survival(self, steps: Array) -> Array:
         """Probability of no passage within numbers of steps."""
@@ -65,12 +75,6 @@ def _start(one: Collocation, begin: Begin, n: int) -> Array:
         rule = sphere_nodes(n, _SPHERE)
         return np.asarray(np.sum(rule.weights[:, None] * one.at(rule.points), axis=0))
     return one.at(np.array([0.0 if begin == "zero" else float(begin)]))[0]
-
-
-def _found(one: Collocation, begin: Begin, n: int, error: float) -> Passage:
-    weights = _start(one, begin, n)
-    mean, square = (float(np.sum(weights * c)) for c in (one.mean, one.second))
-    return Passage(mean, math.sqrt(max(square - mean * mean, 0.0)), error, one, weights)
 
 
 def _moved(first: float, second: float, last: float) -> float:
@@ -93,18 +97,19 @@ def exact_passage(chain: Chain, begin: Begin) -> Passage:
     """
     terms = min(max(_TERMS, math.ceil(_PER_WIDTH * math.sqrt(chain.n))), _MOST)
     points = Points()
-    levels = [
-        _found(chain.solved(terms * 2 // 3, points.coarser()), begin, chain.n, math.inf),
-        _found(chain.solved(terms, points), begin, chain.n, math.inf),
-    ]
+
+    def level(terms: int, points: Points) -> Passage:
+        one = chain.solved(terms, points)
+        return Passage(one, _start(one, begin, chain.n))
+
+    levels = [level(terms * 2 // 3, points.coarser()), level(terms, points)]
     for _ in range(_ROUNDS):
         terms, points = terms * 3 // 2, points.finer()
-        levels.append(_found(chain.solved(terms, points), begin, chain.n, math.inf))
+        levels.append(level(terms, points))
         error = _moved(*(one.mean for one in levels[-3:]))
         if error < _ENOUGH:
             break
-    found = replace(levels[-1], error=error)
-    found = replace(found, error=found.error + found.solved.rounding)
+    found = replace(levels[-1], error=error + levels[-1].solved.rounding)
     if not found.error <= WORST:
         raise HdicaError(
             f"the passage of n = {chain.n} with tau = {chain.tau:.6g} is too long, or its samples "

@@ -1,4 +1,4 @@
-"""Gaussian quadrature of classical laws from their recurrence (Golub and Welsch 1969).
+"""Gaussian quadrature of classical laws, from the recurrence of their polynomials.
 
 SciPy's rules for these weights overflow where n is in the hundreds: they normalise by gamma
 functions. The recurrence has no such numbers.
@@ -7,21 +7,8 @@ functions. The recurrence has no such numbers.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import eigh_tridiagonal
 
-from hdica.ingredients.quadrature import Nodes
-
-Array = NDArray[np.float64]
-
-
-def from_recurrence(diagonal: Array, beside: Array) -> Nodes:
-    """The rule of the probability law whose Jacobi matrix has these entries.
-
-    ``diagonal`` has shape (points,), ``beside`` (points - 1,).
-    """
-    points, vectors = eigh_tridiagonal(diagonal, beside)
-    return Nodes(points, vectors[0] ** 2)
+from hdica.ingredients.quadrature import Nodes, from_recurrence
 
 
 def chi2_nodes(freedom: int, points: int) -> Nodes:

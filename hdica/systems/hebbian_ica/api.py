@@ -10,7 +10,6 @@ import xarray as xr
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
-from hdica.ingredients.save import Save
 from hdica.ingredients.sources import make_source
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
@@ -20,18 +19,9 @@ from hdica.systems.hebbian_ica.escape.coefficients import conflict
 from hdica.systems.hebbian_ica.escape.coefficients import conflict_region as region
 from hdica.systems.hebbian_ica.fields import sources
 from hdica.systems.hebbian_ica.system import HebbianICA
-from hdica.systems.labelled import candidates, dataset, described, first_of
+from hdica.systems.labelled import candidates, computed, described, first_of
 from hdica.systems.method import Method
-from hdica.systems.registry import record_of
 from hdica.systems.system import System
-
-_NONE = np.empty(0)
-
-
-def _checked(system: Any, kind: str) -> System:
-    """The record of a system that can escape, or the sentence that it cannot."""
-    candidates(system, "auto", kind, _own, _own)
-    return record_of(system)
 
 
 def _own(record: System) -> list[Method]:
@@ -90,7 +80,7 @@ def escape_signs(
     >>> bool(hdica.escape_signs(system)["conflict"])
     True
     """
-    _checked(system, "escape_signs")
+    candidates(system, "auto", "escape_signs", _own, _own)
     phi = formula(system, "nonlinearity")
     found = [conflict(phi, source) for source in sources(system)]
     columns = {
@@ -211,8 +201,4 @@ def asymptotics(
     HdicaError
         If R* = I is not stable or an average does not exist.
     """
-    record = _checked(system, "asymptotics")
-    chosen = _named(system, "asymptotics", "asymptotics")
-    save = Save(extra=tuple(output.name for output in chosen.extras))
-    result = chosen.run(system, _NONE, None, None, save)
-    return described(dataset(record, chosen, _NONE, save, system.dims(), [result], ""), system)
+    return computed(system, _named(system, "asymptotics", "asymptotics"))

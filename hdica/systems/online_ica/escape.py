@@ -15,6 +15,7 @@ from hdica.finite.projected.chain import ChainRule
 from hdica.finite.projected.passage import Passage, passages
 from hdica.finite.random.streams import Stream
 from hdica.finite.record import Values
+from hdica.systems.ages import UNIT
 from hdica.systems.fields import at_dimension, formula, resting_refusal
 from hdica.systems.kernel import AVERAGES, NUMERICS, OVERLAP, PROJECTED
 from hdica.systems.method import Array, Method, Output, Role
@@ -23,7 +24,6 @@ from hdica.systems.projected.rule import chain_refusal
 from hdica.systems.projected.simulation import OWN
 from hdica.systems.trials import alone, content_of, in_lanes
 
-UNIT = "n^3 steps"
 MOST_RACES = 4096
 """Chains of one system in one call."""
 PASSAGES = (

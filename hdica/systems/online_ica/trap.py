@@ -6,7 +6,6 @@ the same first terms; f lets it escape where kappa4 <f'''(z)> < 0, as x^3 does f
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -18,15 +17,14 @@ from hdica.limits.averages.trap import Trap, near_zero, safe_exp
 from hdica.limits.diffusion.escape import Begin, EscapeLaw, escape_law, limit_range, optimum
 from hdica.limits.passage.diffusion import step_range
 from hdica.limits.passage.exact import Chain, Passage, exact_passage
+from hdica.systems.ages import UNIT, at_ages, over_age
 from hdica.systems.fields import at_dimension, prior, schedule, source, start
 from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS, OVERLAP, PASSAGES
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
-from hdica.systems.online_ica.escape import UNIT, passage_refusal
+from hdica.systems.online_ica.escape import passage_refusal
 from hdica.systems.online_ica.system import OnlineICA, learned, step_unit
 from hdica.systems.projected.simulation import OWN
 
-AGES = 2.0 ** (np.arange(-64, 25) / 8)
-"""Times at which survival is given, in multiples of the mean."""
 LEAST = 3
 MEAN = (
     Output("mean", (), "mean time until abs(Q) has escaped", UNIT),
@@ -43,11 +41,6 @@ _BEST = (
     Output("nu_optimal", (), "nu with the least mean as n -> infinity"),
     Output("mean_optimal", (), "least mean escape time over nu as n -> infinity", UNIT),
 )
-
-
-def over_age(times: Array) -> dict[str, Array]:
-    """The times of the survival, for all methods."""
-    return {"age": AGES}
 
 
 def rate(system: OnlineICA, n: int | None) -> float:
@@ -93,9 +86,18 @@ def _trap(system: OnlineICA) -> Trap:
     return trap
 
 
-def even(system: OnlineICA) -> bool:
+def _even(system: OnlineICA) -> bool:
     """Whether Q and -Q are alike."""
     return learned(system).is_odd or source(system).symmetric
+
+
+def check_even(system: OnlineICA, what: str) -> None:
+    """Refuse a rule for which Q and -Q are not alike, for what follows abs(Q)."""
+    if not _even(system):
+        raise HdicaError(
+            f"nonlinearity = {system.nonlinearity!r} with the source {source(system).label} is not "
+            f"allowed for {what} (an odd f or a symmetric source: both sides of Q = 0 alike)"
+        )
 
 
 def check(system: OnlineICA, n: int | None) -> None:
@@ -112,11 +114,7 @@ def _of_limit(system: OnlineICA) -> None:
 def _of_diffusion(system: OnlineICA) -> None:
     check(system, LEAST)
     _trap(system)
-    if not even(system):
-        raise HdicaError(
-            f"nonlinearity = {system.nonlinearity!r} with the source {source(system).label} is not "
-            "allowed for the diffusion of abs(Q) (an odd f or a symmetric source)"
-        )
+    check_even(system, "the diffusion of abs(Q)")
 
 
 def _large_enough(n: int) -> None:
@@ -124,17 +122,15 @@ def _large_enough(n: int) -> None:
         raise HdicaError(f"n: {n} is not allowed (at least {LEAST})")
 
 
-def _described(system: OnlineICA, law: EscapeLaw, nu: float) -> dict[str, Array]:
+def _described(trap: Trap, law: EscapeLaw, nu: float) -> dict[str, Array]:
     """What a diffusion says."""
-    trap = _trap(system)
-    known = 0 < law.mean < math.inf
     values: dict[str, Array | float] = {
         "mean": law.mean,
         "sd": law.sd,
         "median": law.median,
         "kramers": safe_exp(trap.log_kramers(nu)),
         "exponent": trap.exponent(nu),
-        "survival": law.survival(AGES * law.mean) if known else np.exp(-AGES),
+        "survival": at_ages(law.survival, law.mean),
         "error": law.mean_error,
     }
     return {name: np.asarray(value, dtype=float) for name, value in values.items()}
@@ -143,13 +139,11 @@ def _described(system: OnlineICA, law: EscapeLaw, nu: float) -> dict[str, Array]
 def _limit(
     system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    nu = rate(system, None)
-    law = escape_law(limit_range(_trap(system), nu, _begin(system, None)))
-    best = optimum(_begin(system, None))
-    values = _described(system, law, nu)
-    known = {"nu_optimal": best.nu(_trap(system)), "mean_optimal": best.time(_trap(system))}
-    extra = {name: np.asarray(known[name]) for name in known if name in save.extra}
-    return PointResult(values | extra)
+    nu, trap, begin = rate(system, None), _trap(system), _begin(system, None)
+    values = _described(trap, escape_law(limit_range(trap, nu, begin)), nu)
+    best = optimum(begin)
+    known = {"nu_optimal": best.nu(trap), "mean_optimal": best.time(trap)}
+    return PointResult(values | {k: np.asarray(v) for k, v in known.items() if k in save.extra})
 
 
 def _diffusion(
@@ -161,7 +155,7 @@ def _diffusion(
     one = step_range(
         learned(system).value, source(system), tau, n, system.threshold, _begin(system, n)
     )
-    return PointResult(_described(system, escape_law(one), n * tau))
+    return PointResult(_described(_trap(system), escape_law(one), n * tau))
 
 
 def exact_law(system: OnlineICA, n: int) -> Passage:
@@ -169,7 +163,7 @@ def exact_law(system: OnlineICA, n: int) -> Passage:
     check(system, n)
     _large_enough(n)
     law, f = source(system), learned(system).value
-    chain = Chain(f, law, rate(system, n), n, system.threshold, even(system))
+    chain = Chain(f, law, rate(system, n), n, system.threshold, _even(system))
     return exact_passage(chain, _begin(system, n))
 
 
@@ -181,7 +175,7 @@ def _exact(
     values = {
         "mean": np.asarray(found.mean / unit),
         "sd": np.asarray(found.sd / unit),
-        "survival": found.survival(AGES * found.mean),
+        "survival": at_ages(found.survival, found.mean),
         "error": np.asarray(found.error),
     }
     return PointResult(values)

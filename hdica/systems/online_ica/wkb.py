@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.ingredients.save import NOTHING, Save
+from hdica.ingredients.save import Save
 from hdica.limits.averages.trap import safe_exp
 from hdica.limits.passage.action import Action, action
+from hdica.systems.ages import AGES, over_age
 from hdica.systems.fields import source
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP, PASSAGES
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 from hdica.systems.online_ica.system import OnlineICA, learned
-from hdica.systems.online_ica.trap import AGES, LAW, LEAST, MEAN, check, even, over_age, rate
+from hdica.systems.online_ica.trap import LAW, LEAST, MEAN, check, check_even, rate
 from hdica.systems.projected.simulation import OWN
-from hdica.systems.registry import record_of
 from hdica.systems.system import System
 
 if TYPE_CHECKING:
     import xarray as xr
 
-_NONE = np.empty(0)
 _ABOUT = "Wang and Lu 2017, eq. (1)-(2), large deviations of the chain that is exact in law"
 _ENGINES = (*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, PASSAGES, __package__)
 _EXPONENT = (
@@ -35,11 +34,7 @@ _EXPONENT = (
 
 
 def _action(system: OnlineICA, tau: float) -> Action:
-    if not even(system):
-        raise HdicaError(
-            f"nonlinearity = {system.nonlinearity!r} with the source {source(system).label} is not "
-            "allowed for escapes by WKB (an odd f or a symmetric source: both sides alike)"
-        )
+    check_even(system, "escapes by WKB")
     return action(learned(system).value, source(system), tau)
 
 
@@ -144,10 +139,7 @@ def escape_exponent(system: Any) -> xr.Dataset:
     (0.186699, 20.841)
     """
     # Records are read by commands that need no labelled data.
-    from hdica.systems.labelled import candidates, dataset, described, first_of
+    from hdica.systems.labelled import candidates, computed, first_of
 
     chosen = first_of(candidates(system, "auto", "escape_exponent", _own, _own), system)
-    record = record_of(system)
-    result = chosen.run(system, _NONE, None, None, NOTHING)
-    found = dataset(record, chosen, _NONE, NOTHING, system.dims(), [result], "")
-    return described(found, system)
+    return computed(system, chosen)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.ingredients.save import NOTHING, Save
+from hdica.ingredients.save import Save
 from hdica.limits.moving.tracking import best
 from hdica.limits.overlap.drift import Drift
 from hdica.systems.arguments import finite
@@ -17,13 +17,11 @@ from hdica.systems.kernel import COMMON, MOVING, NUMERICS, OVERLAP, home_of
 from hdica.systems.method import Array, Method, Output, PointResult, Refuses, Role, always
 from hdica.systems.projected.simulation import OWN
 from hdica.systems.projected.steady import moving_refusal
-from hdica.systems.registry import record_of
 from hdica.systems.system import System
 
 if TYPE_CHECKING:
     import xarray as xr
 
-_NONE = np.empty(0)
 _SAME = 1e-7
 """Share by which mirror images of a fold differ at most."""
 _OUTPUTS = (
@@ -139,7 +137,7 @@ def best_step(system: Any, delta: float | None = None) -> xr.Dataset:
         If the system has no such feature, or its overlap alone does not close the limit.
     """
     # Labelled data take longer to load than a study to check, and methods of this file are in all.
-    from hdica.systems.labelled import candidates, dataset, described, first_of
+    from hdica.systems.labelled import candidates, computed, first_of
 
     candidates(system, "auto", "best_step", _own, _own)
     if delta is not None:
@@ -148,5 +146,4 @@ def best_step(system: Any, delta: float | None = None) -> xr.Dataset:
             raise HdicaError(f"delta = {delta!r} is not allowed (a number > 0)", ["motion"])
         system = system.model_copy(update={"motion": {"exchange": rate}})
     chosen = first_of(candidates(system, "auto", "best_step", _own, _own), system)
-    result = chosen.run(system, _NONE, None, None, NOTHING)
-    return described(dataset(record_of(system), chosen, _NONE, NOTHING, {}, [result], ""), system)
+    return computed(system, chosen)

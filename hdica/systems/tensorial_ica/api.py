@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.ingredients.save import NOTHING
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
 from hdica.systems.fields import source
-from hdica.systems.labelled import candidates, dataset, described, first_of
+from hdica.systems.labelled import candidates, computed, described, first_of
 from hdica.systems.method import Array, Method
 from hdica.systems.points import check_times
-from hdica.systems.registry import record_of
 from hdica.systems.system import System
 from hdica.systems.tensorial_ica.fields import constant_eta
 from hdica.systems.tensorial_ica.limit import fluctuation
@@ -40,9 +38,7 @@ def _own(record: System) -> list[Method]:
 def _computed(system: TensorialICA, name: str, times: Array, kind: str) -> xr.Dataset:
     """What one of the methods gives, labelled."""
     chosen = first_of(candidates(system, name, kind, _own, _own), system)
-    result = chosen.run(system, times, None, None, NOTHING)
-    record = record_of(system)
-    return described(dataset(record, chosen, times, NOTHING, system.dims(), [result], ""), system)
+    return computed(system, chosen, times)
 
 
 @shown

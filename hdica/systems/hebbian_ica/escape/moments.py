@@ -24,7 +24,7 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import smooth_parts
 from hdica.limits.averages.trap import Trap
-from hdica.limits.diffusion.escape import SHOWN, Begin, Range, begin
+from hdica.limits.diffusion.escape import SHOWN, Begin, Range, begin, summit_of
 from hdica.limits.diffusion.first_passage import Diffusion
 from hdica.limits.numerics.halves import Halves
 
@@ -104,9 +104,7 @@ def finite_range(
     moments = one_step(phi, source, threshold)
     diffusion = moments.diffusion(n, nu, trap.sigma, trap.power)
     high = threshold * math.sqrt(n)
-    r = np.linspace(0.0, high, 4097)[1:]
-    held = r[diffusion.drift(r) < 0]
-    summit = float(held[-1]) if held.size else high / 4096
+    summit = summit_of(diffusion, high)
     wrong = tuple(
         moments.wrong_by(signs).diffusion(n, nu, trap.sigma, trap.power)
         for signs in ((1, 0), (0, 1))

@@ -18,6 +18,7 @@ from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
 from hdica.limits.averages.trap import Trap, near_zero, safe_exp
 from hdica.limits.diffusion.escape import Begin
+from hdica.systems.ages import UNIT, at_ages, over_age
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.escape.times import Escape, escape
 from hdica.systems.hebbian_ica.fields import (
@@ -37,7 +38,6 @@ from hdica.systems.trials import Together, alone, content_of, in_lanes
 
 PAPER = "Rattray (2002)"
 HOME = "hdica.systems.hebbian_ica"
-UNIT = "n^3 steps"
 PAIR = ("projection", "source")
 POSITIONS = np.linspace(-8.0, 8.0, 321)
 """Values of r = sqrt(n) R at which the potential is given."""
@@ -47,8 +47,6 @@ MOST_RACES = 4096
 """Chains of one system in one call."""
 _ANY = 10**6
 """A dimension at which to ask whether a system has escape times: any would do."""
-AGES = 2.0 ** (np.arange(-64, 25) / 8)
-"""Times at which survival is given, in multiples of the mean of the first escape or the last."""
 
 ESCAPES = (
     Output("mean", (), "mean time of the first escape of any entry", UNIT),
@@ -167,7 +165,6 @@ def _escapes_at_all(system: HebbianICA, n: int | None) -> None:
 def escape_values(found: Escape, save: Save) -> dict[str, Array]:
     """What all methods of escape times give, and of the best nu what is kept."""
     first, last = found.first, found.last
-    known, known_last = (math.isfinite(mean) and mean > 0 for mean in (first, last))
     return {
         "mean": np.asarray(first),
         "mean_last": np.asarray(last),
@@ -176,8 +173,8 @@ def escape_values(found: Escape, save: Save) -> dict[str, Array]:
         "pair_median": found.median,
         "kramers": found.kramers,
         "exponent": found.exponent,
-        "survival": found.survival(AGES * first) if known else np.exp(-AGES),
-        "survival_last": found.survival_last(AGES * last) if known_last else np.exp(-AGES),
+        "survival": at_ages(found.survival, first),
+        "survival_last": at_ages(found.survival_last, last),
         "error": np.asarray(found.error),
         **{o.name: getattr(found, o.name) for o in BEST if o.name in save.extra},
     }
@@ -211,7 +208,7 @@ ESCAPE = Method(
     outputs=(*ESCAPES, PRINTED),
     extras=BEST,
     run=_escape,
-    coords=lambda times: {"age": AGES},
+    coords=over_age,
     refuses=refusal(lambda system: _escapes_at_all(system, None)),
     seconds=lambda system, n, last: 0.45,
     ignores=frozenset({"alpha", "threshold"}),

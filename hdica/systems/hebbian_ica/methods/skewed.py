@@ -9,6 +9,7 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
+from hdica.systems.ages import UNIT
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.escape.skewed import check_skewed, skew_near_zero, skewed_escape
 from hdica.systems.hebbian_ica.escape.times import Escape
@@ -22,7 +23,6 @@ from hdica.systems.hebbian_ica.methods.escape import (
     PAIR,
     PAPER,
     PASSAGES,
-    UNIT,
     escape_values,
     passages_in,
     shared,
