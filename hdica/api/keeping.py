@@ -40,6 +40,8 @@ class Asked:
     functionals: Mapping[str, str] | None
     extra: Iterable[str] | None = None
     estimate: bool | int = False
+    bands: bool = False
+    bias: bool = False
 
     @property
     def plain(self) -> bool:
@@ -52,7 +54,24 @@ class Asked:
         wanted = set(extra_names(self.extra))
         if how_many_entries(self.estimate):
             methods = [m for m in methods if "estimate" in m.keeps] or methods
+        if self.bands or self.bias:
+            methods = [m for m in methods if not _refused(m, self)] or methods
         return [m for m in methods if wanted <= {o.name for o in m.extras}] or list(methods)
+
+
+def _refused(method: Method, asked: Asked) -> str:
+    """Empty if a method has the bands and the bias that are asked for, else the sentence."""
+    for name, there in (("bands", method.bands), ("bias", method.bias)):
+        given = getattr(asked, name)
+        if not isinstance(given, bool):
+            return f"{name} = {given!r} is not allowed (true or false)"
+        if given and not there:
+            what = "fluctuations" if name == "bands" else "the mean"
+            return (
+                f"{name} = True is not allowed with method {method.name!r} (no theory of {what} at "
+                "finite n is known for it)"
+            )
+    return ""
 
 
 def timed(method: Method, times: Array | None, asked: Asked) -> Array:
@@ -96,11 +115,16 @@ def saved(
     for one in kept:
         if not np.any(np.isclose(times, one, rtol=1e-12, atol=1e-12)):
             raise HdicaError(f"snapshots: {one:g} is not one of the times {times.tolist()}")
+    refusal = _refused(method, asked)
+    if refusal:
+        raise HdicaError(refusal)
     extra = extra_names(asked.extra)
     allowed = (output.name for output in method.extras)
     check_extra(extra, allowed, "extra", f"method {method.name!r}")
     means = formulas(asked.functionals)
-    save = Save(kept, points, theta, extra=extra, estimate=entries)
+    save = Save(
+        kept, points, theta, extra=extra, estimate=entries, bands=asked.bands, bias=asked.bias
+    )
     check_functionals(means, method.outputs_of(save), "functionals")
     for text in means.values():
         parse_functional(text, system.constants)

@@ -36,6 +36,8 @@ def limit(
     thresholds: Numbers | None = None,
     functionals: Mapping[str, str] | None = None,
     extra: Iterable[str] | None = None,
+    bands: bool = False,
+    bias: bool = False,
     timeout: float | None = USUAL,
     progress: bool | None = None,
 ) -> xr.Dataset:
@@ -70,6 +72,15 @@ def limit(
         As in :func:`hdica.simulate`.
     extra
         Names of further variables that the method gives on request, kept at every time.
+    bands
+        Whether to add, for everything that the limit gives, ``<variable>_sd``: the limit of sqrt(n)
+        times its standard deviation over runs, by the central limit theorem of the overlap or of
+        the empirical measure, with the noise of each entry's own and that of all together. At
+        finite n it is wrong where nothing is Gaussian: near a fold, in the trap, for a share within
+        1/n of 0 or 1.
+    bias
+        Whether to add ``<order parameter>_bias``: the limit of n times (mean of runs - limit),
+        where an ODE closes.
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit. With ``over`` each combination may take as many, and one that takes longer is NaN,
@@ -103,7 +114,7 @@ def limit(
         combinations), or an argument is not allowed.
     """
     whole(threads, "threads", "a whole number >= 1", 1)
-    asked = Asked(snapshots, x, thresholds, functionals, extra)
+    asked = Asked(snapshots, x, thresholds, functionals, extra, bands=bands, bias=bias)
     given = None if times is None else check_times(times)
     if over is not None:
         from hdica.api.limit_grid import limit_over

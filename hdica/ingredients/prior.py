@@ -26,7 +26,8 @@ class Prior:
     the feature are kept by group, and ``classify(xi)`` is that of each entry. ``random`` says
     whether the feature itself is drawn, and ``sum_spread`` is then n times the variance of the mean
     of its entries as n -> infinity, see :func:`spread_of_mean`; else 0. ``length`` is the only n
-    that there is a feature for, None for any; ``entries`` then gives others by quantiles.
+    that there is a feature for, None for any; ``entries`` then gives others by quantiles. ``iid``
+    says that even the share of the entries that are zero is drawn.
     """
 
     label: str
@@ -38,6 +39,15 @@ class Prior:
     sum_spread: float = 0.0
     length: int | None = None
     entries: Callable[[np.random.Generator, int], Array] | None = None
+    iid: bool = False
+
+    @property
+    def strata(self) -> list[NDArray[np.bool_]]:
+        """Nodes whose entries come in exact numbers: zeros and others, or all together."""
+        zero = self.nodes.points == 0
+        if self.iid or not zero.any() or zero.all():
+            return [np.ones(zero.shape, dtype=bool)]
+        return [zero, ~zero]
 
     def stand_ins(self, rng: np.random.Generator, count: int) -> Array:
         """Entries of a feature, shape (count,), for particles, of which there may be any number."""

@@ -62,7 +62,7 @@ def _atoms(values: Array, weights: Array, label: str, iid: bool = False) -> Prio
 
     nodes = Nodes(values, weights)
     if iid:
-        return Prior(label, drawn, nodes, groups, classify, True, spread_of_mean(nodes))
+        return Prior(label, drawn, nodes, groups, classify, True, spread_of_mean(nodes), iid=True)
     return Prior(label, feature, nodes, groups, classify)
 
 
@@ -106,7 +106,7 @@ def _bernoulli_gaussian(rho: float, iid: bool = False) -> Prior:
         return 1 + np.sign(xi).astype(np.int64)
 
     label = f"bernoulli_gaussian({rho:g})"
-    return Prior(label, drawn if iid else feature, nodes, groups, classify, True, 1.0)
+    return Prior(label, drawn if iid else feature, nodes, groups, classify, True, 1.0, iid=iid)
 
 
 def _gaussian() -> Prior:

@@ -27,7 +27,8 @@ class Save:
     every time, ``constants`` numbers for other names in them: those of the system that is computed.
     ``extra`` are names of further variables of the method, kept at every time. ``estimate`` is how
     many entries of the estimate itself are kept at the snapshots, the first ones; :data:`ALL` until
-    it is known how many there are.
+    it is known how many there are. ``bands`` asks of limits how far runs of a finite n are from
+    them, sqrt(n) times the standard deviation of everything kept, ``bias`` where their mean is.
     """
 
     snapshots: tuple[float, ...] = ()
@@ -37,6 +38,8 @@ class Save:
     constants: Mapping[str, float] = field(default_factory=dict)
     extra: tuple[str, ...] = ()
     estimate: int = 0
+    bands: bool = False
+    bias: bool = False
 
     @cached_property
     def edges(self) -> Array:
@@ -49,7 +52,8 @@ class Save:
     @property
     def anything(self) -> bool:
         """Whether anything beyond the order parameters is kept."""
-        return bool(self.snapshots or self.functionals or self.extra)
+        asked = self.snapshots, self.functionals, self.extra, self.bands, self.bias
+        return any(bool(one) for one in asked)
 
 
 NOTHING = Save()

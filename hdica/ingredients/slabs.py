@@ -173,4 +173,4 @@ def slab_prior(source: Source, rho: float, iid: bool) -> Prior:
 
     spread = spread_of_mean(nodes) if iid else spread_of_mean(slab, rho)
     groups, classify = by_sign(nodes.points)
-    return Prior(label, feature, nodes, groups, classify, True, spread)
+    return Prior(label, feature, nodes, groups, classify, True, spread, iid=iid)

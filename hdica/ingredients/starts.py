@@ -32,6 +32,8 @@ class Start:
     given that of xi. ``draw_overlap(rng, n)`` is Q of an estimate in n dimensions, exact in law and
     without drawing the estimate; None where its law depends on the feature's entries. ``length`` is
     the only n of an estimate that is a vector, which has no normal law; None for all others.
+    ``exact`` says that Q is the same at every n; ``bias(prior)`` is n (E Q - overlap) as n -> inf,
+    NaN where it is not known.
     """
 
     label: str
@@ -41,6 +43,8 @@ class Start:
     conditional: Callable[[Array], tuple[Array, float]]
     draw_overlap: Callable[[np.random.Generator, int], float] | None = None
     length: int | None = None
+    exact: bool = False
+    bias: Callable[[Prior], float] = lambda prior: 0.0
 
 
 def _on_sphere(x: Array) -> Array:
@@ -71,6 +75,9 @@ def _overlap(q0: float, exact: bool) -> Start:
         lambda prior: 0.0 if exact else rest**6 + q0**2 * rest**4 / 2,
         lambda xi: (q0 * np.asarray(xi), 1 - q0 * q0),
         (lambda rng, n: q0) if exact else drawn,
+        exact=exact,
+        # Q = (q0 + a)/(1 + b)^(1/2): - <a b>/2 + 3 q0 <b^2>/8, a and b as in the spread.
+        bias=lambda prior: 0.0 if exact else q0 * rest**2 * (1.5 * q0**2 + 0.75 * rest**2 - 1),
     )
 
 
@@ -90,12 +97,20 @@ def _normal(mean: float, var: float) -> Start:
         drawn = m * m * prior.sum_spread
         return drawn + v - 2 * q * m * v * first + q * q * (m * m * v + v * v / 2)
 
+    def bias(prior: Prior) -> float:
+        q, m, v = overlap(prior), mean / math.sqrt(norm), var / norm
+        if prior.random:
+            return math.nan
+        first = float(prior.nodes.mean(prior.nodes.points))
+        return -m * v * first + 1.5 * q * (m * m * v + v * v / 2)
+
     return Start(
         f"normal({mean:g}, {var:g})",
         estimate,
         overlap,
         spread,
         lambda xi: (np.full(np.shape(xi), mean / math.sqrt(norm)), var / norm),
+        bias=bias,
     )
 
 

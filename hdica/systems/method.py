@@ -186,6 +186,9 @@ class Method:
     beyond
         ``beyond(system, last_time)``: empty, or why given samples are not enough until then. Such
         a method says itself how many samples it saw. None for samples without an end.
+    bands, bias
+        What a limit adds on request: sqrt(n) times the standard deviation of its order parameters
+        in runs of a finite n, and n times what their mean is beyond it.
     """
 
     name: str
@@ -217,6 +220,8 @@ class Method:
     many: Many | None = None
     picture: Picture | None = None
     beyond: Callable[[Any, float], str] | None = None
+    bands: tuple[Output, ...] = ()
+    bias: tuple[Output, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.kernel:
@@ -238,6 +243,10 @@ class Method:
     def outputs_of(self, save: Save = NOTHING) -> tuple[Output, ...]:
         """Every variable it returns for what a study keeps."""
         extra = tuple(output for output in self.extras if output.name in save.extra)
+        if save.bands:
+            extra += self.bands
+        if save.bias:
+            extra += self.bias
         return self.outputs + extra + tuple(o for k, o in _kept(save) if k in self.keeps)
 
     def coords_of(
@@ -307,6 +316,18 @@ SUPPORT_CONTROLS = (
 POTENTIAL = Output("potential", _BY_X, "effective potential E_t(x, xi) of one entry")
 
 
+def band_of(output: Output) -> Output:
+    """How far runs of a finite n are from a variable of a limit."""
+    words = f"limit of sqrt(n) times the standard deviation of: {output.long_name}"
+    return Output(f"{output.name}_sd", output.dims, words)
+
+
+def bias_of(output: Output) -> Output:
+    """What n leaves of the mean of runs beyond a variable of a limit."""
+    words = f"limit of n times (mean of runs - limit) of: {output.long_name}"
+    return Output(f"{output.name}_bias", output.dims, words)
+
+
 def _kept(save: Save) -> list[tuple[str, Output]]:
     """What a study keeps, as pairs of what a method must be able to keep and the variable."""
     kept: list[tuple[str, Output]] = []
@@ -314,13 +335,20 @@ def _kept(save: Save) -> list[tuple[str, Output]]:
         kept += [("densities", o) for o in DENSITIES]
         kept += [("controls", o) for o in DENSITY_CONTROLS]
         kept.append(("potential", POTENTIAL))
+        if save.bands:
+            kept += [("bands", band_of(o)) for o in DENSITIES[:2]]
     if save.snapshots and save.thresholds:
         kept += [("support", o) for o in SUPPORT]
         kept += [("controls", o) for o in SUPPORT_CONTROLS]
+        if save.bands:
+            kept += [("bands", band_of(o)) for o in SUPPORT]
     if save.snapshots and save.estimate:
         kept += [("estimate", o) for o in ESTIMATE]
     for name, formula in save.functionals.items():
-        kept.append(("functionals", Output(name, ("time",), f"mean of {formula}")))
+        mean = Output(name, ("time",), f"mean of {formula}")
+        kept.append(("functionals", mean))
+        if save.bands:
+            kept.append(("bands", band_of(mean)))
         error = Output(f"{name}_error", ("time",), f"error of the mean of {formula}")
         wrong = Output(f"{name}_control", ("time",), f"mean of {formula} {CONTROL}")
         kept += [("controls", error), ("controls", wrong)]

@@ -59,6 +59,8 @@ LONG_NAMES = {
     "limit": "limit of {v}",
     "limit_error": "solver error of the limit of {v}",
     "limit_control": "limit of {v} with a drift wrong by 2 %",
+    "limit_bias": "n times (mean of {v} - limit) by theory",
+    "term_known": "1 where C is that of theory and not fitted",
     "limit_sd": "sqrt(n) times the predicted standard deviation of {v}",
 }
 
@@ -97,7 +99,8 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
 def limits_of(data: xr.Dataset, variable: str) -> xr.Dataset:
     """The limit with its solver error, its negative control and its predicted fluctuation."""
     limit = finished(data, variable)
-    companions = {k: optional(data, f"{variable}_{k}", limit) for k in ("error", "control", "sd")}
+    kinds = ("error", "control", "sd", "bias")
+    companions = {k: optional(data, f"{variable}_{k}", limit) for k in kinds}
     return xr.Dataset({"limit": limit, **companions}).reset_coords(drop=True)
 
 
@@ -157,24 +160,22 @@ def _inference(values: xr.DataArray, limits: xr.Dataset, level: float) -> xr.Dat
     template = values.isel(n=0, seed=0, drop=True)
     curves = [
         limits[k].broadcast_like(template).transpose(*grid, "time").values
-        for k in ("limit", "error", "control")
+        for k in ("limit", "error", "control", "bias")
     ]
     n = runs["n"].values.astype(float)
     shape = [runs.sizes[d] for d in grid]
     found = [
-        _point(runs.values[i], n, curves[0][i], curves[1][i], curves[2][i], level)
-        for i in np.ndindex(*shape)
+        _point(runs.values[i], n, [curve[i] for curve in curves], level) for i in np.ndindex(*shape)
     ]
     return assembled(found, grid, {str(d): runs[d].values for d in [*grid, "n", "time"]})
 
 
-def _point(
-    values: Array, n: Array, limit: Array, error: Array, control: Array, level: float
-) -> Cell:
-    """Everything inferred at one grid point."""
+def _point(values: Array, n: Array, curves: list[Array], level: float) -> Cell:
+    """Everything inferred at one grid point, with ``curves`` of the limit, its error and more."""
+    limit, error, control, term = curves
     runs = ladder(values, n)
     tolerance = np.nan_to_num(error)
-    verdict = judge(runs, limit, tolerance, control, level)
+    verdict = judge(runs, limit, tolerance, control, level, term)
     spread = fluctuation_exponent(runs)
     if not np.isfinite(limit).all():
         runs = Ladder(np.zeros(0), ())
@@ -199,6 +200,7 @@ def _verdict(found: Verdict) -> Cell:
     curves = {"coefficient", "coefficient_error", "extrapolated", "extrapolated_error"}
     plain = {
         "control_rejected": float(found.control_rejected),
+        "term_known": float(found.term_known),
         "n_count": float(found.n_count),
     }
     return {

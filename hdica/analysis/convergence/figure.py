@@ -137,6 +137,8 @@ def fluctuation_and_bias(data: xr.Dataset) -> list[Panel]:
     fluctuation = _fluctuation(data, chosen)
     theory = " Lines: the central limit theorem's prediction." if _predicted(data) else ""
     bias = _bias(data, chosen)
+    told = bool(data["limit_bias"].notnull().any())
+    term = " Line: the largest |m|/n over time, by theory." if told else ""
     x_label = words("dimension ") + symbol("n")
     return [
         Panel(
@@ -158,7 +160,7 @@ def fluctuation_and_bias(data: xr.Dataset) -> list[Panel]:
             (*bias, *_markers(data), *guides(bias, 1.0)),
             caption="Markers: largest distance of the mean over seeds from the limit over time, "
             "± standard error; filled where it stands above its noise (5 % over all times), open "
-            "where it is noise. Dotted: slope −1.",
+            f"where it is noise.{term} Dotted: slope −1.",
             log_x=True,
             log_y=True,
             y_range=_range(bias),
@@ -234,6 +236,18 @@ def _bias(data: xr.Dataset, chosen: list[Point]) -> list[Item]:
                 filled=s.data["bias_p"].values < 0.05, joined=True, listed=s.listed,
             )
         )  # fmt: skip
+    return out + _bias_predicted(data, chosen)
+
+
+def _bias_predicted(data: xr.Dataset, chosen: list[Point]) -> list[Item]:
+    """The largest |m|/n over time, where theory knows m."""
+    out: list[Item] = []
+    n = data["n"].values.astype(float)
+    for point in chosen:
+        own = {k: v for k, v in point.items() if k in data["limit_bias"].dims}
+        size = float(abs(data["limit_bias"].sel(own)).max())
+        if np.isfinite(size) and size > 0:
+            out.append(Line(n, size / n, words("term of order 1/n"), "ink", listed=not out))
     return out
 
 

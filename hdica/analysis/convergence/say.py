@@ -23,6 +23,7 @@ def convergence(data: xr.Dataset) -> list[str]:
         *exponents(data, "fluctuation", "fluctuation", "sd", "a", 0.5),
         *exponents(data, "bias", "bias", "|mean − limit|", "b", 1.0),
         *_prediction(data),
+        *_known_term(data),
     ]
 
 
@@ -50,6 +51,18 @@ def _single_verdict(data: xr.Dataset) -> str:
         )
     tail = would_decide(data, [{}])
     return f"Whether the simulation tends to the limit is open: {reason}{tail}."
+
+
+def _known_term(data: xr.Dataset) -> list[str]:
+    """That the term of order 1/n is theory's, where it is."""
+    known = data["term_known"].values.ravel() > 0
+    if not known.any():
+        return []
+    where = "" if known.all() else f" in {known.sum()} of {known.size} comparisons"
+    return [
+        f"The term <i>m</i>/{N} by which means are beyond the limit is that of theory, and not "
+        f"fitted{where}."
+    ]
 
 
 def _prediction(data: xr.Dataset) -> list[str]:

@@ -58,6 +58,11 @@ class Ladder:
         """The ladder without its first ``index`` dimensions."""
         return Ladder(self.n[index:], self.runs[index:])
 
+    def without(self, term: Array) -> Ladder:
+        """The runs less a term C(t)/n that is known, C of shape (times,)."""
+        pairs = zip(self.n.tolist(), self.runs, strict=True)
+        return Ladder(self.n, tuple(run - term / n for n, run in pairs))
+
 
 def ladder(values: Array, n: Array) -> Ladder:
     """The usable runs of values (N, seeds, times), NaN where a point is not done, at each n."""

@@ -60,7 +60,8 @@ class Verdict:
     NaN where the verdict is not open, or what is missing is not seeds.
 
     ``n_from`` is the smallest n used, ``n_count`` how many. Over times: C(t) of the finite-n term
-    C/n, given the limit, and the mean at 1/n -> 0, each with its standard error.
+    C/n, given the limit, and the mean at 1/n -> 0, each with its standard error; C has none where
+    theory knows it, and ``term_known`` is then 1.
     """
 
     verdict: str
@@ -74,13 +75,21 @@ class Verdict:
     seeds_needed_error: float = np.nan
     n_from: float = np.nan
     n_count: int = 0
+    term_known: bool = False
     coefficient: Array
     coefficient_error: Array
     extrapolated: Array
     extrapolated_error: Array
 
 
-def judge(runs: Ladder, limit: Array, tolerance: Array, control: Array, level: float) -> Verdict:
+def judge(
+    runs: Ladder,
+    limit: Array,
+    tolerance: Array,
+    control: Array,
+    level: float,
+    term: Array | None = None,
+) -> Verdict:
     """Compare the simulation's mean, extrapolated in 1/n, with the limit.
 
     The claim tested is mean_n(t) = limit(t) + C(t)/n at every time with C(t) free (from four n on
@@ -99,6 +108,10 @@ def judge(runs: Ladder, limit: Array, tolerance: Array, control: Array, level: f
     independent of the intercept, and so does not favour agreement. With a single n there is no
     curve: the mean itself is compared, and a distance is then no proof of a difference.
 
+    Where theory knows the ``term`` C(t) nothing is fitted in its place: the means less C/n are
+    those of the limit (from three n on but for D(t)/n^2), which a single n can tell, too, and more
+    sharply than an intercept that is extrapolated.
+
     The identical test against the control, a limit whose drift is wrong by 2 % (NaN if there is
     none), must reject, or the data could not have told right from wrong and the verdict is
     "undecided". A rejection whose p-value is not :data:`CLEAR` times below the level is a "differs"
@@ -108,16 +121,22 @@ def judge(runs: Ladder, limit: Array, tolerance: Array, control: Array, level: f
         return nothing(limit, f"no n has {MIN_SEEDS} finished seeds")
     if not np.isfinite(limit).all():
         return nothing(limit, "the limit has no result here")
-    used = _window(runs)
-    fit = fit_matrix(used, _basis(used))
+    known_term = term is not None and bool(np.isfinite(term).all())
+    if term is not None and known_term:
+        runs = runs.without(term)
+    used = _window(runs, known_term)
+    fit = fit_matrix(used, _basis(used, known_term))
     test = contrast(used, fit[0], limit, tolerance)
     known = bool(np.isfinite(control).all())
     wrong = contrast(used, fit[0], control, tolerance) if known else None
     control_p = wrong.p_value if wrong else np.nan
     rejected = bool(wrong and control_p < level)
-    verdict, why = decide(test.p_value, level, rejected if known else None, len(used))
+    steps = len(used) + known_term
+    verdict, why = decide(test.p_value, level, rejected if known else None, steps)
     needed, needed_error = _seeds(test, control - limit, level, why, float(used.counts.max()))
     c, c_error = _finite_n_term(used, limit)
+    if term is not None and known_term:
+        c, c_error = term, np.zeros_like(term)
     return Verdict(
         verdict=verdict,
         why=why,
@@ -130,6 +149,7 @@ def judge(runs: Ladder, limit: Array, tolerance: Array, control: Array, level: f
         seeds_needed_error=needed_error,
         n_from=float(used.n[0]),
         n_count=len(used),
+        term_known=known_term,
         coefficient=c,
         coefficient_error=c_error,
         extrapolated=test.estimate + limit,
@@ -137,19 +157,25 @@ def judge(runs: Ladder, limit: Array, tolerance: Array, control: Array, level: f
     )
 
 
-def _basis(runs: Ladder) -> Array:
-    """Columns 1, 1/n and, from four n on, 1/n^2; scaled by the smallest n."""
+def _basis(runs: Ladder, term_known: bool = False) -> Array:
+    """Columns 1, 1/n and, from four n on, 1/n^2; scaled by the smallest n.
+
+    Without 1/n where the term is known: 1 and, from three n on, 1/n^2.
+    """
+    if term_known:
+        return (runs.n[0] / runs.n)[:, None] ** np.array([0, 2][: 2 if len(runs) > 2 else 1])
     columns = min(len(runs), 3 if len(runs) > 3 else 2)
     return (runs.n[0] / runs.n)[:, None] ** np.arange(columns)
 
 
-def _window(runs: Ladder) -> Ladder:
+def _window(runs: Ladder, term_known: bool = False) -> Ladder:
     """The ladder from the smallest n on from which the means follow the expansion in 1/n."""
-    for start in range(len(runs) - 2):
+    least = 1 if term_known else 2
+    for start in range(len(runs) - least):
         used = runs.above(start)
-        if misfit(used, _basis(used)) >= WINDOW_LEVEL:
+        if misfit(used, _basis(used, term_known)) >= WINDOW_LEVEL:
             return used
-    return runs.above(max(len(runs) - 2, 0))
+    return runs.above(max(len(runs) - least, 0))
 
 
 def _finite_n_term(runs: Ladder, limit: Array) -> tuple[Array, Array]:

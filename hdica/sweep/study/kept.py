@@ -71,6 +71,14 @@ class Saved(BaseModel):
         ),
     )
 
+    bands: bool = Field(
+        default=False,
+        description="whether limits keep sqrt(n) times the standard deviation of what they give",
+    )
+    bias: bool = Field(
+        default=False, description="whether limits keep n times what the mean of runs is beyond"
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _keys(cls, given: Any) -> Any:
@@ -84,7 +92,8 @@ class Saved(BaseModel):
         found: dict[str, Any] = handler(self)
         if self.estimate == ALL:
             found["estimate"] = True
-        return {k: v for k, v in found.items() if v or k not in ("extra", "estimate")}
+        later = ("extra", "estimate", "bands", "bias")
+        return {k: v for k, v in found.items() if v or k not in later}
 
     @model_validator(mode="after")
     def _whole(self) -> Saved:
@@ -101,7 +110,8 @@ class Saved(BaseModel):
     def spec(self) -> Save:
         """The same as methods take it."""
         found = Save(self.snapshots or (), self.x or (), self.thresholds or (), self.functionals)
-        return replace(found, extra=self.extra, estimate=self.estimate)
+        more = {name: getattr(self, name) for name in ("extra", "estimate", "bands", "bias")}
+        return replace(found, **more)
 
 
 def parts(save: Save) -> list[tuple[str, str, Save]]:
@@ -119,6 +129,10 @@ def parts(save: Save) -> list[tuple[str, str, Save]]:
     if save.functionals:
         asked.append(("functionals", "functionals", Save(functionals=save.functionals)))
     asked += [("extra", name, Save(extra=(name,))) for name in save.extra]
+    if save.bands:
+        asked.append(("bands", "bands", Save(bands=True)))
+    if save.bias:
+        asked.append(("bias", "biases", Save(bias=True)))
     return asked
 
 
@@ -137,6 +151,8 @@ def kept_by(method: Method, save: Save) -> Save:
         functionals=next((p.functionals for p in found if p.functionals), {}),
         extra=tuple(name for p in found for name in p.extra),
         estimate=next((p.estimate for p in found if p.estimate), 0),
+        bands=any(p.bands for p in found),
+        bias=any(p.bias for p in found),
     )
 
 
@@ -162,6 +178,8 @@ def plain(save: Save) -> dict[str, Any]:
         "functionals": dict(save.functionals),
         "extra": list(save.extra),
         "estimate": save.estimate,
+        "bands": save.bands,
+        "bias": save.bias,
     }
     return {name: value for name, value in content.items() if value}
 
@@ -174,7 +192,12 @@ def from_plain(content: dict[str, Any]) -> Save:
         tuple(content.get(name, ())) for name in ("snapshots", "x", "thresholds", "extra")
     )
     found = Save(snapshots, x, thresholds, dict(content.get("functionals", {})), extra=extra)
-    return replace(found, estimate=content.get("estimate", 0))
+    return replace(
+        found,
+        estimate=content.get("estimate", 0),
+        bands=content.get("bands", False),
+        bias=content.get("bias", False),
+    )
 
 
 def digest(save: Save) -> str:

@@ -21,8 +21,10 @@ from hdica.systems.online_ica.system import (
     limit_refusal,
     mean_field,
     moving,
+    noise,
     on_data,
     rule,
+    second,
     sided_refusal,
     without_limit,
 )
@@ -116,6 +118,7 @@ _METHODS = (
                 "G corrected; Dormand-Prince 8(5,3), tolerance 1e-12",
                 uses=_MEANS,
                 moving=moving,
+                second=second,
             ),
             CLOSED,
             pde(
@@ -123,6 +126,7 @@ _METHODS = (
                 f"{_PAPER}, eq. (6)-(11) with the sign of G corrected",
                 without_limit,
                 _MEANS,
+                noise,
             ),
             ornstein_uhlenbeck(
                 mean_field,

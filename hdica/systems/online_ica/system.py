@@ -6,7 +6,7 @@ analysis", NIPS 2017.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
@@ -59,7 +59,7 @@ from hdica.systems.fields import (
 from hdica.systems.parameters import Parameters
 from hdica.systems.projected.controls import own_dims
 from hdica.systems.projected.learning import learned_sign, negated
-from hdica.systems.projected.pushed import pushed_field, pushed_rule
+from hdica.systems.projected.pushed import pushed_field, pushed_noise, pushed_rule, pushed_second
 from hdica.systems.projected.rule import ProjectedRule
 from hdica.systems.projected.stream import check_data, columns_of
 
@@ -315,3 +315,13 @@ def mean_field(system: OnlineICA) -> MeanField:
     Gamma = x [Q G + tau R - Lambda/2] - xi G - tau phi(x) is (10), with the sign of G corrected.
     """
     return pushed_field(system, averages(learned(system), source(system)))
+
+
+def noise(system: OnlineICA) -> Callable[[Array, Array], Array]:
+    """The noise of a sample that all entries share, by Q and the step size."""
+    return pushed_noise(system, learned(system))
+
+
+def second(system: OnlineICA) -> Callable[[Array, float], Array]:
+    """D1(Q, tau) of phi = 0 or beta x: what n leaves of the drift (:mod:`.second_order`)."""
+    return pushed_second(system, learned(system), drift(system))

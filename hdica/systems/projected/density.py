@@ -15,10 +15,19 @@ from hdica.finite.observe import observe
 from hdica.finite.random.streams import Stream
 from hdica.ingredients.functionals import parse_functional
 from hdica.ingredients.save import NOTHING, Save
+from hdica.limits.bands.sweep import Noise
 from hdica.limits.mean_field.density.solve import DensityPath, solve, start_refusal
 from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
 from hdica.systems.fields import prior, start, vector_refusal
-from hdica.systems.kernel import COMMON, FINITE, MEAN_FIELD, NUMERICS, home_of
+from hdica.systems.kernel import (
+    AVERAGES,
+    BANDS,
+    COMMON,
+    FINITE,
+    MEAN_FIELD,
+    NUMERICS,
+    home_of,
+)
 from hdica.systems.method import CONTROL as CONTROL_TEXT
 from hdica.systems.method import (
     Array,
@@ -29,14 +38,17 @@ from hdica.systems.method import (
     Refuses,
     Role,
     always,
+    band_of,
     untimed,
 )
+from hdica.systems.projected.bands import band_values
 from hdica.systems.projected.controls import named
 from hdica.systems.projected.density_values import is_convex, kept_values, laws, potentials
 from hdica.systems.projected.simulation import KEEPS, OWN, TRAJECTORY
 from hdica.systems.trials import seeded
 
 FieldOf = Callable[[Any], MeanField]
+NoiseOf = Callable[[Any], Noise]
 PathOf = Callable[[MeanField, Any, Array, Save, float], DensityPath]
 """How a limit is solved, as :func:`path_of` does it."""
 ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, OWN)
@@ -109,10 +121,12 @@ def pde_values(
     save: Save,
     path: DensityPath | None = None,
     solved: PathOf = path_of,
+    noise: NoiseOf | None = None,
 ) -> PointResult:
     """Everything that method ``pde`` gives for one point; ``path`` if it is solved already.
 
-    ``solved`` is how, also for the negative control.
+    ``solved`` is how, also for the negative control; ``noise`` that of a sample which all entries
+    share, for bands.
     """
     path = path or solved(field, system, times, save, EXACT)
     # Only laws of the control are kept: where there is no use for one, none is solved for.
@@ -139,6 +153,8 @@ def pde_values(
     }
     if save.snapshots and save.x:
         values["potential"] = potentials(field, path, save, times)
+    if save.bands and noise is not None:
+        values |= band_values(field, noise(system), means_of(system, save), times, save, values)
     return PointResult(values, path.stopped)
 
 
@@ -171,6 +187,7 @@ def pde_many(
     save: Save = NOTHING,
     threads: int = 1,
     guard: Guard = untimed,
+    noise: NoiseOf | None = None,
 ) -> list[PointResult | HdicaError]:
     """Method ``pde`` for many points: each has the bits that it has alone.
 
@@ -181,7 +198,9 @@ def pde_many(
 
     def one(system: Any) -> PointResult | HdicaError:
         try:
-            return guard(system, lambda: pde_values(field_of(system), system, times, save))
+            return guard(
+                system, lambda: pde_values(field_of(system), system, times, save, noise=noise)
+            )
         except HdicaError as exc:
             return exc
 
@@ -204,14 +223,18 @@ def pde(
     equations: str,
     without_limit: Refuses = always,
     uses: tuple[str, ...] = (),
+    noise: NoiseOf | None = None,
 ) -> Method:
-    """Method ``pde``: the density of the estimate as n -> infinity."""
+    """Method ``pde``: the density of the estimate as n -> infinity, and its bands."""
 
     def picture(system: Any, times: Array, save: Save) -> tuple[Save, PointResult]:
         field = field_of(system)
         path = path_of(field, system, times, save)
         save = on_grid(save, path)
-        return save, pde_values(field, system, times, save, path)
+        return save, pde_values(field, system, times, save, path, noise=noise)
+
+    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        return pde_values(field_of(system), system, times, save, noise=noise)
 
     return Method(
         name="pde",
@@ -219,19 +242,27 @@ def pde(
             "the density of the estimate as n → ∞ for any φ: conservative, positive, "
             "with its own error"
         ),
-        engines=(*ENGINES, f"{MEAN_FIELD}.density", home_of(field_of), *uses),
-        many=partial(pde_many, field_of),
+        engines=(
+            *ENGINES,
+            f"{MEAN_FIELD}.density",
+            AVERAGES,
+            BANDS,
+            home_of(field_of),
+            *uses,
+        ),
+        many=partial(pde_many, field_of, noise=noise),
         picture=picture,
         role=Role.LIMIT,
         rank=2,
         accuracy="converged",
         outputs=PATH,
-        run=lambda system, times, n, seed, save: pde_values(field_of(system), system, times, save),
+        run=run,
         refuses=lambda one: without_limit(one) or start_refusal(start(one), prior(one)),
         seconds=lambda system, n, last: 0.06 + 0.001 * last,
         equations=equations
         + "; Scharfetter-Gummel fluxes and SDIRK2, E[x^2] = 1 by a Lagrange multiplier, refined",
-        keeps=KEEPS | {"potential", "controls"},
+        keeps=KEEPS | {"potential", "controls"} | (set() if noise is None else {"bands"}),
+        bands=() if noise is None else tuple(band_of(output) for output in TRAJECTORY),
     )
 
 

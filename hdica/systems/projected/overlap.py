@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.moving.path import Moving
@@ -14,13 +15,24 @@ from hdica.limits.moving.path import solve as moved
 from hdica.limits.moving.tracking import moved_drift
 from hdica.limits.overlap.drift import Drift, solve
 from hdica.limits.overlap.fixed_points import find_fixed_points
+from hdica.limits.overlap.second_order import bias
 from hdica.systems.fields import constant_tau, formula, motion, prior, schedule, start
-from hdica.systems.kernel import COMMON, MEAN_FIELD, MOVING, NUMERICS, OVERLAP, home_of
-from hdica.systems.method import Array, Method, Output, PointResult, Role
+from hdica.systems.kernel import (
+    AVERAGES,
+    COMMON,
+    MEAN_FIELD,
+    MOVING,
+    NUMERICS,
+    OVERLAP,
+    home_of,
+)
+from hdica.systems.method import Array, Method, Output, PointResult, Role, band_of, bias_of
 from hdica.systems.projected.simulation import OWN, TRAJECTORY
 
 DriftOf = Callable[[Any], Drift]
 Closed = Callable[[Any, Array], Array | None]
+Second = Callable[[Array, float], Array]
+"""D1(Q, tau) of a system: what a step adds to its mean drift at order 1/n^2."""
 ROUNDING = 1e-14
 CONTROL = "with the drift wrong by 2 % (negative control)"
 _AT_ZERO = 1e-6
@@ -34,13 +46,27 @@ def ode(
     closed: Closed = lambda system, times: None,
     uses: tuple[str, ...] = (),
     moving: Callable[[Any], Moving | None] = lambda system: None,
+    second: Callable[[Any], Second] | None = None,
 ) -> Method:
     """Method ``ode``: the overlap as n -> infinity, with its central limit theorem.
 
     ``refuses`` says why the overlap does not close the limit; ``closed`` is Q at the times in
     closed form, or None where there is none. ``moving`` is the limit of a system in which more
-    than the step size changes with time, None for others.
+    than the step size changes with time, None for others. ``second`` is D1 of a system, by which
+    the mean of runs of a finite n is known.
     """
+
+    def biased(system: Any, times: Array) -> dict[str, Array]:
+        assert second is not None
+        if moving(system) is not None:
+            raise HdicaError(
+                "bias = True is not allowed where the feature moves or the signal varies (the term "
+                "of order 1/n is known for a feature that stays and a constant signal)"
+            )
+        law, begin = prior(system), start(system)
+        at_start = begin.overlap(law), begin.spread(law), begin.bias(law)
+        found = bias(drift_of(system), second(system), schedule(system), at_start, times)
+        return {"Q_bias": found}
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         law, begin, changes = prior(system), start(system), moving(system)
@@ -52,6 +78,9 @@ def ode(
             path = moved(changes, times)
         exact = closed(system, times) if changes is None else None
         beta = formula(system, "regularizer").slope_if_linear or 0.0
+        more = {"R_sd": np.zeros(times.size)} if save.bands else {}
+        if save.bias:
+            more |= biased(system, times)
         return PointResult(
             {
                 "Q": path.q if exact is None else exact,
@@ -59,6 +88,7 @@ def ode(
                 "Q_error": path.error if exact is None else np.full(times.size, ROUNDING),
                 "Q_control": path.control,
                 "Q_sd": path.spread,
+                **more,
             }
         )
 
@@ -68,7 +98,17 @@ def ode(
             "dQ/dt as n → ∞ (in closed form where there is one), with the central limit "
             "theorem (φ = 0 or βx)"
         ),
-        engines=(*COMMON, NUMERICS, OVERLAP, MOVING, MEAN_FIELD, OWN, home_of(drift_of), *uses),
+        engines=(
+            *COMMON,
+            NUMERICS,
+            OVERLAP,
+            MOVING,
+            MEAN_FIELD,
+            OWN,
+            home_of(drift_of),
+            *uses,
+            AVERAGES,
+        ),
         closed=True,
         role=Role.LIMIT,
         rank=1,
@@ -79,6 +119,8 @@ def ode(
             Output("Q_control", ("time",), f"overlap {CONTROL}"),
             Output("Q_sd", ("time",), "limit of sqrt(n) times the standard deviation of Q"),
         ),
+        bands=(band_of(TRAJECTORY[1]),),
+        bias=() if second is None else (bias_of(TRAJECTORY[0]),),
         run=run,
         refuses=lambda system: refuses(system) or _unknown_moments(system),
         seconds=lambda system, n, last: 0.025,

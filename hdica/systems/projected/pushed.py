@@ -9,6 +9,8 @@ from typing import Any
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.pushes import Push
 from hdica.limits.averages.expectations import Averages
+from hdica.limits.averages.products import ProductsAt, products_of
+from hdica.limits.bands.sweep import Noise
 from hdica.limits.mean_field.averaged import field_of
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.moving.path import moving_of
@@ -26,8 +28,9 @@ from hdica.systems.fields import (
 )
 from hdica.systems.kernel import AVERAGES, OVERLAP, home_of
 from hdica.systems.method import Method, refusal
+from hdica.systems.projected.bands import noise_of, second_of
 from hdica.systems.projected.density import particles, pde
-from hdica.systems.projected.overlap import ode
+from hdica.systems.projected.overlap import Second, ode
 from hdica.systems.projected.rule import ProjectedRule, chain_refusal, moving_chain_refusal
 from hdica.systems.projected.simulation import chain, vector
 
@@ -39,6 +42,22 @@ def pushed_rule(system: Any, push: Push | Formula) -> ProjectedRule:
     phi = formula(system, "regularizer")
     laws = source(system), prior(system), start(system), schedule(system)
     return ProjectedRule(*laws, push, phi, batch(system), motion(system))
+
+
+def pushed_products(system: Any, push: Push | Formula) -> ProductsAt:
+    """Averages of products of the push of a system, for what n leaves of its limit."""
+    return products_of(push, source(system))
+
+
+def pushed_second(system: Any, push: Push | Formula, drift: Drift) -> Second:
+    """D1 of a system with the fields of the family: what n leaves of its drift."""
+    beta = formula(system, "regularizer").slope_if_linear or 0.0
+    return second_of(lambda: pushed_products(system, push), batch(system), drift, beta)
+
+
+def pushed_noise(system: Any, push: Push | Formula) -> Noise:
+    """The noise of a sample that all entries share, of a system with the fields of the family."""
+    return noise_of(lambda: pushed_products(system, push), batch(system))
 
 
 def pushed_field(system: Any, means: Averages) -> MeanField:
@@ -71,6 +90,12 @@ def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]
     def drift(system: Any) -> Drift:
         return pushed_drift(push_of(system), source(system)).of_batch(batch(system))
 
+    def noise(system: Any) -> Noise:
+        return pushed_noise(system, push_of(system))
+
+    def second(system: Any) -> Second:
+        return pushed_second(system, push_of(system), drift(system))
+
     without_limit = refusal(lambda system: pushed_averages(push_of(system), source(system)))
     found, home = f"{paper}: {rule}", home_of(push_of)
     means = (AVERAGES, OVERLAP, home)
@@ -93,7 +118,8 @@ def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]
             moving=lambda system: (
                 moving_of(field(system), drift(system)) if motion(system).moves else None
             ),
+            second=second,
         ),
-        pde(field, f"{found}, its density as n -> infinity", without_limit, means),
+        pde(field, f"{found}, its density as n -> infinity", without_limit, means, noise),
         particles(field, f"{found}, the process of its limit", without_limit, means),
     )

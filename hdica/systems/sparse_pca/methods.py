@@ -24,9 +24,11 @@ from hdica.systems.sparse_pca.system import (
     drift,
     mean_field,
     moving,
+    noise,
     oja_overlap,
     on_data,
     rule,
+    second,
     signal,
 )
 from hdica.systems.system import Control
@@ -139,8 +141,9 @@ METHODS = (
                 "Dormand-Prince 8(5,3), tolerance 1e-12",
                 _closed_path,
                 moving=moving,
+                second=second,
             ),
-            pde(mean_field, f"{_PAPER}, eq. (8)-(13)"),
+            pde(mean_field, f"{_PAPER}, eq. (8)-(13)", noise=noise),
             ornstein_uhlenbeck(mean_field, closed_refusal, f"{_PAPER}, eq. (8)-(14) for phi = 0"),
             particles(mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
             entries(mean_field, f"{_PAPER}, the process behind eq. (11), its entries uncoupled"),

@@ -18,6 +18,8 @@ from hdica.errors import HdicaError
 from hdica.finite.projected.given import GivenRule
 from hdica.ingredients.schedules import Schedule, clock_of, make_signal
 from hdica.inputs.samples import with_array_held
+from hdica.limits.averages.products import ProductsAt, normal_products
+from hdica.limits.bands.noise import common_noise
 from hdica.limits.mean_field.family import MeanField, Scaled
 from hdica.limits.moving.path import Moving
 from hdica.limits.numerics.series import trimmed
@@ -52,6 +54,7 @@ from hdica.systems.fields import (
     start,
 )
 from hdica.systems.parameters import Parameters
+from hdica.systems.projected.bands import noise_of, second_of
 from hdica.systems.projected.controls import own_dims
 from hdica.systems.projected.stream import check_data, columns_of
 from hdica.systems.sparse_pca.rule import PCARule, proximal_refusal
@@ -226,6 +229,35 @@ def mean_field(system: SparsePCA) -> MeanField:
         strength=lambda tau: 1.0,
         motion=motion(system),
     )
+
+
+def products(variance: float) -> ProductsAt:
+    """Averages of products of the push u, by the variance 1 + omega of the sample along xi."""
+    return lambda q: normal_products(variance, q)
+
+
+def second(system: SparsePCA) -> Callable[[Array, float], Array]:
+    """D1(Q, tau) of Oja's method: what n leaves of the drift. A linear phi is inert."""
+    variance = 1 + constant_omega(system)
+    return second_of(lambda: products(variance), system.batch)
+
+
+def noise(system: SparsePCA) -> Callable[[Array, Array], Array]:
+    """The noise of a sample that all entries share, by Q and the step size of the mean field.
+
+    Where omega varies that is the time 1 + t.
+    """
+    tau, omega, m = schedule(system), signal(system), system.batch
+    if omega.constant is not None:
+        variance = 1 + omega.constant
+        return noise_of(lambda: products(variance), m)
+
+    def varying(q: Array, clock: Array) -> Array:
+        t = np.asarray(clock) - 1.0
+        seen = normal_products(1 + np.asarray(omega.value(t)), np.asarray(q))
+        return common_noise(seen, q, np.asarray(tau.value(t)), m)
+
+    return varying
 
 
 def _varying_field(system: SparsePCA) -> MeanField:

@@ -119,13 +119,23 @@ def _explored(
     return plan, seen
 
 
+def _coarseness(tolerance: float) -> float:
+    """Cells and steps whose extrapolated error is the tolerance, of order h^4."""
+    return min(_COARSEST, max(1.0, (tolerance / _FINE) ** 0.25))
+
+
+def planned(problem: Problem, times: Array, tolerance: float) -> Plan:
+    """The steps and cells of the coarsest level alone, for who follows them by himself."""
+    return _explored(
+        problem, times, _coarseness(tolerance), lambda: Record(problem, np.empty(0), {})
+    )[0]
+
+
 def _levels(
     problem: Problem, times: Array, tolerance: float, record: Callable[[], Record]
 ) -> tuple[Plan, list[Record]]:
     """As many levels as the tolerance on Q asks for and the budget allows."""
-    # Cells and steps whose extrapolated error is the tolerance, of order h^4.
-    coarse = min(_COARSEST, max(1.0, (tolerance / _FINE) ** 0.25))
-    plan, first = _explored(problem, times, coarse, record)
+    plan, first = _explored(problem, times, _coarseness(tolerance), record)
     records = [first]
     if problem.moves:
         # The exploration mixes only after each step: its plan is followed with halves around it.

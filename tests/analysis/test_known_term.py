@@ -1,0 +1,54 @@
+"""A verdict where theory knows the term of order 1/n."""
+
+import numpy as np
+import pytest
+
+from hdica.analysis.statistics.ladder import Ladder, ladder
+from hdica.analysis.statistics.verdict import judge
+
+TIMES = np.linspace(0.1, 1.0, 10)
+LIMIT, CONTROL, TERM = TIMES, 1.02 * TIMES, 3 * TIMES**2
+EXACT = np.zeros(10)
+
+
+def _runs(sizes: list[int], seeds: int, seed: int, second: float = 0.0) -> Ladder:
+    rng = np.random.default_rng(seed)
+    values = []
+    for n in sizes:
+        noise = np.cumsum(rng.standard_normal((seeds, 10)), axis=1) * 0.1 / np.sqrt(n)
+        values.append(LIMIT + TERM / n + second * TERM / n**2 + noise)
+    return ladder(np.array(values), np.array(sizes, dtype=float))
+
+
+@pytest.mark.parametrize("sizes", [[400], [100, 400], [30, 100, 400]])
+def test_the_known_term_is_taken_off(sizes: list[int]) -> None:
+    found = judge(_runs(sizes, 200, 1, second=5.0), LIMIT, EXACT, CONTROL, 0.01, TERM)
+    assert (found.verdict, found.term_known) == ("agrees", True)
+    np.testing.assert_array_equal(found.coefficient, TERM)
+
+
+def test_a_single_n_is_judged() -> None:
+    wrong = judge(_runs([100], 2000, 2), LIMIT, EXACT, CONTROL, 0.01, EXACT)
+    assert wrong.verdict == "differs"
+    fitted = judge(_runs([100], 2000, 2), LIMIT, EXACT, CONTROL, 0.01)
+    assert (fitted.verdict, fitted.term_known) == ("undecided", False)
+
+
+def test_it_is_sharper_than_a_fitted_term() -> None:
+    runs = _runs([100, 400], 100, 3)
+    known = judge(runs, LIMIT, EXACT, CONTROL, 0.01, TERM)
+    fitted = judge(runs, LIMIT, EXACT, CONTROL, 0.01)
+    assert known.control_p < 0.1 * fitted.control_p
+
+
+def test_right_limits_are_rejected_as_rarely_as_stated() -> None:
+    ladders = [_runs([100, 400], 40, 10 + k) for k in range(400)]
+    found = [judge(one, LIMIT, EXACT, CONTROL, 0.05, TERM).p_value for one in ladders]
+    assert np.mean(np.array(found) < 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+
+
+def test_a_term_that_is_not_known_is_fitted() -> None:
+    runs = _runs([100, 400], 100, 4)
+    one = judge(runs, LIMIT, EXACT, CONTROL, 0.01, np.full(10, np.nan))
+    other = judge(runs, LIMIT, EXACT, CONTROL, 0.01)
+    assert (one.p_value, one.term_known) == (other.p_value, False)
