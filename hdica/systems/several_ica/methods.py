@@ -162,7 +162,7 @@ def _fixed_points(
 FIXED_POINTS = Method(
     name="fixed_points",
     about="steady states of the overlaps that a search on every choice of features finds",
-    engines=(*COMMON, NUMERICS, __package__),
+    engines=(*COMMON, __package__),
     role=Role.STEADY_STATES,
     rank=1,
     accuracy="converged",
