@@ -74,6 +74,10 @@ def fixed_points(
         each state, and ``unseen`` estimates from those that were hit once what share of further
         starts would end elsewhere. See :func:`hdica.systems.hebbian_ica.states.found.states`.
 
+        For online ICA with several features ``Q(fixed_point, source)``, the largest overlap
+        first, every image under signs and exchanges listed by itself; ``eigenvalue``, ``stable``,
+        ``kind`` and ``error``. They are what a search on every choice of features finds.
+
         With ``over`` every variable has the parameters as its first dimensions, in the order
         given, and ``note`` is a variable over them. Where there are fewer states than elsewhere
         numbers are NaN, ``kind`` is empty and ``stable`` is False: ``found.where(found.stable)``

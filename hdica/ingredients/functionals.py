@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
+import sympy as sp
 from numpy.typing import NDArray
 
 from hdica.ingredients.formula import Pair
 from hdica.ingredients.grammar import read_expression
+from hdica.ingredients.pieces import kinks_of
+from hdica.ingredients.switches import SWITCHES
 
 Array = NDArray[np.float64]
 
@@ -24,6 +27,19 @@ class Functional(Pair):
     def mean(self, xi: Array, x: Array) -> float:
         """Mean over the entries, both of shape (n,); NaN where it is no real number."""
         return float(np.mean(self.value(xi, x)))
+
+    def cuts(self, xi: Array) -> tuple[float, ...]:
+        """Where it or its slope may jump in x at any of these entries of the feature."""
+        own, x = self.symbols
+        if not self.expression.has(*SWITCHES):
+            return ()
+        values = xi.tolist() if self.expression.has(own) else xi.tolist()[:1]
+        found: set[float] = set()
+        for value in values:
+            here = sp.sympify(self.expression.subs(own, sp.Rational(repr(float(value)))))
+            if here.has(x):
+                found |= set(kinks_of(here, x))
+        return tuple(sorted(found))
 
 
 @lru_cache(maxsize=512)

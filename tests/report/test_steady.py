@@ -104,6 +104,29 @@ def test_fixed_points_that_depend_on_the_series_are_markers_too(aggregated_stead
     assert sorted(set(zip(twice.x, twice.y, strict=True))) == sorted(set(places))
 
 
+def test_branches_that_depend_on_the_series_are_lines_for_each_of_its_values(aggregated_steady):
+    data = aggregated_steady["steady"].to_dataset()
+    values = data["Q0"].values
+    own = {k: data[k].expand_dims(Q0=values).copy() for k in data if str(k).startswith("branch_")}
+    own["branch_Q"].values[-1] *= 0.5
+    once, each = (of(steady(one)[0], Line) for one in (data, data.assign(own)))
+    assert len(each) == values.size * len(once)
+    # Each line is that of its own value: those of the last are half as high, and no others.
+    last = len(once) * (values.size - 1)
+    for k, line in enumerate(once):
+        assert np.allclose(each[k].y, line.y, equal_nan=True)
+        assert np.allclose(each[last + k].y, line.y / 2, equal_nan=True)
+        assert str(values[-1]) in each[last + k].label.plain
+    assert "not drawn" not in steady(data.assign(own))[0].caption
+
+
+def test_branches_that_cannot_be_drawn_are_said(aggregated_steady):
+    data = aggregated_steady["steady"].to_dataset()
+    unknown = {"branch_Q": data["branch_Q"].expand_dims(limit=["a", "b"])}
+    panel = steady(data.drop_dims("limit", errors="ignore").assign(unknown))[0]
+    assert "Branches are not drawn: they depend on" in panel.caption
+
+
 def test_transitions_and_bistability_are_stated(said):
     assert said[0] == (
         "In theory the steady states change at a fold at ω = 0.2 (|Q| = 0.5) and a transcritical "

@@ -105,6 +105,7 @@ def _theory(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) -> li
     if name is None:
         return []
     out: list[Item] = []
+    cells = with_series(data, cells, name)
     for i, cell in _own(data[name], cells):
         color = color_of(i, len(cells)) if cell else "ink"
         lead = leading(cell)
@@ -114,6 +115,17 @@ def _theory(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) -> li
         else:
             out += lines_of(branches, color, lead, at)
     return out
+
+
+def with_series(data: xr.Dataset, cells: list[Point], name: str) -> list[Point]:
+    """The cells, each for every value of the series where branches depend on it.
+
+    Fixed points of all values stand in one column; a curve has one value.
+    """
+    series = data.attrs["series"]
+    if name != "branch_Q" or series not in data[name].dims:
+        return cells
+    return [{**cell, **one} for cell in cells for one in points(data, [series])]
 
 
 def lines_of(branches: Branches, color: str, lead: Text, at: tuple[float, float]) -> list[Item]:
@@ -246,12 +258,24 @@ def once(items: Sequence[Item]) -> list[Item]:
     return out
 
 
+def _left_out(data: xr.Dataset, cells: list[Point]) -> list[str]:
+    """What a branch depends on that is not chosen here, so that it is not drawn."""
+    every = with_series(data, cells, "branch_Q")
+    rest = {str(d) for k in BRANCH for c in every for d in selected(data[k], c).dims}
+    rest -= {"branch_point"}
+    if not rest:
+        return []
+    names = " and ".join(symbol(one).html for one in sorted(rest))
+    return [f"Branches are not drawn: they depend on {names}, which is not chosen here."]
+
+
 def _caption(data: xr.Dataset, cells: list[Point]) -> str:
     parts = []
     if "branch_Q" in data:
         parts.append("Solid: stable steady states; dashed: unstable.")
         if bool((data["branch_kind"] == CONDENSED).any()):
             parts.append("Grey: condensed states (solid if stable, dotted if not).")
+        parts += _left_out(data, cells)
     elif "fixed_Q" in data:
         parts.append("Circles: steady states, filled if stable.")
     if "overlap" in data:

@@ -232,11 +232,14 @@ def samples(system: Any) -> float:
     return math.inf if system.batch == "full" else float(system.batch)
 
 
-def unplain(system: Any) -> str:
-    """What takes a system beyond (13) as Rattray studied it: the field with its value, or ""."""
+def unplain(system: Any, batches: bool = False) -> str:
+    """What takes a system beyond (13) as Rattray studied it: the field with its value, or "".
+
+    With ``batches`` those of a given number of samples do not.
+    """
     if not fixed_signs(system):
         return f"sigma = {system.sigma!r}"
-    if system.batch != 1:
+    if system.batch != 1 and not (batches and system.batch != "full"):
         return f"batch = {system.batch!r}"
     return "" if system.motion is None else f"motion = {system.motion!r}"
 

@@ -246,6 +246,17 @@ def plain_refusal(system: HebbianICA, what: str) -> str:
     )
 
 
+def batched_refusal(system: HebbianICA, what: str) -> str:
+    """Empty for fixed signs, batches of a number and sources that stay, else why not."""
+    given = unplain(system, batches=True)
+    if not given:
+        return ""
+    return (
+        f"{what} needs fixed signs, single samples or batches of a given number and sources that "
+        f"stay ({given} is not allowed: the method 'ode' follows it)"
+    )
+
+
 def passage_refusal(system: HebbianICA) -> str:
     """Empty if first passages of the chain can be followed, else the sentence that says why not."""
     return plain_refusal(system, "a first passage of the chain")

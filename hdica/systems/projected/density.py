@@ -76,7 +76,10 @@ def path_of(
 ) -> DensityPath:
     """The solved limit, with the densities and functionals that ``save`` asks for."""
     snapshots, means = save.snapshots, means_of(system, save)
-    return solve(field, times, snapshots=snapshots, functionals=means, tolerance=tolerance)
+    cuts = cuts_of(field, system, save)
+    return solve(
+        field, times, snapshots=snapshots, functionals=means, cuts=cuts, tolerance=tolerance
+    )
 
 
 def means_of(system: Any, save: Save) -> dict[str, Callable[[Array, Array], Array]]:
@@ -85,6 +88,16 @@ def means_of(system: Any, save: Save) -> dict[str, Callable[[Array, Array], Arra
         name: parse_functional(text, system.constants).value
         for name, text in save.functionals.items()
     }
+
+
+def cuts_of(field: MeanField, system: Any, save: Save) -> dict[str, tuple[float, ...]]:
+    """Where the functionals that ``save`` asks for, or their slopes, jump in x, by name."""
+    xi = field.prior.nodes.points
+    found = {
+        name: parse_functional(text, system.constants).cuts(xi)
+        for name, text in save.functionals.items()
+    }
+    return {name: cuts for name, cuts in found.items() if cuts}
 
 
 def regular_grid(path: DensityPath, points: int = 800) -> Array:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
+
+import numpy as np
 
 from hdica.finite.random.streams import Stream
 from hdica.finite.random.width import LANES
@@ -12,10 +15,18 @@ from hdica.ingredients.save import Save
 from hdica.process.speed import slowness
 from hdica.systems.fields import formula, schedule
 from hdica.systems.kernel import COMMON, NUMERICS, PROJECTED
+from hdica.systems.kinds import ZERO, padded
 from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.several_ica.chain import run_chains
 from hdica.systems.several_ica.limit import averages_of, solve
-from hdica.systems.several_ica.system import SeveralICA, laws, limit_refusal, rule, start_overlap
+from hdica.systems.several_ica.system import (
+    SeveralICA,
+    laws,
+    limit_refusal,
+    rule,
+    start_overlap,
+    steady_refusal,
+)
 from hdica.systems.several_ica.vector import run_vector
 from hdica.systems.trials import (
     SHARED,
@@ -124,4 +135,54 @@ ODE = Method(
     ),
 )
 
-METHODS = (VECTOR, CHAIN, ODE)
+MAX_STATES = 1024
+_AT = ("fixed_point",)
+
+
+def _fixed_points(
+    system: SeveralICA, times: Array, n: int | None, seed: int | None, save: Save
+) -> PointResult:
+    from hdica.systems.several_ica.states import steady_states
+
+    tau = schedule(system).constant
+    assert tau is not None
+    found = steady_states(formula(system, "nonlinearity"), laws(system), tau)
+    columns = {
+        "eigenvalue": found.eigenvalue,
+        "stable": (found.eigenvalue < 0).astype(float),
+        "kind": (np.abs(found.q).max(axis=1) < ZERO).astype(float),
+        "error": found.error,
+    }
+    values = padded(columns, MAX_STATES, "fixed points")
+    values["Q"] = np.full((MAX_STATES, len(system.sources)), math.nan)
+    values["Q"][: len(found.q)] = found.q
+    return PointResult(values)
+
+
+FIXED_POINTS = Method(
+    name="fixed_points",
+    about="steady states of the overlaps that a search on every choice of features finds",
+    engines=(*COMMON, __package__),
+    role=Role.STEADY_STATES,
+    rank=1,
+    accuracy="converged",
+    outputs=(
+        Output("Q", (*_AT, "source"), "overlap Q at the fixed point"),
+        Output("eigenvalue", _AT, "largest real part of the Jacobian's eigenvalues"),
+        Output("stable", _AT, "1 if stable, 0 if unstable"),
+        Output("kind", _AT, "0 informative, 1 uninformative (Q = 0)"),
+        Output("error", _AT, "error of Q at the fixed point"),
+    ),
+    run=_fixed_points,
+    coords=lambda times: {"fixed_point": np.arange(MAX_STATES)},
+    refuses=steady_refusal,
+    seconds=lambda system, n, last: 0.5 * len(system.sources) ** 2 * 2 ** len(system.sources),
+    ignores=frozenset({"start"}),
+    equations=(
+        "Wang and Lu 2017, steady states of the limit below (11) for several features: "
+        "tau (<c_j f> - Q_j <u f>) + (tau^2/2) <f^2> Q_j = 0; Powell's hybrid method from "
+        "starts on every choice of features"
+    ),
+)
+
+METHODS = (VECTOR, CHAIN, ODE, FIXED_POINTS)

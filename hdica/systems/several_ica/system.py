@@ -187,3 +187,19 @@ def limit_refusal(system: SeveralICA) -> str:
                     f"order {order}, which the nonlinearity {system.nonlinearity!r} needs"
                 )
     return ""
+
+
+FEATURES = 6
+"""Features at most of which fixed points are listed: six equal ones have 3^6 at least."""
+
+
+def steady_refusal(system: SeveralICA) -> str:
+    """Empty if the fixed points are looked for, else why not."""
+    if schedule(system).constant is None:
+        return f"tau = {system.tau!r} is not allowed for fixed points (a constant step size)"
+    if len(system.sources) > FEATURES:
+        return (
+            f"{len(system.sources)} sources are not allowed for fixed points (at most {FEATURES}, "
+            "whose states are listed one by one)"
+        )
+    return limit_refusal(system)

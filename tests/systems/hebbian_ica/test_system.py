@@ -188,7 +188,12 @@ def test_what_the_theory_of_13_does_not_cover_is_refused_by_its_methods(given):
         system = HebbianICA(**{unit: 0.1}, start="random", **given)
         for name in values:
             why = {m.name: m for m in record_of(system).methods}[name].refuses(system)
-            assert "needs fixed signs, single samples and sources that stay" in why, name
+            batched = name == "fixed_points"
+            if batched and given == {"batch": 2}:
+                assert why == ""
+                continue
+            samples = "single samples" + batched * " or batches of a given number"
+            assert f"needs fixed signs, {samples} and sources that stay" in why, name
             assert str(next(iter(given.values()))) in why
     assert plain_refusal(HebbianICA(mu=0.1), "it") == ""
 

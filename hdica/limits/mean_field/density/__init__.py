@@ -1,3 +1,3 @@
 """The density of the estimate, by its Fokker-Planck equation."""
 
-VERSION = 4
+VERSION = 5

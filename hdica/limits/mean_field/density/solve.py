@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,8 @@ _FINE, _COARSEST = 1e-7, 3.0
 _NEAR, _NEXT = 2.0, 2
 """An error is the largest within this factor in time, and of so many steps on each side."""
 _EVEN = 5.0
+_CLOSEST, _MOST_CUTS = 1e-5, 400
+"""Distance of faces at kinks at least, and how many a lattice takes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +100,11 @@ def _tell_level(number: int) -> None:
 
 
 def _explored(
-    problem: Problem, times: Array, coarse: float, record: Callable[[], Record]
+    problem: Problem,
+    times: Array,
+    coarse: float,
+    record: Callable[[], Record],
+    faces: tuple[float, ...],
 ) -> tuple[Plan, Record]:
     """The coarsest level, its cells made finer until they resolve all that the run meets."""
     field = problem.field
@@ -110,7 +117,7 @@ def _explored(
     for _ in range(4):
         _tell_level(1)
         seen = record()
-        lattice = make_lattice(field.phi.kinks, spacing, _stretch(problem))
+        lattice = make_lattice(faces, spacing, _stretch(problem))
         plan = explore(problem, lattice, times, seen, _STEP_ERROR * coarse**4)
         finest = _finest(problem, seen, size)
         if spacing <= 1.1 * _LATER * coarse * finest:
@@ -126,16 +133,20 @@ def _coarseness(tolerance: float) -> float:
 
 def planned(problem: Problem, times: Array, tolerance: float) -> Plan:
     """The steps and cells of the coarsest level alone, for who follows them by himself."""
-    return _explored(
-        problem, times, _coarseness(tolerance), lambda: Record(problem, np.empty(0), {})
-    )[0]
+    none, kinks = np.empty(0), problem.field.phi.kinks
+    coarse = _coarseness(tolerance)
+    return _explored(problem, times, coarse, lambda: Record(problem, none, {}), kinks)[0]
 
 
 def _levels(
-    problem: Problem, times: Array, tolerance: float, record: Callable[[], Record]
+    problem: Problem,
+    times: Array,
+    tolerance: float,
+    record: Callable[[], Record],
+    faces: tuple[float, ...],
 ) -> tuple[Plan, list[Record]]:
     """As many levels as the tolerance on Q asks for and the budget allows."""
-    plan, first = _explored(problem, times, _coarseness(tolerance), record)
+    plan, first = _explored(problem, times, _coarseness(tolerance), record, faces)
     records = [first]
     if problem.moves:
         # The exploration mixes only after each step: its plan is followed with halves around it.
@@ -192,6 +203,7 @@ def solve(
     *,
     snapshots: Sequence[float] = (),
     functionals: Mapping[str, Functional] | None = None,
+    cuts: Mapping[str, Sequence[float]] | None = None,
     tolerance: float = 1e-7,
 ) -> DensityPath:
     """Solve the limit (Wang and Lu 2017, (10)-(14); Wang and Lu 2016, (8)-(11)).
@@ -200,14 +212,43 @@ def solve(
     each node of the prior are kept at the snapshots, some of these times, and means E[h(xi, x)] of
     the functionals, vectorised, at every time. Refinement ends at the tolerance as error of Q, or
     earlier, with the error reached, where a further level would cost more than about a minute.
+    Functionals that have ``cuts``, where they or their slopes jump in x, are averaged on a lattice
+    that has faces there, too, and the rest of the result is what it is without them.
     """
     problem, places = posed(field)
-    functionals = dict(functionals or {})
+    functionals, own = dict(functionals or {}), field.phi.kinks
     times = np.asarray(times, dtype=float)
+    given = cuts or {}
+    rough = {k: _apart(own, given[k], problem.mirrored) for k in functionals if k in given}
+    rough = {k: faces for k, faces in rough.items() if own != faces and len(faces) <= _MOST_CUTS}
+    smooth = {k: h for k, h in functionals.items() if k not in rough}
     kept = np.array([float(t) for t in snapshots])
-    plan, records = _levels(problem, times, tolerance, lambda: Record(problem, kept, functionals))
+    plan, records = _levels(problem, times, tolerance, lambda: Record(problem, kept, smooth), own)
     densities = tuple(_density(float(t), field, places, records) for t in snapshots)
-    return _path(field, times, plan, records, list(functionals), densities)
+    path = _path(field, times, plan, records, list(smooth), densities)
+    for name, faces in rough.items():
+        seen = partial(Record, problem, kept[:0], {name: functionals[name]})
+        plan, records = _levels(problem, times, tolerance, seen, faces)
+        path = _with_means(path, _path(field, times, plan, records, [name], ()))
+    return path
+
+
+def _apart(own: tuple[float, ...], cuts: Sequence[float], mirrored: bool) -> tuple[float, ...]:
+    """Kinks of phi and of a functional, and of its image, as far as cells tell them apart."""
+    found = list(own)
+    for cut in sorted({*cuts, *(-c for c in cuts if mirrored)}):
+        if all(abs(cut - other) >= _CLOSEST for other in found):
+            found.append(float(cut))
+    return tuple(sorted(found))
+
+
+def _with_means(path: DensityPath, other: DensityPath) -> DensityPath:
+    """A path with the functionals of another one that solves the same on another lattice."""
+    return replace(
+        path,
+        functionals=path.functionals | other.functionals,
+        functional_errors=path.functional_errors | other.functional_errors,
+    )
 
 
 def _enveloped(error: Array, times: Array) -> Array:

@@ -1,3 +1,3 @@
 """Steady states of the density, and their stability."""
 
-VERSION = 4
+VERSION = 5

@@ -18,12 +18,16 @@ from numpy.polynomial import Legendre
 from numpy.typing import NDArray
 
 from hdica.limits.mean_field.steady.confinement import Confinement
+from hdica.limits.mean_field.steady.graded import graded_modes
 from hdica.limits.mean_field.steady.panels import edges, potential
 from hdica.process.threads import one_thread
 
 Array = NDArray[np.float64]
 DEGREE = 12
 PANELS = 14
+_GROUND, _RANGE = 1e-6, 1e-11
+"""Share of the slowest rate that the ground state, whose rate is 0, may have, and the smallest
+share of the fastest one that the slowest may be, before rounding is seen in it."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,11 @@ def _elements(shape: Confinement, a: float, k: float, tilt: float) -> tuple[Arra
     return x, half, 2 * a * x + k * shape.psi(inside) - tilt
 
 
+def _is_lost(rate: Array) -> bool:
+    """Whether rounding is seen in the slowest of all rates, the ground state's 0 among them."""
+    return bool(abs(rate[0]) > _GROUND * rate[1] or rate[1] < _RANGE * rate[-1])
+
+
 def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Modes:
     """All modes of the density exp{-a x^2 - k Psi(x) + tilt x}/Z on its spectral elements."""
     x, half, slope = _elements(shape, a, k, tilt)
@@ -83,6 +92,9 @@ def relaxation_modes(shape: Confinement, a: float, k: float, tilt: float) -> Mod
     root = np.sqrt(mass)
     with one_thread():
         rate, vectors = np.linalg.eigh(stiffness / root / root[:, None])
+    if _is_lost(rate):
+        rate, coefficients = graded_modes(shape, a, k, tilt, PANELS)
+        return Modes(rate, *coefficients)
     points = np.empty(size)
     points[index] = x
     v = potential(shape, np.array([a]), np.array([k]), np.array([tilt]), points[None])[0]

@@ -25,6 +25,10 @@ _HELD, _FARTHEST = _REACHES[-2:]
 _SPLIT, _SECANTS, _RUNGS = 4, 12, 13
 _STEEP = 0.5
 """Rise of V between two points beside a well from which it needs panels of its own."""
+_OWN, _LOST = 4.0, 34.0
+"""Depth to which a well has its own width, and that of x^2 times the density that is rounding."""
+_APART, _SCALES, _HALVINGS = 3.0, 38, 8
+"""Distance to the lowest point falls by this factor, so many times; halvings towards an end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +85,22 @@ def _least_beyond(shape: Confinement, a: Array, k: Array, tilt: Array, reach: fl
         rise = 2 * square * reach + push
         with np.errstate(all="ignore"):
             turned = np.where(square > 0, -(rise**2) / (4 * square), -np.inf)
+            spread = _least_weighed(square, rise, reach)
         level = (rise >= 0) & (square >= 0)
-        bounds.append(np.where(level, 0.0, turned))
+        bounds.append(np.where(level, spread, turned))
     return np.maximum(*bounds)
+
+
+def _least_weighed(square: Array, rise: Array, reach: float) -> Array:
+    """Least of rise d + square d^2 - 3 log(1 + d/reach) over d > 0, for numbers >= 0.
+
+    Where V hardly rises beyond a reach, x^2 times the density there is not what it is at the reach.
+    """
+    # Where the slope is zero: 2 square d^2 + (rise + 2 square reach) d + rise reach - 3 = 0.
+    linear, missing = rise + 2 * square * reach, 3 - rise * reach
+    d = 2 * missing / (linear + np.sqrt(linear**2 + 8 * square * missing))
+    least = rise * d + square * d**2 - 3 * np.log1p(d / reach)
+    return np.where(missing > 0, np.where(linear > 0, least, -np.inf), 0.0)
 
 
 def region(shape: Confinement, a: Array, k: Array, tilt: Array) -> Region:
@@ -131,15 +148,17 @@ def _hull(
     wells = (slope[:, :-1] < 0) & (slope[:, 1:] >= 0)
     far = _weight(x)
     first, last = _ends(v - v.min(axis=1)[:, None] - far < DEPTH)
-    low, high = x[first], x[last]
     # Between two points V lies above its tangents there, if it is convex around the well.
     gap = np.diff(x)
     floor = np.maximum(v[:, :-1] + slope[:, :-1] * gap, v[:, 1:] - slope[:, 1:] * gap)
     wells &= floor - v.min(axis=1)[:, None] - np.maximum(far[:-1], far[1:]) < DEPTH
     several = wells.sum(axis=1) > 1
+    heavy = ~several & _is_heavy(x, v)
+    own = [value[rows] for value in row]
+    low, high, spread = _on_plateaus(shape, own, (x, v), (first, last), heavy)
     many = np.flatnonzero(several)
     if not many.size:
-        return low, high, several, np.empty((low.size, 0))
+        return low, high, heavy, spread
     a, k, tilt = (value[rows][many] for value in row)
     at, left = np.nonzero(wells[many])
     bottom = _bottom(shape, a[at], k[at], tilt[at], x[left], x[left + 1])
@@ -158,12 +177,80 @@ def _hull(
     np.maximum.at(high, many[at], end)
     beside = np.maximum(v[many[at], left], v[many[at], left + 1]) - depth
     narrow = beside > _STEEP
-    return (
-        low,
-        high,
-        several,
-        _ladders(many[at][narrow], bottom[narrow], start[narrow], end[narrow], v),
-    )
+    found = _ladders(many[at][narrow], bottom[narrow], start[narrow], end[narrow], v)
+    return low, high, several | heavy, np.concatenate([found, spread], axis=1)
+
+
+def _is_heavy(x: Array, v: Array) -> Mask:
+    """Whether x^2 times the density is not small where the density itself is, shape (rows,).
+
+    A regularizer that levels off leaves a plateau of V that goes on until a x^2 ends it: little
+    mass so far out that it has E x^2 = 1.
+    """
+    lowest = v.argmin(axis=1)
+    depth, away = v - v.min(axis=1)[:, None], np.abs(x - x[lowest][:, None])
+    rows = np.arange(lowest.size)
+    first, last = _ends(depth < _OWN)
+    own = np.maximum(away[rows, first], away[rows, last])
+    far = 3 * np.log(np.maximum(away / np.maximum(own, _REACHES[0])[:, None], 1.0))
+    first, last = _ends(depth < DEPTH)
+    outside = (x < x[first][:, None]) | (x > x[last][:, None])
+    # Where the density has fallen lies between two points; the nearer one is in doubt.
+    nearer = np.minimum(first + 1, x.size - 1), np.maximum(last - 1, 0)
+    there = np.maximum(far[rows, nearer[0]], far[rows, nearer[1]])
+    beyond = np.any(outside & (depth - far < _LOST), axis=1) | (DEPTH - there < _LOST)
+    return np.asarray((lowest > 0) & (lowest < x.size - 1) & beyond)
+
+
+def _on_plateaus(
+    shape: Confinement,
+    row: list[Array],
+    known: tuple[Array, Array],
+    ends: tuple[NDArray[np.int64], NDArray[np.int64]],
+    heavy: Mask,
+) -> tuple[Array, Array, Array]:
+    """Ends of all regions and their rungs, where some are heavy."""
+    (x, v), (first, last) = known, ends
+    low, high = x[first], x[last]
+    if not heavy.any():
+        return low, high, np.empty((low.size, 0))
+    kept = [value[heavy] for value in row]
+    low[heavy], high[heavy] = _narrowed(shape, kept, x, v[heavy], first[heavy], last[heavy])
+    rungs = _scales(x, v[heavy], low[heavy], high[heavy])
+    spread = np.repeat(low[:, None], rungs.shape[1], axis=1)
+    spread[heavy] = rungs
+    return low, high, spread
+
+
+def _narrowed(
+    shape: Confinement,
+    row: list[Array],
+    x: Array,
+    v: Array,
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
+) -> tuple[Array, Array]:
+    """Ends of regions of heavy densities, between points that are far apart there."""
+    a, k, tilt = row
+    least = v.min(axis=1)
+    found = []
+    for out, towards in ((first, 1), (last, -1)):
+        outer, inner = x[out], x[np.clip(out + towards, 0, x.size - 1)]
+        for _ in range(_HALVINGS):
+            middle = (outer + inner) / 2
+            depth = a * middle**2 + k * shape.potential(middle) - tilt * middle - least
+            inside = depth - _weight(middle) < DEPTH
+            inner, outer = np.where(inside, middle, inner), np.where(inside, outer, middle)
+        found.append(outer)
+    return found[0], found[1]
+
+
+def _scales(x: Array, v: Array, low: Array, high: Array) -> Array:
+    """Points at every scale around the lowest point of V, for what lives on several at once."""
+    bottom = x[v.argmin(axis=1)][:, None]
+    shares = _APART ** -np.arange(1, _SCALES)
+    sides = [bottom + (end[:, None] - bottom) * shares for end in (low, high)]
+    return np.concatenate([sides[0], bottom, sides[1]], axis=1)
 
 
 def _ends(inside: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

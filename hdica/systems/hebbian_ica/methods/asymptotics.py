@@ -12,6 +12,7 @@ from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.fields import (
     given_rate,
     mu_of,
+    samples,
     signs,
     sources,
     start_overlap,
@@ -28,7 +29,7 @@ from hdica.systems.hebbian_ica.limit.asymptotics import (
 )
 from hdica.systems.hebbian_ica.limit.equation_17 import Field, make_field
 from hdica.systems.hebbian_ica.methods.escape import HOME, IGNORED, PAIR, PAPER
-from hdica.systems.hebbian_ica.system import HebbianICA, plain_refusal
+from hdica.systems.hebbian_ica.system import HebbianICA, batched_refusal, plain_refusal
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.kinds import padded
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
@@ -57,8 +58,11 @@ def limit_refusal(system: HebbianICA) -> str:
 
 
 def steady_refusal(system: HebbianICA) -> str:
-    """Empty if the system has steady states, else why not."""
-    why = limit_refusal(system) or plain_refusal(system, "a list of fixed points")
+    """Empty if the system has steady states, else why not.
+
+    A batch of m at mu moves m times as fast as single samples at mu/m, and so has their states.
+    """
+    why = limit_refusal(system) or batched_refusal(system, "a list of fixed points")
     if not why and mu_of(system).constant is None:
         return f"mu = {system.mu!r} is not allowed for fixed points (a constant step size)"
     return why
@@ -72,8 +76,11 @@ def _fixed_points(
 
     field, mu = field_of(system), mu_of(system).constant
     assert mu is not None
-    found = states(field, mu)
-    slowest = np.array([float(eigenvalues(field, r, mu).real.max()) for r in found.r])
+    # mu L + (mu^2/m) D = m {(mu/m) L + (mu/m)^2 D}.
+    m = samples(system)
+    alone = mu / m
+    found = states(field, alone)
+    slowest = m * np.array([float(eigenvalues(field, r, alone).real.max()) for r in found.r])
     columns = {
         "eigenvalue": slowest,
         "stable": (slowest < 0).astype(float),
