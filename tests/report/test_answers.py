@@ -44,6 +44,23 @@ def test_the_first_in_rank_answers_unless_the_study_names_another(aggregated: xr
     assert named.verdict == "agrees"
 
 
+@pytest.mark.parametrize(("error", "verdict"), [(0.0, "agrees"), (0.2, "differs")])
+def test_what_stands_side_by_side_is_judged_by_another_analysis(error: float, verdict: str) -> None:
+    found = aggregate(toy.store(error))
+    shown = {"curves": ["chain", "ode"], "variable": "Q"}
+    groups = {k: v.to_dataset() for k, v in toy.store(error).children.items()}
+    alone = headline(aggregate(toy.tree(groups, {"compare": shown})))
+    assert alone.verdict == ""
+    both = aggregate(toy.tree(groups, {"compare": shown, "convergence": toy.CONVERGENCE}))
+    said = headline(asking(both, {"text": "Where?", "analysis": "compare"}))
+    assert said.html.startswith(alone.html.removesuffix("."))
+    assert said.verdict == verdict
+    own = convergence(found["convergence"].to_dataset())
+    assert own is not None
+    clause = own.html.split("; the distance")[0].split("; at <i>n")[0]
+    assert f"; {clause[0].lower()}{clause[1:]}; at <i>n</i>" in said.html
+
+
 def test_nothing_that_is_said_is_lost(aggregated: xr.DataTree) -> None:
     found = told(aggregated)
     assert len(found.findings) <= 3
