@@ -163,6 +163,24 @@ def test_a_mean_follows_its_prediction_where_it_does() -> None:
     assert dependence(_means(np.full(3, np.nan))) is None
 
 
+def test_a_prediction_that_holds_between_two_values_is_told_with_its_curves() -> None:
+    off = [
+        [0.3, 0.2, 0.3, 0.25, 0.2],
+        [0.4, 0.01, -0.004, 0.002, 0.2],
+        [0.3, 0.002, 0.01, 0.004, 0.3],
+    ]
+    rows = [_means(np.array(one)).assign_coords(rank=k) for k, one in enumerate(off, 1)]
+    found = dependence(xr.concat(rows, "rank"))
+    assert found is not None
+    values = rows[0][rows[0].attrs["over"]].values
+    said = text(found)
+    assert f"{values[1]:g} to {values[3]:g} with" in said
+    assert "= 2 or more (6 of 15 points); elsewhere it is off by up to" in said
+    assert found.verdict == "differs"
+    wholly = text(dependence(_means(np.array(off[0]))))
+    assert "at half of 5 points" in wholly
+
+
 def test_measurements_are_pooled_by_their_errors() -> None:
     mean, error = pooled(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     assert (mean, error) == pytest.approx((1.5, 0.5**0.5))
