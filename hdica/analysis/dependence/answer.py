@@ -57,11 +57,11 @@ def _followed(cut: xr.Dataset, output: str) -> Answer:
             f"on; before that it is {_worst(cut)}.",
             "agrees",
         )
-    part, told = _inside(cut)
-    if part is not None:
-        held = int(_known(part).sum())
+    inside, told = _inside(cut)
+    if inside is not None:
+        held = int(_known(inside).sum())
         return Answer(
-            f"Mean {name} follows the prediction {_within(part)} at {told} ({count(held)} of "
+            f"Mean {name} follows the prediction {_within(inside)} at {told} ({count(held)} of "
             f"{count(total)} points); elsewhere it is {_worst(cut)}.",
             whole,
         )
@@ -112,7 +112,8 @@ def _inside(cut: xr.Dataset) -> tuple[xr.Dataset | None, str]:
     x = str(cut.attrs["over"])
     if cut[x].dtype.kind not in "fiu":
         return None, ""
-    ordered, best, told, most = cut.sortby(x), None, "", LEAST - 1
+    best: xr.Dataset | None = None
+    ordered, told, most = cut.sortby(x), "", LEAST - 1
     for rows, where in [(ordered, ""), *_rows(ordered)]:
         values = rows[x].values
         for low in range(values.size - 1):
