@@ -108,6 +108,12 @@ class Analysis:
     beside
         ``beside(data) -> Answer | None``: a clause that stands in the answer of another analysis,
         with ``"differs"`` if it speaks against it.
+    judges
+        Whether its answer judges what it shows. Of one that shows simulation and limit side by side
+        and leaves the verdict to others it does not.
+    decides
+        ``decides(data) -> Answer | None``: a clause with a verdict, which ends the answer of an
+        analysis that does not judge.
     suits
         ``suits(store) -> settings | None``: settings, as plain data, that suit the methods and the
         grid of a store whose study asks for no analysis; None if it does not suit them.
@@ -123,6 +129,8 @@ class Analysis:
     answer: Callable[..., Answer | None] | None = None
     topic: str = ""
     beside: Callable[..., Answer | None] | None = None
+    judges: bool = True
+    decides: Callable[..., Answer | None] | None = None
     suits: Callable[..., Mapping[str, Any] | None] | None = None
 
     @property

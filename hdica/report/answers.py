@@ -57,8 +57,9 @@ def headline(aggregate: xr.DataTree) -> Answer:
     """The answer of an aggregate to the question of its study.
 
     That of the analysis that the study names in ``question.analysis``; else the first, by the rank
-    in their records, of the analyses that the study asks for and that have an answer. What others
-    have beside it, such as a paper's own number, ends the sentence. Without any it is empty.
+    in their records, of the analyses that the study asks for and that have an answer. An answer
+    that does not judge takes the verdict of the first of the others that decides. What others have
+    beside it, such as a paper's own number, ends the sentence. Without any it is empty.
     """
     with speaking_of(str(aggregate.attrs.get("system", ""))):
         return _opening(aggregate, _answers(aggregate))
@@ -100,6 +101,7 @@ def _opening(aggregate: xr.DataTree, answers: list[tuple[str, Answer]]) -> Answe
     if not answers:
         return Answer("")
     name, first = answers[0]
+    first = _decided(aggregate, name, first)
     others = {one.name: one.beside for one in _ranked(aggregate) if one.beside}
     found = [say(aggregate[k].to_dataset()) for k, say in others.items() if k != name]
     clauses = [clause for clause in found if clause is not None]
@@ -108,6 +110,20 @@ def _opening(aggregate: xr.DataTree, answers: list[tuple[str, Answer]]) -> Answe
     text = "; ".join([first.html.removesuffix("."), *(clause.html for clause in clauses)])
     off = any(clause.verdict == "differs" for clause in clauses)
     return replace(first, html=f"{text}.", verdict="differs" if off else first.verdict)
+
+
+def _decided(aggregate: xr.DataTree, name: str, first: Answer) -> Answer:
+    """An answer of an analysis that does not judge, with the verdict of another and its clause."""
+    if analyses()[name].judges:
+        return first
+    for one in _ranked(aggregate):
+        if one.decides is None:
+            continue
+        clause = one.decides(aggregate[one.name].to_dataset())
+        if clause is not None and clause.verdict:
+            text = first.html.removesuffix(".")
+            return replace(first, html=f"{text}; {clause.html}.", verdict=clause.verdict)
+    return first
 
 
 def _best(

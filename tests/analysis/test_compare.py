@@ -48,3 +48,10 @@ def test_two_words_and_numbers_are_told_at_their_ends(dim, values):
     said = str(answer(data(dim, values)).html)
     assert "largest" not in said
     assert "(limit 0.851)" in said
+
+
+def test_what_is_not_swept_is_not_told():
+    found = data("tau", [0.1, 0.2]).expand_dims(projection=[0])
+    said = str(answer(found).html)
+    assert "τ = 0.1" in said.replace("<i>", "").replace("</i>", "")
+    assert "projection" not in said

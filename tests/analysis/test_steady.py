@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from hdica.analysis.steady.answer import answer
 from hdica.analysis.steady.branches import branches_of
+from hdica.analysis.steady.say import steady as say
 from hdica.errors import HdicaError
 from tests.analysis import bifurcation, toy
 from tests.analysis.bifurcation import FOLD, PITCHFORK, STEADY
@@ -69,6 +71,33 @@ def test_a_mean_between_the_branches_is_on_neither(bifurcation_store):
     mixed["vector"]["Q"].loc[{"omega": 0.3, "n": 1600}] = 0.35
     found = steady(mixed, STEADY).sel(simulation="vector", omega=0.3, n=1600)
     assert (found["on_branch"] == 0).all()
+
+
+def moving(store, end):
+    """The store with a limit whose |Q| at the last time is ``end`` at every omega and start."""
+    groups = {k: v.to_dataset() for k, v in store.children.items()}
+    pde = groups["vector"][["Q"]].isel(n=0, seed=0, drop=True)
+    pde["Q"][..., -1] = -end
+    groups["pde"] = bifurcation.marked(pde, "pde", False)
+    return toy.tree(groups, {})
+
+
+@pytest.mark.parametrize(("end", "beside"), [(0.36, 1.0), (0.5, 0.0)])
+def test_a_mean_may_be_where_the_limit_is_on_its_way(bifurcation_store, end, beside):
+    mixed = bifurcation_store.copy(deep=True)
+    mixed["vector"]["Q"].loc[{"omega": 0.3, "n": 1600}] = 0.35
+    asked = STEADY | {"limits": ["fixed_points", "pde"]}
+    found = steady(moving(mixed, end), asked)
+    assert found.attrs["until"] == 50.0
+    here = found.sel(simulation="vector", omega=0.3, n=1600)
+    assert (here["on_branch"] == 0).all()
+    assert (here["on_limit"] == beside).all()
+    said = answer(found)
+    clause = "8 of 10 simulated means end on a stable steady state and 2 more where the limit is at"
+    assert (clause in said.html) == bool(beside)
+    assert said.verdict == ("agrees" if beside else "undecided")
+    others = [s for s in say(found) if s.startswith("8 of 10")]
+    assert ("2 more are as near" in others[0]) == bool(beside)
 
 
 def test_states_come_from_branches_where_there_are_no_fixed_points(bifurcation_store, found):

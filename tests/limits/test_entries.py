@@ -1,11 +1,15 @@
 """Uncoupled entries against plain NumPy, the exact law at phi = 0 and the solved density."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.integrate import solve_ivp
 
 import hdica
+from hdica.finite.random.streams import normal_numbers
+from hdica.limits.mean_field.entries.coefficients import Coefficients
 from hdica.limits.mean_field.entries.order import order_of
 from hdica.limits.mean_field.entries.walk import Walk, first_entries
 from hdica.systems.online_ica.system import mean_field
@@ -35,7 +39,8 @@ def walked(system, last, count, n, *, seed=0, sign=1.0, noise=1.0):
     first = first_entries(field, xi, rng)
     if sign < 0:
         object.__setattr__(field, "pull", field.pull.times(-1.0))
-    walk = Walk(field, order, xi, first.copy(), n, lambda size: noise * rng.standard_normal(size))
+    told = Coefficients(field, order, n)
+    walk = Walk(told, xi, first.copy(), lambda size: noise * rng.standard_normal(size))
     assert walk.advance(0, round(n * last)) == round(n * last)
     return xi, first, walk.z
 
@@ -45,9 +50,15 @@ def test_steps_are_those_of_15(sign, same):
     field, n, steps = mean_field(LASSO), 50, 200
     order, rng = order_of(field, 4.0), np.random.default_rng(1)
     xi = field.prior.feature(rng, 40)
-    first, w = first_entries(field, xi, rng), rng.standard_normal((steps, 40))
-    rows = iter(w)
-    walk = Walk(field, order, xi, first.copy(), n, lambda size: next(rows))
+    # Of every row of 48 numbers the first 40 are used.
+    first, w = first_entries(field, xi, rng), rng.standard_normal((steps, 48))
+    flat = iter(w.ravel())
+    walk = Walk(
+        Coefficients(field, order, n),
+        xi,
+        first.copy(),
+        lambda size: np.fromiter(flat, float, size),
+    )
     # Whole or in parts, the steps are the same.
     assert walk.advance(0, 77) + walk.advance(77, steps) == steps
     z = first
@@ -56,8 +67,41 @@ def test_steps_are_those_of_15(sign, same):
         # (10) with G of either sign.
         inert = z * (q * sign * g_of(q) + TAU * r - power_of(q) / 2)
         drift = inert - xi * sign * g_of(q) - TAU * 0.1 * np.sign(z)
-        z = z + drift / n + np.sqrt(power_of(q) / n) * w[k]
+        z = z + drift / n + np.sqrt(power_of(q) / n) * w[k, :40]
     assert (np.abs(walk.z - z).max() < 1e-10) == same
+
+
+REGULARIZERS = ["0.1*sign(x)", "x/3 + 0.30000000000000004*sign(x)", "-0.7*x", "0", "tanh(x)"]
+
+
+def numbers():
+    """The same normal numbers, anew."""
+    return normal_numbers(np.random.Generator(np.random.SFC64(3)))
+
+
+def in_numpy(field, order, n, xi, z, steps):
+    """Entries after some steps of (15), each term by itself in plain NumPy."""
+    draw, z = numbers(), z.copy()
+    for k in range(steps):
+        q, r = (one.item() for one in order.at(np.array([k / n])))
+        drift = field.pull(q, TAU) * xi - TAU * field.phi.value(z) - field.curvature(q, r, TAU) * z
+        z += drift / n
+        z += np.sqrt(2 * field.diffusion(q, TAU) / n) * draw(z.size)
+    return z
+
+
+@pytest.mark.parametrize("phi", [*REGULARIZERS, "0.1*sign(x) + sqrt(2)*sign(x)"])
+def test_compiled_steps_are_those_of_plain_numpy_bit_for_bit(phi):
+    field = mean_field(LASSO.model_copy(update={"regularizer": phi}))
+    order, rng = order_of(field, 1.0), np.random.default_rng(2)
+    xi = field.prior.feature(rng, 1003)
+    first = first_entries(field, xi, rng)
+    first[0] = 0.0
+    walk = Walk(Coefficients(field, order, 1000), xi, first.copy(), numbers())
+    assert walk.advance(0, 60) == 60
+    assert np.array_equal(walk.z, in_numpy(field, order, 1000, xi, first, 60))
+    near = replace(field, pull=lambda q, tau: field.pull(q, tau) * (1 + 1e-12))
+    assert not np.array_equal(walk.z, in_numpy(near, order, 1000, xi, first, 60))
 
 
 def test_the_order_parameters_are_those_of_the_limit():
@@ -142,5 +186,5 @@ def test_steps_end_where_the_limit_is_not_known():
     field = mean_field(PLAIN)
     order = order_of(field, 1.0)
     xi = field.prior.feature(np.random.default_rng(0), 20)
-    walk = Walk(field, order, xi, np.zeros(20), 10, np.zeros)
+    walk = Walk(Coefficients(field, order, 10), xi, np.zeros(20), np.zeros)
     assert walk.advance(0, 30) == 11

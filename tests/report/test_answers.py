@@ -44,6 +44,23 @@ def test_the_first_in_rank_answers_unless_the_study_names_another(aggregated: xr
     assert named.verdict == "agrees"
 
 
+@pytest.mark.parametrize(("error", "verdict"), [(0.0, "agrees"), (0.2, "differs")])
+def test_what_stands_side_by_side_is_judged_by_another_analysis(error: float, verdict: str) -> None:
+    found = aggregate(toy.store(error))
+    shown = {"curves": ["chain", "ode"], "variable": "Q"}
+    groups = {k: v.to_dataset() for k, v in toy.store(error).children.items()}
+    alone = headline(aggregate(toy.tree(groups, {"compare": shown})))
+    assert alone.verdict == ""
+    both = aggregate(toy.tree(groups, {"compare": shown, "convergence": toy.CONVERGENCE}))
+    said = headline(asking(both, {"text": "Where?", "analysis": "compare"}))
+    assert said.html.startswith(alone.html.removesuffix("."))
+    assert said.verdict == verdict
+    own = convergence(found["convergence"].to_dataset())
+    assert own is not None
+    clause = own.html.split("; the distance")[0].split("; at <i>n")[0]
+    assert f"; {clause[0].lower()}{clause[1:]}; at <i>n</i>" in said.html
+
+
 def test_nothing_that_is_said_is_lost(aggregated: xr.DataTree) -> None:
     found = told(aggregated)
     assert len(found.findings) <= 3
@@ -144,6 +161,24 @@ def test_a_mean_follows_its_prediction_where_it_does() -> None:
     alone = text(dependence(_means(np.array([0.1, 0.2]), predicted=False)))
     assert "0.600 ± 0.010 at x = 1 and 0.700 ± 0.010 at x = 2" in alone
     assert dependence(_means(np.full(3, np.nan))) is None
+
+
+def test_a_prediction_that_holds_between_two_values_is_told_with_its_curves() -> None:
+    off = [
+        [0.3, 0.2, 0.3, 0.25, 0.2],
+        [0.4, 0.01, -0.004, 0.002, 0.2],
+        [0.3, 0.002, 0.01, 0.004, 0.3],
+    ]
+    rows = [_means(np.array(one)).assign_coords(rank=k) for k, one in enumerate(off, 1)]
+    found = dependence(xr.concat(rows, "rank"))
+    assert found is not None
+    values = rows[0][rows[0].attrs["over"]].values
+    said = text(found)
+    assert f"{values[1]:g} to {values[3]:g} with" in said
+    assert "= 2 or more (6 of 15 points); elsewhere it is off by up to" in said
+    assert found.verdict == "differs"
+    wholly = text(dependence(_means(np.array(off[0]))))
+    assert "at half of 5 points" in wholly
 
 
 def test_measurements_are_pooled_by_their_errors() -> None:

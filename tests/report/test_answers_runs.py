@@ -65,6 +65,22 @@ def test_a_theory_of_large_n_is_judged_at_the_largest_and_what_differs_below_is_
     assert text(tree, "escape").endswith(clause) == follows
 
 
+def test_where_runs_differ_from_theory_at_their_n_is_told_with_the_factor() -> None:
+    assert "runs follow theory" not in text(escapes.store(runs=400), "escape")
+    tree = escapes.store(runs=400, end=1e9)
+    tree["escape_times"]["first"].values[1:3, 0] *= [[2.0], [3.0]]
+    assert answered(tree, "escape").verdict == "differs"
+    said = text(tree, "escape")
+    clause = "in 6 of 8 comparisons and differ from it in 2, at n = 100 with ν = 1 to 2, where they"
+    assert clause in said
+    pattern = r"([\d.]+) \[([\d.]+), ([\d.]+)\]"
+    ends = re.findall(pattern, said.split("where they take")[1])
+    for found, factor in zip(ends, (2.0, 3.0), strict=True):
+        mean, low, high = map(float, found)
+        assert low < mean < high
+        assert mean == pytest.approx(factor, rel=4 / 20)
+
+
 ALLOWED = [(1.0, 0.0, "agrees"), (1.3, 0.0, "differs"), (1.3, 0.5, "agrees"), (1.3, 0.1, "differs")]
 
 

@@ -60,4 +60,6 @@ def _end(here: xr.Dataset, point: Point) -> str:
         limit = float(selected(here["limit_mean"].isel(limit=0), point))
         if np.isfinite(limit):
             text += f" (limit {number(limit, 5)})"
-    return text + (f" at {place(point).html}" if point else "")
+    # Of what has one value alone, a reader need not be told which.
+    swept = {k: v for k, v in point.items() if here.sizes[k] > 1}
+    return text + (f" at {place(swept).html}" if swept else "")

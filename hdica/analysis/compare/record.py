@@ -38,5 +38,6 @@ COMPARE = Analysis(
     settings=Compare,
     sections=(Section("compare", "Methods side by side", lazy(__name__, "figure:compare"), 8),),
     answer=lazy(__name__, "answer:answer"),
+    judges=False,
     suits=lazy(__name__, "suits:suits"),
 )

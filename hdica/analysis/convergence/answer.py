@@ -26,6 +26,15 @@ def answer(data: xr.Dataset) -> Answer | None:
     return Answer(f"{text}{largest}.", verdict_of(data, cells), 2 if largest else 1)
 
 
+def decides(data: xr.Dataset) -> Answer | None:
+    """Agreement over all comparisons, as a clause that ends another answer."""
+    cells = points(data, ["simulation", *grid_of(data)])
+    if not bool(data["sup_error"].notnull().any()):
+        return None
+    text = agreement(data, cells, "The simulation", cell)
+    return Answer(f"{text[0].lower()}{text[1:]}{_largest(data)}", verdict_of(data, cells))
+
+
 def _largest(data: xr.Dataset) -> str:
     """The largest distance of a mean at the largest n."""
     known = data["sup_error"].notnull().any([d for d in data["sup_error"].dims if d != "n"])

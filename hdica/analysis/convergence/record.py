@@ -41,4 +41,5 @@ CONVERGENCE = Analysis(
     rank=8,
     verdicts=Verdicts("Verdict of each comparison", lazy(__name__, "say:table"), whole=True),
     answer=lazy(__name__, "answer:answer"),
+    decides=lazy(__name__, "answer:decides"),
 )

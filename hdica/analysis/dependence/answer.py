@@ -11,7 +11,7 @@ from hdica.analysis.dependence.figure import at, curves, named, others
 from hdica.analysis.dependence.peak import peaks
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import at_last_n, points
-from hdica.analysis.show.words import count, measurement, number, place, symbol
+from hdica.analysis.show.words import count, measurement, number, place, symbol, value_of
 from hdica.analysis.statistics.verdict import CLEAR
 
 FEW = 2
@@ -57,6 +57,14 @@ def _followed(cut: xr.Dataset, output: str) -> Answer:
             f"on; before that it is {_worst(cut)}.",
             "agrees",
         )
+    inside, told = _inside(cut)
+    if inside is not None:
+        held = int(_known(inside).sum())
+        return Answer(
+            f"Mean {name} follows the prediction {_within(inside)} at {told} ({count(held)} of "
+            f"{count(total)} points); elsewhere it is {_worst(cut)}.",
+            whole,
+        )
     half = float(np.median(np.abs(cut["difference"].values[_known(cut)])))
     return Answer(
         f"Mean {name} is within {number(half, 2)} of the prediction at half of {count(total)} "
@@ -94,6 +102,45 @@ def _from(cut: xr.Dataset, dim: str) -> xr.Dataset | None:
         if int(_known(part).sum()) >= LEAST and _verdict(part) == "agrees":
             return part
     return None
+
+
+def _inside(cut: xr.Dataset) -> tuple[xr.Dataset | None, str]:
+    """The largest part between two values of what means depend on that follows theory, in words.
+
+    Of all curves, or of those from some value of one other parameter on.
+    """
+    x = str(cut.attrs["over"])
+    if cut[x].dtype.kind not in "fiu":
+        return None, ""
+    best: xr.Dataset | None = None
+    ordered, told, most = cut.sortby(x), "", LEAST - 1
+    for rows, where in [(ordered, ""), *_rows(ordered)]:
+        values = rows[x].values
+        for low in range(values.size - 1):
+            for high in range(values.size - 1, low, -1):
+                part = rows.isel({x: slice(low, high + 1)})
+                held = int(_known(part).sum())
+                if held <= most:
+                    break
+                if _verdict(part) == "agrees":
+                    ends = f"{place({x: float(values[low])}).html} to {value_of(values[high])}"
+                    best, told, most = part, f"{ends}{where}", held
+                    break
+    return best, told
+
+
+def _rows(ordered: xr.Dataset) -> list[tuple[xr.Dataset, str]]:
+    """Curves from some value of one other parameter on, and which they are."""
+    found = []
+    for dim in others(ordered):
+        if ordered[dim].dtype.kind not in "fiu":
+            continue
+        rows = ordered.sortby(dim)
+        for k in range(1, rows.sizes[dim]):
+            first = place({dim: rows[dim].values[k].item()}).html
+            where = f" with {first}" + (" or more" if k < rows.sizes[dim] - 1 else "")
+            found.append((rows.isel({dim: slice(k, None)}), where))
+    return found
 
 
 def _worst(cut: xr.Dataset) -> str:

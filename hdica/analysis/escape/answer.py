@@ -13,7 +13,7 @@ from hdica.analysis.show.agreement import verdict_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, points, selected
 from hdica.analysis.show.sentences import N, listed
-from hdica.analysis.show.words import count, number, place
+from hdica.analysis.show.words import count, number, place, value_of
 
 
 def answer(data: xr.Dataset) -> Answer | None:
@@ -53,7 +53,8 @@ def _measured(data: xr.Dataset, other: Point, method: str) -> str:
         return (
             f"{_event(data)} is fastest at {place(best).html}: "
             f"{_on_average(data, mean[k], low[k], high[k])} at {place({'n': n}).html}"
-            f"{_beside(data, {**point, **best})}{_slowest(data, point, k)}{_below(data)}."
+            f"{_beside(data, {**point, **best})}{_slowest(data, point, k)}"
+            f"{_below(data)}{_off(data)}."
         )
     return ""
 
@@ -165,6 +166,43 @@ def _below(data: xr.Dataset) -> str:
         f"{count(agree)} of {count(len(largest))} comparisons; below it {count(len(off))} of "
         f"{count(len(smaller))} differ (at {N} = {at}): {N} is not yet large there"
     )
+
+
+def _off(data: xr.Dataset) -> str:
+    """Where runs differ from a theory at their own n, and by which factor."""
+    here = _judged(data)
+    if here is None or not theories(data)[0][1]:
+        return ""
+    cells, x = _cells(here), str(data.attrs["x"])
+    off = [p for p in cells if str(here["verdict"].sel(p).item()) == "differs"]
+    if not off:
+        return ""
+    agree = sum(str(here["verdict"].sel(p).item()) == "agrees" for p in cells)
+    at = listed([count(n) for n in sorted({int(p["n"]) for p in off})])
+    values = sorted({p[x] for p in off})
+    span = place({x: values[0]}).html
+    span += f" to {value_of(values[-1])}" if len(values) > 1 else ""
+    return (
+        f"; runs follow theory at their {N} in {count(agree)} of {count(len(cells))} comparisons "
+        f"and differ from it in {count(len(off))}, at {N} = {at} with {span}{_factors(here, off)}"
+    )
+
+
+def _factors(here: xr.Dataset, off: list[Point]) -> str:
+    """Measured means over those of theory, the least and the largest, with their intervals."""
+    known = []
+    for point in off:
+        cell = here.sel(point)
+        found = [float(cell[k] / cell["theory"]) for k in ("mean", "mean_low", "mean_high")]
+        if np.isfinite(found).all():
+            known.append(found)
+    if not known:
+        return ""
+    told = [
+        f"{number(mean, 3)} [{number(low, 3)}, {number(high, 3)}]"
+        for mean, low, high in (min(known), max(known))
+    ]
+    return f", where they take {' to '.join(dict.fromkeys(told))} times its mean"
 
 
 def _judged(data: xr.Dataset) -> xr.Dataset | None:

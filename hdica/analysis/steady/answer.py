@@ -7,27 +7,36 @@ import xarray as xr
 
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, points
-from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.sentences import N, listed
 from hdica.analysis.show.words import count, critical, measurement, number, place, size
-from hdica.analysis.steady.compute import TRANSITIONS
-from hdica.analysis.steady.say import ended
+from hdica.analysis.steady.compute import ALLOWANCE, ERRORS, TRANSITIONS
+from hdica.analysis.steady.say import ended, places
 from hdica.systems.kinds import FOLD
 
 CELLS = 3
 """Grid points of which the transition is told."""
 EVERY = 0.9
-"""Share of simulations on a steady state from which on they are said to follow theory."""
+"""Share of simulations on a steady state, or where a limit is on its way to one, from which on they
+are said to follow theory."""
 
 
 def answer(data: xr.Dataset) -> Answer | None:
-    """The fold in every cell, and how many simulated means end on a stable steady state."""
+    """The fold in every cell, and how many simulated means end where theory has them."""
     parts = _changes(data)
     known = ended(data)
-    on = sum(float(here["on_branch"]) > 0.5 for _, here in known)
-    ends = f"{count(on)} of {count(len(known))} simulated means end on a stable steady state"
     if not parts and not known:
         return None
-    verdict = "" if not known else ("agrees" if on >= EVERY * len(known) else "undecided")
+    on, moving = places(known)
+    ends = f"{count(on)} of {count(len(known))} simulated means end on a stable steady state"
+    if moving:
+        ends += (
+            f" and {count(moving)} more where the limit is at <i>t</i> = "
+            f"{number(float(data.attrs['until']))}, still on its way to one"
+        )
+    if known:
+        ends += f", within {ERRORS:g} standard errors and {ALLOWANCE:g}/√{N}"
+    follow = on + moving >= EVERY * len(known)
+    verdict = "" if not known else ("agrees" if follow else "undecided")
     if not parts:
         return Answer(f"{ends}.", verdict)
     return Answer(f"{listed(parts)}{'; ' + ends if known else ''}.", verdict)

@@ -46,6 +46,7 @@ LONG_NAMES = {
     "nearest": "|{v}| of the stable state nearest to the simulation",
     "nearest_kind": "kind of the stable state nearest to the simulation",
     "on_branch": "1 where the simulation is within 3 standard errors and 3/sqrt(n) of it",
+    "on_limit": "1 where the simulation is as near to where a limit is at the last time",
     "bistable_from": "lower end of a range with several stable states",
     "bistable_to": "upper end of a range with several stable states",
 }
@@ -78,8 +79,8 @@ def steady(tree: xr.DataTree, settings: Steady) -> xr.Dataset:
     ``branch_*`` over ``branch_point``, ``fixed_*`` over ``fixed_point``, ``transition_*`` over
     ``transition``, ``limit_end`` over ``limit``, and over ``simulation`` and ``n`` the mean of |Q|
     over seeds with its standard error, the nearest stable state, and whether it is within 3
-    standard errors and 3/sqrt(n) of that; each over the swept parameters that it depends on, and
-    only if a method gives it.
+    standard errors and 3/sqrt(n) of that, and of where the limit itself is at the last time; each
+    over the swept parameters that it depends on, and only if a method gives it.
     """
     x, variable, simulations = settings.x, settings.variable, settings.simulation
     theory, ends = _limits(tree, settings.limits, variable)
@@ -99,6 +100,8 @@ def steady(tree: xr.DataTree, settings: Steady) -> xr.Dataset:
     if simulations and "state" in out:
         out = _merged([out, _nearest(out)])
     out.attrs = {"variable": variable, "x": x, "series": settings.series or ""}
+    if simulations:
+        out.attrs["until"] = float(groups[0]["time"].values[-1])
     return described(out, LONG_NAMES, variable)
 
 
@@ -242,8 +245,11 @@ def _nearest(out: xr.Dataset) -> xr.Dataset:
         name: values.broadcast_like(gap).isel(stable_state=best).where(known)
         for name, values in (("nearest", out["state"]), ("nearest_kind", out["state_kind"]))
     }
-    on = (gap.min("stable_state") <= allowed).astype(float).where(known)
-    return xr.Dataset({**found, "on_branch": on}).drop_vars("stable_state", errors="ignore")
+    found["on_branch"] = (gap.min("stable_state") <= allowed).astype(float).where(known)
+    if "limit_end" in out:
+        beside = (abs(out["overlap"] - out["limit_end"]) <= allowed).any("limit")
+        found["on_limit"] = beside.astype(float).where(known)
+    return xr.Dataset(found).drop_vars("stable_state", errors="ignore")
 
 
 def extra_dims(data: xr.Dataset) -> list[str]:

@@ -110,17 +110,33 @@ def ended(data: xr.Dataset) -> list[tuple[Point, xr.Dataset]]:
     return [(point, here) for point, here in largest if np.isfinite(here["on_branch"])]
 
 
+def places(known: list[tuple[Point, xr.Dataset]]) -> tuple[int, int]:
+    """How many simulations end on a stable state, and how many others where a limit is by then."""
+    on = [float(here["on_branch"]) > 0.5 for _, here in known]
+    beside = ["on_limit" in here and float(here["on_limit"]) > 0.5 for _, here in known]
+    others = [way and not there for there, way in zip(on, beside, strict=True)]
+    return sum(on), sum(others)
+
+
 def _ends(data: xr.Dataset) -> list[str]:
     """How many simulations end on a stable state, and the one furthest from any."""
     known = ended(data)
     if not known:
         return []
-    on = sum(float(here["on_branch"]) > 0.5 for _, here in known)
+    on, moving = places(known)
+    also = ""
+    if moving:
+        be, have = ("is", "has") if moving == 1 else ("are", "have")
+        also = (
+            f"; {moving} more {be} as near to where the limit is at <i>t</i> = "
+            f"{number(float(data.attrs['until']))}, and {have} not reached one any more than that"
+        )
     out = [
         f"{on} of {len(known)} simulated means end on a stable steady state, within "
-        f"{ERRORS:g} standard errors and {ALLOWANCE:g}/√{N}."
+        f"{ERRORS:g} standard errors and {ALLOWANCE:g}/√{N}{also}."
     ]
     off = [(p, h) for p, h in known if float(h["on_branch"]) < 0.5]
+    off = [one for one in off if not float(one[1].get("on_limit", 0.0)) > 0.5]
     if off:
         point, here = max(off, key=lambda one: abs(float(one[1]["overlap"] - one[1]["nearest"])))
         out.append(

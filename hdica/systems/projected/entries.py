@@ -25,6 +25,7 @@ from hdica.systems.projected.simulation import KEEPS, OWN, TRAJECTORY
 from hdica.systems.trials import content_of, seeded
 
 if TYPE_CHECKING:
+    from hdica.limits.mean_field.entries.coefficients import Coefficients
     from hdica.limits.mean_field.entries.order import Order
 
 WALKERS = 5
@@ -35,7 +36,7 @@ PATH = Output(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Limit:
     """Whose limit is told until when: equal where the content is."""
 
     content: bytes
@@ -66,7 +67,7 @@ def _seen(limit: MeanField, xi: Array, z: Array, save: Save) -> Observation:
     return replace(seen, at_times=at_times)
 
 
-def run(limit: MeanField, order: Order, times: Array, n: int, stream: Stream, save: Save) -> Values:
+def run(told: Coefficients, times: Array, stream: Stream, save: Save) -> Values:
     """Uncoupled entries that are told Q and R of the limit, observed at the times.
 
     Their number is n, as is that of their steps a unit of time. Returned are what is seen by name,
@@ -74,10 +75,11 @@ def run(limit: MeanField, order: Order, times: Array, n: int, stream: Stream, sa
     """
     from hdica.limits.mean_field.entries.walk import Walk, first_entries
 
+    limit, order, n = told.field, told.order, told.n
     begin = stream("start")
     xi = limit.prior.feature(begin, n)
     z = first_entries(limit, xi, begin)
-    walk = Walk(limit, order, xi, z, n, normal_numbers(stream("noise")))
+    walk = Walk(told, xi, z, normal_numbers(stream("noise")))
     track = Track(
         _seen(limit, xi, z, save), None, limit.schedule, lambda: order.stopped or "not finite"
     )
@@ -115,16 +117,22 @@ def entries(
     """
 
     @lru_cache(maxsize=8)
-    def told(asked: _Asked) -> Order:
-        """Points that differ in their seeds alone share one solved limit."""
+    def known(limit: _Limit) -> tuple[MeanField, Order]:
+        """Points that differ in n and their seeds alone share one solved limit."""
         from hdica.limits.mean_field.entries.order import order_of
 
-        return order_of(field_of(asked.system), asked.last)
+        field = field_of(limit.system)
+        return field, order_of(field, limit.last)
+
+    @lru_cache(maxsize=8)
+    def told(limit: _Limit, n: int) -> Coefficients:
+        from hdica.limits.mean_field.entries.coefficients import Coefficients
+
+        return Coefficients(*known(limit), n)
 
     def runner(system: Any, times: Array, n: int, stream: Stream, save: Save) -> Values:
-        content = digest(content_of(system))
-        order = told(_Asked(content, max(float(times[-1]), 1 / n), system))
-        return named(run(field_of(system), order, times, n, stream, save))
+        limit = _Limit(digest(content_of(system)), max(float(times[-1]), 1 / n), system)
+        return named(run(told(limit, n), times, stream, save))
 
     return Method(
         name="entries",
@@ -132,7 +140,7 @@ def entries(
         engines=(
             *FINITE,
             *ENGINES,
-            *(f"{MEAN_FIELD}.{one}" for one in ("density", "normal", "particles", "entries")),
+            *(f"{MEAN_FIELD}.{one}" for one in ("density", "normal", "entries")),
             OWN,
             home_of(field_of),
             *uses,
@@ -143,7 +151,7 @@ def entries(
         outputs=TRAJECTORY,
         run=seeded("entries", runner),
         refuses=lambda one: _refusal(without_limit, one),
-        seconds=lambda system, n, last: 0.2 + (2e-5 + 8e-9 * (n or 1)) * last * (n or 1),
+        seconds=lambda system, n, last: 0.02 + (2e-6 + 1.5e-9 * (n or 1)) * last * (n or 1),
         equations=equations + "; steps of 1/n by Euler's method, Q and R from the limit",
         keeps=KEEPS | {"estimate"},
         extras=(PATH,),

@@ -11,16 +11,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import sympy as sp
 from numpy.typing import NDArray
 
-from hdica.limits.mean_field.entries.order import Order
+from hdica.ingredients.formula import Formula
+from hdica.limits.mean_field.entries.coefficients import Coefficients
 from hdica.limits.mean_field.family import MeanField
-from hdica.limits.mean_field.particles.step import Cloud, velocity
 
 Array = NDArray[np.float64]
 _RUN = 4096
+"""Steps between two looks at whether all entries are finite."""
+_CACHE = 8192
+"""Normal numbers that are drawn at once: they and the entries stay in the second cache."""
+_WHOLE = 16
+"""Rows of noise are a multiple of so many numbers long, as generators draw them."""
 
 
 def first_entries(field: MeanField, xi: Array, rng: np.random.Generator) -> Array:
@@ -33,37 +40,56 @@ def first_entries(field: MeanField, xi: Array, rng: np.random.Generator) -> Arra
 class Walk:
     """Entries ``z``, shape (n,) as the feature ``xi``, which are changed in place.
 
-    ``order`` are Q and R that they are told, ``n`` is how many steps they make a unit of time, and
-    ``draw(size)`` gives standard normal numbers.
+    ``coefficients`` are what they are told, and how many steps they make a unit of time;
+    ``draw(size)`` gives standard normal numbers. A step takes the first n of the next multiple of
+    sixteen: so many steps may be drawn at once, and are those of a step at a time.
     """
 
-    field: MeanField
-    order: Order
+    coefficients: Coefficients
     xi: Array
     z: Array
-    n: int
     draw: Callable[[int], Array]
+
+    @cached_property
+    def _net(self) -> tuple[float, float] | None:
+        return _as_net(self.coefficients.field.phi)
 
     @np.errstate(over="ignore", invalid="ignore")
     def advance(self, first: int, last: int) -> int:
         """Make the steps ``first`` to ``last - 1``; how many were made with a finite result."""
-        for begin in range(first, last, _RUN):
-            steps = np.arange(begin, min(begin + _RUN, last))
-            # Only what rounding adds to a time lies beyond what is known.
-            times = steps / self.n
-            known = int(np.searchsorted(times, self.order.known * (1 + 1e-12), side="right"))
-            q, r = self.order.at(times[:known])
-            tau = np.broadcast_to(self.field.schedule.value(times[:known]), (known,))
-            self._run(q, r, tau)
-            if not np.all(np.isfinite(self.z)) or known < times.size:
-                return begin + known - first
+        # From whole runs, so that seeds share coefficients whenever they are looked at.
+        for begin in range(first - first % _RUN, last, _RUN):
+            low, high = max(begin, first), min(begin + _RUN, last)
+            told = self.coefficients.told(begin, begin + _RUN)[low - begin : high - begin]
+            self._run(told)
+            if not np.all(np.isfinite(self.z)) or len(told) < high - low:
+                return low + len(told) - first
         return last - first
 
-    def _run(self, q: Array, r: Array, tau: Array) -> None:
-        """Steps at given Q, R and step sizes."""
-        field, z = self.field, self.z
-        for now in zip(q.tolist(), r.tolist(), tau.tolist(), strict=True):
-            there = Cloud(z, field.phi.value(z), now[0], now[1])
-            drift = velocity(field, self.xi, there, now[:2], now[2])
-            z += drift / self.n
-            z += math.sqrt(2 * field.diffusion(now[0], now[2]) / self.n) * self.draw(z.size)
+    def _run(self, told: Array) -> None:
+        """Steps at given coefficients."""
+        from hdica.limits.mean_field.entries.kernels import net_steps, one_step
+
+        n, long = float(self.coefficients.n), self.z.size + -self.z.size % _WHOLE
+        many = 1 if self._net is None else max(1, _CACHE // long)
+        for k in range(0, len(told), many):
+            rows = told[k : k + many]
+            noise = self.draw(len(rows) * long).reshape(len(rows), long)
+            if self._net is not None:
+                net_steps(self.z, self.xi, *self._net, rows, noise, n)
+                continue
+            phi = np.require(self.coefficients.field.phi.value(self.z), requirements=["C", "W"])
+            one_step(self.z, self.xi, phi, rows[0], noise[0], n)
+
+
+def _as_net(phi: Formula) -> tuple[float, float] | None:
+    """(a, b) of a function that is written as a sign(x) + b x, or one of both.
+
+    The same function written otherwise may round otherwise, and is left to NumPy, which computes
+    any function of many entries as fast as compiled code does.
+    """
+    found = phi.elastic_net
+    if found is None or sp.expand(phi.expression) != phi.expression:
+        return None
+    terms = 0 if phi.expression == 0 else len(sp.Add.make_args(phi.expression))
+    return found if terms == np.count_nonzero(found) else None
