@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from hdica.process import speed
 from hdica.process.compile_cache import PACKAGE, beside, compiled_in, folders
 from tests.browser import look
 
+HERE = Path(__file__).parent
 SLURM = "tests/cluster/"
 SHIPPED = "tests/browser/test_shipped.py::"
 # Nothing here outlives the power, but for what tests/power runs on purpose.
@@ -56,9 +59,14 @@ def wide_registers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile every kernel once, before several processes would each compile it."""
+    """Compile all modules and kernels once, before several processes would each compile them."""
     several = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
-    if not several or any(compiled_in(beside(PACKAGE))):
+    if not several:
+        return
+    # With PYTHONDONTWRITEBYTECODE every command that a test starts would compile hdica anew.
+    for folder in (PACKAGE, HERE):
+        compileall.compile_dir(folder, quiet=2)
+    if any(compiled_in(beside(PACKAGE))):
         return
     modules = [
         ".".join(("hdica", *path.relative_to(PACKAGE).with_suffix("").parts))
@@ -72,9 +80,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests first, so that no process is at one of them when the others end."""
+    """The longest first, so that no process is at one of them when the others end.
+
+    All that is on Slurm stays in one process for minutes; then come files with slow tests.
+    """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    items.sort(key=lambda item: (not item.nodeid.startswith(SLURM), item.path not in slow))
 
 
 @pytest.hookimpl(optionalhook=True)
