@@ -21,6 +21,8 @@ from tests.browser import look
 HERE = Path(__file__).parent
 SLURM = "tests/cluster/"
 SHIPPED = "tests/browser/test_shipped.py::"
+BUILT = ("tests/workflow/test_build.py::", "tests/workflow/test_snakemake_report.py::")
+"""Files that look at one build, which takes half a minute: in one process it is made once."""
 # Nothing here outlives the power, but for what tests/power runs on purpose.
 os.environ.setdefault("HDICA_SYNC", "off")
 # A shell ignores Ctrl-C for what it runs in the background, and so would every program that a test
@@ -103,6 +105,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             if nodeid.startswith(SHIPPED) and "[" in nodeid:
                 return f"{SHIPPED}[{nodeid.partition('[')[2]}"  # a page, in all its views
+            if nodeid.startswith(BUILT):
+                return BUILT[0]
             # One Slurm at a time fits on a machine: its configuration lies in /etc.
             return SLURM if nodeid.startswith(SLURM) else super()._split_scope(nodeid)
 
