@@ -25,17 +25,20 @@ Place = Callable[[str], Path | None]
 def test_on_a_wide_screen_and_on_paper(
     name: str, report: Report, chromium: Any, axe: Any, kept: Place
 ) -> None:
-    judged = name in shipped.judged()
     with look.opened(chromium, report(name), LIGHT) as shown:
         shown.picture(kept(f"{name}-light.png"))
-        faults = shown.faults() + (judge.severe(axe, shown.page) if judged else [])
-        faults += look.orphaned(shown.paper(kept(f"{name}.pdf")))  # as a reader prints: from here
-        other = DARK if judged else NARROW
-        shown.turn(other)
-        shown.picture(kept(f"{name}-{other.name}.png"))
-        faults += shown.faults()
-        if judged:
-            faults += judge.severe(axe, shown.page, judge.CONTRAST)
+        faults = shown.faults()
+        if name in shipped.judged():
+            faults += judge.severe(axe, shown.page)
+            shown.turn(DARK)
+            shown.picture(kept(f"{name}-dark.png"))
+            faults += [*shown.faults(), *judge.severe(axe, shown.page, judge.CONTRAST)]
+        else:
+            shown.turn(NARROW)
+            shown.picture(kept(f"{name}-narrow.png"))
+            faults += shown.faults()
+        shown.turn(LIGHT)
+        faults += look.orphaned(shown.paper(kept(f"{name}.pdf")))
         shown.turn(PRINT)
         shown.picture(kept(f"{name}-print.png"))
         faults += shown.faults()
