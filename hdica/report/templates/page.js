@@ -123,6 +123,11 @@
     }
     first = false;
     if (explorer && own === turn) await explorer.draw();
+    if (another) {
+      for (const place of document.querySelectorAll("#explore .js-plotly-plot")) {
+        if (place.offsetParent) await Plotly.Plots.resize(place);
+      }
+    }
     if (own === turn) root.dataset.drawn = width;
   }
 
