@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +18,11 @@ from hdica.process import speed
 from hdica.process.compile_cache import PACKAGE, beside, compiled_in, folders
 from tests.browser import look
 
+HERE = Path(__file__).parent
 SLURM = "tests/cluster/"
 SHIPPED = "tests/browser/test_shipped.py::"
+BUILT = ("tests/workflow/test_build.py::", "tests/workflow/test_snakemake_report.py::")
+"""Files that look at one build, which takes half a minute: in one process it is made once."""
 # Nothing here outlives the power, but for what tests/power runs on purpose.
 os.environ.setdefault("HDICA_SYNC", "off")
 # A shell ignores Ctrl-C for what it runs in the background, and so would every program that a test
@@ -56,9 +61,14 @@ def wide_registers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile every kernel once, before several processes would each compile it."""
+    """Compile all modules and kernels once, before several processes would each compile them."""
     several = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
-    if not several or any(compiled_in(beside(PACKAGE))):
+    if not several:
+        return
+    # With PYTHONDONTWRITEBYTECODE every command that a test starts would compile hdica anew.
+    for folder in (PACKAGE, HERE):
+        compileall.compile_dir(folder, quiet=2)
+    if any(compiled_in(beside(PACKAGE))):
         return
     modules = [
         ".".join(("hdica", *path.relative_to(PACKAGE).with_suffix("").parts))
@@ -72,9 +82,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests first, so that no process is at one of them when the others end."""
+    """The longest first, so that no process is at one of them when the others end.
+
+    All that is on Slurm stays in one process for minutes; then come files with slow tests.
+    """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    items.sort(key=lambda item: (not item.nodeid.startswith(SLURM), item.path not in slow))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -92,6 +105,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             if nodeid.startswith(SHIPPED) and "[" in nodeid:
                 return f"{SHIPPED}[{nodeid.partition('[')[2]}"  # a page, in all its views
+            if nodeid.startswith(BUILT):
+                return BUILT[0]
             # One Slurm at a time fits on a machine: its configuration lies in /etc.
             return SLURM if nodeid.startswith(SLURM) else super()._split_scope(nodeid)
 

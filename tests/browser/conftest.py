@@ -33,8 +33,15 @@ def report(shared: Path) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def pictures(shared: Path) -> Path:
-    """Where pictures of pages are kept."""
+    """Where pictures that are compared are kept."""
     return Path(os.environ.get("HDICA_SCREENSHOTS") or shared / "screenshots")
+
+
+@pytest.fixture(scope="session")
+def kept() -> Callable[[str], Path | None]:
+    """Where a picture for people lies; none is taken unless ``HDICA_SCREENSHOTS`` says where."""
+    place = os.environ.get("HDICA_SCREENSHOTS")
+    return lambda name: Path(place) / name if place else None
 
 
 @pytest.fixture(scope="session")

@@ -91,10 +91,11 @@ class Opened:
         )
         return [f"{self.view.name}: {one}" for one in found]
 
-    def picture(self, path: Path) -> bytes:
-        """The whole page as a PNG, which is kept, too."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return self.page.screenshot(path=path, full_page=True)
+    def picture(self, path: Path | None) -> None:
+        """Keep the whole page as a PNG, if there is a place for it: only people look at it."""
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.page.screenshot(path=path, full_page=True)
 
     def turn(self, view: View) -> None:
         """Look at it in another view, as a reader does who turns to the dark, or prints."""
@@ -111,9 +112,10 @@ class Opened:
             wait_for_width(self.page)
             wait_for_colours(self.page)
 
-    def paper(self, path: Path) -> bytes:
-        """The page as a PDF, which is kept, too, printed from the screen as a reader does."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def paper(self, path: Path | None = None) -> bytes:
+        """The page as a PDF, printed from the screen as a reader does, and kept if asked for."""
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
         printed = self.page.pdf(path=path, outline=True, tagged=True, prefer_css_page_size=True)
         wait_for_plots(self.page)
         return printed

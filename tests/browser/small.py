@@ -18,10 +18,13 @@ from hdica.sweep.study.study import Study, study_from
 
 SECONDS = 0.8
 """Of one core, by the plan; what compiles and starts comes to it."""
+LONG = 4 * SECONDS
+"""Plans up to which every axis keeps three values: each may have a figure of its own."""
 SEEDS, SIZES, VALUES, TIMES = 6, 2, 4, 9
 """Least numbers of seeds, of n, of values of an axis and of output times."""
-LARGE, FEW = 400, 7
-"""Sizes of a system or a sample below which it is not made smaller, at first and in the end."""
+LARGE, FEW, LITTLE = 400, 7, 50
+"""Sizes of a system or a sample below which it is not made smaller, at first and in the end; the
+last of them for n."""
 ROUNDS = 8
 
 
@@ -32,7 +35,7 @@ def seeds(content: dict[str, Any]) -> None:
             settings["seeds"] = max(min(SEEDS, settings["seeds"]), settings["seeds"] // 2)
 
 
-def sizes(content: dict[str, Any]) -> None:
+def sizes(content: dict[str, Any], large: int = LARGE) -> None:
     """Without the largest n, or half of the only one."""
     for settings in content["methods"].values():
         found = settings.get("n")
@@ -40,7 +43,7 @@ def sizes(content: dict[str, Any]) -> None:
             settings["n"] = found[:-1]
         elif found is not None:
             several = found if isinstance(found, list) else [found]
-            least = [n if n <= LARGE else n // 2 for n in several]
+            least = [n if n <= large else n // 2 for n in several]
             settings["n"] = least if isinstance(found, list) else least[0]
 
 
@@ -49,10 +52,24 @@ def parameters(content: dict[str, Any]) -> None:
     _halve(content, LARGE)
 
 
+def little(content: dict[str, Any]) -> None:
+    """Half of every n that is not little."""
+    sizes(content, 2 * LITTLE - 1)
+
+
 def few(content: dict[str, Any]) -> None:
-    """Half of every number of that kind that is not very small, at three values of each axis."""
+    """Half of every number of samples, dimensions or steps that is not very small."""
     _halve(content, FEW)
+
+
+def three(content: dict[str, Any]) -> None:
+    """Three values of each axis at most."""
     axes(content, VALUES - 1)
+
+
+def two(content: dict[str, Any]) -> None:
+    """Two values of each axis at most: a line still has two ends."""
+    axes(content, VALUES - 2)
 
 
 def _halve(content: dict[str, Any], least: int) -> None:
@@ -88,20 +105,32 @@ def times(content: dict[str, Any]) -> None:
         content["times"] = found[:-1]
 
 
-CHEAP: tuple[Callable[[dict[str, Any]], None], ...] = (seeds, sizes, parameters)
+Change = Callable[[dict[str, Any]], None]
+CHEAP: tuple[Change, ...] = (seeds, sizes, parameters)
 DEAR = (axes, times)
 """What changes which points there are: never where an analysis names them."""
+LEAST = (few, three, *DEAR), (little,), (two,)
+"""What is left where plans are long even so, one after the other."""
+
+
+def ways(content: dict[str, Any]) -> list[tuple[Change, ...]]:
+    """What is tried, one after the other."""
+    printed = content.get("analysis", {}).get("printed")
+    if printed is None:
+        return [way for way in (CHEAP, (*CHEAP, *DEAR), *LEAST) for _ in range(ROUNDS)]
+    # A number that is looked up stays where it is: there is no other n, and no other time, for it.
+    named = {key for one in printed["numbers"].values() for key in one.get("sel", {})}
+    free = {"n": little, "time": times}
+    rest = tuple(change for key, change in free.items() if key not in named)
+    return [way for way in (CHEAP, rest) for _ in range(ROUNDS)]
 
 
 def small(path: Path, seconds: float = SECONDS) -> Study:
     """A shipped study, as small as it takes for a plan of some seconds, or as can be."""
     content = read_yaml(path)
-    named = "printed" in content.get("analysis", {})
-    rounds = [CHEAP] if named else [CHEAP, (*CHEAP, *DEAR), (few, *DEAR)]
-    ways = [way for way in rounds for _ in range(ROUNDS)]
     study = study_from(content)
-    for way in ways:
-        if plan(study).seconds <= seconds:
+    for way in ways(content):
+        if plan(study).seconds <= (LONG if two in way else seconds):
             break
         for change in way:
             study, content = _changed(study, content, change)

@@ -18,51 +18,51 @@ from tests.browser import judge, look, shipped
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(600)]
 LIGHT, DARK, NARROW, PRINT = look.VIEWS
 Report = Callable[[str], Path]
+Place = Callable[[str], Path | None]
 
 
 @pytest.mark.parametrize("name", shipped.names())
 def test_on_a_wide_screen_and_on_paper(
-    name: str, report: Report, chromium: Any, axe: Any, pictures: Path
+    name: str, report: Report, chromium: Any, axe: Any, kept: Place
 ) -> None:
     with look.opened(chromium, report(name), LIGHT) as shown:
-        shown.picture(pictures / f"{name}-light.png")
+        shown.picture(kept(f"{name}-light.png"))
         faults = shown.faults()
         if name in shipped.judged():
             faults += judge.severe(axe, shown.page)
             shown.turn(DARK)
-            shown.picture(pictures / f"{name}-dark.png")
+            shown.picture(kept(f"{name}-dark.png"))
             faults += [*shown.faults(), *judge.severe(axe, shown.page, judge.CONTRAST)]
-            shown.turn(LIGHT)
         else:
             shown.turn(NARROW)
-            shown.picture(pictures / f"{name}-narrow.png")
+            shown.picture(kept(f"{name}-narrow.png"))
             faults += shown.faults()
-            shown.turn(LIGHT)
-        faults += look.orphaned(shown.paper(pictures / f"{name}.pdf"))
+        shown.turn(LIGHT)
+        faults += look.orphaned(shown.paper(kept(f"{name}.pdf")))
         shown.turn(PRINT)
-        shown.picture(pictures / f"{name}-print.png")
+        shown.picture(kept(f"{name}-print.png"))
         faults += shown.faults()
         look.fine(faults + shown.complaints)
 
 
 @pytest.mark.parametrize("name", shipped.judged())
-def test_on_a_telephone(name: str, report: Report, chromium: Any, axe: Any, pictures: Path) -> None:
+def test_on_a_telephone(name: str, report: Report, chromium: Any, axe: Any, kept: Place) -> None:
     with look.opened(chromium, report(name), NARROW) as shown:
-        shown.picture(pictures / f"{name}-narrow.png")
+        shown.picture(kept(f"{name}-narrow.png"))
         look.fine(shown.faults() + judge.severe(axe, shown.page) + shown.complaints)
 
 
 @pytest.mark.parametrize("view", look.VIEWS, ids=lambda view: view.name)
 def test_the_gallery_of_them_all(
-    view: look.View, report: Report, chromium: Any, axe: Any, pictures: Path
+    view: look.View, report: Report, chromium: Any, axe: Any, kept: Place
 ) -> None:
     pages = [report(name) for name in shipped.names()]
     top = pages[0].parents[1]
     index = top / "index.html" if shipped.GALLERY else update(top)
     with look.opened(chromium, index, view) as shown:
-        shown.picture(pictures / f"index-{view.name}.png")
+        shown.picture(kept(f"index-{view.name}.png"))
         faults = [*shown.faults("overflow"), *judge.severe(axe, shown.page)]
         assert shown.page.locator(".card").count() >= len(pages)
         if view.media == "print":
-            faults += look.orphaned(shown.paper(pictures / "index.pdf"))
+            faults += look.orphaned(shown.paper(kept("index.pdf")))
         look.fine(faults + shown.complaints)

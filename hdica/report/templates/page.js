@@ -112,13 +112,22 @@
   async function draw() {
     const own = ++turn;
     const width = window.innerWidth;
+    const another = !first && root.dataset.drawn !== String(width);
     for (const [key, figure] of Object.entries(figures)) {
       if (own !== turn) return;
-      await plot(placed(key), key, figure);
+      const place = placed(key);
+      await plot(place, key, figure);
+      // Plotly's react lays a legend out for the width that was there before.
+      if (another && place.offsetParent) await Plotly.Plots.resize(place);
       await pause();
     }
     first = false;
     if (explorer && own === turn) await explorer.draw();
+    if (another) {
+      for (const place of document.querySelectorAll("#explore .js-plotly-plot")) {
+        if (place.offsetParent) await Plotly.Plots.resize(place);
+      }
+    }
     if (own === turn) root.dataset.drawn = width;
   }
 
