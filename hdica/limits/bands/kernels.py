@@ -117,6 +117,29 @@ def met(found, base, both, by, weights):  # type: ignore[no-untyped-def]
         found[1, k] = ((1.0 - aa) * two - ba * one) / det
 
 
+@numba.njit("float64[:, ::1](float64[:, ::1], float64[:, ::1])", cache=True)
+def _spread(both, added):  # type: ignore[no-untyped-def]
+    """``both`` times ``added``: two columns to many."""
+    found = np.empty((both.shape[0], added.shape[1]))
+    for i in range(both.shape[0]):
+        for k in range(added.shape[1]):
+            found[i, k] = both[i, 0] * added[0, k] + both[i, 1] * added[1, k]
+    return found
+
+
+@numba.njit(f"float64[:, ::1]({MESH})", cache=True)
+def constraints(mesh):  # type: ignore[no-untyped-def]
+    """Columns xi x and x^2 at every cell, shape (cells, 2)."""
+    table, offsets, lows, xi, _ = mesh
+    found = np.empty((offsets[-1], 2))
+    for a in range(xi.size):
+        shift = lows[a] - offsets[a]
+        for i in range(offsets[a], offsets[a + 1]):
+            x = table[X, i + shift]
+            found[i, 0], found[i, 1] = xi[a] * x, x * x
+    return found
+
+
 @numba.njit(
     f"void(float64[:, ::1], float64[:, ::1], float64[::1], {MESH}, float64[::1])", cache=True
 )
@@ -145,29 +168,6 @@ def shared(found, values, mass, mesh, weights):  # type: ignore[no-untyped-def]
                 found[0, k] += xi[a] * density * rise
                 found[1, k] += middle * density * rise
                 found[2, k] -= bend * rise
-
-
-@numba.njit("float64[:, ::1](float64[:, ::1], float64[:, ::1])", cache=True)
-def _spread(both, added):  # type: ignore[no-untyped-def]
-    """``both`` times ``added``: two columns to many."""
-    found = np.empty((both.shape[0], added.shape[1]))
-    for i in range(both.shape[0]):
-        for k in range(added.shape[1]):
-            found[i, k] = both[i, 0] * added[0, k] + both[i, 1] * added[1, k]
-    return found
-
-
-@numba.njit(f"float64[:, ::1]({MESH})", cache=True)
-def constraints(mesh):  # type: ignore[no-untyped-def]
-    """Columns xi x and x^2 at every cell, shape (cells, 2)."""
-    table, offsets, lows, xi, _ = mesh
-    found = np.empty((offsets[-1], 2))
-    for a in range(xi.size):
-        shift = lows[a] - offsets[a]
-        for i in range(offsets[a], offsets[a + 1]):
-            x = table[X, i + shift]
-            found[i, 0], found[i, 1] = xi[a] * x, x * x
-    return found
 
 
 @numba.njit(
@@ -235,6 +235,13 @@ def step_back(values, before, middle, after, met_at, rows, length, mesh, law, we
     first = early[:, :columns] + _spread(early[:, columns : columns + 2].copy(), came)
     first += _spread(first_both, more)
     found, gained = first - PUSH * second, np.zeros(columns)
+    # The multiple of x^2 is free, and by the stages known no better than to the first order.
+    slopes_of = np.empty((3, columns))
+    shared(slopes_of, found, before, mesh, weights)
+    for k in range(columns):
+        entered[1, k] -= slopes_of[1, k] / 2.0
+        for i in range(cells):
+            found[i, k] -= slopes_of[1, k] / 2.0 * two[i, 1]
     for i in range(cells):
         one, other = weights[i] * before[i], weights[i] * after[i]
         for k in range(columns):
