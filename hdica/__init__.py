@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hdica.api.curve import effective_potential as effective_potential
     from hdica.api.escape_time import escape_time as escape_time
     from hdica.api.limit import limit as limit
+    from hdica.api.sensitivity import sensitivity as sensitivity
     from hdica.api.simulate import simulate as simulate
     from hdica.api.steady import critical as critical
     from hdica.api.steady import fixed_points as fixed_points
@@ -58,6 +59,7 @@ _HOME = {
     "limit": "hdica.api.limit",
     "open_results": "hdica.sweep.outcome.results",
     "register": "hdica.plug_in",
+    "sensitivity": "hdica.api.sensitivity",
     "simulate": "hdica.api.simulate",
     "version_path": "hdica.sweep.outcome.results",
 }

@@ -40,6 +40,7 @@ LIMITED = (
     "escape_time",
     "fixed_points",
     "limit",
+    "sensitivity",
     "tracking",
 )
 

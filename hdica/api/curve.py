@@ -26,7 +26,7 @@ from hdica.systems.projected.steady import find_transitions
 from hdica.systems.registry import record_of, systems
 
 
-def _field_of(system: Any) -> Callable[[Any], MeanField]:
+def field_maker(system: Any) -> Callable[[Any], MeanField]:
     """How a system gives its limit."""
     record = record_of(system)
     if record.mean_field is None:
@@ -86,7 +86,7 @@ def critical_curve(
         If a parameter is not a scalar of this system, or there is no such transition at the
         first value.
     """
-    record, field_of = record_of(system), _field_of(system)
+    record, field_of = record_of(system), field_maker(system)
     text(parameter, "parameter", "the name of a scalar parameter")
     text(along, "along", "the name of a scalar parameter")
     if not isinstance(kind, str) or kind not in TRANSITION_KINDS:
@@ -153,7 +153,7 @@ def effective_potential(
         problem solved coordinate by coordinate does not hold then).
     """
     times = check_times(times).tolist()
-    _field_of(system)
+    field_maker(system)
     path = limit(system, times=times, snapshots=times, x=x, timeout=timeout)
     convex = path["convex"].values == 1
     if not np.all(convex):

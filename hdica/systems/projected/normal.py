@@ -10,7 +10,7 @@ from hdica.limits.mean_field.density.solve import DensityPath
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.normal.solve import solve
 from hdica.systems.fields import resting_refusal
-from hdica.systems.kernel import AVERAGES, BANDS, MEAN_FIELD, home_of
+from hdica.systems.kernel import BANDS, MEAN_FIELD, home_of
 from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.projected.density import (
     ENGINES,
@@ -63,7 +63,6 @@ def ornstein_uhlenbeck(
             *ENGINES,
             f"{MEAN_FIELD}.density",
             f"{MEAN_FIELD}.normal",
-            AVERAGES,
             BANDS,
             home_of(field_of),
             *uses,

@@ -125,9 +125,7 @@ def _allowed(share: float) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("system", "n", "times"), [(ICA, 1000, [5.0]), (OIST, 2000, [1.0, 3.0])]
-)
+@pytest.mark.parametrize(("system", "n", "times"), [(ICA, 1000, [5.0]), (OIST, 2000, [1.0, 3.0])])
 def test_bands_cover_as_they_say(system: object, n: int, times: list[float]) -> None:
     """Q, E abs(x), both rates and one density bin; without the common noise they do not."""
     kept = {"thresholds": [1.0], "functionals": SIZE, "x": [0.2, 0.6, 1.0], "snapshots": times}
