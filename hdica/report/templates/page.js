@@ -123,9 +123,10 @@
     }
     first = false;
     if (explorer && own === turn) await explorer.draw();
-    if (another) {
-      for (const place of document.querySelectorAll("#explore .js-plotly-plot")) {
-        if (place.offsetParent) await Plotly.Plots.resize(place);
+    if (another && explorer) {
+      const drawn = new Set(Object.keys(figures).map(placed));
+      for (const place of document.querySelectorAll(".js-plotly-plot")) {
+        if (place.offsetParent && !drawn.has(place)) await Plotly.Plots.resize(place);
       }
     }
     if (own === turn) root.dataset.drawn = width;

@@ -74,7 +74,9 @@ def _by_quadrature(shape: Confinement, a: Array, k: Array, tilt: Array) -> Momen
     energy = shape.potential(x)
     v = a[:, None] * x * x + k[:, None] * energy - tilt[:, None] * x
     p = w * np.exp(v.min(axis=1)[:, None] - v)
-    p = p / p.sum(axis=1)[:, None]
+    with np.errstate(invalid="ignore"):
+        # A region that is not held may have no mass at its own points.
+        p = p / p.sum(axis=1)[:, None]
     towers = [p]
     for _ in range(4):
         towers.append(towers[-1] * x)
