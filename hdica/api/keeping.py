@@ -65,13 +65,18 @@ def _refused(method: Method, asked: Asked) -> str:
         given = getattr(asked, name)
         if not isinstance(given, bool):
             return f"{name} = {given!r} is not allowed (true or false)"
-        if given and not there:
+        if given and not there and not _has(method, name):
             what = "fluctuations" if name == "bands" else "the mean"
             return (
                 f"{name} = True is not allowed with method {method.name!r} (no theory of {what} at "
                 "finite n is known for it)"
             )
     return ""
+
+
+def _has(method: Method, name: str) -> bool:
+    """Whether a method gives bands without being asked."""
+    return name == "bands" and any(output.name.endswith("_sd") for output in method.outputs)
 
 
 def timed(method: Method, times: Array | None, asked: Asked) -> Array:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hdica.limits.mean_field.density.grid import Mesh, Windows
 from hdica.limits.mean_field.density.layout import GAMMA, KEPT, MASS, ONE, Q, T
-from hdica.limits.mean_field.density.march import Plan, cut, pieces
+from hdica.limits.mean_field.density.march import Plan, cut
 from hdica.limits.mean_field.density.problem import Law, Problem
 from hdica.limits.mean_field.density.state import State, begin
 
@@ -115,11 +115,6 @@ def _taken(
         law=law,
         rows=rows[0],
     )
-
-
-def pieces_of(problem: Problem, times: Array) -> int:
-    """How many stretches of smooth step size there are until the last time."""
-    return sum(1 for _ in pieces(problem, times))
 
 
 def restored(values: Array, new: Cells, old: Cells) -> Array:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hdica
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.schedules import make_schedule
@@ -136,3 +137,19 @@ def test_what_has_no_finite_noise_is_refused_in_one_sentence():
         noise(make_field([1], parse_formula("x**3"), [heavy]))
     with pytest.raises(HdicaError, match="quadrature points"):
         noise(make_field([1] * 4, parse_formula("x**3"), [plain] * 4))
+
+
+def test_the_bands_of_the_limit_are_those_of_the_central_limit_theorem() -> None:
+    system = hdica.HebbianICA(
+        mu=0.05, sources=["uniform", "rademacher"], projections=2, nonlinearity="x**3"
+    )
+    asked = hdica.limit(system, times=[0, 20], bands=True)
+    known = hdica.limit(system, times=[0, 20], method="clt")
+    assert asked.attrs["method"] == "ode"
+    np.testing.assert_array_equal(asked.R_sd, known.R_sd)
+    np.testing.assert_array_equal(asked.R, known.R)
+    again = hdica.limit(system, times=[0, 20], method="clt", bands=True)
+    np.testing.assert_array_equal(again.R_sd, known.R_sd)
+    batches = system.model_copy(update={"batch": 4})
+    with pytest.raises(hdica.HdicaError, match="central limit theorem"):
+        hdica.limit(batches, times=[0, 20], bands=True)

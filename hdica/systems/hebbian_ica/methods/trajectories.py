@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from hdica.errors import HdicaError
 from hdica.finite.random.streams import Stream
 from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
-from hdica.ingredients.save import Save
+from hdica.ingredients.save import NOTHING, Save
 from hdica.process.speed import slowness
 from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.fields import (
@@ -130,7 +131,18 @@ def _ode(
     system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
     path = _path(system, times)
-    return PointResult({"R": path.r, "R_error": path.error, "R_control": path.control})
+    values = {"R": path.r, "R_error": path.error, "R_control": path.control}
+    return PointResult(values | (_bands(system, times) if save.bands else {}))
+
+
+def _bands(system: HebbianICA, times: Array) -> dict[str, Array]:
+    """The fluctuations: the entries of a random start are normal from the start."""
+    refused = _clt_refusal(system)
+    if refused:
+        raise HdicaError(refused)
+    begin, r0 = start_overlap(system), _begin(system)
+    first = np.eye(r0.size).reshape(*r0.shape, *r0.shape) if begin is None else None
+    return {"R_sd": solve_fluctuations(field_of(system), mu_of(system), r0, times, first).spread}
 
 
 def _undecided(system: HebbianICA) -> None:
@@ -206,6 +218,7 @@ _CHAIN = Method(
     together=_OWN,
 )
 CHAIN = replace(_CHAIN, shared=with_shared_noise(_CHAIN, _chains(lambda system: SHARED), 1.0))
+SPREAD = Output("R_sd", _R, "limit of sqrt(n) times the standard deviation")
 ODE = Method(
     name="ode",
     about="dR/dt as n → ∞ at fixed μ, any K, M, f, with its error and a negative control",
@@ -222,6 +235,7 @@ ODE = Method(
     run=_ode,
     refuses=lambda system: limit_refusal(system) or _decided(system),
     seconds=lambda system, n, last: 2e-2,
+    bands=(SPREAD,),
     ignores=IGNORED,
     equations=f"{PAPER}, eq. (17) with Sigma where (13) puts it; Dormand-Prince 8(5,3)",
 )
@@ -241,13 +255,9 @@ _without_noise = refusal(
 def _clt(
     system: HebbianICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    """The limit and its fluctuations: the entries of a random start are normal from the start."""
-    found, begin = _ode(system, times, n, seed, save), start_overlap(system)
-    shape = (system.projections, len(system.sources))
-    r0 = np.zeros(shape) if begin is None else begin
-    first = np.eye(r0.size).reshape(*shape, *shape) if begin is None else None
-    spread = solve_fluctuations(field_of(system), mu_of(system), r0, times, first).spread
-    return PointResult(found.values | {"R_sd": spread})
+    """The limit and its fluctuations."""
+    found = _ode(system, times, n, seed, NOTHING)
+    return PointResult(found.values | _bands(system, times))
 
 
 CLT = replace(
@@ -255,7 +265,8 @@ CLT = replace(
     name="clt",
     about="the same with the limit of √n sd(R), for smooth f",
     rank=None,
-    outputs=(*ODE.outputs, Output("R_sd", _R, "limit of sqrt(n) times the standard deviation")),
+    outputs=(*ODE.outputs, SPREAD),
+    bands=(),
     run=_clt,
     refuses=_clt_refusal,
     seconds=lambda system, n, last: 0.15 * (system.projections * len(system.sources)) ** 2.5,
