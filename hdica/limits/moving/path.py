@@ -186,15 +186,12 @@ def closes(moving: Moving) -> bool:
 
 def moving_of(field: MeanField, drift: Drift) -> Moving:
     """The limit of a rule whose step size is the value of the field's schedule."""
-    noise = drift.noise
 
     def spread(q: float, tau: float) -> float:
-        assert noise is not None
-        second, third, fourth = (float(one(np.array(q))) for one in noise)
-        return tau**2 * second + tau**3 * third + tau**4 * fourth
+        return float(drift.variance(np.array(q), tau))
 
     return Moving(
         field,
-        None if noise is None else spread,
+        None if drift.noise is None else spread,
         lambda tau: tau * drift.learning_error + tau**2 * drift.loss_error,
     )

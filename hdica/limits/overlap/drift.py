@@ -47,6 +47,12 @@ class Drift:
         """dQ/dt at overlaps ``q`` for a constant step size."""
         return np.asarray(tau * self.learning(q) + tau**2 * self.loss(q))
 
+    def variance(self, q: Array, tau: float) -> Array:
+        """The step variance at overlaps ``q``, where it is finite."""
+        assert self.noise is not None
+        second, third, fourth = (one(q) for one in self.noise)
+        return np.asarray(tau**2 * second + tau**3 * third + tau**4 * fourth)
+
     def of_batch(self, m: int) -> Drift:
         """The same for the mean over m samples at one estimate: D2/m and V_k/m^(k - 1).
 

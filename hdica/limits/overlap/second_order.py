@@ -51,12 +51,6 @@ def second_order(p: Products, q: Array, tau: float, batch: int = 1) -> Array:
     return batch * _of_one(p, q, size) + batch * (batch - 1) * _of_pair(p, q, size)
 
 
-def _noise(drift: Drift, q: Array, tau: float) -> Array:
-    assert drift.noise is not None
-    second, third, fourth = (one(q) for one in drift.noise)
-    return np.asarray(tau**2 * second + tau**3 * third + tau**4 * fourth)
-
-
 def bias(
     drift: Drift,
     second: Callable[[Array, float], Array],
@@ -82,7 +76,7 @@ def bias(
         d, rise = float(drift.at(at, tau)), slope(q, tau)
         bend = (slope(high, tau) - slope(low, tau)) / (high - low)
         moved = rise * (shifted - d / 2) + bend * spread / 2 + float(second(at, tau))
-        return np.array([d, 2 * rise * spread + float(_noise(drift, at, tau)), moved])
+        return np.array([d, 2 * rise * spread + float(drift.variance(at, tau)), moved])
 
     found, now = np.full(times.size, begin[2]), np.array(begin)
     end = float(times[-1])
