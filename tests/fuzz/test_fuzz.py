@@ -56,25 +56,30 @@ def test_deep_nesting_is_refused(folder: Path, kind: str, depth: int) -> None:
     assert "nested deeper than 32" in str(outcome(nested(depth, kind).encode(), folder))
 
 
-def test_valid_studies_are_broad() -> None:
-    seen: dict[str, set[Any]] = {
-        "system": set(),
-        "methods": set(),
-        "analysis": set(),
-        "save": set(),
-    }
+BROAD: dict[str, dict[str, set[str]]] = {
+    "OnlineICA": {
+        "methods": {"vector", "chain", "ode", "pde", "fixed_points", "critical"},
+        "analysis": {"convergence", "compare", "steady"},
+        "save": {"snapshots", "x", "thresholds", "functionals"},
+    },
+    "SparsePCA": {"methods": {"vector", "ode", "pde"}, "save": {"snapshots", "functionals"}},
+    "HebbianICA": {
+        "methods": {"escape_times", "escape_diffusion", "asymptotics"},
+        "analysis": {"paths", "decay"},
+    },
+}
 
-    @settings(max_examples=800, derandomize=True, deadline=None, suppress_health_check=CHECKS)
-    @given(study=studies())
+
+@pytest.mark.parametrize("system", list(BROAD))
+def test_valid_studies_are_broad(system: str) -> None:
+    seen: dict[str, set[str]] = {"methods": set(), "analysis": set(), "save": set()}
+
+    @settings(max_examples=250, derandomize=True, deadline=None, suppress_health_check=CHECKS)
+    @given(study=studies(system))
     def collect(study: dict[str, Any]) -> None:
-        seen["system"].add(study["system"])
-        seen["methods"] |= set(study["methods"])
-        seen["analysis"] |= set(study["analysis"])
-        seen["save"] |= set(study.get("save", {}))
+        for part, found in seen.items():
+            found.update(study.get(part, {}))
 
     collect()
-    assert seen["system"] >= {"OnlineICA", "SparsePCA", "HebbianICA"}
-    assert seen["methods"] >= {"vector", "chain", "ode", "pde", "fixed_points", "critical"}
-    assert seen["methods"] >= {"escape_times", "escape_diffusion", "asymptotics"}
-    assert seen["analysis"] >= {"convergence", "compare", "steady", "paths", "decay"}
-    assert seen["save"] >= {"snapshots", "x", "thresholds", "functionals"}
+    missing = {part: names - seen[part] for part, names in BROAD[system].items()}
+    assert not any(missing.values()), missing

@@ -210,9 +210,9 @@ def analysis(draw: Draw, chosen: list[Method], grid: dict[str, Any]) -> dict[str
 
 
 @st.composite
-def studies(draw: Draw) -> dict[str, Any]:
-    """A study as plain data, which must be accepted."""
-    system = draw(st.sampled_from(sorted(set(registry.systems()) - {"Toy"})))
+def studies(draw: Draw, system: str | None = None) -> dict[str, Any]:
+    """A study as plain data, which must be accepted: of one system, or of any."""
+    system = system or draw(st.sampled_from(sorted(set(registry.systems()) - {"Toy"})))
     own = OWN.get(system)
     fixed, grid = draw(own.parameters() if own else parameters(system))
     known = registry.methods_of(system)

@@ -40,8 +40,11 @@ def parameters(draw: Draw) -> tuple[dict[str, Any], dict[str, Any]]:
 def analysis(draw: Draw, chosen: list[Method], grid: dict[str, Any]) -> dict[str, Any]:
     """Analyses that the chosen methods can give."""
     runs = [m.name for m in chosen if m.stochastic]
-    limits = [m.name for m in chosen if not m.stochastic]
-    some: dict[str, Any] = {"compare": {"curves": runs + limits}}
+    states = [m.name for m in chosen if any("fixed_point" in o.dims for o in m.outputs)]
+    limits = [m.name for m in chosen if not m.stochastic and m.name not in states]
+    some: dict[str, Any] = {}
+    if runs or limits:
+        some["compare"] = {"curves": runs + limits}
     if runs and limits:
         some["convergence"] = {"simulation": runs, "limit": limits[0]}
     if runs and {"Q1", "Q2"} <= set(grid):

@@ -176,7 +176,7 @@ def test_the_split_march_is_of_second_order():
     problem, _ = posed(mean_field(system))
     known = hdica.limit(system, times=times, method="ode")["Q"].values
     blank = lambda: Record(problem, np.empty(0), {})  # noqa: E731
-    plan, _ = _explored(problem, times, 3.0, blank)
+    plan, _ = _explored(problem, times, 3.0, blank, problem.field.phi.kinks)
     errors = []
     for refine in (1, 2, 4):
         level = blank()

@@ -140,7 +140,7 @@ def test_an_estimated_sign_learns_what_a_known_one_does():
     guessed = hdica.TensorialICA(**given, sign="estimated")
     times = [100_000, 300_000]
     sims = [hdica.simulate(one, times=times, seeds=64) for one in (known, guessed)]
-    assert np.all(sims[1]["sign"].values[:, -1] == 1)
+    assert np.all(sims[1]["update_sign"].values[:, -1] == 1)
     ends = [sim["tan2"].values[:, -1] for sim in sims]
     assert stats.ks_2samp(*ends).pvalue > 1e-3
     assert max(np.median(end) for end in ends) < 0.01

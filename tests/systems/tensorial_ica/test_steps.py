@@ -64,7 +64,7 @@ def test_the_kernel_follows_the_rule_step_by_step(source, d):
     assert values["v"].shape == v.shape
     assert np.max(np.abs(v[-1] - v[0])) > (0.005 if d > 1 else -1)
     close(values["v"], v)
-    assert np.all(values["sign"] == sign)
+    assert np.all(values["update_sign"] == sign)
     for k in range(len(v)):
         square, m = tan2(v[k])
         assert values["tan2"][k] == pytest.approx(square, rel=1e-9, abs=1e-30)
@@ -92,16 +92,16 @@ def test_the_sign_is_that_of_the_mean_of_all_samples_so_far(source):
     rule = rule_of(source, 6, 5e-3, sign=None)
     values, v, last = follow(rule, 400, stream_of(4))
     close(values["v"], v)
-    assert values["sign"][0] == 0
-    assert set(values["sign"][1:]) <= {-1.0, 1.0}
-    assert values["sign"][-1] == last
+    assert values["update_sign"][0] == 0
+    assert set(values["update_sign"][1:]) <= {-1.0, 1.0}
+    assert values["update_sign"][-1] == last
     known = follow(rule_of(source, 6, 5e-3), 400, stream_of(4))
     assert known[1].shape == v.shape
 
 
 def test_an_estimated_sign_may_change_on_the_way():
     seen = [
-        follow(rule_of("uniform", 4, 1e-3, sign=None), 50, stream_of(k))[0]["sign"]
+        follow(rule_of("uniform", 4, 1e-3, sign=None), 50, stream_of(k))[0]["update_sign"]
         for k in range(20)
     ]
     assert any(1 in signs for signs in seen)
@@ -130,13 +130,17 @@ def test_the_coordinates_of_the_data_follow_the_same_path(source, sign):
     for mixing in (None, orthogonal(d), np.eye(d)):
         found, diverged = run_observed(rule, mixing, times, stream_of(7), frozenset({"u", "v"}))
         assert diverged == ""
-        assert found.keys() == {"tan2", "nearest", "sign", "u", "v"}
-        for name in ("v", "sign", "nearest"):
+        assert found.keys() == {"tan2", "nearest", "update_sign", "u", "v"}
+        for name in ("v", "update_sign", "nearest"):
             close(found[name], expected[name], 1e-9)
         np.testing.assert_allclose(found["tan2"], expected["tan2"], rtol=1e-8)
         u = found["v"] if mixing is None else found["v"] @ mixing.T
         close(found["u"], u, 1e-12)
-    assert run_observed(rule, None, times, stream_of(7))[0].keys() == {"tan2", "nearest", "sign"}
+    assert run_observed(rule, None, times, stream_of(7))[0].keys() == {
+        "tan2",
+        "nearest",
+        "update_sign",
+    }
 
 
 def test_a_rotation_of_no_shape_or_a_start_of_no_length_one_is_refused():

@@ -131,9 +131,9 @@ def test_shapes_are_those_asked_for():
     rules = [rule_of("uniform", 5)] * 3
     for keep in (frozenset(), KEEP):
         for values, _ in run_together(rules, TIMES, [stream_of(k) for k in range(3)], keep):
-            assert values.keys() == {"tan2", "nearest", "sign", *keep}
+            assert values.keys() == {"tan2", "nearest", "update_sign", *keep}
             assert values["tan2"].shape == values["nearest"].shape == (4,)
-            assert values["sign"].tolist() == [-1.0] * 4
+            assert values["update_sign"].tolist() == [-1.0] * 4
             if keep:
                 assert values["v"].shape == (4, 5)
 

@@ -167,7 +167,7 @@ def run_together(
 
 
 def _room(rule: TensorialRule, times: Array, keep: frozenset[str]) -> dict[str, Array]:
-    shapes = {"tan2": (), "nearest": (), "sign": (), "v": (rule.dimension,)}
+    shapes = {"tan2": (), "nearest": (), "update_sign": (), "v": (rule.dimension,)}
     names = [name for name in shapes if name != "v" or name in keep]
     return {name: np.full((times.size, *shapes[name]), np.nan) for name in names}
 
@@ -193,7 +193,7 @@ def _see(
         sign = rule.sign
         if sign is None:
             sign = float(np.copysign(1.0, lanes.law[TOTAL, lane])) if step else 0.0
-        values["sign"][index] = sign
+        values["update_sign"][index] = sign
         if "v" in values:
             x = lanes.x[:, lane]
             values["v"][index] = x / np.sqrt(dot(x, x))

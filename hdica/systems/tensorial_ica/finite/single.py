@@ -70,14 +70,16 @@ def run_observed(
     d = rule.dimension
     transposed = np.zeros((0, 0)) if mixing is None else _transposed(mixing, d)
     u, law = _mixed(transposed, first(rule, stream)), _law(rule)
-    shapes = {"tan2": (), "nearest": (), "sign": ()} | {n: (d,) for n in ("v", "u") if n in keep}
+    shapes = {"tan2": (), "nearest": (), "update_sign": ()} | {
+        n: (d,) for n in ("v", "u") if n in keep
+    }
     found = {name: np.full((times.size, *shape), np.nan) for name, shape in shapes.items()}
 
     def see(index: int) -> None:
         v = u if mixing is None else np.array([dot(row, u) for row in transposed])
         tangent, component = np.empty(1), np.empty(1)
         nearest(v[:, None].copy(), tangent, component)
-        seen = {"tan2": tangent[0], "nearest": component[0], "sign": law[1], "v": v, "u": u}
+        seen = {"tan2": tangent[0], "nearest": component[0], "update_sign": law[1], "v": v, "u": u}
         for name, values in found.items():
             values[index] = seen[name]
 

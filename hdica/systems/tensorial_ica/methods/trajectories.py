@@ -30,7 +30,7 @@ TAN2 = Output("tan2", ("time",), "squared tangent of the angle to the nearest ax
 PATH = (
     TAN2,
     Output("nearest", ("time",), "number of the nearest component"),
-    Output("sign", ("time",), "sign of the update"),
+    Output("update_sign", ("time",), "sign of the update"),
 )
 V = Output("v", ("time", "component"), "entry of v = A'u, overlap with a component")
 U = Output("u", ("time", "component"), "entry of the estimate u")
