@@ -1,4 +1,4 @@
-"""Bands of densities' limits: closed cases, numbers found otherwise, and coverage by runs."""
+"""Bands of densities' limits: closed cases, numbers found otherwise, and what has none."""
 
 import math
 
@@ -10,8 +10,6 @@ from hdica.limits.averages.products import normal_products
 from hdica.limits.bands.noise import common_noise
 from hdica.limits.bands.solve import spreads
 from hdica.limits.bands.targets import means, overlap
-from hdica.systems.online_ica.system import mean_field as ica_field
-from hdica.systems.online_ica.system import noise as ica_noise
 from hdica.systems.sparse_pca.system import mean_field, noise
 
 HALF = math.sqrt(0.5)
@@ -108,46 +106,6 @@ def test_a_sweep_converges_with_order_two() -> None:
     steps = np.abs(np.diff(levels, axis=0))
     ratio = steps[:-1] / steps[1:]
     assert ((ratio > 3) & (ratio < 5)).all()
-
-
-SEEDS = 400
-BOUNDS = {1.0: 0.6827, 1.96: 0.95}
-
-
-def _covered(values: np.ndarray, center: np.ndarray, band: np.ndarray) -> dict[float, np.ndarray]:
-    away = np.abs(values - center) / band
-    return {z: (away <= z).mean(axis=0) for z in BOUNDS}
-
-
-def _allowed(share: float) -> float:
-    """Three standard errors of a share of so many runs, and what n leaves."""
-    return 3 * math.sqrt(share * (1 - share) / SEEDS) + 0.01
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("system", "n", "times"), [(ICA, 1000, [5.0]), (OIST, 2000, [1.0, 3.0])])
-def test_bands_cover_as_they_say(system: object, n: int, times: list[float]) -> None:
-    """Q, E abs(x), both rates and one density bin; without the common noise they do not."""
-    kept = {"thresholds": [1.0], "functionals": SIZE, "x": [0.2, 0.6, 1.0], "snapshots": times}
-    limit = hdica.limit(system, times=times, bands=True, method="pde", **kept)
-    runs = hdica.simulate(system, n=n, times=times, seeds=SEEDS, method="vector", **kept)
-    for name in ("Q", "size", "tpr", "fpr", "density"):
-        axis = "time" if name in ("Q", "size") else "snapshot"
-        values = runs[name].transpose("seed", axis, ...).values
-        center, band = values.mean(axis=0), limit[f"{name}_sd"].values / math.sqrt(n)
-        for z, covered in _covered(values, center, band).items():
-            assert (np.abs(covered - BOUNDS[z]) <= _allowed(BOUNDS[z])).all(), name
-
-
-def test_without_the_common_noise_bands_are_wrong() -> None:
-    ica = hdica.OnlineICA(tau=0.1, source="rademacher", start={"overlap": 0.7})
-    n, seeds, target = 1000, 20_000, [means(5.0, [overlap])]
-    (own,) = spreads(ica_field(ica), lambda q, tau: np.zeros((2, 3, 3)), target)
-    (both,) = spreads(ica_field(ica), ica_noise(ica), target)
-    runs = hdica.simulate(ica, n=n, times=[5.0], seeds=seeds, method="chain").Q.values[:, 0]
-    error = both.value[0] * math.sqrt(2 / seeds)
-    assert abs(n * runs.var(ddof=1) - both.value[0]) < 4 * error + 10 / n * both.value[0]
-    assert abs(n * runs.var(ddof=1) - own.value[0]) > 6 * error
 
 
 def test_many_times_are_interpolated() -> None:
