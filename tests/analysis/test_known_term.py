@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hdica.analysis.convergence.compute import _point as _inferred
 from hdica.analysis.statistics.ladder import Ladder, ladder
 from hdica.analysis.statistics.verdict import judge
 
@@ -52,3 +53,20 @@ def test_a_term_that_is_not_known_is_fitted() -> None:
     one = judge(runs, LIMIT, EXACT, CONTROL, 0.01, np.full(10, np.nan))
     other = judge(runs, LIMIT, EXACT, CONTROL, 0.01)
     assert (one.p_value, one.term_known) == (other.p_value, False)
+
+
+def _point(sizes: list[int], from_n: float) -> tuple[str, float, float]:
+    """Verdict, smallest n and whether the term was known, of runs of which n = 20 is off."""
+    runs = _runs(sizes, 200, 5)
+    values = np.array([one + 0.1 * (n == 20) for n, one in zip(sizes, runs.runs, strict=True)])
+    curves = [LIMIT, EXACT, CONTROL, TERM, np.full(10, from_n)]
+    found = {name: one for name, (_, one) in _inferred(values, runs.n, curves, 0.01).items()}
+    return str(found["verdict"]), found["n_from"], found["term_known"]
+
+
+def test_a_known_term_says_nothing_of_n_below_which_it_does_not_hold() -> None:
+    assert _point([20], 0.0) == ("differs", 20, 1)
+    assert _point([20], np.nan) == ("differs", 20, 1)
+    assert _point([20], 100.0) == ("undecided", 20, 0)
+    assert _point([20, 400], 100.0) == ("agrees", 400, 1)
+    assert _point([20, 400], np.inf)[2] == 0

@@ -61,6 +61,7 @@ LONG_NAMES = {
     "limit_control": "limit of {v} with a drift wrong by 2 %",
     "limit_bias": "n times (mean of {v} - limit) by theory",
     "term_known": "1 where C is that of theory and not fitted",
+    "limit_from_n": "n from which theory at order 1/n holds",
     "limit_sd": "sqrt(n) times the predicted standard deviation of {v}",
 }
 
@@ -99,7 +100,7 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
 def limits_of(data: xr.Dataset, variable: str) -> xr.Dataset:
     """The limit with its solver error, its negative control and its predicted fluctuation."""
     limit = finished(data, variable)
-    kinds = ("error", "control", "sd", "bias")
+    kinds = ("error", "control", "sd", "bias", "from_n")
     companions = {k: optional(data, f"{variable}_{k}", limit) for k in kinds}
     return xr.Dataset({"limit": limit, **companions}).reset_coords(drop=True)
 
@@ -160,7 +161,7 @@ def _inference(values: xr.DataArray, limits: xr.Dataset, level: float) -> xr.Dat
     template = values.isel(n=0, seed=0, drop=True)
     curves = [
         limits[k].broadcast_like(template).transpose(*grid, "time").values
-        for k in ("limit", "error", "control", "bias")
+        for k in ("limit", "error", "control", "bias", "from_n")
     ]
     n = runs["n"].values.astype(float)
     shape = [runs.sizes[d] for d in grid]
@@ -172,10 +173,13 @@ def _inference(values: xr.DataArray, limits: xr.Dataset, level: float) -> xr.Dat
 
 def _point(values: Array, n: Array, curves: list[Array], level: float) -> Cell:
     """Everything inferred at one grid point, with ``curves`` of the limit, its error and more."""
-    limit, error, control, term = curves
+    limit, error, control, term, least = curves
     runs = ladder(values, n)
     tolerance = np.nan_to_num(error)
-    verdict = judge(runs, limit, tolerance, control, level, term)
+    trusted = runs.from_n(float(np.nan_to_num(least, posinf=np.inf).max()))
+    # A term of order 1/n says nothing of n at which the expansion does not hold.
+    known = (trusted, term) if len(trusted) and np.isfinite(term).all() else (runs, None)
+    verdict = judge(known[0], limit, tolerance, control, level, known[1])
     spread = fluctuation_exponent(runs)
     if not np.isfinite(limit).all():
         runs = Ladder(np.zeros(0), ())

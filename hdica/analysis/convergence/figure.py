@@ -9,6 +9,8 @@ from html import escape
 import numpy as np
 import xarray as xr
 
+from hdica.analysis.convergence import theory
+from hdica.analysis.convergence.theory import deviations
 from hdica.analysis.show.choose import MOST, Point, evenly, grouped, shown, spread
 from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
@@ -18,7 +20,6 @@ from hdica.analysis.show.words import (
     limit_name,
     measured,
     method_name,
-    number,
     of_n,
     place,
     symbol,
@@ -49,7 +50,11 @@ def trajectories(data: xr.Dataset) -> list[Panel]:
                 title=place(one) if one else words("Trajectories"),
                 x_label=clock(data["time"].attrs),
                 y_label=measured(str(data.attrs["variable"])),
-                items=tuple(_runs(data, members) + _limits(data, members)),
+                items=tuple(
+                    _runs(data, members)
+                    + theory.edges(data, members, _first(data))
+                    + _limits(data, members)
+                ),
                 caption=_caption(data, members, start),
             )
         )
@@ -73,6 +78,7 @@ def _caption(data: xr.Dataset, members: list[Point], start: str | None) -> str:
     if len(methods) > 1:
         text += f"; markers with bars: the same by {' and '.join(methods[1:])}"
     text += f". Dashed: the limit ({method_name(data.attrs['limit_method']).html})."
+    text += theory.said(data, members, [n for n, _ in _first(data)])
     if start and len(members) > 1:
         starts = escape(", ".join(value_of(m[start]) for m in members))
         text += f" Starts {symbol(start).html} = {starts}."
@@ -80,11 +86,6 @@ def _caption(data: xr.Dataset, members: list[Point], start: str | None) -> str:
     if total > MOST:
         text += f" Of {total} grid points {len(shown(data, grid_of(data)))} are drawn."
     return text
-
-
-def deviations(band: float) -> str:
-    """So many standard deviations, in words."""
-    return "standard deviation" if band == 1 else f"{number(band)} standard deviations"
 
 
 def _runs(data: xr.Dataset, members: list[Point]) -> list[Item]:
@@ -116,6 +117,13 @@ def _run(here: xr.Dataset, label: Text, color: str, method: int, listed: bool, b
     time, mean, sd = time[keep], mean[keep], sd[keep]
     mark = SYMBOLS[method % 4]
     return Points(time, mean, label, color, mean - sd, mean + sd, mark, listed=listed)
+
+
+def _first(data: xr.Dataset) -> list[tuple[int, str]]:
+    """The n that are drawn of the first method, with their colours."""
+    sizes = _sizes(data)
+    drawn = sorted({n for own in sizes.values() for n in own})
+    return [(n, color_of(drawn.index(n), len(drawn))) for n in next(iter(sizes.values()))]
 
 
 def _limits(data: xr.Dataset, members: list[Point]) -> list[Item]:

@@ -18,7 +18,7 @@ from hdica.systems.method import DENSITIES
 
 DENSITY = DENSITIES[0]
 """The variable that is drawn as densities, and its own dimensions."""
-COMPANIONS = ("_error", "_control", "_sd")
+COMPANIONS = ("_error", "_control", "_sd", "_bias", "_from_n")
 """Ends of the names of variables that stand beside another one."""
 ERROR = "error"
 """The error of all variables of a method at once, which is the last to be looked at."""

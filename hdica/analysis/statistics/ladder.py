@@ -58,6 +58,10 @@ class Ladder:
         """The ladder without its first ``index`` dimensions."""
         return Ladder(self.n[index:], self.runs[index:])
 
+    def from_n(self, least: float) -> Ladder:
+        """The ladder from a dimension on."""
+        return self.above(int(np.searchsorted(self.n, least)))
+
     def without(self, term: Array) -> Ladder:
         """The runs less a term C(t)/n that is known, C of shape (times,)."""
         pairs = zip(self.n.tolist(), self.runs, strict=True)

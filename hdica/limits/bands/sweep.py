@@ -109,12 +109,14 @@ def sweep(
     targets: Sequence[Target],
     noise: Noise | None,
     seen: Seen | None = None,
+    passed: Seen | None = None,
 ) -> Swept:
     """Backwards along all steps, from the last target to t = 0.
 
     Without ``noise`` nothing is added up. ``seen(step, first, second)`` is told of the columns at
-    both stages of every step: the weight of what changes the rates there. Targets are in order of
-    increasing time, none of them at t = 0.
+    both stages of every step, the weight of what changes the rates there, and ``passed(step, end,
+    start)`` of those at both ends of it. Targets are in order of increasing time, none of them at
+    t = 0.
     """
     left, cells = list(targets), steps[-1].cells
     values, way, squares = np.empty((cells.x.size, 0)), np.empty(0), np.empty(0)
@@ -131,9 +133,12 @@ def sweep(
         if not values.shape[1]:
             continue
         late = None if noise is None else _shared_of(values, step.after, cells)
+        later = values
         values, first, second, gained = _stepped(step, values)
         if seen is not None:
             seen(step, first, second)
+        if passed is not None:
+            passed(step, later, values)
         if noise is not None and late is not None:
             early = _shared_of(values, step.before, cells)
             ends = noise(step.q, step.taus)

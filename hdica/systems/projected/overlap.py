@@ -15,6 +15,7 @@ from hdica.limits.moving.path import solve as moved
 from hdica.limits.moving.tracking import moved_drift
 from hdica.limits.overlap.drift import Drift, solve
 from hdica.limits.overlap.fixed_points import find_fixed_points
+from hdica.limits.overlap.holds import holds_from
 from hdica.limits.overlap.second_order import bias
 from hdica.systems.fields import constant_tau, formula, motion, prior, schedule, start
 from hdica.systems.kernel import (
@@ -71,11 +72,11 @@ def ode(
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         law, begin, changes = prior(system), start(system), moving(system)
         if changes is None:
-            path = solve(
-                drift_of(system), schedule(system), begin.overlap(law), begin.spread(law), times
-            )
+            at_start = begin.overlap(law), begin.spread(law)
+            path = solve(drift_of(system), schedule(system), *at_start, times)
+            least = holds_from(drift_of(system), schedule(system), at_start, times)
         else:
-            path = moved(changes, times)
+            path, least = moved(changes, times), np.full(times.size, np.nan)
         exact = closed(system, times) if changes is None else None
         beta = formula(system, "regularizer").slope_if_linear or 0.0
         more = {"R_sd": np.zeros(times.size)} if save.bands else {}
@@ -88,6 +89,7 @@ def ode(
                 "Q_error": path.error if exact is None else np.full(times.size, ROUNDING),
                 "Q_control": path.control,
                 "Q_sd": path.spread,
+                "Q_from_n": least,
                 **more,
             }
         )
@@ -118,6 +120,11 @@ def ode(
             Output("Q_error", ("time",), "error of Q: of the time steps and of the averages of f"),
             Output("Q_control", ("time",), f"overlap {CONTROL}"),
             Output("Q_sd", ("time",), "limit of sqrt(n) times the standard deviation of Q"),
+            Output(
+                "Q_from_n",
+                ("time",),
+                "n from which three standard deviations stay clear of unstable states",
+            ),
         ),
         bands=(band_of(TRAJECTORY[1]),),
         bias=() if second is None else (bias_of(TRAJECTORY[0]),),

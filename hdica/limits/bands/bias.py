@@ -1,0 +1,264 @@
+"""Bias: n times what the mean of runs is beyond the limit, for means over the entries.
+
+The mean of <h> over runs is <h> + m[h]/n at step k = t n. With the columns v of a sweep backwards
+from h at time T, G = <L v> the rate of <v> at Q and R of the density, and the covariances of the
+central limit theorem,
+
+    m[h] = m_0[v(0)] + int_0^T Cov(Q, dG/dQ) + Cov(R, dG/dR) + (d^2G/dQ^2) Var(Q)/2
+                               + D1[v] - (d^2 p/dt^2 . v)/2 ds,
+
+where derivatives of G by Q and R are taken of the rates alone, D1 is what a step adds at order
+1/n^2 (:mod:`.step_bias`), and the last term is there because steps have the length 1/n. Covariances
+at every time s come from one more sweep, of Q, R and those derivatives at all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.errors import HdicaError
+from hdica.ingredients.priors import Prior
+from hdica.ingredients.starts import Start
+from hdica.limits.averages.products import Products, ProductsAt
+from hdica.limits.bands.graded import graded
+from hdica.limits.bands.path import Cells, Step, remembered
+from hdica.limits.bands.pieces import Pieces, pieces_of
+from hdica.limits.bands.solve import posed_whole
+from hdica.limits.bands.start import spread_at_start
+from hdica.limits.bands.step_bias import Place, step_bias
+from hdica.limits.bands.sweep import Noise, Target, sweep
+from hdica.limits.bands.targets import Function, means
+from hdica.limits.mean_field.density.march import Plan
+from hdica.limits.mean_field.density.problem import Problem
+from hdica.limits.mean_field.density.solve import planned
+from hdica.limits.mean_field.family import MeanField
+
+Array = NDArray[np.float64]
+_CLOSE, _SOON = 1e-5, 1e-3
+_BESIDE = 1e-4
+LEVELS = 3
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule with phi, as far as the limit does not know it.
+
+    ``products`` are the averages of its push, ``noise`` that of a sample which all entries share;
+    ``moved`` says that phi acts on what the sample has moved already.
+    """
+
+    products: ProductsAt
+    noise: Noise
+    moved: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    field: MeanField
+    problem: Problem
+    prior: Prior
+    rule: Rule
+    time: float
+    functions: Sequence[Function]
+
+
+@dataclass(frozen=True, eq=False)
+class _At:
+    """The columns at one time: on which cells, with which masses, at which Q and step size."""
+
+    time: float
+    cells: Cells
+    mass: Array
+    q: float
+    tau: float
+    values: Array
+
+
+def refusal(field: MeanField, batch: int) -> str:
+    """Empty if the bias of a mean field's means is known, else the sentence that says why not."""
+    needs = "(the term of order 1/n is known for {})"
+    if field.motion.moves:
+        return "bias = True is not allowed with motion " + needs.format("a feature that stays")
+    if field.schedule.constant is None:
+        return "bias = True is not allowed with tau or omega that vary " + needs.format(
+            "constant ones where phi is not 0 or beta*x"
+        )
+    if batch > 1:
+        return f"bias = True is not allowed with batch = {batch} " + needs.format("batch = 1")
+    if field.prior.random:
+        return "bias = True is not allowed where the feature is drawn " + needs.format(
+            "features whose values have exact numbers"
+        )
+    if field.start.length is not None:
+        return "bias = True is not allowed with start = a vector " + needs.format(
+            "starts with a law given the feature"
+        )
+    return ""
+
+
+def _columns(task: _Task, steps: list[Step]) -> tuple[list[_At], Array]:
+    """The columns at all ends of steps, by increasing time, and what the length of steps adds."""
+    found: list[_At] = []
+    lag: list[Array] = []
+
+    def passed(step: Step, later: Array, earlier: Array) -> None:
+        weights, tau = step.cells.weights, float(step.taus[1])
+        moved = weights * (step.after - step.before) / step.length
+        lag.append(np.asarray(moved @ (later - earlier)) / 2)
+        found.append(_At(step.end, step.cells, step.after, float(step.q[1]), tau, later))
+        if step is steps[0]:
+            start = step.end - step.length
+            first = float(step.q[0]), float(step.taus[0])
+            found.append(_At(start, step.cells, step.before, *first, earlier))
+
+    sweep(steps, [means(task.time, task.functions)], None, passed=passed)
+    return found[::-1], np.sum(lag, axis=0)
+
+
+def _rates(field: MeanField, q: float, tau: float) -> Array:
+    """B, H and g of L v = B xi v' - (H - B_phi R) x v' - B_phi phi v' + g v'', by Q: (3, 3)."""
+    at = q + _BESIDE * np.array([-1.0, 0.0, 1.0])
+    pull, noise = (
+        np.array([one(float(k), tau) for k in at]) for one in (field.pull, field.diffusion)
+    )
+    rows = np.array([pull, pull * at + noise, noise])
+    slope = (rows[:, 2] - rows[:, 0]) / (2 * _BESIDE)
+    bend = (rows[:, 2] - 2 * rows[:, 1] + rows[:, 0]) / _BESIDE**2
+    return np.array([rows[:, 1], slope, bend]).T
+
+
+
+
+@dataclass(frozen=True, eq=False)
+class _Met:
+    """What is asked of the central limit theorem at one time, and what it is for."""
+
+    at: _At
+    place: Place
+    rates: Array
+    first: Array
+    second: Array
+    columns: Array
+    sizes: tuple[float, float, Array, Array]
+
+
+def _met(task: _Task, at: _At, pieces: Pieces) -> _Met:
+    field, cells = task.field, at.cells
+    phi, strength = field.phi.value(cells.x), field.strength(at.tau)
+    products = Products(*(np.asarray(one) for one in task.rule.products(np.array(at.q))))
+    place = Place(
+        cells, pieces, at.mass, at.q, at.tau, products, -strength * phi, task.rule.moved
+    )  # fmt: skip
+    first = pieces.slope(at.values)
+    second = pieces.slope(first)
+    rates = _rates(field, at.q, at.tau)
+    (_, pull, _), (_, radial, _), (_, noise, _) = rates
+    by_q = (pull * cells.xi - radial * cells.x)[:, None] * first + noise * second
+    by_r = strength * cells.x[:, None] * first
+    parts = (cells.xi * cells.x)[:, None], (cells.x * phi)[:, None], by_q, by_r
+    # Of mean square 1 each: then sums and differences tell a covariance with the least rounding.
+    sizes = [np.sqrt(place.mean(one**2)) + 1e-300 for one in parts]
+    q, r, by_q, by_r = (one / size for one, size in zip(parts, sizes, strict=True))
+    columns = np.concatenate([q, q + by_q, q - by_q, r + by_r, r - by_r], axis=1)
+    known = float(sizes[0][0]), float(sizes[1][0]), sizes[2], sizes[3]
+    return _Met(at, place, rates, first, second, columns, known)
+
+
+def _pushed(met: _Met, variances: Array) -> Array:
+    """The integrand at one time, but for what the length of steps adds."""
+    count = met.first.shape[1]
+    q, *parts = np.split(variances, [1 + k * count for k in range(4)])
+    q_size, r_size, by_q, by_r = met.sizes
+    with_q = (parts[0] - parts[1]) / 4 * q_size * by_q
+    with_r = (parts[2] - parts[3]) / 4 * r_size * by_r
+    place, cells = met.place, met.place.cells
+    bends = met.rates[:, 2]
+    twice = (bends[0] * cells.xi - bends[1] * cells.x)[:, None] * met.first
+    twice = place.mean(twice + bends[2] * met.second)
+    spread = float(q[0]) * q_size**2
+    return np.asarray(with_q + with_r + twice * spread / 2 + step_bias(place, met.at.values))
+
+
+def _at_start(at: _At, pieces: Pieces, start: Start, prior: Prior) -> Array:
+    """M_0 of the columns at t = 0: what scaling x to |x|^2 = n leaves of their means."""
+    cells, x = at.cells, at.cells.x
+    first = pieces.slope(at.values)
+    second = pieces.slope(first)
+    weighed = cells.weights * at.mass
+
+    def mean(values: Array) -> Array:
+        return np.asarray(weighed @ values)
+
+    if start.exact:
+        q0 = start.overlap(prior)
+        rest = max(1 - q0**2, 1e-300) ** 0.5
+        z = ((x - q0 * cells.xi) / rest)[:, None]
+        square = (cells.xi**2)[:, None]
+        drawn = -square * z - z * (z**2 - 1) / 2 + 1.25 * z
+        return mean(rest * drawn * first + rest**2 * (square / 2 + z**2 / 4) * second)
+    atoms = int(cells.atom[-1]) + 1
+    means_of = np.zeros(atoms)
+    np.add.at(means_of, cells.atom, at.mass * x**2)
+    apart = (x**2 - means_of[cells.atom])[:, None]
+    spread = float(mean(apart**2)[0])
+    along = x[:, None] * first
+    return (
+        -mean(apart * along) / 2
+        + 0.375 * spread * mean(along)
+        + spread / 8 * mean(x[:, None] ** 2 * second)
+    )
+
+
+def _level(task: _Task, plan: Plan, refine: int) -> Array:
+    """M of every function on one level."""
+    field, noise = task.field, task.rule.noise
+    steps = list(remembered(task.problem, plan, refine))
+    places, lag = _columns(task, steps)
+    known: dict[int, Pieces] = {}
+    for at in places:
+        if id(at.cells) not in known:
+            known[id(at.cells)] = pieces_of(at.cells, field.phi.kinks)
+    met = [_met(task, at, known[id(at.cells)]) for at in places]
+    targets = [_asked(one) for one in met[1:]]
+    swept = sweep(steps, targets, noise)
+    begin = steps[0].before
+    later = swept.way + spread_at_start(swept.values, begin, swept.cells, field.start, task.prior)
+    first = spread_at_start(met[0].columns, begin, met[0].at.cells, field.start, task.prior)
+    sizes = np.cumsum([one.columns.shape[1] for one in met[1:]])[:-1]
+    parts = [first, *np.split(later, sizes)]
+    rows = np.array([_pushed(*pair) for pair in zip(met, parts, strict=True)])
+    times = np.array([at.time for at in places])
+    way = np.trapezoid(rows, times, axis=0)
+    pieces = known[id(places[0].cells)]
+    return np.asarray(_at_start(places[0], pieces, field.start, task.prior) + way + lag)
+
+
+def _asked(met: _Met) -> Target:
+    columns, place = met.columns, met.place
+    return Target(
+        met.at.time,
+        columns.shape[1],
+        lambda cells: columns,
+        lambda cells, mass: place.mean(columns**2),
+    )
+
+
+def biases(
+    field: MeanField, rule: Rule, time: float, functions: Sequence[Function], levels: int = LEVELS
+) -> tuple[Array, Array]:
+    """M at one time of the means of functions h(xi, x), and the last correction as its error.
+
+    Cells and steps are halved and the results extrapolated.
+    """
+    problem, prior = posed_whole(field)
+    task = _Task(field, problem, prior, rule, time, functions)
+    at = np.array([time])
+    plan = graded(planned(problem, np.unique(np.append(at, _SOON)), _CLOSE), at)
+    found = np.array([_level(task, plan, 2**k) for k in range(levels)])
+    once = found[1:] + np.diff(found, axis=0) / 3
+    error = np.abs(once[-1] - (once[-2] if levels > 2 else found[-1]))
+    return once[-1], error

@@ -1,0 +1,186 @@
+"""What one step does to the mean of a function of the entries at order 1/n^2.
+
+With F = tau G the push, y = xi c/sqrt(n) + a, psi = - B phi and s_1 = -(F u + F^2/2 + <x psi>), a
+step x' = N (x + F y/sqrt(n) + psi/n) back to |x|^2 = n moves x by
+
+    F y/n^(1/2) + (psi + s_1 x)/n + s_1 F y/n^(3/2) + (s_2 x + s_1 psi)/n^2 + odd terms of mean 0,
+    s_2 = - [F^2 (c^2 + e^2 - 2) + 2 F B_psi + <psi^2>]/2 + 3 s_1^2/2,    B_psi = y . psi/sqrt(n).
+
+An entry of y is b/sqrt(n) with b = xi c + w e, w = (x - Q xi)/sqrt(1 - Q^2), and a normal one of
+variance 1 - (xi^2 + w^2)/n. So the mean of <h> gains 1/n^2 times
+
+    D1[h] = < h' (E[s_1 F b] + x E s_2 + psi E s_1)
+            + h''/2 (E[F^2 b^2] - (xi^2 + w^2) E F^2 + 2 psi E[F b] + 2 x E[s_1 F b]
+                     + E (psi + s_1 x)^2 + 2 E[s_1 F^2])
+            + h'''/2 (E[F^3 b] + psi E F^2 + x E[s_1 F^2]) + h'''' E F^4/8 >.
+
+It is 0 for h = x^2, and for h = xi x that of :mod:`hdica.limits.overlap.second_order`. Where phi
+acts on what the sample has moved already, psi stands at x + F y/sqrt(n), which adds
+
+    < (psi' h') E[F b] + (psi'' h' + 2 psi' h'') E F^2/2 >
+
+and puts (x psi)' for psi in B_psi, and <(x psi)''> E F^2 beside it. Derivatives beyond h'' are by
+parts (:mod:`.pieces`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.limits.averages.products import Products
+from hdica.limits.bands.path import Cells
+from hdica.limits.bands.pieces import Pieces
+
+Array = NDArray[np.float64]
+_LEAST = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A density on cells, and the averages of a step there.
+
+    ``psi`` is - B phi at the centres, ``moved`` says that it acts on what the sample has moved.
+    """
+
+    cells: Cells
+    pieces: Pieces
+    mass: Array
+    q: float
+    tau: float
+    products: Products
+    psi: Array
+    moved: bool
+
+    def mean(self, values: Array) -> Array:
+        """The mean over entries, of columns."""
+        weighed = self.cells.weights * self.mass
+        return np.asarray(np.tensordot(weighed, values, (0, 0)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    """Averages over one sample of F and s_1 with what the entry of y is made of."""
+
+    b: Array
+    bend: Array
+    b_rise: float
+    square: float
+    first: float
+    along: Array
+    size: float
+    first_square: float
+    third: Array
+    power: float
+    fourth: float
+    cross: tuple[float, float]
+
+
+def _moments(at: Place) -> _Moments:
+    """See the module; w and e through u = Q c + e sqrt(1 - Q^2)."""
+    p, q, t = at.products, at.q, at.tau
+    xi, x = at.cells.xi, at.cells.x
+    s = np.sqrt(max((1 - q) * (1 + q), _LEAST))
+    w = (x - q * xi) / s
+    e, ggce = float(p.e), float(p.ggcu - q * p.ggcc) / s
+    ggeu, ggge = float(p.gguu - q * p.ggcu) / s, float(p.gggu - q * p.gggc) / s
+    r = float(at.mean(x * at.psi))
+    s1_c = -(t**2 * float(p.ggcu) + t**3 * float(p.gggc) / 2 + r * t * float(p.c))
+    s1_e = -(t**2 * ggeu + t**3 * ggge / 2 + r * t * e)
+    gg = t**2 * float(p.gg)
+    fu = t * float(p.u)
+    return _Moments(
+        b=t * (xi * float(p.c) + w * e),
+        bend=t**2 * (xi**2 * float(p.ggcc) + 2 * xi * w * ggce + w**2 * float(p.ggee))
+        - (xi**2 + w**2) * gg,
+        b_rise=t * e / s,
+        square=gg,
+        first=-(fu + gg / 2 + r),
+        along=xi * s1_c + w * s1_e,
+        size=t**2 * float(p.ggcc + p.ggee - 2 * p.gg),
+        first_square=t**2 * float(p.gguu)
+        + t**3 * float(p.gggu)
+        + t**4 * float(p.gggg) / 4
+        + 2 * r * (fu + gg / 2)
+        + r**2,
+        third=t**3 * (xi * float(p.gggc) + w * ggge),
+        power=-(t**3 * float(p.gggu) + t**4 * float(p.gggg) / 2 + r * gg),
+        fourth=t**4 * float(p.gggg),
+        cross=(t * float(p.c), t * e),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Density:
+    """The density of a place, its two derivatives within pieces, and the jump of its slope."""
+
+    at: Place
+    value: Array
+    rise: Array
+    bend: Array
+
+    def total(self, values: Array) -> Array:
+        """Sum over atoms of the integral of columns."""
+        width = self.at.cells.high - self.at.cells.low
+        return np.asarray(np.tensordot(self.at.cells.weights * width, values, (0, 0)))
+
+    def jumps(self, factor: Array, values: Array) -> Array:
+        """What jumps of ``factor`` give, times the mean of the columns' two sides."""
+        pieces = self.at.pieces
+        if not pieces.joints:
+            return np.zeros(values.shape[1:])
+        (low, high), (left, right) = pieces.sides(factor), pieces.sides(values)
+        return np.asarray(np.tensordot(pieces.weights * (high - low), (left + right) / 2, (0, 0)))
+
+    def twice(self, values: Array) -> Array:
+        """Integral of p'' times columns, as a distribution."""
+        return self.total(self.bend[:, None] * values) + self.jumps(self.rise, values)
+
+    def by_parts(self, factor: Array, values: Array) -> Array:
+        """Integral of - (factor p)' times columns, as a distribution."""
+        product = factor * self.value
+        slope = self.at.pieces.slope(product)
+        return -self.total(slope[:, None] * values) - self.jumps(product, values)
+
+
+def _density(at: Place) -> _Density:
+    value = at.mass / (at.cells.high - at.cells.low)
+    rise = at.pieces.slope(value)
+    return _Density(at, value, rise, at.pieces.slope(rise))
+
+
+def _longer(at: Place, p: _Density, m: _Moments) -> float:
+    """E s_2."""
+    xi, x, psi = at.cells.xi, at.cells.x, at.psi
+    s = np.sqrt(max((1 - at.q) * (1 + at.q), _LEAST))
+    w = (x - at.q * xi) / s
+    if at.moved:
+        radial = x * psi
+        met = [float(p.by_parts(f, radial[:, None])[0]) for f in (xi, w)]
+        more = m.square * float(p.twice(radial[:, None])[0])
+    else:
+        met, more = [float(at.mean(f * psi)) for f in (xi, w)], 0.0
+    crossed = 2 * (m.cross[0] * met[0] + m.cross[1] * met[1])
+    return -(m.size + crossed + more + float(at.mean(psi**2))) / 2 + 1.5 * m.first_square
+
+
+def step_bias(at: Place, values: Array) -> Array:
+    """D1 of columns of functions on the cells, shape (functions,)."""
+    m, p, x, psi = _moments(at), _density(at), at.cells.x, at.psi
+    first = at.pieces.slope(values)
+    second = at.pieces.slope(first)
+    pulled = m.along + x * _longer(at, p, m) + psi * m.first
+    bent = m.bend + 2 * x * m.along + psi**2 + 2 * psi * x * m.first
+    bent = bent + x**2 * m.first_square + 2 * m.power
+    skew = m.third + x * m.power
+    if not at.moved:
+        bent, skew = bent + 2 * psi * m.b, skew + psi * m.square
+    found = at.mean(pulled[:, None] * first) + at.mean(bent[:, None] * second) / 2
+    found = found + p.by_parts(skew, second) / 2 + m.fourth / 8 * p.twice(second)
+    if at.moved:
+        found = found + m.square / 2 * p.twice(psi[:, None] * first)
+        pushed = p.rise * m.b + p.value * m.b_rise
+        found = found - p.total((pushed * psi)[:, None] * first)
+    return np.asarray(found)
