@@ -342,6 +342,8 @@ def _kept(save: Save) -> list[tuple[str, Output]]:
         kept += [("controls", o) for o in SUPPORT_CONTROLS]
         if save.bands:
             kept += [("bands", band_of(o)) for o in SUPPORT]
+        if save.bias:
+            kept += [("bias", bias_of(o)) for o in SUPPORT]
     if save.snapshots and save.estimate:
         kept += [("estimate", o) for o in ESTIMATE]
     for name, formula in save.functionals.items():
@@ -349,6 +351,8 @@ def _kept(save: Save) -> list[tuple[str, Output]]:
         kept.append(("functionals", mean))
         if save.bands:
             kept.append(("bands", band_of(mean)))
+        if save.bias:
+            kept.append(("bias", bias_of(mean)))
         error = Output(f"{name}_error", ("time",), f"error of the mean of {formula}")
         wrong = Output(f"{name}_control", ("time",), f"mean of {formula} {CONTROL}")
         kept += [("controls", error), ("controls", wrong)]

@@ -14,7 +14,6 @@ at every time s come from one more sweep, of Q, R and those derivatives at all o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +30,6 @@ from hdica.limits.bands.solve import posed_whole
 from hdica.limits.bands.start import spread_at_start
 from hdica.limits.bands.step_bias import Place, step_bias
 from hdica.limits.bands.sweep import Noise, Target, sweep
-from hdica.limits.bands.targets import Function, means
 from hdica.limits.mean_field.density.march import Plan
 from hdica.limits.mean_field.density.problem import Problem
 from hdica.limits.mean_field.density.solve import planned
@@ -40,6 +38,8 @@ from hdica.limits.mean_field.family import MeanField
 Array = NDArray[np.float64]
 _CLOSE, _SOON = 1e-5, 1e-3
 _BESIDE = 1e-4
+GOAL = 2e-2
+"""Correction, relative to the largest of a target, above which there is a further level."""
 LEVELS = 3
 
 
@@ -47,13 +47,16 @@ LEVELS = 3
 class Rule:
     """A rule with phi, as far as the limit does not know it.
 
-    ``products`` are the averages of its push, ``noise`` that of a sample which all entries share;
-    ``moved`` says that phi acts on what the sample has moved already.
+    ``products`` are the averages of its push for one sample a step, ``noise`` that of a sample
+    which all entries share; ``moved`` says that phi acts on what the sample has moved already.
+    ``unlike``, where not empty, says with what setting a step of order 1/n^2 is another.
     """
 
     products: ProductsAt
     noise: Noise
     moved: bool
+    batch: int = 1
+    unlike: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +65,7 @@ class _Task:
     problem: Problem
     prior: Prior
     rule: Rule
-    time: float
-    functions: Sequence[Function]
+    target: Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,25 +80,22 @@ class _At:
     values: Array
 
 
-def refusal(field: MeanField, batch: int) -> str:
+def refusal(field: MeanField, rule: Rule) -> str:
     """Empty if the bias of a mean field's means is known, else the sentence that says why not."""
-    needs = "(the term of order 1/n is known for {})"
-    if field.motion.moves:
-        return "bias = True is not allowed with motion " + needs.format("a feature that stays")
-    if field.schedule.constant is None:
-        return "bias = True is not allowed with tau or omega that vary " + needs.format(
-            "constant ones where phi is not 0 or beta*x"
-        )
-    if batch > 1:
-        return f"bias = True is not allowed with batch = {batch} " + needs.format("batch = 1")
-    if field.prior.random:
-        return "bias = True is not allowed where the feature is drawn " + needs.format(
-            "features whose values have exact numbers"
-        )
-    if field.start.length is not None:
-        return "bias = True is not allowed with start = a vector " + needs.format(
-            "starts with a law given the feature"
-        )
+    known = (
+        (not field.motion.moves, "with motion", "a feature that stays"),
+        (field.schedule.constant is not None, "where tau or omega varies", "constant ones"),
+        (rule.batch == 1, f"with batch = {rule.batch}", "batch = 1"),
+        (not field.prior.random, "where the feature is drawn", "values in exact numbers"),
+        (not rule.unlike, f"with {rule.unlike}", "phi itself"),
+        (field.start.length is None, "with start = a vector", "a start with a law"),
+    )
+    for there, what, needs in known:
+        if not there:
+            return (
+                f"bias = True is not allowed {what} where phi is not 0 or beta*x (the term of "
+                f"order 1/n of a density is known for {needs})"
+            )
     return ""
 
 
@@ -115,7 +114,7 @@ def _columns(task: _Task, steps: list[Step]) -> tuple[list[_At], Array]:
             first = float(step.q[0]), float(step.taus[0])
             found.append(_At(start, step.cells, step.before, *first, earlier))
 
-    sweep(steps, [means(task.time, task.functions)], None, passed=passed)
+    sweep(steps, [task.target], None, passed=passed)
     return found[::-1], np.sum(lag, axis=0)
 
 
@@ -129,8 +128,6 @@ def _rates(field: MeanField, q: float, tau: float) -> Array:
     slope = (rows[:, 2] - rows[:, 0]) / (2 * _BESIDE)
     bend = (rows[:, 2] - 2 * rows[:, 1] + rows[:, 0]) / _BESIDE**2
     return np.array([rows[:, 1], slope, bend]).T
-
-
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,18 +244,41 @@ def _asked(met: _Met) -> Target:
     )
 
 
-def biases(
-    field: MeanField, rule: Rule, time: float, functions: Sequence[Function], levels: int = LEVELS
-) -> tuple[Array, Array]:
-    """M at one time of the means of functions h(xi, x), and the last correction as its error.
+def _of_start(task: _Task, plan: Plan) -> Array:
+    """M at t = 0, where only the start has made any."""
+    field = task.field
+    step = next(remembered(task.problem, plan, 4))
+    values = task.target.values(step.cells)
+    at = _At(0.0, step.cells, step.before, float(step.q[0]), float(step.taus[0]), values)
+    return _at_start(at, pieces_of(step.cells, field.phi.kinks), field.start, task.prior)
 
-    Cells and steps are halved and the results extrapolated.
+
+def biases(field: MeanField, rule: Rule, target: Target) -> tuple[Array, Array]:
+    """M of the means of the functions of a target, shape (functions,), and its error.
+
+    Cells and steps are halved and the results extrapolated; the error is the last correction.
+
+    Raises
+    ------
+    HdicaError
+        If the term of order 1/n is not known for the field, or its density cannot be followed.
     """
+    why = refusal(field, rule)
+    if why:
+        raise HdicaError(why)
     problem, prior = posed_whole(field)
-    task = _Task(field, problem, prior, rule, time, functions)
-    at = np.array([time])
-    plan = graded(planned(problem, np.unique(np.append(at, _SOON)), _CLOSE), at)
-    found = np.array([_level(task, plan, 2**k) for k in range(levels)])
-    once = found[1:] + np.diff(found, axis=0) / 3
-    error = np.abs(once[-1] - (once[-2] if levels > 2 else found[-1]))
-    return once[-1], error
+    task = _Task(field, problem, prior, rule, target)
+    at = np.array([target.time])
+    plan = planned(problem, np.unique(np.append(at, _SOON)), _CLOSE)
+    if target.time <= 0:
+        return _of_start(task, plan), np.zeros(target.count)
+    if float(plan.runs[-1].ends[-1]) < target.time:
+        return np.full(target.count, np.nan), np.full(target.count, np.nan)
+    plan = graded(plan, at)
+    found = [_level(task, plan, 1), _level(task, plan, 2)]
+    while True:
+        last, change = found[-1], (found[-1] - found[-2]) / 3
+        known = np.all(np.abs(change) <= GOAL * np.maximum(np.abs(last), np.abs(last).max()))
+        if known or len(found) == LEVELS:
+            return last + change, np.abs(change)
+        found.append(_level(task, plan, 2 ** len(found)))

@@ -8,6 +8,7 @@ the other factor's two sides: the noise of a step is even, and sees both sides a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,7 @@ def pieces_of(cells: Cells, kinks: tuple[float, ...]) -> Pieces:
     weights: list[float] = []
     ends = np.flatnonzero(np.diff(cells.atom)) + 1
     starts = [0, *ends.tolist(), cells.atom.size]
-    for first, last in zip(starts[:-1], starts[1:], strict=True):
+    for first, last in pairwise(starts):
         at = [first]
         for kink in kinks:
             k = first + int(np.searchsorted(cells.low[first:last], kink - 1e-12))

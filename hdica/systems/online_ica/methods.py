@@ -16,12 +16,12 @@ from hdica.systems.online_ica.escape import ESCAPE_TIMES
 from hdica.systems.online_ica.system import (
     IGNORED,
     OnlineICA,
+    beyond,
     drift,
     learned,
     limit_refusal,
     mean_field,
     moving,
-    noise,
     on_data,
     rule,
     second,
@@ -126,7 +126,7 @@ _METHODS = (
                 f"{_PAPER}, eq. (6)-(11) with the sign of G corrected",
                 without_limit,
                 _MEANS,
-                noise,
+                beyond,
             ),
             ornstein_uhlenbeck(
                 mean_field,

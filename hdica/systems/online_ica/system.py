@@ -20,6 +20,7 @@ from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.sources import Source
 from hdica.inputs.samples import with_array_held
 from hdica.limits.averages.expectations import averages, check_finite
+from hdica.limits.bands.bias import Rule
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.moving.path import Moving, moving_of
 from hdica.limits.overlap.drift import Drift
@@ -59,7 +60,13 @@ from hdica.systems.fields import (
 from hdica.systems.parameters import Parameters
 from hdica.systems.projected.controls import own_dims
 from hdica.systems.projected.learning import learned_sign, negated
-from hdica.systems.projected.pushed import pushed_field, pushed_noise, pushed_rule, pushed_second
+from hdica.systems.projected.pushed import (
+    pushed_beyond,
+    pushed_field,
+    pushed_noise,
+    pushed_rule,
+    pushed_second,
+)
 from hdica.systems.projected.rule import ProjectedRule
 from hdica.systems.projected.stream import check_data, columns_of
 
@@ -320,6 +327,11 @@ def mean_field(system: OnlineICA) -> MeanField:
 def noise(system: OnlineICA) -> Callable[[Array, Array], Array]:
     """The noise of a sample that all entries share, by Q and the step size."""
     return pushed_noise(system, learned(system))
+
+
+def beyond(system: OnlineICA) -> Rule:
+    """What bands and bias take of the rule (1)-(2)."""
+    return pushed_beyond(system, learned(system))
 
 
 def second(system: OnlineICA) -> Callable[[Array, float], Array]:

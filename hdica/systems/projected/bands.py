@@ -51,16 +51,16 @@ def second_of(
     return second
 
 
-def chosen_times(times: Array) -> Array:
+def chosen_times(times: Array, most: int = MOST_TIMES) -> Array:
     """The times to solve for: all, or as many as there may be, the first and the last among them.
 
     Half of them evenly by number, half where the logarithm of time is even.
     """
-    if times.size <= MOST_TIMES:
+    if times.size <= most:
         return times
-    even = np.linspace(0, times.size - 1, MOST_TIMES // 2)
+    even = np.linspace(0, times.size - 1, most // 2)
     positive = times[times > 0]
-    marks = np.geomspace(positive[0], positive[-1], MOST_TIMES // 2)
+    marks = np.geomspace(positive[0], positive[-1], most // 2)
     near = np.searchsorted(times, marks * (1 - 1e-12))
     index = np.unique([*np.rint(even).astype(int), *np.minimum(near, times.size - 1)])
     return np.asarray(times[index])
@@ -76,7 +76,7 @@ def chosen_bins(save: Save) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return (some(bins), some(bins + 1)) if bins else (some(0), some(0))
 
 
-def _between(at: Array, known: Array, columns: Array) -> Array:
+def between(at: Array, known: Array, columns: Array) -> Array:
     """Columns at all points from those at some of them; NaN beyond the last that is known."""
     if known.size == at.size:
         return columns
@@ -126,7 +126,7 @@ def band_values(
     parts: dict[str, list[Array]] = {"means": [], "support": [], "histogram": []}
     for (kind, _), one in zip(asked, solved, strict=True):
         parts[kind].append(one.value - one.squares if kind == "histogram" else one.value)
-    columns = _between(times, known, np.array(parts["means"]))
+    columns = between(times, known, np.array(parts["means"]))
     names = ("Q", "R", *functionals)
     found = {f"{name}_sd": column for name, column in zip(names, columns.T, strict=True)}
     if parts["support"]:
@@ -148,7 +148,7 @@ def _of_laws(
 
     def whole(part: Array, at: Array, known: Array) -> Array:
         flat = part.reshape(-1, known.size).T
-        return _between(at, known, flat).T.reshape(part.shape[0], groups, at.size)
+        return between(at, known, flat).T.reshape(part.shape[0], groups, at.size)
 
     smooth = whole(rows[:, :count], x, x[bins]), whole(rows[:, count:], ends, ends[edges])
     inside = np.diff(values["cdf"], axis=-1) / np.diff(ends) ** 2

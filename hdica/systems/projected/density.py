@@ -15,7 +15,7 @@ from hdica.finite.observe import observe
 from hdica.finite.random.streams import Stream
 from hdica.ingredients.functionals import parse_functional
 from hdica.ingredients.save import NOTHING, Save
-from hdica.limits.bands.sweep import Noise
+from hdica.limits.bands.bias import Rule
 from hdica.limits.mean_field.density.solve import DensityPath, solve, start_refusal
 from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
 from hdica.systems.fields import prior, start, vector_refusal
@@ -39,16 +39,18 @@ from hdica.systems.method import (
     Role,
     always,
     band_of,
+    bias_of,
     untimed,
 )
 from hdica.systems.projected.bands import band_values
+from hdica.systems.projected.biased import bias_values
 from hdica.systems.projected.controls import named
 from hdica.systems.projected.density_values import is_convex, kept_values, laws, potentials
 from hdica.systems.projected.simulation import KEEPS, OWN, TRAJECTORY
 from hdica.systems.trials import seeded
 
 FieldOf = Callable[[Any], MeanField]
-NoiseOf = Callable[[Any], Noise]
+RuleOf = Callable[[Any], Rule]
 PathOf = Callable[[MeanField, Any, Array, Save, float], DensityPath]
 """How a limit is solved, as :func:`path_of` does it."""
 ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, OWN)
@@ -134,12 +136,12 @@ def pde_values(
     save: Save,
     path: DensityPath | None = None,
     solved: PathOf = path_of,
-    noise: NoiseOf | None = None,
+    beyond: RuleOf | None = None,
 ) -> PointResult:
     """Everything that method ``pde`` gives for one point; ``path`` if it is solved already.
 
-    ``solved`` is how, also for the negative control; ``noise`` that of a sample which all entries
-    share, for bands.
+    ``solved`` is how, also for the negative control; ``beyond`` what bands and bias take of
+    the rule.
     """
     path = path or solved(field, system, times, save, EXACT)
     # Only laws of the control are kept: where there is no use for one, none is solved for.
@@ -166,8 +168,12 @@ def pde_values(
     }
     if save.snapshots and save.x:
         values["potential"] = potentials(field, path, save, times)
-    if save.bands and noise is not None:
-        values |= band_values(field, noise(system), means_of(system, save), times, save, values)
+    if beyond is not None and (save.bands or save.bias):
+        rule, means = beyond(system), means_of(system, save)
+        if save.bands:
+            values |= band_values(field, rule.noise, means, times, save, values)
+        if save.bias:
+            values |= bias_values(field, rule, means, times, save)
     return PointResult(values, path.stopped)
 
 
@@ -200,7 +206,7 @@ def pde_many(
     save: Save = NOTHING,
     threads: int = 1,
     guard: Guard = untimed,
-    noise: NoiseOf | None = None,
+    beyond: RuleOf | None = None,
 ) -> list[PointResult | HdicaError]:
     """Method ``pde`` for many points: each has the bits that it has alone.
 
@@ -212,7 +218,7 @@ def pde_many(
     def one(system: Any) -> PointResult | HdicaError:
         try:
             return guard(
-                system, lambda: pde_values(field_of(system), system, times, save, noise=noise)
+                system, lambda: pde_values(field_of(system), system, times, save, beyond=beyond)
             )
         except HdicaError as exc:
             return exc
@@ -236,7 +242,7 @@ def pde(
     equations: str,
     without_limit: Refuses = always,
     uses: tuple[str, ...] = (),
-    noise: NoiseOf | None = None,
+    beyond: RuleOf | None = None,
 ) -> Method:
     """Method ``pde``: the density of the estimate as n -> infinity, and its bands."""
 
@@ -244,10 +250,10 @@ def pde(
         field = field_of(system)
         path = path_of(field, system, times, save)
         save = on_grid(save, path)
-        return save, pde_values(field, system, times, save, path, noise=noise)
+        return save, pde_values(field, system, times, save, path, beyond=beyond)
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
-        return pde_values(field_of(system), system, times, save, noise=noise)
+        return pde_values(field_of(system), system, times, save, beyond=beyond)
 
     return Method(
         name="pde",
@@ -263,7 +269,7 @@ def pde(
             home_of(field_of),
             *uses,
         ),
-        many=partial(pde_many, field_of, noise=noise),
+        many=partial(pde_many, field_of, beyond=beyond),
         picture=picture,
         role=Role.LIMIT,
         rank=2,
@@ -274,8 +280,9 @@ def pde(
         seconds=lambda system, n, last: 0.06 + 0.001 * last,
         equations=equations
         + "; Scharfetter-Gummel fluxes and SDIRK2, E[x^2] = 1 by a Lagrange multiplier, refined",
-        keeps=KEEPS | {"potential", "controls"} | (set() if noise is None else {"bands"}),
-        bands=() if noise is None else tuple(band_of(output) for output in TRAJECTORY),
+        keeps=KEEPS | {"potential", "controls"} | (set() if beyond is None else {"bands", "bias"}),
+        bands=() if beyond is None else tuple(band_of(output) for output in TRAJECTORY),
+        bias=() if beyond is None else tuple(bias_of(output) for output in TRAJECTORY),
     )
 
 

@@ -10,6 +10,7 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.pushes import Push
 from hdica.limits.averages.expectations import Averages
 from hdica.limits.averages.products import ProductsAt, products_of
+from hdica.limits.bands.bias import Rule
 from hdica.limits.bands.sweep import Noise
 from hdica.limits.mean_field.averaged import field_of
 from hdica.limits.mean_field.family import MeanField
@@ -60,6 +61,12 @@ def pushed_noise(system: Any, push: Push | Formula) -> Noise:
     return noise_of(lambda: pushed_products(system, push), batch(system))
 
 
+def pushed_beyond(system: Any, push: Push | Formula) -> Rule:
+    """What bands and bias take of such a rule: phi acts on the estimate before the sample does."""
+    products = lambda q: pushed_products(system, push)(q)  # noqa: E731
+    return Rule(products, pushed_noise(system, push), moved=False, batch=batch(system))
+
+
 def pushed_field(system: Any, means: Averages) -> MeanField:
     """The limit of a system with the fields of the family, of the averages of its push."""
     phi = formula(system, "regularizer")
@@ -90,8 +97,8 @@ def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]
     def drift(system: Any) -> Drift:
         return pushed_drift(push_of(system), source(system)).of_batch(batch(system))
 
-    def noise(system: Any) -> Noise:
-        return pushed_noise(system, push_of(system))
+    def beyond(system: Any) -> Rule:
+        return pushed_beyond(system, push_of(system))
 
     def second(system: Any) -> Second:
         return pushed_second(system, push_of(system), drift(system))
@@ -120,6 +127,6 @@ def pushed_methods(push_of: PushOf, rule: str, paper: str) -> tuple[Method, ...]
             ),
             second=second,
         ),
-        pde(field, f"{found}, its density as n -> infinity", without_limit, means, noise),
+        pde(field, f"{found}, its density as n -> infinity", without_limit, means, beyond),
         particles(field, f"{found}, the process of its limit", without_limit, means),
     )

@@ -20,11 +20,11 @@ from hdica.systems.sparse_pca.rule import oja_chain_refusal
 from hdica.systems.sparse_pca.sample_pca import run_sample_pca, sample_pca_overlap
 from hdica.systems.sparse_pca.system import (
     SparsePCA,
+    beyond,
     constant_omega,
     drift,
     mean_field,
     moving,
-    noise,
     oja_overlap,
     on_data,
     rule,
@@ -143,7 +143,7 @@ METHODS = (
                 moving=moving,
                 second=second,
             ),
-            pde(mean_field, f"{_PAPER}, eq. (8)-(13)", noise=noise),
+            pde(mean_field, f"{_PAPER}, eq. (8)-(13)", beyond=beyond),
             ornstein_uhlenbeck(mean_field, closed_refusal, f"{_PAPER}, eq. (8)-(14) for phi = 0"),
             particles(mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
             entries(mean_field, f"{_PAPER}, the process behind eq. (11), its entries uncoupled"),

@@ -19,6 +19,7 @@ from hdica.finite.projected.given import GivenRule
 from hdica.ingredients.schedules import Schedule, clock_of, make_signal
 from hdica.inputs.samples import with_array_held
 from hdica.limits.averages.products import ProductsAt, normal_products
+from hdica.limits.bands.bias import Rule
 from hdica.limits.bands.noise import common_noise
 from hdica.limits.mean_field.family import MeanField, Scaled
 from hdica.limits.moving.path import Moving
@@ -240,6 +241,13 @@ def second(system: SparsePCA) -> Callable[[Array, float], Array]:
     """D1(Q, tau) of Oja's method: what n leaves of the drift. A linear phi is inert."""
     variance = 1 + constant_omega(system)
     return second_of(lambda: products(variance), system.batch)
+
+
+def beyond(system: SparsePCA) -> Rule:
+    """What bands and bias take of the rule (5)-(6), whose eta acts on what the sample has moved."""
+    spread = lambda q: products(1 + constant_omega(system))(q)  # noqa: E731
+    other = "" if system.variant == "linearised" else f"variant = {system.variant!r}"
+    return Rule(spread, noise(system), moved=True, batch=system.batch, unlike=other)
 
 
 def noise(system: SparsePCA) -> Callable[[Array, Array], Array]:
