@@ -79,8 +79,9 @@ def limit(
         finite n it is wrong where nothing is Gaussian: near a fold, in the trap, for a share within
         1/n of 0 or 1.
     bias
-        Whether to add ``<order parameter>_bias``: the limit of n times (mean of runs - limit),
-        where an ODE closes.
+        Whether to add ``<variable>_bias`` of order parameters, functionals and rates: the limit of
+        n times (mean of runs - limit). For any phi where the step size is constant and its feature
+        has values in exact numbers; for phi = 0 or beta*x with every schedule, batch and feature.
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit. With ``over`` each combination may take as many, and one that takes longer is NaN,
@@ -96,7 +97,8 @@ def limit(
         and, by the ODE, what is left of the error of the averages of f) and ``Q_control(time)``
         (the limit wrong by 2 %); for Hebbian ICA ``R(time, projection,
         source)``, ``R_error`` and ``R_control``. From the ODE also ``Q_sd(time)`` (limit of
-        sqrt(n) sd(Q)); from the PDE ``density(snapshot, feature, x)``,
+        sqrt(n) sd(Q)) and ``Q_from_n(time)`` (the n from which three of these deviations stay clear
+        of unstable states, below which no band is right); from the PDE ``density(snapshot, feature, x)``,
         ``cdf(snapshot, feature, edge)``, ``potential(snapshot, feature, x)``, ``curvature(time)``
         (d_t = 2h), ``pull(time)``, ``convex(time)`` and ``residual(time)``. Attribute ``note``
         says so where the estimate condenses instead of converging, and where nothing is learned:

@@ -90,6 +90,7 @@ def test_a_new_version_of_a_folder_is_told_to_those_that_use_it_alone(
 ) -> None:
     import hdica.limits.overlap as folder
 
+    monkeypatch.setattr(folder, "VERSION", BASE)
     assert kernel_of(["hdica.limits.overlap", "hdica.ingredients"]) == KERNEL_VERSION == str(BASE)
     monkeypatch.setattr(folder, "VERSION", 5)
     assert kernel_of(["hdica.limits.overlap", "hdica.ingredients"]) == "4, limits.overlap 5"

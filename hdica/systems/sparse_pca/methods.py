@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hdica.systems.fields import closed_refusal, prior, resting_refusal, schedule, start
-from hdica.systems.kernel import COMMON, OVERLAP, PROJECTED
+from hdica.systems.kernel import AVERAGES, COMMON, OVERLAP, PROJECTED
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 from hdica.systems.projected.best_step import best_step_method
 from hdica.systems.projected.density import particles, pde
@@ -144,7 +144,9 @@ METHODS = (
                 second=second,
             ),
             pde(mean_field, f"{_PAPER}, eq. (8)-(13)", beyond=beyond),
-            ornstein_uhlenbeck(mean_field, closed_refusal, f"{_PAPER}, eq. (8)-(14) for phi = 0"),
+            ornstein_uhlenbeck(
+                mean_field, closed_refusal, f"{_PAPER}, eq. (8)-(14) for phi = 0", (AVERAGES,)
+            ),
             particles(mean_field, f"{_PAPER}, the process behind eq. (11), self-consistent"),
             entries(mean_field, f"{_PAPER}, the process behind eq. (11), its entries uncoupled"),
             fixed_points(

@@ -89,7 +89,7 @@ RUNS = [(OIST, 800, 3.0, 4000), (STRONG, 400, 10.0, 3000)]
 @pytest.mark.slow
 @pytest.mark.parametrize(("system", "n", "time", "seeds"), RUNS, ids=["OIST", "ICA"])
 def test_means_of_runs_are_where_it_says(system: object, n: int, time: float, seeds: int) -> None:
-    """Q, E abs(x), rates and a bin of the density; at least three are told from 0 by four errors."""
+    """Q, E abs(x), rates and a bin of the density; three at least differ from 0 by four errors."""
     kept = {
         "thresholds": [0.5], "snapshots": [time],
         "functionals": SIZE | {"fourth": "x**4", "met": "xi*tanh(x)", "bin": BIN},
