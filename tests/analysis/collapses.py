@@ -19,7 +19,8 @@ AXES = {
 }
 WINDOW = {"fold": 2 / 3, "separatrix": 1 / 2, "pitchfork": 1 / 2}
 SIZE = {"fold": 1 / 3, "separatrix": 0.0, "pitchfork": -1 / 2}
-OFFSET = {"fold": -1.5, "separatrix": 0.004, "pitchfork": 0.001}
+OFFSET = {"fold": -1.5, "separatrix": 0.0, "pitchfork": 0.001}
+SHIFT = {"fold": 0.0, "separatrix": 0.02, "pitchfork": 0.0}
 """Of the prediction at n beyond the law."""
 
 
@@ -37,9 +38,7 @@ def theory(kind: str) -> xr.Dataset:
     unit = 1.3 * n ** SIZE[kind] if SIZE[kind] else np.ones_like(n, dtype=float)
     unit = np.broadcast_to(unit, x.shape)
     law = np.vectorize(LAWS[kind])(x)
-    predicted = unit * law + OFFSET[kind]
-    if kind == "separatrix":
-        predicted = np.clip(predicted, 0.0, 1.0)
+    predicted = unit * np.vectorize(LAWS[kind])(x + SHIFT[kind]) + OFFSET[kind]
     dims = ("tau", "n")
     data = {"scaled": x, "unit": unit, "law": law, "predicted": predicted}
     data["edge"] = np.full(x.shape, 0.5)
@@ -61,7 +60,8 @@ def runs(
     rng, known = np.random.default_rng(stream), theory(kind)
     grown = np.array(SIZES)[None, :] / 1000.0
     x = known["scaled"].values * grown ** wrong[0]
-    mean = known["unit"].values * grown ** wrong[1] * np.vectorize(LAWS[kind])(x)
+    law = np.vectorize(LAWS[kind])(x + SHIFT[kind])
+    mean = known["unit"].values * grown ** wrong[1] * law
     mean = (mean + OFFSET[kind])[..., None]
     shape, dims = (*mean.shape[:2], seeds), ("tau", "n", "seed")
     coords: dict[str, Any] = {"tau": AXES[kind], "n": SIZES, "seed": np.arange(seeds)}
@@ -73,7 +73,7 @@ def runs(
         found["first"].attrs["units"] = "samples per dimension"
         return group(found, "fall_times", set())
     if kind == "separatrix":
-        up = rng.random(shape) < np.clip(mean, 0, 1)
+        up = rng.random(shape) < mean
         paths = np.stack([np.full(shape, 0.5), np.where(up, 0.9, 0.0)], axis=-1)
         coords["time"] = [0.0, 1.0]
     else:

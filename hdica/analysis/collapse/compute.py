@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from scipy import special
 
 from hdica.analysis.collapse import judge
 from hdica.analysis.collapse.measure import measured
@@ -24,9 +25,10 @@ LONG_NAMES = {
     "hits": "runs that went up, where these are counted",
     "diverged": "runs that diverged or failed",
     "predicted": "prediction at n",
-    "offset": "prediction at n less that of the law that all n share",
+    "offset": "prediction at n less that of the law that all n share; 0 of a share",
+    "shift": "distance by which the law is shifted to be the prediction at n, of a share",
     "score": "normal score of the measured value beside the prediction at n",
-    "x": "control in units of its window",
+    "x": "control in units of its window, with the shift",
     "y": "measured value less the offset, in its unit",
     "y_low": "lower end of the 95 % interval of y",
     "y_high": "upper end of the 95 % interval of y",
@@ -54,6 +56,8 @@ WHAT = {
     "separatrix": "share of runs that go up",
     "pitchfork": "steady mean of {v}^2",
 }
+SURE = 1e-9
+"""A probability nearer to 0 or 1 tells no shift."""
 CURVE = 161
 SHOWN = {"fold": np.inf, "separatrix": 4.0, "pitchfork": np.inf}
 """Largest scaled control of figures; beyond it all runs go one way."""
@@ -71,7 +75,7 @@ def collapse(tree: xr.DataTree, settings: Collapse) -> xr.Dataset:
     data, theory = group(tree, settings.simulation), group(tree, settings.theory)
     runs = measured(data, theory, settings)
     # What theory has at other cells is nothing to these.
-    runs, known = xr.align(runs, _theory(theory), join="left")
+    runs, known = xr.align(runs, _theory(theory, settings.kind), join="left")
     lost = (data["status"] >= DIVERGED).sum("seed").reset_coords(drop=True)
     out = runs.merge(known.broadcast_like(runs["measured"])).assign(diverged=lost)
     out = out.transpose(*runs["measured"].dims)
@@ -93,19 +97,24 @@ def collapse(tree: xr.DataTree, settings: Collapse) -> xr.Dataset:
     return described(out, {k: v.replace("{w}", what) for k, v in LONG_NAMES.items()}, "", units)
 
 
-def _theory(theory: xr.Dataset) -> xr.Dataset:
-    """Scaled control, unit, law and prediction; infinite controls are none."""
+def _theory(theory: xr.Dataset, kind: str) -> xr.Dataset:
+    """Scaled control, unit, law and prediction; infinite controls are none.
+
+    What the prediction has beyond the law is taken off a time or a square; of a share it is the
+    distance by which the law has to be shifted, so that shares stay between 0 and 1.
+    """
     x = finished(theory, "scaled")
     unit = finished(theory, "unit") if "unit" in theory else xr.ones_like(x)
     predicted, found = finished(theory, "predicted"), finished(theory, "law")
     near = np.isfinite(x) & np.isfinite(found)
-    parts = {
-        "x": x,
-        "unit": unit,
-        "law": found,
-        "predicted": predicted,
-        "offset": predicted - unit * found,
-    }
+    shift = xr.zeros_like(x)
+    if kind == "separatrix":
+        inside = (predicted > SURE) & (predicted < 1 - SURE)
+        shift = (special.ndtri(predicted) - x).where(inside, 0.0)
+        found = x.copy(data=law(kind, (x + shift).values))
+    offset = predicted - unit * found if kind != "separatrix" else xr.zeros_like(x)
+    parts = {"x": x + shift, "shift": shift, "unit": unit, "law": found, "offset": offset}
+    parts["predicted"] = predicted
     return xr.Dataset({k: v.where(near).reset_coords(drop=True) for k, v in parts.items()})
 
 
@@ -116,7 +125,8 @@ def _scaled(out: xr.Dataset, settings: Collapse, tail: str) -> xr.Dataset:
     if tail:
         right, wrong = RIGHT[settings.kind], settings.wrong
         grown = out["n"] / np.exp(np.log(out["n"].astype(float)).mean())
-        x = (x * grown ** (wrong.window - right.window)).transpose(*out["x"].dims)
+        x = (x - out["shift"]) * grown ** (wrong.window - right.window) + out["shift"]
+        x = x.transpose(*out["x"].dims)
         unit = unit * grown ** (wrong.size - right.size)
         found = x.copy(data=law(settings.kind, x.values))
         predicted = out["offset"] + unit * found

@@ -78,21 +78,23 @@ def wrong(data: xr.Dataset) -> str:
 
 def _offset(data: xr.Dataset) -> str:
     """What the prediction at n has beyond the law, at both ends of n."""
-    if str(data.attrs["kind"]) == "pitchfork":
-        share = abs(data["offset"] / data["predicted"])
-    else:
-        share = abs(data["offset"])
-    known = share.where(data["score"].notnull())
+    kind = str(data.attrs["kind"])
+    size = abs(data["shift"] if kind == "separatrix" else data["offset"])
+    if kind == "pitchfork":
+        size = 100 * size / data["predicted"]
+    known = size.where(data["score"].notnull())
     ends = [data["n"].values[0], data["n"].values[-1]]
     largest = [float(known.sel(n=n).max()) for n in ends]
-    if len(set(ends)) < 2 or not np.isfinite(largest).all():
+    if ends[0] == ends[1] or not np.isfinite(largest).all():
         return ""
-    unit = " of it" if str(data.attrs["kind"]) == "pitchfork" else ""
+    unit = {"fold": " in <i>t</i>", "separatrix": " in <i>z</i>", "pitchfork": " %"}[kind]
+    told = [
+        f"{number(one, 2)}{unit} at {symbol('n').html} = {count(n)}"
+        for one, n in zip(largest, ends, strict=True)
+    ]
     return (
         "What the prediction at <i>n</i> has beyond the law of all <i>n</i>, which is taken off "
-        f"and not fitted, is up to {number(largest[0], 2)}{unit} at {symbol('n').html} = "
-        f"{count(ends[0])} and {number(largest[1], 2)}{unit} at {symbol('n').html} = "
-        f"{count(ends[1])}."
+        f"and not fitted, is up to {told[0]} and {told[1]}."
     )
 
 
