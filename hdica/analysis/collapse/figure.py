@@ -9,7 +9,7 @@ import xarray as xr
 
 from hdica.analysis.show.marks import SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import Text, number, of_n, symbol, words
+from hdica.analysis.show.words import Text, number, of_n, plural, symbol, words
 
 _EPS = Text("ε", r"$\varepsilon$", "ε")
 _Z = Text("<i>z</i>", "$z$", "z")
@@ -67,17 +67,19 @@ def _panel(data: xr.Dataset, tail: str) -> Panel:
             here[part].values.ravel()
             for part in (f"x{tail}", f"y{tail}", f"y{tail}_low", f"y{tail}_high")
         )
-        known = np.isfinite(x) & np.isfinite(y)
+        known = np.isfinite(y) & (x >= at[0]) & (x <= at[-1])
         if known.any():
             color, mark = color_of(k, len(sizes)), SYMBOLS[k % len(SYMBOLS)]
             ends = low[known], high[known]
             items.append(Points(x[known], y[known], of_n(int(n)), color, *ends, mark))
-    title = words("No exponent fitted") if not tail else words("Control: wrong powers of n")
+    title = (
+        words("Control: wrong powers of ") + symbol("n") if tail else words("No exponent fitted")
+    )
     return Panel(
         f"collapse{tail}",
         title,
         lead + name,
-        quantity(data) if not tail else words("the same with wrong powers of n"),
+        words("the same with wrong powers of ") + symbol("n") if tail else quantity(data),
         tuple(items),
         caption=_control_caption(data) if tail else _caption(data),
         log_y=kind == "fold",
@@ -90,9 +92,19 @@ def _caption(data: xr.Dataset) -> str:
     kind = str(data.attrs["kind"])
     law = LAWS[kind].html
     return (
-        f"Points: runs with 95 % intervals, less what the prediction at their n has beyond the law "
-        f"of all n. Line: the law {law}, without a parameter. {windows(data)}"
+        "Points: runs with 95 % intervals, without what the prediction at their <i>n</i> has "
+        f"beyond the law of all <i>n</i>. Line: the law {law}, without a parameter. "
+        f"{windows(data)}{_beyond(data)}"
     )
+
+
+def _beyond(data: xr.Dataset) -> str:
+    """How many points that are judged are not in the picture."""
+    x, at = data["x"].where(data["score"].notnull()).values, data["at"].values
+    many = int(((x < at[0]) | (x > at[-1])).sum())
+    if not many:
+        return ""
+    return f" {plural(many, 'point')} farther out {'is' if many == 1 else 'are'} not drawn."
 
 
 def windows(data: xr.Dataset, tail: str = "") -> str:

@@ -54,7 +54,8 @@ def lines(here: xr.Dataset) -> list[Line]:
     if "odds" not in here:
         return []
     x, y = str(here.attrs["x"]), str(here.attrs["y"])
-    at, out = here[x].values.astype(float), []
+    at: Array = here[x].values.astype(float)
+    out: list[Line] = []
     for level in SHOWN:
         cross = np.array([_crossing(here["odds"].isel({x: k}), y, level) for k in range(at.size)])
         if np.isfinite(cross).any():
