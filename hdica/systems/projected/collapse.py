@@ -18,7 +18,14 @@ from hdica.limits.collapse import laws
 from hdica.limits.collapse.at_n import fall_time, steady_square, success_odds
 from hdica.limits.collapse.forms import Second, fold_of, pitchfork_of, separatrix_of
 from hdica.limits.overlap.drift import Drift
-from hdica.systems.fields import closed_refusal, constant_tau, prior, resting_refusal, start
+from hdica.systems.fields import (
+    at_dimension,
+    closed_refusal,
+    constant_tau,
+    prior,
+    resting_refusal,
+    start,
+)
 from hdica.systems.kernel import (
     AVERAGES,
     COLLAPSE,
@@ -63,6 +70,8 @@ _STEADY = (
     _LAW,
     Output("predicted", (), "steady mean of Q^2 by the diffusion at n"),
 )
+_SOME = 100
+"""A dimension at which systems are checked before anything is solved."""
 _CHECKED = 1e-9
 """Relative tolerance of averages that no method reports by itself."""
 
@@ -79,7 +88,9 @@ def _without_start(system: Any) -> str:
 
 
 def _refuses(more: Refuses, own: Refuses = always) -> Refuses:
-    def refuses(system: Any) -> str:
+    def refuses(given: Any) -> str:
+        # Each is asked at an n, where a step size in units of 1/n is one like others.
+        system = at_dimension(given, _SOME)
         return (
             closed_refusal(system)
             or resting_refusal(system, "transitions of the overlap at n")
@@ -117,6 +128,7 @@ def success_method(
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         assert n is not None
+        system = at_dimension(system, n)
         tau, law, begin = constant_tau(system), prior(system), start(system)
         drift, second = drift_of(system), second_of(system)
         edge = separatrix_of(drift, second, tau)
@@ -156,6 +168,7 @@ def steady_method(
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         assert n is not None
+        system = at_dimension(system, n)
         tau, drift = constant_tau(system), drift_of(system)
         form = pitchfork_of(drift, tau)
         scaled, found = form.scaled(n), steady_square(drift, second_of(system), tau, n)
@@ -201,6 +214,7 @@ def fall_method(
 
     def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
         assert n is not None
+        system = at_dimension(system, n)
         tau, begin = constant_tau(system), start(system).overlap(prior(system))
         drift, second = drift_of(system), second_of(system)
         fold = fold_of(drift, tau)

@@ -118,6 +118,17 @@ def test_odds_refuse_a_start_on_the_other_side() -> None:
     assert "Q >= 0" in refuses(_ica(start={"overlap": -0.5}))
 
 
+def test_a_step_size_in_units_of_one_over_n_is_one_at_n() -> None:
+    for name in ("fall_diffusion", "success_diffusion"):
+        method = METHODS[name]
+        assert method.refuses(_ica(None, nu=17.0)) == ""
+        by_nu, by_tau = (
+            method.run(one, np.array([1.0]), 100, None, NOTHING).values["predicted"]
+            for one in (_ica(None, nu=17.0), _ica(0.17))
+        )
+        assert by_nu == by_tau
+
+
 def test_nothing_goes_up_beyond_the_fold() -> None:
     run = METHODS["success_diffusion"].run
     found = run(_ica(0.2), np.array([1.0]), 1000, None, NOTHING).values
