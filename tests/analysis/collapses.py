@@ -42,6 +42,8 @@ def theory(kind: str) -> xr.Dataset:
     dims = ("tau", "n")
     data = {"scaled": x, "unit": unit, "law": law, "predicted": predicted}
     data["edge"] = np.full(x.shape, 0.5)
+    if kind == "fold":
+        data["sd"] = predicted / 2
     coords = {"tau": AXES[kind], "n": SIZES}
     return group(xr.Dataset({k: (dims, v) for k, v in data.items()}, coords), "normal", set())
 

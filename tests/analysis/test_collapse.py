@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from hdica.analysis.collapse import judge
 from hdica.analysis.collapse.answer import answer
@@ -129,3 +130,17 @@ def test_scores_of_shares_are_exact_where_few_are_expected() -> None:
     assert fit.p_value < 1e-4
     sure = judge.shares(np.array([1.0]), np.array([100.0]), np.array([0.0]))
     assert sure.p_value < 1e-100
+
+
+def test_means_of_few_skewed_times_are_judged_by_their_predicted_scatter() -> None:
+    rng, runs = np.random.default_rng(8), 12
+    times = rng.exponential(size=(4000, runs))
+    mean, se = times.mean(axis=1), times.std(axis=1, ddof=1) / runs**0.5
+    many, one = np.full(4000, float(runs)), np.ones(4000)
+    fit = judge.means(mean, se, many, one, one)
+    for level in (-2.0, -1.0, 1.0, 2.0):
+        share = stats.norm.cdf(level)
+        assert abs(np.mean(fit.score < level) - share) < 4 * (share * (1 - share) / 4000) ** 0.5
+    # By the scatter of the runs themselves far too many lie below.
+    student = judge.means(mean, se, many, one)
+    assert np.mean(student.score < -2) > 2 * stats.norm.cdf(-2)

@@ -25,6 +25,7 @@ LONG_NAMES = {
     "hits": "runs that went up, where these are counted",
     "diverged": "runs that diverged or failed",
     "predicted": "prediction at n",
+    "sd": "standard deviation of a run in theory",
     "offset": "prediction at n less that of the law that all n share; 0 of a share",
     "shift": "distance by which the law is shifted to be the prediction at n, of a share",
     "score": "normal score of the measured value beside the prediction at n",
@@ -115,6 +116,8 @@ def _theory(theory: xr.Dataset, kind: str) -> xr.Dataset:
     offset = predicted - unit * found if kind != "separatrix" else xr.zeros_like(x)
     parts = {"x": x + shift, "shift": shift, "unit": unit, "law": found, "offset": offset}
     parts["predicted"] = predicted
+    if "sd" in theory:
+        parts["sd"] = finished(theory, "sd")
     return xr.Dataset({k: v.where(near).reset_coords(drop=True) for k, v in parts.items()})
 
 
@@ -149,7 +152,8 @@ def _fit(out: xr.Dataset, predicted: xr.DataArray) -> judge.Fit:
     if bool(out["hits"].notnull().any()):
         hits = out["hits"].where(out["measured"].notnull()).values
         return judge.shares(hits, out["runs"].values, at)
-    return judge.means(out["measured"].values, out["se"].values, out["runs"].values, at)
+    cv = (out["sd"] / out["predicted"]).transpose(*dims).values if "sd" in out else None
+    return judge.means(out["measured"].values, out["se"].values, out["runs"].values, at, cv)
 
 
 def _curve(out: xr.Dataset, kind: str) -> xr.Dataset:

@@ -30,8 +30,22 @@ class Fit(NamedTuple):
     """Of chi-square and of the worst cell, the smaller times two."""
 
 
-def means(measured: Array, se: Array, runs: Array, predicted: Array) -> Fit:
-    """Of means over seeds, whose scatter is estimated from as many runs."""
+def means(
+    measured: Array, se: Array, runs: Array, predicted: Array, cv: Array | None = None
+) -> Fit:
+    """Of means over seeds, whose scatter is predicted, or estimated from as many runs.
+
+    Times are skewed: where few are long, the mean and the scatter of a sample are small together,
+    and Student's statistic is too often far below 0. With a predicted ratio ``cv`` of standard
+    deviation and mean, the mean of the runs has the gamma law with both moments.
+    """
+    if cv is not None:
+        shape = runs / cv**2
+        part = np.asarray(measured / predicted * shape)
+        below, above = stats.gamma.cdf(part, shape), stats.gamma.sf(part, shape)
+        p, side = np.minimum(below, above), np.where(above < below, 1.0, -1.0)
+        known = np.isfinite(p)
+        return _together(np.where(known, _scores(p, side), np.nan), known)
     with np.errstate(divide="ignore", invalid="ignore"):
         student = (measured - predicted) / np.where(se > 0, se, np.nan)
     p = stats.t.sf(np.abs(student), np.maximum(runs - 1, 1))

@@ -13,7 +13,7 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import dot
 from hdica.limits.collapse.forms import Second, Separatrix
-from hdica.limits.diffusion.first_passage import Diffusion, first_passage
+from hdica.limits.diffusion.first_passage import Diffusion, PassageTime, first_passage
 from hdica.limits.overlap.drift import Array, Drift
 
 _LEAST = 1e-14
@@ -36,16 +36,15 @@ def diffusion_at(drift: Drift, second: Second, tau: float, n: int) -> Diffusion:
 
 def fall_time(
     drift: Drift, second: Second, tau: float, n: int, start: float, level: float
-) -> tuple[float, float]:
-    """Mean time t at which Q > 0 from a start first is at a lower level, and its relative error."""
+) -> PassageTime:
+    """The time t at which Q > 0 from a start first is at a lower level: its moments."""
     if not 0 < level < start <= 1:
         raise HdicaError(
             f"threshold = {level:g} is not allowed for falls from Q = {start:g} (between 0 and it)"
         )
     up = diffusion_at(drift, second, tau, n)
     down = Diffusion(lambda x: -up.drift(1 - x), lambda x: up.variance(1 - x))
-    found = first_passage(down, 0.0, 1 - level, 1 - start, tolerance=1e-9)
-    return found.mean, found.error
+    return first_passage(down, 0.0, 1 - level, 1 - start, tolerance=1e-9)
 
 
 def _panels(low: float, high: float, at: Diffusion) -> tuple[Array, Array, Array]:

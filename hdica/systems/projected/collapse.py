@@ -55,8 +55,9 @@ _FALL = (
     Output("unit", (), "unit of time at the fold, (n/(b^2 V))^(1/3)", TIME),
     _LAW,
     Output("predicted", (), "mean time of the fall by the diffusion at n", TIME),
+    Output("sd", (), "standard deviation of that time", TIME),
     Output("critical", (), "critical step size of the fold"),
-    Output("error", (), "relative error of the mean time"),
+    Output("error", (), "relative error of both moments"),
 )
 _ODDS = (
     _SCALED,
@@ -219,11 +220,12 @@ def fall_method(
         drift, second = drift_of(system), second_of(system)
         fold = fold_of(drift, tau)
         scaled = fold.scaled(tau, n)
-        found, error = fall_time(drift, second, tau, n, begin, system.threshold)
-        if not error < 1:
+        found = fall_time(drift, second, tau, n, begin, system.threshold)
+        if not found.error < 1:
             raise HdicaError("the mean time of the fall does not settle as panels are halved")
         law = laws.fold(scaled)
-        return _values(_FALL, (scaled, fold.unit(n), law, found, fold.tau, error + _CHECKED))
+        moments = found.mean, found.sd, fold.tau, found.error + _CHECKED
+        return _values(_FALL, (scaled, fold.unit(n), law, *moments))
 
     return Method(
         name="fall_diffusion",
