@@ -42,11 +42,19 @@ def _worst(data: xr.Dataset) -> str:
     here = data.sel(worst)
     return (
         f"The point farthest from its prediction is that at {place(worst).html}: "
-        f"{measurement(float(here['measured']), float(here['se']))} beside "
-        f"{number(float(here['predicted']), 4)}, {number(abs(float(here['score'])), 2)} standard "
+        f"{_beside(here)}, {number(abs(float(here['score'])), 2)} standard "
         f"errors off, which among {plural(len(known), 'point')} has "
         f"{told(float(data['worst']))}."
     )
+
+
+def _beside(here: xr.Dataset) -> str:
+    """What was measured and predicted, with the error by which it is judged."""
+    found, known = float(here["measured"]), float(here["predicted"])
+    if "sd" not in here:
+        return f"{measurement(found, float(here['se']))} beside {number(known, 4)}"
+    error = float(here["sd"]) / float(here["runs"]) ** 0.5
+    return f"{number(found, 4)} beside {measurement(known, error)}"
 
 
 def _control(data: xr.Dataset) -> str:
