@@ -11,6 +11,7 @@ from hdica.analysis.phase.record import PHASE as PHASE
 from hdica.analysis.success.record import SUCCESS as SUCCESS
 from hdica.analysis.dependence.record import DEPENDENCE as DEPENDENCE
 from hdica.analysis.exponents.record import EXPONENTS as EXPONENTS
+from hdica.analysis.collapse.record import COLLAPSE as COLLAPSE
 from hdica.analysis.flow.record import FLOW as FLOW
 from hdica.analysis.densities.record import DENSITIES as DENSITIES
 from hdica.analysis.distances.record import DISTANCES as DISTANCES

@@ -161,6 +161,8 @@ class Method:
     together
         ``together(trials, times, n, save) -> [PointResult, ...]``: several points for less than
         one by one, with the same bits; None if nothing is gained.
+    lanes
+        How many points one call computes for little more than one: a block has as many.
     shared
         The same method with noise that points of the same n and seed share, whatever their
         parameters: each point keeps its law. None if there is no noise to share.
@@ -210,6 +212,7 @@ class Method:
     keeps: frozenset[str] = field(default_factory=frozenset)
     extras: tuple[Output, ...] = ()
     together: Callable[[Sequence[Trial], Array, int | None, Save], list[PointResult]] | None = None
+    lanes: int = 1
     shared: Method | None = None
     noise: str = "own"
     finite: bool | None = None

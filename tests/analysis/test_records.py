@@ -30,6 +30,7 @@ from hdica.systems import plugins
 from hdica.systems.registry import systems
 from tests.analysis import (
     bifurcation,
+    collapses,
     ensembles,
     escapes,
     galleries,
@@ -80,6 +81,7 @@ STORES = {
     ),
     **dict.fromkeys(("decay", "paths", "trapping"), _overlaps),
     "steady": bifurcation.store,
+    "collapse": collapses.store,
     "escape": escapes.store,
     "ensemble": ensembles.store,
     "dependence": powers.store,

@@ -205,6 +205,16 @@ def test_blocks_for_many_workers_are_longer() -> None:
     assert block_points(1.0, 320_000, 2000) == 16
 
 
+def test_a_block_has_what_a_kernel_computes_side_by_side() -> None:
+    given = {"study": "lanes", "system": "OnlineICA", "parameters": {"tau": 0.05}, "times": [1e5]}
+    few = study_from({**given, "methods": {"chain": {"n": 10**6, "seeds": 48}}})
+    asked = plan(few, workers=2).segments[0]
+    assert asked.points == 48
+    assert asked.blocks == 6  # of eight chains, although one alone takes minutes
+    other = study_from({**given, "methods": {"vector": {"n": 10**4, "seeds": 3}}})
+    assert plan(other).segments[0].blocks == 3
+
+
 @pytest.mark.parametrize("shard", [(-1, 2), (2, 2), (0, 0)])
 def test_a_wrong_shard_is_refused(study: Study, out: Path, shard: tuple[int, int]) -> None:
     with pytest.raises(HdicaError, match=r"0 <= i < m"):

@@ -9,6 +9,8 @@ import xarray as xr
 
 from hdica.analysis.describe import described
 from hdica.analysis.phase.basins import Fate, fate, states_of
+from hdica.analysis.phase.odds import LONG_NAMES as OF_ODDS
+from hdica.analysis.phase.odds import odds
 from hdica.analysis.phase.record import Phase
 from hdica.analysis.phase.theory import theory, with_theory
 from hdica.analysis.reading import check_swept, finished, group
@@ -47,6 +49,7 @@ LONG_NAMES = {
     "critical_value": "critical value",
     "critical_overlap": "overlap at the critical value",
     "critical_error": "error of the critical value",
+    **OF_ODDS,
 }
 
 EDGE = 0.05
@@ -83,6 +86,8 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
         curve = finished(group(tree, limit), variable).reset_coords(drop=True)
         out = out.merge(_against_limit(out, curve, fate(curve, threshold, states), each))
     out = out.merge(theory(tree, variable, x))
+    if settings.odds:
+        out = out.merge(odds(group(tree, settings.odds), out))
     out.attrs = {"variable": variable, "x": x, "y": y, "success": threshold}
     out.attrs["noise"] = "shared" if shares_noise(data) else "own"
     out.attrs["time"] = float(data["time"].values[-1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from hdica.analysis.phase.odds import curve, lines
 from hdica.analysis.show.choose import Point, evenly, points
 from hdica.analysis.show.marks import color_of
 from hdica.analysis.show.panel import Cells, Heat, Line, Panel, Points, Vertical
@@ -129,6 +130,8 @@ def _legend(here: xr.Dataset) -> str:
     at = here[here.attrs["x"]].values.astype(float)
     if any(at[0] <= value <= at[-1] for value, _ in critical_values(here)):
         parts.append(f"Dashed: {critical_symbol(here).html}.")
+    if "odds" in here:
+        parts.append("Orange: where the predicted probability of success is 0.1 and, dashed, 0.9.")
     return " ".join(parts)
 
 
@@ -188,6 +191,7 @@ def _theory(here: xr.Dataset, at_x: np.ndarray) -> list[Line | Points | Vertical
     for value, _ in known:
         if at_x[0] <= value <= at_x[-1]:
             out.append(Vertical(value, critical_symbol(here) + words(f" = {number(value, 4)}")))
+    out += lines(here)
     found = here["threshold"].values
     if np.isfinite(found).any():
         out.append(Points(at_x, found, words("even odds"), "#ffffff"))
@@ -206,6 +210,7 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
         p = cut["probability"].values
         low, high = cut["probability_low"].values, cut["probability_high"].values
         items.append(Points(at, p, label, color, low, high, joined=True))
+        items += curve(cut, y, color)
         if "boundary" in cut and cut["boundary"].ndim == 0 and y in starts():
             edge = float(cut["boundary"])
             if np.isfinite(edge):
@@ -218,7 +223,8 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
         words("success probability"),
         tuple(items),
         caption=f"Share of seeds that succeed, with 95 % Wilson intervals{_together(here)}."
-        + (f" Dashed: {unstable(here)}, in the slice's colour." if _bounded(here) else ""),
+        + (f" Dashed: {unstable(here)}, in the slice's colour." if _bounded(here) else "")
+        + (" Dotted: the predicted probability." if "odds" in here else ""),
         wide=True,
         y_range=(-0.03, 1.03),
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from hdica.analysis.record import Analysis, Section, lazy
-from hdica.analysis.settings import TIME, Needs, Settings, SweptName, Variable, looked_at
+from hdica.analysis.settings import ALONE, TIME, Needs, Settings, SweptName, Variable, looked_at
 
 
 class Phase(Settings):
@@ -21,6 +21,9 @@ class Phase(Settings):
     variable: Variable = ""
     limit: Annotated[str | None, Needs(False, looked_at, (TIME,))] = Field(
         default=None, description="method that gives the limit"
+    )
+    odds: Annotated[str | None, Needs(False, "predicted", (ALONE,))] = Field(
+        default=None, description="method that gives the probability of success at n"
     )
     success: float = Field(default=0.5, gt=0, description="threshold on |variable| at the end")
 

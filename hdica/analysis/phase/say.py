@@ -7,6 +7,7 @@ import xarray as xr
 
 from hdica.analysis.phase.boundary import agreement, boundary
 from hdica.analysis.phase.figure import critical_symbol, critical_values, success
+from hdica.analysis.phase.odds import sentence
 from hdica.analysis.show.choose import at_last_n
 from hdica.analysis.show.sentences import size_of
 from hdica.analysis.show.words import count, number, place, plural, size, symbol, with_error
@@ -26,6 +27,7 @@ def phase(data: xr.Dataset) -> list[str]:
         )
     out += _agreement(data)
     out += boundary(data)
+    out += sentence(data)
     return out + _decaying(data)
 
 

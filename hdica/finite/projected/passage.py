@@ -1,4 +1,4 @@
-"""First passages of the chain of the overlap: when abs(Q) first reaches a level."""
+"""First passages of the chain of the overlap: when abs(Q) first reaches a level, or falls to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 class Passage(NamedTuple):
     """How a chain ended."""
 
-    first: int  # steps until abs(Q) reached the level, or -1
+    first: int  # steps until abs(Q) was at the level, or -1
     steps: int  # made: those until the passage, the most allowed, or those before a divergence
     diverged: str  # why it stopped before, or empty
 
@@ -51,9 +51,17 @@ class _Race:
     """Eight chains at a time, with new ones in the places of those that are through."""
 
     def __init__(
-        self, rule: ChainRule, n: int, streams: Sequence[Stream], level: float, most: int
+        self,
+        rule: ChainRule,
+        n: int,
+        streams: Sequence[Stream],
+        level: float,
+        most: int,
+        falling: bool,
     ) -> None:
-        self.rule, self.n, self.streams, self.most, self.high = rule, n, streams, most, level
+        self.rule, self.n, self.streams, self.most = rule, n, streams, most
+        self.sign = -1.0 if falling else 1.0
+        self.high, self.way = self.sign * level, np.full(LANES, self.sign)
         self.generators = np.zeros(4 * LANES, dtype=np.uint64)
         self.state = np.tile([[1.0], [0.0]], LANES)
         self.parameters = np.tile([[0.0], [1.0], [0.0]], LANES)
@@ -74,8 +82,9 @@ class _Race:
             index = self.waiting.pop()
             stream = self.streams[index]
             q = overlap_at_start(self.rule, self.n, stream)
-            if abs(q) >= self.high or self.most <= 0:  # it may be there already
-                self.found[index] = Passage(0 if abs(q) >= self.high else -1, 0, "")
+            there = self.sign * abs(q) >= self.high
+            if there or self.most <= 0:  # it may be there already
+                self.found[index] = Passage(0 if there else -1, 0, "")
                 continue
             self.state[:, lane] = q, np.sqrt(max(0.0, 1.0 - q * q))
             self.parameters[:, lane], self.level[lane] = self.rule.parameters(self.n), self.high
@@ -103,6 +112,7 @@ class _Race:
             self.parameters,
             self.terms,
             self.f,
+            self.way,
             self.level,
             self.first,
             made,
@@ -140,9 +150,14 @@ class _Race:
 
 
 def passages(
-    rule: ChainRule, n: int, streams: Sequence[Stream], level: float, most: int
+    rule: ChainRule,
+    n: int,
+    streams: Sequence[Stream],
+    level: float,
+    most: int,
+    falling: bool = False,
 ) -> list[Passage]:
-    """First passages of chains, exact in law, eight at a time.
+    """First passages of chains up to a level, or falls to it, exact in law, eight at a time.
 
     A chain takes the path that :func:`hdica.finite.projected.chain.run_together` gives it on the
     same stream, whatever runs beside it. It is given up after ``most`` steps.
@@ -156,6 +171,6 @@ def passages(
         raise HdicaError(f"n = {n} is not allowed for first passages of the chain (n >= 3)")
     if rule.batch != 1:
         raise HdicaError(f"batch = {rule.batch} is not allowed for first passages of the chain (1)")
-    race = _Race(rule, n, streams, level, most)
+    race = _Race(rule, n, streams, level, most, falling)
     race.run()
     return [race.found[index] for index in range(len(streams))]

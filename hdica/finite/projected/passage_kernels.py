@@ -1,4 +1,4 @@
-"""Eight chains of overlaps side by side, compiled, each watched until abs(Q) reaches a level.
+"""Eight chains of overlaps side by side, compiled, each watched until abs(Q) passes a level.
 
 The step is that of :mod:`hdica.finite.projected.chain_kernels`, with the same numbers.
 """
@@ -37,10 +37,10 @@ _MATRIX = types.float64[:, ::1]
 
 
 @numba.njit
-def _look(state, level, first, step):  # type: ignore[no-untyped-def]
+def _look(state, way, level, first, step):  # type: ignore[no-untyped-def]
     """Note the lanes that have passed, and watch them no more."""
     for lane in range(LANES):
-        if abs(state[0, lane]) >= level[lane]:
+        if way[lane] * abs(state[0, lane]) >= level[lane]:
             first[lane], level[lane] = step, math.inf
         elif math.isnan(state[0, lane]):
             level[lane] = math.inf
@@ -57,6 +57,7 @@ def _look(state, level, first, step):  # type: ignore[no-untyped-def]
         _MATRIX,
         types.int64,
         _FLOATS,
+        _FLOATS,
         _COUNTS,
         _COUNTS,
     ),
@@ -65,7 +66,7 @@ def _look(state, level, first, step):  # type: ignore[no-untyped-def]
     error_model="numpy",
 )
 def passage_steps(  # type: ignore[no-untyped-def]
-    lanes, state, n, source, tau, parameters, coefficients, f, level, first, made
+    lanes, state, n, source, tau, parameters, coefficients, f, way, level, first, made
 ):
     """Steps of eight chains that are watched.
 
@@ -73,15 +74,18 @@ def passage_steps(  # type: ignore[no-untyped-def]
     ----------
     lanes, state, n, source, tau, parameters, coefficients, f, made
         As in :func:`hdica.finite.projected.chain_kernels.chain_steps`.
+    way
+        Shape (LANES,): 1 to reach a level from below, -1 to fall to it from above.
     level
-        Shape (LANES,): what abs(Q) is to reach, infinite where nothing is watched, and after it
-        was reached; updated.
+        Shape (LANES,): what abs(Q) times the way is to reach, infinite where nothing is watched,
+        and after it was reached; updated.
     first
         Shape (LANES,): steps of this call after which it was reached; others are left alone.
     """
     a, b, c, count = read_state(pointer(lanes))
     places = pointer(state), pointer(parameters), pointer(coefficients)
     sources, sizes, levels = pointer(source), pointer(tau), pointer(level)
+    ways = load(pointer(way), 0)
     room = np.empty(2 * LANES)
     scratch = pointer(room)
     steps, terms, d = source.shape[0], coefficients.shape[0], (n - 2) / 2 - 1 / 3
@@ -98,11 +102,11 @@ def passage_steps(  # type: ignore[no-untyped-def]
             value = push_value(f, places[2], terms, fma(q, along, s * e), along, scratch)
             g, keep = rate * size * value, base - slope * size
             q, s, healthy = stepped(fma(g, along, keep * q), fma(g, e, keep * s), g * g, rest)
-            fine = all_true(healthy & (magnitude(q) < high))
+            fine = all_true(healthy & (ways * magnitude(q) < high))
             k += 1
         store(places[0], 0, q)
         store(places[0], LANES, s)
         if not fine:
-            _look(state, level, first, k)
+            _look(state, way, level, first, k)
             stop(state, parameters, made, k - 1)
     write_state(pointer(lanes), a, b, c, count)

@@ -88,6 +88,8 @@ def block_points(
 def _block(segment: Segment, workers: int) -> int:
     size = segment.bytes_per_point
     points = block_points(segment.seconds_per_point, segment.size, workers, size)
+    # One alone would take the time of all that a kernel computes side by side.
+    points = max(points, min(segment.size, segment.method.lanes, max(1, MOST_BYTES // size)))
     if segment.method.noise == "own":
         return points
     # A draw serves the points of its block alone, however long they take.

@@ -1,20 +1,25 @@
-"""Escape of online ICA from Q = 0: first passages of chains, in n^3 steps.
+"""First passages of chains: the escape of online ICA from Q = 0, and its fall from the feature.
 
-On the scale nu = n tau of order one noise leads away from Q = 0, as Rattray (2002) found for
-Hebbian ICA: within n^3 steps for an odd f.
+An escape is in n^3 steps. On the scale nu = n tau of order one noise leads away from Q = 0, as
+Rattray (2002) found for Hebbian ICA: within n^3 steps for an odd f. A fall is in t = k/n, and near
+the critical step size within n^(4/3) steps.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from hdica.finite.projected.chain import ChainRule
 from hdica.finite.projected.passage import Passage, passages
 from hdica.finite.random.streams import Stream
+from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
+from hdica.process.speed import slowness
 from hdica.systems.ages import UNIT
 from hdica.systems.fields import at_dimension, formula, resting_refusal
 from hdica.systems.kernel import AVERAGES, NUMERICS, OVERLAP, PROJECTED
@@ -22,14 +27,23 @@ from hdica.systems.method import Array, Method, Output, Role
 from hdica.systems.online_ica.system import IGNORED, OnlineICA, rule
 from hdica.systems.projected.rule import chain_refusal
 from hdica.systems.projected.simulation import OWN
-from hdica.systems.trials import alone, content_of, in_lanes
+from hdica.systems.trials import Together, alone, content_of, in_lanes
 
 MOST_RACES = 4096
 """Chains of one system in one call."""
+TIME_UNIT = "samples per dimension"
 PASSAGES = (
     Output("first", (), "time of the first passage of abs(Q), or of the end", UNIT),
     Output("first_seen", (), "1 if that was a passage, 0 if the run ended before one"),
 )
+FALLS = (replace(PASSAGES[0], units=TIME_UNIT), PASSAGES[1])
+_AT_FOLD = 40.0
+"""Time of a fall at the fold in n^(1/3), of a cubic f with sources of two values; for the cost."""
+Race = Callable[[Sequence[Any], Sequence[Any], Array, int, Sequence[Stream]], list[Values]]
+
+
+def _fall(n: int | None) -> float:
+    return _AT_FOLD * (n or 1) ** (1 / 3)
 
 
 def passage_refusal(system: OnlineICA) -> str:
@@ -47,35 +61,43 @@ def passage_refusal(system: OnlineICA) -> str:
     return resting_refusal(system, "first passages")
 
 
-def _passage_values(passage: Passage, n: int) -> Values:
+def _passage_values(passage: Passage, unit: float) -> Values:
     seen = passage.first >= 0
-    time = math.nan if passage.diverged else passage.steps / float(n) ** 3
+    time = math.nan if passage.diverged else passage.steps / unit
     flag = math.nan if passage.diverged else float(seen)
     return {"first": np.asarray(time), "first_seen": np.asarray(flag)}, passage.diverged
 
 
-def _race(
-    systems: Sequence[OnlineICA],
-    rules: Sequence[ChainRule],
-    times: Array,
-    n: int,
-    streams: Sequence[Stream],
-) -> list[Values]:
+def _race(falling: bool) -> Race:
     """First passages, all seeds of a system in one race of eight lanes."""
-    most = math.floor(times[-1] * n)
-    found = passages(rules[0], n, streams, systems[0].threshold, most)
-    return [_passage_values(passage, n) for passage in found]
+
+    def race(
+        systems: Sequence[OnlineICA],
+        rules: Sequence[ChainRule],
+        times: Array,
+        n: int,
+        streams: Sequence[Stream],
+    ) -> list[Values]:
+        most, unit = math.floor(times[-1] * n), float(n) if falling else float(n) ** 3
+        found = passages(rules[0], n, streams, systems[0].threshold, most, falling)
+        return [_passage_values(passage, unit) for passage in found]
+
+    return race
 
 
-# On the streams of the chain: a passage is one of the path that method chain gives.
-_PASSAGES = in_lanes(
-    "chain",
-    lambda system, n: rule(at_dimension(system, n)).chain,
-    lambda system: content_of(system, IGNORED),
-    lambda system, one: id(system),
-    MOST_RACES,
-    _race,
-)
+def _passages(falling: bool) -> Together:
+    # On the streams of the chain: a passage is one of the path that method chain gives.
+    return in_lanes(
+        "chain",
+        lambda system, n: rule(at_dimension(system, n)).chain,
+        lambda system: content_of(system, IGNORED),
+        lambda system, one: id(system),
+        MOST_RACES,
+        _race(falling),
+    )
+
+
+_PASSAGES, _FALLS = _passages(falling=False), _passages(falling=True)
 ESCAPE_TIMES = Method(
     name="escape_times",
     about="when chains first find the feature",
@@ -92,4 +114,19 @@ ESCAPE_TIMES = Method(
         "Wang and Lu 2017, eq. (1)-(2), first passages of abs(Q) by the chain that is exact in law"
     ),
     together=_PASSAGES,
+    lanes=2 * LANES,
+)
+FALL_TIMES = replace(
+    ESCAPE_TIMES,
+    name="fall_times",
+    about="when chains first lose the feature: abs(Q) at most `threshold`",
+    role=Role.OTHER,
+    outputs=FALLS,
+    run=alone(_FALLS),
+    seconds=lambda system, n, last: 5e-4 + slowness() * 1.2e-8 * min(last, _fall(n)) * (n or 1),
+    equations=(
+        "Wang and Lu 2017, eq. (1)-(2), first falls of abs(Q) to a level by the chain that is "
+        "exact in law"
+    ),
+    together=_FALLS,
 )

@@ -12,7 +12,7 @@ from hdica.systems.fields import constant_tau, formula, motion, source
 from hdica.systems.kernel import AVERAGES, COMMON, MOVING, NUMERICS, OVERLAP
 from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.online_ica.closed import CLOSED
-from hdica.systems.online_ica.escape import ESCAPE_TIMES
+from hdica.systems.online_ica.escape import ESCAPE_TIMES, FALL_TIMES
 from hdica.systems.online_ica.system import (
     IGNORED,
     OnlineICA,
@@ -34,6 +34,7 @@ from hdica.systems.projected.best_step import (
     best_step_method,
     tracked_transitions,
 )
+from hdica.systems.projected.collapse import fall_method, success_method
 from hdica.systems.projected.controls import TAU
 from hdica.systems.projected.density import particles, pde
 from hdica.systems.projected.entries import entries
@@ -97,6 +98,7 @@ DRIFT = Method(
 # The sign of f may be left to its averages: whatever uses f, uses them.
 _MEANS = (AVERAGES, NUMERICS, OVERLAP)
 _CLOSED = (AVERAGES, OVERLAP)
+_OF_OVERLAP = f"{_PAPER}, D below (11) and its central limit theorem"
 _METHODS = (
     *given_data(
         (
@@ -173,5 +175,11 @@ def _whatever_the_start(method: Method) -> Method:
 
 METHODS = (
     *(_whatever_the_start(method) for method in _METHODS),
-    *given_data((ESCAPE_TIMES, *TRAPS, ESCAPE_WKB, ESCAPE_EXPONENT)),
+    *given_data(
+        (
+            *(ESCAPE_TIMES, *TRAPS, ESCAPE_WKB, ESCAPE_EXPONENT, FALL_TIMES),
+            fall_method(drift, second, _OF_OVERLAP, _CLOSED, limit_refusal),
+            success_method(drift, second, _OF_OVERLAP, _CLOSED, limit_refusal, IGNORED),
+        )
+    ),
 )

@@ -60,6 +60,7 @@ SYSTEM = register(
             },
             {"tau": 0.05, **SAMPLES_TO_TRY},
             {"nu": 1.0, "source": "rademacher", "start": {"overlap": 0.0}},
+            {"tau": 0.17, "source": "rademacher", "start": {"overlap": 0.95, "exact": True}},
             {
                 "tau": 0.02,
                 "prior": "gaussian",

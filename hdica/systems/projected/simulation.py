@@ -183,6 +183,7 @@ def chain(
         fused=True,
         equations=f"{equations}, reduced exactly in law to the overlap",
         together=together,
+        lanes=LANES,
     )
     shared = _chains(rule_of, lambda system: SHARED)
     return replace(own, shared=with_shared_noise(own, shared, 1.0))

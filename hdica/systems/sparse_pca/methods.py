@@ -8,6 +8,7 @@ from hdica.systems.fields import closed_refusal, prior, resting_refusal, schedul
 from hdica.systems.kernel import AVERAGES, COMMON, OVERLAP, PROJECTED
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 from hdica.systems.projected.best_step import best_step_method
+from hdica.systems.projected.collapse import steady_method
 from hdica.systems.projected.density import particles, pde
 from hdica.systems.projected.entries import entries
 from hdica.systems.projected.normal import ornstein_uhlenbeck
@@ -160,6 +161,12 @@ METHODS = (
                 without_limit=lambda system: _VARIES(system) or staying(system),
             ),
             best_step_method(drift, _STEADY, (OVERLAP,), _VARIES),
+            steady_method(
+                drift,
+                second,
+                f"{_PAPER}, drift of (14) and its central limit theorem",
+                without_limit=_VARIES,
+            ),
             SAMPLE_PCA,
             SAMPLE_PCA_LIMIT,
             PENALISED_PCA,

@@ -1,0 +1,1 @@
+"""Whether runs of every n lie on one curve at a transition, with no exponent fitted."""

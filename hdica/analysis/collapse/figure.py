@@ -1,0 +1,125 @@
+"""Points of every n on one curve, and beside them the same points with wrong powers of n."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.show.marks import SYMBOLS, color_of
+from hdica.analysis.show.panel import Line, Panel, Points
+from hdica.analysis.show.words import Text, number, of_n, plural, symbol, words
+
+_EPS = Text("ε", r"$\varepsilon$", "ε")
+_Z = Text("<i>z</i>", "$z$", "z")
+_X = Text("<i>x</i>", "$x$", "x")
+CONTROLS = {
+    "fold": (words("scaled distance to the fold "), _EPS),
+    "separatrix": (words("scaled distance of the start to the unstable overlap "), _Z),
+    "pitchfork": (words("scaled distance to the pitchfork "), _X),
+}
+LAWS = {
+    "fold": Text("<i>F</i>(ε)", r"$F(\varepsilon)$", "F(ε)"),
+    "separatrix": Text("Φ(<i>z</i>)", r"$\Phi(z)$", "Φ(z)"),
+    "pitchfork": Text("Ψ(<i>x</i>)", r"$\Psi(x)$", "Ψ(x)"),
+}
+
+
+def power(exponent: float) -> Text:
+    """A power of n: n^(−2/3)."""
+    told = _fraction(exponent)
+    return Text(f"<i>n</i><sup>{told}</sup>", f"$n^{{{told.replace('−', '-')}}}$", f"n^({told})")
+
+
+def _fraction(value: float) -> str:
+    """A power as a fraction of small whole numbers where it is one."""
+    near = Fraction(value).limit_denominator(9)
+    told = str(near) if abs(float(near) - value) < 1e-9 else number(value)
+    return told.replace("-", "−")
+
+
+def quantity(data: xr.Dataset) -> Text:
+    """What is measured, in the units in which it collapses."""
+    kind = str(data.attrs["kind"])
+    if kind == "fold":
+        return words("time of the fall / (") + power(1 / 3) + words(" times its scale)")
+    if kind == "separatrix":
+        return words("share of runs that go up")
+    name = symbol(str(data.attrs["variable"]))
+    square = Text(f"⟨{name.html}²⟩", f"$\\langle$ {name.tex}$^2\\rangle$", f"⟨{name.plain}²⟩")
+    return square + words(" / (") + power(-1 / 2) + words(" times its scale)")
+
+
+def collapse(data: xr.Dataset) -> list[Panel]:
+    """The points on the law, and the control."""
+    return [_panel(data, ""), _panel(data, "_control")]
+
+
+def _panel(data: xr.Dataset, tail: str) -> Panel:
+    kind, sizes = str(data.attrs["kind"]), data["n"].values
+    lead, name = CONTROLS[kind]
+    at = data[f"curve{tail}_at" if tail else "at"].values
+    items: list[Line | Points] = [Line(at, data[f"curve{tail}"].values, LAWS[kind], "ink")]
+    for k, n in enumerate(sizes):
+        here = data.sel(n=n)
+        x, y, low, high = (
+            here[part].values.ravel()
+            for part in (f"x{tail}", f"y{tail}", f"y{tail}_low", f"y{tail}_high")
+        )
+        known = np.isfinite(y) & (x >= at[0]) & (x <= at[-1])
+        if known.any():
+            color, mark = color_of(k, len(sizes)), SYMBOLS[k % len(SYMBOLS)]
+            ends = low[known], high[known]
+            items.append(Points(x[known], y[known], of_n(int(n)), color, *ends, mark))
+    title = (
+        words("Control: wrong powers of ") + symbol("n") if tail else words("No exponent fitted")
+    )
+    return Panel(
+        f"collapse{tail}",
+        title,
+        lead + name,
+        words("the same with wrong powers of ") + symbol("n") if tail else quantity(data),
+        tuple(items),
+        caption=_control_caption(data) if tail else _caption(data),
+        log_y=kind == "fold",
+        x_range=(float(at[0]), float(at[-1])),
+        y_range=(-0.03, 1.03) if kind == "separatrix" else None,
+    )
+
+
+def _caption(data: xr.Dataset) -> str:
+    kind = str(data.attrs["kind"])
+    law = LAWS[kind].html
+    return (
+        "Points: runs with 95 % intervals, without what the prediction at their <i>n</i> has "
+        f"beyond the law of all <i>n</i>. Line: the law {law}, without a parameter. "
+        f"{windows(data)}{_beyond(data)}"
+    )
+
+
+def _beyond(data: xr.Dataset) -> str:
+    """How many points that are judged are not in the picture."""
+    x, at = data["x"].where(data["score"].notnull()).values, data["at"].values
+    many = int(((x < at[0]) | (x > at[-1])).sum())
+    if not many:
+        return ""
+    return f" {plural(many, 'point')} farther out {'is' if many == 1 else 'are'} not drawn."
+
+
+def windows(data: xr.Dataset, tail: str = "") -> str:
+    """How the window and what is measured scale with n."""
+    window, size = (float(data.attrs[f"{tail}{k}"]) for k in ("window", "size"))
+    text = f"The window shrinks as {power(-window).html}"
+    kind = str(data.attrs["kind"])
+    if kind == "separatrix":
+        return f"{text}."
+    what = "times grow" if kind == "fold" else f"{symbol(str(data.attrs['variable'])).html}² goes"
+    return f"{text}, {what} as {power(size).html}."
+
+
+def _control_caption(data: xr.Dataset) -> str:
+    return (
+        "The same points and the same law as if the powers of <i>n</i> were others: "
+        f"{windows(data, 'wrong_')} Right at the geometric mean of the <i>n</i>."
+    )

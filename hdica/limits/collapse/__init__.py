@@ -1,0 +1,3 @@
+"""Collapse at the transitions of one overlap: what every n has in common there."""
+
+VERSION = 1

@@ -1,0 +1,243 @@
+"""The transitions of an overlap at finite n: falls at a fold, odds at a separatrix, a pitchfork.
+
+Each method gives, beside its prediction at n, where the system lies on the law that all n share:
+``scaled``, the control in units of its window, ``unit``, that of what is measured, and ``law``, so
+that what is measured is unit law(scaled) and what n leaves beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hdica.errors import HdicaError
+from hdica.ingredients.save import Save
+from hdica.limits.collapse import laws
+from hdica.limits.collapse.at_n import fall_time, steady_square, success_odds
+from hdica.limits.collapse.forms import Second, fold_of, pitchfork_of, separatrix_of
+from hdica.limits.overlap.drift import Drift
+from hdica.systems.fields import (
+    at_dimension,
+    closed_refusal,
+    constant_tau,
+    prior,
+    resting_refusal,
+    start,
+)
+from hdica.systems.kernel import (
+    AVERAGES,
+    COLLAPSE,
+    COMMON,
+    DIFFUSIONS,
+    NUMERICS,
+    OVERLAP,
+    home_of,
+)
+from hdica.systems.method import (
+    Array,
+    Method,
+    Output,
+    PointResult,
+    Refuses,
+    Role,
+    always,
+    refusal,
+)
+from hdica.systems.projected.simulation import OWN
+
+TIME = "samples per dimension"
+_SCALED = Output("scaled", (), "the control in units of its window at n")
+_LAW = Output("law", (), "the law that all n share at the scaled control")
+_FALL = (
+    _SCALED,
+    Output("unit", (), "unit of time at the fold, (n/(b^2 V))^(1/3)", TIME),
+    _LAW,
+    Output("predicted", (), "mean time of the fall by the diffusion at n", TIME),
+    Output("sd", (), "standard deviation of that time", TIME),
+    Output("critical", (), "critical step size of the fold"),
+    Output("error", (), "relative error of both moments"),
+)
+_ODDS = (
+    _SCALED,
+    _LAW,
+    Output("predicted", (), "probability by the diffusion at n that a run goes up"),
+    Output("edge", (), "the unstable overlap at n, above which a run goes up; 1 if there is none"),
+)
+_STEADY = (
+    _SCALED,
+    Output("unit", (), "unit of Q^2 at the pitchfork, (2 V/(n B))^(1/2)"),
+    _LAW,
+    Output("predicted", (), "steady mean of Q^2 by the diffusion at n"),
+)
+_SOME = 100
+"""A dimension at which systems are checked before anything is solved."""
+_CHECKED = 1e-9
+"""Relative tolerance of averages that no method reports by itself."""
+
+
+def _without_start(system: Any) -> str:
+    """Empty unless the start is one whose overlap has no law, or Q < 0."""
+    begin = start(system)
+    if begin.length is None and begin.overlap(prior(system)) >= 0:
+        return ""
+    return (
+        f"start = {system.start!r} is not allowed for the odds of a start (one with a law given "
+        "the feature and Q >= 0, such as {'overlap': 0.5})"
+    )
+
+
+def _refuses(more: Refuses, own: Refuses = always) -> Refuses:
+    def refuses(given: Any) -> str:
+        # Each is asked at an n, where a step size in units of 1/n is one like others.
+        system = at_dimension(given, _SOME)
+        return (
+            closed_refusal(system)
+            or resting_refusal(system, "transitions of the overlap at n")
+            or more(system)
+            or refusal(constant_tau)(system)
+            or own(system)
+        )
+
+    return refuses
+
+
+def _values(outputs: tuple[Output, ...], found: tuple[float, ...]) -> PointResult:
+    pairs = zip(outputs, found, strict=True)
+    return PointResult({output.name: np.asarray(value, dtype=float) for output, value in pairs})
+
+
+def _engines(drift_of: Callable[[Any], Drift], uses: tuple[str, ...]) -> tuple[str, ...]:
+    rooms = (*COMMON, NUMERICS, OVERLAP, AVERAGES, DIFFUSIONS, COLLAPSE, OWN)
+    return (*rooms, home_of(drift_of), *uses)
+
+
+def success_method(
+    drift_of: Callable[[Any], Drift],
+    second_of: Callable[[Any], Second],
+    equations: str,
+    uses: tuple[str, ...] = (),
+    without_limit: Refuses = always,
+    ignores: frozenset[str] = frozenset(),
+) -> Method:
+    """Method ``success_diffusion``: the odds of a start beside an unstable state.
+
+    ``drift_of`` and ``second_of`` are the drift and D1 of a system closed by its overlap,
+    ``equations`` where they are from, ``ignores`` fields on which they do not depend.
+    """
+
+    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        assert n is not None
+        system = at_dimension(system, n)
+        tau, law, begin = constant_tau(system), prior(system), start(system)
+        drift, second = drift_of(system), second_of(system)
+        edge = separatrix_of(drift, second, tau)
+        if edge is None:
+            return _values(_ODDS, (-np.inf, 0.0, 0.0, 1.0))
+        spread, q = begin.spread(law), begin.overlap(law)
+        scaled = (q - edge.q) / edge.width(n, spread)
+        moved = q + begin.bias(law) / n
+        found = success_odds(drift, second, tau, n, edge, (moved, spread / n))
+        return _values(_ODDS, (scaled, laws.separatrix(scaled), found, edge.at(n)))
+
+    return Method(
+        name="success_diffusion",
+        about="probability that a run goes up from its start at n, by the diffusion (φ = 0 or βx)",
+        engines=_engines(drift_of, uses),
+        role=Role.OTHER,
+        accuracy="approximate",
+        outputs=_ODDS,
+        run=run,
+        refuses=_refuses(without_limit, _without_start),
+        seconds=lambda system, n, last: 0.01,
+        finite=True,
+        ignores=ignores,
+        equations=f"{equations}; odds of dQ = (D + D1/n) dt + (V/n)^(1/2) dW, and Phi((2 lambda "
+        "n/V)^(1/2) (Q0 - Q_u))",
+    )
+
+
+def steady_method(
+    drift_of: Callable[[Any], Drift],
+    second_of: Callable[[Any], Second],
+    equations: str,
+    uses: tuple[str, ...] = (),
+    without_limit: Refuses = always,
+) -> Method:
+    """Method ``steady_diffusion``: the steady size of an overlap that is about to form."""
+
+    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        assert n is not None
+        system = at_dimension(system, n)
+        tau, drift = constant_tau(system), drift_of(system)
+        form = pitchfork_of(drift, tau)
+        scaled, found = form.scaled(n), steady_square(drift, second_of(system), tau, n)
+        return _values(_STEADY, (scaled, form.unit(n), laws.pitchfork(scaled), found))
+
+    return Method(
+        name="steady_diffusion",
+        about="steady mean of Q² at n where informative states are born (φ = 0 or βx)",
+        engines=_engines(drift_of, uses),
+        role=Role.OTHER,
+        accuracy="approximate",
+        outputs=_STEADY,
+        run=run,
+        refuses=_refuses(without_limit),
+        seconds=lambda system, n, last: 0.01,
+        finite=True,
+        ignores=frozenset({"start"}),
+        equations=f"{equations}; steady law of dQ = (D + D1/n) dt + (V/n)^(1/2) dW, and that of "
+        "mu Q - B Q^3 alone",
+    )
+
+
+def fall_method(
+    drift_of: Callable[[Any], Drift],
+    second_of: Callable[[Any], Second],
+    equations: str,
+    uses: tuple[str, ...] = (),
+    without_limit: Refuses = always,
+) -> Method:
+    """Method ``fall_diffusion``: when a run first loses the feature, of a system with a threshold.
+
+    The start must be exact, Q > 0 above the threshold.
+    """
+
+    def from_exact(system: Any) -> str:
+        begin = start(system)
+        if begin.exact and begin.overlap(prior(system)) > system.threshold:
+            return ""
+        return (
+            f"start = {system.start!r} is not allowed for falls by the diffusion ({{'overlap': Q0, "
+            f"'exact': True}} with Q0 above the threshold {system.threshold:g})"
+        )
+
+    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        assert n is not None
+        system = at_dimension(system, n)
+        tau, begin = constant_tau(system), start(system).overlap(prior(system))
+        drift, second = drift_of(system), second_of(system)
+        fold = fold_of(drift, tau)
+        scaled = fold.scaled(tau, n)
+        found = fall_time(drift, second, tau, n, begin, system.threshold)
+        if not found.error < 1:
+            raise HdicaError("the mean time of the fall does not settle as panels are halved")
+        law = laws.fold(scaled)
+        moments = found.mean, found.sd, fold.tau, found.error + _CHECKED
+        return _values(_FALL, (scaled, fold.unit(n), law, *moments))
+
+    return Method(
+        name="fall_diffusion",
+        about="mean time until a run loses the feature at n, by the diffusion near the fold",
+        engines=_engines(drift_of, uses),
+        role=Role.OTHER,
+        accuracy="approximate",
+        outputs=_FALL,
+        run=run,
+        refuses=_refuses(without_limit, from_exact),
+        seconds=lambda system, n, last: 0.05,
+        finite=True,
+        equations=f"{equations}; first passage of dQ = (D + D1/n) dt + (V/n)^(1/2) dW to the "
+        "threshold, and (n/(b^2 V))^(1/3) F(eps) at the fold",
+    )

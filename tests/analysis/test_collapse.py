@@ -1,0 +1,146 @@
+"""Runs of every n on one curve: what is found where it holds, and where powers of n are others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from hdica.analysis.collapse import judge
+from hdica.analysis.collapse.answer import answer
+from hdica.analysis.collapse.figure import collapse as panels
+from hdica.analysis.collapse.record import RIGHT, WRONG
+from hdica.analysis.collapse.say import collapse as sentences
+from hdica.analysis.show.panel import Line, Points
+from hdica.errors import HdicaError
+from tests.analysis import collapses, toy
+
+KINDS = ("fold", "separatrix", "pitchfork")
+collapse = toy.computed("collapse")
+
+
+def found(kind: str, more: dict | None = None, **changes):
+    return collapse(collapses.store(kind, **changes), collapses.settings(kind, **(more or {})))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_points_of_the_law_itself_are_on_it(kind: str) -> None:
+    data = found(kind)
+    law, y = data["law"].values, data["y"].values
+    # On the law within its error, and not at it by construction.
+    half = (data["y_high"] - data["y_low"]).values / 2
+    assert np.mean(np.abs(y - law) <= half * 1.05) > 0.75
+    assert np.abs(y - law).max() > 1e-4
+    told = answer(data)
+    assert told is not None
+    assert told.verdict == "agrees"
+    assert "no exponent fitted" in told.html
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_p_value_of_right_points_is_uniform(kind: str) -> None:
+    p = [float(found(kind, stream=k)["p_value"]) for k in range(60)]
+    # Of two tests of which the smaller counts twice: at most even, and not piled up at 0.
+    assert np.mean(np.array(p) < 0.1) < 0.1 + 3 * (0.1 * 0.9 / 60) ** 0.5
+    assert np.mean(np.array(p) < 0.5) > 0.2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_control_is_rejected_and_few_runs_cannot_reject_it(kind: str) -> None:
+    assert float(found(kind)["p_control"]) < 1e-5
+    few = found(kind, seeds=8)
+    assert float(few["p_control"]) > float(found(kind)["p_control"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_runs_with_other_powers_of_n_differ(kind: str) -> None:
+    right, wrong = RIGHT[kind], WRONG[kind]
+    shifted = (wrong.window - right.window, wrong.size - right.size)
+    data = found(kind, wrong=shifted)
+    told = answer(data)
+    assert told is not None
+    assert told.verdict == "differs"
+    # And these are the control's own powers.
+    assert float(data["p_control"]) > 0.001
+
+
+def test_a_control_with_the_right_powers_decides_nothing() -> None:
+    data = found("fold", {"wrong_window": 2 / 3, "wrong_size": 1 / 3})
+    assert float(data["p_control"]) == pytest.approx(float(data["p_value"]))
+    told = answer(data)
+    assert told is not None
+    assert told.verdict == "undecided"
+
+
+def test_means_are_those_of_the_runs() -> None:
+    runs, data = collapses.runs("fold"), found("fold")
+    first = runs["first"].sel(tau=0.01, n=1000).values
+    here = data.sel(tau=0.01, n=1000)
+    assert float(here["measured"]) == pytest.approx(first.mean())
+    assert float(here["se"]) == pytest.approx(first.std(ddof=1) / 200**0.5)
+    assert float(here["offset"]) == pytest.approx(collapses.OFFSET["fold"])
+    assert here["measured"].attrs["units"] == "samples per dimension"
+
+
+def test_the_steady_mean_leaves_out_what_comes_before() -> None:
+    runs, data = collapses.runs("pitchfork"), found("pitchfork")
+    square = (runs["Q"].sel(tau=0.0, n=100).values ** 2)[:, 1:].mean(axis=1)
+    assert float(data["measured"].sel(tau=0.0, n=100)) == pytest.approx(square.mean())
+    late = found("pitchfork", {"since": 4.0})["measured"].sel(tau=0.0, n=100)
+    last = runs["Q"].sel(tau=0.0, n=100).values[:, -1] ** 2
+    assert float(late) == pytest.approx(last.mean())
+    with pytest.raises(HdicaError, match=r"collapse\.since = 5 is not allowed"):
+        found("pitchfork", {"since": 5.0})
+
+
+def test_cells_with_runs_that_have_not_fallen_have_no_mean() -> None:
+    data = found("fold", end=150.0)
+    still = data["open"].values > 0
+    assert still.any()
+    assert not still.all()
+    assert np.isnan(data["measured"].values[still]).all()
+    assert np.isfinite(data["measured"].values[~still]).all()
+    assert any("no mean" in text for text in sentences(data))
+
+
+def test_a_store_without_a_cell_is_refused() -> None:
+    with pytest.raises(HdicaError, match="no cell of 'fall_times' has a measured value"):
+        found("fold", end=1e-6)
+
+
+def test_figures_have_the_points_of_every_n_and_the_law() -> None:
+    for kind in KINDS:
+        right, control = panels(found(kind))
+        for panel in (right, control):
+            marks = [item for item in panel.items if isinstance(item, Points)]
+            lines = [item for item in panel.items if isinstance(item, Line)]
+            assert len(marks) == len(collapses.SIZES)
+            assert len(lines) == 1
+            assert np.isfinite(lines[0].y).all()
+        assert "n" in right.caption
+
+
+def test_scores_of_shares_are_exact_where_few_are_expected() -> None:
+    hits, runs = np.array([0.0, 3.0, 50.0]), np.array([100.0, 100.0, 100.0])
+    fit = judge.shares(hits, runs, np.array([0.0, 1e-4, 0.5]))
+    assert fit.points == 1
+    assert fit.score[0] == pytest.approx(0.0)
+    assert fit.score[2] == pytest.approx(0.0)
+    assert fit.score[1] > 4
+    assert fit.p_value < 1e-4
+    sure = judge.shares(np.array([1.0]), np.array([100.0]), np.array([0.0]))
+    assert sure.p_value < 1e-100
+
+
+def test_means_of_few_skewed_times_are_judged_by_their_predicted_scatter() -> None:
+    rng, runs = np.random.default_rng(8), 12
+    times = rng.exponential(size=(4000, runs))
+    mean, se = times.mean(axis=1), times.std(axis=1, ddof=1) / runs**0.5
+    many, one = np.full(4000, float(runs)), np.ones(4000)
+    fit = judge.means(mean, se, many, one, one)
+    for level in (-2.0, -1.0, 1.0, 2.0):
+        share = stats.norm.cdf(level)
+        assert abs(np.mean(fit.score < level) - share) < 4 * (share * (1 - share) / 4000) ** 0.5
+    # By the scatter of the runs themselves far too many lie below.
+    student = judge.means(mean, se, many, one)
+    assert np.mean(student.score < -2) > 2 * stats.norm.cdf(-2)
