@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 _LEAST = 1e-20
 """Weight below which a node is left out: its share of any passage is below the error."""
 _SAME = 1e-9
-_MOST, _TIMES = 200, 3.0
+_MOST, _TIMES = 200, 6.0
 """Steps in which a length comes back, at most, and how often it loses a factor e in its law."""
 _SHORT, _LONG = 0.02, 0.9
 """Ends of the range of q at most, above 0 and before where w turns around."""
@@ -137,8 +137,8 @@ def lengths_of(step: LongStep, overlaps: tuple[float, ...], grid: Grid) -> Lengt
         shares = np.repeat(spread, len(overlaps)) / len(overlaps)
         weights = np.multiply.outer(shares, step.weights).ravel()
         low, high = _quantiles(after, weights, grid.beyond)
-        # Between 0 and where w would turn around.
-        low, high = max(low, _SHORT), min(high, 1 + _LONG / step.alpha)
+        # With the start, and between 0 and where w would turn around.
+        low, high = max(min(low, 1.0), _SHORT), min(max(high, 1.0), 1 + _LONG / step.alpha)
         rule = gauss(Nodes(np.clip(after, low, high), weights), grid.lengths)
         order = np.argsort(-rule.weights, kind="stable")
         found, spread = Lengths(rule.points[order], low, high), rule.weights[order]

@@ -166,7 +166,7 @@ class LongChain:
     threshold: float
     even: bool  # whether A and -A are alike
     odd: bool  # whether f is, and the source symmetric
-    enough: float = 1e-4
+    enough: float = 5e-4
     first: Grid = field(default_factory=Grid)
 
     @property

@@ -70,8 +70,8 @@ SYSTEM = register(
         },
         methods=(
             *trajectories.METHODS,
-            *escape.METHODS,
             *exact.METHODS,
+            *escape.METHODS,
             *skewed.METHODS,
             *diffusion.METHODS,
             *asymptotics.METHODS,

@@ -15,10 +15,11 @@ from hdica.systems.fields import formula
 from hdica.systems.hebbian_ica.fields import in_unit, signs, sources
 from hdica.systems.hebbian_ica.methods.escape import (
     ESCAPE,
+    ESCAPES,
     HOME,
     PAPER,
     beginning,
-    constant_nu,
+    escapes_at_all,
 )
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.kernel import AVERAGES, COMMON, PASSAGES
@@ -27,18 +28,17 @@ from hdica.systems.method import Array, Output, PointResult, refusal
 _LEAST = 3
 _ANY = 10**6
 
+_BOTH = ("mean", "mean_last", "pair_mean", "pair_sd", "survival", "survival_last", "error")
 OUTPUTS = (
-    Output("mean", (), "mean time until abs(R) has escaped", UNIT),
-    Output("sd", (), "standard deviation of that time", UNIT),
-    Output("survival", ("age",), "probability of no escape until age times the mean"),
-    Output("error", (), "relative error of the mean"),
+    *(output for output in ESCAPES if output.name in _BOTH),
+    Output("sd", (), "standard deviation of the time of the first escape", UNIT),
 )
+"""One entry is the first that escapes, and the last."""
 
 
 def check(system: HebbianICA, n: int) -> None:
     """Refuse what has no escape that one equation gives."""
-    constant_nu(system, n)
-    beginning(system, n)
+    escapes_at_all(system, n)
     shape = system.projections, len(system.sources)
     if shape != (1, 1):
         raise HdicaError(
@@ -78,13 +78,11 @@ def _exact(
 ) -> PointResult:
     assert n is not None
     found, unit = exact_law(system, n), float(n) ** 3
-    values = {
-        "mean": np.asarray(found.mean / unit),
-        "sd": np.asarray(found.sd / unit),
-        "survival": at_ages(found.survival, found.mean),
-        "error": np.asarray(found.error),
-    }
-    return PointResult(values)
+    mean, sd = np.asarray(found.mean / unit), np.asarray(found.sd / unit)
+    survival = at_ages(found.survival, found.mean)
+    values = {"mean": mean, "mean_last": mean, "pair_mean": mean[None, None], "sd": sd}
+    values |= {"pair_sd": sd[None, None], "survival": survival, "survival_last": survival}
+    return PointResult(values | {"error": np.asarray(found.error)})
 
 
 ESCAPE_EXACT = replace(
@@ -99,7 +97,7 @@ ESCAPE_EXACT = replace(
     extras=(),
     run=_exact,
     refuses=refusal(lambda system: check(system, _ANY)),
-    seconds=lambda system, n, last: 1.0 * max(1.0, (n or 1) / 400),
+    seconds=lambda system, n, last: max(1.0, (n or 1) / 100),
     ignores=frozenset(),
     equations=f"{PAPER}, eq. (13): h - E h = 1 for the chain that is exact in law, by collocation",
     finite=True,
