@@ -11,6 +11,7 @@ from hdica.limits.overlap.nonlinear import folds_of
 from hdica.systems.fields import constant_tau, formula, motion, source
 from hdica.systems.kernel import AVERAGES, COMMON, MOVING, NUMERICS, OVERLAP
 from hdica.systems.method import Array, Method, Output, PointResult, Role
+from hdica.systems.online_ica.arrival import ESCAPE_ODE
 from hdica.systems.online_ica.closed import CLOSED
 from hdica.systems.online_ica.escape import ESCAPE_TIMES
 from hdica.systems.online_ica.system import (
@@ -173,5 +174,5 @@ def _whatever_the_start(method: Method) -> Method:
 
 METHODS = (
     *(_whatever_the_start(method) for method in _METHODS),
-    *given_data((ESCAPE_TIMES, *TRAPS, ESCAPE_WKB, ESCAPE_EXPONENT)),
+    *given_data((ESCAPE_TIMES, *TRAPS, ESCAPE_WKB, ESCAPE_ODE, ESCAPE_EXPONENT)),
 )
