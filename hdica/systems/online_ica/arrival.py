@@ -50,8 +50,9 @@ def _run(
     values = {
         "mean": time / float(n) ** 2,
         "sd": 0.0,
-        # A limit is not random: all of it arrives at its one time.
-        "survival": np.where(AGES < 1, 1.0, 0.0),
+        # A limit is not random: all of it arrives at its one time. Its hazard is finite, so that
+        # between ages it can be drawn.
+        "survival": np.where(AGES <= 1, 1.0, np.finfo(float).tiny),
         "error": error / time if 0 < time < math.inf else 0.0,
     }
     return PointResult({name: np.asarray(value, dtype=float) for name, value in values.items()})

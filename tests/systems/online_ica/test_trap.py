@@ -140,6 +140,9 @@ def test_the_ode_arrives_when_its_path_does_and_below_the_unstable_overlap_never
     assert low < 0.8 < high
     assert at == pytest.approx(0.8, abs=1e-7)
     assert float(found["sd"]) == 0.0
+    alive = found["survival"].values
+    assert np.all(alive[found["age"] <= 1] == 1)
+    assert np.all(alive[found["age"] > 1] < 1e-300)
     exact = [
         float(hdica.escape_time(ica(nu, start=start), n=100)["mean"])
         / float(hdica.escape_time(ica(nu, start=start), n=100, method="ode")["mean"])
