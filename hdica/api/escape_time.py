@@ -76,11 +76,14 @@ def escape_time(
         Dimension; None for n -> infinity, where sqrt(n) times the overlap escapes to infinity.
     method
         ``"limit"`` without n. With n ``"exact"``: the linear equation for first passages of the
-        chain that is exact in law, by collocation, for online ICA; ``"wkb"``: n C exp(n S) steps,
-        the leading order in 1/n at that tau, for passages too long for it; ``"diffusion"``: the
-        diffusion with the moments of one step at that n, an approximation, too slow for high
-        barriers of online ICA (2086 n^3 steps in place of 1295 for a uniform source, x^3, n = 100
-        and nu = 4). ``"auto"``: the exact one if the system has it.
+        chain that is exact in law, by collocation, for online ICA and for Hebbian ICA with one
+        projection, one source and alpha < 1; ``"diffusion"``: the diffusion with the moments of
+        one step at that n, an approximation, wrong for high barriers (a uniform source, x^3, n =
+        100 and nu = 4: 2086 n^3 steps in place of 1295 of online ICA, 585 in place of 1227 of
+        Hebbian ICA). Of online ICA also ``"wkb"``: n C exp(n S) steps, the leading order in 1/n at
+        that tau, for passages too long for the exact equation; ``"ode"``: when the limit in t =
+        k/n reaches the threshold, infinite if it does not. ``"auto"``: the exact one if the
+        system has it for these parameters.
     start
         In place of the system's. Online ICA: ``{"overlap": 0}``, a random estimate, or
         ``{"overlap": 0, "exact": True}``, Q = 0. Hebbian ICA: ``"zero"``, ``"random"`` or, for
@@ -100,12 +103,13 @@ def escape_time(
     xarray.Dataset
         ``mean`` (of matrices: of the first escape of any entry), ``survival(age)``: probability of
         no escape until ``age`` times ``mean``, and ``error``: relative error of the mean, that of
-        averages over f and the sources included. Online ICA: ``sd`` and, but for ``exact``,
+        averages over f and the sources included. Online ICA: ``sd`` and, for diffusions alone,
         ``median``, ``kramers`` (Kramers' formula with the exponent of (27) corrected) and its
         ``exponent``; Hebbian ICA: ``mean_last`` and ``survival_last`` of the last escape, where
         every escape takes its projection and its source out of a race of independent entries, and
         ``pair_mean``, ``pair_sd``, ``pair_median``, ``kramers`` and ``exponent`` over
-        ``(projection, source)`` for an entry alone, infinite where sigma does not let it escape.
+        ``(projection, source)`` for an entry alone, infinite where sigma does not let it escape;
+        the exact one of one entry has ``sd`` and neither median nor Kramers' formula.
         Without n: ``nu_optimal`` and ``mean_optimal``, the nu with the least mean, and that mean.
         With nu2 all times are in n^2 steps, ``nu_optimal`` is of nu2, and ``side`` is the sign of
         the R that an entry escapes to.
@@ -126,6 +130,9 @@ def escape_time(
     1.1122
     >>> float(hdica.escape_time(ica)["mean"].round(4))
     0.5379
+    >>> hebbian = hdica.HebbianICA(sources=["rademacher"], sigma=[-1], nu=2.0)
+    >>> float(hdica.escape_time(hebbian, n=50)["mean"].round(2))
+    1.1
     """
     candidates(system, "auto", "escape_time", _theory, _theory)
     given = {"start": start, "threshold": threshold}

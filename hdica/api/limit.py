@@ -98,8 +98,8 @@ def limit(
         (the limit wrong by 2 %); for Hebbian ICA ``R(time, projection,
         source)``, ``R_error`` and ``R_control``. From the ODE also ``Q_sd(time)`` (limit of
         sqrt(n) sd(Q)) and ``Q_from_n(time)`` (the n from which three of these deviations stay clear
-        of unstable states, below which no band is right); from the PDE ``density(snapshot, feature, x)``,
-        ``cdf(snapshot, feature, edge)``, ``potential(snapshot, feature, x)``, ``curvature(time)``
+        of unstable states, below which no band is right); from the PDE
+        ``density(snapshot, feature, x)``, ``cdf(snapshot, feature, edge)``, ``potential(snapshot, feature, x)``, ``curvature(time)``
         (d_t = 2h), ``pull(time)``, ``convex(time)`` and ``residual(time)``. Attribute ``note``
         says so where the estimate condenses instead of converging, and where nothing is learned:
         why, and what to change. With ``over`` every variable

@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
+from hdica.analysis.escape.answer import answer
 from hdica.analysis.escape.figure import escape as drawn_escape
 from hdica.analysis.paths.figure import paths as drawn_paths
 from hdica.analysis.show.panel import Heat, Line, Points
@@ -340,3 +341,23 @@ def test_phase_and_steady_take_matrices():
     assert {"phase", "steady"} <= set(sections)
     assert any("majority of seeds is on the limit" in s for s in plain(findings(found)))
     render(found, sections)
+
+
+def test_a_second_theory_at_n_has_a_dash_and_is_told_by_its_factor():
+    groups = escapes.groups(runs=400)
+    wrong = groups["escape_diffusion"].copy(deep=True)
+    factors = xr.DataArray([1.0, 1.0, 1.5, 3.0], {"nu": escapes.NUS})
+    wrong["mean"] = wrong["mean"] * factors
+    asked = {**escapes.SIMULATED, "limits": ["escape_diffusion", "escape_wkb", "escape"]}
+    groups = {**groups, "escape_wkb": wrong}
+    tree = aggregate(toy.tree(groups, {"escape": asked}))
+    panel = drawn_escape(tree["escape"].to_dataset())[0]
+    lines = by_label(of(panel, Line))
+    dashes = {one.dash for label, one in lines.items() if "200" in label}
+    assert dashes == {"solid", "dash"}
+    said = " ".join(plain([answer(tree["escape"].to_dataset()).html]))
+    assert re.search(r"; .* has 3 times that mean at n = \d+, ν = 10\.$", said)
+    same = aggregate(
+        toy.tree({**groups, "escape_wkb": groups["escape_diffusion"]}, {"escape": asked})
+    )
+    assert "times that mean" not in " ".join(plain([answer(same["escape"].to_dataset()).html]))

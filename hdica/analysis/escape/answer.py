@@ -13,7 +13,10 @@ from hdica.analysis.show.agreement import verdict_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, points, selected
 from hdica.analysis.show.sentences import N, listed
-from hdica.analysis.show.words import count, number, place, value_of
+from hdica.analysis.show.words import count, method_name, number, place, value_of
+
+FAR = 1.1
+"""A further theory is named as off from this factor on."""
 
 
 def answer(data: xr.Dataset) -> Answer | None:
@@ -54,7 +57,7 @@ def _measured(data: xr.Dataset, other: Point, method: str) -> str:
             f"{_event(data)} is fastest at {place(best).html}: "
             f"{_on_average(data, mean[k], low[k], high[k])} at {place({'n': n}).html}"
             f"{_beside(data, {**point, **best})}{_slowest(data, point, k)}"
-            f"{_below(data)}{_off(data)}."
+            f"{_below(data)}{_off(data)}{_beside_the_first(data)}."
         )
     return ""
 
@@ -109,11 +112,15 @@ def _slowest(data: xr.Dataset, point: Point, best: int) -> str:
 
 def _beside(data: xr.Dataset, point: Point) -> str:
     """What every theory says there."""
+    known = theories(data)
+    finite = [method for method, at_n in known if at_n]
     parts = []
-    for method, finite in theories(data):
+    for method, at_n in known:
         value = float(selected(data["theory"], {**point, "limit": method}))
-        if np.isfinite(value):
-            parts.append(f"{number(value)} {f'at that {N}' if finite else f'for {N} → ∞'}")
+        # Of several for one n the first: how far the others are from it is told for all runs.
+        if np.isfinite(value) and method not in finite[1:]:
+            by = f" ({method_name(method).html})" if at_n and len(finite) > 1 else ""
+            parts.append(f"{number(value)} {f'at that {N}' if at_n else f'for {N} → ∞'}{by}")
     return f"; theory says {' and '.join(parts)}" if parts else ""
 
 
@@ -203,6 +210,42 @@ def _factors(here: xr.Dataset, off: list[Point]) -> str:
         for mean, low, high in (min(known), max(known))
     ]
     return f", where they take {' to '.join(dict.fromkeys(told))} times its mean"
+
+
+def _beside_the_first(data: xr.Dataset) -> str:
+    """By which factors further theories for one n are off the first one, where runs are."""
+    known = [method for method, finite in theories(data) if finite]
+    here = _judged(data)
+    if here is None or not theories(data)[0][1]:
+        return ""
+    told = [_factor_of(data, here, method) for method in known[1:]]
+    return "".join(told)
+
+
+def _factor_of(data: xr.Dataset, here: xr.Dataset, method: str) -> str:
+    """Where another theory is farthest off, in both directions, and by how much."""
+    other = data["theory"].sel(limit=method)
+    ratios = []
+    for point in _cells(here):
+        value = float(selected(other, point)) / float(selected(here["theory"], point))
+        if np.isfinite(value) and value > 0:
+            ratios.append((value, point))
+    if not ratios:
+        return ""
+    (low, least), (high, most) = (pick(ratios, key=_first) for pick in (min, max))
+    if high < FAR and low > 1 / FAR:
+        return ""
+    ends = [(low, least)] if low < 1 / FAR else []
+    ends += [(high, most)] if high > FAR else []
+    x = str(data.attrs["x"])
+    parts = [
+        f"{number(v, 3)} times that mean at {place({'n': p['n'], x: p[x]}).html}" for v, p in ends
+    ]
+    return f"; {method_name(method).html} has {' and '.join(parts)}"
+
+
+def _first(pair: tuple[float, Point]) -> float:
+    return pair[0]
 
 
 def _judged(data: xr.Dataset) -> xr.Dataset | None:

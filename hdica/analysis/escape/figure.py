@@ -28,6 +28,9 @@ MAPS = 3
 ARROW = 1.6
 """The bar of a lower bound ends at so many times its value: the mean may lie anywhere above."""
 
+DASHES = ("solid", "dash", "dot")
+"""How theories for one n are told apart, in their order."""
+
 ABOVE = 30.0
 """Theory is drawn up to so many times what was measured; alone, over six decades."""
 
@@ -137,26 +140,34 @@ def _measured(data: xr.Dataset, point: Point, x: Array) -> list[Item]:
 def _theory(data: xr.Dataset, cell: Point, x: Array) -> list[Item]:
     """Theory at every n in its colour, for n -> infinity in ink, and Kramers' formula."""
     out: list[Item] = []
-    every = sizes(data)
+    every, dashes = sizes(data), iter(DASHES * len(theories(data)))
     for method, finite in theories(data):
         if not finite:
             y = _along(data, "theory", _first_n(data, {**cell, "limit": method}))
             out.append(Line(x, y, _theory_name(data, method), "ink", bold=True))
             continue
+        dash = next(dashes)
         for i, n in enumerate(every):
             y = _along(data, "theory", {**cell, "limit": method, "n": n})
-            out.append(Line(x, y, _theory_name(data, method, n), color_of(i, len(every))))
-    if "kramers" in data:
-        out.append(Line(x, _along(data, "kramers", cell), words("Kramers"), "ink", "dot"))
-    if "printed" in data:
-        y, label = _along(data, "printed", cell), words("Kramers, exponent as printed")
-        out.append(Line(x, y, label, GREY, "dash"))
+            out.append(Line(x, y, _theory_name(data, method, n), color_of(i, len(every)), dash))
+    for name, label, look in (
+        ("kramers", words("Kramers"), ("ink", "dot")),
+        ("printed", words("Kramers, exponent as printed"), (GREY, "dash")),
+    ):
+        if _drawn(data, name):
+            y = _along(data, name, _first_n(data, cell, name))
+            out.append(Line(x, y, label, *look))
     return out
 
 
-def _first_n(data: xr.Dataset, point: Point) -> Point:
-    """A theory for n -> infinity is the same at every n."""
-    return {**point, "n": data["n"].values[0]} if "n" in data["theory"].dims else point
+def _drawn(data: xr.Dataset, name: str) -> bool:
+    """Whether there is a formula, and but one curve of it."""
+    return name in data and data[name].sizes.get("n", 1) == 1
+
+
+def _first_n(data: xr.Dataset, point: Point, name: str = "theory") -> Point:
+    """What is for n -> infinity is the same at every n."""
+    return {**point, "n": data["n"].values[0]} if "n" in data[name].dims else point
 
 
 def _range(items: list[Item]) -> tuple[float, float]:
@@ -185,9 +196,9 @@ def _caption(data: xr.Dataset, marks: bool) -> str:
         names = " and ".join(method_name(m).html for m, finite in theories(data) if finite == kind)
         if names:
             parts.append(f"{text} {'that <i>n</i>' if kind else '<i>n</i> → ∞'} ({names}).")
-    if "kramers" in data:
-        parts.append("Dotted: Kramers' formula for the pair that escapes first.")
-    if "printed" in data:
+    if _drawn(data, "kramers"):
+        parts.append("Dotted in black: Kramers' formula for the pair that escapes first.")
+    if _drawn(data, "printed"):
         parts.append("Grey: the same with the exponent as printed, half of the right one.")
     parts += said(data, others(data), len(shown(data, others(data))))
     return " ".join(parts)
@@ -231,12 +242,15 @@ def _survival(data: xr.Dataset, cell: Point) -> list[Item]:
                 label = of_n(n, method if len(methods(data)) > 1 else "")
                 bands = {"low": low[keep], "high": high[keep]}
                 out.append(Line(time[keep], y[keep], label, color_of(i, len(every)), **bands))
+    # Runs have the solid lines.
+    dashes = iter(DASHES[1:] * len(theories(data)))
     for method, finite in theories(data) if "theory_survival" in data else []:
         law, point = data["theory_survival"], {**cell, "limit": method}
         if finite:
+            dash = next(dashes)
             for i, n in enumerate(every):
                 y, color = selected(law, {**point, "n": n}).values, color_of(i, len(every))
-                out.append(Line(time, y, _theory_name(data, method, n), color, "dash"))
+                out.append(Line(time, y, _theory_name(data, method, n), color, dash))
         else:
             y = selected(law, _first_n(data, point)).values
             out.append(Line(time, y, _theory_name(data, method), "ink"))
@@ -249,7 +263,7 @@ def _survival_caption(data: xr.Dataset) -> str:
     if "survival" in data:
         parts.append("Lines with bands: Kaplan and Meier's estimate, 95 % at each time.")
     if "theory_survival" in data:
-        parts.append("Dashed: theory at that <i>n</i>; black: <i>n</i> → ∞.")
+        parts.append("Dashed and dotted: theory at that <i>n</i>; black: <i>n</i> → ∞.")
     return " ".join(parts)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +21,35 @@ Array = NDArray[np.float64]
 _TERMS, _PER_WIDTH, _MOST = 60, 3.0, 400
 """Polynomials: at least, for each unit of sqrt(n) since what happens has the width n^-1/2, at most.
 """
-_ROUNDS, _ENOUGH = 2, 1e-6
+_ROUNDS = 2
 WORST = 0.03
 """Relative error of a mean from which on nothing is given."""
 _SPHERE = 60
 _SHARE = 0.3
 """Part of the change before the last one that counts: what remains of it is less."""
+
+
+class Solvable(Protocol):
+    """What has passages: a chain at one n."""
+
+    @property
+    def n(self) -> int:
+        """The dimension."""
+
+    @property
+    def enough(self) -> float:
+        """The relative error of a mean that is small enough."""
+
+    @property
+    def first(self) -> Any:
+        """Numbers of nodes to begin with; they have ``coarser()`` and ``finer()``."""
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """The step size, and what to do where it is too large."""
+
+    def solved(self, terms: int, points: Any) -> Collocation:
+        """The passage in so many polynomials of the overlap."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +62,15 @@ class Chain:
     n: int
     threshold: float
     even: bool  # whether Q and -Q are alike
+    enough: float = 1e-6
+    first: Points = field(default_factory=Points)
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """The step size, and what to do where it is too large."""
+        return f"tau = {self.tau:.6g}", (
+            "WKB is the better the longer it is; or take a smaller step size or n"
+        )
 
     def solved(self, terms: int, points: Points) -> Collocation:
         """Its passage in so many polynomials."""
@@ -83,10 +116,10 @@ def _moved(first: float, second: float, last: float) -> float:
     return moved / last if last > 0 else 1.0
 
 
-def exact_passage(chain: Chain, begin: Begin) -> Passage:
+def exact_passage(chain: Solvable, begin: Begin) -> Passage:
     """Steps until |Q| reaches the threshold, from ``"zero"``, ``"random"`` or a value of Q.
 
-    Polynomials and nodes are made more until the mean changes by less than 1e-6, relative; its
+    Polynomials and nodes are made more until the mean changes by little enough, relative; its
     error is the larger of the last two changes, since one may be small by chance where the nodes
     meet the threshold, and what rounding does.
 
@@ -96,9 +129,9 @@ def exact_passage(chain: Chain, begin: Begin) -> Passage:
         If the mean is not known to three per cent, as for the longest passages.
     """
     terms = min(max(_TERMS, math.ceil(_PER_WIDTH * math.sqrt(chain.n))), _MOST)
-    points = Points()
+    points = chain.first
 
-    def level(terms: int, points: Points) -> Passage:
+    def level(terms: int, points: Any) -> Passage:
         one = chain.solved(terms, points)
         return Passage(one, _start(one, begin, chain.n))
 
@@ -107,14 +140,14 @@ def exact_passage(chain: Chain, begin: Begin) -> Passage:
         terms, points = terms * 3 // 2, points.finer()
         levels.append(level(terms, points))
         error = _moved(*(one.mean for one in levels[-3:]))
-        if error < _ENOUGH:
+        if error < chain.enough:
             break
     found = replace(levels[-1], error=error + levels[-1].solved.rounding)
     if not found.error <= WORST:
+        size, advice = chain.told
         raise HdicaError(
-            f"the passage of n = {chain.n} with tau = {chain.tau:.6g} is too long, or its samples "
+            f"the passage of n = {chain.n} with {size} is too long, or its samples "
             f"too rough, for the exact equation: about {found.mean:.2g} steps, known to "
-            f"{found.error:.1g} of that at best and allowed to {WORST:g} (WKB is the "
-            "better the longer it is; or take a smaller step size or n)"
+            f"{found.error:.1g} of that at best and allowed to {WORST:g} ({advice})"
         )
     return found

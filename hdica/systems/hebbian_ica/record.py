@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from hdica.systems.hebbian_ica.methods import asymptotics, diffusion, escape, skewed, trajectories
+from hdica.systems.hebbian_ica.methods import (
+    asymptotics,
+    diffusion,
+    escape,
+    exact,
+    skewed,
+    trajectories,
+)
 from hdica.systems.hebbian_ica.notes import NOTES
 from hdica.systems.hebbian_ica.system import HebbianICA
 from hdica.systems.registry import register
@@ -52,6 +59,7 @@ SYSTEM = register(
                 ode="ODE",
                 clt="ODE with fluctuations",
                 escape="diffusion in the limit",
+                escape_exact="exact chain at n",
                 escape_diffusion="diffusion at n",
                 escape_times="chains",
                 skewed_escape="diffusion in the limit",
@@ -62,6 +70,7 @@ SYSTEM = register(
         },
         methods=(
             *trajectories.METHODS,
+            *exact.METHODS,
             *escape.METHODS,
             *skewed.METHODS,
             *diffusion.METHODS,

@@ -11,6 +11,7 @@ from hdica.limits.overlap.nonlinear import folds_of
 from hdica.systems.fields import constant_tau, formula, motion, source
 from hdica.systems.kernel import AVERAGES, COMMON, MOVING, NUMERICS, OVERLAP
 from hdica.systems.method import Array, Method, Output, PointResult, Role
+from hdica.systems.online_ica.arrival import ESCAPE_ODE
 from hdica.systems.online_ica.closed import CLOSED
 from hdica.systems.online_ica.escape import ESCAPE_TIMES, FALL_TIMES
 from hdica.systems.online_ica.system import (
@@ -177,7 +178,7 @@ METHODS = (
     *(_whatever_the_start(method) for method in _METHODS),
     *given_data(
         (
-            *(ESCAPE_TIMES, *TRAPS, ESCAPE_WKB, ESCAPE_EXPONENT, FALL_TIMES),
+            *(ESCAPE_TIMES, *TRAPS, ESCAPE_WKB, ESCAPE_ODE, ESCAPE_EXPONENT, FALL_TIMES),
             fall_method(drift, second, _OF_OVERLAP, _CLOSED, limit_refusal),
             success_method(drift, second, _OF_OVERLAP, _CLOSED, limit_refusal, IGNORED),
         )

@@ -18,7 +18,7 @@ from hdica.systems.projected.controls import (
 )
 from hdica.systems.projected.stream import SAMPLES_TO_TRY
 from hdica.systems.registry import register
-from hdica.systems.system import Dimension, Symbol, System
+from hdica.systems.system import Dimension, Symbol, System, in_words
 from hdica.systems.works import RATTRAY_2002, WANG_LU_2017
 
 AGE = Dimension("age", "time over the mean time of the escape")
@@ -41,6 +41,14 @@ SYSTEM = register(
                 r"$g(q) = \tau^{-1}\,\mathrm{d}q/\mathrm{d}t$",
                 "g(q) = (1/τ) dq/dt",
             ),
+            **in_words(
+                escape="diffusion in the limit",
+                escape_exact="exact chain at n",
+                escape_diffusion="diffusion at n",
+                escape_wkb="n C exp(n S) steps",
+                escape_ode="ODE",
+                escape_times="chains",
+            ),
         },
         methods=METHODS,
         mean_field=mean_field,
@@ -61,6 +69,7 @@ SYSTEM = register(
             {"tau": 0.05, **SAMPLES_TO_TRY},
             {"nu": 1.0, "source": "rademacher", "start": {"overlap": 0.0}},
             {"tau": 0.17, "source": "rademacher", "start": {"overlap": 0.95, "exact": True}},
+            {"tau": 0.01, "source": "rademacher", "start": {"overlap": 0.3, "exact": True}},
             {
                 "tau": 0.02,
                 "prior": "gaussian",

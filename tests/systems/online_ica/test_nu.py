@@ -124,7 +124,7 @@ def test_what_is_given_by_tau_keeps_its_streams_and_the_threshold_moves_none():
         ]
         assert q[0] == q[1]
     # At a given n an escape is that over the threshold.
-    at_n = {"escape_exact", "escape_diffusion", "escape_wkb", "fall_diffusion"}
+    at_n = {"escape_exact", "escape_diffusion", "escape_wkb", "escape_ode", "fall_diffusion"}
     assert not any("threshold" in m.ignores for m in METHODS if m.name in at_n)
     known = (m for m in METHODS if not m.stochastic or m.name in ("chain", "vector"))
     assert all("threshold" in m.ignores for m in known if m.name not in at_n)

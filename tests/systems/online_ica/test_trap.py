@@ -125,3 +125,31 @@ def test_a_sign_chosen_for_the_source_lets_it_escape():
     found = hdica.escape_time(laplace)
     assert math.isfinite(float(found["mean"]))
     assert "-tanh" in found.attrs["chosen"] or "tanh" in found.attrs["chosen"]
+
+
+def test_the_ode_arrives_when_its_path_does_and_below_the_unstable_overlap_never():
+    """From Q0 = 0.3, n = 100: small steps follow it; from nu = 2.27 on Q0 lies below Q_u."""
+    start = {"overlap": 0.3, "exact": True}
+    found = hdica.escape_time(ica(1.0, start=start), n=100, method="ode")
+    time = float(found["mean"]) * 100**2
+    path = hdica.limit(
+        hdica.OnlineICA(tau=0.01, source="rademacher", start=start),
+        times=[time - 1, time, time + 1],
+    )
+    low, at, high = path["Q"].values
+    assert low < 0.8 < high
+    assert at == pytest.approx(0.8, abs=1e-7)
+    assert float(found["sd"]) == 0.0
+    alive = found["survival"].values
+    assert np.all(alive[found["age"] <= 1] == 1)
+    assert np.all(alive[found["age"] > 1] < 1e-300)
+    exact = [
+        float(hdica.escape_time(ica(nu, start=start), n=100)["mean"])
+        / float(hdica.escape_time(ica(nu, start=start), n=100, method="ode")["mean"])
+        for nu in (0.25, 0.5, 1.0, 2.0, 2.4)
+    ]
+    assert exact[:2] == pytest.approx([1, 1], abs=0.02)
+    assert exact[3] > 4
+    assert exact[4] == 0.0
+    never = hdica.escape_time(ica(1.0), n=100, method="ode")
+    assert math.isinf(float(never["mean"]))

@@ -150,7 +150,7 @@ def shared(system: HebbianICA) -> list[Source]:
     return [known.setdefault(digest(spec), law) for spec, law in pairs]
 
 
-def _escapes_at_all(system: HebbianICA, n: int | None) -> None:
+def escapes_at_all(system: HebbianICA, n: int | None) -> None:
     """Refuse a system of which no entry escapes, or whose start has no escape time."""
     constant_nu(system, n)
     beginning(system, n)
@@ -209,7 +209,7 @@ ESCAPE = Method(
     extras=BEST,
     run=_escape,
     coords=over_age,
-    refuses=refusal(lambda system: _escapes_at_all(system, None)),
+    refuses=refusal(lambda system: escapes_at_all(system, None)),
     seconds=lambda system, n, last: 0.45,
     ignores=frozenset({"alpha", "threshold"}),
     equations=f"{PAPER}, (24)-(25), first passages to infinity as n -> infinity",
@@ -222,7 +222,7 @@ ESCAPE_DIFFUSION = replace(
     accuracy="approximate",
     outputs=ESCAPES,
     extras=(),
-    refuses=refusal(lambda system: _escapes_at_all(system, _ANY)),
+    refuses=refusal(lambda system: escapes_at_all(system, _ANY)),
     seconds=lambda system, n, last: 0.4,
     ignores=frozenset({"alpha"}),
     equations=f"{PAPER}, diffusion with the moments of one step of (13) at dimension n",
