@@ -99,8 +99,8 @@ def limit(
         source)``, ``R_error`` and ``R_control``. From the ODE also ``Q_sd(time)`` (limit of
         sqrt(n) sd(Q)) and ``Q_from_n(time)`` (the n from which three of these deviations stay clear
         of unstable states, below which no band is right); from the PDE
-        ``density(snapshot, feature, x)``, ``cdf(snapshot, feature, edge)``, ``potential(snapshot, feature, x)``, ``curvature(time)``
-        (d_t = 2h), ``pull(time)``, ``convex(time)`` and ``residual(time)``. Attribute ``note``
+        ``density(snapshot, feature, x)``, ``cdf(snapshot, feature, edge)``,
+        ``potential(snapshot, feature, x)``, ``curvature(time)`` (d_t = 2h), ``pull(time)``, ``convex(time)`` and ``residual(time)``. Attribute ``note``
         says so where the estimate condenses instead of converging, and where nothing is learned:
         why, and what to change. With ``over`` every variable
         has the parameters as its first dimensions, in the order given, and ``note`` is a
