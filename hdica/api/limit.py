@@ -95,17 +95,16 @@ def limit(
     xarray.Dataset
         ``Q(time)``, ``R(time)``, ``Q_error(time)`` (an estimate of the error of Q: of the solver
         and, by the ODE, what is left of the error of the averages of f) and ``Q_control(time)``
-        (the limit wrong by 2 %); for Hebbian ICA ``R(time, projection,
-        source)``, ``R_error`` and ``R_control``. From the ODE also ``Q_sd(time)`` (limit of
-        sqrt(n) sd(Q)) and ``Q_from_n(time)`` (the n from which three of these deviations stay clear
-        of unstable states, below which no band is right); from the PDE
-        ``density(snapshot, feature, x)``, ``cdf(snapshot, feature, edge)``,
-        ``potential(snapshot, feature, x)``, ``curvature(time)`` (d_t = 2h), ``pull(time)``, ``convex(time)`` and ``residual(time)``. Attribute ``note``
-        says so where the estimate condenses instead of converging, and where nothing is learned:
-        why, and what to change. With ``over`` every variable
-        has the parameters as its first dimensions, in the order given, and ``note`` is a
-        variable over them: it also says why a point is NaN, from where the solver stopped or
-        altogether, while the others went on.
+        (the limit wrong by 2 %); for Hebbian ICA ``R(time, projection, source)``, ``R_error`` and
+        ``R_control``. From the ODE also ``Q_sd(time)`` (limit of sqrt(n) sd(Q)) and
+        ``Q_from_n(time)`` (the n from which three of these deviations stay clear of unstable
+        states, below which no band is right); from the PDE ``density(snapshot, feature, x)``,
+        ``cdf(snapshot, feature, edge)``, ``potential(snapshot, feature, x)``, ``curvature(time)``
+        (d_t = 2h), ``pull(time)``, ``convex(time)`` and ``residual(time)``. Attribute ``note`` says
+        so where the estimate condenses instead of converging, and where nothing is learned: why,
+        and what to change. With ``over`` every variable has the parameters as its first dimensions,
+        in the order given, and ``note`` is a variable over them: it also says why a point is NaN,
+        from where the solver stopped or altogether, while the others went on.
 
     Raises
     ------
