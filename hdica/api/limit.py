@@ -81,7 +81,8 @@ def limit(
     bias
         Whether to add ``<variable>_bias`` of order parameters, functionals and rates: the limit of
         n times (mean of runs - limit). For any phi where the step size is constant and its feature
-        has values in exact numbers; for phi = 0 or beta*x with every schedule, batch and feature.
+        has values in exact numbers; for phi = 0 or beta*x with every schedule, batch and feature;
+        for Hebbian ICA of every overlap, where no step size jumps.
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit. With ``over`` each combination may take as many, and one that takes longer is NaN,

@@ -47,7 +47,7 @@ class Fluctuations:
         return np.sqrt(np.maximum(variance, 0.0))
 
 
-def _rules(field: Field, tolerance: float) -> tuple[list[Nodes], Nodes]:
+def one_step_rules(field: Field, tolerance: float) -> tuple[list[Nodes], Nodes]:
     """Nodes of the sources and of a normal variable: exact for polynomials."""
     if field.phi.coefficients is None:
         sources = [source_rule(field.phi, source, tolerance) for source in field.sources]
@@ -61,13 +61,13 @@ def _rules(field: Field, tolerance: float) -> tuple[list[Nodes], Nodes]:
 def noise(field: Field, tolerance: float = 1e-4) -> Callable[[Array, float], Array]:
     """Cov(xi) as a function of R and mu, shape (KM, KM); quadratures of polynomials are exact."""
     check_noise(field.phi, field.sources)
-    sources, normal = _rules(field, tolerance)
+    sources, normal = one_step_rules(field, tolerance)
     projections = field.shape[0]
     points, weights = product([*sources, *[normal] * projections], most=400_000)
     s, g = points[:, : len(sources)], points[:, len(sources) :]
 
     def covariance(r: Array, mu: float) -> Array:
-        y = _times(s, r.T) + _times(g, _root(r))
+        y = _times(s, r.T) + _times(g, root(r))
         push = mu * field.sigma * field.phi.value(y)
         back = _times(push, r)
         pull = s - _times(y, r) / 2 - back / 2
@@ -103,7 +103,7 @@ def _times(rows: Array, matrix: Array) -> Array:
     return np.stack([np.sum(rows * column, axis=1) for column in matrix.T], axis=1)
 
 
-def _root(r: Array) -> Array:
+def root(r: Array) -> Array:
     """A symmetric root of I - R R', which may be singular."""
     rest = np.eye(r.shape[0]) - np.sum(r[:, None] * r, axis=2)
     values, vectors = np.linalg.eigh(rest)

@@ -27,6 +27,7 @@ from hdica.systems.hebbian_ica.fields import (
 from hdica.systems.hebbian_ica.finite.rule import HebbianRule, run_chains, run_vector
 from hdica.systems.hebbian_ica.finite.varied import run_varied_chain, run_varied_vector
 from hdica.systems.hebbian_ica.limit.adaptive import check_start, gain, solve_adaptive
+from hdica.systems.hebbian_ica.limit.bias import solve_bias
 from hdica.systems.hebbian_ica.limit.equation_17 import Path, solve
 from hdica.systems.hebbian_ica.limit.fluctuations import check_noise, solve_fluctuations
 from hdica.systems.hebbian_ica.limit.varied import Problem, solve_steps
@@ -132,17 +133,31 @@ def _ode(
 ) -> PointResult:
     path = _path(system, times)
     values = {"R": path.r, "R_error": path.error, "R_control": path.control}
-    return PointResult(values | (_bands(system, times) if save.bands else {}))
+    if save.bands:
+        values |= _bands(system, times)
+    if save.bias:
+        values |= _bias(system, times)
+    return PointResult(values)
 
 
-def _bands(system: HebbianICA, times: Array) -> dict[str, Array]:
-    """The fluctuations: the entries of a random start are normal from the start."""
+def _spread_at_start(system: HebbianICA) -> Array | None:
+    """N Cov(R) at t = 0: the entries of a random start are normal from the start."""
     refused = _clt_refusal(system)
     if refused:
         raise HdicaError(refused)
     begin, r0 = start_overlap(system), _begin(system)
-    first = np.eye(r0.size).reshape(*r0.shape, *r0.shape) if begin is None else None
+    return np.eye(r0.size).reshape(*r0.shape, *r0.shape) if begin is None else None
+
+
+def _bands(system: HebbianICA, times: Array) -> dict[str, Array]:
+    first, r0 = _spread_at_start(system), _begin(system)
     return {"R_sd": solve_fluctuations(field_of(system), mu_of(system), r0, times, first).spread}
+
+
+def _bias(system: HebbianICA, times: Array) -> dict[str, Array]:
+    first, alpha = _spread_at_start(system), system.alpha
+    begin = _begin(system)
+    return {"R_bias": solve_bias(field_of(system), mu_of(system), alpha, begin, times, first)}
 
 
 def _undecided(system: HebbianICA) -> None:
@@ -218,6 +233,7 @@ _CHAIN = Method(
     together=_OWN,
 )
 CHAIN = replace(_CHAIN, shared=with_shared_noise(_CHAIN, _chains(lambda system: SHARED), 1.0))
+BIAS = Output("R_bias", _R, "limit of n times (mean of runs - limit), after the first steps")
 SPREAD = Output("R_sd", _R, "limit of sqrt(n) times the standard deviation")
 ODE = Method(
     name="ode",
@@ -236,6 +252,7 @@ ODE = Method(
     refuses=lambda system: limit_refusal(system) or _decided(system),
     seconds=lambda system, n, last: 2e-2,
     bands=(SPREAD,),
+    bias=(BIAS,),
     ignores=IGNORED,
     equations=f"{PAPER}, eq. (17) with Sigma where (13) puts it; Dormand-Prince 8(5,3)",
 )
@@ -267,6 +284,7 @@ CLT = replace(
     rank=None,
     outputs=(*ODE.outputs, SPREAD),
     bands=(),
+    bias=(),
     run=_clt,
     refuses=_clt_refusal,
     seconds=lambda system, n, last: 0.15 * (system.projections * len(system.sources)) ** 2.5,
