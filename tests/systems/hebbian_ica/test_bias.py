@@ -33,7 +33,11 @@ def test_a_direction_moves_as_online_ica_does(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     ("settings", "n", "told"),
-    [({**ONE, "alpha": 0.1}, 300, 2), ({**ONE, "alpha": 0.8}, 300, 0), ({**TWO, "alpha": 0.15}, 400, 3)],
+    [
+        ({**ONE, "alpha": 0.1}, 300, 2),
+        ({**ONE, "alpha": 0.8}, 300, 0),
+        ({**TWO, "alpha": 0.15}, 400, 3),
+    ],
     ids=["slow", "fast", "matrix"],
 )
 def test_means_of_chains_are_where_it_says(settings: dict, n: int, told: int) -> None:
