@@ -103,9 +103,13 @@ def test_cells_with_runs_that_have_not_fallen_have_no_mean() -> None:
     assert any("no mean" in text for text in sentences(data))
 
 
-def test_a_store_without_a_cell_is_refused() -> None:
-    with pytest.raises(HdicaError, match="no cell of 'fall_times' has a measured value"):
-        found("fold", end=1e-6)
+def test_a_store_without_a_cell_has_a_page_that_decides_nothing() -> None:
+    data = found("fold", end=1e-6)
+    assert answer(data) is None
+    assert np.isnan(data["measured"].values).all()
+    assert all(np.isfinite(data["curve"].values))
+    for panel in panels(data):
+        assert any(isinstance(item, Line) for item in panel.items)
 
 
 def test_figures_have_the_points_of_every_n_and_the_law() -> None:

@@ -128,7 +128,7 @@ def test_what_has_no_bias_says_so() -> None:
     ):
         hdica.limit(moving, times=[1], bias=True)
     still = hdica.OnlineICA(tau=0.05, source="uniform")
-    with pytest.raises(hdica.HdicaError, match="bias = True is not allowed with method 'pde'"):
-        hdica.limit(still, times=[1], bias=True, method="pde")
+    with pytest.raises(hdica.HdicaError, match="bias = True is not allowed with method 'closed'"):
+        hdica.limit(still, times=[1], bias=True, method="closed")
     with pytest.raises(hdica.HdicaError, match="bias = 1 is not allowed"):
         hdica.limit(still, times=[1], bias=1)

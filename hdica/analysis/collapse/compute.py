@@ -11,7 +11,6 @@ from hdica.analysis.collapse.measure import measured
 from hdica.analysis.collapse.record import RIGHT, Collapse
 from hdica.analysis.describe import described
 from hdica.analysis.reading import finished, group
-from hdica.errors import HdicaError
 from hdica.limits.collapse.laws import law
 from hdica.status import DIVERGED
 
@@ -60,6 +59,8 @@ WHAT = {
 SURE = 1e-9
 """A probability nearer to 0 or 1 tells no shift."""
 CURVE = 161
+ALONE = {"fold": (-1.0, 6.0), "separatrix": (-3.0, 3.0), "pitchfork": (-6.0, 6.0)}
+"""Scaled controls between which a law stands without points."""
 SHOWN = {"fold": 6.0, "separatrix": 4.0, "pitchfork": 6.0}
 """Largest scaled control of figures; beyond it there is little noise."""
 
@@ -80,11 +81,6 @@ def collapse(tree: xr.DataTree, settings: Collapse) -> xr.Dataset:
     lost = (data["status"] >= DIVERGED).sum("seed").reset_coords(drop=True)
     out = runs.merge(known.broadcast_like(runs["measured"])).assign(diverged=lost)
     out = out.transpose(*runs["measured"].dims)
-    if not bool((out["x"].notnull() & out["measured"].notnull()).any()):
-        raise HdicaError(
-            f"analysis.collapse: no cell of {settings.simulation!r} has a measured value and a "
-            f"prediction by {settings.theory!r}"
-        )
     out = _scaled(out, settings, "")
     out = _scaled(out, settings, "_control")
     out = out.merge(_curve(out, settings.kind)).drop_vars("unit")
@@ -160,8 +156,11 @@ def _curve(out: xr.Dataset, kind: str) -> xr.Dataset:
     """The law over the range of the points, right and wrong."""
     found = {}
     for name in ("x", "x_control"):
-        x = out[name].where(out["measured"].notnull()).values
-        low, high = max(np.nanmin(x), -SHOWN[kind]), min(np.nanmax(x), SHOWN[kind])
+        known = out[name].where(out["measured"].notnull()).values
+        x = known[np.isfinite(known)]
+        # Where nothing is measured yet the law stands alone.
+        ends = (x.min(), x.max()) if x.size else ALONE[kind]
+        low, high = max(ends[0], -SHOWN[kind]), min(ends[1], SHOWN[kind])
         more = 0.03 * max(high - low, 1e-9)
         found[name] = np.linspace(low - more, high + more, CURVE)
     return xr.Dataset(

@@ -16,7 +16,7 @@ _Z = Text("<i>z</i>", "$z$", "z")
 _X = Text("<i>x</i>", "$x$", "x")
 CONTROLS = {
     "fold": (words("scaled distance to the fold "), _EPS),
-    "separatrix": (words("scaled distance of the start to the unstable overlap "), _Z),
+    "separatrix": (words("distance to the unstable overlap "), _Z),
     "pitchfork": (words("scaled distance to the pitchfork "), _X),
 }
 LAWS = {

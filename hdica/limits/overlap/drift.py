@@ -20,6 +20,7 @@ REFINED = 1e-12
 CONTROL = 1.02
 Noise = tuple[Function, Function, Function]
 _ERROR_STEPS = 1e-6
+_FOLLOWED = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +140,15 @@ def solve(drift: Drift, schedule: Schedule, q0: float, spread0: float, times: Ar
         spread = np.full(times.size, np.nan)
     error = np.abs(fine[0] - coarse[0]) + close + _carried(drift, schedule, q0, times)
     return OverlapPath(fine[0], error, wrong[0], spread)
+
+
+def followed(
+    drift: Drift, schedule: Schedule, q0: float, spread0: float, times: Array
+) -> tuple[Array, Array]:
+    """Q and the limit of sqrt(n) sd(Q) alone, at a tolerance for drawing and without errors."""
+    (q, variance), _ = _integrate(drift, schedule, q0, spread0, times, _FOLLOWED)
+    spread = np.sqrt(np.maximum(variance, 0.0))
+    return q, spread if drift.noise is not None else np.full(times.size, np.nan)
 
 
 def coarser(close: float) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.numerics.series import trimmed
-from hdica.limits.overlap.drift import Drift, solve
+from hdica.limits.overlap.drift import Drift, followed
 from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.process.threads import one_thread
 
@@ -48,13 +48,13 @@ def holds_from(drift: Drift, schedule: Schedule, begin: tuple[float, float], tim
     fluctuate at an unstable state itself.
     """
     way = np.union1d(times, np.linspace(0.0, float(times[-1]), _BETWEEN))
-    path = solve(drift, schedule, *begin, way)
+    q, spread = followed(drift, schedule, *begin, way)
     known: dict[float, NDArray[np.complex128]] = {}
     least = np.empty(way.size)
     for k, tau in enumerate(np.broadcast_to(schedule.value(way), way.shape).tolist()):
         if tau not in known:
             known[tau] = repelling(drift, tau) if tau > 0 else np.empty(0, complex)
-        away = float(np.min(np.abs(path.q[k] - known[tau]), initial=np.inf))
-        sd = DEVIATIONS * float(path.spread[k])
+        away = float(np.min(np.abs(q[k] - known[tau]), initial=np.inf))
+        sd = DEVIATIONS * float(spread[k])
         least[k] = (sd / away) ** 2 if away > 0 else np.inf if sd > 0 else 0.0
     return np.asarray(np.maximum.accumulate(least)[np.searchsorted(way, times)])
