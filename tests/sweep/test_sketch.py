@@ -7,6 +7,7 @@ import pty
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.inputs.plain_yaml import read_yaml
+from hdica.process import speed
 from hdica.sweep.run.plan import plan
 from hdica.sweep.study.sketch import SECONDS, Sizes, questions, sketch
 from hdica.sweep.study.sketch_text import WIDTH, commented
@@ -25,6 +27,16 @@ RECORDS = [one for name, one in systems().items() if name != "Toy"]
 of_every_system = pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
 
 
+@pytest.fixture
+def usual_pace(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The interpreter of a machine of today, however busy the one is on which tests run."""
+    monkeypatch.setattr(speed, "_interpreted", lambda: 0.6 * speed.LOOP)
+    speed.pace.cache_clear()
+    yield
+    speed.pace.cache_clear()
+
+
+@pytest.mark.usefixtures("usual_pace")
 @of_every_system
 def test_whatever_can_be_asked_is_a_study_of_seconds_that_says_what_it_is(
     record: System, tmp_path: Path

@@ -150,7 +150,7 @@ def success_method(
         outputs=_ODDS,
         run=run,
         refuses=_refuses(without_limit, _without_start),
-        seconds=lambda system, n, last: 0.004,
+        seconds=lambda system, n, last: 0.0046,
         finite=True,
         ignores=ignores,
         equations=f"{equations}; odds of dQ = (D + D1/n) dt + (V/n)^(1/2) dW, and Phi((2 lambda "
