@@ -113,6 +113,39 @@ def _engines(drift_of: Callable[[Any], Drift], uses: tuple[str, ...]) -> tuple[s
     return (*rooms, home_of(drift_of), *uses)
 
 
+def _method(
+    name: str,
+    about: str,
+    outputs: tuple[Output, ...],
+    at_n: Callable[[Any, int], tuple[float, ...]],
+    engines: tuple[str, ...],
+    refuses: Refuses,
+    seconds: float,
+    equations: str,
+    ignores: frozenset[str] = frozenset(),
+) -> Method:
+    """A method whose ``outputs`` are what ``at_n(system, n)`` gives, for a system held at an n."""
+
+    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
+        assert n is not None
+        return _values(outputs, at_n(at_dimension(system, n), n))
+
+    return Method(
+        name=name,
+        about=about,
+        engines=engines,
+        role=Role.OTHER,
+        accuracy="approximate",
+        outputs=outputs,
+        run=run,
+        refuses=refuses,
+        seconds=lambda system, n, last: seconds,
+        finite=True,
+        ignores=ignores,
+        equations=equations,
+    )
+
+
 def success_method(
     drift_of: Callable[[Any], Drift],
     second_of: Callable[[Any], Second],
@@ -127,31 +160,26 @@ def success_method(
     ``equations`` where they are from, ``ignores`` fields on which they do not depend.
     """
 
-    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
-        assert n is not None
-        system = at_dimension(system, n)
+    def at_n(system: Any, n: int) -> tuple[float, ...]:
         tau, law, begin = constant_tau(system), prior(system), start(system)
         drift, second = drift_of(system), second_of(system)
         edge = separatrix_of(drift, second, tau)
         if edge is None:
-            return _values(_ODDS, (-np.inf, 0.0, 0.0, 1.0))
+            return (-np.inf, 0.0, 0.0, 1.0)
         spread, q = begin.spread(law), begin.overlap(law)
         scaled = (q - edge.q) / edge.width(n, spread)
         moved = q + begin.bias(law) / n
         found = success_odds(drift, second, tau, n, edge, (moved, spread / n))
-        return _values(_ODDS, (scaled, laws.separatrix(scaled), found, edge.at(n)))
+        return (scaled, laws.separatrix(scaled), found, edge.at(n))
 
-    return Method(
+    return _method(
         name="success_diffusion",
         about="probability that a run goes up from its start at n, by the diffusion (φ = 0 or βx)",
         engines=_engines(drift_of, uses),
-        role=Role.OTHER,
-        accuracy="approximate",
         outputs=_ODDS,
-        run=run,
+        at_n=at_n,
         refuses=_refuses(without_limit, _without_start),
-        seconds=lambda system, n, last: 0.0046,
-        finite=True,
+        seconds=0.0046,
         ignores=ignores,
         equations=f"{equations}; odds of dQ = (D + D1/n) dt + (V/n)^(1/2) dW, and Phi((2 lambda "
         "n/V)^(1/2) (Q0 - Q_u))",
@@ -167,25 +195,20 @@ def steady_method(
 ) -> Method:
     """Method ``steady_diffusion``: the steady size of an overlap that is about to form."""
 
-    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
-        assert n is not None
-        system = at_dimension(system, n)
+    def at_n(system: Any, n: int) -> tuple[float, ...]:
         tau, drift = constant_tau(system), drift_of(system)
         form = pitchfork_of(drift, tau)
         scaled, found = form.scaled(n), steady_square(drift, second_of(system), tau, n)
-        return _values(_STEADY, (scaled, form.unit(n), laws.pitchfork(scaled), found))
+        return (scaled, form.unit(n), laws.pitchfork(scaled), found)
 
-    return Method(
+    return _method(
         name="steady_diffusion",
         about="steady mean of Q² at n where informative states are born (φ = 0 or βx)",
         engines=_engines(drift_of, uses),
-        role=Role.OTHER,
-        accuracy="approximate",
         outputs=_STEADY,
-        run=run,
+        at_n=at_n,
         refuses=_refuses(without_limit),
-        seconds=lambda system, n, last: 0.01,
-        finite=True,
+        seconds=0.01,
         ignores=frozenset({"start"}),
         equations=f"{equations}; steady law of dQ = (D + D1/n) dt + (V/n)^(1/2) dW, and that of "
         "mu Q - B Q^3 alone",
@@ -213,9 +236,7 @@ def fall_method(
             f"'exact': True}} with Q0 above the threshold {system.threshold:g})"
         )
 
-    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
-        assert n is not None
-        system = at_dimension(system, n)
+    def at_n(system: Any, n: int) -> tuple[float, ...]:
         tau, begin = constant_tau(system), start(system).overlap(prior(system))
         drift, second = drift_of(system), second_of(system)
         fold = fold_of(drift, tau)
@@ -225,19 +246,16 @@ def fall_method(
             raise HdicaError("the mean time of the fall does not settle as panels are halved")
         law = laws.fold(scaled)
         moments = found.mean, found.sd, fold.tau, found.error + _CHECKED
-        return _values(_FALL, (scaled, fold.unit(n), law, *moments))
+        return (scaled, fold.unit(n), law, *moments)
 
-    return Method(
+    return _method(
         name="fall_diffusion",
         about="mean time until a run loses the feature at n, by the diffusion near the fold",
         engines=_engines(drift_of, uses),
-        role=Role.OTHER,
-        accuracy="approximate",
         outputs=_FALL,
-        run=run,
+        at_n=at_n,
         refuses=_refuses(without_limit, from_exact),
-        seconds=lambda system, n, last: 0.05,
-        finite=True,
+        seconds=0.05,
         equations=f"{equations}; first passage of dQ = (D + D1/n) dt + (V/n)^(1/2) dW to the "
         "threshold, and (n/(b^2 V))^(1/3) F(eps) at the fold",
     )

@@ -26,8 +26,20 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.schedules import Schedule
 from hdica.limits.numerics.integrate import integrate
-from hdica.systems.hebbian_ica.limit.equation_17 import Array, Field, as_matrix, jacobian
-from hdica.systems.hebbian_ica.limit.fluctuations import check_noise, noise, one_step_rules, root
+from hdica.systems.hebbian_ica.limit.equation_17 import (
+    Array,
+    Field,
+    as_matrix,
+    jacobian,
+    product_of,
+)
+from hdica.systems.hebbian_ica.limit.fluctuations import (
+    check_noise,
+    noise,
+    one_step_rules,
+    root,
+    rows_times,
+)
 from hdica.systems.hebbian_ica.limit.nodes import product
 
 _BESIDE = 3e-3
@@ -54,32 +66,23 @@ class _Samples:
     def at(self, r: Array, mu: float, alpha: float) -> tuple[Array, Array]:
         """What a step adds at order 1/n^2, <J2> + <J at psi'>, and <Delta>."""
         field, s = self.field, self.s
-        v = _rows(s, r.T) + _rows(self.g, root(r))
+        v = rows_times(s, r.T) + rows_times(self.g, root(r))
         psi = mu * field.sigma * field.phi.value(v)
         gain = _grown(v, psi) + _outer(psi, psi)
         delta = self.mean(gain) / (2 * alpha)
         longer = np.sum(s**2, axis=1) + np.sum(self.g**2, axis=1) - s.shape[1] - v.shape[1]
         twice = 3 / 8 * _inner(gain, gain) - longer[:, None, None] / 2 * _outer(psi, psi)
-        second = _dot(self.mean(twice), r) - self.mean(_outer(_by(gain, psi), s)) / 2
-        tilt = mu * field.sigma * self.slope.value(v) * _rows(v, delta) / 2
+        second = product_of(self.mean(twice), r) - self.mean(_outer(_by(gain, psi), s)) / 2
+        tilt = mu * field.sigma * self.slope.value(v) * rows_times(v, delta) / 2
         change = tilt - _shift(psi, delta, alpha)
         longer_by = _grown(v, change) + _outer(change, psi) + _outer(psi, change)
-        shifted = self.mean(_outer(change, s)) - _dot(self.mean(longer_by), r) / 2
+        shifted = self.mean(_outer(change, s)) - product_of(self.mean(longer_by), r) / 2
         return second + shifted, delta
 
 
 def _shift(psi: Array, delta: Array, alpha: float) -> Array:
     """What the weights' own length takes from a change of their directions."""
-    return (0.5 - alpha) * _rows(psi, delta)
-
-
-def _rows(rows: Array, matrix: Array) -> Array:
-    # Not rows @ matrix: sums of BLAS may follow the threads of the machine.
-    return np.stack([np.sum(rows * column, axis=1) for column in matrix.T], axis=1)
-
-
-def _dot(one: Array, other: Array) -> Array:
-    return np.asarray(np.sum(one[:, :, None] * other[None], axis=1))
+    return (0.5 - alpha) * rows_times(psi, delta)
 
 
 def _outer(one: Array, other: Array) -> Array:
@@ -147,7 +150,7 @@ def solve_bias(
         r = now[0].reshape(r0.shape)
         _, delta = samples.at(r, float(mu), alpha)
         m = now[1].reshape(r0.shape) - np.asarray(field.at(r, float(mu))) / 2
-        found.append(m + _dot(delta, r) / 2)
+        found.append(m + product_of(delta, r) / 2)
     return np.array(found)
 
 
@@ -167,7 +170,7 @@ def _rate(
         added, _ = samples.at(r, mu, alpha)
         bent = _bent(field, r, mu, s)
         shifted = np.sum(slopes * (m - flow / 2), axis=1) + (bent / 2 + added).reshape(-1)
-        moved = _rows(s, slopes.T)
+        moved = rows_times(s, slopes.T)
         return np.concatenate([flow[None], shifted[None], moved + moved.T + drive(r, mu)])
 
     return rate

@@ -109,12 +109,13 @@ def _parts(sigma: Array, average: Callable[[Numbers], tuple[Numbers, Numbers, Nu
         turned = sigma[:, None] * phi_y
         drag = (turned + turned.T) / 2
         push = sigma[:, None] * phi_phi * sigma / 2
-        return sigma[:, None] * phi_s - _product(drag, r), -_product(push, r)
+        return sigma[:, None] * phi_s - product_of(drag, r), -product_of(push, r)
 
     return parts
 
 
-def _product(a: Numbers, b: Numbers) -> Numbers:
+def product_of(a: Numbers, b: Numbers) -> Numbers:
+    """A matrix product whose bits are the same everywhere."""
     # Not a @ b: sums of BLAS may follow the threads of the machine.
     return np.asarray(np.sum(a[:, :, None] * b[None], axis=1))
 

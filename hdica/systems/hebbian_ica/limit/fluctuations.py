@@ -67,10 +67,10 @@ def noise(field: Field, tolerance: float = 1e-4) -> Callable[[Array, float], Arr
     s, g = points[:, : len(sources)], points[:, len(sources) :]
 
     def covariance(r: Array, mu: float) -> Array:
-        y = _times(s, r.T) + _times(g, root(r))
+        y = rows_times(s, r.T) + rows_times(g, root(r))
         push = mu * field.sigma * field.phi.value(y)
-        back = _times(push, r)
-        pull = s - _times(y, r) / 2 - back / 2
+        back = rows_times(push, r)
+        pull = s - rows_times(y, r) / 2 - back / 2
         xi = push[:, :, None] * pull[:, None] - y[:, :, None] * back[:, None] / 2
         flat = xi.reshape(weights.size, -1)
         flat = flat - np.sum(weights[:, None] * flat, axis=0)
@@ -98,7 +98,8 @@ def check_noise(phi: Formula, sources: Sequence[Source]) -> None:
             )
 
 
-def _times(rows: Array, matrix: Array) -> Array:
+def rows_times(rows: Array, matrix: Array) -> Array:
+    """Rows times a matrix, with bits that are the same everywhere."""
     # Not rows @ matrix: sums of BLAS may follow the threads of the machine.
     return np.stack([np.sum(rows * column, axis=1) for column in matrix.T], axis=1)
 
@@ -140,7 +141,7 @@ def _rate(
 
     def rate(now: Array, mu: float) -> Array:
         r, s = now[0].reshape(shape), now[1:]
-        moved = _times(s, as_matrix(jacobian(field, r, mu, rough=True)).T)
+        moved = rows_times(s, as_matrix(jacobian(field, r, mu, rough=True)).T)
         flow = field.at(r, mu).reshape(1, -1)
         return np.concatenate([flow, moved + moved.T + drive(r, mu)])
 
