@@ -8,6 +8,7 @@ REGISTRY = {
     "tensorial": "a step of tensorial ICA",
     "fastica": "an iteration of FastICA",
     "pde": "a limiting density over time",
+    "bands": "bands of a limit at every n",
     "fold": "a critical parameter",
     "sweep": "a sweep of 10 000 short points",
     "overhead": "a study of a minute and of ten",

@@ -218,7 +218,7 @@ def draw(results: Mapping[str, Any], path: Path, *, dark: bool = False, about: s
     left, right, top, bottom = 0.245, 0.985, 0.35, 0.5
     high = figure.get_figheight()
     axes = figure.add_axes((left, bottom / high, right - left, 1 - (top + bottom) / high))
-    axes.set(xscale="log", xlim=(0.4, 2e5), ylim=(total, 0), yticks=[], facecolor=ink.paper)
+    axes.set(xscale="log", xlim=(0.2, 2e5), ylim=(total, 0), yticks=[], facecolor=ink.paper)
     _rows(axes, spans, ink)
     axes.axvline(1, color=ink.text, linewidth=1.0, zorder=2)
     axes.grid(True, axis="x", which="major", linewidth=0.5, color=ink.faint, alpha=0.35)

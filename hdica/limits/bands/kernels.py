@@ -17,29 +17,43 @@ from hdica.limits.numerics.compiled import value_at
 _Q_STEP, _H_STEP = 1e-5, 1e-5
 
 
-@numba.njit(
-    "void(float64[:, ::1], float64[::1], float64[::1], int64[::1], float64[::1])", cache=True
-)
-def transposed(values, right, left, offsets, pivot):  # type: ignore[no-untyped-def]
-    """Solve (1 - c A)' z = values for every column, in place, ``right`` and ``left`` being c A.
+FACTORS = "float64[:, ::1]"
+"""A matrix 1 - c A of a stage, eliminated: rows SHARE, PIVOT and ONWARDS over the cells."""
+SHARE, PIVOT, ONWARDS = 0, 1, 2
+
+
+@numba.njit(f"void({FACTORS}, float64[::1], float64[::1], int64[::1])", cache=True)
+def eliminated(found, right, left, offsets):  # type: ignore[no-untyped-def]
+    """The elimination of (1 - c A)', ``right`` and ``left`` being c A.
 
     Rows of 1 - c A' sum to one: pivots follow without a subtraction.
     """
-    columns = values.shape[1]
     for a in range(offsets.size - 1):
         first, end = offsets[a], offsets[a + 1]
         excess = 1.0
-        pivot[first] = 1.0 + (right[first + 1] if first + 1 < end else 0.0)
+        found[PIVOT, first] = 1.0 + (right[first + 1] if first + 1 < end else 0.0)
         for i in range(first + 1, end):
-            share = left[i] / pivot[i - 1]
+            share = left[i] / found[PIVOT, i - 1]
             excess = 1.0 + share * excess
-            pivot[i] = excess + (right[i + 1] if i + 1 < end else 0.0)
+            found[SHARE, i] = share
+            found[PIVOT, i] = excess + (right[i + 1] if i + 1 < end else 0.0)
+            found[ONWARDS, i - 1] = right[i]
+
+
+@numba.njit(f"void(float64[:, ::1], {FACTORS}, int64[::1])", cache=True)
+def transposed(values, factors, offsets):  # type: ignore[no-untyped-def]
+    """Solve (1 - c A)' z = values for every column, in place, with what :func:`eliminated` left."""
+    columns = values.shape[1]
+    for a in range(offsets.size - 1):
+        first, end = offsets[a], offsets[a + 1]
+        for i in range(first + 1, end):
+            share = factors[SHARE, i]
             for k in range(columns):
                 values[i, k] += share * values[i - 1, k]
         for k in range(columns):
-            values[end - 1, k] /= pivot[end - 1]
+            values[end - 1, k] /= factors[PIVOT, end - 1]
         for i in range(end - 2, first - 1, -1):
-            inverse, onwards = 1.0 / pivot[i], right[i + 1]
+            inverse, onwards = 1.0 / factors[PIVOT, i], factors[ONWARDS, i]
             for k in range(columns):
                 values[i, k] = (values[i, k] + onwards * values[i + 1, k]) * inverse
 
@@ -117,16 +131,6 @@ def met(found, base, both, by, weights):  # type: ignore[no-untyped-def]
         found[1, k] = ((1.0 - aa) * two - ba * one) / det
 
 
-@numba.njit("float64[:, ::1](float64[:, ::1], float64[:, ::1])", cache=True)
-def _spread(both, added):  # type: ignore[no-untyped-def]
-    """``both`` times ``added``: two columns to many."""
-    found = np.empty((both.shape[0], added.shape[1]))
-    for i in range(both.shape[0]):
-        for k in range(added.shape[1]):
-            found[i, k] = both[i, 0] * added[0, k] + both[i, 1] * added[1, k]
-    return found
-
-
 @numba.njit(f"float64[:, ::1]({MESH})", cache=True)
 def constraints(mesh):  # type: ignore[no-untyped-def]
     """Columns xi x and x^2 at every cell, shape (cells, 2)."""
@@ -171,80 +175,137 @@ def shared(found, values, mass, mesh, weights):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(
-    f"void(float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1],"
-    f"float64, float64, int64, float64, {MESH}, {LAW}, float64[::1], float64[:, ::1])",
+    f"void({FACTORS}, float64[:, ::1], float64[::1], float64, float64, int64, float64, {MESH},"
+    f"{LAW}, float64[:, ::1])",
     cache=True,
 )
-def stage_back(values, both, by, added, mass, q, h2, row, c, mesh, law, weights, room):  # type: ignore[no-untyped-def]
-    """One implicit stage backwards: ``values``, with its last two columns xi x and x^2, in place.
-
-    Only the first columns are answered for in ``added``, of as many; ``by`` are the derivatives by
-    the stage's Q and 2h, ``both`` what xi x and x^2 have become.
-    """
+def stage(factors, by, mass, q, h2, row, c, mesh, law, room):  # type: ignore[no-untyped-def]
+    """An implicit stage: its elimination and its derivatives ``by`` Q and 2h."""
     table, offsets, lows, xi, _ = mesh
     pull, noise, big = law[0][row], law[1][row], law[2][row]
     slopes(by, mass, q, h2, pull, noise, big, c, mesh, room)
     b, g = value_at(pull, q), value_at(noise, q)
     rates(room[0], room[1], room[2], table, offsets, lows, xi, b, big, h2, g, c)
-    transposed(values, room[0], room[1], offsets, room[2])
-    last = values.shape[1] - 2
-    for i in range(values.shape[0]):
-        both[i, 0], both[i, 1] = values[i, last], values[i, last + 1]
-    met(added, values[:, : added.shape[1]].copy(), both, by, weights)
+    eliminated(factors, room[0], room[1], offsets)
+
+
+@numba.njit(
+    f"Tuple((float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1], float64[:, ::1]))("
+    f"float64[::1], float64[::1], float64[::1], int64[::1], float64, {MESH}, {LAW}, float64[::1])",
+    cache=True,
+    nogil=True,
+)
+def stages(middle, after, met_at, rows, length, mesh, law, weights):  # type: ignore[no-untyped-def]
+    """What a step backwards needs of both stages, late and early, whatever its columns are.
+
+    Their eliminations; their derivatives by Q and 2h; of xi x and x^2 themselves, what the late
+    stage makes of them, what the early one makes of that and of themselves; and what Q and 2h of
+    the early stage add to what the late one has made.
+    """
+    offsets, cells, c = mesh[1], weights.size, GAMMA * length
+    factors, by, room = np.empty((2, 3, cells)), np.empty((2, 2, cells)), np.empty((3, cells))
+    stage(factors[0], by[0], after, met_at[2], met_at[3], rows[1], c, mesh, law, room)
+    stage(factors[1], by[1], middle, met_at[0], met_at[1], rows[0], c, mesh, law, room)
+    two = constraints(mesh)
+    both = np.empty((4, cells, 2))
+    both[0] = two
+    for k, of in ((1, 0), (2, 1), (3, 0)):
+        both[k] = both[of]
+        transposed(both[k], factors[0 if k == 1 else 1], offsets)
+    onwards = np.empty((2, 2))
+    met(onwards, both[2], both[3], by[1], weights)
+    return factors, by, both, onwards
+
+
+@numba.njit(f"void(float64[::1], float64[:, ::1], float64[::1], {MESH}, float64[::1])", cache=True)
+def radial(found, values, mass, mesh, weights):  # type: ignore[no-untyped-def]
+    """<v' x> of every column, as :func:`shared` has it."""
+    table, offsets, lows, xi, _ = mesh
+    columns = values.shape[1]
+    found[:] = 0.0
+    for a in range(xi.size):
+        first, end = offsets[a], offsets[a + 1]
+        shift = lows[a] - first
+        for i in range(first + 1, end):
+            cell = i + shift
+            middle = 0.5 * (table[X, cell - 1] + table[X, cell])
+            before = mass[i - 1] * table[FROM_LEFT, cell] * table[GAP, cell]
+            after = mass[i] * table[FROM_RIGHT, cell] * table[GAP, cell]
+            density = 0.5 * weights[i] * (before + after)
+            for k in range(columns):
+                found[k] += middle * density * (values[i, k] - values[i - 1, k])
+
+
+@numba.njit("void(float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1])", cache=True)
+def handed_on(first, second, both, added):  # type: ignore[no-untyped-def]
+    """The late stage's columns, in ``second``: as they go on, to ``first``, then with ``added``."""
+    columns = second.shape[1]
+    for i in range(second.shape[0]):
+        one, other = both[i, 0], both[i, 1]
+        for k in range(columns):
+            first[i, k] = (1.0 + PUSH) * second[i, k]
+            second[i, k] += one * added[0, k] + other * added[1, k]
+
+
+@numba.njit(
+    "void(float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, :, ::1],"
+    "float64[:, ::1], float64[:, ::1])",
+    cache=True,
+)
+def put_together(found, first, second, both, came, seen):  # type: ignore[no-untyped-def]
+    """The columns before a step from those of both stages, ``first`` with what Q and 2h add."""
+    columns = first.shape[1]
+    for i in range(first.shape[0]):
+        one, other = both[2, i, 0], both[2, i, 1]
+        third, fourth = both[3, i, 0], both[3, i, 1]
+        for k in range(columns):
+            mixed = first[i, k] + (one * came[0, k] + other * came[1, k])
+            mixed += third * seen[0, k] + fourth * seen[1, k]
+            first[i, k] = mixed
+            found[i, k] = mixed - PUSH * second[i, k]
 
 
 @numba.njit(
     f"Tuple((float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[::1]))(float64[:, ::1],"
-    f"float64[::1], float64[::1], float64[::1], float64[::1], int64[::1], float64, {MESH}, {LAW},"
-    "float64[::1])",
+    f"float64[::1], float64[::1], float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1],"
+    f"float64[:, ::1], {MESH}, float64[::1])",
     cache=True,
     nogil=True,
 )
-def step_back(values, before, middle, after, met_at, rows, length, mesh, law, weights):  # type: ignore[no-untyped-def]
+def step_back(values, before, after, factors, by, both, onwards, mesh, weights):  # type: ignore[no-untyped-def]
     """The adjoint of one step of the march, exact but for rounding and derivatives by Q and 2h.
 
-    ``met_at`` are Q and 2h of both stages, ``rows`` those of the law. Returns the columns before
-    the step, those of both stages, and for each what the mean field adds to the mean of its square:
-    2 <v R> at both ends on average, R being the multiple of xi x and x^2 that enters on the way.
+    What it needs of the step are the masses at its ends and what :func:`stages` returns. Returns
+    the columns before the step, those of both stages, and for each what the mean field adds to the
+    mean of its square: 2 <v R> at both ends on average, R being the multiple of xi x and x^2 that
+    enters on the way.
     """
     cells, columns = values.shape
-    c, room, two = GAMMA * length, np.empty((3, cells)), constraints(mesh)
-    by, both, added = np.empty((2, cells)), np.empty((cells, 2)), np.empty((2, columns))
-    late = np.empty((cells, columns + 2))
-    late[:, :columns], late[:, columns:] = values, two
-    stage_back(
-        late, both, by, added, after, met_at[2], met_at[3], rows[1], c, mesh, law, weights, room
-    )
+    offsets, two = mesh[1], both[0]
+    first, second, found = np.empty_like(values), values.copy(), np.empty_like(values)
+    added, seen = np.empty((2, columns)), np.empty((2, columns))
+    transposed(second, factors[0], offsets)
+    met(added, second, both[1], by[0], weights)
     # Of the columns as they would be without a mean field, then what Q and 2h add to them.
-    early = np.empty((cells, columns + 4))
-    early[:, :columns] = (1.0 + PUSH) * late[:, :columns]
-    early[:, columns : columns + 2], early[:, columns + 2 :] = both, two
-    second = late[:, :columns] + _spread(both, added)
-    seen = np.empty((2, columns + 2))
-    first_both = np.empty((cells, 2))
-    stage_back(
-        early, first_both, by, seen, middle, met_at[0], met_at[1], rows[0], c, mesh, law, weights,
-        room,
-    )  # fmt: skip
+    handed_on(first, second, both[1], added)
+    transposed(first, factors[1], offsets)
+    met(seen, first, both[3], by[1], weights)
     came = (1.0 + PUSH) * added
-    more, entered = seen[:, :columns].copy(), added.copy()
     for k in range(columns):
         for j in range(2):
-            more[j, k] += came[0, k] * seen[j, columns] + came[1, k] * seen[j, columns + 1]
-            entered[j, k] += more[j, k]
-    first = early[:, :columns] + _spread(early[:, columns : columns + 2].copy(), came)
-    first += _spread(first_both, more)
-    found, gained = first - PUSH * second, np.zeros(columns)
+            seen[j, k] += came[0, k] * onwards[j, 0] + came[1, k] * onwards[j, 1]
+            added[j, k] += seen[j, k]
+    put_together(found, first, second, both, came, seen)
+    gained, along = np.zeros(columns), np.empty(columns)
     # The multiple of x^2 is free, and by the stages known no better than to the first order.
-    slopes_of = np.empty((3, columns))
-    shared(slopes_of, found, before, mesh, weights)
+    radial(along, found, before, mesh, weights)
     for k in range(columns):
-        entered[1, k] -= slopes_of[1, k] / 2.0
-        for i in range(cells):
-            found[i, k] -= slopes_of[1, k] / 2.0 * two[i, 1]
+        along[k] /= 2.0
+        added[1, k] -= along[k]
     for i in range(cells):
         one, other = weights[i] * before[i], weights[i] * after[i]
         for k in range(columns):
-            part = two[i, 0] * entered[0, k] + two[i, 1] * entered[1, k]
+            found[i, k] -= along[k] * two[i, 1]
+            part = two[i, 0] * added[0, k] + two[i, 1] * added[1, k]
             gained[k] += part * (one * found[i, k] + other * values[i, k])
     return found, first, second, gained

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,8 @@ from numpy.typing import NDArray
 from hdica.limits.bands.path import Cells, Step, restored
 
 Array = NDArray[np.float64]
-_TOGETHER = 32
+TOGETHER = 64
+"""Columns of a block: as many as a processor's cache holds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,24 +74,28 @@ def on_sphere(values: Array, squares: Array, mass: Array, cells: Cells) -> tuple
     return values - radial * square, squares - 2 * radial * cross + radial**2 * fourth
 
 
-def _stepped(step: Step, values: Array) -> tuple[Array, Array, Array, Array]:
-    """One step backwards, some columns at a time: as many as a processor's cache holds."""
-    from hdica.limits.bands.kernels import step_back
+class _Stepped(NamedTuple):
+    """A block of columns before a step, at both stages, and what the mean field adds."""
+
+    values: Array
+    first: Array
+    second: Array
+    gained: Array
+
+
+def _stepped(step: Step, blocks: Sequence[Array]) -> list[_Stepped]:
+    """One step backwards, block by block: what all columns share is found once."""
+    from hdica.limits.bands.kernels import stages, step_back
 
     cells = step.cells
-    parts = [
-        step_back(
-            np.ascontiguousarray(values[:, k : k + _TOGETHER]), step.before, step.middle,
-            step.after, step.met, step.rows, step.length, cells.compiled, step.law, cells.weights,
-        )
-        for k in range(0, values.shape[1], _TOGETHER)
-    ]  # fmt: skip
-    if len(parts) == 1:
-        found: tuple[Array, Array, Array, Array] = parts[0]
-        return found
-    first, second, third, fourth = zip(*parts, strict=True)
-    columns = [np.concatenate(one, axis=1) for one in (first, second, third)]
-    return columns[0], columns[1], columns[2], np.concatenate(fourth)
+    known = stages(
+        step.middle, step.after, step.met, step.rows, step.length, cells.compiled, step.law,
+        cells.weights,
+    )  # fmt: skip
+    ends = step.before, step.after
+    return [
+        _Stepped(*step_back(one, *ends, *known, cells.compiled, cells.weights)) for one in blocks
+    ]
 
 
 def _shared_of(values: Array, mass: Array, cells: Cells) -> Array:
@@ -100,8 +106,24 @@ def _shared_of(values: Array, mass: Array, cells: Cells) -> Array:
     return found
 
 
+def _all_shared(blocks: Sequence[Array], mass: Array, cells: Cells) -> Array:
+    return np.concatenate([_shared_of(one, mass, cells) for one in blocks], axis=1)
+
+
 def _form(noise: Array, slopes: Array) -> Array:
     return np.asarray(np.einsum("ik,ij,jk->k", slopes, noise, slopes))
+
+
+def _before(ends: Array, blocks: list[Array]) -> list[Array]:
+    """Columns before all others, in blocks that a processor's cache holds."""
+    if blocks and ends.shape[1] + blocks[0].shape[1] <= TOGETHER:
+        return [np.concatenate([ends, blocks[0]], axis=1), *blocks[1:]]
+    starts = range(0, ends.shape[1], TOGETHER)
+    return [np.ascontiguousarray(ends[:, k : k + TOGETHER]) for k in starts] + blocks
+
+
+def _joined(blocks: Sequence[Array]) -> Array:
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=-1)
 
 
 def sweep(
@@ -119,31 +141,47 @@ def sweep(
     t = 0.
     """
     left, cells = list(targets), steps[-1].cells
-    values, way, squares = np.empty((cells.x.size, 0)), np.empty(0), np.empty(0)
-    for step in reversed(steps):
+    blocks: list[Array] = []
+    way, squares, late = np.empty(0), np.empty(0), np.empty((3, 0))
+    noises = () if noise is None else _noises(steps, noise)
+    for number, step in reversed(list(enumerate(steps))):
         if step.cells is not cells:
-            values, cells = restored(values, cells, step.cells), step.cells
+            blocks = [restored(one, cells, step.cells) for one in blocks]
+            cells = step.cells
+            if blocks and noise is not None:
+                late = _all_shared(blocks, step.after, cells)
         while left and left[-1].time == step.end:
             # Targets of earlier times come first, as they do in the order that is asked for.
             one = left.pop()
             known = one.squares(cells, step.after)
             ends, moved = on_sphere(one.values(cells), known, step.after, cells)
-            values = np.concatenate([ends, values], axis=1)
+            blocks = _before(ends, blocks)
             way, squares = np.concatenate([moved, way]), np.concatenate([known, squares])
-        if not values.shape[1]:
+            if noise is not None:
+                late = np.concatenate([_shared_of(ends, step.after, cells), late], axis=1)
+        if not blocks:
             continue
-        late = None if noise is None else _shared_of(values, step.after, cells)
-        later = values
-        values, first, second, gained = _stepped(step, values)
+        later, found = blocks, _stepped(step, blocks)
+        blocks = [one.values for one in found]
         if seen is not None:
-            seen(step, first, second)
+            seen(
+                step, _joined([one.first for one in found]), _joined([one.second for one in found])
+            )
         if passed is not None:
-            passed(step, later, values)
-        if noise is not None and late is not None:
-            early = _shared_of(values, step.before, cells)
-            ends = noise(step.q, step.taus)
-            way = way + gained
+            passed(step, _joined(later), _joined(blocks))
+        if noise is not None:
+            early = _all_shared(blocks, step.before, cells)
+            way = way + _joined([one.gained for one in found])
+            ends = noises[number]
             way = way + step.length / 2 * (_form(ends[0], early) + _form(ends[1], late))
+            late = early
     begin = steps[0]
     weighed = (cells.weights * begin.before)[:, None]
+    values = _joined(blocks)
     return Swept(cells, values, way - np.sum(weighed * values**2, axis=0), squares)
+
+
+def _noises(steps: Sequence[Step], noise: Noise) -> Array:
+    """The noise at both ends of every step, shape (steps, 2, 3, 3)."""
+    q, taus = (np.concatenate(one) for one in zip(*((s.q, s.taus) for s in steps), strict=True))
+    return np.asarray(noise(q, taus)).reshape(len(steps), 2, 3, 3)

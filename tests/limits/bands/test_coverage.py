@@ -75,7 +75,7 @@ def test_bands_of_a_matrix_of_overlaps_cover() -> None:
 def test_without_the_common_noise_bands_are_wrong() -> None:
     ica = hdica.OnlineICA(tau=0.1, source="rademacher", start={"overlap": 0.7})
     n, seeds, target = 1000, 20_000, [means(5.0, [overlap])]
-    (own,) = spreads(mean_field(ica), lambda q, tau: np.zeros((2, 3, 3)), target)
+    (own,) = spreads(mean_field(ica), lambda q, tau: np.zeros((q.size, 3, 3)), target)
     (both,) = spreads(mean_field(ica), noise(ica), target)
     runs = hdica.simulate(ica, n=n, times=[5.0], seeds=seeds, method="chain").Q.values[:, 0]
     error = both.value[0] * math.sqrt(2 / seeds)

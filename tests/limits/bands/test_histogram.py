@@ -1,0 +1,87 @@
+"""Bins of a run's histogram are correlated by the noise that all entries share, as theory says."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+import hdica
+from hdica.ingredients.save import Save
+from hdica.limits.bands.path import Cells
+from hdica.limits.bands.solve import spreads
+from hdica.limits.bands.sweep import Target
+from hdica.limits.bands.targets import histogram
+from hdica.systems.sparse_pca.system import mean_field, noise
+
+N, RUNS, TIME = 2000, 400, 3.0
+NORMAL = {"normal": {"mean": math.sqrt(0.5), "var": 0.5}}
+OIST = hdica.SparsePCA(
+    tau=0.5, omega=1.0, regularizer="0.27*sign(x)", prior={"sparse": 0.2}, start=NORMAL
+)
+X = [-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
+GROUPS = 2
+Array = NDArray[np.float64]
+
+
+def covariance(edges: Array) -> Array:
+    """N times the covariance of the shares of each group in bins, (groups, bins, bins).
+
+    By polarisation: what lies in one of two bins is an indicator, too.
+    """
+    prior = mean_field(OIST).prior
+    none = np.empty(0)
+    bins = histogram(TIME, prior, edges[:-1], edges[1:], none)
+    width, count = np.diff(edges), edges.size - 1
+    first, second = np.triu_indices(count)
+    either = np.zeros((count, first.size))
+    either[first, np.arange(first.size)] = either[second, np.arange(first.size)] = 1.0
+    shares = prior.group_weights
+
+    def values(cells: Cells) -> Array:
+        own = bins.values(cells).reshape(-1, GROUPS, count) * width
+        return np.ascontiguousarray((own @ either).reshape(-1, GROUPS * first.size))
+
+    def squares(cells: Cells, mass: Array) -> Array:
+        scale = np.repeat(1 / shares, first.size)
+        return np.asarray((cells.weights * mass) @ values(cells) * scale)
+
+    (found,) = spreads(
+        mean_field(OIST), noise(OIST), [Target(TIME, GROUPS * first.size, values, squares)]
+    )
+    sums = np.empty((GROUPS, count, count))
+    sums[:, first, second] = sums[:, second, first] = found.value.reshape(GROUPS, -1)
+    alone = np.diagonal(sums, axis1=1, axis2=2)
+    both = (sums - alone[:, :, None] - alone[:, None, :]) / 2
+    return np.where(np.eye(count, dtype=bool), sums, both)
+
+
+@pytest.fixture(scope="module")
+def shares() -> tuple[Array, Array, Array]:
+    """Edges, shares of every run in bins given the group, and those of the limit."""
+    asked = {"times": [TIME], "x": X}
+    runs = hdica.simulate(OIST, n=N, seeds=RUNS, method="vector", **asked)
+    limit = hdica.limit(OIST, method="pde", snapshots=[TIME], **asked)
+    edges = np.asarray(Save(x=tuple(X)).edges)
+    law = np.diff(limit.cdf.isel(snapshot=0).values, axis=-1)
+    return edges, runs.density.isel(snapshot=0).values * np.diff(edges), law
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_a_chi_square_of_a_histogram_takes_the_bins_as_they_are(
+    shares: tuple[Array, Array, Array], group: int
+) -> None:
+    edges, seen, law = shares
+    apart = math.sqrt(N) * (seen[:, group] - law[group])
+    theirs = covariance(edges)[group]
+    found = np.einsum("si,ij,sj->s", apart, np.linalg.inv(theirs), apart)
+    size = law.shape[1]
+    error = math.sqrt(2 * size / RUNS)
+    assert abs(found.mean() - size) < 4 * error
+    assert stats.kstest(found, stats.chi2(size).cdf).pvalue > 1e-3
+    share = mean_field(OIST).prior.group_weights[group]
+    independent = (np.diag(law[group]) - np.outer(law[group], law[group])) / share
+    wrong = np.einsum("si,ij,sj->s", apart, np.linalg.inv(independent), apart)
+    assert wrong.mean() - size > 5 * error
