@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import dis
 import functools
 import importlib
@@ -73,7 +74,7 @@ def _parts(one: Any) -> Iterator[Any]:
     elif isinstance(one, types.FunctionType):
         yield from _named(one)
     elif isinstance(one, types.MethodType):
-        yield one.__func__
+        yield from (one.__func__, one.__self__)
     elif isinstance(one, type):
         for value in vars(one).values():
             inner = value.func if isinstance(value, functools.cached_property) else value
@@ -81,6 +82,9 @@ def _parts(one: Any) -> Iterator[Any]:
             if isinstance(inner, types.FunctionType):
                 yield inner
         yield from one.__mro__[1:]
+    elif dataclasses.is_dataclass(one):
+        yield type(one)
+        yield from vars(one).values()
     elif isinstance(one, types.ModuleType):
         yield from (v for v in vars(one).values() if inspect.isroutine(v) or isinstance(v, type))
     elif isinstance(one, tuple | list | frozenset):

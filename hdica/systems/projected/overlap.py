@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,69 @@ _AT_ZERO = 1e-6
 """Roots of the drift nearer to 0 are the uninformative state, or born from it in rounding."""
 
 
+OUTPUTS = (
+    *TRAJECTORY,
+    Output("Q_error", ("time",), "error of Q: of the time steps and of the averages of f"),
+    Output("Q_control", ("time",), f"overlap {CONTROL}"),
+    Output("Q_sd", ("time",), "limit of sqrt(n) times the standard deviation of Q"),
+    Output(
+        "Q_from_n",
+        ("time",),
+        "n from which three standard deviations stay clear of unstable states",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class _Limit:
+    """The overlap's limit: what :func:`ode` is given."""
+
+    drift_of: DriftOf
+    closed: Closed
+    moving: Callable[[Any], Moving | None]
+    second: Callable[[Any], Second] | None
+
+    def run(
+        self, system: Any, times: Array, n: int | None, seed: int | None, save: Save
+    ) -> PointResult:
+        """Q at the times, its error, and what n leaves of it."""
+        law, begin, changes = prior(system), start(system), self.moving(system)
+        if changes is None:
+            drift, at_start = self.drift_of(system), (begin.overlap(law), begin.spread(law))
+            path = solve(drift, schedule(system), *at_start, times)
+            least = holds_from(drift, schedule(system), at_start, times)
+        else:
+            path, least = moved(changes, times), np.full(times.size, np.nan)
+        exact = self.closed(system, times) if changes is None else None
+        beta = formula(system, "regularizer").slope_if_linear or 0.0
+        more = {"R_sd": np.zeros(times.size)} if save.bands else {}
+        if save.bias:
+            more["Q_bias"] = self._bias(system, times)
+        return PointResult(
+            {
+                "Q": path.q if exact is None else exact,
+                "R": np.full(times.size, beta),
+                "Q_error": path.error if exact is None else np.full(times.size, ROUNDING),
+                "Q_control": path.control,
+                "Q_sd": path.spread,
+                "Q_from_n": least,
+                **more,
+            }
+        )
+
+    def _bias(self, system: Any, times: Array) -> Array:
+        assert self.second is not None
+        if self.moving(system) is not None:
+            raise HdicaError(
+                "bias = True is not allowed where the feature moves or the signal varies (the term "
+                "of order 1/n is known for a feature that stays and a constant signal)"
+            )
+        law, begin = prior(system), start(system)
+        at_start = begin.overlap(law), begin.spread(law), begin.bias(law)
+        drift = self.drift_of(system)
+        return bias(drift, self.second(system), schedule(system), at_start, times)
+
+
 def ode(
     drift_of: DriftOf,
     refuses: Callable[[Any], str],
@@ -56,79 +120,22 @@ def ode(
     than the step size changes with time, None for others. ``second`` is D1 of a system, by which
     the mean of runs of a finite n is known.
     """
-
-    def biased(system: Any, times: Array) -> dict[str, Array]:
-        assert second is not None
-        if moving(system) is not None:
-            raise HdicaError(
-                "bias = True is not allowed where the feature moves or the signal varies (the term "
-                "of order 1/n is known for a feature that stays and a constant signal)"
-            )
-        law, begin = prior(system), start(system)
-        at_start = begin.overlap(law), begin.spread(law), begin.bias(law)
-        found = bias(drift_of(system), second(system), schedule(system), at_start, times)
-        return {"Q_bias": found}
-
-    def run(system: Any, times: Array, n: int | None, seed: int | None, save: Save) -> PointResult:
-        law, begin, changes = prior(system), start(system), moving(system)
-        if changes is None:
-            at_start = begin.overlap(law), begin.spread(law)
-            path = solve(drift_of(system), schedule(system), *at_start, times)
-            least = holds_from(drift_of(system), schedule(system), at_start, times)
-        else:
-            path, least = moved(changes, times), np.full(times.size, np.nan)
-        exact = closed(system, times) if changes is None else None
-        beta = formula(system, "regularizer").slope_if_linear or 0.0
-        more = {"R_sd": np.zeros(times.size)} if save.bands else {}
-        if save.bias:
-            more |= biased(system, times)
-        return PointResult(
-            {
-                "Q": path.q if exact is None else exact,
-                "R": np.full(times.size, beta),
-                "Q_error": path.error if exact is None else np.full(times.size, ROUNDING),
-                "Q_control": path.control,
-                "Q_sd": path.spread,
-                "Q_from_n": least,
-                **more,
-            }
-        )
-
+    reached = (NUMERICS, OVERLAP, MOVING, MEAN_FIELD, OWN, home_of(drift_of), *uses, AVERAGES)
     return Method(
         name="ode",
         about=(
             "dQ/dt as n → ∞ (in closed form where there is one), with the central limit "
             "theorem (φ = 0 or βx)"
         ),
-        engines=(
-            *COMMON,
-            NUMERICS,
-            OVERLAP,
-            MOVING,
-            MEAN_FIELD,
-            OWN,
-            home_of(drift_of),
-            *uses,
-            AVERAGES,
-        ),
+        engines=(*COMMON, *reached),
         closed=True,
         role=Role.LIMIT,
         rank=1,
         accuracy="converged",
-        outputs=(
-            *TRAJECTORY,
-            Output("Q_error", ("time",), "error of Q: of the time steps and of the averages of f"),
-            Output("Q_control", ("time",), f"overlap {CONTROL}"),
-            Output("Q_sd", ("time",), "limit of sqrt(n) times the standard deviation of Q"),
-            Output(
-                "Q_from_n",
-                ("time",),
-                "n from which three standard deviations stay clear of unstable states",
-            ),
-        ),
+        outputs=OUTPUTS,
         bands=(band_of(TRAJECTORY[1]),),
         bias=() if second is None else (bias_of(TRAJECTORY[0]),),
-        run=run,
+        run=_Limit(drift_of, closed, moving, second).run,
         refuses=lambda system: refuses(system) or _unknown_moments(system),
         seconds=lambda system, n, last: 0.025,
         equations=equations,
