@@ -194,6 +194,9 @@ def test_formulas_are_written_as_they_are_printed() -> None:
     assert prose("up to tau_c < x_0^2 of a_study_file") == (
         "up to τ<sub>c</sub> &lt; x<sub>0</sub>² of a_study_file"
     )
+    assert prose("as n^(-2/3), (V/n)^(1/2) and x^(a + b)") == (
+        "as n<sup>−2/3</sup>, (V/n)<sup>1/2</sup> and x^(a + b)"
+    )
 
 
 def test_a_study_that_asks_for_nothing_gets_a_phase_diagram() -> None:

@@ -245,9 +245,14 @@ def typeset(text: str) -> str:
 
 
 def prose(text: str) -> Markup:
-    """HTML of what a study says of itself: typeset, indices of one letter below it (``tau_c``)."""
+    """HTML of what a study says of itself, typeset.
+
+    Indices of one letter stand below it (``tau_c``), powers in brackets above (``n^(-2/3)``).
+    """
     index = re.compile(r"(?<![^\W_])([^\W\d_])_([A-Za-z0-9]{1,3})(?![A-Za-z0-9_])")
-    return Markup(index.sub(r"\1<sub>\2</sub>", escape(typeset(text))))
+    html = index.sub(r"\1<sub>\2</sub>", escape(typeset(text)))
+    power = re.compile(r"\^\(([-−]?[\w./]+)\)")
+    return Markup(power.sub(lambda found: f"<sup>{found[1].replace('-', '−')}</sup>", html))
 
 
 BONDS = re.compile(r" (=|±|×|≤|≥|&lt;|&gt;) (?=\S)")
