@@ -80,9 +80,9 @@ def limit(
         1/n of 0 or 1.
     bias
         Whether to add ``<variable>_bias`` of order parameters, functionals and rates: the limit of
-        n times (mean of runs - limit). For any phi where the step size is constant and its feature
-        has values in exact numbers; for phi = 0 or beta*x with every schedule, batch and feature;
-        for Hebbian ICA of every overlap, where no step size jumps.
+        n times (mean of runs - limit). For any phi where tau does not jump, omega stays and the
+        feature has values in exact numbers, with any batch; for phi = 0 or beta*x with every
+        schedule and feature that stays; for Hebbian ICA of every overlap, where no step size jumps.
     timeout
         Seconds that it may take before :class:`~hdica.errors.OutOfTime` is raised; None for no
         limit. With ``over`` each combination may take as many, and one that takes longer is NaN,

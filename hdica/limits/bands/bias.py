@@ -8,8 +8,10 @@ central limit theorem,
                                + D1[v] - (d^2 p/dt^2 . v)/2 ds,
 
 where derivatives of G by Q and R are taken of the rates alone, D1 is what a step adds at order
-1/n^2 (:mod:`.step_bias`), and the last term is there because steps have the length 1/n. Covariances
-at every time s come from one more sweep, of Q, R and those derivatives at all of them.
+1/n^2 (:mod:`.step_bias`), and the last term is there because steps have the length 1/n: by parts it
+is the integral of dp/dt . dv/dt / 2, less half of what dp/dt . v has gained from 0 to T, which is
+nothing where the step size stays. Covariances at every time s come from one more sweep, of Q, R and
+those derivatives at all of them.
 """
 
 from __future__ import annotations
@@ -84,8 +86,8 @@ def refusal(field: MeanField, rule: Rule) -> str:
     """Empty if the bias of a mean field's means is known, else the sentence that says why not."""
     known = (
         (not field.motion.moves, "with motion", "a feature that stays"),
-        (field.schedule.constant is not None, "where tau or omega varies", "constant ones"),
-        (rule.batch == 1, f"with batch = {rule.batch}", "batch = 1"),
+        (not field.follows, "where omega varies", "a constant one"),
+        (not field.schedule.breaks, "where tau jumps", "one that does not"),
         (not field.prior.random, "where the feature is drawn", "values in exact numbers"),
         (not rule.unlike, f"with {rule.unlike}", "phi itself"),
         (field.start.length is None, "with start = a vector", "a start with a law"),
@@ -103,11 +105,13 @@ def _columns(task: _Task, steps: list[Step]) -> tuple[list[_At], Array]:
     """The columns at all ends of steps, by increasing time, and what the length of steps adds."""
     found: list[_At] = []
     lag: list[Array] = []
+    gain: list[Array] = []
 
     def passed(step: Step, later: Array, earlier: Array) -> None:
         weights, tau = step.cells.weights, float(step.taus[1])
         moved = weights * (step.after - step.before) / step.length
         lag.append(np.asarray(moved @ (later - earlier)) / 2)
+        gain.append(np.asarray(moved @ (later + earlier)) / 2)
         found.append(_At(step.end, step.cells, step.after, float(step.q[1]), tau, later))
         if step is steps[0]:
             start = step.end - step.length
@@ -115,7 +119,22 @@ def _columns(task: _Task, steps: list[Step]) -> tuple[list[_At], Array]:
             found.append(_At(start, step.cells, step.before, *first, earlier))
 
     sweep(steps, [task.target], None, passed=passed)
-    return found[::-1], np.sum(lag, axis=0)
+    longer = np.sum(lag, axis=0)
+    if task.field.schedule.constant is None:
+        middles = np.array([one.end - one.length / 2 for one in steps])
+        ends = steps[0].end - steps[0].length, steps[-1].end
+        longer = longer - _gained(np.array(gain[::-1]), middles, ends) / 2
+    return found[::-1], longer
+
+
+def _gained(values: Array, times: Array, ends: tuple[float, float]) -> Array:
+    """How much columns known in the middle of steps grow between the ends, shape (functions,)."""
+
+    def at(t: float, first: int, second: int) -> Array:
+        share = (t - times[first]) / (times[second] - times[first])
+        return np.asarray(values[first] + share * (values[second] - values[first]))
+
+    return at(ends[1], -2, -1) - at(ends[0], 0, 1)
 
 
 def _rates(field: MeanField, q: float, tau: float) -> Array:
@@ -148,7 +167,8 @@ def _met(task: _Task, at: _At, pieces: Pieces) -> _Met:
     phi, strength = field.phi.value(cells.x), field.strength(at.tau)
     products = Products(*(np.asarray(one) for one in task.rule.products(np.array(at.q))))
     place = Place(
-        cells, pieces, at.mass, at.q, at.tau, products, -strength * phi, task.rule.moved
+        cells, pieces, at.mass, at.q, at.tau, products, -strength * phi, task.rule.moved,
+        task.rule.batch,
     )  # fmt: skip
     first = pieces.slope(at.values)
     second = pieces.slope(first)

@@ -21,6 +21,9 @@ acts on what the sample has moved already, psi stands at x + F y/sqrt(n), which 
 
 and puts (x psi)' for psi in B_psi, and <(x psi)''> E F^2 beside it. Derivatives beyond h'' are by
 parts (:mod:`.pieces`).
+
+A step with the mean over m samples has the sums over them of F y, F u, F^2, ... in these averages,
+F of the size tau/m, and in s_2 also F_a F_b (c_a c_b + e_a e_b) of every two of them.
 """
 
 from __future__ import annotations
@@ -53,6 +56,7 @@ class Place:
     products: Products
     psi: Array
     moved: bool
+    batch: int = 1
 
     def mean(self, values: Array) -> Array:
         """The mean over entries, of columns."""
@@ -62,7 +66,7 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """Averages over one sample of F and s_1 with what the entry of y is made of."""
+    """Averages over a step of F and s_1 with what the entry of y is made of."""
 
     b: Array
     bend: Array
@@ -78,15 +82,14 @@ class _Moments:
     cross: tuple[float, float]
 
 
-def _moments(at: Place) -> _Moments:
-    """See the module; w and e through u = Q c + e sqrt(1 - Q^2)."""
-    p, q, t = at.products, at.q, at.tau
+def _of_one(at: Place, t: float, r: float) -> _Moments:
+    """Those of one sample of the size ``t``; w and e through u = Q c + e sqrt(1 - Q^2)."""
+    p, q = at.products, at.q
     xi, x = at.cells.xi, at.cells.x
     s = np.sqrt(max((1 - q) * (1 + q), _LEAST))
     w = (x - q * xi) / s
     e, ggce = float(p.e), float(p.ggcu - q * p.ggcc) / s
     ggeu, ggge = float(p.gguu - q * p.ggcu) / s, float(p.gggu - q * p.gggc) / s
-    r = float(at.mean(x * at.psi))
     s1_c = -(t**2 * float(p.ggcu) + t**3 * float(p.gggc) / 2 + r * t * float(p.c))
     s1_e = -(t**2 * ggeu + t**3 * ggge / 2 + r * t * e)
     gg = t**2 * float(p.gg)
@@ -109,6 +112,30 @@ def _moments(at: Place) -> _Moments:
         power=-(t**3 * float(p.gggu) + t**4 * float(p.gggg) / 2 + r * gg),
         fourth=t**4 * float(p.gggg),
         cross=(t * float(p.c), t * e),
+    )
+
+
+def _moments(at: Place) -> _Moments:
+    """Those of all samples of a step, two by two where a product has two of them."""
+    m, r = at.batch, float(at.mean(at.cells.x * at.psi))
+    one = _of_one(at, at.tau / m, r)
+    if m == 1:
+        return one
+    pairs, longer = m * (m - 1), -(one.first + r)
+    met = one.cross[0] ** 2 + one.cross[1] ** 2
+    return _Moments(
+        b=m * one.b,
+        bend=m * one.bend + pairs * one.b**2,
+        b_rise=m * one.b_rise,
+        square=m * one.square,
+        first=-(m * longer + r),
+        along=m * one.along - pairs * longer * one.b,
+        size=m * one.size + pairs * met,
+        first_square=m * (one.first_square - r**2) + pairs * longer**2 + r**2,
+        third=m * one.third + pairs * one.square * one.b,
+        power=m * one.power - pairs * longer * one.square,
+        fourth=m * one.fourth + pairs * one.square**2,
+        cross=(m * one.cross[0], m * one.cross[1]),
     )
 
 

@@ -28,6 +28,15 @@ CLOSED = [
     ),
     hdica.OnlineICA(tau=0.05, source={"chi2": 8}, nonlinearity="tanh(x)", start=ICA_HIGH),
 ]
+OTHERS = [
+    # Batches, and step sizes that vary: the whole march has an error of 1/400 there.
+    hdica.SparsePCA(tau=0.5, omega=1.0, start=EXACT, batch=4),
+    hdica.SparsePCA(tau="0.5/(1 + t/4)", omega=1.0, start={"overlap": 0.3}),
+    hdica.SparsePCA(tau="0.5/(1 + t/4)", prior=SPARSE, start=EXACT, batch=3, regularizer="0.2*x"),
+    hdica.OnlineICA(
+        tau="0.2*(1 + t/5)", source="rademacher", start=ICA_HIGH, regularizer="0.3*x", batch=3
+    ),
+]
 
 
 @pytest.mark.parametrize("system", CLOSED, ids=lambda one: f"{type(one).__name__}{one.start}")
@@ -36,6 +45,16 @@ def test_without_a_regularizer_it_is_that_of_the_overlap(system: object) -> None
     density = hdica.limit(system, times=times, bias=True, method="pde")
     overlaps = hdica.limit(system, times=times, bias=True, method="ode")
     np.testing.assert_allclose(density.Q_bias, overlaps.Q_bias, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("system", OTHERS, ids=lambda one: f"{type(one).__name__}-{one.batch}")
+def test_batches_and_step_sizes_that_vary(system: object) -> None:
+    times = [2.0, 5.0]
+    density = hdica.limit(system, times=times, bias=True, method="pde").Q_bias
+    overlaps = hdica.limit(system, times=times, bias=True, method="ode").Q_bias
+    np.testing.assert_allclose(density, overlaps, rtol=4e-3)
+    plain = hdica.limit(system.model_copy(update={"batch": 1}), times=times, bias=True).Q_bias
+    assert system.batch == 1 or np.all(np.abs(plain / overlaps - 1) > 0.02)
 
 
 @pytest.mark.parametrize(("system", "time"), [(OIST, 3.0), (ICA, 5.0)], ids=["OIST", "ICA"])
@@ -83,11 +102,12 @@ BIN = "where((x > 0.5) & (x < 1), 1, 0)"
 STRONG = hdica.OnlineICA(
     tau=0.12, source="rademacher", regularizer="0.5*sign(x)", prior=SPARSE, start={"overlap": 0.85}
 )
-RUNS = [(OIST, 800, 3.0, 4000), (STRONG, 400, 10.0, 3000)]
+BATCHED = STRONG.model_copy(update={"tau": "0.3/(1 + t/5)", "batch": 3})
+RUNS = [(OIST, 800, 3.0, 4000), (STRONG, 400, 10.0, 3000), (BATCHED, 200, 5.0, 4000)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("system", "n", "time", "seeds"), RUNS, ids=["OIST", "ICA"])
+@pytest.mark.parametrize(("system", "n", "time", "seeds"), RUNS, ids=["OIST", "ICA", "batches"])
 def test_means_of_runs_are_where_it_says(system: object, n: int, time: float, seeds: int) -> None:
     """Q, E abs(x), rates and a bin of the density; three at least differ from 0 by four errors."""
     kept = {
@@ -121,8 +141,8 @@ def test_where_phi_acts_makes_a_difference_that_runs_tell() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"batch": 2}, "with batch = 2"),
-        ({"tau": "0.1/(1 + t)"}, "where tau or omega varies"),
+        ({"omega": "1 + t"}, "where omega varies"),
+        ({"tau": {"steps": {"times": [0.5], "values": [0.5, 0.1]}}}, "where tau jumps"),
         ({"prior": "gaussian"}, "where the feature is drawn"),
         ({"variant": "proximal"}, "with variant = 'proximal'"),
         ({"motion": {"exchange": 0.1}, "prior": {"sparse": 0.3}}, "with motion"),
