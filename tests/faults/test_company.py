@@ -86,10 +86,25 @@ def test_what_killed_writers_left_goes_with_the_next_run(bench: Bench) -> None:
         assert verify(bench.out).code == 0
         run(study, bench.out, progress=False)
         assert left[0].exists(), "somebody else may be writing it"
+    for path in left:
+        path.write_bytes(b"torn")
     run(study, bench.out, progress=False)
     assert sorted(work.rglob("*")) == kept
     assert not any(path.exists() for path in left)
     assert sweep_up(work) == 0
+
+
+def test_what_killed_workers_left_goes_with_the_end_of_their_run(bench: Bench) -> None:
+    torn = work_path(bench.out) / ".5.0123.partial"
+    with taking_part(bench.out):
+        torn.write_bytes(b"torn")
+    assert not torn.exists()
+    with taking_part(bench.out) as first:
+        with taking_part(bench.out) as second:
+            torn.write_bytes(b"torn")
+        assert (first, second) == (True, False)
+        assert torn.exists(), "the first may be writing it"
+    assert not torn.exists()
 
 
 def test_a_lock_that_is_never_given_back_is_one_sentence(

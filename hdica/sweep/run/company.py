@@ -32,7 +32,8 @@ def taking_part(out: str | Path) -> Iterator[bool]:
     """Mark a working store as one that a run is computing; whether no other run is.
 
     The system drops the mark with the process that holds it, however it ends. Where a file system
-    has no locks, nobody knows to be alone. Who is removes what killed runs have left.
+    has no locks, nobody knows to be alone. Who is removes what killed runs have left, and what
+    workers have left at the end that were killed while the run went on.
     """
     work = work_path(out)
     make_folder(work)
@@ -45,6 +46,8 @@ def taking_part(out: str | Path) -> Iterator[bool]:
         # all is removed, or waits for it.
         wait_for(lambda: taken(mark, shared=True), work, working_lock.LOCK_SECONDS)
         yield alone
+        if alone and _first(mark):
+            sweep_up(work)
 
 
 def sweep_up(work: Path) -> int:
