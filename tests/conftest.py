@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import compileall
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +12,9 @@ from typing import Any
 import pytest
 
 from hdica.process import speed
-from hdica.process.compile_cache import PACKAGE, beside, compiled_in, folders
 from tests.browser import look
+from tests.warm import warm
 
-HERE = Path(__file__).parent
 SLURM = "tests/cluster/"
 SHIPPED = "tests/browser/test_shipped.py::"
 BUILT = ("tests/workflow/test_build.py::", "tests/workflow/test_snakemake_report.py::")
@@ -48,6 +44,13 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of the tests have."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
 @pytest.fixture
 def wide_registers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Costs are those of the processor on which they were measured, on whatever tests run."""
@@ -61,24 +64,9 @@ def wide_registers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile all modules and kernels once, before several processes would each compile them."""
-    several = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
-    if not several:
-        return
-    # With PYTHONDONTWRITEBYTECODE every command that a test starts would compile hdica anew.
-    for folder in (PACKAGE, HERE):
-        compileall.compile_dir(folder, quiet=2)
-    if any(compiled_in(beside(PACKAGE))):
-        return
-    modules = [
-        ".".join(("hdica", *path.relative_to(PACKAGE).with_suffix("").parts))
-        for folder in folders(PACKAGE)
-        for path in sorted(folder.glob("*.py"))
-        if "cache=True" in path.read_text()
-    ]
-    halves = [f"import {', '.join(modules[k::2])}" for k in range(2)]
-    for one in [subprocess.Popen([sys.executable, "-c", half]) for half in halves]:
-        one.wait()
+    """Do once what several processes would each do at the same time."""
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        warm(config)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -19,13 +19,6 @@ from tests.report.conftest import aggregated, aggregated_laws, written  # noqa: 
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that all processes of these tests have."""
-    base = tmp_path_factory.getbasetemp()
-    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-
-
-@pytest.fixture(scope="session")
 def report(shared: Path) -> Callable[[str], Path]:
     """The page of a shipped study: made small and computed, or of a gallery that is there."""
     return lambda name: shipped.page(name, shared / "shipped")

@@ -6,13 +6,15 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.report.drawn import write_aggregate
+from hdica.report import drawn as reports
 from hdica.report.page import panels, render
+from tests.browser.shipped import unwritten
 
 pytestmark = [
     pytest.mark.slow,
@@ -103,7 +105,9 @@ def _half_digit(reader: Reader) -> float:
 
 @pytest.fixture(scope="module")
 def laws(aggregated_laws: xr.DataTree, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_aggregate(aggregated_laws, tmp_path_factory.mktemp("laws"))[0]
+    # Nothing looks at figures for print, which take most of the time.
+    with patch.object(reports, "files", unwritten):
+        return reports.write_aggregate(aggregated_laws, tmp_path_factory.mktemp("laws"))[0]
 
 
 def test_sliders_move_by_the_keyboard(

@@ -1,7 +1,9 @@
+import json
 from pathlib import Path
 
 import pytest
 import xarray as xr
+from filelock import FileLock
 
 from hdica.analysis.aggregate import aggregate
 from hdica.report.drawn import write_aggregate
@@ -17,9 +19,15 @@ def aggregated() -> xr.DataTree:
 
 
 @pytest.fixture(scope="session")
-def written(aggregated: xr.DataTree, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Files of its report."""
-    return write_aggregate(aggregated, tmp_path_factory.mktemp("report"))
+def written(shared: Path, request: pytest.FixtureRequest) -> list[Path]:
+    """Files of its report, written once for all processes and not to be changed."""
+    folder, made = shared / "toy" / "report", shared / "toy" / "files.json"
+    folder.parent.mkdir(exist_ok=True)
+    with FileLock(made.with_suffix(".making")):
+        if not made.exists():
+            files = write_aggregate(request.getfixturevalue("aggregated"), folder)
+            made.write_text(json.dumps([str(file) for file in files]))
+    return [Path(file) for file in json.loads(made.read_text())]
 
 
 @pytest.fixture(scope="session")

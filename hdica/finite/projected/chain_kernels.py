@@ -75,7 +75,7 @@ def _accepted(x, u, cubed, root, d):  # type: ignore[no-untyped-def]
     return quick | (positive & (every(0.0) < bound))
 
 
-@numba.njit(inline="always")
+@numba.njit(forceinline=True, error_model="numpy")
 def chain_draws(a, b, c, count, n, d):  # type: ignore[no-untyped-def]
     """The e and X of one step, and the state; a lane that rejects draws on, the others wait."""
     e, x, u, a, b, c, count = _proposal(a, b, c, count)

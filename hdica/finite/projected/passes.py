@@ -94,7 +94,7 @@ def _apply_phi(kind, x, at, z, xi, i, count, n, weights, phi, scratch):  # type:
         scratch[BLOCK + j] = 0.0
 
 
-@numba.njit(inline="always")
+@numba.njit(forceinline=True)
 def _own_entries(lanes, x, z, xi, n, m, kind, far, weights, phi, scratch):  # type: ignore[no-untyped-def]
     a, b, c, count = read_state(lanes)
     nothing = every(0.0)
@@ -138,11 +138,14 @@ def _own_entries(lanes, x, z, xi, n, m, kind, far, weights, phi, scratch):  # ty
     )
 
 
-@numba.njit(inline="always")
+# LLVM inlines these into each branch that says what ``kind`` and ``far`` are: the same machine code
+# as from numba, which would infer the types of every copy anew, for most of the time of compiling.
+@numba.njit(forceinline=True)
 def _own_pass(lanes, x, z, xi, n, m, kind, weights, phi, scratch):  # type: ignore[no-untyped-def]
-    if m > NEAR:
-        return _own_entries(lanes, x, z, xi, n, m, kind, True, weights, phi, scratch)
-    return _own_entries(lanes, x, z, xi, n, m, kind, False, weights, phi, scratch)
+    far = m > NEAR
+    if far:
+        return _own_entries(lanes, x, z, xi, n, m, kind, far, weights, phi, scratch)
+    return _own_entries(lanes, x, z, xi, n, m, kind, far, weights, phi, scratch)
 
 
 @numba.njit
@@ -172,15 +175,15 @@ def own_pass(lanes, x, z, xi, n, m, kind, weights, phi, scratch):  # type: ignor
     """
     # Compiled for each common kind, near and far: without branches the sums stay in registers.
     if kind == PLAIN:
-        return _own_pass(lanes, x, z, xi, n, m, PLAIN, weights, phi, scratch)
+        return _own_pass(lanes, x, z, xi, n, m, kind, weights, phi, scratch)
     if kind == SIGN_OF_X:
-        return _own_pass(lanes, x, z, xi, n, m, SIGN_OF_X, weights, phi, scratch)
+        return _own_pass(lanes, x, z, xi, n, m, kind, weights, phi, scratch)
     if kind == SIGN_OF_MOVED:
-        return _own_pass(lanes, x, z, xi, n, m, SIGN_OF_MOVED, weights, phi, scratch)
+        return _own_pass(lanes, x, z, xi, n, m, kind, weights, phi, scratch)
     return _own_entries(lanes, x, z, xi, n, m, kind, m > NEAR, weights, phi, scratch)
 
 
-@numba.njit(inline="always")
+@numba.njit(forceinline=True)
 def _shared_entries(x, z, xi, fresh, low, high, kind, weights, sums, scratch):  # type: ignore[no-untyped-def]
     """A block of one point: update it, and add to its sums with the fresh noise of the block."""
     sum_x_z, odd_x_z = load(sums, 0), load(sums, LANES)
@@ -222,12 +225,12 @@ def shared_block(x, z, xi, fresh, low, high, n, kind, weights, sums, phi, scratc
     sums
         x.z, x.xi and |x|^2 in sixteen lanes each; continued.
     """
-    if kind == PLAIN:
-        _shared_entries(x, z, xi, fresh, low, high, PLAIN, weights, sums, scratch)
-    elif kind == SIGN_OF_X:
-        _shared_entries(x, z, xi, fresh, low, high, SIGN_OF_X, weights, sums, scratch)
+    if kind == PLAIN:  # noqa: SIM114 - a copy for each kind, as in own_pass
+        _shared_entries(x, z, xi, fresh, low, high, kind, weights, sums, scratch)
+    elif kind == SIGN_OF_X:  # noqa: SIM114
+        _shared_entries(x, z, xi, fresh, low, high, kind, weights, sums, scratch)
     elif kind == SIGN_OF_MOVED:
-        _shared_entries(x, z, xi, fresh, low, high, SIGN_OF_MOVED, weights, sums, scratch)
+        _shared_entries(x, z, xi, fresh, low, high, kind, weights, sums, scratch)
     else:
         if kind >= PHI_OF_X:
             _apply_phi(kind, x, low, z, xi, low, high - low, n, weights, phi, scratch)

@@ -186,6 +186,13 @@ def own_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: ign
 
 
 @numba.njit
+def _keep(rows, p, values):  # type: ignore[no-untyped-def]
+    """Write a row one by one: numba compiles seconds of text for an assignment to a slice."""
+    for j in range(len(values)):
+        rows[p, j] = values[j]
+
+
+@numba.njit
 def _shared_pass(lanes, x, z, xi, n, m, alive, kind, weights, sums, phi, scratch):  # type: ignore[no-untyped-def]
     """A pass over all points that are alive, block by block; returns xi.z, whose sum comes last."""
     points, size = weights.shape[0], sums.shape[1]
@@ -241,10 +248,10 @@ def shared_steps(arrays, n, carried, source, tau, law, scratch, made):  # type: 
     for k in range(-1 if carried[0, 0] == 0.0 else 0, source.shape[0]):
         for p in range(points):
             if k < 0:
-                weights[p, :] = _STILL
+                _keep(weights, p, _STILL)
             elif alive[p]:
                 kinds[p] = law[1][p]
-                weights[p, :] = _weights(law, p, n, carried, source[k], tau[k, p])
+                _keep(weights, p, _weights(law, p, n, carried, source[k], tau[k, p]))
         xi_z = _shared_pass(*places, n, m, alive, kinds, weights, sums, law[5], pointer(scratch))
         for p in range(points):
             if alive[p]:

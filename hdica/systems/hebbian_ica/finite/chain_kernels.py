@@ -44,7 +44,7 @@ _SIZES = types.UniTuple(types.int64, 3)
 _WATCH = types.Tuple((_MATRIX, types.int64[:, ::1], _MATRIX, _COUNTS))
 
 
-@numba.njit(inline="always")
+@numba.njit(forceinline=True)
 def _normals(a, b, c, count, k, dof, g):  # type: ignore[no-untyped-def]
     """Write the k components g of a step; return X and the state of the generators."""
     rest, first = every(0.0), 0
@@ -61,7 +61,7 @@ def _normals(a, b, c, count, k, dof, g):  # type: ignore[no-untyped-def]
     return rest, a, b, c, count
 
 
-@numba.njit(inline="always")
+@numba.njit(forceinline=True)
 def _push(r, loading, s, g, p, k, m, size, law, terms, f, scratch):  # type: ignore[no-untyped-def]
     """P = eta Sigma phi(R s + L g)."""
     for i in range(k):
@@ -75,7 +75,7 @@ def _push(r, loading, s, g, p, k, m, size, law, terms, f, scratch):  # type: ign
         store(p, i * LANES, size * sign * value)
 
 
-@numba.njit(inline="always")
+@numba.njit(forceinline=True)
 def _shrink(q, keep, k, alpha):  # type: ignore[no-untyped-def]
     """M_t = I + alpha (I - Q)."""
     for i in range(k):
@@ -85,7 +85,7 @@ def _shrink(q, keep, k, alpha):  # type: ignore[no-untyped-def]
             store(keep, (i * k + j) * LANES, fma(alpha, inside, one))
 
 
-@numba.njit(inline="always")
+@numba.njit(forceinline=True)
 def _move(r, keep, s, p, k, m, column):  # type: ignore[no-untyped-def]
     """R <- M_t R + p s'."""
     for j in range(m):
@@ -100,7 +100,7 @@ def _move(r, keep, s, p, k, m, column):  # type: ignore[no-untyped-def]
             store(r, (i * m + j) * LANES, load(column, i * LANES))
 
 
-@numba.njit(inline="always")
+@numba.njit(forceinline=True)
 def _spread(loading, keep, g, p, rho, k, t):  # type: ignore[no-untyped-def]
     """T = [L' M_t + g p'; rho p'], shape (k + 1, k)."""
     for i in range(k):
@@ -115,7 +115,7 @@ def _spread(loading, keep, g, p, rho, k, t):  # type: ignore[no-untyped-def]
         store(t, (k * k + j) * LANES, rho * load(p, j * LANES))
 
 
-@numba.njit(inline="always")
+@numba.njit(forceinline=True)
 def _reflect(t, loading, k):  # type: ignore[no-untyped-def]
     """L, with a diagonal >= 0, of L L' = T'T: Householder reflections; t is overwritten."""
     for i in range(k):
@@ -143,7 +143,7 @@ def _reflect(t, loading, k):  # type: ignore[no-untyped-def]
             store(loading, (j * k + i) * LANES, -sign * left)
 
 
-@numba.njit(inline="always")
+@numba.njit(forceinline=True)
 def _overlaps(r, loading, q, k, m):  # type: ignore[no-untyped-def]
     """Q = R R' + L L', and its trace."""
     trace = every(0.0)
@@ -171,7 +171,7 @@ def _shorter(k, m):  # type: ignore[no-untyped-def]
     return m, 1, k, m
 
 
-@numba.njit(inline="always")
+@numba.njit(forceinline=True)
 def _nearest(r, k, m):  # type: ignore[no-untyped-def]
     """Largest abs(R_ij), and the smallest over the shorter side of the largest over the other."""
     top, low = every(0.0), every(math.inf)
