@@ -1,4 +1,4 @@
-"""How tests are spread over processes: a file stays together, and so does all that is on Slurm."""
+"""How tests are spread over processes: a file stays together, and so does all that waits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from hdica.process import speed
 from tests.browser import look
 from tests.warm import warm
 
-SLURM = "tests/cluster/"
+WAITING = ("tests/cluster/", "tests/faults/")
+"""Folders whose tests mostly wait, for Slurm and for runs that are killed.
+
+In one process, beside which two others keep two processors busy. One Slurm at a time fits on a
+machine: its configuration lies in /etc.
+"""
 SHIPPED = "tests/browser/test_shipped.py::"
 BUILT = ("tests/workflow/test_build.py::", "tests/workflow/test_snakemake_report.py::")
 """Files that look at one build, which takes half a minute: in one process it is made once."""
@@ -72,10 +77,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first, so that no process is at one of them when the others end.
 
-    All that is on Slurm stays in one process for minutes; then come files with slow tests.
+    All that waits stays in one process for minutes; then come files with slow tests.
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (not item.nodeid.startswith(SLURM), item.path not in slow))
+    items.sort(key=lambda item: (not item.nodeid.startswith(WAITING), item.path not in slow))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -95,8 +100,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
                 return f"{SHIPPED}[{nodeid.partition('[')[2]}"  # a page, in all its views
             if nodeid.startswith(BUILT):
                 return BUILT[0]
-            # One Slurm at a time fits on a machine: its configuration lies in /etc.
-            return SLURM if nodeid.startswith(SLURM) else super()._split_scope(nodeid)
+            return WAITING[0] if nodeid.startswith(WAITING) else super()._split_scope(nodeid)
 
     config.option.loadscopereorder = False
     return Together(config, log)
