@@ -40,7 +40,7 @@ def answer(data: xr.Dataset) -> Answer | None:
 
 
 def _chi2(data: xr.Dataset) -> str:
-    """Chi-square of the points that are normal enough, and the p-value of all."""
+    """Chi-square of the points that are normal enough, and its p-value with the worst point's."""
     points, total = int(data["points"]), len(cells_of(data))
     p = told(float(data["p_value"]))
     if not points:
@@ -50,4 +50,5 @@ def _chi2(data: xr.Dataset) -> str:
     error = np.sqrt(2 * points)
     rest = total - points
     more = f" and {plural(rest, 'point')} where nearly all runs go one way" if rest else ""
-    return f"{expected} for {points} ± {number(error, 2)}{more}, {p}"
+    judged = f"{p} together with the farthest point"
+    return f"{expected} for {points} ± {number(error, 2)}{more}, {judged}"
