@@ -144,6 +144,17 @@ def constraints(mesh):  # type: ignore[no-untyped-def]
     return found
 
 
+@numba.njit(forceinline=True)
+def _at_face(table, mass, weights, i, cell):  # type: ignore[no-untyped-def]
+    """Between cells i - 1 and i: where, the density there and its slope, which weights count in."""
+    left, right = table[X, cell - 1], table[X, cell]
+    gap, middle = right - left, 0.5 * (left + right)
+    # Faces lie half-way in number, and 1/(gap dx) is in the table.
+    before = mass[i - 1] * table[FROM_LEFT, cell] * table[GAP, cell]
+    after = mass[i] * table[FROM_RIGHT, cell] * table[GAP, cell]
+    return middle, 0.5 * weights[i] * (before + after), weights[i] * (after - before) / gap
+
+
 @numba.njit(
     f"void(float64[:, ::1], float64[:, ::1], float64[::1], {MESH}, float64[::1])", cache=True
 )
@@ -159,14 +170,7 @@ def shared(found, values, mass, mesh, weights):  # type: ignore[no-untyped-def]
         first, end = offsets[a], offsets[a + 1]
         shift = lows[a] - first
         for i in range(first + 1, end):
-            cell = i + shift
-            left, right = table[X, cell - 1], table[X, cell]
-            gap, middle = right - left, 0.5 * (left + right)
-            # Faces lie half-way in number, and 1/(gap dx) is in the table.
-            before = mass[i - 1] * table[FROM_LEFT, cell] * table[GAP, cell]
-            after = mass[i] * table[FROM_RIGHT, cell] * table[GAP, cell]
-            density = 0.5 * weights[i] * (before + after)
-            bend = weights[i] * (after - before) / gap
+            middle, density, bend = _at_face(table, mass, weights, i, i + shift)
             for k in range(columns):
                 rise = values[i, k] - values[i - 1, k]
                 found[0, k] += xi[a] * density * rise
@@ -227,11 +231,7 @@ def radial(found, values, mass, mesh, weights):  # type: ignore[no-untyped-def]
         first, end = offsets[a], offsets[a + 1]
         shift = lows[a] - first
         for i in range(first + 1, end):
-            cell = i + shift
-            middle = 0.5 * (table[X, cell - 1] + table[X, cell])
-            before = mass[i - 1] * table[FROM_LEFT, cell] * table[GAP, cell]
-            after = mass[i] * table[FROM_RIGHT, cell] * table[GAP, cell]
-            density = 0.5 * weights[i] * (before + after)
+            middle, density, _ = _at_face(table, mass, weights, i, i + shift)
             for k in range(columns):
                 found[k] += middle * density * (values[i, k] - values[i - 1, k])
 
