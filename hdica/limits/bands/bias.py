@@ -106,12 +106,14 @@ def _columns(task: _Task, steps: list[Step]) -> tuple[list[_At], Array]:
     found: list[_At] = []
     lag: list[Array] = []
     gain: list[Array] = []
+    varies = task.field.schedule.constant is None
 
     def passed(step: Step, later: Array, earlier: Array) -> None:
         weights, tau = step.cells.weights, float(step.taus[1])
         moved = weights * (step.after - step.before) / step.length
         lag.append(np.asarray(moved @ (later - earlier)) / 2)
-        gain.append(np.asarray(moved @ (later + earlier)) / 2)
+        if varies:
+            gain.append(np.asarray(moved @ (later + earlier)) / 2)
         found.append(_At(step.end, step.cells, step.after, float(step.q[1]), tau, later))
         if step is steps[0]:
             start = step.end - step.length
@@ -120,7 +122,7 @@ def _columns(task: _Task, steps: list[Step]) -> tuple[list[_At], Array]:
 
     sweep(steps, [task.target], None, passed=passed)
     longer = np.sum(lag, axis=0)
-    if task.field.schedule.constant is None:
+    if varies:
         middles = np.array([one.end - one.length / 2 for one in steps])
         ends = steps[0].end - steps[0].length, steps[-1].end
         longer = longer - _gained(np.array(gain[::-1]), middles, ends) / 2

@@ -107,7 +107,7 @@ def _shared_of(values: Array, mass: Array, cells: Cells) -> Array:
 
 
 def _all_shared(blocks: Sequence[Array], mass: Array, cells: Cells) -> Array:
-    return np.concatenate([_shared_of(one, mass, cells) for one in blocks], axis=1)
+    return _joined([_shared_of(one, mass, cells) for one in blocks])
 
 
 def _form(noise: Array, slopes: Array) -> Array:

@@ -14,12 +14,10 @@ from hdica.limits.bands.solve import spreads
 from hdica.limits.bands.sweep import Target
 from hdica.limits.bands.targets import histogram
 from hdica.systems.sparse_pca.system import mean_field, noise
+from tests.limits.bands.test_bands import OIST
 
 N, RUNS, TIME = 2000, 400, 3.0
-NORMAL = {"normal": {"mean": math.sqrt(0.5), "var": 0.5}}
-OIST = hdica.SparsePCA(
-    tau=0.5, omega=1.0, regularizer="0.27*sign(x)", prior={"sparse": 0.2}, start=NORMAL
-)
+SYSTEM = OIST.model_copy(update={"prior": {"sparse": 0.2}})
 X = [-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
 GROUPS = 2
 Array = NDArray[np.float64]
@@ -30,7 +28,7 @@ def covariance(edges: Array) -> Array:
 
     By polarisation: what lies in one of two bins is an indicator, too.
     """
-    prior = mean_field(OIST).prior
+    prior = mean_field(SYSTEM).prior
     none = np.empty(0)
     bins = histogram(TIME, prior, edges[:-1], edges[1:], none)
     width, count = np.diff(edges), edges.size - 1
@@ -48,7 +46,7 @@ def covariance(edges: Array) -> Array:
         return np.asarray((cells.weights * mass) @ values(cells) * scale)
 
     (found,) = spreads(
-        mean_field(OIST), noise(OIST), [Target(TIME, GROUPS * first.size, values, squares)]
+        mean_field(SYSTEM), noise(SYSTEM), [Target(TIME, GROUPS * first.size, values, squares)]
     )
     sums = np.empty((GROUPS, count, count))
     sums[:, first, second] = sums[:, second, first] = found.value.reshape(GROUPS, -1)
@@ -61,8 +59,8 @@ def covariance(edges: Array) -> Array:
 def shares() -> tuple[Array, Array, Array]:
     """Edges, shares of every run in bins given the group, and those of the limit."""
     asked = {"times": [TIME], "x": X}
-    runs = hdica.simulate(OIST, n=N, seeds=RUNS, method="vector", **asked)
-    limit = hdica.limit(OIST, method="pde", snapshots=[TIME], **asked)
+    runs = hdica.simulate(SYSTEM, n=N, seeds=RUNS, method="vector", **asked)
+    limit = hdica.limit(SYSTEM, method="pde", snapshots=[TIME], **asked)
     edges = np.asarray(Save(x=tuple(X)).edges)
     law = np.diff(limit.cdf.isel(snapshot=0).values, axis=-1)
     return edges, runs.density.isel(snapshot=0).values * np.diff(edges), law
@@ -81,7 +79,7 @@ def test_a_chi_square_of_a_histogram_takes_the_bins_as_they_are(
     error = math.sqrt(2 * size / RUNS)
     assert abs(found.mean() - size) < 4 * error
     assert stats.kstest(found, stats.chi2(size).cdf).pvalue > 1e-3
-    share = mean_field(OIST).prior.group_weights[group]
+    share = mean_field(SYSTEM).prior.group_weights[group]
     independent = (np.diag(law[group]) - np.outer(law[group], law[group])) / share
     wrong = np.einsum("si,ij,sj->s", apart, np.linalg.inv(independent), apart)
     assert wrong.mean() - size > 5 * error
