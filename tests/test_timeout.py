@@ -213,6 +213,9 @@ SCRIPT = """
 import hdica, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have told to ignore
 ica = hdica.OnlineICA(tau=0.05, source={'chi2': 1e-9}, nonlinearity='tanh(x)')
+# All is loaded: CPython 3.11 ends with SIGINT's status once a keyboard came into an ``exec``, which
+# whatever makes classes calls, even if that was heeded.
+hdica.limit(hdica.OnlineICA(tau=0.05), times=[0, 1])
 print("begun", flush=True)
 try:
     hdica.limit(ica, times=[0, 1])
