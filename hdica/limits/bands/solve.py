@@ -106,29 +106,39 @@ def _at_start(
 
 
 def _levels(task: _Task, plan: Plan) -> Spread:
-    """Extrapolated over as many levels as it takes, with the last correction as the error."""
-    found = [_level(task, plan, 1)]
+    """Extrapolated over two levels, and over as many as it takes where a target leads.
+
+    The last correction is the error.
+    """
+    found = [_level(task, plan, 1), _level(task, plan, 2)]
+    whole = _extrapolated(found)
+    leading = replace(task, targets=[one for one in task.targets if one.leads])
+    known = np.repeat([one.leads for one in task.targets], [one.count for one in task.targets])
+    found = [(spread[known], squares[known]) for spread, squares in found]
     while True:
-        refine = 2 ** len(found)
+        refine, last = 2 ** len(found), _extrapolated(found)
+        near = not np.any(last.error > GOAL * _sizes(leading.targets, found[-1][0]))
+        if near or len(found) == _MOST or plan.cost * refine**2 > _NUMBERS:
+            break
         tell(lambda: f"fluctuations: refinement {len(found) + 1} of at most {_MOST}")
-        found.append(_level(task, plan, refine))
-        (before, one), (last, other) = found[-2:]
-        change = (last - before) / 3
-        known = not np.any(np.abs(change) > GOAL * _sizes(task.targets, last))
-        if known or len(found) == _MOST or plan.cost * (2 * refine) ** 2 > _NUMBERS:
-            return Spread(last + change, np.abs(change), other + (other - one) / 3)
+        found.append(_level(leading, plan, refine))
+    for part, one in zip(whole, last, strict=True):
+        part[known] = one
+    return whole
+
+
+def _extrapolated(levels: Sequence[tuple[Array, Array]]) -> Spread:
+    """From the last two levels."""
+    (before, one), (last, other) = levels[-2:]
+    change = (last - before) / 3
+    return Spread(last + change, np.abs(change), other + (other - one) / 3)
 
 
 def _sizes(targets: Sequence[Target], values: Array) -> Array:
-    """What errors are compared with: each value, and a part of the largest of its target.
-
-    Infinite for a target that does not lead.
-    """
+    """What errors are compared with: each value, and a part of the largest of its target."""
     edges = np.cumsum([one.count for one in targets])[:-1]
     parts = [np.abs(part) for part in np.split(values, edges)]
-    known = [np.maximum(one, _SHARE * np.nanmax(one, initial=0.0)) for one in parts]
-    pairs = zip(targets, known, strict=True)
-    return np.concatenate([one if t.leads else np.full(t.count, np.inf) for t, one in pairs])
+    return np.concatenate([np.maximum(one, _SHARE * np.nanmax(one, initial=0.0)) for one in parts])
 
 
 def spreads(field: MeanField, noise: Noise, targets: Sequence[Target]) -> list[Spread]:

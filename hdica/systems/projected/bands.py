@@ -22,6 +22,8 @@ MOST_TIMES = 48
 """Times at which the bands of trajectories are solved for; between them they are interpolated."""
 MOST_BINS = 24
 """Bins and edges likewise, of what is smooth in x."""
+MOST_LAWS = 24
+"""Times likewise at which whole densities have theirs: each has about 100 bins and edges."""
 
 
 def noise_of(products: Callable[[], ProductsAt], batch: int = 1) -> Noise:
@@ -76,6 +78,11 @@ def chosen_bins(save: Save) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return (some(bins), some(bins + 1)) if bins else (some(0), some(0))
 
 
+def chosen_laws(save: Save) -> Array:
+    """The snapshots at which to solve for the bands of whole densities."""
+    return chosen_times(np.asarray(save.snapshots, dtype=float), MOST_LAWS)
+
+
 def between(at: Array, known: Array, columns: Array) -> Array:
     """Columns at all points from those at some of them; NaN beyond the last that is known."""
     if known.size == at.size:
@@ -95,14 +102,13 @@ def _asked(
 ) -> list[tuple[str, Target]]:
     """What is solved for and of what kind it is, by increasing time."""
     prior, found = field.prior, [("means", means(float(t), functions)) for t in times]
-    bins, edges = chosen_bins(save)
-    for t in save.snapshots:
-        if save.thresholds:
-            found.append(("support", support(float(t), prior, save.thresholds)))
-        if save.x:
-            low, high = save.edges[:-1][bins], save.edges[1:][bins]
-            one = histogram(float(t), prior, low, high, save.edges[edges])
-            found.append(("histogram", one))
+    if save.thresholds:
+        found += [("support", support(float(t), prior, save.thresholds)) for t in save.snapshots]
+    if save.x:
+        bins, edges = chosen_bins(save)
+        low, high = save.edges[:-1][bins], save.edges[1:][bins]
+        for t in chosen_laws(save):
+            found.append(("histogram", histogram(float(t), prior, low, high, save.edges[edges])))
     return sorted(found, key=lambda one: one[1].time)
 
 
@@ -117,7 +123,7 @@ def band_values(
     """``<name>_sd`` of everything that a point of method ``pde`` keeps, ``values``.
 
     Trajectories have theirs at every time, interpolated where there are many; what is kept at the
-    snapshots has it there.
+    snapshots has it there, whole densities likewise.
     """
     known = chosen_times(times)
     functions = [overlap, penalty(field.phi), *functionals.values()]
@@ -150,6 +156,7 @@ def _of_laws(
         flat = part.reshape(-1, known.size).T
         return between(at, known, flat).T.reshape(part.shape[0], groups, at.size)
 
+    rows = between(np.asarray(save.snapshots, dtype=float), chosen_laws(save), rows)
     smooth = whole(rows[:, :count], x, x[bins]), whole(rows[:, count:], ends, ends[edges])
     inside = np.diff(values["cdf"], axis=-1) / np.diff(ends) ** 2
     return {
