@@ -18,6 +18,8 @@ from hdica.sweep.outcome.standing import standing
 from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import study_from
 
+pytestmark = pytest.mark.usefixtures("unprinted")
+
 CONTENT = {
     "study": "part",
     "title": "A part",

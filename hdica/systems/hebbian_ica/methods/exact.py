@@ -97,7 +97,7 @@ ESCAPE_EXACT = replace(
     extras=(),
     run=_exact,
     refuses=refusal(lambda system: check(system, _ANY)),
-    seconds=lambda system, n, last: max(1.0, (n or 1) / 100),
+    seconds=lambda system, n, last: max(2.5, (n or 1) / 40),
     ignores=frozenset(),
     equations=f"{PAPER}, eq. (13): h - E h = 1 for the chain that is exact in law, by collocation",
     finite=True,
