@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from hdica.analysis.registry import analyses, asked_for
@@ -90,9 +91,11 @@ def sketch(record: System, analysis: str, name: str, sizes: Sizes | None = None)
         known = ", ".join(questions(record)) or "none"
         raise HdicaError(f"--ask {analysis} is not allowed for {record.name} (allowed: {known})")
     content: Content = {}
-    for points, seeds in NUMBERS:
+    # The largest dimension is left out only where the fewest numbers at it cost too much.
+    for ladder, (points, seeds) in product((LADDER, LADDER[:-1]), NUMBERS):
+        n = given.n or (ladder if found.over_n else None)
         points = given.points or (points if found.swept else BESIDE)
-        chosen = Sizes(given.n, given.seeds or seeds, points, given.until)
+        chosen = Sizes(n, given.seeds or seeds, points, given.until)
         content = _content(record, found, chosen, name)
         if seconds_of(study_from(content)) <= SECONDS:
             break
