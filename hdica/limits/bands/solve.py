@@ -81,6 +81,7 @@ class _Task:
 
 def _level(task: _Task, plan: Plan, refine: int) -> tuple[Array, Array]:
     """N Var of every function, and <h^2>, on one level."""
+    tell(lambda: f"fluctuations: refinement {refine.bit_length()} of at most {_MOST}")
     field, prior = task.problem.field, task.prior
     steps = list(remembered(task.problem, plan, refine))
     mass, cells = steps[0].before, steps[0].cells
@@ -120,7 +121,6 @@ def _levels(task: _Task, plan: Plan) -> Spread:
         near = not np.any(last.error > GOAL * _sizes(leading.targets, found[-1][0]))
         if near or len(found) == _MOST or plan.cost * refine**2 > _NUMBERS:
             break
-        tell(lambda: f"fluctuations: refinement {len(found) + 1} of at most {_MOST}")
         found.append(_level(leading, plan, refine))
     for part, one in zip(whole, last, strict=True):
         part[known] = one

@@ -92,8 +92,8 @@ def sketch(record: System, analysis: str, name: str, sizes: Sizes | None = None)
         raise HdicaError(f"--ask {analysis} is not allowed for {record.name} (allowed: {known})")
     content: Content = {}
     # The largest dimension is left out only where the fewest numbers at it cost too much.
-    for ladder, (points, seeds) in product((LADDER, LADDER[:-1]), NUMBERS):
-        n = given.n or (ladder if found.over_n else None)
+    ladders = (LADDER, LADDER[:-1]) if found.over_n and given.n is None else (given.n,)
+    for n, (points, seeds) in product(ladders, NUMBERS):
         points = given.points or (points if found.swept else BESIDE)
         chosen = Sizes(n, given.seeds or seeds, points, given.until)
         content = _content(record, found, chosen, name)

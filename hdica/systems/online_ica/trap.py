@@ -6,7 +6,6 @@ the same first terms; f lets it escape where kappa4 <f'''(z)> < 0, as x^3 does f
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -181,10 +180,6 @@ def _exact(
     return PointResult(values)
 
 
-def _seconds(part: float) -> Callable[[OnlineICA, int | None, float], float]:
-    return lambda system, n, last: part * max(1.0, (n or 1) / 400)
-
-
 _ENGINES = (*COMMON, AVERAGES, NUMERICS, OVERLAP, OWN, __package__)
 _RATTRAY = "Rattray 2002, (24)-(26), which online ICA has too"
 ESCAPE = Method(
@@ -234,7 +229,7 @@ ESCAPE_DIFFUSION = replace(
     extras=(),
     run=_diffusion,
     refuses=refusal(_of_diffusion),
-    seconds=_seconds(0.4),
+    seconds=lambda system, n, last: 0.4 * max(1.0, (n or 1) / 400),
     ignores=frozenset(),
     equations="diffusion with the exact mean and variance of one step of (1)-(2) at dimension n",
     finite=True,
