@@ -57,6 +57,12 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def unprinted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports without figures for print, which take most of the time of a small one."""
+    monkeypatch.setattr("hdica.report.drawn.files", lambda panel: {})
+
+
+@pytest.fixture
 def wide_registers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Costs are those of the processor on which they were measured, on whatever tests run."""
     monkeypatch.setattr(speed, "_is_wide", lambda: True)

@@ -30,12 +30,6 @@ def written(shared: Path, request: pytest.FixtureRequest) -> list[Path]:
     return [Path(file) for file in json.loads(made.read_text())]
 
 
-@pytest.fixture
-def unprinted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports without figures for print, which take most of the time of a small one."""
-    monkeypatch.setattr("hdica.report.drawn.files", lambda panel: {})
-
-
 @pytest.fixture(scope="session")
 def aggregated_laws() -> xr.DataTree:
     """Aggregate of the toy study of laws, with a comparison of the overlap."""

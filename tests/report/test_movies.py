@@ -33,8 +33,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
 
 
-@pytest.mark.usefixtures("alone")
-@pytest.mark.usefixtures("unprinted")
+@pytest.mark.usefixtures("alone", "unprinted")
 def test_they_are_written_linked_and_gone_with_the_next_report(kept, tmp_path):
     out = tmp_path / "toy"
     written = write_aggregate(kept, out, tmp_path, animate=True)
@@ -90,8 +89,7 @@ def test_one_snapshot_is_no_animation_and_that_is_said(kept):
     ]
 
 
-@pytest.mark.usefixtures("alone")
-@pytest.mark.usefixtures("unprinted")
+@pytest.mark.usefixtures("alone", "unprinted")
 def test_the_command_says_what_it_wrote_and_what_is_missing(tmp_path, capsys, monkeypatch):
     from hdica.report import write
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 import warnings
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -287,10 +286,9 @@ def test_a_script_that_every_worker_would_run_again_is_told_so(tmp_path):
     assert "has to begin its work below: if __name__ == '__main__'" in done.stderr
 
 
+@pytest.mark.usefixtures("unprinted")
 def test_the_report_is_that_of_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    # Pages are compared; figures for print, drawn for the next test, take seconds each.
-    monkeypatch.setattr(import_module("hdica.report.drawn"), "files", lambda panel: {})
     study, out = probe(), tmp_path / "there" / "probe.zarr"
     tree = study.run(out)
     page = study.report(tree)
