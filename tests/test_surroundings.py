@@ -35,7 +35,7 @@ def small(tmp_path: Path) -> list[str]:
     return ["run", str(tmp_path / "small.yaml"), "--out", str(tmp_path / "small.zarr")]
 
 
-@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])
 def test_streams_may_be_closed(small: list[str], tmp_path: Path, closed: str) -> None:
     done = subprocess.run(
         ["sh", "-c", f'"$@" {closed}', "sh", HDICA, *small], capture_output=True, text=True
