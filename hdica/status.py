@@ -2,6 +2,63 @@
 
 from __future__ import annotations
 
+import pickle
+import re
+from collections.abc import Iterator
+
+from hdica.errors import DataGone
+
 PENDING, DONE, DIVERGED, FAILED = range(4)
 STATUS_NAMES = ("pending", "done", "diverged", "failed")
 """By code."""
+OF_MACHINE = (MemoryError, OSError, DataGone, ImportError, EOFError, pickle.PickleError)
+"""Exceptions for which a machine is to blame and no point."""
+_NO_THREAD = "can't start new thread"
+"""What Python says, as a RuntimeError, where a user may have no more threads."""
+_IMPORT = "<frozen importlib"
+"""Begin of the files of Python's own code that imports modules."""
+BEFORE = re.compile(
+    r"EOFError|(Un)?[Pp]ickl\w*Error|ImportError|ModuleNotFoundError"
+    rf"|RuntimeError: (cannot cache function|{_NO_THREAD})"
+)
+"""Begin of the reasons for which earlier versions called a point failed that had met its machine's
+trouble."""
+
+
+def of_machine(exc: BaseException) -> bool:
+    """Whether an exception in a point is the failure of its machine: elsewhere it has its result.
+
+    So is whatever an import raises, and what was raised in the place of such an exception.
+    """
+    return any(
+        isinstance(one, OF_MACHINE) or _NO_THREAD in str(one) or _imported(one)
+        for one in _origins(exc)
+    )
+
+
+def _origins(exc: BaseException) -> Iterator[BaseException]:
+    """An exception and those that it was raised in the place of."""
+    one: BaseException | None = exc
+    while one is not None:
+        yield one
+        one = one.__cause__ or (one.__context__ if one.__suppress_context__ else None)
+
+
+def _imported(exc: BaseException) -> bool:
+    """Whether an exception comes from the import of a module."""
+    trace = exc.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.startswith(_IMPORT):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def damaged_file(exc: BaseException) -> str:
+    """The compiled module that an import could not read, empty if there is none."""
+    trace, found = exc.__traceback__, ""
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.startswith(_IMPORT):
+            found = trace.tb_frame.f_locals.get("bytecode_path") or found
+        trace = trace.tb_next
+    return found if isinstance(exc, EOFError | ValueError) else ""

@@ -14,7 +14,16 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from hdica.process.compile_cache import NOTE, PACKAGE, beside, compiled_in, drop, folders, stamp_of
+from hdica.process.compile_cache import (
+    NOTE,
+    PACKAGE,
+    beside,
+    compiled_in,
+    drop,
+    folders,
+    guard,
+    stamp_of,
+)
 from hdica.process.trust import ROOT, doubt, make_folders, open_umask, writable
 
 PLACE = "NUMBA_CACHE_DIR"
@@ -54,11 +63,12 @@ def _empty(folder: Path) -> None:
 
 @cache
 def settle(package: Path = PACKAGE) -> Path | None:
-    """See to it that numba loads nothing that others could have put there.
+    """See to it that numba loads nothing that others could have put there, and nothing damaged.
 
     Where they could, compiled functions are kept in a folder of this user's alone, which is said;
     if only for the umask, the first time. Returns that folder, or None where numba's own will do.
     """
+    guard()
     why = _against(package)
     if not why:
         return None

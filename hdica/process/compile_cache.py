@@ -1,4 +1,4 @@
-"""Keep numba's cache on disk true to the sources.
+"""Keep numba's cache on disk true to the sources, and a damaged one from ending a computation.
 
 numba looks at the file of a compiled function alone, not at the files of the functions that were
 inlined into it: after a change there it would silently run the old code.
@@ -7,9 +7,13 @@ inlined into it: after a change there it would silently run the old code.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
+import sys
 from collections.abc import Iterable, Iterator
+from importlib.abc import MetaPathFinder
 from pathlib import Path
+from typing import Any
 
 from hdica.process.trust import make_folders
 
@@ -73,3 +77,42 @@ def drop(note: Path, stamp: str, caches: Iterable[Path]) -> bool:
 def compiled_in(caches: Iterable[Path]) -> Iterator[Path]:
     """Files of compiled functions."""
     return (path for folder in caches for path in folder.glob("*.nb[ic]"))
+
+
+DISPATCHER = "numba.core.dispatcher"
+"""Module of numba that gives each compiled function its cache."""
+
+
+class _Guard(MetaPathFinder):
+    """Puts our cache into numba when numba is imported, which takes too long to do it before."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != DISPATCHER:
+            return None
+        sys.meta_path.remove(self)
+        found = importlib.util.find_spec(name)
+        if found is not None and found.loader is not None:
+            found.loader.exec_module = _and_guard(found.loader.exec_module)  # type: ignore[method-assign]
+        return found
+
+
+def _and_guard(run: Any) -> Any:
+    def run_and_guard(module: Any) -> None:
+        run(module)
+        _put_into(module)
+
+    return run_and_guard
+
+
+def _put_into(dispatcher: Any) -> None:
+    from hdica.process.function_cache import put_into
+
+    put_into(dispatcher)
+
+
+def guard() -> None:
+    """Let damaged and unwritable files of numba's cache cost a compilation, and nothing else."""
+    if (dispatcher := sys.modules.get(DISPATCHER)) is not None:
+        _put_into(dispatcher)
+    elif not any(isinstance(one, _Guard) for one in sys.meta_path):
+        sys.meta_path.insert(0, _Guard())

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numba
 import pytest
 
 from hdica import open_results
 from hdica.errors import Incomplete, Unwritable
+from hdica.process import function_cache
+from hdica.process.compile_cache import guard
 from hdica.report.place import DATA, PAGE, check, place
 from hdica.sweep.files.folder import check_file, write_file
 from hdica.sweep.outcome.integrity import verify
@@ -146,7 +149,10 @@ def test_a_full_disk_leaves_the_report_and_the_answer_of_before(disk: Disk) -> N
     [
         ("fill", Unwritable, "kernel.nbi cannot be written: no space left on device"),
         ("starve", None, "out of memory (MemoryError: Unable to allocate 3 TiB)"),
-        ("lose", None, "Too many open files"),
+        ("lose", None, "Too many open files (raise the limit: ulimit -n)"),
+        ("cut", None, ".pyc is damaged: remove it"),
+        ("lack", None, "filters need the package not_installed_here"),
+        ("crowd", None, "can't start new thread"),
     ],
 )
 def test_a_point_that_this_machine_cannot_compute_is_pending_and_not_failed(
@@ -173,3 +179,41 @@ def test_a_point_that_this_machine_cannot_compute_is_pending_and_not_failed(
     assert found.total("pending") >= 28
     bench.trouble.unlink()
     bench.finish()
+
+
+def test_a_point_that_a_failing_disk_ends_is_pending_and_not_failed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.study = content(sleep=0.0)
+    monkeypatch.setenv(trouble.VARIABLE, str(bench.trouble))
+    bench.trouble.write_text("sink")
+    run(study_from(bench.study), bench.out, progress=False, cluster=SERIAL, block=100, own=True)
+    found = status(bench.out)
+    assert (found.total("failed"), found.total("pending")) == (0, 28)
+    bench.trouble.unlink()
+    bench.finish()
+
+
+def test_points_that_an_earlier_version_called_failed_for_its_cache_are_computed_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.study = content(sleep=0.0)
+    monkeypatch.setenv(trouble.VARIABLE, str(bench.trouble))
+    bench.trouble.write_text("cut")
+    study = study_from(bench.study)
+    with monkeypatch.context() as before:
+        before.setattr("hdica.sweep.run.block.of_machine", lambda exc: False)
+        run(study, bench.out, progress=False, cluster=SERIAL)
+    publish(study, bench.out)
+    assert status(bench.out).total("failed") > 0
+    bench.trouble.unlink()
+    bench.finish()
+
+
+def test_a_full_disk_costs_a_compilation(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk.set("size=4k")
+    guard()
+    function_cache.say_once.cache_clear()
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(disk.folder))
+    with pytest.warns(match=r"no compiled function can be written to .*results"):
+        assert numba.njit("float64(float64)", cache=True)(lambda x: x + 1.5)(1.0) == 2.5

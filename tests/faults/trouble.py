@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import importlib
 import math
 import os
+import py_compile
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -100,6 +104,44 @@ def lose() -> None:
     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
+def cut() -> None:
+    """Import a module whose compiled file is cut short."""
+    folder = Path(os.environ[VARIABLE]).parent / "modules"
+    folder.mkdir(exist_ok=True)
+    source = folder / "cut_short.py"
+    source.write_text("x = 1\n" * 100)
+    compiled = Path(py_compile.compile(str(source), doraise=True) or "")
+    compiled.write_bytes(compiled.read_bytes()[:40])
+    sys.path.insert(0, str(folder))
+    try:
+        importlib.import_module("cut_short")
+    finally:
+        sys.path.remove(str(folder))
+
+
+def lack() -> None:
+    try:
+        importlib.import_module("not_installed_here")
+    except ImportError:
+        raise ValueError("filters need the package not_installed_here") from None
+
+
+def crowd() -> None:
+    """As where a user may have no more threads."""
+    raise RuntimeError("can't start new thread")
+
+
+def sink() -> None:
+    """Read a file that has become shorter, as one on a disk that fails: SIGBUS."""
+    import mmap
+
+    with tempfile.TemporaryFile() as file:
+        file.truncate(mmap.PAGESIZE)
+        page = mmap.mmap(file.fileno(), 0)
+        file.truncate(0)
+        page[0]
+
+
 KINDS: dict[str, Callable[[], None]] = {
     "hang": hang,
     "loop": loop,
@@ -112,6 +154,10 @@ KINDS: dict[str, Callable[[], None]] = {
     "starve": starve,
     "fill": fill,
     "lose": lose,
+    "cut": cut,
+    "lack": lack,
+    "crowd": crowd,
+    "sink": sink,
 }
 
 

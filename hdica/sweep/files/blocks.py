@@ -273,20 +273,18 @@ def _keep(
         status[place] = before.status[place]
 
 
-def set_status(working: Working, block: int, change: Mapping[int, int] | None) -> None:
-    """Commit other statuses for the same data: ``change`` has the new by the old.
+def make_pending(working: Working, block: int, places: NDArray[np.bool_] | None = None) -> None:
+    """Commit that some places of a block are to be computed again.
 
     None makes every place pending and gives up all data.
     """
     with writing(working.path, block):
-        if change is None:
+        if places is None:
             record(working, block, np.zeros(working.block, dtype=np.uint8), {})
             return
         before = committed(working, block)
         if before is not None:
-            status = before.status.copy()
-            for old, new in change.items():
-                status[before.status == old] = new
+            status = np.where(places, PENDING, before.status).astype(np.uint8)
             record(working, block, status, before.commit.chunks)
 
 

@@ -36,7 +36,7 @@ from hdica.sweep.study.study import study_from
 def _clear_status(working: store.Working, block: int) -> None:
     # The old file first, in case a link stands there: nothing is written through it.
     _discard_chunk(working, "status", block)
-    blocks.set_status(working, block, None)
+    blocks.make_pending(working, block)
 
 
 def _discard_chunk(working: store.Working, name: str, number: int) -> None:

@@ -26,10 +26,14 @@ from hdica.sweep.workers.care import Care, over_budget
 
 OWN_FAULTS = frozenset(
     getattr(signal, name)
-    for name in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGSYS")
+    for name in ("SIGSEGV", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGSYS")
     if hasattr(signal, name)
 )
-"""Signals by which a process ends for what it does itself; others come from outside."""
+"""Signals by which a process ends for what it does itself; others come from outside.
+
+SIGBUS says that a disk or a memory failed below a file, SIGILL that a processor lacks what some
+library or cache was compiled for: elsewhere the point has its result.
+"""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -138,7 +142,7 @@ def _buried(path: Path, block: int, care: Care, place: int, status: int) -> Hdic
     else:
         reason = f"it has ended the process that computed it ({_how(status)})"
     if status < 0 and -status not in OWN_FAULTS and -status not in ALARMS:
-        # Somebody has killed it, perhaps for want of memory: elsewhere it may have its result.
+        # Killed, perhaps for want of memory, or ended by its machine: elsewhere it has its result.
         return Again(f"{label}: a point is left out, {reason}", without=((place, reason),))
     begun.data.fail(place, reason)
     begun.data.cpu_seconds[place] = 0.0

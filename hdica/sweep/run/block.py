@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import tempfile
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import DataGone, HdicaError, Incomplete, Unwritable
 from hdica.ingredients.save import Save
+from hdica.status import damaged_file, of_machine
 from hdica.sweep.files import blocks, processors, store
 from hdica.sweep.files.writing import NO_ROOM, in_words, written
 from hdica.sweep.run.pulse import Pulse
@@ -191,17 +194,15 @@ def _spent() -> float:
 
 
 def _one(work: _Work, place: int, data: _Block, pulse: Pulse) -> None:
-    """Compute one point; an exception is its failure, but for want of memory, files or data."""
+    """Compute one point; an exception is its failure, unless it is that of the machine."""
     started = _spent()
     try:
         data.record(place, work.results([place])[0])
-    except (MemoryError, OSError, DataGone) as exc:
-        # That is this machine's failure and not the point's: elsewhere or later it has its result.
-        pulse.heed(exc)
-        data.leave(place, exc)
-        return
     except Exception as exc:
         pulse.heed(exc)
+        if of_machine(exc):
+            data.leave(place, exc)
+            return
         data.fail(place, _failure(exc))
     data.cpu_seconds[place] = _spent() - started
 
@@ -223,15 +224,20 @@ def _all_at_once(work: _Work, places: list[int], data: _Block, pulse: Pulse) -> 
 
 
 def _hindered(exc: Exception) -> Incomplete:
-    """What to say of points that this machine could not compute."""
+    """What to say of points that this machine could not compute, and what to do about it."""
     if isinstance(exc, Incomplete):
         return exc
     if isinstance(exc, DataGone):
         return Incomplete(str(exc))
     if isinstance(exc, OSError) and exc.errno in NO_ROOM:
-        return Unwritable(f"{exc.filename or 'a file'} cannot be written: {in_words(exc)}")
+        place = exc.filename or f"a file of a point (temporary ones go to {tempfile.gettempdir()})"
+        return Unwritable(f"{place} cannot be written: {in_words(exc)}")
     if isinstance(exc, MemoryError):
-        return Incomplete(f"out of memory ({_failure(exc)})")
+        return Incomplete(f"out of memory ({_failure(exc)}); run with fewer workers")
+    if isinstance(exc, OSError) and exc.errno in (errno.EMFILE, errno.ENFILE):
+        return Incomplete(f"{_failure(exc)} (raise the limit: ulimit -n)")
+    if file := damaged_file(exc):
+        return Incomplete(f"{file} is damaged: remove it, Python writes it again")
     return Incomplete(_failure(exc))
 
 

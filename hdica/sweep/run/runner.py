@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, Incomplete, Stopped, Unwritable
 from hdica.process.private import remove_ended_scratch
+from hdica.status import BEFORE
 from hdica.sweep.files import blocks, store
 from hdica.sweep.files.paths import work_path
 from hdica.sweep.files.writing import written
@@ -92,13 +93,26 @@ def tasks(placed: list[Placed], shard: tuple[int, int] = (0, 1), care: Care = US
     return sorted(found, key=lambda task: -task.seconds)
 
 
-def _reset_failed(placed: list[Placed]) -> None:
-    """Make failed points pending again."""
+def _reset_failed(placed: list[Placed], out: str | Path, every: bool) -> None:
+    """Make failed points pending again: every one, or those that only their machine failed."""
     for one in placed:
-        working = store.open_segment(one.path)
         failed = one.rows[one.statuses() == store.FAILED]
-        for block in np.unique(failed // working.block).tolist():
-            blocks.set_status(working, block, {store.FAILED: store.PENDING})
+        if not failed.size:
+            continue
+        working = store.open_segment(one.path)
+        with locked(out):
+            for block in np.unique(failed // working.block).tolist():
+                _reset(working, block, failed, every)
+
+
+def _reset(working: store.Working, block: int, failed: NDArray[np.int64], every: bool) -> None:
+    span = working.span(block)
+    places = np.isin(np.arange(span.start, span.stop), failed)
+    if not every:
+        reasons = working.read("reason", span)
+        places &= [BEFORE.match(str(reason)) is not None for reason in reasons]
+    if places.any():
+        blocks.make_pending(working, block, places)
 
 
 def run(
@@ -160,9 +174,7 @@ def run(
         with written(work_path(out)):
             alone = part.enter_context(taking_part(out))
             placed = prepare(study, out, settings.workers, block, replace)
-            if retry_failed:
-                with locked(out):
-                    _reset_failed(placed)
+            _reset_failed(placed, out, retry_failed)
         todo = tasks(placed, shard, Care(settings.budget))
         if not alone and shard == (0, 1):
             # The other run begins at the other end: what it finishes is not computed here.
