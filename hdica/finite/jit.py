@@ -12,6 +12,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from hdica.process.compiled import refuse_interpreter
+
+refuse_interpreter()
+
 _DOUBLE = ir.DoubleType()
 
 

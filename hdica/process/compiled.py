@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hdica.errors import HdicaError
 from hdica.process.compile_cache import COMPILED, PACKAGE
 
 KEPT = re.compile(r"^@(?:numba\.)?(?:njit|jit|vectorize|guvectorize|stencil)\b", re.MULTILINE)
 """Head of a function that is compiled."""
 PLACE = "NUMBA_CACHE_DIR"
+PLAIN = "NUMBA_DISABLE_JIT"
+"""Variable by which numba compiles nothing, and Python runs the functions."""
 
 
 def sources(package: str) -> list[Path]:
@@ -80,6 +84,20 @@ def cold(packages: Iterable[str]) -> int:
 def _functions(source: Path) -> int:
     """How many functions of a source are compiled."""
     return len(KEPT.findall(source.read_text(encoding="utf-8")))
+
+
+def refuse_interpreter() -> None:
+    """Refuse to simulate where numba is told to compile nothing.
+
+    Random numbers are drawn side by side by instructions that Python itself does not have.
+    """
+    config = sys.modules.get("numba.core.config")
+    told = os.environ.get(PLAIN, "") if config is None else config.DISABLE_JIT
+    if str(told).strip() not in ("", "0"):
+        raise HdicaError(
+            f"{PLAIN} = {told} is not allowed with simulations (they are compiled with vector "
+            "instructions that Python lacks; unset it: limits alone can be computed without)"
+        )
 
 
 @contextmanager

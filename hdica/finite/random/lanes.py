@@ -20,6 +20,9 @@ from numba.core.typing.templates import ConcreteTemplate, infer_global, signatur
 from numba.extending import intrinsic, lower_builtin, register_model
 
 from hdica.finite.random.width import LANES
+from hdica.process.compiled import refuse_interpreter
+
+refuse_interpreter()
 
 CHUNK = 2 * LANES
 """Numbers that kernels handle at once: a pair of vectors, as Box-Muller gives them."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, Incomplete, Stopped, Unwritable
+from hdica.process.compiled import refuse_interpreter
 from hdica.process.private import remove_ended_scratch
 from hdica.status import BEFORE
 from hdica.sweep.files import blocks, store
@@ -31,6 +32,7 @@ from hdica.sweep.run.progress import Progress, Wanted, report
 from hdica.sweep.run.signals import aside, heeding, unbroken
 from hdica.sweep.run.spread import LOOK, NO_SCHEDULER, Patience, Task, spread
 from hdica.sweep.run.working_lock import locked
+from hdica.sweep.study.checks import methods_of
 from hdica.sweep.study.study import Study
 from hdica.sweep.workers.care import USUAL, Care
 from hdica.sweep.workers.cluster import cluster_settings, connect, ready
@@ -167,6 +169,10 @@ def run(
     _check_shard(shard)
     if not replace:
         refuse_another(study, out)
+    known = methods_of(study)
+    engines = [engine for name in study.methods for engine in known[name].engines]
+    if any(engine.startswith("hdica.finite") for engine in engines):
+        refuse_interpreter()
     settings = ready(cluster_settings(cluster, workers))
     _check_known(study.system, settings)
     remove_ended_scratch()

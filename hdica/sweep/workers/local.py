@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -93,13 +94,20 @@ def start_loading() -> float:
     later cluster starts in a fraction of a second.
     """
     if FORKS:
-        from multiprocessing import forkserver
+        from multiprocessing import forkserver, resource_tracker
 
         settle()  # or each process would do it anew
         keep_sockets(scratch())
         forkserver.set_forkserver_preload(list(PRELOADED))
-        with for_children():
-            forkserver.ensure_running()
+        # Ctrl-C goes to every process of a terminal, and this one and its forks would each print a
+        # traceback, though whoever has started them ends them.
+        resource_tracker.ensure_running()  # which lets SIGINT through again
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            with for_children():
+                forkserver.ensure_running()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return time.monotonic()
 
 
@@ -121,6 +129,29 @@ def _configured() -> Iterator[None]:
 
 
 @contextmanager
+def _startable() -> Iterator[None]:
+    """Let processes be started from a program of standard input and from a daemonic process.
+
+    A new process imports the file of the program first, and ``<stdin>`` is none. A daemonic one
+    may have no children in multiprocessing, which would outlive it; these end with it.
+    """
+    from multiprocessing import process
+
+    ours: dict[str, Any] = process.current_process()._config  # type: ignore[attr-defined]
+    before, main = ours.get("daemon"), vars(sys.modules["__main__"])
+    path = main.get("__file__")
+    if path is not None and not Path(process.ORIGINAL_DIR or "", path).exists():  # type: ignore[attr-defined]
+        del main["__file__"]
+    ours["daemon"] = False
+    try:
+        yield
+    finally:
+        ours["daemon"] = before
+        if path is not None:
+            main["__file__"] = path
+
+
+@contextmanager
 def local_client(workers: int, memory: int = 0, security: Any = None) -> Iterator[Any]:
     """A client of a cluster of processes on this machine, which nothing beyond it can reach.
 
@@ -134,6 +165,7 @@ def local_client(workers: int, memory: int = 0, security: Any = None) -> Iterato
 
     with (
         for_children(),
+        _startable(),
         _configured(),
         LocalCluster(
             n_workers=workers,
