@@ -232,7 +232,7 @@ def verify(results: Results, as_json: Json = False) -> None:
     if as_json:
         _json(verdict.as_dict())
     else:
-        for sentence in (*verdict.damaged, *verdict.incomplete):
+        for sentence in (*verdict.damaged, *verdict.incomplete, *verdict.notes):
             _note(sentence)
         _say(f"{results} is {verdict.word}: {verdict.points} points, {verdict.files} files checked")
     raise typer.Exit(verdict.code)

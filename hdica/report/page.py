@@ -21,6 +21,7 @@ from hdica.report.explored import explored
 from hdica.report.interactive import figure
 from hdica.report.missing import missing
 from hdica.report.packed import packed
+from hdica.sweep.files.processors import several
 
 STYLES = ("base.css", "page.css", "explore.css")
 """Style sheets of the page, in this order."""
@@ -84,6 +85,7 @@ def render(
         "equations": _equations(runs),
         "study": _yaml(aggregate.attrs["study_yaml"]),
         "versions": json.loads(aggregate.attrs.get("package_versions") or "{}"),
+        "processors": several(str(aggregate.attrs.get("processors", ""))),
         "left": left,
         "films": list(films),
         "figures": _embedded(figures),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from hdica.sweep.files.paths import (
     work_path,
 )
 from hdica.sweep.files.places import WRONG, describe
-from hdica.sweep.files.processors import is_noted, notes
+from hdica.sweep.files.processors import is_noted, notes, several
 from hdica.sweep.files.sealed import read_sealed
 from hdica.sweep.outcome.damage import Damage, published_damage, versions_damage
 from hdica.sweep.outcome.looks import settled
@@ -43,6 +44,7 @@ class Verdict:
     incomplete: tuple[str, ...]  # one sentence each: what is still missing
     files: int  # how many published files were compared with their digest
     points: int  # how many the study has
+    notes: tuple[str, ...] = ()  # one sentence each: what to know of results that are not damaged
 
     @property
     def code(self) -> int:
@@ -62,6 +64,7 @@ class Verdict:
             "incomplete": list(self.incomplete),
             "files": self.files,
             "points": self.points,
+            "notes": list(self.notes),
         }
 
 
@@ -265,4 +268,13 @@ def _verdict(path: str | Path) -> Verdict:
     if manifest is not None and not points:
         points = sum(sum(counts.values()) for counts in manifest["counts"].values())
     files = len(manifest["files"]) if manifest else 0
-    return Verdict(tuple(damaged), tuple(incomplete), files, points)
+    note = "" if damaged or manifest is None else several(_processors(Path(path)))
+    return Verdict(tuple(damaged), tuple(incomplete), files, points, (note,) if note else ())
+
+
+def _processors(path: Path) -> str:
+    """What published results say of the processors that computed them."""
+    try:
+        return str(json.loads((path / "zarr.json").read_bytes())["attributes"]["processors"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
