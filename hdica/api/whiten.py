@@ -61,9 +61,11 @@ def whiten(X: Any, n_components: int | None = None) -> xr.Dataset:  # noqa: N803
     if n_components is not None and not _whole(n_components):
         raise HdicaError(f"n_components = {n_components!r} is not allowed (a whole number >= 1)")
     with one_thread():
-        fitted, eps = _fitted(found), _precision(found)
+        # Seen from the first sample, what is constant is exactly so.
+        origin, eps = found.read(0, 1)[0], _precision(found)
+        fitted = _fitted(found, origin)
         deviation = fitted.singular_values_ / np.sqrt(count - 1)
-        axes, mean = fitted.components_, fitted.mean_
+        axes, mean = fitted.components_, origin + fitted.mean_
         varies = deviation > _rounding(axes, deviation, mean, fitted.var_, eps)
         rank = min(int(np.sum(varies)), count - 1)
         kept = rank if n_components is None else n_components
@@ -119,14 +121,14 @@ def _blocks(found: Samples) -> Iterator[Array]:
         yield found.read(first, last)
 
 
-def _fitted(found: Samples) -> Any:
-    """All principal components, from one pass."""
+def _fitted(found: Samples, origin: Array) -> Any:
+    """All principal components of samples less the origin, from one pass."""
     from sklearn.decomposition import IncrementalPCA  # a second, which not every command needs
 
     fitted = IncrementalPCA(min(found.shape), copy=False)
     with np.errstate(invalid="ignore"):  # the shares of no variance, which is refused later
         for block in _blocks(found):
-            fitted.partial_fit(block.copy(), check_input=False)
+            fitted.partial_fit(block - origin, check_input=False)
     return fitted
 
 

@@ -111,10 +111,11 @@ def samples_input(value: Any) -> dict[str, Any]:
 def with_array_held(fields: Any) -> Any:
     """Fields of a system where an array of data has its normal form: too long to become a list."""
     data = fields.get("data") if isinstance(fields, Mapping) else None
-    rows = data.get(ARRAY) if isinstance(data, Mapping) else data
-    if not hasattr(rows, "__array__"):  # NumPy's, or what xarray, pandas and Zarr make of them
+    arrays = hasattr(data, "__array__")  # NumPy's, or those of xarray, pandas and Zarr
+    rows = data.get(ARRAY) if isinstance(data, Mapping) and not arrays else data
+    if not hasattr(rows, "__array__"):
         return fields
-    return {**fields, "data": samples_input(data)}
+    return {**fields, "data": samples_input({ARRAY: data} if arrays else data)}
 
 
 def _sequence(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +137,7 @@ def _form(given: Any) -> Any:
     """Normal form of an array."""
     if isinstance(given, str | PurePath):
         given = {"file": given.as_posix() if isinstance(given, PurePath) else given}
-    if not isinstance(given, Mapping):
+    if not isinstance(given, Mapping) or hasattr(given, "__array__"):
         found = _of_memory(given)
         if found.rows.size <= LONGEST:
             return found.rows.tolist()
