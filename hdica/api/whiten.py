@@ -20,7 +20,7 @@ _NUMBERS = 2**22
 """Numbers of samples that are decomposed at a time."""
 
 
-def whiten(X: Any, n_components: int | None = None) -> xr.Dataset:  # noqa: N803 - as scikit-learn's
+def whiten(X: Any, n_components: int | None = None) -> xr.Dataset:
     """Whiten samples: mean 0, unit covariance, directions without variance left out.
 
     The components are those of ``sklearn.decomposition.PCA(whiten=True)``, of the samples in
@@ -42,11 +42,11 @@ def whiten(X: Any, n_components: int | None = None) -> xr.Dataset:  # noqa: N803
     xarray.Dataset
         ``white(sample, component)``, the ``data`` of a rule; ``variance(component)`` of the samples
         along each component (over the number of samples less 1) and its ``share`` of the whole;
-        ``mean(channel)``; and the matrices ``filters(channel, component)`` and ``patterns(component,
-        channel)``: white = (X - mean) filters, and X = mean + white patterns but for what was left
-        out. An estimate x over components is the filter ``filters @ x`` on channels, and what it
-        stands for is seen in channels as ``x @ patterns``. ``note`` says how many dimensions were
-        kept, of how many, and why.
+        ``mean(channel)``; and the matrices ``filters(channel, component)`` and
+        ``patterns(component, channel)``: white = (X - mean) filters, and X = mean + white patterns
+        but for what was left out. An estimate x over components is the filter ``filters @ x`` on
+        channels, and what it stands for is seen in channels as ``x @ patterns``. ``note`` says how
+        many dimensions were kept, of how many, and why.
 
     Raises
     ------
@@ -90,7 +90,8 @@ def whiten(X: Any, n_components: int | None = None) -> xr.Dataset:  # noqa: N803
 
 
 def _whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and int(value) >= 1
 
 
 def _labels(given: Any) -> tuple[str, str, Mapping[Any, Any]]:

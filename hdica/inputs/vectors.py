@@ -69,11 +69,11 @@ def vector_input(value: Any, name: str) -> Any:
 
 def check_unmasked(values: Any, name: str) -> None:
     """Refuse an array with masked entries, which would be read as the numbers under the mask."""
-    masked = np.argwhere(np.ma.getmaskarray(values)) if np.ma.isMaskedArray(values) else ()
-    if len(masked):
-        first = tuple(masked[0].tolist())
+    masked = np.argwhere(np.ma.getmaskarray(values)) if np.ma.isMaskedArray(values) else None
+    if masked is not None and len(masked):
+        first = ", ".join(map(str, masked[0].tolist()))
         raise HdicaError(
-            f"{name}: {len(masked)} masked entries are not allowed, the first at {first} (finite "
+            f"{name}: {len(masked)} masked entries are not allowed, the first at ({first}) (finite "
             "numbers: leave out their rows or columns, or fill them in)",
             [name],
         )

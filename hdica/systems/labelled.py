@@ -127,7 +127,7 @@ def described(found: xr.Dataset, system: Any) -> xr.Dataset:
 
 
 def about_data(found: xr.Dataset, systems: Iterable[Any]) -> xr.Dataset:
-    """The same with what is not as the rule assumes in the samples that its user gave, as a note."""
+    """The same with a note of what data are not that the rules of some systems assume, if any."""
     notes = (record_of(system).notes.data(system) for system in systems)
     return noted(found, joined(*dict.fromkeys(sentence for some in notes for sentence in some)))
 

@@ -16,7 +16,9 @@ ROWS, SIZE = 600, 12
 def recording(seed=0, rows=ROWS, size=SIZE):
     """Correlated channels of different sizes with means."""
     rng = np.random.default_rng(seed)
-    return rng.laplace(size=(rows, size)) @ rng.standard_normal((size, size)) + rng.normal(size=size)
+    return rng.laplace(size=(rows, size)) @ rng.standard_normal((size, size)) + rng.normal(
+        size=size
+    )
 
 
 def plain(x):
@@ -150,9 +152,7 @@ def test_a_feature_among_channels_is_seen_through_the_patterns():
     x = 1e-6 * (3 + noise + np.outer(hidden, 2 * pattern))
     x -= x.mean(axis=1, keepdims=True)
     found = hdica.whiten(x)
-    system = hdica.OnlineICA(
-        tau=0.01, nonlinearity="-x**3", start={"overlap": 0}, data=found.white
-    )
+    system = hdica.OnlineICA(tau=0.01, nonlinearity="-x**3", start={"overlap": 0}, data=found.white)
     run = hdica.simulate(system, times=[0, 1800], extra=["loading"])
     assert "note" not in run.attrs
     estimate = run.loading.values[0, -1]

@@ -39,7 +39,10 @@ def stuck(y):
 
 
 WRONG = {
-    "volts": (lambda y: 1e-6 * y, r"entries of data have standard deviation (9\.\d+e-07|1(\.\d+)?e-06)"),
+    "volts": (
+        lambda y: 1e-6 * y,
+        r"entries of data have standard deviation (9\.\d+e-07|1(\.\d+)?e-06)",
+    ),
     "mean": (lambda y: y + 3, r"mean of data is not 0: columns have means of up to (2\.\d|3\.\d)"),
     "constant": (stuck, r"data vary in 15 of 16 directions \(column 5 is constant, 3\.2\)"),
     "reference": (referenced, r"data vary in 15 of 16 directions \(all rows have the same mean"),
@@ -78,7 +81,11 @@ def test_no_note_is_left_on_whitened_samples(wrong):
 
 def test_samples_of_the_model_have_no_note():
     rng = np.random.default_rng(1)
-    laws = [None, lambda r, k: r.laplace(size=k) / np.sqrt(2), lambda r, k: r.choice([-1.0, 1.0], k)]
+    laws = [
+        None,
+        lambda r, k: r.laplace(size=k) / np.sqrt(2),
+        lambda r, k: r.choice([-1.0, 1.0], k),
+    ]
     for seed in range(60):
         n = int(rng.integers(3, 100))
         rows = int(n * rng.uniform(0.5, 20)) + 2

@@ -138,9 +138,7 @@ def _mean(seen: Traits) -> str:
     if length <= max(_MEAN**2, 10 * seen.ratio):
         return ""
     worst = float(np.abs(seen.means).max())
-    return (
-        f"the mean of data is not 0: columns have means of up to {worst:.3g} standard deviations"
-    )
+    return f"the mean of data is not 0: columns have means of up to {worst:.3g} standard deviations"
 
 
 def _covariance(seen: Traits, spikes: int) -> list[str]:
