@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hdica.api.simulate import simulate as simulate
     from hdica.api.steady import critical as critical
     from hdica.api.steady import fixed_points as fixed_points
+    from hdica.api.whiten import whiten as whiten
     from hdica.errors import HdicaError as HdicaError
     from hdica.errors import OutOfTime as OutOfTime
     from hdica.plug_in import register as register
@@ -62,6 +63,7 @@ _HOME = {
     "sensitivity": "hdica.api.sensitivity",
     "simulate": "hdica.api.simulate",
     "version_path": "hdica.sweep.outcome.results",
+    "whiten": "hdica.api.whiten",
 }
 
 

@@ -59,6 +59,11 @@ def _note(text: str) -> None:
     typer.echo(printable(text, " \n\t"), err=True)
 
 
+def _notes(study: Study) -> None:
+    for note in study.notes():
+        _note(f"note: {note}")
+
+
 def _json(content: Any) -> None:
     _say(json.dumps(content, indent=1))
 
@@ -99,6 +104,7 @@ def validate(study: StudyFile) -> None:
     keeps = kept_in(found)
     more = f", keeping {keeps}" if keeps else ""
     _say(f"{found.study} is valid: {methods}, at most {point_count(found)} points{more}")
+    _notes(found)
 
 
 @app.command(epilog="Example: hdica plan config/studies/tiny.yaml --workers 2")
@@ -168,6 +174,7 @@ def run(
 
     part = _shard(shard)
     loaded, target = _load(study, out)
+    _notes(loaded)
     places = {"address": address, "scheduler_file": scheduler_file, "tls": tls}
     settings = settings_of(
         config,

@@ -28,7 +28,7 @@ from hdica.finite.record import steps_of
 from hdica.process.pace import span
 from hdica.process.progress import shown, tell
 from hdica.process.timeout import USUAL, named, within
-from hdica.systems.labelled import candidates, dataset, described, first_of
+from hdica.systems.labelled import about_data, candidates, dataset, described, first_of
 from hdica.systems.method import PointResult
 from hdica.systems.points import (
     check_dimensions,
@@ -167,7 +167,7 @@ def simulate(
     if "time" in found.dims and record.clock.counts and not chosen.beyond:
         about = about_step(size)
         found = found.assign_coords(step=("time", steps_of(grid, size or 1), about))
-    return described(found, system)
+    return about_data(described(found, system), [system])
 
 
 def _one(n: Any) -> int | None:

@@ -30,7 +30,7 @@ from hdica.ingredients.save import Save
 from hdica.process.progress import counted
 from hdica.process.timeout import USUAL, check_timeout, named, within
 from hdica.status import DIVERGED, DONE, FAILED
-from hdica.systems.labelled import candidates, dataset, described
+from hdica.systems.labelled import about_data, candidates, dataset, described
 from hdica.systems.method import Method, PointResult
 from hdica.systems.points import check_memory, taken_names
 from hdica.systems.registry import record_of
@@ -101,7 +101,7 @@ def simulate_grid(
     labelled = _labelled(flat, grid, trials, *results)
     if chosen.beyond:  # it says itself how many samples it saw
         labelled = labelled.drop_vars("step", errors="ignore")
-    return described(labelled, system)
+    return about_data(described(labelled, system), grid.systems)
 
 
 def _costs(method: Method, systems: Sequence[Any], n: int | None, trials: Trials) -> list[float]:

@@ -25,7 +25,7 @@ from hdica.ingredients.held import ARRAY
 from hdica.inputs.digest import digest
 from hdica.inputs.place import place, relative
 from hdica.inputs.store import open_array
-from hdica.inputs.vectors import LONGEST
+from hdica.inputs.vectors import LONGEST, check_unmasked
 
 Array = NDArray[np.float64]
 SAMPLES = (
@@ -111,10 +111,11 @@ def samples_input(value: Any) -> dict[str, Any]:
 def with_array_held(fields: Any) -> Any:
     """Fields of a system where an array of data has its normal form: too long to become a list."""
     data = fields.get("data") if isinstance(fields, Mapping) else None
-    rows = data.get(ARRAY) if isinstance(data, Mapping) else data
-    if not isinstance(rows, np.ndarray):
+    arrays = hasattr(data, "__array__")  # NumPy's, or those of xarray, pandas and Zarr
+    rows = data.get(ARRAY) if isinstance(data, Mapping) and not arrays else data
+    if not hasattr(rows, "__array__"):
         return fields
-    return {**fields, "data": samples_input(data)}
+    return {**fields, "data": samples_input({ARRAY: data} if arrays else data)}
 
 
 def _sequence(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +137,7 @@ def _form(given: Any) -> Any:
     """Normal form of an array."""
     if isinstance(given, str | PurePath):
         given = {"file": given.as_posix() if isinstance(given, PurePath) else given}
-    if not isinstance(given, Mapping):
+    if not isinstance(given, Mapping) or hasattr(given, "__array__"):
         found = _of_memory(given)
         if found.rows.size <= LONGEST:
             return found.rows.tolist()
@@ -193,13 +194,26 @@ def _held(sha256: str) -> Samples:
 
 
 def _of_memory(given: Any) -> Samples:
+    found = samples_of_array(given)
+    rows = np.array(found.rows, dtype=float)  # a copy, which nobody changes
+    rows.flags.writeable = False
+    return Samples(rows, found.sha256)
+
+
+def samples_of_array(given: Any) -> Samples:
+    """The rows of an array as samples, without a copy; a memory map stays on disk.
+
+    Raises
+    ------
+    HdicaError
+        If they are no samples: see :func:`samples_input`.
+    """
+    check_unmasked(given, "data")
     try:
         rows = np.asarray(given)
-    except ValueError:  # rows of different lengths
+    except (ValueError, TypeError):  # rows of different lengths; an xarray.Dataset
         rows = np.empty(0)
     _check_shape(rows)
-    rows = np.array(rows, dtype=float)  # a copy, which nobody changes
-    rows.flags.writeable = False
     return Samples(rows, _digest(Samples(rows, "")))
 
 

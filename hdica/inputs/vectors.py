@@ -67,11 +67,24 @@ def vector_input(value: Any, name: str) -> Any:
     return {VECTOR: {"file": file, "n": found.size, "sha256": hold(found)}}
 
 
+def check_unmasked(values: Any, name: str) -> None:
+    """Refuse an array with masked entries, which would be read as the numbers under the mask."""
+    masked = np.argwhere(np.ma.getmaskarray(values)) if np.ma.isMaskedArray(values) else None
+    if masked is not None and len(masked):
+        first = ", ".join(map(str, masked[0].tolist()))
+        raise HdicaError(
+            f"{name}: {len(masked)} masked entries are not allowed, the first at ({first}) (finite "
+            "numbers: leave out their rows or columns, or fill them in)",
+            [name],
+        )
+
+
 def _checked(given: Any, name: str) -> Array:
     """An array of float64 of shape (n,) that nobody changes."""
+    check_unmasked(given, name)
     try:
         found = np.asarray(given)
-    except ValueError:  # lists of different lengths
+    except (ValueError, TypeError):  # lists of different lengths; an xarray.Dataset
         found = np.empty((0, 0))
     if found.ndim != 1 or found.size < 3 or found.dtype.kind not in "iuf":
         raise HdicaError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import xarray as xr
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.systems.method import Array, Method, PointResult, Role
+from hdica.systems.notes import joined
 from hdica.systems.registry import record_of, systems
 from hdica.systems.system import System
 
@@ -123,6 +124,12 @@ def described(found: xr.Dataset, system: Any) -> xr.Dataset:
     told = {"chosen": chosen} if chosen else {}
     name = type(system).__name__
     return found.assign_attrs(system=name, parameters=system.model_dump_json(), **told)
+
+
+def about_data(found: xr.Dataset, systems: Iterable[Any]) -> xr.Dataset:
+    """The same with a note of what data are not that the rules of some systems assume, if any."""
+    notes = (record_of(system).notes.data(system) for system in systems)
+    return noted(found, joined(*dict.fromkeys(sentence for some in notes for sentence in some)))
 
 
 def noted(found: xr.Dataset, note: str) -> xr.Dataset:

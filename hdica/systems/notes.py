@@ -37,6 +37,9 @@ class Notes:
         looked for between two ends, or are all that there can be (None).
     chosen
         ``chosen(system) -> str``: what the system chose of itself where it was left to it.
+    data
+        ``data(system) -> tuple of str``: what samples of one's own are not that the rule assumes,
+        a sentence each.
     complete
         ``complete(system) -> bool``: whether the transitions in the step size are all there are.
     """
@@ -45,4 +48,5 @@ class Notes:
     states: Callable[[Any, Array, Mask, Mask], str] = _silent
     transitions: Callable[[Any, str, Array, tuple[float, float] | None], str] = _silent
     chosen: Callable[[Any], str] = _silent
+    data: Callable[[Any], tuple[str, ...]] = lambda system: ()
     complete: Callable[[Any], bool] = lambda system: False

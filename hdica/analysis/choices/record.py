@@ -9,5 +9,5 @@ CHOICES = Analysis(
     compute=lazy(__name__, "compute:choices"),
     say=lazy(__name__, "say:choices"),
     rank=12.5,
-    topic="What was chosen",
+    topic="Choices and data",
 )

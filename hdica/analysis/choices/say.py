@@ -11,10 +11,13 @@ ROWS = 6
 
 
 def choices(data: xr.Dataset) -> list[str]:
-    """A sentence for each of a few choices, with the points at which it was made."""
+    """A sentence for each of a few choices and notes on data, with the points they are about."""
     total, out = int(data.attrs["points"]), []
     for k in range(min(data.sizes["row"], ROWS)):
-        what, many = typeset(str(data["chosen"].values[k])), int(data["count"][k])
+        text, many = str(data["text"].values[k]), int(data["count"][k])
         share = "at every point" if many == total else f"at {many} of {plural(total, 'point')}"
-        out.append(f"Chosen {share}: {escape(what)}.")
+        if str(data["kind"].values[k]) == "data":
+            out.append(f"Data are not as the rule assumes {share}: {escape(text)}.")
+        else:
+            out.append(f"Chosen {share}: {escape(typeset(text))}.")
     return out

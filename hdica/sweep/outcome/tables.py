@@ -41,6 +41,8 @@ def plan_table(plan: Plan, workers: int) -> None:
     shown.print(table)
     if plan.keeps:
         shown.print(f"keeps {plan.keeps}", highlight=False)
+    for note in plan.notes:
+        shown.print(f"note: {note}", highlight=False, markup=False)
     once = f", {duration(plan.compiling)} of it to compile, once" if plan.compiling else ""
     shown.print(
         f"{plan.pending} points to compute, about {duration(plan.seconds)} on one core; a run with "

@@ -81,6 +81,7 @@ class Plan:
     keeps: str = ""  # which methods keep what beyond the order parameters, in words
     compiling: float = 0.0  # seconds that functions take to compile, once on a machine
     pace: float = 1.0  # how many times longer all else takes on this processor
+    notes: tuple[str, ...] = ()  # what data are not that the rule assumes
 
     @property
     def points(self) -> int:
@@ -134,7 +135,8 @@ class Plan:
         total = f"{self.study}: {self.points} points, {self.pending} pending"
         lines = [f"{total}, {duration(self.seconds)} on one core, {megabytes(self.bytes)}"]
         lines += [f"  {segment}" for segment in self.segments]
-        return "\n".join([*lines, *([f"  keeps {self.keeps}"] if self.keeps else [])])
+        lines += [f"  keeps {self.keeps}"] if self.keeps else []
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     def as_dict(self, workers: int = 1) -> dict[str, Any]:
         """Plain data for JSON; ``wait`` is that of a run with so many workers."""
@@ -146,6 +148,7 @@ class Plan:
             "study": self.study,
             "study_hash": self.study_hash,
             "keeps": self.keeps,
+            "notes": list(self.notes),
             "compiling": self.compiling,
             "wait": self.wait(workers),
             **{name: getattr(self, name) for name in names if hasattr(self, name)},

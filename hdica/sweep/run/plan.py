@@ -124,7 +124,8 @@ def plan(study: Study, out: str | Path | None = None, workers: int = 1) -> Plan:
     methods = [used[name] for name in dict.fromkeys(one.method for one in asked if one.pending)]
     compiling = pace() * compile_seconds(registry.system_named(study.system), methods)
     kept, digest = kept_in(study), study.content_hash()
-    return Plan(study.study, digest, tuple(asked), kept, compiling, pace())
+    notes = tuple(study.notes())
+    return Plan(study.study, digest, tuple(asked), kept, compiling, pace(), notes)
 
 
 def _asked(segment: Segment, placed: Placed | None, workers: int) -> SegmentPlan:

@@ -129,13 +129,23 @@ class Said(BaseModel):
         where none does.
         """
         fields = fields_of_data(self.space.system)
+        built = self._readers(fields)
+        found = [digests_in(system.model_dump(mode="json", include=fields)) for system in built]
+        return found if any(found) else []
+
+    def notes(self) -> list[str]:
+        """What samples of one's own are not that the rule assumes, a sentence each."""
+        notes = registry.system_named(self.system).notes
+        built = self._readers(fields_of_data(self.space.system))
+        return list(dict.fromkeys(text for system in built for text in notes.data(system)))
+
+    def _readers(self, fields: frozenset[str]) -> list[Any]:
+        """The first system, and one for each swept value of a field that names data."""
         if not fields:
             return []
         swept = [axis for axis in self.space.axes if axis.path[0] in fields]
         chosen = [{axis.path: value} for axis in swept for value in axis.values]
-        built = [self.space.at(), *map(self.space.at, chosen)]
-        found = [digests_in(system.model_dump(mode="json", include=fields)) for system in built]
-        return found if any(found) else []
+        return [self.space.at(), *map(self.space.at, chosen)]
 
     def content(self) -> dict[str, Any]:
         """Everything that the numbers depend on, grids expanded."""

@@ -13,6 +13,7 @@ from hdica.systems.kinds import ZERO
 from hdica.systems.notes import Notes, joined
 from hdica.systems.online_ica.system import chosen, learned, learned_text
 from hdica.systems.projected import learning
+from hdica.systems.projected.assumed import data_notes
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -77,4 +78,5 @@ NOTES = Notes(
     _transitions,
     complete=lambda system: rule_of(system).closed,
     chosen=chosen,
+    data=data_notes(0, "hdica.whiten(data) makes of them what the rule assumes"),
 )

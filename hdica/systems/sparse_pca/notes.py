@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hdica.systems.fields import closed_refusal, motion, schedule
 from hdica.systems.kinds import ZERO
 from hdica.systems.notes import Notes
+from hdica.systems.projected.assumed import data_notes
 from hdica.systems.projected.learning import BEGIN, searched, untracked
 from hdica.systems.sparse_pca.system import signal
 
@@ -82,4 +83,13 @@ def _transitions(
     return searched(parameter, ends)
 
 
-NOTES = Notes(_limit, _states, _transitions)
+NOTES = Notes(
+    _limit,
+    _states,
+    _transitions,
+    data=data_notes(
+        1,
+        "subtract the mean of every column and divide by the standard deviation of the noise (not "
+        "hdica.whiten, which leaves no principal component)",
+    ),
+)
