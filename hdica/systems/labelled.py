@@ -14,6 +14,7 @@ from xarray.core import indexing
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
+from hdica.systems.axes import suggestion
 from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.registry import record_of, systems
 from hdica.systems.system import System
@@ -52,7 +53,7 @@ def candidates(system: Any, name: str, kind: str, able: Methods, auto: Methods) 
         raise HdicaError(f"{kind}: system = {record.name} is not allowed (allowed: {others})")
     if not isinstance(name, str) or name not in ("auto", *allowed):
         raise HdicaError(
-            f"{kind}: method = {name!r} is not known (allowed: auto, {', '.join(allowed)})"
+            f"{kind}: method = {name!r} is not known ({suggestion(str(name), ['auto', *allowed])})"
         )
     found = list(auto(record)) if name == "auto" else [allowed[name]]
     if not found:

@@ -39,7 +39,7 @@ FORMATS: dict[str, Callable[[xr.Dataset], xr.Dataset]] = {
     "netCDF 4": lambda data: netcdf_copy(data, "h5netcdf"),
     "Zarr 2": lambda data: zarr_copy(data, 2),
     "Zarr 3": lambda data: zarr_copy(data, 3),
-    "pickle": lambda data: pickle.loads(pickle.dumps(data)),
+    "pickle": lambda data: pickle.loads(pickle.dumps(data)),  # noqa: S301
 }
 
 
@@ -52,12 +52,14 @@ def assert_every_format(data: xr.Dataset) -> None:
 
 CALLS: dict[str, Callable[[], xr.Dataset]] = {
     "simulate": lambda: hdica.simulate(
-        ICA, n=50, seeds=2, times=[0, 1], method="vector", snapshots=[1], x=[-1, 0, 1], estimate=True),
+        ICA, n=50, seeds=2, times=[0, 1], method="vector", snapshots=[1], x=[-1, 0, 1],
+        estimate=True),
     "simulate, grid": lambda: hdica.simulate(ICA, n=[50, 100], seeds=2, times=[0, 1], over=WORDS),
     "limit": lambda: hdica.limit(ICA, times=[0, 1], bands=True, bias=True),
     "limit, grid": lambda: hdica.limit(ICA, times=[0, 1], over=WORDS),
     "limit, density": lambda: hdica.limit(
-        ICA, times=[0, 1], method="pde", snapshots=[0, 1], thresholds=[0.5], functionals={"fourth": "x**4"}),
+        ICA, times=[0, 1], method="pde", snapshots=[0, 1], thresholds=[0.5],
+        functionals={"fourth": "x**4"}),
     "fixed_points": lambda: hdica.fixed_points(ICA),
     "fixed_points, grid": lambda: hdica.fixed_points(ICA, over={"source": WORDS["source"]}),
     "critical": lambda: hdica.critical(ICA, "tau"),
