@@ -79,7 +79,14 @@ def __getattr__(name: str) -> Any:
 
         if name in (known := offered()):
             return known[name]()
-    raise AttributeError(f"module 'hdica' has no attribute {name!r}")
+    raise AttributeError(f"module 'hdica' has no attribute {name!r}{_meant(name)}")
+
+
+def _meant(name: str) -> str:
+    from hdica.errors import closest
+
+    close = "" if name.startswith("_") else closest(name, __dir__())
+    return f" (did you mean {close!r}?)" if close else ""
 
 
 def __dir__() -> list[str]:

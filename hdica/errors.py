@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -93,11 +93,30 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def closest(word: str, names: Iterable[str]) -> str:
+    """The name that a word is most like, upper and lower case and ``_`` apart; empty if none is."""
+
+    def bare(text: str) -> str:
+        return text.lower().replace("_", "").replace("-", "")
+
+    listed = {bare(name): name for name in names}
+    close = difflib.get_close_matches(bare(word), list(listed), n=1)
+    return listed[close[0]] if close else ""
+
+
+def unknown_word(field: str, spec: Any, names: Iterable[str], allowed: str) -> HdicaError:
+    """That a word, or the only key of a mapping, is not known, with the nearest one that is."""
+    word = next(iter(spec), "") if isinstance(spec, Mapping) and len(spec) == 1 else spec
+    close = closest(word, names) if isinstance(word, str) else ""
+    hint = f"did you mean {close!r}? " if close and close != word else ""
+    return HdicaError(f"{field}: {spec!r} is not known ({hint}allowed: {allowed})")
+
+
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """Say that a key is not known, with the nearest known one or all of them."""
     names = list(known)
-    close = difflib.get_close_matches(key, names, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"allowed: {', '.join(names)}"
+    close = closest(key, names)
+    hint = f"did you mean {close!r}?" if close else f"allowed: {', '.join(names)}"
     return f"{key}{UNKNOWN}{hint})" if names else f"{key} is not a known key"
 
 
@@ -106,11 +125,50 @@ def _prefixed(field: str, message: str) -> str:
     if not field:
         return message
     parent, _, last = field.rpartition(".")
+    if message.startswith(f"{field}."):
+        return message
     if UNKNOWN in message:
         return f"{field}.{message}"
     if message.startswith(last):
         return f"{parent}.{message}" if parent else message
     return f"{field}: {message}"
+
+
+_KINDS = {
+    "string": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a finite number",
+    "bool": "true or false",
+    "dict": "a mapping",
+    "model": "a mapping",
+    "mapping": "a mapping",
+    "list": "a list",
+    "tuple": "a list",
+}
+_BOUNDS = {
+    "greater_than": ("> {}", "gt"),
+    "greater_than_equal": (">= {}", "ge"),
+    "less_than": ("< {}", "lt"),
+    "less_than_equal": ("<= {}", "le"),
+    "string_too_short": ("a text of at least {} letters", "min_length"),
+    "string_too_long": ("a text of at most {} letters", "max_length"),
+    "too_short": ("at least {} entries", "min_length"),
+    "too_long": ("at most {} entries", "max_length"),
+    "string_pattern_mismatch": ("a text of the pattern {}", "pattern"),
+    "literal_error": ("one of {}", "expected"),
+    "enum": ("one of {}", "expected"),
+}
+"""What is allowed where pydantic refuses a value, by its kind of error."""
+
+
+def _allowed(kind: str, context: Mapping[str, Any], message: str) -> str:
+    """What is allowed in the place of a value that pydantic refuses."""
+    if kind in _BOUNDS:
+        words, key = _BOUNDS[kind]
+        value = context.get(key, "")
+        return words.format(f"{value:g}" if isinstance(value, float) else value)
+    return _KINDS.get(kind.partition("_")[0], message[0].lower() + message[1:])
 
 
 def _first(exc: ValidationError) -> Any:
@@ -142,7 +200,7 @@ def one_sentence(exc: ValidationError, what: str, known: Iterable[str] = ()) -> 
         return f"{what}: {unknown_key(field, known if len(error['loc']) == 1 else ())}"
     if kind == "value_error":
         return f"{what}: {_prefixed(field, message)}"
-    allowed = message[0].lower() + message[1:]
+    allowed = _allowed(kind, error.get("ctx", {}), message)
     return f"{what}: {field} = {_shown(error['input'])} is not allowed ({allowed})"
 
 

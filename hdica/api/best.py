@@ -17,7 +17,7 @@ from hdica.errors import HdicaError
 from hdica.process.progress import shown as showing
 from hdica.process.progress import tell
 from hdica.process.timeout import USUAL, named, within
-from hdica.systems.address import Axis, address, check_conflicts
+from hdica.systems.address import Axis, address, check_conflicts, in_one_spelling
 from hdica.systems.arguments import entries, finite, shown
 from hdica.systems.axes import is_number
 from hdica.systems.labelled import described, noted
@@ -211,8 +211,11 @@ def _spaces(system: Any, over: Any) -> list[Space]:
         raise HdicaError(
             f"over = {shown(over)} is not allowed (at least one parameter with a range or choices)"
         )
-    ranges, choices = _sorted(over)
     cls, content = type(system), system.model_dump(mode="python")
+    own = {k: in_one_spelling(k, cls, content) if isinstance(k, str) else k for k in over}
+    if len(set(own.values())) == len(own):
+        over = {own[key]: given for key, given in over.items()}
+    ranges, choices = _sorted(over)
     axes = tuple(_axis(key, values, cls, content) for key, values in choices.items())
     found = []
     for values in itertools.product(*choices.values()):

@@ -15,7 +15,7 @@ import xarray as xr
 from hdica.errors import HdicaError, OutOfTime
 from hdica.ingredients.functions import word_for
 from hdica.process.timeout import named, within
-from hdica.systems.address import Axis, address, check_conflicts, nested
+from hdica.systems.address import Axis, address, axis_of, check_conflicts, in_one_spelling, nested
 from hdica.systems.arguments import LARGEST, MAX_VALUES, check_length, entries, spaced
 from hdica.systems.axes import Value
 from hdica.systems.method import Method
@@ -119,7 +119,8 @@ def grid_of(system: Any, over: Over | None) -> Grid:
 def _axis(key: Any, given: Any, system: Any, content: dict[str, Any]) -> Axis:
     if not isinstance(key, str) or key.replace(".", "_") in _TAKEN:
         raise HdicaError(f"over: {key!r} is not allowed (it names a dimension of results)")
-    return Axis(key, address(key, system, content, "over"), _values(key, given))
+    key = in_one_spelling(key, system, content)
+    return axis_of(key, address(key, system, content, "over"), _values(key, given), system)
 
 
 def _values(key: str, given: Any) -> tuple[Value, ...]:

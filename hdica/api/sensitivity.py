@@ -16,6 +16,7 @@ from hdica.limits.bands.targets import Function, means, overlap, penalty
 from hdica.limits.mean_field.family import MeanField
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
+from hdica.systems.address import in_one_spelling
 from hdica.systems.arguments import finite, text
 from hdica.systems.fields import formula, with_parameter
 from hdica.systems.labelled import described
@@ -79,7 +80,9 @@ def sensitivity(
     time = finite(at, "at")
     if not time > 0:
         raise HdicaError(f"at = {at!r} is not allowed (a time t > 0)")
-    names = [text(name, "wrt", "names of scalar parameters") for name in _listed(wrt)]
+    cls, content = type(system), system.model_dump(mode="python")
+    named = [text(name, "wrt", "names of scalar parameters") for name in _listed(wrt)]
+    names = [in_one_spelling(name, cls, content) for name in named]
     make = field_maker(system)
     of = record_of(system).order_parameters[0].name if of is None else of
     h = _function(system, of)

@@ -83,7 +83,7 @@ def dataset(source: Source) -> xr.Dataset:
     variables["status"] = xr.Variable(points, source.status.reshape(shape))
     if (source.status >= DIVERGED).any():
         variables["reason"] = _lazy(source, REASON, object, "")
-    attrs = {"method": source.method.name, "stochastic": source.method.stochastic}
+    attrs = {"method": source.method.name, "stochastic": int(source.method.stochastic)}
     return xr.Dataset(variables, coords=_coordinates(source), attrs=attrs)
 
 

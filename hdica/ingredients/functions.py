@@ -103,7 +103,7 @@ def _plain(function: Any) -> FunctionType:
     plain = getattr(function, "py_func", function)
     name = getattr(plain, "__name__", type(plain).__name__)
     if not inspect.isfunction(plain):
-        raise _refused(name, "it is not written in Python")
+        raise _refused(name, f"it is not written in Python: write the formula '{name}(x)'")
     if name == "<lambda>":
         raise _refused("lambda", "a lambda has no name and no source of its own")
     taken = [

@@ -15,7 +15,7 @@ from typing import Any
 
 import sympy as sp
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, closest
 from hdica.ingredients.conditions import MAX_COMPARISONS, Condition, condition_of
 from hdica.ingredients.functions import is_word
 from hdica.ingredients.switches import Largest
@@ -67,6 +67,26 @@ OPERATIONS = (
     + ", ".join([*FUNCTIONS, *MORE])
     + ", where(x > 0, a, b), and comparisons with and, or, not"
 )
+
+
+WORDS = {
+    **dict.fromkeys(("cube", "cubic", "pow3", "kurtosis"), "x**3"),
+    **dict.fromkeys(("square", "quadratic", "skew"), "x**2"),
+    **{"logcosh": "tanh(x)", "gauss": "x*exp(-x**2/2)", "linear": "x", "identity": "x"},
+    **{"l1": "sign(x)", "lasso": "sign(x)", "l2": "x", "ridge": "x"},
+    **{"maximum": "max(x, a)", "minimum": "min(x, a)", "absolute": "abs(x)", "fabs": "abs(x)"},
+}
+"""What is written for words by which others name functions."""
+
+
+def _hint(name: str) -> str:
+    """What to write for the name of a function that is no function of the grammar; may be empty."""
+    if name.lower() in WORDS:
+        return f": write {WORDS[name.lower()]}"
+    close = closest(name, [*FUNCTIONS, *MORE])
+    if not close:
+        return ""
+    return f": write {close}(x)" if close == name else f": did you mean {close}(x)?"
 
 
 def _largest(several: Sequence[sp.Expr]) -> sp.Expr:
@@ -132,14 +152,16 @@ class _Reader:
                 return self.switched(node.test, node.body, node.orelse, depth, power)
             case ast.Compare() | ast.BoolOp() | ast.UnaryOp() if self.condition(node, depth, power):
                 return self.as_value(node, depth, power)
-        raise self.refuse(f"{self.written(node)} is not part of the grammar")
+        named = node.func if isinstance(node, ast.Call) else node
+        hint = _hint(named.attr) if isinstance(named, ast.Attribute) else ""
+        raise self.refuse(f"{self.written(node)} is not part of the grammar{hint}")
 
     def called(self, name: str, arguments: list[ast.expr], depth: int, power: float) -> sp.Expr:
         known = FUNCTIONS.get(name) or MORE.get(name)
         if name == "where":
             raise self.refuse("'where' takes a condition and two values")
         if known is None:
-            raise self.refuse(f"{name!r} is not a known function")
+            raise self.refuse(f"{name!r} is not a known function{_hint(name)}")
         least, most = ARGUMENTS.get(name, (1, 1))
         if not least <= len(arguments) <= most:
             wanted = f"{least} or more" if most > least else str(least)
@@ -189,7 +211,9 @@ class _Reader:
         if name == "pi":
             return sp.pi
         known = [*self.symbols, "pi", *self.constants]
-        raise self.refuse(f"{name!r} is neither a variable nor a constant (known: {known})")
+        close = closest(name, known)
+        hint = f": did you mean {close!r}?" if close else _hint(name)
+        raise self.refuse(f"{name!r} is neither a variable nor a constant (known: {known}){hint}")
 
     def raised(self, node: ast.BinOp, depth: int, power: float) -> sp.Expr:
         exponent = self.read(node.right, depth + 1, power)

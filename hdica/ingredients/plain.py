@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,31 @@ import numpy as np
 DEEPEST = 64
 """Nesting beyond which nothing is looked at: no field of ours is nested so deep."""
 _NUMBERS = ((np.bool_, bool), (np.integer, int), (np.floating, float), (np.str_, str))
+
+_DIGITS = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_NUMBER = re.compile(rf"\s*({_DIGITS})\s*(?:/\s*({_DIGITS})\s*)?", re.ASCII)
+LONGEST = 64
+"""Letters of a number, so that none takes long to read."""
+
+
+def as_number(value: Any) -> Any:
+    """The number that a text writes, as ``"0.05"`` and ``"1/20"`` do; all else as it is."""
+    read = _NUMBER.fullmatch(value) if isinstance(value, str) and len(value) <= LONGEST else None
+    if read is None:
+        return value
+    above, below = read.groups()
+    if below is None:
+        return int(above) if re.fullmatch(r"[+-]?[0-9]+", above) else float(above)
+    return float(above) / float(below) if float(below) else value
+
+
+def with_numbers(value: Any) -> Any:
+    """The same plain content with numbers in place of texts that write them."""
+    if isinstance(value, dict):
+        return {key: with_numbers(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [with_numbers(one) for one in value]
+    return as_number(value)
 
 
 def plain(value: Any, deepest: int = DEEPEST) -> Any:

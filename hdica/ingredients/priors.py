@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, unknown_word
 from hdica.ingredients.plain import plain
 from hdica.ingredients.prior import Prior as Prior
 from hdica.ingredients.prior import normalised, spread_of_mean
@@ -21,6 +21,10 @@ from hdica.ingredients.sources import Source, make_source
 Array = NDArray[np.float64]
 HALF_NORMAL = 24
 """Nodes for each side of a normal part: for 1e-8 in Q and R of limits with an l1 kink."""
+NAMES = (
+    *("dense", "gaussian", "sparse", "sparse_sign", "bernoulli_gaussian"),
+    *("atoms", "slab", "scipy", "mixture"),
+)
 ALLOWED = (
     "dense, gaussian, {sparse: rho}, {sparse_sign: rho}, {bernoulli_gaussian: rho}, "
     "{atoms: [...], weights: [...]}, {slab: law, rho: rho}, {scipy: name, ...} or {mixture: ...}, "
@@ -173,7 +177,7 @@ def _made(spec: str | dict[str, Any]) -> Prior:
         found = _from_mapping({key: one for key, one in spec.items() if key != "iid"}, _iid(spec))
         if found is not None:
             return found
-    raise HdicaError(f"prior: {spec!r} is not known (allowed: {ALLOWED})")
+    raise unknown_word("prior", spec, NAMES, ALLOWED)
 
 
 def _iid(spec: dict[str, Any]) -> bool:

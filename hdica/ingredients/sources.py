@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, unknown_word
 from hdica.ingredients.mixtures import mixture
 from hdica.ingredients.parts import (
     Law,
@@ -214,6 +214,7 @@ _WITH_NUMBER: dict[str, Callable[[float], Source]] = {
     "student": lru_cache(maxsize=64)(_student),
     "chi2": lru_cache(maxsize=64)(_chi2),
 }
+NAMES = (*_NAMED, *_WITH_NUMBER, "scipy", "discrete", "mixture")
 ALLOWED = (
     ", ".join(_NAMED)
     + ", {bernoulli_gaussian: p}, {student: nu}, {chi2: k}, "
@@ -232,11 +233,11 @@ def make_source(spec: str | dict[str, Any]) -> Source:
     """
     if isinstance(spec, str):
         if spec not in _NAMED:
-            raise HdicaError(f"source: {spec!r} is not known (allowed: {ALLOWED})")
+            raise unknown_word("source", spec, NAMES, ALLOWED)
         return _NAMED[spec]()
     given = plain(spec)
     if not isinstance(given, dict):
-        raise HdicaError(f"source: {given!r} is not known (allowed: {ALLOWED})")
+        raise unknown_word("source", given, NAMES, ALLOWED)
     return _from_mapping(given)
 
 
@@ -261,4 +262,4 @@ def _from_mapping(spec: dict[str, Any]) -> Source:
             return _discrete(value.get("values", []), value.get("weights"))
         if name == "mixture":
             return mixture(value)
-    raise HdicaError(f"source: {spec!r} is not known (allowed: {ALLOWED})")
+    raise unknown_word("source", spec, NAMES, ALLOWED)

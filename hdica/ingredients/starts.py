@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, unknown_word
 from hdica.ingredients.plain import plain
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.quadrature import dot
 
 Array = NDArray[np.float64]
+NAMES = ("overlap", "normal", "vector")
 ALLOWED = (
     "{overlap: Q0} with -1 <= Q0 <= 1, {overlap: Q0, exact: true}, or "
     "{normal: {mean: m, var: v}} with v >= 0"
@@ -142,4 +143,4 @@ def make_start(spec: Mapping[str, Any]) -> Start:
             finite = _is_number(mean) and _is_number(var) and var >= 0
             if finite and 0 < float(mean) * float(mean) + var < math.inf:
                 return _normal(float(mean), float(var))
-    raise HdicaError(f"start: {spec!r} is not known (allowed: {ALLOWED})")
+    raise unknown_word("start", spec, NAMES, ALLOWED)

@@ -16,7 +16,7 @@ from hdica.analysis.show.words import axis, method_name, place, size, words
 from hdica.analysis.terms import entries, starts
 from hdica.errors import HdicaError
 from hdica.plots import trajectories
-from hdica.plots.source import Source, matching, tree_of
+from hdica.plots.source import Source, at, matching, tree_of
 
 LEAST = 3
 """Values of each parameter from which on a map says more than curves do."""
@@ -55,9 +55,12 @@ def panel(
         if show != SHOWN[0]:
             raise HdicaError(f"show = {show!r} is not allowed (without seeds: {SHOWN[0]})")
         return _alone(source, across, up, name)
-    beside = {"states": states, "transitions": critical}
+    added = {"states": matching(states, "states"), "transitions": matching(critical, "critical")}
+    at_x = {across: source.data[across].values.tolist()}
     groups = {source.method: source} | {
-        key: found for key, given in beside.items() if (found := matching(given, key)) is not None
+        key: replace(one, data=at(one.data, at_x, key))
+        for key, one in added.items()
+        if one is not None
     }
     theory = matching(limit, "limit")
     if theory is not None:

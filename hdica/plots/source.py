@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
 
 from hdica.analysis.reading import finished
-from hdica.analysis.show.choose import Point
 from hdica.analysis.terms import STATES, order_parameters
 from hdica.errors import HdicaError
 from hdica.status import DONE
@@ -20,6 +19,8 @@ from hdica.systems.system import System
 
 OWN = STATES | {"seed", "time", "snapshot", "feature", "x", "edge", "threshold"}
 """Dimensions that are no swept parameter, whatever the system."""
+
+Labelled = TypeVar("Labelled", xr.Dataset, xr.DataArray)
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,8 @@ def tree_of(groups: Mapping[str, Source]) -> xr.DataTree:
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"system": name}), **found})
 
 
-def at(values: xr.DataArray, point: Point, what: str) -> xr.DataArray:
-    """A variable at a point of another's grid, or a sentence that it is not there."""
+def at(values: Labelled, point: Mapping[str, Any], what: str) -> Labelled:
+    """A result at a point of another's grid, or a sentence that it is not there."""
     for key, value in point.items():
         if key not in values.dims:
             continue

@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from hdica.errors import HdicaError, from_validation
-from hdica.systems.axes import Value, suggestion
+from hdica.ingredients.plain import as_number
+from hdica.systems.axes import Value, distinct, number, suggestion
 
 Path = tuple[str, ...]
 MOST_LETTERS = 100
@@ -35,6 +36,36 @@ class Axis:
         return len(self.values)
 
 
+def is_text(system: Any, name: str) -> bool:
+    """Whether a field is a text, which stays one though it may write a number."""
+    field = system.model_fields.get(name)
+    return field is None or field.annotation is str
+
+
+def axis_of(key: str, path: Path, values: tuple[Value, ...], system: Any, field: str = "") -> Axis:
+    """An axis of distinct values; texts that write numbers are numbers where no text is wanted.
+
+    ``field`` is for the sentence that refuses a value given twice, which is not looked for without.
+    """
+    if isinstance(values[0], str) and not is_text(system, path[0]):
+        read = tuple(map(as_number, values))
+        if not any(isinstance(value, str) for value in read):
+            values = tuple(number(value, field) if field else float(value) for value in read)
+    return Axis(key, path, distinct(values, field) if field else values)
+
+
+def in_one_spelling(key: str, system: Any, parameters: dict[str, Any]) -> str:
+    """``beta`` for ``constants.beta`` and ``constants_beta``; a key of any other kind as it is.
+
+    A constant that has the name of a field keeps its path.
+    """
+    if "constants" not in system.model_fields or _is_constant(key, system, parameters):
+        return key
+    name = key.removeprefix("constants.").removeprefix("constants_")
+    taken = name == key or name in system.model_fields or name in getattr(system, "aliases", {})
+    return name if not taken and _is_constant(name, system, parameters) else key
+
+
 def _is_constant(key: str, system: Any, parameters: dict[str, Any]) -> bool:
     """Whether ``key`` is a named number that the study's formulas use."""
     from hdica.ingredients.grammar import constants_used  # and with it sympy
@@ -46,7 +77,8 @@ def _is_constant(key: str, system: Any, parameters: dict[str, Any]) -> bool:
     texts = {name: parameters.get(name) for name in variables}
     return any(
         isinstance(text, str) and key in constants_used(text, variables[name])
-        for name, text in texts.items()
+        for name, one in texts.items()
+        for text in (one if isinstance(one, list | tuple) else (one,))
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
-from hdica.ingredients.plain import plain
+from hdica.ingredients.plain import as_number, plain
 from hdica.systems.axes import expanded, is_number, number, parse_axis, size
 
 Array = NDArray[np.float64]
@@ -52,7 +52,7 @@ def whole(value: Any, name: str, allowed: str, least: float = -math.inf) -> int:
 
     ``name`` of the argument and what is ``allowed`` are for the sentence.
     """
-    found = _read(value, name)
+    found = as_number(_read(value, name))
     if not _is_finite(found) or int(found) != found or found < least:
         raise HdicaError(f"{name} = {shown(found)} is not allowed ({allowed})")
     if found > MOST_WHOLE:
@@ -62,7 +62,7 @@ def whole(value: Any, name: str, allowed: str, least: float = -math.inf) -> int:
 
 def finite(value: Any, name: str) -> float:
     """A finite number, or a sentence why it is not allowed."""
-    found = _read(value, name)
+    found = as_number(_read(value, name))
     if not is_number(found) or not abs(found) < LARGEST:
         raise HdicaError(f"{name} = {shown(found)} is not allowed (a finite number)")
     return float(found)
@@ -133,7 +133,7 @@ def listed(values: Any, name: str, most: int = MAX_VALUES) -> Array:
     given = scalar(values, name)
     if given is not None:
         raise HdicaError(f"{name} = {given!r} is not allowed (a list: write {name}=[{given!r}])")
-    found = entries(values, name, "a list of numbers", most)
+    found = [as_number(one) for one in entries(values, name, "a list of numbers", most)]
     for one in found:
         if not is_number(one):
             raise HdicaError(f"{name}: {shown(one)} is not allowed (a list of numbers)")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from hdica.errors import HdicaError, one_sentence, unknown_key
+from hdica.errors import HdicaError, closest, one_sentence, unknown_key
+from hdica.ingredients.plain import as_number
 
 Value = float | str
 
@@ -26,6 +26,7 @@ def canonical(value: float) -> float:
 
 def number(value: Any, field: str) -> float:
     """``value`` as a canonical number."""
+    value = as_number(value)
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise HdicaError(f"{field} = {value!r} is not allowed (a number is needed)")
     try:
@@ -40,8 +41,8 @@ def number(value: Any, field: str) -> float:
 def suggestion(key: object, allowed: list[str]) -> str:
     """What to write instead of an unknown key: a close match and the list of what is allowed."""
     listed = ", ".join(allowed) or "none"
-    close = get_close_matches(str(key), allowed, n=1)
-    return f"did you mean {close[0]!r}? allowed: {listed}" if close else f"allowed: {listed}"
+    close = closest(str(key), allowed)
+    return f"did you mean {close!r}? allowed: {listed}" if close else f"allowed: {listed}"
 
 
 def check_keys(given: Any, allowed: list[str], where: str = "") -> Any:
@@ -82,7 +83,7 @@ class Range(BaseModel):
 def _range(given: dict[str, Any], field: str) -> Range:
     check_keys(given, list(Range.model_fields), field)
     try:
-        found = Range.model_validate(given)
+        found = Range.model_validate({key: as_number(value) for key, value in given.items()})
     except ValidationError as exc:
         raise HdicaError(one_sentence(exc, field)) from exc
     if found.spacing == "log" and not (found.start > 0 and found.stop > 0):
@@ -115,6 +116,8 @@ def parse_axis(given: Any, field: str) -> tuple[Value, ...] | Range:
     if not given:
         raise HdicaError(f"{field} is an empty list (at least one value is needed)")
     values = tuple(_entry(v, field) for v in given)
+    if len({isinstance(v, str) for v in values}) > 1:
+        values = tuple(_entry(as_number(v), field) for v in values)
     if len({isinstance(v, str) for v in values}) > 1:
         raise HdicaError(f"{field} mixes numbers and words (all numbers or all words are needed)")
     return values

@@ -24,6 +24,7 @@ from hdica.ingredients.vectors import NOT_NORMAL, vector_prior, vector_start, wr
 from hdica.inputs.data_input import Reads
 from hdica.inputs.samples import SAMPLES, samples_input
 from hdica.inputs.vectors import vector_input
+from hdica.systems.address import in_one_spelling
 from hdica.systems.axes import is_number
 
 Spec = str | dict[str, Any]
@@ -305,6 +306,7 @@ def with_parameter(system: Any, key: str, value: float) -> Any:
     The key is a field (``"tau"``), an alias (``"rho"``) or the name of a constant of the formulas.
     """
     cls = type(system)
+    key = in_one_spelling(key, cls, {"constants": system.constants})
     if key in system.constants:
         path: tuple[str, ...] = ("constants", key)
     else:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from xarray.backends.common import BackendArray
+from xarray.core import indexing
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
+from hdica.systems.axes import suggestion
 from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.notes import joined
 from hdica.systems.registry import record_of, systems
@@ -49,7 +54,7 @@ def candidates(system: Any, name: str, kind: str, able: Methods, auto: Methods) 
         raise HdicaError(f"{kind}: system = {record.name} is not allowed (allowed: {others})")
     if not isinstance(name, str) or name not in ("auto", *allowed):
         raise HdicaError(
-            f"{kind}: method = {name!r} is not known (allowed: auto, {', '.join(allowed)})"
+            f"{kind}: method = {name!r} is not known ({suggestion(str(name), ['auto', *allowed])})"
         )
     found = list(auto(record)) if name == "auto" else [allowed[name]]
     if not found:
@@ -123,7 +128,60 @@ def described(found: xr.Dataset, system: Any) -> xr.Dataset:
     chosen = record_of(system).notes.chosen(system)
     told = {"chosen": chosen} if chosen else {}
     name = type(system).__name__
-    return found.assign_attrs(system=name, parameters=system.model_dump_json(), **told)
+    found = found.assign_attrs(system=name, parameters=system.model_dump_json(), **told)
+    return portable_texts(found)
+
+
+class _Texts(BackendArray):
+    """Texts of a variable as Python's strings, of which only what is used is read."""
+
+    def __init__(self, texts: xr.Variable) -> None:
+        self.texts, self.shape, self.dtype = texts, texts.shape, np.dtype(object)
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        support = indexing.IndexingSupport.OUTER
+        return indexing.explicit_indexing_adapter(key, self.shape, support, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> Any:
+        return np.asarray(self.texts[key].values, dtype=object)
+
+
+def portable_texts(found: xr.Dataset, lazy: bool = False) -> xr.Dataset:
+    """The same with its texts as Python's strings, which every writer of xarray takes.
+
+    netCDF has no ``StringDType``, as which Zarr 3 gives its texts, and Zarr 3 no texts of fixed
+    width (``<U3``). If ``lazy``, variables that are no coordinates are read when they are used.
+    """
+    texts = {}
+    for name, one in found.variables.items():
+        if one.dtype.kind in "UT":
+            lazily = lazy and name not in found.coords
+            values: Any = _Texts(one) if lazily else np.asarray(one.values, dtype=object)
+            values = indexing.LazilyIndexedArray(values) if lazily else values
+            texts[name] = xr.Variable(one.dims, values, one.attrs, one.encoding)
+    return found.assign(texts)
+
+
+def portable_attrs(attrs: Mapping[Any, Any]) -> dict[str, Any]:
+    """Attributes as texts, numbers and lists of numbers: other types not every format has.
+
+    True and False become 1 and 0, a list of words becomes words with spaces between them as CF has
+    its ``flag_meanings``, and all else JSON.
+    """
+    return {str(name): _portable(value) for name, value in attrs.items()}
+
+
+def _portable(value: Any) -> Any:
+    if isinstance(value, bool | np.bool_):
+        return int(value)
+    if isinstance(value, str | int | float | np.number | np.ndarray):
+        return value
+    if isinstance(value, list | tuple) and value:
+        if all(isinstance(one, str) and not re.search(r"\s", one) for one in value):
+            return " ".join(value)
+        if all(isinstance(one, int | float) and not isinstance(one, bool) for one in value):
+            return list(value)
+    return json.dumps(value)
 
 
 def about_data(found: xr.Dataset, systems: Iterable[Any]) -> xr.Dataset:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from hdica.errors import HdicaError, from_validation
-from hdica.ingredients.plain import plain
+from hdica.ingredients.plain import plain, with_numbers
 from hdica.systems import shown
+from hdica.systems.address import is_text
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -76,7 +77,11 @@ class Parameters(BaseModel, metaclass=_Listed):
     @classmethod
     def _written_out(cls, given: Any) -> Any:
         # Before any field is read, so that keys, JSON and equality see the same as for lists.
-        return cls.written_out(plain(given)) if isinstance(given, Mapping) else given
+        if not isinstance(given, Mapping):
+            return given
+        found = cls.written_out(plain(given))
+        # "0.05" is a number wherever it is no formula or another text.
+        return {k: v if is_text(cls, k) else with_numbers(v) for k, v in found.items()}
 
     @classmethod
     def written_out(cls, given: Mapping[str, Any], within: Mapping[str, Any] | None = None) -> Any:

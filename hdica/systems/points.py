@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hdica.errors import HdicaError
+from hdica.ingredients.plain import as_number
 from hdica.ingredients.save import ALL
 from hdica.systems.arguments import (
     MOST_WHOLE,
@@ -81,7 +82,7 @@ def check_memory(needed: float, what: str, fewer: str) -> None:
 
 def seed_count(seeds: Any) -> int | None:
     """How many seeds a number stands for, None if seeds are listed."""
-    given = scalar(seeds, "seeds")
+    given = scalar(as_number(seeds), "seeds")
     if given is None:
         return None
     return whole(given, "seeds", _SEEDS, 1)

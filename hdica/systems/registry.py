@@ -10,6 +10,7 @@ from typing import Any
 
 from hdica.errors import HdicaError
 from hdica.systems import plugins
+from hdica.systems.axes import suggestion
 from hdica.systems.method import Method
 from hdica.systems.system import System
 
@@ -82,7 +83,7 @@ def system_named(name: str) -> System:
     """The record of a system."""
     known = systems()
     if name not in known:
-        raise HdicaError(f"system = {name!r} is not known (allowed: {', '.join(known)})")
+        raise HdicaError(f"system = {name!r} is not known ({suggestion(name, list(known))})")
     return known[name]
 
 

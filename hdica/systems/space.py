@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hdica.systems.address import Axis, Path, address, build, nested
-from hdica.systems.axes import Range, Value, expand
+from hdica.systems.address import Axis, Path, address, axis_of, build, nested
+from hdica.systems.axes import Range, Value, expanded
 
 KEPT = 4096
 """Systems that stay built."""
@@ -71,7 +71,13 @@ def space_of(
 ) -> Space:
     """The space that ``parameters`` and ``grid`` of a study span."""
     axes = tuple(
-        Axis(key, address(key, system, parameters, "grid"), expand(values, f"grid.{key}"))
+        axis_of(
+            key,
+            address(key, system, {**grid, **parameters}, "grid"),
+            expanded(values),
+            system,
+            f"grid.{key}",
+        )
         for key, values in grid.items()
     )
     fixed = {

@@ -133,7 +133,7 @@ class Undisturbed:
             seen, whole = tree[method].to_dataset().load(), node.to_dataset().load()
             done = seen.status == store.DONE
             assert (done | (seen.status == store.PENDING)).all()
-            for output in whole.attrs["outputs"]:
+            for output in whole.attrs["outputs"].split():
                 np.testing.assert_array_equal(seen[output].where(done), whole[output].where(done))
                 assert seen[output].where(~done).isnull().all()
             pending += int((~done).sum())

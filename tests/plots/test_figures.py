@@ -106,6 +106,26 @@ def test_a_grid_of_two_parameters_is_a_phase_diagram(states, fold):
     assert boundary.get_ydata()[0] == pytest.approx(0.5 - np.sqrt(0.025), rel=1e-9)
 
 
+@pytest.mark.parametrize("with_states", [False, True])
+@pytest.mark.parametrize("with_fold", [False, True])
+def test_a_phase_diagram_needs_neither_states_nor_critical_values(
+    states, fold, with_states, with_fold
+):
+    """Control parameters of the system on the axes, and no study that says the others."""
+    runs = simulated({"tau": [0.01, 0.02, 0.03], "Q0": [0.2, 0.5, 0.8]})
+    more = ({"states": states} if with_states else {}) | ({"critical": fold} if with_fold else {})
+    drawn = runs.hdica.plot.phase(x="tau", y="Q0", **more)
+    (mesh,) = [one for one in drawn.collections if isinstance(one, QuadMesh)]
+    assert np.asarray(mesh.get_array()).size == 9
+    assert runs.hdica.plot() is not None
+    tree = xr.DataTree.from_dict({"chain": runs})
+    if with_states:
+        others = runs.assign_coords(tau=[0.01, 0.02, 0.99])
+        with pytest.raises(hdica.HdicaError, match=r"states: tau = .*0\.99.* is not there"):
+            others.hdica.plot.phase(x="tau", y="Q0", states=states)
+    assert tree.hdica["chain"].plot.phase(x="tau", y="Q0", **more).get_xlabel()
+
+
 def test_the_end_of_a_limit_over_two_parameters_is_a_map():
     grid = {"tau": [0.01, 0.02, 0.03], "Q0": [0.2, 0.4, 0.6]}
     ax = theory(grid).hdica.plot()

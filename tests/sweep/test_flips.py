@@ -217,7 +217,7 @@ def test_exactly_the_points_of_a_published_chunk_become_pending(
     else:
         found = open_results(out)[group].to_dataset().load()
         assert np.array_equal(found.status == store.PENDING, expected)
-        for name in found.attrs["outputs"]:
+        for name in found.attrs["outputs"].split():
             assert found[name].where(found.status == store.PENDING, drop=True).isnull().all()
     assert verify(out).code == 1
     assert run(study, out, progress=False).computed == 0

@@ -78,7 +78,7 @@ def test_variables_and_groups_say_what_they_are(tree: xr.DataTree) -> None:
     assert walk.time.attrs["units"] == "samples per dimension (k/n)"
     assert walk.attrs["equations"] == "nobody 1900 (1)"
     assert walk.attrs["kernel"] == "7"
-    assert walk.attrs["stochastic"] is True
+    assert walk.attrs["stochastic"] == 1
     assert "reason" not in walk
     study = study_from(toy.study())
     assert tree.attrs["study_hash"] == study.content_hash()

@@ -17,11 +17,12 @@ from hdica.sweep.outcome.results import open_results
 from hdica.sweep.run.runner import run as run_study
 from hdica.sweep.study.study import study_from
 from hdica.systems.axes import canonical
-from hdica.systems.labelled import about, dataset
+from hdica.systems.labelled import about, dataset, described
 from hdica.systems.method import Method, Role
 from hdica.systems.points import taken_names
 from hdica.systems.registry import methods_of, systems
 from hdica.systems.system import System
+from tests.api.test_formats import assert_every_format
 
 RECORDS = [record for record in systems().values() if record.name != "Toy"]
 TIMES = np.array([0.0, 0.5, 2.0])
@@ -117,6 +118,7 @@ def test_every_variable_and_dimension_says_what_it_is(record: System, method: Me
     assert found.attrs["equations"]
     assert found.attrs["kernel_version"] == method.kernel
     assert method.seconds(system, size(method), 2.0) > 0
+    assert_every_format(described(found, system))
 
 
 @pytest.mark.parametrize(("record", "method"), KEEPING)

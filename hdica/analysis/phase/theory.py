@@ -27,8 +27,11 @@ def with_theory(tree: xr.DataTree, x: str, simulation: str) -> xr.DataTree:
 
     They depend on x alone: nothing else that is swept may change them. What cannot be found stays
     away, and so does what would take more than :data:`SECONDS` or is wanted at more than
-    :data:`MOST` values of x: a study that names the method has it at any cost.
+    :data:`MOST` values of x: a study that names the method has it at any cost. Nothing is added to
+    results that name no study, whose fixed parameters are unknown.
     """
+    if not tree.attrs.get("study_yaml"):
+        return tree
     found = tree
     if transitions_in(tree, x) is None:
         found = _with(found, x, simulation, Role.TRANSITIONS)

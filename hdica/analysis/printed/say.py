@@ -62,13 +62,13 @@ def what_of(data: xr.Dataset, k: int) -> str:
 
 def is_own(data: xr.Dataset) -> np.ndarray:
     """Which numbers the paper gives itself, or the formula of which it prints."""
-    return np.isin(data["origin"].values.astype(str), APART, invert=True)
+    return np.isin(data["origin"].values, APART, invert=True)
 
 
 def verdicts(data: xr.Dataset) -> np.ndarray:
     """The verdict that counts: on the corrected number where there is one."""
-    corrected = data["corrected_verdict"].values.astype(str)
-    return np.where(corrected == "", data["verdict"].values.astype(str), corrected)
+    corrected = data["corrected_verdict"].values
+    return np.where(corrected == "", data["verdict"].values, corrected)
 
 
 def wanted(data: xr.Dataset) -> np.ndarray:

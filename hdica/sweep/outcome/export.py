@@ -100,12 +100,6 @@ def _plain(frame: pd.DataFrame) -> str:
 
 
 def _netcdf(data: xr.Dataset) -> bytes:
-    # netCDF knows neither booleans nor lists of words as attributes.
-    data.attrs = {
-        key: value if isinstance(value, str | int | float) and not isinstance(value, bool)
-        else json.dumps(value)
-        for key, value in data.attrs.items()
-    }  # fmt: skip
     # In memory: where the disk is full, HDF5 ends with what it was doing, not with why.
     return bytes(data.to_netcdf(engine="h5netcdf"))
 

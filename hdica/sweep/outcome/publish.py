@@ -32,6 +32,7 @@ from hdica.sweep.run.working_lock import locked
 from hdica.sweep.study.study import Study
 from hdica.systems import registry
 from hdica.systems.kernel import KERNEL_VERSION
+from hdica.systems.labelled import portable_attrs
 from hdica.systems.registry import system_named
 from hdica.systems.system import Clock
 from hdica.version import __version__
@@ -145,17 +146,19 @@ def _write_group(root: zarr.Group, source: Source, study: Study) -> dict[str, in
         about = {"long_name": "why the point diverged or failed"}
         write_variable(group, "reason", source, None, str, "", about)
     group.update_attributes(
-        {
-            "method": method.name,
-            "accuracy": method.accuracy,
-            "stochastic": method.stochastic,
-            "equations": method.equations,
-            "kernel": method.kernel,
-            **({"noise": method.noise} if method.stochastic else {}),
-            "outputs": [output.name for output in outputs],
-            "study_hash": study.content_hash(),
-            **({"coordinates": "step"} if "step" in group else {}),
-        }
+        portable_attrs(
+            {
+                "method": method.name,
+                "accuracy": method.accuracy,
+                "stochastic": method.stochastic,
+                "equations": method.equations,
+                "kernel": method.kernel,
+                **({"noise": method.noise} if method.stochastic else {}),
+                "outputs": [output.name for output in outputs],
+                "study_hash": study.content_hash(),
+                **({"coordinates": "step"} if "step" in group else {}),
+            }
+        )
     )
     return store.status_counts(source.status)
 

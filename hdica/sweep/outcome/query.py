@@ -108,7 +108,7 @@ def _between(values: np.ndarray, text: str, dim: str) -> list[int]:
 def _positions(values: np.ndarray, text: str, dim: str, nearest: bool) -> list[int]:
     """Where one part of a selection lies: a value, or a range."""
     if values.dtype.kind not in "fiu":
-        found = np.flatnonzero(values.astype(str) == text)
+        found = np.flatnonzero([str(value) == text for value in values.tolist()])
         if not found.size:
             raise HdicaError(f"{dim}={text} is not there (values: {_listed(values)})")
         return [int(found[0])]
@@ -178,7 +178,7 @@ def outputs(data: xr.Dataset, names: Sequence[str] = (), dims: Sequence[str] = (
     if names:
         return list(names)
     wanted = {dim for dim in dims if dim in data.dims}
-    own = [name for name in data.attrs.get("outputs", known) if name in known]
+    own = [name for name in str(data.attrs.get("outputs", "")).split() if name in known] or known
     fit = [name for name in own if wanted <= set(data[name].dims)]
     if not fit:
         raise HdicaError(f"no output has all the dimensions {', '.join(dims)} (choose with --var)")

@@ -188,9 +188,27 @@ def _opened(root: Path) -> xr.DataTree:
         raise DamageError(f"{root} is damaged (its metadata cannot be read)") from exc
     for name in (DIGEST, BOUND):
         tree.attrs.pop(name, None)
+    _make_portable(tree)
     tree.encoding["source"] = str(published.root)
     _check_study(root, tree.attrs)
     return tree
+
+
+def _make_portable(tree: xr.DataTree) -> None:
+    """Let every writer of xarray take a tree that was read of Zarr 3, and its parts.
+
+    ``chunks`` alone stays of the encoding: another format has other codecs. Stores of earlier
+    versions have attributes that netCDF has not.
+    """
+    from hdica.systems.labelled import portable_attrs, portable_texts
+
+    for node in tree.subtree:
+        node.attrs = portable_attrs(node.attrs)
+        data = node.to_dataset(inherit=False)
+        if any(variable.dtype.kind == "T" for variable in data.variables.values()):
+            node.dataset = portable_texts(data, lazy=True)
+        for variable in node.variables.values():
+            variable.encoding = {k: v for k, v in variable.encoding.items() if k == "chunks"}
 
 
 def _check_study(root: Path, attrs: dict[Hashable, Any]) -> None:

@@ -30,6 +30,7 @@ from hdica.sweep.study.question import Asking
 from hdica.sweep.study.words import one_line, plain_text
 from hdica.systems import axes as ax
 from hdica.systems import registry
+from hdica.systems.address import in_one_spelling
 from hdica.systems.space import Space, space_of
 
 
@@ -51,6 +52,35 @@ def _parse_methods(given: Any) -> Any:
     if not isinstance(given, dict) or not given:
         raise HdicaError("methods must name at least one method")
     return given
+
+
+def _one_spelling(content: dict[str, Any]) -> dict[str, Any]:
+    """A study whose swept constants have one spelling, in the grid and in its analyses."""
+    grid, record = content.get("grid"), registry.systems().get(str(content.get("system")))
+    if not isinstance(grid, dict) or record is None or not all(isinstance(k, str) for k in grid):
+        return content
+    fixed = content.get("parameters")
+    texts = {**grid, **(fixed if isinstance(fixed, dict) else {})}
+    own = {key: in_one_spelling(key, record.parameters, texts) for key in grid}
+    if len(set(own.values())) < len(own):
+        return content  # set twice, which is refused with the keys as they are written
+    other = {
+        f"constants{sign}{name}": name
+        for key, name in own.items()
+        if name not in record.parameters.model_fields
+        for sign in "._"
+    }
+    analysis = _respelled(content.get("analysis"), other)
+    given = {"analysis": analysis} if "analysis" in content else {}
+    return {**content, "grid": {own[key]: value for key, value in grid.items()}, **given}
+
+
+def _respelled(value: Any, other: dict[str, str], depth: int = 4) -> Any:
+    if isinstance(value, dict) and depth:
+        return {other.get(k, k): _respelled(v, other, depth - 1) for k, v in value.items()}
+    if isinstance(value, list) and depth:
+        return [_respelled(one, other, depth - 1) for one in value]
+    return other.get(value, value) if isinstance(value, str) else value
 
 
 class Said(BaseModel):
@@ -102,7 +132,9 @@ class Said(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _keys(cls, given: Any) -> Any:
-        return given if isinstance(given, cls) else ax.check_keys(given, list(cls.model_fields))
+        if isinstance(given, cls):
+            return given
+        return _one_spelling(ax.check_keys(given, list(cls.model_fields)))
 
     @model_serializer(mode="wrap")
     def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -47,7 +47,10 @@ def point_count(study: Study) -> int:
         registry.system_named(study.system).parameters,
         registry.methods_of(study.system),
     )
-    tops = {key: gr.address(key, system, study.parameters, "grid")[0] for key in study.grid}
+    tops = {
+        key: gr.address(key, system, {**study.grid, **study.parameters}, "grid")[0]
+        for key in study.grid
+    }
     count = 0
     for name, settings in study.methods.items():
         kept = [ax.size(v) for k, v in study.grid.items() if tops[k] not in methods[name].ignores]

@@ -9,9 +9,17 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from hdica.errors import HdicaError
 from hdica.process.trust import make_folders
@@ -40,13 +48,23 @@ OURS_ALONE = {"jobqueue.slurm.local-directory": None}
 WORKER = "hdica.sweep.workers.draining.DrainingWorker"
 
 
+Word = Annotated[
+    str,
+    BeforeValidator(lambda given: str(given) if type(given) is int else given),
+    WithJsonSchema({"type": ["string", "integer"], "pattern": WORD}),
+]
+"""A name, which YAML reads as a number where it is made of digits."""
+
+
 class SlurmSettings(BaseModel):
     """Jobs of Dask workers that hdica submits to Slurm."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    queue: str = Field(default="", pattern=WORD, description="partition; Slurm's default if empty")
-    account: str = Field(default="", pattern=WORD, description="who pays; Slurm's default if empty")
+    queue: Word = Field(default="", pattern=WORD, description="partition; Slurm's default if empty")
+    account: Word = Field(
+        default="", pattern=WORD, description="who pays; Slurm's default if empty"
+    )
     cores: int = Field(default=1, ge=1, le=4096, description="of a job")
     processes: int | None = Field(
         default=None, ge=1, le=4096, description="workers of a job, each with one thread"

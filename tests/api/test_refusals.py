@@ -1,0 +1,156 @@
+"""Numbers in any spelling, one spelling for constants, and refusals in hdica's own words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hdica
+from hdica.study import Study
+from hdica.sweep.workers.settings import ClusterSettings
+from hdica.systems.address import in_one_spelling
+
+VALIDATOR = re.compile(
+    r"[Ii]nput should|valid (string|number|integer|dict)|pydantic|unable to parse"
+)
+"""Words of a validator, which speak of no field of ours."""
+PCA: dict[str, Any] = {
+    "tau": 0.5, "omega": 1.0, "prior": {"sparse": 0.05}, "start": {"overlap": 0.3},
+    "regularizer": "beta*sign(x)",
+}  # fmt: skip
+SPELLINGS = ["beta", "constants.beta", "constants_beta"]
+
+
+def ica(**fields: Any) -> Any:
+    return hdica.OnlineICA(**({"tau": 0.05, "source": "uniform"} | fields))
+
+
+def study(**keys: Any) -> Study:
+    return Study(**({
+        "study": "small", "system": "OnlineICA", "parameters": {"source": "uniform"},
+        "grid": {"tau": [0.02, 0.05]}, "times": [0, 1], "methods": {"ode": {}},
+    } | keys))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"tau": "0.05"}, "tau"),
+        ({"tau": "1/20"}, "tau"),
+        ({"batch": "4"}, "batch"),
+        ({"Q0": "1/2"}, "start"),
+        ({"prior": {"sparse": "1/10"}}, "prior"),
+        ({"regularizer": "beta*x", "constants": {"beta": "1/2"}}, "constants"),
+        ({"source": {"student": "7"}}, "source"),
+    ],
+)
+def test_a_number_may_be_written_as_a_text_or_a_fraction(fields: dict[str, Any], name: str) -> None:
+    def numbers(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: numbers(one) for key, one in value.items()}
+        return eval(value) if re.fullmatch("[0-9./]+", str(value)) else value  # noqa: S307
+
+    assert ica(**fields) == ica(**numbers(fields))
+    assert not isinstance(getattr(ica(**fields), name), str)
+
+
+def test_formulas_stay_texts() -> None:
+    assert ica(regularizer="0").regularizer == "0"
+    assert ica(tau="0.1/(1 + t)").tau == "0.1/(1 + t)"
+    words = study(
+        grid={"regularizer": ["0", "1/2"]},
+        methods={"pde": {}},
+        parameters={"tau": 0.1, "source": "uniform"},
+    )
+    assert words.spec.space.axes[0].values == ("0", "1/2")
+
+
+def test_numbers_as_texts_in_calls_and_grids() -> None:
+    assert hdica.critical(ica(tau="1/20"), "tau")["value"].size == 1
+    found = hdica.limit(ica(), times=["0", "1/2"], over={"tau": ["1/50", "0.05"]})
+    assert found.tau.values.tolist() == [0.02, 0.05]
+    assert found.time.values.tolist() == [0, 0.5]
+    runs = hdica.simulate(ica(), n="50", seeds="2", times=[0, 1])
+    assert runs.sizes["seed"] == 2
+    for values in (["1/20", "1/50"], {"start": "1/50", "stop": "0.05", "num": "2"}):
+        assert study(grid={"tau": values}).spec.space.axes[0].values == (0.02, 0.05)
+    with pytest.raises(hdica.HdicaError, match="appears twice"):
+        study(grid={"tau": ["1/20", "0.05"]})
+
+
+@pytest.mark.parametrize("key", SPELLINGS)
+def test_a_constant_has_one_spelling_everywhere(key: str) -> None:
+    pca = hdica.SparsePCA(**PCA, constants={"beta": 0.2})
+    over = {"tau": [0.4, 0.5], key: [0.1, 0.2]}
+    assert hdica.limit(pca, times=[0, 1], method="pde", over=over).Q.dims == ("tau", "beta", "time")
+    assert hdica.sensitivity(pca, at=0.1, wrt=[key]).parameter.values.tolist() == ["beta"]
+    formulas = [PCA["regularizer"], "max(beta - abs(x), 0)*sign(x)"]
+    given = {k: v for k, v in PCA.items() if k != "regularizer"}
+    for grid in ({key: [0.1, 0.2]}, {"regularizer": formulas, key: [0.1, 0.2]}):
+        fixed = given if "regularizer" in grid else PCA
+        for other in SPELLINGS:
+            one = study(
+                system="SparsePCA", parameters=fixed, grid=grid,
+                methods={"vector": {"n": 100, "seeds": 2}, "pde": {}},
+                analysis={"dependence": {"simulation": "vector", "theory": "pde", "over": other}},
+            )  # fmt: skip
+            assert one.spec.space.axes[-1].dim == "beta"
+            assert [s.over for _, s in one.spec.analysis.asked()] == ["beta"]
+
+
+def test_a_constant_called_as_a_field_keeps_its_path() -> None:
+    used = {"regularizer": "omega*sign(x)", "constants": {"omega": 0.1}}
+    assert in_one_spelling("constants.omega", hdica.SparsePCA, used) == "constants.omega"
+    with pytest.raises(hdica.HdicaError, match="already set by"):
+        study(system="SparsePCA", parameters=PCA, grid={"beta": [0.1], "constants.beta": [0.2]},
+              methods={"pde": {}})  # fmt: skip
+
+
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: study(system="onlineICA"), "did you mean 'OnlineICA'?"),
+    (lambda: study(grid={"tau": {"start": 0.1, "stop": 1, "step": 1}}), ": grid.tau.step is not a"),
+    (lambda: study(times={"start": 0, "stop": 1, "step": 1}), ": times.step is not a known key"),
+    (lambda: study(times={"start": 0, "stop": 1, "num": 1}), "num = 1 is not allowed (>= 2"),
+    (lambda: study(grid={"tau": {"start": 0.1, "stop": 1, "num": 2.5}}), "(a whole number)"),
+    (lambda: study(times={"stop": 1, "num": 2, "spacing": "x"}), "one of 'linear'"),
+    (lambda: study(title=5), "title = 5 is not allowed (a text)"),
+    (lambda: study(max_points="many"), "(a whole number)"),
+    (lambda: study(noise="none"), "one of 'own' or 'shared'"),
+    (lambda: ica(start=5), "start = 5 is not allowed (a mapping)"),
+    (lambda: ica(tau=[0.1]), "tau = [0.1] is not allowed (a number)"),
+    (lambda: ica(constants={"beta": "x"}), "constants.beta = 'x' is not allowed (a number"),
+    (lambda: ica(nonlinearity="np.tanh(x)"), "write tanh(x)"),
+    (lambda: ica(nonlinearity="tanh"), "write tanh(x)"),
+    (lambda: ica(nonlinearity=np.tanh), "write the formula 'tanh(x)'"),
+    (lambda: ica(nonlinearity="tahn(x)"), "did you mean tanh(x)?"),
+    (lambda: ica(nonlinearity="cube"), "write x**3"),
+    (lambda: ica(nonlinearity="X**3"), "did you mean 'x'?"),
+    (lambda: ica(source="Uniform"), "did you mean 'uniform'?"),
+    (lambda: ica(prior={"sparce": 0.1}), "did you mean 'sparse'?"),
+    (lambda: ica(start={"overlp": 0.1}), "did you mean 'overlap'?"),
+    (lambda: hdica.limit(ica(), times=[0], method="Ode"), "did you mean 'ode'?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "words"), REFUSED)
+def test_a_refusal_is_in_our_words(call: Callable[[], Any], words: str) -> None:
+    with pytest.raises(hdica.HdicaError) as caught:
+        call()
+    assert words in str(caught.value)
+    assert not VALIDATOR.search(str(caught.value))
+
+
+def test_names_of_the_package_are_suggested() -> None:
+    for wrong, right in (("onlineICA", "OnlineICA"), ("simulat", "simulate")):
+        with pytest.raises(AttributeError, match=f"did you mean '{right}'"):
+            getattr(hdica, wrong)
+
+
+def test_an_account_of_digits_is_a_name() -> None:
+    found = ClusterSettings.model_validate({"mode": "slurm", "slurm": {"account": 12345}})
+    assert found.slurm is not None
+    assert found.slurm.account == "12345"
