@@ -129,7 +129,7 @@ def test_a_number_without_a_result_neither_agrees_nor_differs(status: int, words
     lost = {"pending": "pending", "no result": "without a result, as all runs diverged or failed"}
     assert text.startswith("2 of 3 numbers agree")
     assert text.endswith(f"this differs: a number; 4 are {lost[words]}.")
-    assert clause.html.endswith(f"has 0 for “a number”, which is 0.5 here; 3 are {lost[words]}.")
+    assert clause.html.endswith(f"has 0 for “a number”, which is 0.5 here; 3 are {lost[words]}")
     assert [row[5] for row in table(found).rows].count(words) == 4
     nothing = found.isel(number=slice(4))
     assert say(nothing) == [
