@@ -306,6 +306,7 @@ class Plots:
         show: Literal["overlap", "success", "decaying"] = "overlap",
         success: float = 0.5,
         variable: str | None = None,
+        n: int | None = None,
         ax: Axes | None = None,
         legend: bool = True,
     ) -> Axes:
@@ -326,11 +327,13 @@ class Plots:
             Size above which a run may count as one that learns.
         variable
             By default the first order parameter.
+        n
+            By default the largest of the result.
         ax, legend
             Axes to draw on, and whether they get a legend.
         """
         asked = {"x": x, "y": y, "limit": limit, "states": states, "critical": critical}
-        more = {"show": show, "success": success, "variable": variable}
+        more = {"show": show, "success": success, "variable": variable, "n": n}
         return self._drawn("phase", ax, legend, {**asked, **more})
 
     def branches(
