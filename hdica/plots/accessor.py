@@ -18,9 +18,9 @@ __all__ = ["Hdica", "Plots"]
 class Hdica:
     """What hdica knows to ask of its results: ``ds.hdica`` of a Dataset.
 
-    ``mean``, ``distance``, ``bands`` and ``crossings`` give Datasets; ``plot`` draws, ``animate``
-    draws over time. A run that diverged, failed or is not computed counts nowhere, with none of
-    its times.
+    ``mean``, ``distance``, ``bands``, ``histogram`` and ``crossings`` give data; ``plot`` draws,
+    ``animate`` draws over time. A run that diverged, failed or is not computed counts nowhere,
+    with none of its times.
     """
 
     def __init__(self, data: xr.Dataset) -> None:
@@ -34,10 +34,10 @@ class Hdica:
 
     def __repr__(self) -> str:
         figures = ", ".join(self.plot.kinds) or "none"
-        return f"<hdica: mean, distance, bands, crossings, animate; plot ({figures})>"
+        return f"<hdica: mean, distance, bands, histogram, crossings, animate; plot ({figures})>"
 
     def __dir__(self) -> list[str]:
-        return ["animate", "bands", "crossings", "distance", "mean", "plot"]
+        return ["animate", "bands", "crossings", "distance", "histogram", "mean", "plot"]
 
     def mean(self, variable: str | None = None) -> xr.Dataset:
         """Means over seeds with their errors.
@@ -92,6 +92,26 @@ class Hdica:
         theory = matching(limit, "limit")
         assert theory is not None
         return distance(self._source, theory, variable)
+
+    def histogram(self) -> xr.DataArray:
+        """The density of the entries as its mean over the bin around each ``x``.
+
+        ``density`` of runs is that already, ``density`` of a limit is its value at ``x``: to
+        compare them, take this of both.
+
+        Returns
+        -------
+        xarray.DataArray
+            As ``density``; NaN where a run diverged or is not computed.
+
+        Raises
+        ------
+        HdicaError
+            If the result keeps no densities.
+        """
+        from hdica.plots.densities import histogram
+
+        return histogram(self._source)
 
     def bands(
         self,
