@@ -18,9 +18,9 @@ __all__ = ["Hdica", "Plots"]
 class Hdica:
     """What hdica knows to ask of its results: ``ds.hdica`` of a Dataset.
 
-    ``mean``, ``distance``, ``bands`` and ``crossings`` give Datasets; ``plot`` draws, ``animate``
-    draws over time. A run that diverged, failed or is not computed counts nowhere, with none of
-    its times.
+    ``mean``, ``distance``, ``bands``, ``histogram`` and ``crossings`` give data; ``plot`` draws,
+    ``animate`` draws over time. A run that diverged, failed or is not computed counts nowhere,
+    with none of its times.
     """
 
     def __init__(self, data: xr.Dataset) -> None:
@@ -34,10 +34,10 @@ class Hdica:
 
     def __repr__(self) -> str:
         figures = ", ".join(self.plot.kinds) or "none"
-        return f"<hdica: mean, distance, bands, crossings, animate; plot ({figures})>"
+        return f"<hdica: mean, distance, bands, histogram, crossings, animate; plot ({figures})>"
 
     def __dir__(self) -> list[str]:
-        return ["animate", "bands", "crossings", "distance", "mean", "plot"]
+        return ["animate", "bands", "crossings", "distance", "histogram", "mean", "plot"]
 
     def mean(self, variable: str | None = None) -> xr.Dataset:
         """Means over seeds with their errors.
@@ -92,6 +92,26 @@ class Hdica:
         theory = matching(limit, "limit")
         assert theory is not None
         return distance(self._source, theory, variable)
+
+    def histogram(self) -> xr.DataArray:
+        """The density of the entries as its mean over the bin around each ``x``.
+
+        ``density`` of runs is that already, ``density`` of a limit is its value at ``x``: to
+        compare them, take this of both.
+
+        Returns
+        -------
+        xarray.DataArray
+            As ``density``; NaN where a run diverged or is not computed.
+
+        Raises
+        ------
+        HdicaError
+            If the result keeps no densities.
+        """
+        from hdica.plots.densities import histogram
+
+        return histogram(self._source)
 
     def bands(
         self,
@@ -306,6 +326,7 @@ class Plots:
         show: Literal["overlap", "success", "decaying"] = "overlap",
         success: float = 0.5,
         variable: str | None = None,
+        n: int | None = None,
         ax: Axes | None = None,
         legend: bool = True,
     ) -> Axes:
@@ -326,11 +347,13 @@ class Plots:
             Size above which a run may count as one that learns.
         variable
             By default the first order parameter.
+        n
+            By default the largest of the result.
         ax, legend
             Axes to draw on, and whether they get a legend.
         """
         asked = {"x": x, "y": y, "limit": limit, "states": states, "critical": critical}
-        more = {"show": show, "success": success, "variable": variable}
+        more = {"show": show, "success": success, "variable": variable, "n": n}
         return self._drawn("phase", ax, legend, {**asked, **more})
 
     def branches(

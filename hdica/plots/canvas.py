@@ -35,6 +35,11 @@ def style(width: str | float = "column", height: float = HEIGHT) -> AbstractCont
     Fonts of 8 points and less, Okabe and Ito's colours, text that stays text in a PDF, 300 dots
     an inch, and room for labels (constrained layout).
 
+    These settings take the place of the reader's own. All others stay as the reader's matplotlibrc
+    or ``matplotlib.rcParams`` say, such as ``text.usetex``, which needs LaTeX, grids, colours of
+    backgrounds, and how files are saved; ``matplotlib.rcdefaults()`` before it drops them. Figures
+    of reports depend on none.
+
     Parameters
     ----------
     width

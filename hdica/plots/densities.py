@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.densities.compute import histogram_of, xi_of
+from hdica.analysis.densities.compute import histogram_of, over_bins, xi_of
 from hdica.analysis.densities.together import together
 from hdica.analysis.reading import at_top, finished
 from hdica.analysis.show.panel import Panel
 from hdica.errors import HdicaError
 from hdica.plots.source import Source, at, matching
+from hdica.systems.method import HISTOGRAM
 
 DENSITY = "density"
 
@@ -23,7 +24,8 @@ def holds(source: Source) -> bool:
 def panel(source: Source, limit: xr.Dataset | None = None, snapshot: float | None = None) -> Panel:
     """One snapshot, the last unless another is named, a colour for every group of entries.
 
-    Steps with a band of two standard errors are histograms; smooth lines are the limit.
+    Steps with a band of two standard errors are histograms; smooth lines are the limit, beside
+    histograms its mean over the bins around its ``x``.
     """
     one_point(source, DENSITY)
     when = chosen_time(source.data[DENSITY], "snapshot", snapshot)
@@ -41,13 +43,23 @@ def both(source: Source, limit: xr.Dataset | None, times: list[float]) -> xr.Dat
     curves = theory if simulated else source
     if curves is None:
         return found
-    limits = _limit(curves, times)
+    limits = _limit(curves, times, simulated)
     if not simulated:
         return limits
     if limits.sizes["feature"] != found.sizes["feature"]:
         raise HdicaError("limit: its groups of entries are not those of the runs")
     limits = limits.assign_coords(feature=found["feature"])[["limit"]]
     return found.merge(limits, join="outer").assign_attrs(found.attrs | limits.attrs)
+
+
+def histogram(source: Source) -> xr.DataArray:
+    """The density as its mean over the bins around ``x``, of runs and of limits alike."""
+    if not holds(source):
+        known = ", ".join(str(k) for k in source.data.data_vars) or "nothing"
+        raise HdicaError(f"histogram: this result has no densities (it holds {known})")
+    found = over_bins(source.data).reset_coords(drop=True).rename(DENSITY)
+    units = source.data[DENSITY].attrs.get("units", "1")
+    return found.assign_attrs(long_name=HISTOGRAM.long_name, units=units)
 
 
 def one_point(source: Source, name: str) -> None:
@@ -83,11 +95,11 @@ def _histogram(source: Source) -> xr.Dataset:
     return found.assign_attrs(simulation_method=source.method, n=n)
 
 
-def _limit(source: Source, times: list[float]) -> xr.Dataset:
+def _limit(source: Source, times: list[float], binned: bool) -> xr.Dataset:
     data = source.data.squeeze([d for d in source.grid if source.data.sizes[d] == 1], drop=True)
     one = Source(data, source.record)
     one_point(one, DENSITY)
-    values = one.values(DENSITY)
+    values = over_bins(data) if binned else one.values(DENSITY)
     found = [at(values, {"snapshot": t}, "limit").reset_coords(drop=True) for t in times]
     over_time = xr.concat(found, "snapshot").assign_coords(snapshot=times)
     out = xr.Dataset({"limit": over_time, "xi": xi_of(data)})

@@ -42,13 +42,17 @@ def panel(
     show: str = "overlap",
     success: float = 0.5,
     variable: str | None = None,
+    n: int | None = None,
 ) -> Panel:
     """A map over two parameters, with steady states and critical values on top.
 
-    ``states`` and ``critical`` are what ``fixed_points`` and ``critical`` give over ``x``.
+    ``states`` and ``critical`` are what ``fixed_points`` and ``critical`` give over ``x``; ``n`` is
+    the largest one unless it is chosen.
     """
     if show not in SHOWN:
         raise HdicaError(f"show = {show!r} is not allowed (allowed: {', '.join(SHOWN)})")
+    if n is not None:
+        source = _at(source, n)
     across, up = _axes(source, x, y)
     name = source.variable(variable)
     if "seed" not in source.data[name].dims:
@@ -78,6 +82,15 @@ def panel(
     if not able:
         raise HdicaError(f"show = {show!r}: there is nothing to draw (no run is so)")
     return replace(able[0], key="phase")
+
+
+def _at(source: Source, n: int) -> Source:
+    """The source at one of its n."""
+    known = source.data["n"].values.tolist() if "n" in source.data.dims else []
+    if n not in known:
+        listed = ", ".join(map(str, known)) or "none"
+        raise HdicaError(f"n = {n!r} is not allowed (allowed: {listed})")
+    return replace(source, data=source.data.sel(n=[n]))
 
 
 def _axes(source: Source, x: str | None, y: str | None) -> tuple[str, str]:

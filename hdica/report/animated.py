@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from hdica.analysis.show.film import Film
 from hdica.errors import HdicaError
 from hdica.report.marks import TITLE
-from hdica.report.printed import HEIGHT, STYLE, WIDTH, draw_on, legend_below
+from hdica.report.printed import HEIGHT, STYLE, WIDTH, draw_on, legend_below, own_style
 
 DOTS = 150
 """Dots an inch."""
@@ -155,7 +155,7 @@ def files(film: Film) -> dict[str, bytes]:
     Equal films give equal bytes of the GIF. Where they were larger than 2 MB they have fewer dots.
     """
     kinds = ("gif", "mp4") if has_program() else ("gif",)
-    with rc_context(cast(Any, STYLE)), tempfile.TemporaryDirectory() as folder:
+    with own_style(), tempfile.TemporaryDirectory() as folder:
         made = animated(film, Figure(figsize=(WIDTH, HEIGHT), dpi=DOTS, layout="constrained"))
         return {f"{film.key}.{kind}": _content(made, Path(folder) / f"a.{kind}") for kind in kinds}
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
-from matplotlib import rc_context
+from matplotlib import rc_context, rcdefaults, rcParams
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -57,6 +58,18 @@ ROW = 8.5
 DASHES = {"solid": "-", "dash": (0, (4, 2)), "dot": ":"}
 
 
+@contextmanager
+def own_style() -> Iterator[None]:
+    """A context of Matplotlib's defaults and :data:`STYLE`, whatever a user's matplotlibrc says.
+
+    What is written to a report depends on its results alone.
+    """
+    with rc_context():
+        rcdefaults()
+        rcParams.update(cast(Any, STYLE))
+        yield
+
+
 def files(panel: Panel) -> dict[str, bytes]:
     """A panel as ``<key>.svg`` and ``<key>.pdf``, the content of each by name.
 
@@ -65,7 +78,7 @@ def files(panel: Panel) -> dict[str, bytes]:
     """
     title = f"{TITLE}{panel.key}"
     svg, pdf = io.BytesIO(), io.BytesIO()
-    with rc_context(cast(Any, STYLE)):
+    with own_style():
         drawn = draw(panel)
         drawn.draw_without_rendering()
         drawn.set_layout_engine(None)  # laid out once, the same for both files

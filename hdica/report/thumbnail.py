@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import base64
 import io
-from typing import Any, cast
-
-from matplotlib import rc_context
 
 from hdica.analysis.show.panel import Panel
 from hdica.report.card import START
-from hdica.report.printed import HEIGHT, STYLE, draw
+from hdica.report.printed import HEIGHT, draw, own_style
 
 DPI = 150
 """Dots an inch: 510 wide, twice what a card shows."""
@@ -26,7 +23,7 @@ def thumbnail(panel: Panel) -> str:
     from PIL import Image  # which Matplotlib needs anyway
 
     out, small = io.BytesIO(), io.BytesIO()
-    with rc_context(cast(Any, STYLE)):
+    with own_style():
         drawn = draw(panel)
         for legend in drawn.legends:
             legend.remove()

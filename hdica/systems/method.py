@@ -250,7 +250,9 @@ class Method:
             extra += self.bands
         if save.bias:
             extra += self.bias
-        return self.outputs + extra + tuple(o for k, o in _kept(save) if k in self.keeps)
+        kept = (o for k, o in _kept(save) if k in self.keeps)
+        binned = (HISTOGRAM if o is DENSITIES[0] and self.stochastic else o for o in kept)
+        return self.outputs + extra + tuple(binned)
 
     def coords_of(
         self, times: Array, save: Save, own: Mapping[str, Sequence[float]]
@@ -290,7 +292,7 @@ class Method:
 _BY_X = ("snapshot", "feature", "x")
 _BY_THRESHOLD = ("snapshot", "threshold")
 DENSITIES = (
-    Output("density", _BY_X, "density of the estimate x given the feature"),
+    Output("density", _BY_X, "density of the estimate given the feature, at x"),
     Output(
         "cdf",
         ("snapshot", "feature", "edge"),
@@ -299,6 +301,11 @@ DENSITIES = (
     Output("xi", ("feature",), "mean of xi over a group of the feature's entries"),
     Output("weight", ("feature",), "share of the feature's entries in a group"),
 )
+HISTOGRAM = Output(
+    "density", _BY_X, "density of the estimate given the feature, mean over the bin around x"
+)
+"""What entries give in place of a density at x; over the same bins a limit has the differences of
+its ``cdf`` at their edges."""
 SUPPORT = (
     Output("tpr", _BY_THRESHOLD, "true positive rate: share of xi != 0 with abs(x) above"),
     Output("fpr", _BY_THRESHOLD, "false positive rate: share of xi = 0 with abs(x) above"),
@@ -339,7 +346,7 @@ def _kept(save: Save) -> list[tuple[str, Output]]:
         kept += [("controls", o) for o in DENSITY_CONTROLS]
         kept.append(("potential", POTENTIAL))
         if save.bands:
-            kept += [("bands", band_of(o)) for o in DENSITIES[:2]]
+            kept += [("bands", band_of(o)) for o in (HISTOGRAM, DENSITIES[1])]
     if save.snapshots and save.thresholds:
         kept += [("support", o) for o in SUPPORT]
         kept += [("controls", o) for o in SUPPORT_CONTROLS]

@@ -1,8 +1,12 @@
 import numpy as np
 import pytest
+from scipy import stats
 
 from hdica.analysis.condensing.compute import condensing
+from hdica.analysis.densities.figure import densities as figure
 from hdica.analysis.runs.compute import runs
+from hdica.ingredients.save import Save
+from hdica.systems.registry import systems
 from tests.analysis import bifurcation, laws, toy
 
 compare = toy.computed("compare")
@@ -19,6 +23,47 @@ def test_histograms_of_the_largest_n_with_their_error(law_store):
     assert found["density_se"].sel(tau=0.1).values == pytest.approx(error)
     z = ((found["density"] - found["limit"]) / found["density_se"]).sel(tau=0.1).values
     assert np.abs(z[np.abs(laws.law().cdf(laws.X) - 0.5) < 0.4]).max() < 5
+
+
+@pytest.mark.parametrize("spread", [0.5, 0.03])
+def test_bin_means_are_compared_with_bin_means(law_store, spread):
+    """Of a law that is smooth over a bin of 0.1, and of one that is sharply peaked within it."""
+    law, rng = stats.norm(0.53, spread), np.random.default_rng(3)
+    at_edges, width = law.cdf(laws.EDGES), np.diff(laws.EDGES)
+    part = law_store.copy(deep=True)
+    vector, limit = part["vector"].to_dataset(), part["pde"].to_dataset()
+    inside = np.diff(at_edges)
+    left = np.append(inside, 1 - inside.sum())
+    counts = rng.multinomial(4000, left, vector["density"].shape[:-1])[..., :-1]
+    vector["density"][:] = counts / 4000 / width
+    limit["density"][:] = law.pdf(laws.X)
+    limit["cdf"][:] = at_edges
+    store = toy.tree({"vector": vector, "pde": limit}, {})
+    found = densities(store, laws.ANALYSES["densities"])
+    seen = found["density_se"] > 0.01
+
+    def furthest(theory):
+        return float(abs((found["density"] - theory) / found["density_se"]).where(seen).max())
+
+    assert furthest(found["limit"]) < 6
+    # The control: values at x, which a peak makes another number.
+    assert (furthest(limit["density"]) > 20) == (spread < 0.1)
+    drawn = next(p for p in figure(found) if p.key == "density_1").items[-1]
+    assert drawn.y == pytest.approx(inside / width)
+    assert limit.hdica.histogram().values[0, 0, 0] == pytest.approx(inside / width)
+    assert vector.hdica.histogram().attrs["long_name"].endswith("mean over the bin around x")
+    alone = densities(store, {"limit": "pde", "simulation": None})
+    assert alone["limit"].values[0, 0, 0] == pytest.approx(law.pdf(laws.X))
+    assert alone["limit"].attrs["long_name"].endswith("at x")
+
+
+def test_a_method_says_whether_its_density_is_a_histogram():
+    for record in systems().values():
+        for method in record.methods:
+            for one in method.outputs_of(Save(snapshots=(1.0,), x=(0.0, 1.0), bands=True)):
+                if one.name == "density" and "snapshot" in one.dims:
+                    ending = "mean over the bin around x" if method.stochastic else ", at x"
+                    assert one.long_name.endswith(ending), (record.name, method.name)
 
 
 def test_a_single_seed_has_the_error_of_independent_entries(law_store):

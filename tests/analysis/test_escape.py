@@ -136,7 +136,7 @@ def test_the_last_escape_has_a_mean_but_no_law_in_theory():
     settings = {**escapes.SIMULATED, "event": "last"}
     found = escape(escapes.store(runs=400), settings).isel(simulation=0)
     assert (found["verdict"] == "undecided").all()
-    assert "theory has no law of this escape" in found["why"].values.ravel()
+    assert "the results have no law of this escape by theory" in found["why"].values.ravel()
     here = found.sel(nu=0.5, n=200)
     assert float(here["theory"].sel(limit="escape_diffusion")) == 3 * mean(0.5, 200)
     ends = escapes.times(runs=400)["last"].sel(nu=0.5, n=200)
@@ -220,7 +220,7 @@ def test_a_theory_without_one_n_of_the_runs_is_silent_there():
     groups["escape_diffusion"] = escapes.theory("escape_diffusion", [200])
     found = escape(toy.tree(groups, {}), escapes.SIMULATED).isel(simulation=0)
     here = found.sel(limit="escape_diffusion", nu=1.0)
-    assert str(here["why"].sel(n=100).item()) == "theory has no law of this escape"
+    assert str(here["why"].sel(n=100).item()) == "the results have no law of this escape by theory"
     assert str(here["verdict"].sel(n=200).item()) == "agrees"
     assert found.attrs["tests"] == 12
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,15 +19,17 @@ from markupsafe import escape
 
 from hdica.analysis import manual, registry
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.reading import settings_of
+from hdica.analysis.reading import asked, settings_of
 from hdica.analysis.record import Analysis, Section
 from hdica.analysis.registry import analyses, asked_for, register
 from hdica.analysis.settings import Needs, Settings, Swept, needs_of
 from hdica.analysis.show.panel import Panel
 from hdica.analysis.show.table import Table
+from hdica.analysis.terms import speaking_of
 from hdica.errors import HdicaError
 from hdica.report.answers import findings
 from hdica.report.page import panels, render
+from hdica.status import PENDING
 from hdica.sweep.study.study import Study, study_from
 from hdica.systems import plugins
 from hdica.systems.registry import systems
@@ -42,6 +47,7 @@ from tests.analysis import (
     toy,
     waves,
 )
+from tests.report.shown import plain
 from tests.sweep import toy as cheap
 
 
@@ -99,6 +105,11 @@ STORES = {
 """A store that has what each analysis needs."""
 
 
+@cache
+def _made(store: Callable[[], xr.DataTree]) -> xr.DataTree:
+    return store()
+
+
 def test_every_analysis_has_a_store_here() -> None:
     assert set(STORES) == set(analyses())
 
@@ -113,7 +124,7 @@ def numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("numbers")
 @pytest.mark.parametrize("name", list(analyses()))
 def test_an_answer_is_described_drawn_and_said(name: str) -> None:
-    analysis, store = analyses()[name], STORES[name]()
+    analysis, store = analyses()[name], _made(STORES[name])
     given = () if analysis.settings is None else (settings_of(store, name, _study(store)[name]),)
     data = analysis.compute(store, *given)
     assert isinstance(data, xr.Dataset)
@@ -132,6 +143,66 @@ def _study(store: xr.DataTree) -> dict[str, Any]:
 
     found: dict[str, Any] = study(store)["analysis"]
     return found
+
+
+def _unfinished(store: xr.DataTree, method: str, share: float) -> xr.DataTree:
+    """The store while this share of the points of a method, drawn at random, is pending."""
+    data = store[method].to_dataset()
+    draw = np.random.default_rng(1).random(data["status"].shape)
+    gone = xr.DataArray(draw < share, dims=data["status"].dims)
+    left = {"status": data["status"].where(~gone, PENDING).astype(np.uint8)}
+    for name, values in data.data_vars.items():
+        if values.dtype.kind == "f" and set(gone.dims) <= set(values.dims):
+            left[str(name)] = values.where(~gone).transpose(*values.dims)
+    groups = {name: node.to_dataset() for name, node in store.children.items()}
+    groups[method] = data.assign({k: v.assign_attrs(data[k].attrs) for k, v in left.items()})
+    return xr.DataTree.from_dict({"/": store.to_dataset(), **groups})
+
+
+def _shown(analysis: Analysis, store: xr.DataTree) -> tuple[list[str], set[str]]:
+    """All that an analysis says of a store, with its captions, and what is said to differ."""
+    given = () if analysis.settings is None else (asked(store, analysis.name),)
+    data = analysis.compute(store, *given)
+    if data is None:
+        return [], set()
+    out = [] if analysis.say is None else list(analysis.say(data))
+    off = set()
+    for function in (analysis.answer, analysis.beside, analysis.decides):
+        found = None if function is None else function(data)
+        if found is not None:
+            out.append(found.html)
+            off |= {"answer"} if found.verdict == "differs" else set()
+    for name in {"verdict", "corrected_verdict"} & set(data.data_vars):
+        off |= {f"{name} {at}" for at in np.flatnonzero(data[name].values == "differs")}
+    for section in analysis.sections:
+        out += [text for p in section.draw(data) for text in (p.caption, p.title.plain)]
+    if analysis.verdicts is not None:
+        analysis.verdicts.build(data)
+    return plain(out), off
+
+
+NO_NUMBER = re.compile(r"\bnan\b|\bNaN\b|\binf\b|\bNone\b|(?<!\w)–(?!\w)|\b[Oo]f 0 ")
+DENIAL = re.compile(r"nothing is learned|do(es)? not (agree|change|stand)|no exponent \(")
+
+
+@pytest.mark.usefixtures("numbers")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("name", list(analyses()))
+def test_what_is_pending_disagrees_with_nothing(name: str) -> None:
+    """While a method, or half of all points, is pending, no more is denied than in the end."""
+    store = _made(STORES[name])
+    asked_of = json.dumps(_study(store).get(name, list(store.children)))
+    half, methods = store, [m for m in store.children if f'"{m}"' in asked_of]
+    for method in methods:
+        half = _unfinished(half, method, 0.5)
+    with speaking_of(str(store.attrs["system"])):
+        whole, off = _shown(analyses()[name], store)
+        for part in (half, *(_unfinished(store, method, 1.0) for method in methods)):
+            said, wrong = _shown(analyses()[name], part)
+            assert wrong <= off
+            for text in said:
+                assert not NO_NUMBER.search(text), text
+                assert not DENIAL.search(text) or text in whole, text
 
 
 @pytest.mark.parametrize("name", list(asked_for()))

@@ -170,7 +170,7 @@ def test_it_is_said_where_the_boundary_is_not_seen(runs):
     part["tan2"].values[:] = 5.0
     nowhere = measured(part)
     assert plain(sentences(nowhere)) == [
-        f"Success ({WRITTEN} ≤ 1/3) has even odds nowhere to be had: most runs fail everywhere at "
+        f"The data hold no even odds of success ({WRITTEN} ≤ 1/3): most runs fail everywhere at "
         "d = 10, 20, 40 and 80."
     ]
     assert len(panels(nowhere)) == 2
@@ -185,9 +185,9 @@ def test_what_is_not_done_and_what_is_not_settled_is_neither_failure_nor_success
     )
     part["status"].values[:] = PENDING
     (said,) = plain(sentences(measured(part)))
-    assert said.endswith("nowhere to be had: no run is done at d = 10, 20, 40 and 80.")
+    assert said.endswith("≤ 1/3): no run is done at d = 10, 20, 40 and 80.")
     (said,) = plain(sentences(measured(runs.isel(seed=[0]))))
-    assert said.endswith("nowhere to be had: the shares do not settle it at d = 10, 20, 40 and 80.")
+    assert said.endswith("≤ 1/3): the shares do not settle it at d = 10, 20, 40 and 80.")
 
 
 def test_above_is_the_opposite_of_below_and_time_is_the_last(runs, found):

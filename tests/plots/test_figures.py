@@ -126,6 +126,18 @@ def test_a_phase_diagram_needs_neither_states_nor_critical_values(
     assert tree.hdica["chain"].plot.phase(x="tau", y="Q0", **more).get_xlabel()
 
 
+def test_a_phase_diagram_is_of_the_largest_n_or_of_one_that_is_chosen(states, fold):
+    grid = {"tau": [0.01, 0.02, 0.03, 0.04], "Q0": [0.2, 0.4, 0.6, 0.8]}
+    runs = simulated(grid, [100, 400])
+    for k, n in ((0, 100), (1, 400), (1, None)):
+        at = runs.hdica.plot.phase(n=n, states=states, critical=fold)
+        mean = np.abs(runs["Q"].isel(n=k, time=-1).values[..., :-1]).mean(axis=-1)
+        (mesh,) = [one for one in at.collections if isinstance(one, QuadMesh)]
+        assert np.asarray(mesh.get_array()).reshape(4, 4) == pytest.approx(mean.T, rel=1e-12)
+    with pytest.raises(hdica.HdicaError, match=r"n = 7 is not allowed \(allowed: "):
+        runs.hdica.plot.phase(n=7, states=states, critical=fold)
+
+
 def test_the_end_of_a_limit_over_two_parameters_is_a_map():
     grid = {"tau": [0.01, 0.02, 0.03], "Q0": [0.2, 0.4, 0.6]}
     ax = theory(grid).hdica.plot()

@@ -88,7 +88,8 @@ def test_one_seed_and_no_seed_of_densities(right: xr.DataTree) -> None:
     alone = answered(toy.tree(groups, {"densities": {"limit": "pde"}}), "densities")
     assert "in the limit" in text(alone)
     nothing = right.copy(deep=True)
-    nothing["pde"]["density"].values[...] = np.nan
+    for name in ("density", "cdf"):
+        nothing["pde"][name].values[...] = np.nan
     assert answered(nothing, "densities") is None
 
 

@@ -1,18 +1,19 @@
 import numpy as np
 import pytest
 import xarray as xr
-from matplotlib import rc_context
+from matplotlib import rc_context, rcParams
 
 from hdica.analysis.convergence.figure import trajectories
 from hdica.analysis.phase.figure import unstable
 from hdica.analysis.show.choose import grouped, shown, spread
-from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical
+from hdica.analysis.show.panel import Heat, Line, Panel, Points, Surface, Vertical
 from hdica.analysis.show.words import clock, count, number, place, symbol, words
 from hdica.report.interactive import figure
 from hdica.report.marks import is_figure
 from hdica.report.page import panels
 from hdica.report.printed import STYLE, draw, files
 from hdica.report.script import file_name
+from hdica.report.thumbnail import thumbnail
 from tests.analysis import toy
 from tests.report.shown import of
 
@@ -72,6 +73,39 @@ def test_printed_figures_are_the_same_bytes_twice(drawn):
         assert files(drawn[key]) == first
         assert b"<svg" in first[f"{key}.svg"]
         assert first[f"{key}.pdf"].startswith(b"%PDF")
+
+
+HOSTILE = """
+text.usetex: True
+font.size: 31
+axes.grid: True
+axes.facecolor: black
+figure.dpi: 33
+savefig.dpi: 7
+savefig.bbox: tight
+savefig.transparent: True
+lines.linewidth: 9
+lines.linestyle: :
+legend.framealpha: 0.1
+xtick.minor.visible: True
+axes3d.grid: False
+image.cmap: gray
+path.simplify: False
+svg.fonttype: none
+"""
+
+
+def test_figures_do_not_depend_on_the_readers_matplotlibrc(drawn, tmp_path):
+    rc = tmp_path / "matplotlibrc"
+    rc.write_text(HOSTILE)
+    hill = Surface(*(np.arange(4.0).reshape(2, 2) for _ in range(4)), words("h"))
+    landscape = Panel("hill", words("a hill"), words("x"), words("y"), (hill,))
+    few = (drawn["phase_overlap"], landscape)
+    plain = [(files(panel), thumbnail(panel)) for panel in few]
+    with rc_context(fname=rc):
+        assert rcParams["text.usetex"]
+        assert [(files(panel), thumbnail(panel)) for panel in few] == plain
+        assert (rcParams["text.usetex"], rcParams["savefig.dpi"]) == (True, 7.0)
 
 
 def test_a_printed_figure_says_which_one_it_is(drawn):

@@ -20,8 +20,8 @@ def convergence(data: xr.Dataset) -> list[str]:
         first,
         *_largest(data),
         *reasons,
-        *exponents(data, "fluctuation", "fluctuation", "sd", "a", 0.5),
-        *exponents(data, "bias", "bias", "|mean − limit|", "b", 1.0),
+        *exponents(data, "fluctuation", "fluctuation", "sd", "a", 0.5, "rms_sd"),
+        *exponents(data, "bias", "bias", "|mean − limit|", "b", 1.0, "sup_error"),
         *_prediction(data),
         *_known_term(data),
     ]

@@ -13,7 +13,7 @@ from hdica.ingredients.save import Save
 FEATURE = "value of xi of the group"
 
 LONG_NAMES = {
-    "limit": "limit of the density of x given xi",
+    "limit": "limit of the density of x given xi, mean over the bins of the histogram",
     "density": "histogram density of x given xi, mean over seeds",
     "density_se": "standard error of the histogram density",
     "count": "seeds that are done",
@@ -27,13 +27,15 @@ LONG_NAMES = {
 def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
     """Density of the estimate given the feature, by the limit and at the largest n.
 
-    Over the swept parameters, ``snapshot``, ``feature`` and ``x``: the limit; the mean of the
-    histograms over seeds with its standard error (over seeds; with a single seed, that of
-    independent entries). ``xi`` is the value of xi of a group. The attribute ``n`` is the dimension
-    of the histograms, 0 if there are none.
+    Over the swept parameters, ``snapshot``, ``feature`` and ``x``: the limit, its mean over the
+    bins of the histograms where there are any; the mean of the histograms over seeds with its
+    standard error (over seeds; with a single seed, that of independent entries). ``xi`` is the
+    value of xi of a group. The attribute ``n`` is the dimension of the histograms, 0 if there are
+    none.
     """
     limits = group(tree, settings.limit)
-    out = xr.Dataset({"limit": finished(limits, "density"), "xi": xi_of(limits)})
+    limit = over_bins(limits) if settings.simulation else finished(limits, "density")
+    out = xr.Dataset({"limit": limit, "xi": xi_of(limits)})
     attrs = {"limit_method": settings.limit, "simulation_method": "", "n": 0, "seeds": 0}
     if settings.simulation:
         name = settings.simulation
@@ -46,7 +48,21 @@ def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
     out["limit_center"] = _center(out["limit"])
     out = out.reset_coords(drop=True)
     out.attrs = attrs
-    return described(out, LONG_NAMES)
+    at_x = {} if settings.simulation else {"limit": "limit of the density of x given xi, at x"}
+    return described(out, LONG_NAMES | at_x)
+
+
+def over_bins(data: xr.Dataset) -> xr.DataArray:
+    """The mean of a density over each bin around ``x``, which is what a histogram has.
+
+    It is the share of the law between the edges of the bin over its width, from the distribution
+    function there; of a method that keeps none, the density at ``x``.
+    """
+    if "cdf" not in data:
+        return finished(data, "density")
+    share = finished(data, "cdf").diff("edge").rename(edge="x").assign_coords(x=data["x"])
+    width = xr.DataArray(np.diff(data["edge"].values.astype(float)), dims="x")
+    return (share / width).clip(min=0.0)
 
 
 def xi_of(data: xr.Dataset) -> xr.DataArray:

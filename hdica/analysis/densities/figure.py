@@ -109,7 +109,11 @@ def _caption(here: xr.Dataset) -> str:
     seeds = int(here["count"])
     of = f"mean over {seeds} seeds" if seeds > 1 else "one seed"
     error = "over seeds" if seeds > 1 else "of independent entries"
-    return f"Steps: histogram, {of}, with ± 2 standard errors {error}. {limit}"
+    name = method_name(here.attrs["limit_method"]).html
+    return (
+        f"Steps: histogram, {of}, with ± 2 standard errors {error}. "
+        f"Line: the limit ({name}), mean over each of these bins."
+    )
 
 
 def range_of(here: xr.Dataset, x: np.ndarray) -> tuple[float, float] | None:

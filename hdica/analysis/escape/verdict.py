@@ -93,7 +93,9 @@ def judged(runs: EscapeTimes | None, hazard: Hazard | None, level: float) -> Jud
     if runs is None:
         return Judged(math.nan, math.nan, UNDECIDED, "no run is done")
     if hazard is None:
-        return Judged(math.nan, math.nan, UNDECIDED, "theory has no law of this escape")
+        return Judged(
+            math.nan, math.nan, UNDECIDED, "the results have no law of this escape by theory"
+        )
     clock = np.minimum(hazard(runs.times), _DEEPEST)
     # Rounded as the survival of each run is.
     expected = float(-np.log(np.exp(-clock)).sum()) if clock.any() else 0.0

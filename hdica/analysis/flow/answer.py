@@ -15,7 +15,9 @@ def answer(data: xr.Dataset) -> Answer | None:
     if "fixed_q" not in data:
         return None
     dims = [str(d) for d in data["fixed_q"].dims if d != "fixed_point"]
-    cells = points(data, dims)
+    cells = [p for p in points(data, dims) if bool(data["fixed_q"].sel(p).notnull().any())]
+    if not cells:
+        return None  # what is pending has no fixed points yet, which does not mean that it has none
     stable = [_largest(data.sel(p)) for p in cells]
     learned = [(p, q) for p, q in zip(cells, stable, strict=True) if q > ZERO]
     lost = [p for p, q in zip(cells, stable, strict=True) if not q > ZERO]

@@ -16,7 +16,8 @@ def flow(data: xr.Dataset) -> list[str]:
         return []
     dims = [str(d) for d in data["fixed_q"].dims if d != "fixed_point"]
     out = []
-    for point in evenly(points(data, dims)):
+    done = [p for p in points(data, dims) if bool(data["fixed_q"].sel(p).notnull().any())]
+    for point in evenly(done):
         lead = f"At {place(point).html} " if point else ""
         kinds = _fixed_points(data.sel(point))
         if kinds:

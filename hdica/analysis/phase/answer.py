@@ -7,6 +7,7 @@ import xarray as xr
 
 from hdica.analysis.phase.boundary import LEVEL, agreement, gaps
 from hdica.analysis.phase.figure import critical_symbol, critical_values, unstable_symbol
+from hdica.analysis.phase.say import compared
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import at_last_n
 from hdica.analysis.show.sentences import size_of
@@ -80,7 +81,8 @@ def _stop(data: xr.Dataset) -> tuple[str, str]:
     at, most = share[x].values.astype(float), share.values > HALF
     if not _upward(data):
         at, most = at[::-1], most[::-1]
-    if not most.any() or most.all() or not np.isfinite(share.values).all():
+    # A start that is pending may be one from which learning succeeds.
+    if not most.any() or most.all() or not bool(last["probability"].notnull().all()):
         return "", ""
     k = int(np.flatnonzero(most)[-1])
     if k == len(at) - 1:
@@ -101,7 +103,7 @@ def _cells(data: xr.Dataset) -> tuple[str, str]:
         return "", ""
     last = at_last_n(data)
     share = float(last["agreement_share"])
-    cells = int(np.prod([last.sizes[d] for d in last["agreement"].dims]))
+    cells = compared(data)
     if not np.isfinite(share):
         return "", ""
     error = 100 * np.sqrt(share * (1 - share) / max(cells, 1))

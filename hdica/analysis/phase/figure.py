@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import xarray as xr
 
@@ -9,9 +11,11 @@ from hdica.analysis.phase.odds import curve, lines
 from hdica.analysis.show.choose import Point, evenly, points
 from hdica.analysis.show.marks import color_of
 from hdica.analysis.show.panel import Cells, Heat, Line, Panel, Points, Vertical
+from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import (
     Text,
     axis,
+    count,
     critical,
     number,
     place,
@@ -23,37 +27,60 @@ from hdica.analysis.show.words import (
 from hdica.analysis.terms import starts
 
 MAPS = 3
-"""Of further swept parameters at most so many combinations are drawn, at the largest n."""
+"""Of further swept parameters at most so many combinations are drawn."""
+
+SIZES = 4
+"""... each at several n, of which there are at most so many of all combinations together."""
 
 SLICES = 4
 
 
 def phase(data: xr.Dataset) -> list[Panel]:
-    """Two heat maps and one set of slices for each combination of the other parameters."""
+    """Heat maps and slices at each n, for each combination of the other parameters.
+
+    Maps of one quantity follow each other from the largest n down; the first has the plain key.
+    """
     x, y = data.attrs["x"], data.attrs["y"]
     if any(data[axis].dtype.kind not in "fiu" for axis in (x, y)):
         return []
     others = [str(d) for d in data["overlap"].dims if d not in (x, y, "n")]
-    top = {"n": int(data["n"].values[-1])} if "n" in data.dims else {}
-    chosen = [{**other, **top} for other in evenly(points(data, others), MAPS)]
-    out = []
+    every = points(data, others)
+    chosen = evenly(every, MAPS)
+    sizes = _sizes(data, SIZES // len(chosen))
+    out: list[Panel] = []
     for k, other in enumerate(chosen):
-        here = data.sel(other)
         tail = "" if len(chosen) == 1 else f"_{k + 1}"
-        out += [
-            _overlap(here, other, tail),
-            _success(here, other, tail),
-            *_decaying(here, other, tail),
-            _slices(here, other, tail),
-        ]
-    return out
+        at = [{**other, **size} for size in sizes]
+        tails = [tail, *(f"{tail}_n{size['n']}" for size in sizes[1:])]
+        cuts = [(data.sel(one), one, end) for one, end in zip(at, tails, strict=True)]
+        for draw in (_overlap, _success, _decaying, _slices):
+            out += [panel for cut in cuts for panel in draw(*cut)]
+    left = _left(data, sizes, len(chosen), len(every))
+    return [replace(out[0], caption=f"{out[0].caption} {left}".rstrip()), *out[1:]]
 
 
-def _overlap(here: xr.Dataset, other: Point, tail: str) -> Panel:
+def _sizes(data: xr.Dataset, most: int) -> list[Point]:
+    """The n that are drawn, from the largest down; without n one point that says nothing."""
+    if "n" not in data.dims:
+        return [{}]
+    return [{"n": int(n)} for n in evenly(data["n"].values[::-1].tolist(), max(most, 1))]
+
+
+def _left(data: xr.Dataset, sizes: list[Point], drawn: int, total: int) -> str:
+    """What of the grid is in the data alone."""
+    n = [] if "n" not in data.dims else data["n"].values.tolist()
+    absent = [count(one) for one in n if {"n": one} not in sizes]
+    parts = [f"{symbol('n').html} = {listed(absent)}"] if absent else []
+    if drawn < total:
+        parts.append(f"{total - drawn} of {total} values of the other parameters")
+    return f"In the data and not drawn: {'; '.join(parts)}." if parts else ""
+
+
+def _overlap(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     quantity, at = size(str(here.attrs["variable"])), number(here.attrs["time"])
     label, title = words("mean ") + quantity, titled(words(f"Overlap at t = {at}"), other)
     caption = f"Mean of {quantity.html} over seeds at <i>t</i> = {at}. {_legend(here)}"
-    return _map(here, "overlap", label, title, f"phase_overlap{tail}", caption, other)
+    return [_map(here, "overlap", label, title, f"phase_overlap{tail}", caption, other)]
 
 
 def success(data: xr.Dataset) -> str:
@@ -69,7 +96,7 @@ def success(data: xr.Dataset) -> str:
     return f"a run succeeds if it {basin}, or, where that is not known, {trend}"
 
 
-def _success(here: xr.Dataset, other: Point, tail: str) -> Panel:
+def _success(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     label = words("success probability")
     what = success(here)
     caption = (
@@ -77,9 +104,8 @@ def _success(here: xr.Dataset, other: Point, tail: str) -> Panel:
         f"share of such runs. {_legend(here)}"
     )
     title = titled(words("Success probability"), other)
-    return _map(
-        here, "probability", label, title, f"phase_success{tail}", caption, other, "cividis"
-    )
+    key = f"phase_success{tail}"
+    return [_map(here, "probability", label, title, key, caption, other, "cividis")]
 
 
 def _decaying(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
@@ -198,7 +224,7 @@ def _theory(here: xr.Dataset, at_x: np.ndarray) -> list[Line | Points | Vertical
     return out
 
 
-def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
+def _slices(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     x, y = here.attrs["x"], here.attrs["y"]
     at = here[y].values.astype(float)
     items: list[Points | Vertical | Line] = []
@@ -216,7 +242,7 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
             if np.isfinite(edge):
                 ends = np.array([edge, edge]), np.array([0.0, 1.0])
                 items.append(Line(*ends, label, color, "dash", listed=False))
-    return Panel(
+    panel = Panel(
         f"phase_slices{tail}",
         titled(words("Slices"), other),
         axis(y),
@@ -228,6 +254,7 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
         wide=True,
         y_range=(-0.03, 1.03),
     )
+    return [panel]
 
 
 def _together(here: xr.Dataset) -> str:

@@ -35,7 +35,7 @@ def _agreement(data: xr.Dataset) -> list[str]:
     if "agreement_share" not in data:
         return []
     share = float(at_last_n(data)["agreement_share"])
-    cells = int(np.prod([data.sizes[d] for d in data["agreement"].dims if d != "n"]))
+    cells = compared(data)
     if not np.isfinite(share):
         return []
     # Cells that are all alike would scatter so; those that are sure scatter less.
@@ -48,6 +48,11 @@ def _agreement(data: xr.Dataset) -> list[str]:
         f"majority of seeds is on the limit's side in {told} % of "
         f"{count(cells)} cells{_over_seeds(data)}. Here {success(data)}."
     ]
+
+
+def compared(data: xr.Dataset) -> int:
+    """Cells in which both simulation and limit have a result."""
+    return int(at_last_n(data)["agreement"].notnull().sum())
 
 
 def _over_seeds(data: xr.Dataset) -> str:

@@ -10,7 +10,7 @@ from hdica.analysis.pictures.figure import grid_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, evenly, points, selected
 from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import number, place, plural
+from hdica.analysis.show.words import count, number, place, plural
 
 TOLD = 3
 """Grid points that are told."""
@@ -25,9 +25,12 @@ def answer(data: xr.Dataset) -> Answer | None:
     if not known:
         return None
     chosen = evenly(known, TOLD)
-    many = plural(int(selected(data["count"], known[0])), "picture")
+    counts = [int(selected(data["count"], c)) for c in chosen]
+    many = plural(counts[0], "picture") + (" each" if cells[1:] else "")
+    if len(set(counts)) > 1:  # some of them are pending or failed
+        many = f"{listed([count(k) for k in counts])} pictures"
     told = listed([_middle(data, "by", c) for c in chosen])
-    text = f"The median {_called(data, 'by')} is {told} (of {many}{' each' if cells[1:] else ''})"
+    text = f"The median {_called(data, 'by')} is {told} (of {many})"
     beside = [c for c in chosen if _has(data, c)]
     if beside:
         other = listed([_middle(data, "against", c) for c in beside])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import xarray as xr
 
@@ -41,7 +43,7 @@ def pictures(tree: xr.DataTree, settings: Shown) -> xr.Dataset:
     out["meaning"] = ("shown", meaning)
     for key, name in (("by", settings.by), ("against", settings.against)):
         if name is not None:
-            out[key] = _over_all(data, name).quantile(QUARTILES, ALL).rename(quantile="quartile")
+            out[key] = _quartiles(_over_all(data, name))
     if settings.by is not None:
         out["count"] = _over_all(data, settings.by).notnull().sum(ALL)
     out.attrs = {
@@ -53,6 +55,13 @@ def pictures(tree: xr.DataTree, settings: Shown) -> xr.Dataset:
         "components": max((data[k].sizes.get(NUMBER, 1) for k in settings.show), default=1),
     }
     return described(out, LONG_NAMES, settings.by or "")
+
+
+def _quartiles(values: xr.DataArray) -> xr.DataArray:
+    """Quartiles over all pictures; NaN where none is done."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+        return values.quantile(QUARTILES, ALL).rename(quantile="quartile")
 
 
 def _called(data: xr.Dataset, name: str | None) -> str:

@@ -19,6 +19,7 @@ from hdica.analysis.points.space import (
 )
 from hdica.analysis.show.choose import spread
 from hdica.status import STATUS_NAMES
+from hdica.systems.method import HISTOGRAM
 
 GROUP = "points"
 """Of the aggregate: its groups have the names of methods."""
@@ -133,6 +134,8 @@ def _about(tree: xr.DataTree, one: Quantity) -> dict[str, str]:
     """Attributes of a mean."""
     attrs = tree[one.method][one.variable].attrs
     about = attrs.get("long_name", one.variable)
+    if one.variable == DENSITY.name and "cdf" in tree[one.method]:
+        about = HISTOGRAM.long_name  # of limits too: see over_bins
     others = beside(tree, one) if one.variable != DENSITY.name else []
     return {
         "long_name": f"{about}, mean over seeds" if one.seeds else about,

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.densities.compute import histogram_of, xi_of
+from hdica.analysis.densities.compute import histogram_of, over_bins, xi_of
 from hdica.analysis.points.space import DENSITY, Point, Quantity
 from hdica.analysis.reading import finished
 from hdica.analysis.statistics.moments import moments
@@ -137,9 +137,12 @@ def _at(tree: xr.DataTree, shown: Quantity, point: Point, free: tuple[str, ...])
 
 
 def _with_error(data: xr.Dataset, shown: Quantity) -> xr.Dataset:
-    """A variable with the status, and of a method without seeds with the solver's own error."""
-    error = f"{shown.variable}_error"
-    own = [error] if not shown.seeds and error in data else []
+    """A variable with the status, and of a method without seeds with what it says of it itself.
+
+    That is the solver's own error; of a density, the distribution function.
+    """
+    more = [f"{shown.variable}_error", *(["cdf"] if shown.variable == DENSITY.name else [])]
+    own = [name for name in more if not shown.seeds and name in data]
     return data[["status", shown.variable, *own]]
 
 
@@ -150,16 +153,17 @@ def density(tree: xr.DataTree, shown: Quantity, point: Point) -> xr.Dataset:
     -------
     xarray.Dataset
         ``mean`` and ``error`` over x; for one seed the error is that of independent entries. ``xi``
-        is the value of xi of the group.
+        is the value of xi of the group. Of runs and of limits it is the mean over the bin around
+        each x.
     """
     data = tree[shown.method].to_dataset()
-    more = [name for name in ("xi", "weight") if name in data]
+    more = [name for name in ("xi", "weight", "cdf") if name in data]
     at = places(shown, point, (DENSITY.dims[-1],))
     part = data[["status", DENSITY.name, *more]].isel(at).load()
     if shown.seeds:
         found = _histograms(part)
     else:
-        mean = finished(part, DENSITY.name)
+        mean = over_bins(part)
         found = xr.Dataset({"mean": mean, "error": xr.full_like(mean, np.nan)})
     return found.assign(xi=xi_of(part).mean()).reset_coords(drop=True)
 
@@ -211,7 +215,8 @@ def everywhere(
 
 def _means(band: xr.Dataset, shown: Quantity) -> xr.Dataset:
     """Mean and error of what is in memory, at all its times."""
-    mean, error = _over_seeds(finished(band, shown.variable))
+    dense = shown.variable == DENSITY.name
+    mean, error = _over_seeds(over_bins(band) if dense else finished(band, shown.variable))
     if f"{shown.variable}_error" in band:
         error = finished(band, f"{shown.variable}_error")
     return xr.Dataset({"mean": mean, "error": error}).reset_coords(drop=True)

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from markupsafe import escape
 
-from hdica.analysis.printed.say import is_own, verdicts, wanted, what_of
+from hdica.analysis.printed.say import absent, is_own, judged, verdicts, wanted, what_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import count, number
@@ -21,15 +21,19 @@ EXACT = 1e-9
 """A relative difference below this is rounding."""
 
 
-def answer(data: xr.Dataset) -> Answer:
-    """Numbers that agree, of those that the paper gives; what differs is told."""
+def answer(data: xr.Dataset) -> Answer | None:
+    """Numbers that agree, of those with a result that the paper gives; what differs is listed."""
+    every, data = data, judged(data)
+    if not data.sizes["number"]:
+        return None
     best, own = verdicts(data), is_own(data)
     paper = cited(str(data.attrs["paper"]))
     counted = own if own.any() else np.ones_like(own)
     agree, total = int((best[counted] == "agrees").sum()), int(counted.sum())
     kind = f"of {escape(paper)}" if own.any() else f"found apart from this code for {escape(paper)}"
-    text = f"{_share(agree, total)} {kind} {_agree(agree, total)} with ours{_within(data, counted)}"
     differ = [k for k in np.flatnonzero(counted) if best[k] == "differs"]
+    verb = _agree(agree, total, bool(differ))
+    text = f"{_share(agree, total)} {kind} {verb} with ours{_within(data, counted)}"
     if differ:
         more = f" and {count(len(differ) - NAMED)} more" if len(differ) > NAMED else ""
         text += f"; off are {listed([what_of(data, int(k)) for k in differ[:NAMED]])}{more}"
@@ -37,7 +41,9 @@ def answer(data: xr.Dataset) -> Answer:
         good = int((best[~counted] == "agrees").sum())
         others = _share(good, rest, "other ")
         others = f"{others[0].lower()}{others[1:]}"
-        text += f"; {others} found apart from this code {_agree(good, rest)}"
+        off = bool((best[~counted] == "differs").any())
+        text += f"; {others} found apart from this code {_agree(good, rest, off)}"
+    text += absent(every)
     if differ:
         return Answer(f"{text}.", "differs", 1)
     return Answer(f"{text}.", "agrees" if agree == total else "undecided", 1)
@@ -52,9 +58,9 @@ def _share(agree: int, total: int, other: str = "") -> str:
     return f"{count(agree)} of {count(total)} {other}numbers"
 
 
-def _agree(agree: int, total: int) -> str:
+def _agree(agree: int, total: int, off: bool) -> str:
     if total == 1:
-        return "agrees" if agree else "does not agree"
+        return "agrees" if agree else "does not agree" if off else "cannot be compared"
     return "agrees" if agree == 1 and total > 1 else "agree"
 
 

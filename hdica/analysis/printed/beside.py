@@ -7,7 +7,7 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.printed.answer import cited
-from hdica.analysis.printed.say import is_own, verdicts, wanted, what_of
+from hdica.analysis.printed.say import absent, is_own, judged, verdicts, wanted, what_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import count, measurement, number
@@ -20,8 +20,10 @@ DIGITS = 6
 def beside(data: xr.Dataset) -> Answer | None:
     """The paper's own numbers beside ours: a clause, with ``"differs"`` if one of them is off.
 
-    Numbers that were derived or simulated apart from this code are none of the paper.
+    Numbers that were derived or simulated apart from this code are none of the paper. A number
+    without a result here has nothing to stand beside: it is counted as pending.
     """
+    every, data = data.isel(number=is_own(data)), judged(data)
     own = np.flatnonzero(is_own(data))
     if not own.size:
         return None
@@ -30,14 +32,14 @@ def beside(data: xr.Dataset) -> Answer | None:
     verdict = "differs" if (best == "differs").any() else ""
     if own.size <= FEW:
         told = listed([_pair(data, int(k)) for k in own])
-        return Answer(f"{paper} has {told}", verdict)
+        return Answer(f"{paper} has {told}{absent(every)}", verdict)
     shown = _furthest(data, own)
     agree = int((best == "agrees").sum())
     share = "all" if agree == own.size else f"{count(agree)} of"
     verb = "agrees" if agree == 1 else "agree"
     text = f"{share} {count(own.size)} numbers that {paper} has for it {verb}"
     lead = ", such as" if agree == own.size else "; of them, the furthest off is"
-    return Answer(f"{text}{lead} {_pair(data, shown)}", verdict)
+    return Answer(f"{text}{lead} {_pair(data, shown)}{absent(every)}", verdict)
 
 
 def _furthest(data: xr.Dataset, own: np.ndarray) -> int:

@@ -10,11 +10,12 @@ from scipy import stats
 
 from hdica.analysis.describe import described
 from hdica.analysis.printed.record import Place, Printed, check_names
-from hdica.analysis.reading import at_top, finished, group
+from hdica.analysis.reading import finished, group
 from hdica.errors import HdicaError
 from hdica.inputs.digest import digest
 from hdica.inputs.place import place
 from hdica.inputs.reference import Number, load_reference
+from hdica.status import PENDING
 
 LONG_NAMES = {
     "ours": "result: mean over seeds, or what a method without seeds gives",
@@ -27,7 +28,7 @@ LONG_NAMES = {
     "corrected": "number as an erratum has it, NaN if there is none",
     "p_value": "chance of a difference as large if both are right",
     "corrected_p": "the same for the corrected number",
-    "verdict": "whether result and number agree",
+    "verdict": "whether result and number agree; pending or no result where there is none to judge",
     "corrected_verdict": "whether result and corrected number agree",
     "what": "what the number is",
     "where": "its section, equation or figure",
@@ -45,7 +46,8 @@ def printed(tree: xr.DataTree, settings: Printed) -> xr.Dataset:
 
     A mean over seeds is tested by Student's t beyond the number's rounding and the method's own
     error; what has no standard error at all agrees if it is within these. The level is shared by
-    all numbers. Where an erratum corrects a number, both are tested.
+    all numbers. Where an erratum corrects a number, both are tested. Where no point is done the
+    verdict is ``"pending"``, or ``"no result"`` if all points diverged or failed.
     """
     reference = load_reference(settings.file)
     check_names(settings, list(reference.numbers), settings.file)
@@ -81,7 +83,8 @@ def _row(tree: xr.DataTree, name: str, one: Place, number: Number, level: float)
         value = number.corrected if value is None else value
         p = np.nan if value is None else _p_value(found, value)
         found[key] = p
-        found[f"{ending}verdict"] = "" if value is None else _verdict(p, level)
+        judged = _verdict(p, level) if np.isfinite(ours) else _absent(tree, name, one)
+        found[f"{ending}verdict"] = "" if value is None else judged
     words = {"what": number.what, "where": number.where, "origin": number.origin}
     return found | words | {"erratum": number.erratum}
 
@@ -114,6 +117,14 @@ def _own_error(data: xr.Dataset, values: xr.DataArray, name: str, one: Place) ->
     return 0.0
 
 
+def _absent(tree: xr.DataTree, name: str, one: Place) -> str:
+    """Why there is no result: points are pending, or all of them ended without one."""
+    status = group(tree, one.method)["status"]
+    known = {key: value for key, value in one.sel.items() if key in status.dims}
+    chosen = _chosen(status, name, one.model_copy(update={"sel": known}))
+    return "pending" if bool((chosen == PENDING).any()) else "no result"
+
+
 def _chosen(values: xr.DataArray, name: str, one: Place) -> xr.DataArray:
     """What is selected of an output, over seeds at most."""
     where = f"analysis.printed.numbers.{name}.sel"
@@ -125,7 +136,9 @@ def _chosen(values: xr.DataArray, name: str, one: Place) -> xr.DataArray:
             raise HdicaError(f"{where}.{key} is not known (allowed: {', '.join(known) or 'none'})")
     if "time" in values.dims:
         values = values.isel(time=-1, drop=True)
-    values, _ = at_top(values)
+    if "n" in values.dims:
+        # Not the largest n that is done: until that of the study is, the number is pending.
+        values = values.sel(n=values["n"].max(), drop=True)
     values = values.squeeze([d for d in values.dims if d != "seed" and values.sizes[d] == 1])
     left = [str(d) for d in values.dims if d != "seed"]
     if left:

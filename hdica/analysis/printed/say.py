@@ -7,17 +7,21 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.show.table import MOST_ROWS, Table
-from hdica.analysis.show.words import number, plural, probability, typeset
+from hdica.analysis.show.words import count, number, plural, probability, typeset
 
 NAMED = 3
 """Numbers that differ and are named in a sentence."""
 APART = ("derived", "simulated")
 """Origins of numbers that a paper does not have itself."""
 _ORDER = {"differs": 0, "undecided": 1, "agrees": 2}
+"""Verdicts on numbers that have a result here; others have none to judge."""
 
 
 def printed(data: xr.Dataset) -> list[str]:
-    """One sentence: how many agree, and which do not."""
+    """One sentence: how many agree, which do not, and how many have no result yet."""
+    every, data = data, judged(data)
+    if not data.sizes["number"]:
+        return [f"No number of {escape(data.attrs['paper'])} has a result here{absent(every)}."]
     best = verdicts(data)
     counts = {kind: int((best == kind).sum()) for kind in _ORDER}
     ours = f"{counts['agrees']} of {plural(best.size, 'number')} {_are(counts['agrees'])} ours"
@@ -33,7 +37,24 @@ def printed(data: xr.Dataset) -> list[str]:
         text += f"; {verb}: {'; '.join(shown)}{more}"
     if counts["undecided"]:
         text += f"; {counts['undecided']} cannot be decided"
-    return [f"{text}."]
+    return [f"{text}{absent(every)}."]
+
+
+def judged(data: xr.Dataset) -> xr.Dataset:
+    """The numbers that have a result here, with which they agree or not."""
+    return data.isel(number=np.isin(verdicts(data), list(_ORDER)))
+
+
+def absent(data: xr.Dataset) -> str:
+    """How many numbers have no result, as the end of a sentence; empty if all have one."""
+    best = verdicts(data)
+    endings = {
+        "pending": "pending",
+        "no result": "without a result, as all runs diverged or failed",
+    }
+    counts = {text: int((best == kind).sum()) for kind, text in endings.items()}
+    parts = [f"; {count(k)} {'is' if k == 1 else 'are'} {text}" for text, k in counts.items() if k]
+    return "".join(parts)
 
 
 def _are(many: int) -> str:

@@ -55,6 +55,8 @@ def counted(
 
     ``what`` they are, in the plural; ``name`` says one of them in HTML.
     """
+    if not cells:
+        return []
     verdicts = ["near" if near(data.sel(p)) else str(data["verdict"].sel(p).item()) for p in cells]
     agree, differ, close, undecided = (
         verdicts.count(v) for v in ("agrees", "differs", "near", "undecided")
@@ -121,10 +123,21 @@ def would_decide(data: xr.Dataset, cells: Sequence[Point]) -> str:
 
 
 def exponents(
-    data: xr.Dataset, name: str, noun: str, quantity: str, letter: str, expected: float
+    data: xr.Dataset,
+    name: str,
+    noun: str,
+    quantity: str,
+    letter: str,
+    expected: float,
+    measured: str = "",
 ) -> list[str]:
-    """How a quantity falls with n, over all comparisons: noun, formula, exponent's letter."""
-    if data.sizes["n"] < 2:
+    """How a quantity falls with n, over all comparisons: noun, formula, exponent's letter.
+
+    ``measured`` is the variable that holds it over n, by default ``name``: nothing is said of what
+    is measured at fewer than two n.
+    """
+    size = data[measured or name]
+    if int(size.notnull().any([d for d in size.dims if d != "n"]).sum()) < 2:
         return []
     value, low, high = (
         data[f"{name}_exponent{end}"].values.ravel() for end in ("", "_low", "_high")

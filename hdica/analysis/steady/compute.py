@@ -14,6 +14,7 @@ from hdica.analysis.steady.branches import branches_of, distinct
 from hdica.analysis.steady.record import Steady
 from hdica.analysis.terms import STATES as NUMBERED
 from hdica.errors import HdicaError
+from hdica.status import DONE
 
 
 def _columns(prefix: str, where: str) -> dict[str, str]:
@@ -34,6 +35,7 @@ LONG_NAMES = {
     "transition_value": "parameter at the transition",
     "transition_Q": "{v} at the transition",
     "transition_error": "error of the transition",
+    "transition_done": "1 where all transitions are computed",
     "transition_kind": "0 fold, 1 transcritical, 2 junction",
     "limit_end": "limit of |{v}| at the last time",
     "overlap": "mean of |{v}| over seeds at the last time",
@@ -138,8 +140,10 @@ def _branches(tree: xr.DataTree, method: str | None, variable: str) -> list[xr.D
 def _transitions(tree: xr.DataTree, method: str | None, variable: str) -> list[xr.Dataset]:
     if not method:
         return []
-    found = _renamed(group(tree, method), "transition", ["value", variable, "error", "kind"])
-    return [found.rename({f"transition_{variable}": "transition_Q"})]
+    data = group(tree, method)
+    found = _renamed(data, "transition", ["value", variable, "error", "kind"])
+    done = (data["status"] == DONE).astype(float)
+    return [found.rename({f"transition_{variable}": "transition_Q"}).assign(transition_done=done)]
 
 
 def _last(data: xr.Dataset, variable: str) -> xr.DataArray:

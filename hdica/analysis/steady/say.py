@@ -56,7 +56,7 @@ def _transitions(data: xr.Dataset) -> list[str]:
         ]
         if parts:
             out.append(_said(point, f"In theory the steady states change at {listed(parts)}."))
-        else:
+        elif bool(here["transition_done"]):
             out.append(_said(point, f"In theory the steady states do not change with {x}."))
     return out
 

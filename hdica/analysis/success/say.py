@@ -40,7 +40,7 @@ def _boundary(here: xr.Dataset) -> str:
     at, error = here["boundary"].values, here["boundary_error"].values
     known = np.flatnonzero(np.isfinite(at)).tolist()
     if not known:
-        return f"Success ({event(here).html}) has even odds nowhere to be had: {_reasons(here)}."
+        return f"The data hold no even odds of success ({event(here).html}): {_reasons(here)}."
     parts = [
         f"{measurement(at[k], at[k] * error[k])} at {place({x: here[x].values[k].item()}).html}"
         for k in evenly(known, SAID)
@@ -85,18 +85,22 @@ def _beyond(here: xr.Dataset) -> str:
 def _reasons(missing: xr.Dataset) -> str:
     """Why there are no even odds at these values of x."""
     x = missing.attrs["x"]
-    least, most = (f(missing["probability"], missing.attrs["y"]) for f in (_min, _max))
+    share, y = missing["probability"], missing.attrs["y"]
+    least, most = (f(share, y) for f in (_min, _max))
     none = ~np.isfinite(most)
+    some = ~none & share.isnull().any(y).values
     reasons = {
         "no run is done": none,
-        "most runs fail everywhere": ~none & (most < 0.5),
-        "most runs succeed everywhere": ~none & (least > 0.5),
+        "no run is done at some of the values of {y}": some,
+        "most runs fail everywhere": ~none & ~some & (most < 0.5),
+        "most runs succeed everywhere": ~none & ~some & (least > 0.5),
     }
     parts = []
     left = np.ones(missing.sizes[x], dtype=bool)
     for reason, where in reasons.items():
         left &= ~where
         if where.any():
+            reason = reason.replace("{y}", symbol(y).html)
             parts.append(f"{reason} at {_values(missing[x].values[where], x)}")
     if left.any():
         parts.append(f"the shares do not settle it at {_values(missing[x].values[left], x)}")

@@ -11,6 +11,8 @@ import xarray as xr
 from scipy import stats
 
 from hdica.analysis.aggregate import aggregate
+from hdica.analysis.printed.answer import answer
+from hdica.analysis.printed.beside import beside
 from hdica.analysis.printed.figure import printed as draw
 from hdica.analysis.printed.say import printed as say
 from hdica.analysis.printed.say import table
@@ -109,6 +111,31 @@ def test_one_sentence_a_panel_and_a_table_with_what_differs_first() -> None:
     assert theirs.x.size == ours.x.size == len(papers.ASKED) - 1
     assert corrected.y.tolist() == [2.0 / 5.0]
     assert ours.y[1] == pytest.approx(1 / 1.1)
+
+
+@pytest.mark.parametrize(("status", "words"), [(0, "pending"), (3, "no result")])
+def test_a_number_without_a_result_neither_agrees_nor_differs(status: int, words: str) -> None:
+    groups = papers.groups()
+    # Of the larger n, which is meant; the smaller one has another mean.
+    groups["run"]["status"].loc[{"n": 100}] = status
+    asked = {"file": "reference/toy.yaml", "numbers": papers.ASKED}
+    found = aggregate(toy.tree(groups, {"printed": asked}))["printed"].to_dataset()
+    assert found["verdict"].values.tolist() == [*[words] * 4, "agrees", "differs", "agrees"]
+    assert found["corrected_verdict"].sel(number="repaired") == words
+    (text,) = say(found)
+    clause = beside(found)
+    assert clause is not None
+    assert clause.verdict == ""
+    lost = {"pending": "pending", "no result": "without a result, as all runs diverged or failed"}
+    assert text.startswith("2 of 3 numbers agree")
+    assert text.endswith(f"this differs: a number; 4 are {lost[words]}.")
+    assert clause.html.endswith(f"has 0 for “a number”, which is 0.5 here; 3 are {lost[words]}")
+    assert [row[5] for row in table(found).rows].count(words) == 4
+    nothing = found.isel(number=slice(4))
+    assert say(nothing) == [
+        f"No number of A paper &amp; more has a result here; 4 are {lost[words]}."
+    ]
+    assert (answer(nothing), beside(nothing)) == (None, None)
 
 
 def test_the_page_says_what_its_verdicts_mean() -> None:
