@@ -197,7 +197,9 @@ def _log_axis(panel: Panel, name: str, limits: tuple[float, float] | None) -> di
     ends = ("low", "high") if name == "y" else ()
     drawn = [item for item in panel.items if isinstance(item, Line | Points | Heat)]
     at = [getattr(item, key, None) for item in drawn for key in (name, *ends)]
-    values = np.concatenate([np.ravel(np.asarray(v, float)) for v in at if v is not None] or [[]])
+    values = np.concatenate(
+        [np.ravel(np.asarray(v, float)) for v in at if v is not None] or [np.zeros(0)]
+    )
     seen = values[np.isfinite(values) & (values > 0)] if limits is None else np.array(limits)
     axis = {"type": "log", "exponentformat": "power"}
     if not seen.size:

@@ -26,7 +26,7 @@ STYLES = ("base.css", "page.css", "explore.css")
 """Style sheets of the page, in this order."""
 EXPLORER = ("explore_data.js", "explore_figures.js", "explore.js")
 """Scripts of the explorer, in the order in which they are run, before that of the page."""
-BANDS = "Bands: ± 2 standard errors of the mean over seeds; black or white: theory."
+BANDS = "Bands: ± 2 standard errors of the mean over seeds; lines without a band: theory."
 """What is said below curves of the explorer."""
 
 

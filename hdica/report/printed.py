@@ -55,7 +55,7 @@ ROW = 8.5
 """Points of a row of labels above the axes."""
 
 
-DASHES = {"solid": "-", "dash": (0, (4, 2)), "dot": ":"}
+DASHES = {"solid": "-", "dash": (0, (4, 2)), "dot": ":", "dashdot": "-."}
 
 
 def files(panel: Panel) -> dict[str, bytes]:

@@ -157,7 +157,7 @@ def _ratio(here: xr.Dataset, point: Point, tail: str) -> Panel:
         quantity + words(" measured / predicted"),
         tuple(items),
         caption="Ratio to theory with 95 % intervals"
-        + ("; colours are moved apart a little." if len(curves) > 1 else "."),
+        + ("; series are moved apart a little." if len(curves) > 1 else "."),
         log_x=True,
         log_y=_wide(here),
     )
