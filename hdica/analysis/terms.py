@@ -35,6 +35,12 @@ def entries() -> frozenset[str]:
     return frozenset(dim for record in systems().values() for dim in record.entries)
 
 
+def numbers_entries(name: str) -> bool:
+    """Whether a dimension numbers entries of a matrix, in the system that is spoken of if any."""
+    record = systems().get(_SPOKEN_OF.get())
+    return name in (entries() if record is None else record.entries)
+
+
 def padded() -> frozenset[str]:
     """Dimensions along which points have different numbers of entries; the rest is NaN."""
     sized = {

@@ -79,12 +79,17 @@ class Axis:
     @property
     def equals(self) -> str:
         """What stands between the symbol and a value."""
-        return " " if is_numbered(self.name) else " = "
+        return " " if self._counts else " = "
+
+    @property
+    def _counts(self) -> bool:
+        """Whether the values number entries of a matrix."""
+        return self.values.dtype.kind in "fiu" and is_numbered(self.name)
 
     def shown(self, place: int) -> str:
         """One value."""
         value = _plain(self.values[place])
-        return count(int(value) + 1) if is_numbered(self.name) else value_of(value)
+        return count(int(value) + 1) if self._counts else value_of(value)
 
     def at(self, value: Any) -> int:
         """Position of a value, or of the one that is closest; 0 for a word that is not there."""

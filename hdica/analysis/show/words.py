@@ -277,7 +277,9 @@ def typeset(text: str) -> str:
     spelled = re.compile(rf"(?<![^\W_])({'|'.join(SPELLED)})(?![^\W_])")
     text = spelled.sub(lambda found: SPELLED[found[1]], text)
     text = re.sub("|".join(SIGNS), lambda found: SIGNS[found[0]], text)
-    text = re.sub(r"(?:\*\*|\^)(-?\d+)(?!\d|[./]\d)", lambda found: _raised(found[1]), text)
+    # "n^-1/2" and "n^1/2" are meant as roots; "tau^2/2" is half a square.
+    whole = r"(?:\*\*|\^)(?:(-\d+|1)(?!\d|[./]\d)|(\d+)(?!\d|\.\d|(?<=\^1)/\d))"
+    text = re.sub(whole, lambda found: _raised(found[1] or found[2]), text)
     return re.sub(r"(?<=[\w)|])\s*\*\s*(?=[\w(|])", " ", text)
 
 
@@ -370,14 +372,14 @@ def place(point: dict[str, Any]) -> Text:
 
 def at(name: str, value: Any) -> Text:
     """A parameter at a value, "τ = 0.05"; what numbers entries of a matrix counts from 1."""
-    if is_numbered(name):
+    if is_numbered(name) and not isinstance(value, str):
         return symbol(name) + words(f" {int(value) + 1}")
     return symbol(name) + words(f" = {value_of(value)}")
 
 
 def is_numbered(name: str) -> bool:
     """Whether a dimension numbers entries of a matrix."""
-    return name in terms.entries() and name not in NAMED
+    return name not in NAMED and terms.numbers_entries(name)
 
 
 def _entry(name: str, numbers: list[Any]) -> Text:
