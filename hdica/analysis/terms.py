@@ -35,6 +35,12 @@ def entries() -> frozenset[str]:
     return frozenset(dim for record in systems().values() for dim in record.entries)
 
 
+def numbers_entries(name: str) -> bool:
+    """Whether a dimension numbers entries of a matrix, in the system that is spoken of if any."""
+    record = systems().get(_SPOKEN_OF.get())
+    return name in (entries() if record is None else record.entries)
+
+
 def padded() -> frozenset[str]:
     """Dimensions along which points have different numbers of entries; the rest is NaN."""
     sized = {
@@ -84,3 +90,10 @@ def matrix_over(dims: Collection[object]) -> OrderParameter | None:
     """The order parameter that is a matrix over most of these dimensions, if any: the first."""
     found = (p for p in order_parameters() if p.dims and set(p.dims) <= set(dims))
     return max(found, key=lambda p: len(p.dims), default=None)
+
+
+def own_matrix(dims: Collection[object]) -> OrderParameter | None:
+    """The first order parameter of the system that is spoken of whose entries some dims number."""
+    record = systems().get(_SPOKEN_OF.get())
+    every = () if record is None else record.order_parameters
+    return next((p for p in every if p.dims and set(p.dims) <= set(dims)), None)

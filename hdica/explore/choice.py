@@ -22,7 +22,7 @@ from hdica.analysis.points.space import (
     variables_in,
     with_densities,
 )
-from hdica.analysis.show.words import Text, place, symbol, words
+from hdica.analysis.show.words import Text, method_name, place, symbol, words
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Choice:
             for a in other.swept
             if a.size and (a.name == "n" or a.values[at[a.name]] != mine.get(a.name))
         }
-        name = words(other.method)
+        name = method_name(other.method)
         if DENSITY.name != other.variable != self.shown.variable:
             name = name + words(": ") + symbol(other.variable)
         return name + words(", ") + place(differs) if differs else name

@@ -1,17 +1,19 @@
-"""Who may ask the explorer's server: this machine alone, and only with the token of the address.
+"""Who may ask the explorer's server: only who has the token of its address, on a loopback name.
 
 The server listens on 127.0.0.1. Its address has a token of 256 random bits as the first part of its
 path, and every request passes one gate before anything else sees it: pages, scripts, and the
-request that opens a websocket. The gate compares the token in constant time, and it compares the
-name of the host, so that a page of somebody else's whose name was made to lead here is refused too.
-What lacks either gets status 403 and one sentence. Websockets are opened only by pages of this
-server (their Origin is compared). The page asks for no address but this one, and tells none where
-it comes from, so that the token stays where it was printed.
+request that opens a websocket. The gate compares the token in constant time. The header ``Host``
+must be a loopback name, so that a page of somebody else's whose name was made to lead here is
+refused; its port may be any, because the port of a tunnel (``ssh -L``) need not be that of the
+server. A request of a page, as that for a websocket, must come from a page of the same name and
+port (``Origin``). What lacks any of these gets status 403 and one sentence. The page requests
+nothing from other addresses and sends no referrer, so that the token stays where it was printed.
 """
 
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
 from typing import Any
 
@@ -20,7 +22,14 @@ from tornado.routing import Router
 from tornado.web import Application, RequestHandler
 
 HOST = "127.0.0.1"
-REFUSED = "403: the address needs the token that hdica explore has printed\n"
+LOOPBACK = (HOST, "localhost", "[::1]")
+"""Names of this machine that lead nowhere else."""
+_LOOPBACK = re.compile(
+    rf"(?:{'|'.join(map(re.escape, LOOPBACK))})(?::[0-9]{{1,5}})?", re.IGNORECASE
+)
+NO_TOKEN = "403: the address needs the token that hdica explore has printed\n"
+NO_HOST = f"403: hdica explore answers under {', '.join(LOOPBACK[:-1])} and {LOOPBACK[-1]} alone\n"
+NO_ORIGIN = "403: hdica explore answers no page of another address\n"
 
 
 def new_token() -> str:
@@ -28,19 +37,18 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-def origins(port: int) -> list[str]:
-    """Names by which pages of this server are asked for."""
-    return [f"{HOST}:{port}", f"localhost:{port}"]
-
-
 class Refused(RequestHandler):
-    """The answer to whoever has no token, whatever is asked for."""
+    """The answer to a request that does not pass the gate, whatever it is for."""
+
+    def initialize(self, reason: str) -> None:
+        """``reason`` is the sentence of the answer."""
+        self.reason = reason
 
     def prepare(self) -> None:
         """Refuse before the method is looked at."""
         self.set_status(403)
         self.set_header("Content-Type", "text/plain; charset=utf-8")
-        self.finish(REFUSED)
+        self.finish(self.reason)
 
 
 class Gate(Router):
@@ -52,22 +60,35 @@ class Gate(Router):
         What answers; all its paths begin with the token.
     token
         The first part of the path of every request.
-    hosts
-        Values that the header ``Host`` may have.
     """
 
-    def __init__(self, application: Application, token: str, hosts: list[str]) -> None:
-        self.application, self.hosts = application, [host.encode() for host in hosts]
-        self.token = token.encode()
-        self.refusing = Application([(r".*", Refused)])
+    def __init__(self, application: Application, token: str) -> None:
+        self.application, self.token = application, token.encode()
+        self.refusing = {
+            reason: Application([(r".*", Refused, {"reason": reason})])
+            for reason in (NO_TOKEN, NO_HOST, NO_ORIGIN)
+        }
 
     def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> HTTPMessageDelegate | None:
         """What reads and answers a request."""
-        allowed = self.allows(request.path, request.host)
-        return (self.application if allowed else self.refusing).find_handler(request, **kwargs)
+        reason = self.refusal(request.path, request.host, request.headers.get("Origin"))
+        answering = self.refusing[reason] if reason else self.application
+        return answering.find_handler(request, **kwargs)
 
-    def allows(self, path: str, host: str) -> bool:
-        """Whether a request for a path on a host has the token and was meant for this server."""
+    def refusal(self, path: str, host: str, origin: str | None = None) -> str:
+        """Why a request is refused; empty if it is not.
+
+        Parameters
+        ----------
+        path
+            Begins with the token.
+        host, origin
+            The headers ``Host`` and ``Origin``; None without the latter.
+        """
+        if _LOOPBACK.fullmatch(host) is None:
+            return NO_HOST
         first = path.removeprefix("/").partition("/")[0]
-        known = [hmac.compare_digest(host.encode(), one) for one in self.hosts]
-        return hmac.compare_digest(first.encode(), self.token) and any(known)
+        if not hmac.compare_digest(first.encode(), self.token):
+            return NO_TOKEN
+        foreign = origin is not None and origin.lower().partition("://")[2] != host.lower()
+        return NO_ORIGIN if foreign else ""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import socket
 import sys
 import time
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from hdica.errors import HdicaError
 
@@ -59,13 +61,21 @@ def explore(
 
     feed, surfaces = Feed(results), Surfaces()
     with serving(lambda: page_of(feed, surfaces), port) as address:
-        tell(f"{results} can be explored at {address} (Ctrl-C ends it)")
+        tell(f"{results} can be explored at {address} ({tunnel(address)}Ctrl-C ends it)")
         if browser and has_display():
             webbrowser.open(address)
         # Here, because the main thread alone is told of signals; visitors are served by another.
         while True:
             time.sleep(feed.pause)
             feed.look()
+
+
+def tunnel(address: str) -> str:
+    """How the machine of somebody who has logged in by ssh reaches an address, or nothing."""
+    if not os.environ.get("SSH_CONNECTION"):
+        return ""
+    port = urlsplit(address).port
+    return f"from your machine, after ssh -L {port}:127.0.0.1:{port} {socket.gethostname()}; "
 
 
 def has_display() -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from scipy import stats
 
-from hdica.analysis.show.choose import MOST, Point, shown
+from hdica.analysis.show.choose import MOST, Point, banded, shown
 from hdica.analysis.show.marks import color_of
 from hdica.analysis.show.panel import Line, Panel
 from hdica.analysis.show.words import (
@@ -64,11 +65,16 @@ def panel(
         for i, cell in enumerate(cells)
     ]
     lines = [line for line in drawn if np.isfinite(line.y).any()]
+    shaded = banded(range(len(lines)))
+    lines = [
+        line if k in shaded else replace(line, low=None, high=None) for k, line in enumerate(lines)
+    ]
+    more = " (first and last curve)" if "runs" in found and len(shaded) < len(lines) else ""
     if theory is not None:
         lines += _theory(theory, name, found, cells, source, (band, level))
     return Panel(
         "trajectories",
-        _title(found, band, level),
+        _title(found, band, level) + words(more),
         clock(values["time"].attrs),
         measured(name),
         tuple(lines),

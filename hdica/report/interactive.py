@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical
+from hdica.analysis.show.ticks import ticks
 from hdica.analysis.show.words import Text
 from hdica.report.interactive_space import SCALES, space
 from hdica.report.mosaic import gallery
@@ -15,9 +16,6 @@ from hdica.report.plain import rounded
 
 ROW = 18
 """Pixels of a row of labels above the axes."""
-
-POWERS = 8
-"""Powers of ten that have a label, about, on an axis of many."""
 
 LONG = 32
 """Letters of a label that stand beside an upright axis in one line."""
@@ -194,12 +192,24 @@ def _in_lines(label: str) -> str:
     return "".join(pieces)
 
 
-def _decades(panel: Panel, name: str, limits: tuple[float, float] | None) -> float:
-    """How many powers of ten an axis spans: few leave room for labels between."""
-    at = [getattr(item, name) for item in panel.items if not isinstance(item, Vertical)]
-    values = np.concatenate([np.ravel(np.asarray(v, float)) for v in at] or [np.ones(1)])
+def _log_axis(panel: Panel, name: str, limits: tuple[float, float] | None) -> dict[str, Any]:
+    """A logarithmic axis, with ticks for all that is drawn or for its limits."""
+    ends = ("low", "high") if name == "y" else ()
+    drawn = [item for item in panel.items if isinstance(item, Line | Points | Heat)]
+    at = [getattr(item, key, None) for item in drawn for key in (name, *ends)]
+    values = np.concatenate(
+        [np.ravel(np.asarray(v, float)) for v in at if v is not None] or [np.zeros(0)]
+    )
     seen = values[np.isfinite(values) & (values > 0)] if limits is None else np.array(limits)
-    return float(np.log10(seen.max() / seen.min())) if seen.size else 0.0
+    axis = {"type": "log", "exponentformat": "power"}
+    if not seen.size:
+        return axis
+    places, labels = ticks(float(seen.min()), float(seen.max()))
+    text = [label.html for label in labels]
+    # While a reader looks closer than these, Plotly's own ticks are there, as whole numbers.
+    return axis | {
+        "tickmode": "array", "tickvals": places.tolist(), "ticktext": text, "tickformat": "~r"
+    }  # fmt: skip
 
 
 def _layout(panel: Panel) -> dict[str, Any]:
@@ -210,9 +220,7 @@ def _layout(panel: Panel) -> dict[str, Any]:
         ("y", y, panel.log_y, panel.y_range),
     ):
         if log:
-            decades = _decades(panel, name, limits)
-            every = "D2" if decades < 2 else max(1, round(decades / POWERS))
-            axis |= {"type": "log", "exponentformat": "power", "dtick": every}
+            axis |= _log_axis(panel, name, limits)
         else:
             axis |= {"exponentformat": "power", "showexponent": "last"}
         if limits:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from hdica.analysis.show.panel import Panel, Places, Surface
 from hdica.analysis.show.words import Text
 from hdica.report.plain import rounded
 
-DISTANCE = 1.9
+DISTANCE = 2.2
 """Of the eye from the middle, in lengths of the box."""
+LOWER = -0.14
+"""Height of what is looked at, in lengths of the box."""
+TICKS, END = 4, 0.05
+"""Steps along an axis, about, and the share of an axis at either end that has no tick."""
 MARKS = {"circle": "circle", "square": "square", "diamond": "diamond", "triangle": "cross"}
 """Plotly has no triangles in space."""
 SCALES = {"viridis": "Viridis", "cividis": "Cividis"}
@@ -69,6 +74,20 @@ def _places(item: Places, panel: Panel) -> dict[str, Any]:
     return trace
 
 
+def _ticks(panel: Panel, axis: str) -> dict[str, Any]:
+    """A few ticks between the ends, at which the labels of two axes would lie over each other."""
+    drawn = [item for item in panel.items if isinstance(item, Surface | Places)]
+    values = np.concatenate([np.ravel(getattr(item, axis)) for item in drawn])
+    values = values[np.isfinite(values)]
+    low, high = float(values.min()), float(values.max())
+    if not high > low:
+        return {}
+    at = np.asarray(MaxNLocator(TICKS).tick_values(low, high), dtype=float)
+    free = END * (high - low)
+    inside = at[(at > low + free) & (at < high - free)]
+    return {"tickvals": rounded(inside)} if inside.size else {}
+
+
 def _layout(panel: Panel) -> dict[str, Any]:
     around, up = np.deg2rad(panel.view)
     eye = np.array([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)])
@@ -79,8 +98,14 @@ def _layout(panel: Panel) -> dict[str, Any]:
     for axis, limits in (("xaxis", panel.x_range), ("yaxis", panel.y_range)):
         if limits:
             scene[axis]["range"] = list(limits)
+    for axis in "xyz":
+        scene[f"{axis}axis"] |= _ticks(panel, axis)
+    # The axes lie below the surface: what is looked at is a little lower than its middle.
     scene |= {
-        "camera": {"eye": dict(zip("xyz", rounded(DISTANCE * eye), strict=True))},
+        "camera": {
+            "eye": dict(zip("xyz", rounded(DISTANCE * eye), strict=True)),
+            "center": {"x": 0, "y": 0, "z": LOWER},
+        },
         "aspectmode": "data" if panel.equal else "cube",
         "dragmode": "orbit",
     }

@@ -138,6 +138,7 @@ def _axis(axis: Axis) -> dict[str, Any]:
         "html": axis.label.html,
         "symbol": name.html,
         "plain": name.plain,
+        "equals": axis.equals,
         "scale": axis.scale,
         "values": None if numbers is None else [_short(v) for v in numbers],
         "shown": shown,

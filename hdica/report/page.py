@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 from hdica.analysis.registry import analyses
 from hdica.analysis.runs.say import sharing, table
 from hdica.analysis.show.panel import Panel
+from hdica.analysis.terms import speaking_of
 from hdica.report import export, script
 from hdica.report.answers import Told, told
 from hdica.report.environment import source, template
@@ -27,18 +28,19 @@ STYLES = ("base.css", "page.css", "explore.css")
 """Style sheets of the page, in this order."""
 EXPLORER = ("explore_data.js", "explore_figures.js", "explore.js")
 """Scripts of the explorer, in the order in which they are run, before that of the page."""
-BANDS = "Bands: ± 2 standard errors of the mean over seeds; black or white: theory."
+BANDS = "Bands: ± 2 standard errors of the mean over seeds; lines without a band: theory."
 """What is said below curves of the explorer."""
 
 
 def panels(aggregate: xr.DataTree) -> dict[str, list[Panel]]:
     """All panels of a report by section, in reading order."""
-    found = {
-        section: section.draw(aggregate[analysis.name].to_dataset())
-        for analysis in analyses().values()
-        if analysis.name in aggregate
-        for section in analysis.sections
-    }
+    with speaking_of(str(aggregate.attrs.get("system", ""))):
+        found = {
+            section: section.draw(aggregate[analysis.name].to_dataset())
+            for analysis in analyses().values()
+            if analysis.name in aggregate
+            for section in analysis.sections
+        }
     return {s.name: found[s] for s in sorted(found, key=lambda s: s.rank) if found[s]}
 
 

@@ -13,9 +13,10 @@ from matplotlib import rc_context, rcdefaults, rcParams
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
 
 from hdica.analysis.show.panel import Heat, Line, Panel, Pictures, Points, Vertical, edges
+from hdica.analysis.show.ticks import ticks
 from hdica.report.marks import TITLE
 from hdica.report.mosaic import mosaic
 from hdica.report.printed_space import MARKS, axes_in_space
@@ -55,7 +56,7 @@ ROW = 8.5
 """Points of a row of labels above the axes."""
 
 
-DASHES = {"solid": "-", "dash": (0, (4, 2)), "dot": ":"}
+DASHES = {"solid": "-", "dash": (0, (4, 2)), "dot": ":", "dashdot": "-."}
 
 
 @contextmanager
@@ -194,27 +195,30 @@ def _frame(axes: Axes, panel: Panel) -> None:
     axes.set_ylabel(panel.y_label.tex)
     if panel.log_x:
         axes.set_xscale("log")
-        _decades(axes.xaxis)
     if panel.log_y:
         axes.set_yscale("log")
-        _decades(axes.yaxis)
     if panel.x_range:
         axes.set_xlim(*panel.x_range)
     if panel.y_range:
         axes.set_ylim(*panel.y_range)
+    for log, axis in ((panel.log_x, axes.xaxis), (panel.log_y, axes.yaxis)):
+        if log:
+            _log_ticks(axis)
     if panel.equal:
         axes.set_aspect("equal", adjustable="box")
     if not any(isinstance(i, Vertical) for i in panel.items):
         axes.set_title(panel.title.tex, loc="left")
 
 
-def _decades(axis: Axis) -> None:
-    """Labels at 1, 2 and 5 on a logarithmic axis that spans less than two decades."""
-    low, high = axis.get_view_interval()
-    if high < 100 * low:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_major_formatter(LogFormatterSciNotation(minor_thresholds=(np.inf, np.inf)))
-        axis.set_minor_formatter(NullFormatter())
+def _log_ticks(axis: Axis) -> None:
+    """Named ticks on a logarithmic axis, of one size."""
+    low, high = sorted(axis.get_view_interval())
+    if not 0 < low < high:
+        return
+    places, labels = ticks(low, high)
+    axis.set_major_locator(FixedLocator(places.tolist()))
+    axis.set_major_formatter(FixedFormatter([label.tex for label in labels]))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def legend_below(drawn: Figure, axes: Axes) -> None:

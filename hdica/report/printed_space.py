@@ -89,7 +89,7 @@ def _frame(axes: Any, panel: Panel) -> None:
     for name, label in labels:
         getattr(axes, f"set_{name}label")(label.tex, labelpad=-6)
         getattr(axes, f"{name}axis").set_tick_params(pad=-3, labelsize=6)
-        getattr(axes, f"{name}axis").set_major_locator(MaxNLocator(TICKS))
+        getattr(axes, f"{name}axis").set_major_locator(MaxNLocator(TICKS, prune="both"))
     if panel.x_range:
         axes.set_xlim(*panel.x_range)
     if panel.y_range:

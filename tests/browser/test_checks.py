@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser import judge, look
+from tests.browser import judge, look, wording
 
 pytestmark = [pytest.mark.browser]
 LIGHT, DARK, NARROW, PRINT = look.VIEWS
@@ -124,3 +124,40 @@ def test_errors_of_the_console_and_requests_elsewhere_are_kept(
         shown.page.wait_for_timeout(200)
         assert any("wrong" in one for one in shown.complaints)
         assert any("asked for file:///etc/hostname" in one for one in shown.complaints)
+
+
+def worded(caption: str, dash: str = "dot", axis: str = "{}", name: str = "") -> str:
+    """A page with one figure of one line that is not in the legend."""
+    trace = (
+        '{"type": "scatter", "mode": "lines", "y": [1], "showlegend": false, '
+        f'"name": "{name}", "line": {{"dash": "{dash}"}}}}'
+    )
+    return (
+        f'<div id="plot-one"></div><figcaption>{caption}</figcaption><script id="figure-data">'
+        f'{{"one": {{"data": [{trace}], "layout": {{"xaxis": {axis}}}}}}}</script>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("bad", "good"),
+    [
+        (worded("Dashed: theory."), worded("Dotted: theory.")),
+        (worded("Theory."), worded("Dotted: theory.")),
+        (worded("Dotted, in black: theory."), worded("Dotted: theory.")),
+        (worded("Markers: runs.", "solid"), worded("Runs.", "solid")),
+        (
+            worded("", "solid", '{"type": "log", "ticktext": ["5", "10<sup>3</sup>", "2 "]}'),
+            worded("", "solid", '{"type": "log", "ticktext": ["500", "10<sup>3</sup>"]}'),
+        ),
+        (worded("", "solid", name="constants beta = 2"), worded("", "solid", name="β = 2")),
+        (worded("", "solid", name="projection = 0"), worded("", "solid", name="R<sub>11</sub>")),
+        (worded("", "solid", name="limit (pde)"), worded("", "solid", name="limit (PDE)")),
+        ("<p>dQ/dt = -tau Q^2</p>", "<p>dQ/dt = −τ Q²</p>"),
+        ("<p>where(abs(x) < 2, x, 0)</p>", "<p><code>where(abs(x) < 2, x, 0)</code></p>"),
+    ],
+)
+def test_words_that_are_wrong_are_found(bad: str, good: str, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    for text, right in ((bad, False), (good, True)):
+        page.write_text(text)
+        assert (wording.faults(page, set()) == []) is right, text

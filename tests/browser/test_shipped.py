@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hdica.report.gallery import update
-from tests.browser import judge, look, shipped
+from tests.browser import judge, look, shipped, wording
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(600)]
 LIGHT, DARK, NARROW, PRINT = look.VIEWS
@@ -43,6 +43,11 @@ def test_on_a_wide_screen_and_on_paper(
         shown.picture(kept(f"{name}-print.png"))
         faults += shown.faults()
         look.fine(faults + shown.complaints)
+
+
+@pytest.mark.parametrize("name", shipped.names())
+def test_names_are_typeset_and_captions_are_of_what_is_drawn(name: str, report: Report) -> None:
+    look.fine(wording.faults(report(name), set(shipped.names())))
 
 
 @pytest.mark.parametrize("name", shipped.judged())

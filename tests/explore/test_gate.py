@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -16,7 +19,7 @@ from tornado.httpclient import HTTPClientError, HTTPRequest  # noqa: E402
 from tornado.websocket import websocket_connect  # noqa: E402
 
 from hdica.errors import HdicaError  # noqa: E402
-from hdica.explore.gate import Gate, new_token  # noqa: E402
+from hdica.explore.gate import NO_HOST, NO_ORIGIN, NO_TOKEN, Gate, new_token  # noqa: E402
 from hdica.explore.server import serving  # noqa: E402
 
 
@@ -95,13 +98,77 @@ def test_the_server_listens_on_loopback_alone_and_is_gone_afterwards() -> None:
         socket.create_connection(("127.0.0.1", port), timeout=10)
 
 
+@contextmanager
+def forwarded(port: int) -> Iterator[int]:
+    """A port of this machine that leads to another one, byte for byte, as ``ssh -L`` does."""
+    ended = threading.Event()
+
+    def relay(near: socket.socket) -> None:
+        with near, suppress(OSError), socket.create_connection(("127.0.0.1", port)) as far:
+            other = {near: far, far: near}
+            while not ended.is_set():
+                for one in select.select([near, far], [], [], 0.05)[0]:
+                    data = one.recv(65536)
+                    if not data:
+                        return
+                    other[one].sendall(data)
+
+    def accept() -> None:
+        while not ended.is_set():
+            if select.select([listening], [], [], 0.05)[0]:
+                threads.append(threading.Thread(target=relay, args=(listening.accept()[0],)))
+                threads[-1].start()
+
+    threads = [threading.Thread(target=accept)]
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threads[0].start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            ended.set()
+            for one in threads:
+                one.join(30)
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+def test_a_forwarded_port_leads_to_the_page_and_its_websocket(address: str, name: str) -> None:
+    _, _, host, token, _ = address.split("/")
+    with forwarded(int(host.partition(":")[2])) as port:
+        at = f"{name}:{port}"
+        status, text = asked(f"http://{at}/{token}/")
+        assert (status, "Bokeh" in text) == (200, True)
+        assert asked(f"http://{at}/{new_token()}/") == (403, NO_TOKEN)
+        assert asked(f"http://{at}/{token}/", host=f"evil.example:{port}") == (403, NO_HOST)
+        socket_at = f"ws://{at}/{token}/ws"
+        assert connected(socket_at, f"http://{at}") == 101
+        assert connected(f"ws://{at}/{new_token()}/ws", f"http://{at}") == 403
+        for other in ("http://evil.example", f"http://{host}", f"http://evil.example@{at}", "null"):
+            assert connected(socket_at, other) == 403
+
+
 def test_tokens_differ_and_are_compared_whole() -> None:
     first, second = new_token(), new_token()
     assert first != second
     assert len(first) == 43
-    gate = Gate(None, first, ["127.0.0.1:1"])  # type: ignore[arg-type]
-    assert gate.allows(f"/{first}/ws", "127.0.0.1:1")
-    assert not gate.allows(f"/{first[:-1]}/ws", "127.0.0.1:1")
-    assert not gate.allows(f"/{first}x/ws", "127.0.0.1:1")
-    assert not gate.allows("/", "127.0.0.1:1")
-    assert not gate.allows(f"/{first}/ws", "127.0.0.1:2")
+    gate, host = Gate(None, first), "127.0.0.1:1"  # type: ignore[arg-type]
+    assert gate.refusal(f"/{first}/ws", host) == ""
+    for path in (f"/{first[:-1]}/ws", f"/{first}x/ws", f"/{second}/ws", "/", ""):
+        assert gate.refusal(path, host) == NO_TOKEN
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:2", "localhost", "LocalHost:9000", "[::1]:65535"])
+def test_a_loopback_name_may_have_any_port_and_any_page_of_it_alone(host: str) -> None:
+    gate = Gate(None, "token")  # type: ignore[arg-type]
+    assert gate.refusal("/token/ws", host, f"http://{host}") == ""
+    for other in ("http://evil.example", "http://127.0.0.1:1", f"http://{host}.evil", "null", ""):
+        assert gate.refusal("/token/ws", host, other) == NO_ORIGIN
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil:1", "127.0.0.2:1", "0.0.0.0",
+     "evil@localhost:1", "localhost:1@evil", "localhost:", "localhost:x", "::1", "localhost\n"],
+)  # fmt: skip
+def test_any_other_name_is_refused(host: str) -> None:
+    gate = Gate(None, "token")  # type: ignore[arg-type]
+    assert gate.refusal("/token/", host) == NO_HOST

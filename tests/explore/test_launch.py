@@ -93,3 +93,12 @@ def test_without_a_display_no_browser_is_opened(monkeypatch: pytest.MonkeyPatch)
     assert not launch.has_display()
     monkeypatch.setenv("DISPLAY", ":0")
     assert launch.has_display()
+
+
+def test_whoever_came_by_ssh_reads_how_to_reach_the_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SSH_CONNECTION", raising=False)
+    assert launch.tunnel("http://127.0.0.1:8010/token/") == ""
+    monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 50000 192.0.2.2 22")
+    assert "ssh -L 8010:127.0.0.1:8010 " in launch.tunnel("http://127.0.0.1:8010/token/")

@@ -189,6 +189,8 @@ def test_measurements_are_pooled_by_their_errors() -> None:
 
 
 def test_formulas_are_written_as_they_are_printed() -> None:
+    assert typeset("where(abs(x) < 0.3, 6*sign(x), 0)") == "6 sign(x) if |x| < 0.3, else 0"
+    assert typeset("n^-1/2, n^1/2, tau^2/2, n -> infinity") == "n^-1/2, n^1/2, τ²/2, n → ∞"
     assert typeset("x**3 - 0.27*sign(x)") == "x³ - 0.27 sign(x)"
     assert typeset("step size tau = 0.1, beta2 stays") == "step size τ = 0.1, beta2 stays"
     assert prose("up to tau_c < x_0^2 of a_study_file") == (

@@ -63,7 +63,7 @@ def test_means_stand_on_theory_with_exact_intervals(drawn, found):
     }
     assert lines["n = 200, theory"].color == marks["n = 200"].color
     assert (lines["n → ∞, theory"].color, lines["n → ∞, theory"].bold) == ("ink", True)
-    assert (lines["Kramers"].dash, lines["Kramers, exponent as printed"].dash) == ("dot", "dash")
+    assert (lines["Kramers"].dash, lines["Kramers, exponent as printed"].dash) == ("dot", "dashdot")
     assert panel.log_y
     assert panel.log_x
 
@@ -234,14 +234,14 @@ def test_learning_curves_have_their_slopes(drawn, said):
     assert panel.log_y
     assert panel.y_label.plain == "|1 − mean R|"
     lines, marks = of(panel, Line), of(panel, Points)
-    assert [i.label.plain for i in lines] == ["source = 0, ode", "source = 1, ode"]
+    assert [i.label.plain for i in lines] == ["source 1, ODE", "source 2, ODE"]
     assert [i.color for i in lines] == [m.color for m in marks]
     x, y = np.log(lines[0].x[-2:]), np.log(lines[0].y[-2:])
     assert (y[1] - y[0]) / (x[1] - x[0]) == pytest.approx(-1, abs=2e-3)
     assert all(m.x.min() > 0 for m in marks)
-    text = next(s for s in said if s.startswith("At source = 1: |1 − mean R| falls as ta"))
+    text = next(s for s in said if s.startswith("At source 2: |1 − mean R| falls as ta"))
     assert re.search(r"a = −0\.49\d+ ± 0\.00\d+ \(chain, n = 1000\) and −0\.498\d \(ODE\)", text)
-    product = next(s for s in said if s.startswith("At source = 0: t (mean R − 1) at t = 1000 is"))
+    product = next(s for s in said if s.startswith("At source 1: t (mean R − 1) at t = 1000 is"))
     assert re.search(r"−0\.4995 \(ODE\); chain and ODE are [\d.]+ standard errors apart", product)
 
 
@@ -259,16 +259,14 @@ def test_the_barrier_is_marked_and_stated(drawn, said, found):
     assert any(
         "has a barrier 0.1318 D high at r = 1.677 at ν = 0.5 and 1.055 D high" in s for s in said
     )
-    assert any(
-        s.startswith("For projection = 0, source = 1 the potential confines R") for s in said
-    )
+    assert any(s.startswith("For R12 the potential confines R") for s in said)
 
 
 def test_matrices_have_rows_and_panels_of_their_own(drawn, said):
-    assert drawn["trajectories_1"].title.plain == "projection = 0, source = 0"
+    assert drawn["trajectories_1"].title.plain == "R₁₁"
     assert any(s.startswith("Of 4 comparisons of simulation and limit 4 agree") for s in said)
     labels = {i.label.plain for i in of(drawn["compare"], Line)}
-    assert "projection = 1, source = 0, ode" in labels
+    assert "R₂₁, ODE" in labels
 
 
 def test_the_page_is_strict_json_although_times_are_infinite(found, drawn, tmp_path):

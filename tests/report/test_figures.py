@@ -7,6 +7,7 @@ from hdica.analysis.convergence.figure import trajectories
 from hdica.analysis.phase.figure import unstable
 from hdica.analysis.show.choose import grouped, shown, spread
 from hdica.analysis.show.panel import Heat, Line, Panel, Points, Surface, Vertical
+from hdica.analysis.show.ticks import ticks
 from hdica.analysis.show.words import clock, count, number, place, symbol, words
 from hdica.report.interactive import figure
 from hdica.report.marks import is_figure
@@ -206,3 +207,28 @@ def test_long_times_are_written_with_a_power_of_ten_in_print(last, power):
         said = shown_here.axes[0].xaxis.get_offset_text().get_text()
     assert power in said
     assert bool(said) == bool(power)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (250, 1000, "300 500 700 1000"),
+        (125, 187, "140 160 180"),
+        (100, 1600, "100 200 500 1000"),
+        (0.1, 4, "0.1 0.3 1 3"),
+        (1e-4, 1e4, "10⁻⁴ 10⁻² 1 10² 10⁴"),
+        (1e-9, 5e-8, "10⁻⁹ 3×10⁻⁹ 10⁻⁸ 3×10⁻⁸"),
+        (2, 2, "2"),
+    ],
+)
+def test_ticks_of_a_log_axis_are_whole_numbers_on_the_page_and_in_print(low, high, labels):
+    places, texts = ticks(low, high)
+    assert [one.plain.replace(" ", "") for one in texts] == labels.split()
+    x = np.array([low, high], float)
+    one = Line(x, x, words("one"), "ink")
+    panel = Panel("one", words(""), words("x"), words("y"), (one,), log_x=True, x_range=(low, high))
+    axis = figure(panel)["layout"]["xaxis"]
+    assert axis["tickvals"] == places.tolist()
+    if high > low:
+        printed = draw(panel).axes[0].xaxis.get_majorticklabels()
+        assert [label.get_text() for label in printed] == [one.tex for one in texts]

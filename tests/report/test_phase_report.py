@@ -93,12 +93,12 @@ def test_the_caption_names_the_critical_value_of_its_own_axis(data):
     def legend(here):
         return plain(p.caption for p in panels(here) if p.key == "phase_overlap")[0]
 
-    assert "Dashed: τc." in legend(data)
+    assert "Upright dashed line: τc." in legend(data)
     other = data.rename(tau="omega").assign_attrs(data.attrs | {"x": "omega"})
-    assert "Dashed: ωc." in legend(other)
+    assert "Upright dashed line: ωc." in legend(other)
     assert "τc" not in legend(other)
     # A line outside the axis is not drawn and not explained.
-    assert "Dashed" not in legend(data.sel(tau=TAUS[:2]))
+    assert "pright" not in legend(data.sel(tau=TAUS[:2]))
 
 
 def test_the_share_of_cells_has_an_error(data):

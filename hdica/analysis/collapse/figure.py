@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.show.marks import SYMBOLS, color_of
-from hdica.analysis.show.panel import Line, Panel, Points
+from hdica.analysis.show.marks import SYMBOLS, captioned, color_of
+from hdica.analysis.show.panel import Item, Line, Panel, Points
 from hdica.analysis.show.words import Text, number, of_n, plural, symbol, words
 
 _EPS = Text("ε", r"$\varepsilon$", "ε")
@@ -81,21 +82,21 @@ def _panel(data: xr.Dataset, tail: str) -> Panel:
         lead + name,
         words("the same with wrong powers of ") + symbol("n") if tail else quantity(data),
         tuple(items),
-        caption=_control_caption(data) if tail else _caption(data),
+        caption=_control_caption(data) if tail else _caption(data, items),
         log_y=kind == "fold",
         x_range=(float(at[0]), float(at[-1])),
         y_range=(-0.03, 1.03) if kind == "separatrix" else None,
     )
 
 
-def _caption(data: xr.Dataset) -> str:
-    kind = str(data.attrs["kind"])
-    law = LAWS[kind].html
-    return (
-        "Points: runs with 95 % intervals, without what the prediction at their <i>n</i> has "
-        f"beyond the law of all <i>n</i>. Line: the law {law}, without a parameter. "
-        f"{windows(data)}{_beyond(data)}"
-    )
+def _caption(data: xr.Dataset, items: Sequence[Item]) -> str:
+    law = LAWS[str(data.attrs["kind"])].html
+    sentences = {
+        "points": "Points: runs with 95 % intervals, without what the prediction at their "
+        "<i>n</i> has beyond the law of all <i>n</i>.",
+        "solid": f"Line: the law {law}, without a parameter.",
+    }
+    return " ".join([*captioned(items, sentences), f"{windows(data)}{_beyond(data)}"])
 
 
 def _beyond(data: xr.Dataset) -> str:

@@ -7,7 +7,7 @@ import xarray as xr
 
 from hdica.analysis.convergence.figure import deviations
 from hdica.analysis.show.choose import Point, said, selected, shown, spread
-from hdica.analysis.show.marks import DASHES, GREY, SYMBOLS, color_of
+from hdica.analysis.show.marks import DASHES, GREY, SYMBOLS, captioned, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
 from hdica.analysis.show.words import Text, clock, leading, measured, named_at, words
 
@@ -36,7 +36,7 @@ def compare(data: xr.Dataset) -> list[Panel]:
             clock(data["time"].attrs),
             measured(str(data.attrs["variable"])),
             tuple(sorted(drawn, key=lambda item: isinstance(item, Points))),
-            caption=_caption(data, len(chosen), grid),
+            caption=_caption(data, drawn, len(chosen), grid),
             wide=True,
         )
     ]
@@ -88,13 +88,11 @@ def _steady(data: xr.Dataset, point: Point, color: str, first: bool) -> list[Ite
     ]
 
 
-def _caption(data: xr.Dataset, drawn: int, grid: list[str]) -> str:
-    parts = []
-    if "mean" in data:
-        parts.append(f"Markers: mean over seeds ± {deviations(data.attrs['band'])}.")
-    if "limit_mean" in data:
-        parts.append("Lines: limits.")
-    if "steady" in data:
-        parts.append("Dotted: stable steady states.")
-    parts += said(data, grid, drawn)
-    return " ".join(parts)
+def _caption(data: xr.Dataset, items: list[Item], drawn: int, grid: list[str]) -> str:
+    spread = deviations(data.attrs["band"]) if "mean" in data else ""
+    sentences = {
+        "points": f"Markers: mean over seeds ± {spread}.",
+        "solid": "Lines: limits.",
+        "dot": "Dotted: stable steady states." if "steady" in data else "",
+    }
+    return " ".join([*captioned(items, sentences), *said(data, grid, drawn)])

@@ -11,12 +11,13 @@ import xarray as xr
 
 from hdica.analysis.convergence import theory
 from hdica.analysis.convergence.theory import deviations
-from hdica.analysis.show.choose import MOST, Point, evenly, grouped, shown, spread
+from hdica.analysis.show.choose import MOST, Point, banded, evenly, grouped, shown, spread
 from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
 from hdica.analysis.show.panel import Line, Panel, Points
 from hdica.analysis.show.words import (
     Text,
     clock,
+    count,
     limit_name,
     measured,
     method_name,
@@ -75,10 +76,17 @@ def _caption(data: xr.Dataset, members: list[Point], start: str | None) -> str:
     methods = [method_name(m).html for m in data["simulation"].values]
     spread = deviations(data.attrs["band"])
     text = f"Line and band: mean ± {spread} over seeds ({methods[0]})"
+    drawn = [n for n, _ in _first(data)]
+    if len(banded(drawn)) < len(drawn):
+        ends = " and ".join(map(count, banded(drawn)))
+        text += f", bands at {symbol('n').html} = {ends} alone"
     if len(methods) > 1:
         text += f"; markers with bars: the same by {' and '.join(methods[1:])}"
-    text += f". Dashed: the limit ({method_name(data.attrs['limit_method']).html})."
-    text += theory.said(data, members, [n for n, _ in _first(data)])
+    limit = data["limit"]
+    curves = [limit.sel({k: v for k, v in m.items() if k in limit.dims}) for m in members]
+    dashed = f" Dashed: the limit ({method_name(data.attrs['limit_method']).html})."
+    text += "." + (dashed if any(np.isfinite(one).any() for one in curves) else "")
+    text += theory.said(data, members, drawn)
     if start and len(members) > 1:
         starts = escape(", ".join(value_of(m[start]) for m in members))
         text += f" Starts {symbol(start).html} = {starts}."
@@ -92,6 +100,7 @@ def _runs(data: xr.Dataset, members: list[Point]) -> list[Item]:
     """Means and spreads, small n first so that the narrow bands lie on top."""
     sizes = _sizes(data)
     drawn = sorted({n for own in sizes.values() for n in own})
+    shaded = banded([n for n, _ in _first(data)])
     out: list[Item] = []
     for i, n in enumerate(drawn):
         for j, method in enumerate(data["simulation"].values):
@@ -103,7 +112,8 @@ def _runs(data: xr.Dataset, members: list[Point]) -> list[Item]:
                 if int(here["count"]) > 0:
                     first = not any(item.label == label for item in out)
                     color = color_of(i, len(drawn))
-                    out.append(_run(here, label, color, j, first, data.attrs["band"]))
+                    band = data.attrs["band"] if j or n in shaded else 0.0
+                    out.append(_run(here, label, color, j, first, band))
     return out
 
 
@@ -111,6 +121,8 @@ def _run(here: xr.Dataset, label: Text, color: str, method: int, listed: bool, b
     """One mean with its spread: a band for the first method, bars for the others."""
     time, mean = here["time"].values.astype(float), here["mean"].values
     sd = band * np.nan_to_num(here["sd"].values)
+    if method == 0 and not band:
+        return Line(time, mean, label, color, listed=listed)
     if method == 0:
         return Line(time, mean, label, color, low=mean - sd, high=mean + sd, listed=listed)
     keep = np.array(spread(len(time), 11))

@@ -55,6 +55,11 @@ def said(data: xr.Dataset, members: Sequence[Point], sizes: Sequence[int]) -> st
     known = [one for one in known if np.isfinite(one[2]).any()]
     if not known:
         return ""
+    if all(wrong[np.isfinite(sd)].all() for _, _, sd, wrong in known):
+        return (
+            " No band of theory is drawn: three standard deviations reach an unstable state, where "
+            "runs part or linger, and a normal band is wrong."
+        )
     term = " + <i>m</i>/<i>n</i>" if bool(data["limit_bias"].notnull().any()) else ""
     text = f" Dotted: limit{term} ± {deviations(data.attrs['band'])} by the central limit theorem."
     broken = sorted({n for n, _, _, wrong in known if wrong.any()})

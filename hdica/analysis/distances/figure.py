@@ -70,7 +70,7 @@ def _panel(data: xr.Dataset, kind: str) -> Panel:
         SHORT[kind] + words(" distance of one run"),
         (*lines, *marks, *_legend(methods), *guides(marks, 0.5)),
         caption="Markers: distance between the law of the entries in one run and the limit's, "
-        "mean over seeds ± 2 standard errors. Dashed, same colour: as many independent draws "
+        "mean over seeds ± 2 standard errors. Dashed: as many independent draws "
         "from the limit. Dotted: slope −1/2."
         + (f" {len(chosen)} laws of {_laws(data)}, chosen evenly." if _laws(data) > MOST else ""),
         log_x=True,

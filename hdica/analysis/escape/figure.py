@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hdica.analysis.escape.unit import steps
 from hdica.analysis.show.choose import Point, said, selected, shown
-from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
+from hdica.analysis.show.marks import GREY, SYMBOLS, captioned, color_of
 from hdica.analysis.show.panel import Cells, Heat, Line, Panel, Points
 from hdica.analysis.show.words import (
     EMPTY,
@@ -30,6 +30,8 @@ ARROW = 1.6
 
 DASHES = ("solid", "dash", "dot")
 """How theories for one n are told apart, in their order."""
+
+AT_N = "theory at that <i>n</i>"
 
 ABOVE = 30.0
 """Theory is drawn up to so many times what was measured; alone, over six decades."""
@@ -152,7 +154,7 @@ def _theory(data: xr.Dataset, cell: Point, x: Array) -> list[Item]:
             out.append(Line(x, y, _theory_name(data, method, n), color_of(i, len(every)), dash))
     for name, label, look in (
         ("kramers", words("Kramers"), ("ink", "dot")),
-        ("printed", words("Kramers, exponent as printed"), (GREY, "dash")),
+        ("printed", words("Kramers, exponent as printed"), (GREY, "dashdot")),
     ):
         if _drawn(data, name):
             y = _along(data, name, _first_n(data, cell, name))
@@ -192,14 +194,14 @@ def _caption(data: xr.Dataset, marks: bool) -> str:
         if bool(np.isinf(data["mean"]).any()):
             why = "no run" if first else "not every run"
             parts.append(f"Triangles: {why} escaped; the mean lies above, at 97.5 % confidence.")
-    for text, kind in (("Coloured lines: theory at", True), ("Thick line: theory for", False)):
+    for text, kind in (("Thin lines: theory at", True), ("Thick line: theory for", False)):
         names = " and ".join(method_name(m).html for m, finite in theories(data) if finite == kind)
         if names:
             parts.append(f"{text} {'that <i>n</i>' if kind else '<i>n</i> → ∞'} ({names}).")
     if _drawn(data, "kramers"):
-        parts.append("Dotted in black: Kramers' formula for the pair that escapes first.")
+        parts.append("Kramers: the formula for the pair that escapes first.")
     if _drawn(data, "printed"):
-        parts.append("Grey: the same with the exponent as printed, half of the right one.")
+        parts.append("Dash-dotted: the same with the exponent as printed, half of the right one.")
     parts += said(data, others(data), len(shown(data, others(data))))
     return " ".join(parts)
 
@@ -220,7 +222,7 @@ def _survivals(data: xr.Dataset) -> list[Panel]:
                     words("time, ") + steps(data),
                     words("share not escaped"),
                     tuple(items),
-                    caption=_survival_caption(data),
+                    caption=_survival_caption(items),
                     log_x=True,
                     y_range=(-0.03, 1.03),
                 )
@@ -258,12 +260,15 @@ def _survival(data: xr.Dataset, cell: Point) -> list[Item]:
     return out
 
 
-def _survival_caption(data: xr.Dataset) -> str:
-    parts = []
-    if "survival" in data:
-        parts.append("Lines with bands: Kaplan and Meier's estimate, 95 % at each time.")
-    if "theory_survival" in data:
-        parts.append("Dashed and dotted: theory at that <i>n</i>; black: <i>n</i> → ∞.")
+def _survival_caption(items: list[Item]) -> str:
+    sentences = {
+        "band": "Lines with bands: Kaplan and Meier's estimate, 95 % at each time.",
+        "dash": f"Dashed: {AT_N}.",
+        "dot": f"Dotted: {AT_N}.",
+    }
+    parts = captioned(items, sentences)
+    if any(isinstance(item, Line) and item.color == "ink" for item in items):
+        parts.append("Solid line without a band: theory for <i>n</i> → ∞.")
     return " ".join(parts)
 
 

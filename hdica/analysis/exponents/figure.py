@@ -120,7 +120,7 @@ def _caption(here: xr.Dataset, x: str, drawn: int) -> str:
         f"{_quantity(here).plain.split()[0].capitalize()} over seeds with 95 % intervals, and the "
         "fitted power law."
     ]
-    if "predicted" in here:
+    if "predicted" in here and bool(here["predicted"].notnull().any()):
         parts.append("Dashed: theory.")
     if bool(((here["used"] == 0) & here["value"].notnull()).any()):
         parts.append("Open: not in the fit.")
@@ -157,7 +157,7 @@ def _ratio(here: xr.Dataset, point: Point, tail: str) -> Panel:
         quantity + words(" measured / predicted"),
         tuple(items),
         caption="Ratio to theory with 95 % intervals"
-        + ("; colours are moved apart a little." if len(curves) > 1 else "."),
+        + ("; series are moved apart a little." if len(curves) > 1 else "."),
         log_x=True,
         log_y=_wide(here),
     )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.phase.odds import curve, lines
+from hdica.analysis.phase.odds import DASHES_OF_LEVELS, SHOWN, curve, lines
 from hdica.analysis.show.choose import Point, evenly, points
-from hdica.analysis.show.marks import color_of
-from hdica.analysis.show.panel import Cells, Heat, Line, Panel, Points, Vertical
+from hdica.analysis.show.marks import captioned, color_of
+from hdica.analysis.show.panel import Cells, Heat, Item, Line, Panel, Points, Vertical
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import (
     Text,
@@ -79,7 +80,7 @@ def _left(data: xr.Dataset, sizes: list[Point], drawn: int, total: int) -> str:
 def _overlap(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     quantity, at = size(str(here.attrs["variable"])), number(here.attrs["time"])
     label, title = words("mean ") + quantity, titled(words(f"Overlap at t = {at}"), other)
-    caption = f"Mean of {quantity.html} over seeds at <i>t</i> = {at}. {_legend(here)}"
+    caption = f"Mean of {quantity.html} over seeds at <i>t</i> = {at}."
     return [_map(here, "overlap", label, title, f"phase_overlap{tail}", caption, other)]
 
 
@@ -101,7 +102,7 @@ def _success(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     what = success(here)
     caption = (
         f"{what[0].upper()}{what[1:]} at <i>t</i> = {number(here.attrs['time'])}; shown is the "
-        f"share of such runs. {_legend(here)}"
+        "share of such runs."
     )
     title = titled(words("Success probability"), other)
     key = f"phase_success{tail}"
@@ -116,8 +117,7 @@ def _decaying(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     variable = size(str(here.attrs["variable"])).html
     caption = (
         f"Share of runs with {variable} &gt; {number(here.attrs['success'])} at <i>t</i> = "
-        f"{number(here.attrs['time'])} that do not succeed: they are on their way down. "
-        f"{_legend(here)}"
+        f"{number(here.attrs['time'])} that do not succeed: they are on their way down."
     )
     drawn = here.assign(decaying=share)
     label, title = words("share still decaying"), titled(words("Still decaying"), other)
@@ -145,20 +145,25 @@ def _bounded(here: xr.Dataset) -> bool:
     return known and here.attrs["y"] in starts()
 
 
-def _legend(here: xr.Dataset) -> str:
-    parts = []
+def _legend(here: xr.Dataset, items: Sequence[Item]) -> list[str]:
+    """What the marks on a map are."""
     y = str(here.attrs["y"])
-    if _bounded(here):
-        parts.append(f"Black line: {unstable(here)}.")
-    if bool(here["threshold"].notnull().any()):
-        what = "start" if y in starts() else symbol(y).html
-        parts.append(f"White dots: {what} with even odds in the simulation.")
-    at = here[here.attrs["x"]].values.astype(float)
-    if any(at[0] <= value <= at[-1] for value, _ in critical_values(here)):
-        parts.append(f"Dashed: {critical_symbol(here).html}.")
-    if "odds" in here:
-        parts.append("Orange: where the predicted probability of success is 0.1 and, dashed, 0.9.")
-    return " ".join(parts)
+    what = "start" if y in starts() else symbol(y).html
+    levels = [item.dash for item in lines(here)]
+    level = "where the predicted probability of success is"
+    return captioned(
+        items,
+        {
+            "solid": f"Solid line: {unstable(here)}.",
+            "points": f"Dots: {what} with even odds in the simulation.",
+            "upright": f"Upright dashed line: {critical_symbol(here).html}.",
+            **{
+                dash: f"{'Dotted' if dash == 'dot' else 'Dashed'}: {level} {number(at)}."
+                for dash, at in zip(DASHES_OF_LEVELS, SHOWN, strict=True)
+                if dash in levels
+            },
+        },
+    )
 
 
 def _map(
@@ -177,6 +182,7 @@ def _map(
     cells = Cells(x, y, at_x, at_y, other)
     items: list[Heat | Line | Points | Vertical] = [Heat(at_x, at_y, z, label, scale, cells=cells)]
     items += _theory(here, at_x)
+    caption = " ".join([caption, *_legend(here, items)])
     across, up = _edges(at_x), _edges(at_y)
     return Panel(key, title, axis(x), axis(y), tuple(items), caption, x_range=across, y_range=up)
 
@@ -249,7 +255,7 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
         words("success probability"),
         tuple(items),
         caption=f"Share of seeds that succeed, with 95 % Wilson intervals{_together(here)}."
-        + (f" Dashed: {unstable(here)}, in the slice's colour." if _bounded(here) else "")
+        + (f" Dashed: {unstable(here)}." if _bounded(here) else "")
         + (" Dotted: the predicted probability." if "odds" in here else ""),
         wide=True,
         y_range=(-0.03, 1.03),

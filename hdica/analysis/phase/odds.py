@@ -20,7 +20,7 @@ LONG_NAMES = {
 }
 LEVEL = 0.05
 """Of a cell's own interval."""
-SHOWN = (0.1, 0.9)
+SHOWN, DASHES_OF_LEVELS = (0.1, 0.9), ("dot", "dash")
 _ALIKE = 1e-7
 
 
@@ -56,11 +56,11 @@ def lines(here: xr.Dataset) -> list[Line]:
     x, y = str(here.attrs["x"]), str(here.attrs["y"])
     at: Array = here[x].values.astype(float)
     out: list[Line] = []
-    for level in SHOWN:
+    for level, dash in zip(SHOWN, DASHES_OF_LEVELS, strict=True):
         cross = np.array([_crossing(here["odds"].isel({x: k}), y, level) for k in range(at.size)])
         if np.isfinite(cross).any():
             label = words(f"predicted probability {number(level)}")
-            out.append(Line(at, cross, label, "#d55e00", "dash" if out else "solid"))
+            out.append(Line(at, cross, label, "#d55e00", dash))
     return out
 
 

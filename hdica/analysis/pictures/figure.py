@@ -106,7 +106,7 @@ def _caption(data: xr.Dataset, here: xr.Dataset, grid: list[str]) -> str:
     drawn, total = here.sizes[PLACE], int(data.attrs["components"])
     scale = "each about its" if data.attrs["scale"] == "each" else "all on one scale about their"
     method = method_name(data.attrs["method"]).html
-    parts = [f"First seed ({method}); black to white, {scale} grey zero."]
+    parts = [f"First seed ({method}); dark to light, {scale} zero."]
     if _sorted(here):
         parts.append(f"Sorted by {escape(str(data.attrs['by']))}, the least first.")
     if total > drawn:

@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.reading import grid_of, overlaps
-from hdica.analysis.show.words import Text, axis, symbol, value_of, words
+from hdica.analysis.show.words import Text, axis, count, is_numbered, symbol, value_of, words
 from hdica.analysis.terms import padded
 from hdica.systems.method import DENSITIES
 
@@ -74,12 +74,22 @@ class Axis:
 
     def said(self, place: int) -> Text:
         """One value with the symbol: "τ = 0.05"."""
-        value = self.values[place]
-        return self.symbol + words(f" = {value_of(_plain(value))}")
+        return self.symbol + words(self.equals + self.shown(place))
+
+    @property
+    def equals(self) -> str:
+        """What stands between the symbol and a value."""
+        return " " if self._counts else " = "
+
+    @property
+    def _counts(self) -> bool:
+        """Whether the values number entries of a matrix."""
+        return self.values.dtype.kind in "fiu" and is_numbered(self.name)
 
     def shown(self, place: int) -> str:
         """One value."""
-        return value_of(_plain(self.values[place]))
+        value = _plain(self.values[place])
+        return count(int(value) + 1) if self._counts else value_of(value)
 
     def at(self, value: Any) -> int:
         """Position of a value, or of the one that is closest; 0 for a word that is not there."""

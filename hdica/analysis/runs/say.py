@@ -9,7 +9,7 @@ from markupsafe import escape
 
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.table import Table
-from hdica.analysis.show.words import count, method_name, number, plural, symbol
+from hdica.analysis.show.words import count, method_name, number, plural, symbol, typeset
 
 
 def runs(data: xr.Dataset) -> list[str]:
@@ -41,7 +41,7 @@ def _reasons(data: xr.Dataset) -> list[str]:
             lead = "" if lost == 1 else "the first of them, "
             out.append(
                 f"{method_name(method).html} has no result at {plural(lost, 'point')}: "
-                f"{lead}{escape(text)}."
+                f"{lead}{escape(typeset(text.replace('HdicaError: ', '')))}."
             )
     return out
 

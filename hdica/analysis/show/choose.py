@@ -12,6 +12,9 @@ import xarray as xr
 MOST = 6
 """No figure shows more grid points than this."""
 
+BANDS = 3
+"""Of more curves the first and the last alone have bands: those of all would be one grey."""
+
 Point = dict[str, Any]
 T = TypeVar("T")
 
@@ -26,6 +29,11 @@ def spread(count: int, most: int = MOST) -> list[int]:
 def evenly(items: Sequence[T], most: int = MOST) -> list[T]:
     """At most ``most`` of some items, evenly from the first to the last."""
     return [items[i] for i in spread(len(items), most)]
+
+
+def banded(items: Sequence[T]) -> list[T]:
+    """Which of some curves in their order have bands, so that each can be seen."""
+    return list(items) if len(items) <= BANDS else [items[0], items[-1]]
 
 
 def points(data: xr.Dataset, dims: Sequence[str]) -> list[Point]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from hdica.analysis.show.panel import Item, Line, Points, Vertical
 from hdica.analysis.show.words import OKABE_ITO
 
 SYMBOLS = ("circle", "square", "diamond", "triangle")
@@ -17,3 +22,22 @@ def color_of(index: int, count: int) -> str:
     from matplotlib.colors import to_hex
 
     return str(to_hex(colormaps["viridis"](0.9 * index / (count - 1))))
+
+
+def marks(items: Iterable[Item]) -> set[str]:
+    """What is drawn, by its marks: kinds of lines and of points, and bands; without what is NaN."""
+    found: set[str] = set()
+    for item in items:
+        if isinstance(item, Vertical):
+            found.add("upright")
+        elif isinstance(item, Line) and np.isfinite(item.y).any():
+            found |= {item.dash} if item.low is None else {item.dash, "band"}
+        elif isinstance(item, Points) and np.isfinite(item.y).any():
+            found |= {"points", item.symbol}
+    return found
+
+
+def captioned(items: Iterable[Item], sentences: Mapping[str, str]) -> list[str]:
+    """Sentences of a caption on marks, by the mark that each is about: those on what is drawn."""
+    drawn = marks(items)
+    return [text for mark, text in sentences.items() if mark in drawn and text]

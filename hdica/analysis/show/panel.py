@@ -33,7 +33,7 @@ class Line:
     color
         Hex colour, or ``"ink"`` for theory: black on white, light on dark.
     dash
-        ``"solid"``, ``"dash"`` or ``"dot"``.
+        ``"solid"``, ``"dash"``, ``"dot"`` or ``"dashdot"``.
     low, high
         Ends of the band, shape (points,).
     bold

@@ -40,6 +40,13 @@ def words(text: str) -> Text:
 
 
 EMPTY = words("")
+GREEK = {
+    "alpha": "α", "beta": "β", "delta": "δ", "epsilon": "ε", "zeta": "ζ", "eta": "η",
+    "theta": "θ", "kappa": "κ", "lambda": "λ", "mu": "μ", "nu": "ν", "xi": "ξ", "rho": "ρ",
+    "sigma": "σ", "tau": "τ", "phi": "φ", "psi": "ψ", "omega": "ω",
+    "Gamma": "Γ", "Delta": "Δ", "Lambda": "Λ", "Sigma": "Σ", "Phi": "Φ", "Psi": "Ψ", "Omega": "Ω",
+}  # fmt: skip
+"""Greek letters by their names, but for ``gamma`` and ``chi``, which are names of laws as well."""
 OVERLAP = "overlap "
 ROUNDING = 1e-13
 """Of numbers of order one: a standard error below it is none."""
@@ -49,39 +56,56 @@ SQUARED_STEPS = Text("<i>n</i>² steps", "$n^2$ steps", "n² steps")
 """The same of traps that are left sooner."""
 
 NAMED = {
-    "tau": Text("τ", r"$\tau$", "τ"),
     "Q0": Text("Q<sub>0</sub>", "$Q_0$", "Q₀"),
-    "rho": Text("ρ", r"$\rho$", "ρ"),
-    "beta": Text("β", r"$\beta$", "β"),
-    "omega": Text("ω", r"$\omega$", "ω"),
     "n": Text("<i>n</i>", "$n$", "n"),
     "t": Text("<i>t</i> = <i>k</i>/<i>n</i>", "$t = k/n$", "t = k/n"),
-    "nu": Text("ν", r"$\nu$", "ν"),
-    "nu2": Text("ν<sub>2</sub>", r"$\nu_2$", "ν₂"),
-    "mu": Text("μ", r"$\mu$", "μ"),
-    "eta": Text("η", r"$\eta$", "η"),
-    "alpha": Text("α", r"$\alpha$", "α"),
-    "sigma": Text("σ", r"$\sigma$", "σ"),
-    "xi": Text("ξ", r"$\xi$", "ξ"),
+    "gamma": Text("γ", r"$\gamma$", "γ"),
     "feature": Text("ξ", r"$\xi$", "ξ"),
+    "group": Text("ξ", r"$\xi$", "ξ"),
     "snapshot": Text("<i>t</i>", "$t$", "t"),
     "regularizer": Text("φ", r"$\varphi$", "φ"),
     "x": Text("<i>x</i>", "$x$", "x"),
     "|x|": Text("|<i>x</i>|", "$|x|$", "|x|"),
 }
-"""How parameters and dimensions are written; order parameters are as their systems say, and any
-other name is written as it is."""
+"""How parameters and dimensions are written; order parameters are as their systems say, and of any
+other name Greek letters and single letters are typeset."""
 
 SCALED = Clock().units
 """The unit of time where nothing else is said: t = k/n."""
+
+SHORT = {"ode": "ODE", "pde": "PDE", "clt": "CLT"}
+"""Methods that are called so where no system says how."""
 
 CALLED = {"tau": "step size ", "rho": "sparsity "}
 """What comes before a parameter where there is room for it."""
 
 
 def symbol(name: str) -> Text:
-    """A parameter or variable as it is written in the field."""
-    return NAMED.get(name) or written(name) or words(name.replace("_", " "))
+    """A parameter or variable as it is written in the field.
+
+    A constant of the formulas, ``constants.beta`` or ``constants_beta``, is written as its name.
+    """
+    name = re.sub(r"^constants[._]", "", name)
+    return NAMED.get(name) or written(name) or _letter(name) or words(name.replace("_", " "))
+
+
+def _letter(name: str) -> Text | None:
+    """A Greek or single letter with its index, as "nu2" or "c_1"; None for any other name."""
+    letters = "|".join(sorted(GREEK, key=len, reverse=True))
+    found = re.fullmatch(rf"({letters}|[^\W\d_])_?(\d*)", name)
+    if found is None:
+        return None
+    letter, index = found.groups()
+    greek = GREEK.get(letter)
+    html, tex = (greek, rf"\{letter}") if greek else (f"<i>{letter}</i>", letter)
+    if not index:
+        return Text(html, f"${tex}$", greek or letter)
+    lower = _lowered(index)
+    return Text(f"{html}<sub>{index}</sub>", f"${tex}_{{{index}}}$", (greek or letter) + lower)
+
+
+def _lowered(index: str) -> str:
+    return index.translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
 
 
 def clock(time: Mapping[Any, Any]) -> Text:
@@ -99,7 +123,8 @@ def written(name: str) -> Text | None:
 
 def method_name(name: object) -> Text:
     """A method as the system that is spoken of calls it, or else by its name in words."""
-    return _text(terms.own(str(name))) or words(str(name).replace("_", " "))
+    plain = str(name)
+    return _text(terms.own(plain)) or words(SHORT.get(plain, plain.replace("_", " ")))
 
 
 def capital(text: str) -> str:
@@ -224,12 +249,18 @@ def _superscript(text: str) -> str:
     return (before + _raised(power)).removeprefix("1 × ")
 
 
+def raised_ten(power: int) -> str:
+    """A power of ten in plain text."""
+    return f"10{_raised(str(power))}"
+
+
 def _raised(power: str) -> str:
     return power.translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-SPELLED = {"tau": "τ", "rho": "ρ", "beta": "β", "omega": "ω", "sqrt": "√", "pi": "π"}
+SPELLED = {**GREEK, "eps": "ε", "sqrt": "√", "pi": "π", "infinity": "∞"}
 """Names in plain text that have a symbol."""
+SIGNS = {"->": "→", "<=": "≤", ">=": "≥"}
 
 
 VALUES = {name.lower(): name for name in ("Rademacher", "Laplace", "Gauss", "Bernoulli")}
@@ -237,22 +268,64 @@ VALUES = {name.lower(): name for name in ("Rademacher", "Laplace", "Gauss", "Ber
 
 
 def typeset(text: str) -> str:
-    """A formula or a text as it is printed: x³ for ``x**3`` or ``x^3``, 0.27 sign(x), τ for tau."""
+    """A formula or a text as it is printed: x³ for ``x**3`` or ``x^3``, 0.27 sign(x), τ for tau.
+
+    ``abs(x)`` is |x|, and ``where(x > 1, a, b)`` is "a if x > 1, else b".
+    """
+    for name, wording in CALLS.items():
+        text = _calls(text, name, wording)
     spelled = re.compile(rf"(?<![^\W_])({'|'.join(SPELLED)})(?![^\W_])")
     text = spelled.sub(lambda found: SPELLED[found[1]], text)
-    text = re.sub(r"(?:\*\*|\^)(-?\d+)(?!\d|[./]\d)", lambda found: _raised(found[1]), text)
-    return re.sub(r"(?<=[\w)])\s*\*\s*(?=[\w(])", " ", text)
+    text = re.sub("|".join(SIGNS), lambda found: SIGNS[found[0]], text)
+    # "n^-1/2" and "n^1/2" are meant as roots; "tau^2/2" is half a square.
+    whole = r"(?:\*\*|\^)(?:(-\d+|1)(?!\d|[./]\d)|(\d+)(?!\d|\.\d|(?<=\^1)/\d))"
+    text = re.sub(whole, lambda found: _raised(found[1] or found[2]), text)
+    return re.sub(r"(?<=[\w)|])\s*\*\s*(?=[\w(|])", " ", text)
+
+
+CALLS = {"abs": "|{0}|", "where": "{1} if {0}, else {2}"}
+"""Functions of formulas that are written otherwise, by their arguments."""
+
+
+def _calls(text: str, name: str, wording: str) -> str:
+    """A text in which every call of a function, the innermost first, is worded."""
+    starts = [found.end() for found in re.finditer(rf"(?<![\w.]){name}\(", text)]
+    for start in reversed(starts):
+        arguments, depth, end = [""], 0, start
+        while end < len(text) and (depth or text[end] != ")"):
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            if text[end] == "," and not depth:
+                arguments.append("")
+            else:
+                arguments[-1] += text[end]
+            end += 1
+        if end < len(text) and len(arguments) == wording.count("{"):
+            worded = wording.format(*(one.strip() for one in arguments))
+            text = text[: start - len(name) - 1] + worded + text[end + 1 :]
+    return text
 
 
 def prose(text: str) -> Markup:
     """HTML of what a study says of itself, typeset.
 
-    Indices of one letter stand below it (``tau_c``), powers in brackets above (``n^(-2/3)``).
+    Indices of one letter stand below it (``tau_c``, ``dQ_j``), a letter above it that is its power
+    (``R^D``), and powers in brackets (``n^(-2/3)``).
     """
-    index = re.compile(r"(?<![^\W_])([^\W\d_])_([A-Za-z0-9]{1,3})(?![A-Za-z0-9_])")
+    index = re.compile(r"(?<![^\W_])(d?[^\W\d_])_([A-Za-z0-9]{1,3})(?![A-Za-z0-9_])")
     html = index.sub(r"\1<sub>\2</sub>", escape(typeset(text)))
+    html = re.sub(r"(?<![^\W_])([QR])0(?!\w)", r"\1<sub>0</sub>", html)
+    html = re.sub(r"(?<=\w)\^([A-Za-z])(?!\w)", r"<sup>\1</sup>", html)
     power = re.compile(r"\^\(([-−]?[\w./]+)\)")
     return Markup(power.sub(lambda found: f"<sup>{found[1].replace('-', '−')}</sup>", html))
+
+
+def formula(text: str) -> Markup:
+    """HTML of equations in ASCII, typeset: beyond :func:`prose` a digit after a letter is an index.
+
+    A minus is as long as a plus.
+    """
+    html = re.sub(r"(?<![^\W_])([A-Z])(\d)(?!\w)", r"\1<sub>\2</sub>", str(prose(text)))
+    return Markup(re.sub(r"(?<=[\s(=])-(?=[\s\w(])", "−", html))
 
 
 BONDS = re.compile(r" (=|±|×|≤|≥|&lt;|&gt;) (?=\S)")
@@ -288,11 +361,32 @@ def value_of(value: Any) -> str:
 
 
 def place(point: dict[str, Any]) -> Text:
-    """A grid point, "τ = 0.05, Q₀ = 0.7"."""
-    out = EMPTY
+    """A grid point, "τ = 0.05, Q₀ = 0.7"; an entry of a matrix by its symbol, "R₁₂"."""
+    matrix = terms.own_matrix(point)
+    out = EMPTY if matrix is None else _entry(matrix.name, [point[d] for d in matrix.dims])
     for name, value in point.items():
-        out = out + (words(", ") if out else EMPTY) + symbol(name) + words(f" = {value_of(value)}")
+        if matrix is None or name not in matrix.dims:
+            out = out + (words(", ") if out else EMPTY) + at(name, value)
     return out
+
+
+def at(name: str, value: Any) -> Text:
+    """A parameter at a value, "τ = 0.05"; what numbers entries of a matrix counts from 1."""
+    if is_numbered(name) and not isinstance(value, str):
+        return symbol(name) + words(f" {int(value) + 1}")
+    return symbol(name) + words(f" = {value_of(value)}")
+
+
+def is_numbered(name: str) -> bool:
+    """Whether a dimension numbers entries of a matrix."""
+    return name not in NAMED and terms.numbers_entries(name)
+
+
+def _entry(name: str, numbers: list[Any]) -> Text:
+    """An entry of a matrix by its numbers, which are counted from 0."""
+    counted = [str(int(one) + 1) for one in numbers]
+    index = ("," if max(map(len, counted)) > 1 else "").join(counted)
+    return Text(f"<i>{name}</i><sub>{index}</sub>", f"${name}_{{{index}}}$", name + _lowered(index))
 
 
 def of_n(n: float, name: str = "") -> Text:

@@ -94,7 +94,7 @@ def _even(here: xr.Dataset, at_x: Array) -> list[Line | Points]:
 def _caption(here: xr.Dataset) -> str:
     parts = [f"Share of seeds with {event(here).html}{_when(here)}."]
     if bool(here["boundary"].notnull().any()):
-        parts.append("White dots: even odds, with 95 % intervals.")
+        parts.append("Dots: even odds, with 95 % intervals.")
     if np.isfinite(float(here["exponent"])):
         parts.append("Dashed: the power law through them.")
     if int(here["diverged"].sum()):

@@ -11,6 +11,7 @@ import xarray as xr
 from bokeh.models import CustomJSTickFormatter
 
 from hdica.analysis.points.space import Axis, methods_in, variables_in
+from hdica.analysis.show.words import Text, method_name, symbol
 from hdica.explore.choice import Choice
 from hdica.explore.view.theme import WIDGETS
 
@@ -56,8 +57,8 @@ class Controls:
         """Offer what the results have, with a choice as it is."""
         sides = {one.label.plain: one.name for one in choice.shown.numbers} or NOTHING
         offered: dict[str, Any] = {
-            "method": methods_in(tree),
-            "variable": variables_in(tree, choice.shown.method),
+            "method": _called(methods_in(tree), method_name),
+            "variable": _called(variables_in(tree, choice.shown.method), symbol),
             "x": sides,
             "y": sides if choice.y else NOTHING,
         }
@@ -96,6 +97,15 @@ class Controls:
             if slider.value != place:
                 slider.value = place
         self.quiet = False
+
+
+def _called(names: list[str], write: Callable[[str], Text]) -> dict[str, str]:
+    """Names by what they are called, or as they are where two are called the same."""
+    labels = [write(name).plain for name in names]
+    return {
+        name if labels.count(label) > 1 else label: name
+        for name, label in zip(names, labels, strict=True)
+    }
 
 
 def _written(axis: Axis) -> CustomJSTickFormatter:

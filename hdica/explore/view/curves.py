@@ -104,10 +104,15 @@ class Curves:
         """Renderers of a curve, that of its hover first."""
         if curve.theory:
             line = self.plot.line("x", "y", source=source, line_width=2.2, tags=["ink"])
-            if self.steps:
-                return [line]
-            dots = self.plot.scatter("mark_x", "y", source=source, size=4, tags=["ink"])
-            return [dots, line]
+            drawn = [line]
+            if not self.steps:
+                drawn = [
+                    self.plot.scatter("mark_x", "y", source=source, size=4, tags=["ink"]),
+                    line,
+                ]
+            for one in drawn:  # a click would show what is not chosen in Bokeh's own colour
+                one.update(selection_glyph=None, nonselection_glyph=None)
+            return drawn
         self.plot.varea("x", "low", "high", source=source, fill_color=color, fill_alpha=0.22)
         line = self.plot.line("x", "y", source=source, line_color=color, line_width=1.8)
         if self.steps:

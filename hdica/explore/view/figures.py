@@ -28,7 +28,7 @@ LIMITS = 3
 """Most values of theory that are marked in a histogram."""
 
 
-BAND = f"Bands: ± {ERRORS:g} standard errors of the mean over seeds; black or white: theory."
+BAND = f"Bands: ± {ERRORS:g} standard errors of the mean over seeds; lines without a band: theory."
 
 
 def curves_of(choice: Choice, every: list[Quantity]) -> list[Curve]:

@@ -13,6 +13,7 @@ from bokeh.models import (
     GlyphRenderer,
     HoverTool,
     LinearColorMapper,
+    Title,
 )
 from bokeh.plotting import figure
 from numpy.typing import NDArray
@@ -56,9 +57,10 @@ class Heat:
         self.plot.quad(**corners, line_color="#ffffff", line_width=5, **edge)
         self.plot.quad(**corners, line_color="#d6006e", line_width=2.5, **edge)
         self.plot.add_tools(_hover(top, x, y, label))
-        self.plot.add_layout(
-            ColorBar(color_mapper=self.mapper, title=label.plain, width=12, padding=6), "right"
-        )
+        self.plot.add_layout(ColorBar(color_mapper=self.mapper, width=12, padding=6), "right")
+        # Upright beyond the bar: as the bar's own title it would lie over the ticks.
+        name = Title(text=label.plain, align="center", text_font_style="normal")
+        self.plot.add_layout(name, "right")
         self.plot.grid.visible = False
         dress(styled(self.plot), "x", x)
         dress(self.plot, "y", y)

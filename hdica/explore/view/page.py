@@ -29,7 +29,7 @@ SIDE = {"flex": "1 1 220px", "max-width": "340px", "margin-right": "32px"}
 MAIN = {"flex": "6 1 320px", "min-width": "0"}
 GRID = {
     "display": "grid",
-    "grid-template-columns": "repeat(auto-fit, minmax(min(100%, 420px), 1fr))",
+    "grid-template-columns": "repeat(auto-fit, minmax(min(100%, max(420px, 40%)), 1fr))",
     "gap": "12px 24px",
     "align-items": "start",
     "max-width": "1500px",
@@ -145,6 +145,8 @@ class Page:
         self._draw()
         panes = [pn.pane.Bokeh(one.plot, sizing_mode="stretch_width") for one in self.drawn]
         cards = [_card(one, pane) for one, pane in zip(self.drawn, panes, strict=True)]
+        if len(cards) % 2:  # two stand beside each other: the last alone takes both places
+            cards[-1].styles = {**cards[-1].styles, "grid-column": "1 / -1"}
         self.figures[:] = cards
 
     def _tapped(self, one: Any, event: Tap) -> None:

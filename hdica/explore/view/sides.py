@@ -86,10 +86,10 @@ class Side:
 
 
 def dress(plot: figure, which: str, side: Side) -> None:
-    """Give an axis of a figure its label; few values, and places, have a tick each."""
+    """Give an axis of a figure its label; few values, places and powers have ticks at values."""
     axis = plot.xaxis if which == "x" else plot.yaxis
     axis.axis_label = side.axis.label.plain
-    if side.axis.scale == "places" or side.axis.size <= TICKS:
+    if side.axis.scale != "linear" or side.axis.size <= TICKS:
         told = {side.lies(k): side.axis.shown(k) for k in spread(side.axis.size, TICKS)}
         axis.ticker = FixedTicker(ticks=list(told))
         axis.major_label_overrides = told

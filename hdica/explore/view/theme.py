@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bokeh.models import ColorBar, Legend, Span
+from bokeh.models import ColorBar, Legend, Span, Title
 from bokeh.plotting import figure
 
 
@@ -33,7 +33,7 @@ DARK = Theme(ink="#e8eaed", quiet="#9aa4b0", grid="#333a43")
 
 
 def paint(plot: figure, theme: Theme) -> None:
-    """Give a figure the colours of a theme; curves tagged ``ink`` are theory."""
+    """Give a figure the colours of a theme; curves whose glyphs are tagged ``ink`` are theory."""
     plot.update(background_fill_color=None, border_fill_color=None, outline_line_color=theme.grid)
     for axis in plot.axis:
         axis.update(
@@ -52,15 +52,16 @@ def paint(plot: figure, theme: Theme) -> None:
         )
     for bar in (one for one in beside if isinstance(one, ColorBar)):
         bar.update(
-            title_text_color=theme.ink,
             major_label_text_color=theme.quiet,
             background_fill_color=None,
         )
+    for name in (one for one in beside if isinstance(one, Title)):
+        name.text_color = theme.ink
     for mark in (one for one in beside if isinstance(one, Span)):
         if "ink" in mark.tags:
             mark.line_color = theme.ink
     for renderer in plot.renderers:
-        if "ink" in renderer.tags:
+        if "ink" in renderer.glyph.tags:
             renderer.glyph.update(line_color=theme.ink)
             if hasattr(renderer.glyph, "fill_color"):
                 renderer.glyph.update(fill_color=theme.ink)

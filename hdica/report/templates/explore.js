@@ -60,7 +60,7 @@
       const at = explore.point(other, chosen);
       const differs = other.axes.filter((axis) => other.swept.includes(axis.name)
         && (axis.name === "n" || (chosen[axis.name] || {}).shown !== axis.shown[at[axis.name]]));
-      const where = (some) => some.map((axis) => ", " + axis.plain + " = " + axis.shown[at[axis.name]]).join("");
+      const where = (some) => some.map((axis) => ", " + axis.plain + axis.equals + axis.shown[at[axis.name]]).join("");
       const what = other.density || other.variable === table.variable ? "" : ": " + other.symbol;
       return {
         table: other, point: at, key: other.key, label: other.called + what + where(differs), theory: !other.seeds, color: data.colors[other.method],
@@ -84,7 +84,7 @@
 
     // In words: the point, its value with its error, what theory and other methods have there, and what has no value.
     function say() {
-      const at = table.axes.filter((axis) => axis.shown.length > 1).map((axis) => axis.plain + " = " + axis.shown[state.point[axis.name]]);
+      const at = table.axes.filter((axis) => axis.shown.length > 1).map((axis) => axis.plain + axis.equals + axis.shown[state.point[axis.name]]);
       const values = state.curves.map((one) => {
         const { mean, error } = explore.at(one.table, one.point);
         return { one, text: explore.measured(mean, error) };
@@ -100,7 +100,7 @@
     }
 
     function titles() {
-      const said = (axis) => axis.html + " = " + explore.escaped(axis.shown[explore.same(axis, chosen[axis.name])]);
+      const said = (axis) => axis.html + axis.equals + explore.escaped(axis.shown[explore.same(axis, chosen[axis.name])]);
       const time = table.along ? [table.axis(table.along)] : [];
       part("map-title").innerHTML = ["Map", ...time.map(said)].join(", ");
       if (time.length) part("course-title").innerHTML = "Along " + time[0].symbol + ", at the chosen point";

@@ -32,7 +32,8 @@
     const at = even ? axis.values : axis.shown.map((_, place) => place);
     const found = { title: { text: axis.html }, ...(axis.scale === "log" ? { type: "log" } : {}) };
     const count = axis.shown.length;
-    if (even && count > TICKS) return { at, layout: found };
+    // A logarithmic axis of Plotly's own would have digits alone between its powers of ten.
+    if (axis.scale === "linear" && count > TICKS) return { at, layout: found };
     const step = Math.max(1, (count - 1) / (TICKS - 1));
     const ticks = [...new Set(Array.from({ length: Math.min(count, TICKS) }, (_, k) => Math.round(k * step)))];
     const kept = apart(ticks, at.map((value) => (axis.scale === "log" ? Math.log(value) : value)));
@@ -72,7 +73,7 @@
     const [across, up] = [table.axis(state.x), table.axis(state.y)];
     const rows = up.shown.map((_, row) => across.shown.map((_, column) => ({ ...point, [across.name]: column, [up.name]: row })));
     const cells = rows.map((row) => row.map((place) => explore.at(table, place)));
-    const text = cells.map((row, j) => row.map((cell, i) => across.symbol + " = " + plain(across.shown[i]) + "<br>" + up.symbol + " = "
+    const text = cells.map((row, j) => row.map((cell, i) => across.symbol + across.equals + plain(across.shown[i]) + "<br>" + up.symbol + up.equals
       + plain(up.shown[j]) + "<br>" + table.html + ": " + explore.measured(cell.mean, cell.error) + without(data, table, rows[j][i])));
     const times = table.along ? table.axis(table.along).shown.map((_, k) => k) : [0];
     const [low, high] = ends(function* () {
@@ -121,7 +122,7 @@
     const name = state.table.along;
     const drawn = state.curves.filter((one) => one.table.along === name).flatMap((one) => {
       const axis = one.table.axis(name);
-      return curve(axis.values, explore.along(one.table, one.point, name), one, (k) => axis.symbol + " = " + plain(axis.shown[k]));
+      return curve(axis.values, explore.along(one.table, one.point, name), one, (k) => axis.symbol + axis.equals + plain(axis.shown[k]));
     });
     const axis = state.table.axis(name);
     const x = { title: { text: state.table.clock || axis.html } };
@@ -147,7 +148,7 @@
       if (!own) return one.theory ? level(place.at, one) : [];
       const at = own.shown.map((_, k) => lies(own, k));
       return curve(at, explore.along(one.table, one.point, state.along), one,
-        (k) => own.symbol + " = " + plain(own.shown[k]) + without(data, one.table, { ...one.point, [own.name]: k }));
+        (k) => own.symbol + own.equals + plain(own.shown[k]) + without(data, one.table, { ...one.point, [own.name]: k }));
     });
     const at = lies(every[0], state.point[state.along]);
     return { data: drawn, layout: layout(place.layout, { title: { text: state.table.html } }, { shapes: [mark(at)] }) };
@@ -157,7 +158,7 @@
   explore.density = (data, state) => {
     const every = state.densities.map((one) => ({ one, axis: one.table.axis(one.table.along) }));
     const drawn = every.flatMap(({ one, axis }) => curve(axis.values, explore.along(one.table, one.point, axis.name), one,
-      (k) => axis.symbol + " = " + plain(axis.shown[k]), one.theory ? "linear" : "hvh"));
+      (k) => axis.symbol + axis.equals + plain(axis.shown[k]), one.theory ? "linear" : "hvh"));
     const all = every.flatMap(({ one, axis }) => {
       const times = one.table.axis(data.played) ? one.table.axis(data.played).shown.map((_, k) => ({ [data.played]: k })) : [{}];
       return times.flatMap((time) => explore.along(one.table, { ...one.point, ...time }, axis.name)

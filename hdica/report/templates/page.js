@@ -82,7 +82,7 @@
     return lines * Math.ceil(names.length / Math.max(1, Math.floor((width - 80) / (BESIDE + wide))));
   }
 
-  function plot(place, key, figure) {
+  async function plot(place, key, figure) {
     const { data, layout } = themed(figure);
     const width = printing() ? PAPER : place.clientWidth;
     for (const [k, trace] of data.entries()) {
@@ -94,11 +94,27 @@
     if (more > 0) place.style.height = place.clientHeight + ROW * more + "px";
     // What is inside can be operated, which no picture can.
     place.setAttribute("role", "group");
-    return Plotly.react(place, data, layout, {
+    const done = await Plotly.react(place, data, layout, {
       responsive: true, displaylogo: false, showSendToCloud: false,
       modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
       toImageButtonOptions: { format: "svg", filename: key },
     });
+    if (!place.dataset.zooms) place.on("plotly_relayout", () => zoomed(place));
+    place.dataset.zooms = "yes";
+    return done;
+  }
+
+  // Between the named ticks of a logarithmic axis a reader who has zoomed in has Plotly's own.
+  function zoomed(place) {
+    const changes = {};
+    for (const name of ["xaxis", "yaxis"]) {
+      const axis = place.layout[name];
+      if (!axis || !axis.tickvals || axis.type !== "log" || !axis.range) continue;
+      const seen = axis.tickvals.filter((at) => Math.log10(at) >= axis.range[0] && Math.log10(at) <= axis.range[1]);
+      const mode = seen.length < 2 ? "auto" : "array";
+      if (axis.tickmode !== mode) changes[name + ".tickmode"] = mode;
+    }
+    if (Object.keys(changes).length) Plotly.relayout(place, changes);
   }
 
   const placed = (key) => document.getElementById("plot-" + key);

@@ -51,12 +51,12 @@ SYSTEM = register(
             "test_loss_ambient": Symbol(
                 "held-out loss Δ<i>L</i>, less all of R<sup>D</sup>",
                 r"held-out loss $\Delta L$, less all of $R^D$",
-                "held-out loss ΔL, less all of R^D",
+                "held-out loss ΔL, less all of Rᴰ",
             ),
             "raw_loss_ambient": Symbol(
                 "held-out loss Δ<i>L</i>, less all of R<sup>D</sup>, not standardised",
                 r"held-out loss $\Delta L$, less all of $R^D$, not standardised",
-                "held-out loss ΔL, less all of R^D, not standardised",
+                "held-out loss ΔL, less all of Rᴰ, not standardised",
             ),
             "excess_kurtosis": Symbol(*("excess kurtosis",) * 3),
             **in_words(

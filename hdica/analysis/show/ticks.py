@@ -1,0 +1,93 @@
+"""Ticks of a logarithmic axis, each with its whole number, the same on a page and in print."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hdica.analysis.show.panel import Array
+from hdica.analysis.show.words import Text, number, raised_ten
+
+MOST, LEAST = 7, 3
+"""How many labels an axis has, about."""
+GAP = 0.12
+"""Share of an axis that a label takes."""
+MANTISSAS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
+"""Ticks in every power of ten, from few to many."""
+STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+PLAIN = (1e-3, 1e4)
+"""Numbers between these are written in full; an axis with any other has powers of ten."""
+
+
+def ticks(low: float, high: float) -> tuple[Array, tuple[Text, ...]]:
+    """Places and labels of ticks between two positive ends.
+
+    Parameters
+    ----------
+    low, high
+        Ends of the axis.
+
+    Returns
+    -------
+    places
+        Shape (ticks,): every so many powers of ten on a long axis, their simple multiples on a
+        shorter one, and even steps where the ends are close.
+    labels
+        Of one kind: "0.5" and "2000", or "10⁵" and "2 × 10⁵".
+    """
+    low, high = min(low, high), max(low, high)
+    powers = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    every = max(1, -(-int(np.log10(high / low) + 1) // MOST))
+    first = powers[powers % every == 0]
+    tried = [10.0**first] + [
+        np.sort(np.outer(10.0**powers, some).ravel())
+        for some in MANTISSAS[1 if every == 1 else 4 :]
+    ]
+    tried += [_even(low, high, step) for step in (4, 6)]
+    places = max(
+        (_apart(one, low, high) for one in tried),
+        key=lambda one: min(one.size, LEAST + 1),  # the first of those with enough
+    )
+    return places, labels(places)
+
+
+def _even(low: float, high: float, count: int) -> Array:
+    """Round numbers at even steps, about so many."""
+    rough = (high - low) / count
+    unit = 10.0 ** np.floor(np.log10(rough)) if rough > 0 else 1.0
+    step = next((s * unit for s in STEPS if s * unit >= rough), unit)
+    return np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
+
+
+def _apart(places: Array, low: float, high: float) -> Array:
+    """Those inside the ends whose labels leave each other room."""
+    slack = 1e-9
+    inside = places[(places >= low * (1 - slack)) & (places <= high * (1 + slack)) & (places > 0)]
+    length, kept = np.log(high / low) or 1.0, list[float]()
+    for one in inside:
+        if not kept or np.log(one / kept[-1]) >= GAP * length:
+            kept.append(one)
+    return np.array(kept)
+
+
+def labels(places: Array) -> tuple[Text, ...]:
+    """Labels of places, all in full or all with powers of ten."""
+    full = all(PLAIN[0] * (1 - 1e-9) <= one <= PLAIN[1] * (1 + 1e-9) for one in places)
+    return tuple(_full(one) if full else _power(one) for one in places)
+
+
+def _full(value: float) -> Text:
+    plain = number(value, 6)
+    return Text(plain, plain, plain)
+
+
+def _power(value: float) -> Text:
+    power = int(np.floor(np.log10(value) + 1e-9))
+    mantissa = float(f"{value / 10.0**power:.6g}")
+    if power in (0, 1):
+        return _full(value)
+    html, tex = f"10<sup>{power}</sup>".replace("-", "−"), f"10^{{{power}}}"
+    plain = raised_ten(power)
+    if mantissa == 1:
+        return Text(html, f"${tex}$", plain)
+    head = number(mantissa, 6)
+    return Text(f"{head}×{html}", rf"${head}\times{tex}$", f"{head} × {plain}")
