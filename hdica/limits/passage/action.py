@@ -166,11 +166,12 @@ class _Step:
 
 @dataclass(frozen=True, eq=False)
 class _Chain:
-    """The chain at a step size: a nonlinearity, the abrupt changes of it, and a source."""
+    """The chain at a step size, and the largest p*/Q that its source allows."""
 
     f: Formula
     source: Source
     tau: float
+    steepest: float
     grids: dict[tuple[int, int], tuple[Array, ...]] = field(default_factory=dict)
 
     def step(self, q: float, order: int, level: int) -> _Step:
@@ -228,7 +229,7 @@ def _integrands(chain: _Chain, q: float, order: int, level: int) -> Array:
     _, slope, grown = step.tilted(p)
     total = 1 + float(np.sum(grown))
     tilted = (step.weights + grown) / total
-    if float(np.sum(tilted[step.weights < _FAR])) > _SHARE:
+    if p >= chain.steepest * q or float(np.sum(tilted[step.weights < _FAR])) > _SHARE:
         raise _too_heavy(chain.source)
     spread = float(np.sum(tilted * step.first**2)) - slope**2
     # The mean of the score is zero: what is left of it is rounding.
@@ -257,13 +258,28 @@ def _ends(chain: _Chain, top: float, order: int, level: int) -> Array:
 
 def check_tails(source: Source) -> None:
     """Refuse tails with which E exp(p J) is infinite: one large c is what escapes."""
-    apparent = []
-    for order in (40, 80):
-        above, below = source.moment(order), source.moment(order - 2)
-        apparent.append(above / below / (order - 1) if math.isfinite(above) else math.inf)
+    before, beyond = _tail_variances(source)
     # A bounded law has a smaller and smaller one, a normal one the same.
-    if not apparent[1] <= _HEAVY * apparent[0]:
+    if not beyond <= _HEAVY * before:
         raise _too_heavy(source)
+
+
+def _tail_variances(source: Source) -> tuple[float, float]:
+    """Variances of the normal laws with the same growth of moments, about two high orders."""
+    low, high = (source.moment(k) / source.moment(k - 2) / (k - 1) for k in (40, 80))
+    finite = math.isfinite(source.moment(80))
+    return low, high if finite else math.inf
+
+
+def _steepest(f: Formula, source: Source) -> float:
+    """The largest p*/Q with a finite E exp(p J) for the tails of the source.
+
+    A large c can move Q by c^2/(2 Q) if f grows faster than u, so that a normal tail of variance v
+    needs p* < Q/v; a bounded law and a slower f need nothing.
+    """
+    before, beyond = _tail_variances(source)
+    near, far = (np.abs(f.value(np.array([-u, u]))).max() / u for u in (10.0, 1000.0))
+    return 1 / beyond if beyond > before / _HEAVY and far > 2 * near else math.inf
 
 
 def _too_heavy(source: Source) -> HdicaError:
@@ -335,7 +351,7 @@ def action(f: Formula, source: Source, tau: float, unstable: float) -> Action:
         If the tails of the source are heavier than Gaussian, or if refinement does not find S to
         one part in a million and C to one in a thousand.
     """
-    chain = _Chain(f, source, tau)
+    chain = _Chain(f, source, tau, _steepest(f, source))
     (top, lead), (moved, off), _ = _refined(lambda *rule: _ends(chain, unstable, *rule), 0)
     if math.isfinite(top):
         values, errors = _integrals(chain, float(top))
