@@ -11,6 +11,7 @@ import pytest
 from scipy import special
 
 from hdica.errors import HdicaError
+from hdica.limits.collapse import at_n
 from hdica.limits.collapse.at_n import fall_time, steady_square, success_odds
 from hdica.limits.collapse.forms import fold_of, pitchfork_of, separatrix_of
 from hdica.limits.collapse.laws import fold, law, pitchfork, separatrix
@@ -118,7 +119,7 @@ def test_odds_at_n_tend_to_the_error_function() -> None:
     assert one is not None
     for z in (-1.0, 0.0, 1.0):
         off = [
-            success_odds(drift, second, EDGE["tau"], n, one, (one.q + z * one.width(n), 0.0))
+            success_odds(drift, second, EDGE["tau"], n, one, (one.q + z * one.width(n), 0.0))[0]
             - separatrix(z)
             for n in (1000, 10_000, 100_000)
         ]
@@ -127,7 +128,7 @@ def test_odds_at_n_tend_to_the_error_function() -> None:
         assert np.array(off[1:]) * 10**0.5 == pytest.approx(off[:-1], rel=0.1)
     for row in EDGE["runs"]:
         begin = (one.q + row["z"] * one.width(row["n"]), 0.0)
-        found = success_odds(drift, second, EDGE["tau"], row["n"], one, begin)
+        found, _ = success_odds(drift, second, EDGE["tau"], row["n"], one, begin)
         assert abs(found - row["share"]) < 3 * row["se"]
 
 
@@ -136,7 +137,7 @@ def test_a_spread_start_widens_the_edge() -> None:
     one = separatrix_of(drift, second, EDGE["tau"])
     assert one is not None
     n, spread, q = 100_000, 0.3, one.q + 0.001
-    found = success_odds(drift, second, EDGE["tau"], n, one, (q, spread / n))
+    found, _ = success_odds(drift, second, EDGE["tau"], n, one, (q, spread / n))
     z = (q - one.q) / one.width(n, spread)
     assert found == pytest.approx(separatrix(z), abs=1e-3)
     assert abs(found - separatrix((q - one.q) / one.width(n))) > 0.1
@@ -162,10 +163,31 @@ def test_steady_squares_at_n_tend_to_the_law() -> None:
     drift, second = _oja(0.25)
     one = pitchfork_of(drift, 0.5)
     off = [
-        steady_square(drift, second, 0.5, n) / one.unit(n) - pitchfork(0.0)
+        steady_square(drift, second, 0.5, n)[0] / one.unit(n) - pitchfork(0.0)
         for n in (10_000, 40_000, 160_000)
     ]
     assert np.array(off[1:]) * 2 == pytest.approx(off[:-1], rel=0.05)
     for row in FORK["runs"]:
-        found = steady_square(drift, second, 0.5, row["n"]) / one.unit(row["n"])
+        found = steady_square(drift, second, 0.5, row["n"])[0] / one.unit(row["n"])
         assert abs(found - row["value"]) < 3 * row["se"]
+
+
+def test_panels_are_doubled_where_the_steady_law_is_narrow() -> None:
+    """600 panels of [-1, 1] are wider than the law from n = 10^7 on."""
+    drift, second = _oja(0.1)
+    form, n = pitchfork_of(drift, 0.5), 10**8
+    square, error = steady_square(drift, second, 0.5, n)
+    assert error < 1e-7 * square
+    assert square == pytest.approx(form.variance / (2 * n * abs(form.mu)), rel=1e-5)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.01, 1.0, 100.0])
+def test_odds_have_an_error_that_holds(spread: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    drift, second = _cubic()
+    edge = separatrix_of(drift, second, EDGE["tau"])
+    assert edge is not None
+    asked = (drift, second, EDGE["tau"], 1000, edge, (edge.q + edge.width(1000), spread / 1000))
+    odds, error = success_odds(*asked)
+    monkeypatch.setattr(at_n, "_PANELS", 9600)
+    assert abs(success_odds(*asked)[0] - odds) <= error + 1e-12
+    assert error < 1e-7

@@ -1,3 +1,3 @@
 """Collapse at the transitions of one overlap: what every n has in common there."""
 
-VERSION = 1
+VERSION = 2

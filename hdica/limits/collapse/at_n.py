@@ -7,22 +7,25 @@ terms: what a normal form leaves out at n.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from hdica.errors import HdicaError
-from hdica.ingredients.quadrature import dot
+from hdica.ingredients.quadrature import dot, panel_nodes
 from hdica.limits.collapse.forms import Second, Separatrix
 from hdica.limits.diffusion.first_passage import Diffusion, PassageTime, first_passage
 from hdica.limits.overlap.drift import Array, Drift
 
 _LEAST = 1e-14
 """Variance of a step where rounding leaves none."""
-_PANELS, _NODES = 600, 8
+_PANELS, _MOST, _NODES = 600, 76_800, 8
+"""Panels at first and at most, and nodes on each."""
+_AGREED = 1e-9
 _WIDE = 12.0
 """Widths about an unstable state outside of which everything is decided."""
-_DRAWN = 40
-"""Nodes of a start's law."""
+_DRAWN, _NORMAL = 50, 9.0
+"""Panels of Q for one of the normal law of a start, which is cut off at so many deviations."""
 
 
 def diffusion_at(drift: Drift, second: Second, tau: float, n: int) -> Diffusion:
@@ -47,7 +50,19 @@ def fall_time(
     return first_passage(down, 0.0, 1 - level, 1 - start, tolerance=1e-9)
 
 
-def _panels(low: float, high: float, at: Diffusion) -> tuple[Array, Array, Array]:
+def _doubled(value: Callable[[int], float]) -> tuple[float, float]:
+    """A number by so many panels, doubled until it settles, and its error: the last change."""
+    count, last = _PANELS, value(_PANELS)
+    while True:
+        count *= 2
+        fine = value(count)
+        change = abs(fine - last)
+        if change <= _AGREED * abs(fine) or count >= _MOST:
+            return fine, change
+        last = fine
+
+
+def _panels(low: float, high: float, at: Diffusion, count: int) -> tuple[Array, Array, Array]:
     """Points, their weights, and 2 int D/V up to them, each of shape (panels, nodes)."""
     x, w = np.polynomial.legendre.leggauss(_NODES)
     up = [np.polynomial.legendre.legint(row, lbnd=-1) for row in np.eye(_NODES)]
@@ -55,7 +70,7 @@ def _panels(low: float, high: float, at: Diffusion) -> tuple[Array, Array, Array
     steps = np.linalg.solve(
         basis.T, np.array([np.polynomial.legendre.legval(x, one) for one in up])
     ).T
-    edges = np.linspace(low, high, _PANELS + 1)
+    edges = np.linspace(low, high, count + 1)
     half = (edges[1] - edges[0]) / 2
     points = (edges[:-1] + half)[:, None] + half * x
     rate = 2 * at.drift(points) / at.variance(points)
@@ -72,8 +87,8 @@ def success_odds(
     n: int,
     edge: Separatrix,
     begin: tuple[float, float],
-) -> float:
-    """The probability that Q goes up from a start, a mean and a variance of Q at n.
+) -> tuple[float, float]:
+    """The probability that Q goes up from a start, a mean and a variance of Q at n; its error.
 
     int exp(-2 int D/V) from the state below to the start, over that to the state above.
     """
@@ -81,21 +96,30 @@ def success_odds(
 
     wide = _WIDE * edge.width(n)
     low, high = max(edge.below, edge.q - wide), min(edge.above, edge.q + wide)
-    _, weights, rise = _panels(low, high, diffusion_at(drift, second, tau, n))
-    size = weights * np.exp(rise.min() - rise)
-    ends = np.concatenate([[low], np.linspace(low, high, _PANELS + 1)[1:]])
-    up = np.concatenate([[0.0], np.cumsum(size.sum(axis=1))])
-    odds = PchipInterpolator(ends, up / up[-1])
-    mean, variance = begin
-    z, w = np.polynomial.hermite_e.hermegauss(_DRAWN)
-    at = mean + math.sqrt(variance) * (z if variance > 0 else np.zeros(1))
-    share = np.asarray(odds(np.clip(at, low, high)))
-    return dot(share, w / w.sum()) if variance > 0 else float(share[0])
+    at, (mean, variance) = diffusion_at(drift, second, tau, n), begin
+
+    def odds(count: int) -> float:
+        _, weights, rise = _panels(low, high, at, count)
+        size = weights * np.exp(rise.min() - rise)
+        up = np.concatenate([[0.0], np.cumsum(size.sum(axis=1))])
+        from_place = PchipInterpolator(np.linspace(low, high, count + 1), up / up[-1])
+        if variance <= 0:
+            return float(from_place(min(max(mean, low), high)))
+        z, width = panel_nodes(np.linspace(-_NORMAL, _NORMAL, count // _DRAWN + 1), _NODES)
+        share = np.asarray(from_place(np.clip(mean + math.sqrt(variance) * z, low, high)))
+        mass = width * np.exp(-z * z / 2)
+        return dot(share, mass / mass.sum())
+
+    return _doubled(odds)
 
 
-def steady_square(drift: Drift, second: Second, tau: float, n: int) -> float:
-    """<Q^2> under the steady law exp(2 int D/V)/V on [-1, 1]."""
+def steady_square(drift: Drift, second: Second, tau: float, n: int) -> tuple[float, float]:
+    """<Q^2> under the steady law exp(2 int D/V)/V on [-1, 1], and its error."""
     at = diffusion_at(drift, second, tau, n)
-    points, weights, rise = _panels(-1.0, 1.0, at)
-    size = weights * np.exp(rise - rise.max()) / at.variance(points)
-    return float(np.sum(points**2 * size) / np.sum(size))
+
+    def square(count: int) -> float:
+        points, weights, rise = _panels(-1.0, 1.0, at, count)
+        size = weights * np.exp(rise - rise.max()) / at.variance(points)
+        return float(np.sum(points**2 * size) / np.sum(size))
+
+    return _doubled(square)

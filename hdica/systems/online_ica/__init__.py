@@ -1,3 +1,3 @@
 """Online ICA (Wang and Lu 2017)."""
 
-VERSION = 4
+VERSION = 5

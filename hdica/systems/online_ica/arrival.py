@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from hdica.ingredients.save import Save
+from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.limits.overlap.nonlinear import drift_of
 from hdica.systems.ages import AGES, over_age
 from hdica.systems.fields import prior, source, start
@@ -15,9 +16,6 @@ from hdica.systems.method import Array, Method, Output, PointResult, Role, refus
 from hdica.systems.online_ica.system import OnlineICA, learned
 from hdica.systems.online_ica.trap import LAW, LEAST, MEAN, check, rate
 from hdica.systems.projected.simulation import OWN
-
-_PLACES = 4001
-"""Overlaps at which the drift must lead up."""
 
 
 def arrival(system: OnlineICA, tau: float) -> tuple[float, float]:
@@ -28,7 +26,9 @@ def arrival(system: OnlineICA, tau: float) -> tuple[float, float]:
     if begin >= end:
         return 0.0, 0.0
     moved = drift_of(learned(system), source(system))
-    if not np.all(moved.at(np.linspace(begin, end, _PLACES), tau) > 0):
+    states = find_fixed_points(moved, tau)
+    between = (states.q > begin - states.error) & (states.q < end + states.error)
+    if between.any() or not moved.at(np.array(begin), tau) > 0:
         return math.inf, 0.0
     # In the logarithm of Q, of which the drift near 0 is the rate.
     ends = math.log(begin), math.log(end)

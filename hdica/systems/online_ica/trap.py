@@ -30,7 +30,7 @@ MEAN = (
     Output("sd", (), "standard deviation of that time", UNIT),
 )
 LAW = Output("survival", ("age",), "probability of no escape until age times the mean")
-_ERROR = Output("error", (), "relative error of the mean")
+ERROR = Output("error", (), "relative error of the mean")
 _TRAP = (
     Output("median", (), "median of that time", UNIT),
     Output("kramers", (), "Kramers' formula for the mean", UNIT),
@@ -189,7 +189,7 @@ ESCAPE = Method(
     role=Role.ESCAPE,
     rank=1,
     accuracy="converged",
-    outputs=(*MEAN, *_TRAP, LAW, _ERROR),
+    outputs=(*MEAN, *_TRAP, LAW, ERROR),
     extras=_BEST,
     run=_limit,
     coords=over_age,
@@ -206,7 +206,7 @@ ESCAPE_EXACT = replace(
     kernel="",
     rank=None,
     accuracy="exact",
-    outputs=(*MEAN, LAW, _ERROR),
+    outputs=(*MEAN, LAW, ERROR),
     extras=(),
     run=_exact,
     refuses=refusal(lambda system: check(system, LEAST)),

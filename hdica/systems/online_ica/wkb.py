@@ -10,13 +10,14 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.averages.trap import safe_exp
-from hdica.limits.passage.action import Action, action
+from hdica.limits.overlap.fixed_points import find_fixed_points
+from hdica.limits.passage.action import Action, action, check_tails
 from hdica.systems.ages import AGES, over_age
 from hdica.systems.fields import source
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP, PASSAGES
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
-from hdica.systems.online_ica.system import OnlineICA, learned
-from hdica.systems.online_ica.trap import LAW, LEAST, MEAN, check, check_even, rate
+from hdica.systems.online_ica.system import OnlineICA, drift, learned
+from hdica.systems.online_ica.trap import ERROR, LAW, LEAST, MEAN, check, check_even, rate
 from hdica.systems.projected.simulation import OWN
 from hdica.systems.system import System
 
@@ -30,12 +31,27 @@ _EXPONENT = (
     Output("prefactor", (), "C"),
     Output("S_diffusion", (), "what a diffusion has in the place of S"),
     Output("Q_unstable", (), "the overlap to be reached, an unstable fixed point of the limit"),
+    Output("S_error", (), "error of S, from refinement"),
+    Output("prefactor_error", (), "error of C, from refinement"),
+    Output("S_diffusion_error", (), "error of what a diffusion has, from refinement"),
+    Output("Q_unstable_error", (), "error of the overlap to be reached, from refinement"),
 )
 
 
 def _action(system: OnlineICA, tau: float) -> Action:
     check_even(system, "escapes by WKB")
-    return action(learned(system).value, source(system), tau)
+    law, f = source(system), learned(system)
+    check_tails(law)
+    states = find_fixed_points(drift(system), tau)
+    unstable = states.q[(states.q > 0) & ~states.stable]
+    rests = bool(states.stable[states.q == 0][0])
+    if not (rests and unstable.size and unstable[0] < 1):
+        raise HdicaError(
+            f"tau: {tau:.6g} is not allowed for escapes at fixed tau by WKB (there is no unstable "
+            "overlap to reach: it must be below the critical step size, and f must learn the "
+            "source)"
+        )
+    return action(f, law, tau, float(unstable[0]))
 
 
 def _wkb(
@@ -43,15 +59,16 @@ def _wkb(
 ) -> PointResult:
     assert n is not None
     check(system, n)
-    found = _action(system, rate(system, n))
-    if system.threshold <= found.unstable:
+    escape = _action(system, rate(system, n))
+    if system.threshold <= escape.unstable:
         raise HdicaError(
             f"threshold = {system.threshold} is not allowed for escapes by WKB (beyond the "
-            f"unstable overlap {found.unstable:.4g}, from which on the way is short)"
+            f"unstable overlap {escape.unstable:.4g}, from which on the way is short)"
         )
-    mean = np.asarray(safe_exp(found.log_steps(n)) / float(n) ** 3)
+    mean = np.asarray(safe_exp(escape.log_steps(n)) / float(n) ** 3)
     # From a deep trap it escapes at a constant rate.
-    return PointResult({"mean": mean, "sd": mean, "survival": np.exp(-AGES)})
+    values = {"mean": mean, "sd": mean, "survival": np.exp(-AGES)}
+    return PointResult({**values, "error": np.asarray(escape.error(n))})
 
 
 def _tau_alone(system: OnlineICA) -> float:
@@ -66,8 +83,12 @@ def _tau_alone(system: OnlineICA) -> float:
 def _exponent(
     system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    found = _action(system, _tau_alone(system))
-    values = (found.exponent, found.prefactor, found.diffusive, found.unstable)
+    escape = _action(system, _tau_alone(system))
+    values = (
+        *(escape.exponent, escape.prefactor, escape.diffusive, escape.unstable),
+        *(escape.exponent_error, escape.prefactor_error),
+        *(escape.diffusive_error, escape.unstable_error),
+    )
     pairs = zip(_EXPONENT, values, strict=True)
     return PointResult({output.name: np.asarray(value) for output, value in pairs})
 
@@ -78,7 +99,7 @@ ESCAPE_WKB = Method(
     engines=_ENGINES,
     role=Role.ESCAPE,
     accuracy="approximate",
-    outputs=(*MEAN, LAW),
+    outputs=(*MEAN, LAW, ERROR),
     run=_wkb,
     coords=over_age,
     refuses=refusal(lambda system: check(system, LEAST)),
@@ -123,13 +144,15 @@ def escape_exponent(system: Any) -> xr.Dataset:
     -------
     xarray.Dataset
         ``S``, ``prefactor`` (C), ``S_diffusion``, the exponent that a diffusion has, and
-        ``Q_unstable``, the overlap to be reached.
+        ``Q_unstable``, the overlap to be reached; of each an absolute error, ``S_error`` and so on,
+        from two rules for the averages and from panels of Q that are halved until they agree.
 
     Raises
     ------
     HdicaError
-        If tau is no constant or leaves nothing to learn, or if the tails of the source are heavier
-        than Gaussian, as of Laplace's: then single large samples escape and there is no exponent.
+        If tau is no constant or leaves nothing to learn, if the tails of the source are heavier
+        than Gaussian, as of Laplace's: then single large samples escape and there is no exponent;
+        or if refinement does not find S to one part in a million and C to one in a thousand.
 
     Examples
     --------

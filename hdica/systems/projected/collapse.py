@@ -64,12 +64,14 @@ _ODDS = (
     _LAW,
     Output("predicted", (), "probability by the diffusion at n that a run goes up"),
     Output("edge", (), "the unstable overlap at n, above which a run goes up; 1 if there is none"),
+    Output("error", (), "error of the probability, from twice as many panels"),
 )
 _STEADY = (
     _SCALED,
     Output("unit", (), "unit of Q^2 at the pitchfork, (2 V/(n B))^(1/2)"),
     _LAW,
     Output("predicted", (), "steady mean of Q^2 by the diffusion at n"),
+    Output("error", (), "error of that mean, from twice as many panels"),
 )
 _SOME = 100
 """A dimension at which systems are checked before anything is solved."""
@@ -165,12 +167,12 @@ def success_method(
         drift, second = drift_of(system), second_of(system)
         edge = separatrix_of(drift, second, tau)
         if edge is None:
-            return (-np.inf, 0.0, 0.0, 1.0)
+            return (-np.inf, 0.0, 0.0, 1.0, 0.0)
         spread, q = begin.spread(law), begin.overlap(law)
         scaled = (q - edge.q) / edge.width(n, spread)
         moved = q + begin.bias(law) / n
-        found = success_odds(drift, second, tau, n, edge, (moved, spread / n))
-        return (scaled, laws.separatrix(scaled), found, edge.at(n))
+        odds, error = success_odds(drift, second, tau, n, edge, (moved, spread / n))
+        return (scaled, laws.separatrix(scaled), odds, edge.at(n), error + _CHECKED)
 
     return _method(
         name="success_diffusion",
@@ -198,8 +200,8 @@ def steady_method(
     def at_n(system: Any, n: int) -> tuple[float, ...]:
         tau, drift = constant_tau(system), drift_of(system)
         form = pitchfork_of(drift, tau)
-        scaled, found = form.scaled(n), steady_square(drift, second_of(system), tau, n)
-        return (scaled, form.unit(n), laws.pitchfork(scaled), found)
+        scaled, (square, error) = form.scaled(n), steady_square(drift, second_of(system), tau, n)
+        return (scaled, form.unit(n), laws.pitchfork(scaled), square, error + _CHECKED * square)
 
     return _method(
         name="steady_diffusion",

@@ -1,5 +1,6 @@
 """Escape of online ICA at a fixed step size: n C exp(n S) steps."""
 
+import json
 import math
 
 import numpy as np
@@ -7,8 +8,11 @@ import pytest
 
 import hdica
 from hdica.errors import HdicaError
+from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
-from hdica.limits.passage.action import action
+from hdica.limits.passage import action
+from tests.systems.online_ica.exponent_reference import GOLDEN as DRAWN
+from tests.systems.online_ica.exponent_reference import reference
 
 ZERO = {"overlap": 0, "exact": True}
 GOLDEN = [  # computed independently: source, tau, Q_u, S, exponent of the diffusion, C
@@ -47,10 +51,9 @@ def test_the_exact_time_tends_to_it_as_one_over_n(source, tau):
 
 def test_small_steps_have_the_exponent_of_the_trap():
     """n S -> 3 P nu/(4 C), with the next order in tau: 1 + 15 (1 - kappa4) tau/(2 |kappa4|)."""
-    cube = make_source("uniform")
     k = 1.2
-    for tau in (1e-3, 5e-4):
-        s = action(lambda u: u**3, cube, tau).exponent
+    for tau in (2e-3, 1e-3):
+        s = float(hdica.escape_exponent(ica("uniform", tau=tau))["S"])
         lead = 15 * tau / (8 * k)
         assert s / lead - 1 == pytest.approx(15 * (1 + k) * tau / (2 * k), rel=0.05)
         trap = hdica.escape_time(ica("uniform", nu=100 * tau))
@@ -68,6 +71,71 @@ def test_where_the_exact_equation_has_lost_its_digits_the_asymptotics_go_on():
     assert np.array_equal(found["survival"], np.exp(-found["age"]))
 
 
+def of_case(case):
+    keys = ("nonlinearity", "source", "tau")
+    return hdica.escape_exponent(hdica.OnlineICA(start=ZERO, **{k: case[k] for k in keys}))
+
+
+CASES = json.loads(DRAWN.read_text())
+NAMES = ("Q_unstable", "S", "S_diffusion", "prefactor")
+
+
+def is_quick(case):
+    """Atoms alone are averaged over e alone."""
+    return case["source"] == "rademacher" or "discrete" in case["source"]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(one, marks=[] if is_quick(one) else pytest.mark.slow) for one in CASES],
+    ids=lambda case: f"{case['nonlinearity']}-{case['tau']:.4g}",
+)
+def test_true_errors_lie_within_the_stated_ones(case):
+    """Random sources, f and tau, most of them near the fold, by an independent reference."""
+    exponent = of_case(case)
+    for name, value, off in zip(NAMES, case["values"], case["off"], strict=True):
+        error = float(exponent[f"{name}_error"])
+        assert off * value <= error / 10, f"the reference of {name} is not ten times better"
+        assert abs(float(exponent[name]) - value) <= error, name
+        assert error <= 1e-6 * value, name
+
+
+def test_the_reference_is_that_of_its_script():
+    case = next(one for one in CASES if one["source"] == "rademacher")
+    top, *_ = case["values"]
+    again = reference(case["nonlinearity"], case["source"], case["tau"], top, 22)
+    assert again == pytest.approx(case["values"], rel=1e-10)
+
+
+def test_near_the_fold_the_bend_of_p_is_seen():
+    """28 nodes over Q had S = 0.6231742 and C = 6.6307 here."""
+    exponent = hdica.escape_exponent(ica("rademacher", tau=0.15))
+    assert float(exponent["S"]) == pytest.approx(0.6234242255, abs=1e-10)
+    assert float(exponent["prefactor"]) == pytest.approx(5.43011264, abs=2e-8)
+    assert float(exponent["S_error"]) < 1e-9
+    assert float(exponent["prefactor_error"]) < 1e-6
+
+
+def test_what_refinement_does_not_find_is_refused(monkeypatch):
+    monkeypatch.setattr(action, "WORST_PREFACTOR", 1e-12)
+    with pytest.raises(HdicaError, match="refinement does not find the exponent"):
+        hdica.escape_exponent(ica("rademacher", tau=0.08))
+
+
+def test_tails_that_the_tilted_law_moves_into_are_refused():
+    """A fifth of the samples is normal and wider than 1: E exp(p J) is infinite as Q -> 0."""
+    wide = make_source({"mixture": {"weights": [0.8, 0.2], "means": [0, 0], "sds": [0.5, 2]}})
+    with pytest.raises(HdicaError, match="heavier than Gaussian"):
+        action.action(parse_formula("-x**3", "x"), wide, 0.01, 0.3)
+
+
+def test_the_time_at_n_carries_the_errors_of_both():
+    at_n = hdica.escape_time(ica("rademacher", tau=0.08), n=200, method="wkb")
+    exponent = hdica.escape_exponent(ica("rademacher", tau=0.08))
+    relative = exponent["prefactor_error"] / exponent["prefactor"] + 200 * exponent["S_error"]
+    assert float(at_n["error"]) == pytest.approx(float(relative), rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
@@ -81,3 +149,14 @@ def test_where_the_exact_equation_has_lost_its_digits_the_asymptotics_go_on():
 def test_refusals_say_what_is_allowed(given, sentence):
     with pytest.raises(HdicaError, match=sentence):
         hdica.escape_exponent(hdica.OnlineICA(start=ZERO, **given))
+
+
+def test_a_limit_between_two_states_that_nearly_merge_never_arrives():
+    """They are nearer than any even grid of overlaps resolves."""
+    fold = float(
+        hdica.critical(hdica.OnlineICA(source="rademacher", tau=0.1), "tau")["value"].max()
+    )
+    step = {"source": "rademacher", "tau": fold * (1 - 1e-9), "threshold": 0.97}
+    start = {"overlap": 0.85, "exact": True}
+    slow = hdica.escape_time(hdica.OnlineICA(start=start, **step), n=100, method="ode")
+    assert float(slow["mean"]) == math.inf
