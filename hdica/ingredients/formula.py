@@ -124,6 +124,12 @@ class Formula:
         return not _differs(self.expression, self.symbol) and bool(sp.expand(self.expression) == 0)
 
     @cached_property
+    def is_positive(self) -> bool:
+        """Whether f > 0 is known for every argument >= 0, also where its value underflows to 0."""
+        at = sp.Symbol("nonnegative", nonnegative=True)
+        return not self.is_called and self.expression.subs(self.symbol, at).is_positive is True
+
+    @cached_property
     def is_odd(self) -> bool:
         """Whether f(-x) = -f(x) holds identically; False of a function of Python."""
         if self.is_called:

@@ -142,7 +142,9 @@ def make_schedule(
         raise HdicaError(f"{name} = {spec!r} is not allowed (allowed: {ALLOWED})")
     formula = parse_formula(spec, "t", constants)
     tau = formula.value(PROBE)
-    if not np.all(np.isfinite(tau)) or np.any(tau <= 0):
+    # What is positive at every time and underflows late, as exp(-t/10) does, is a step size.
+    fades = bool(np.all(tau >= 0)) and tau[0] > 0 and formula.is_positive
+    if not np.all(np.isfinite(tau)) or (np.any(tau <= 0) and not fades):
         bad = PROBE[~(np.isfinite(tau) & (tau > 0))][0]
         raise HdicaError(
             f"{name} = {spec!r} is not allowed (it is not positive at t = {bad:.4g}"

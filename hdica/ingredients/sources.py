@@ -187,7 +187,15 @@ def _discrete(values: list[float], weights: list[float] | None = None) -> Source
         raise HdicaError(
             f"source: discrete values {values} are not allowed (finite numbers: they must differ)"
         )
-    z = (x - mean) / sd
+    return _standard_discrete(tuple(((x - mean) / sd).tolist()), tuple(w.tolist()), mean / sd)
+
+
+@lru_cache(maxsize=64)
+def _standard_discrete(
+    values: tuple[float, ...], weights: tuple[float, ...], mean: float
+) -> Source:
+    """A law of mean 0 and variance 1, which was moved by ``mean`` standard deviations."""
+    z, w = np.array(values), np.array(weights)
     edges = np.cumsum(w)[:-1]
     symmetric = all(abs(dot(w, z**k)) < 1e-12 for k in range(1, 2 * z.size, 2))
     nodes = Nodes(z, w)
@@ -198,7 +206,7 @@ def _discrete(values: list[float], weights: list[float] | None = None) -> Source
         lambda k: dot(w, z**k),
         symmetric,
         lambda: Law(atoms=nodes),
-        mean / sd,
+        mean,
     )
 
 

@@ -120,7 +120,7 @@ def test_schedules_give_tau_of_t():
     ("spec", "floor"),
     [
         ("0.1*(1 - t/50)", "needs a floor: max(0.1*(1 - t/50), 0.0001)"),
-        ("2*exp(-t)", "needs a floor: max(2*exp(-t), 0.001)"),
+        ("2*exp(-t) - 1e-9", "needs a floor: max(2*exp(-t) - 1e-9, 0.001)"),
         ({"steps": {"times": [10], "values": [0.5, 0]}}, "such as 0.0001"),
     ],
 )
@@ -129,6 +129,11 @@ def test_a_schedule_that_falls_to_zero_is_refused_with_the_floor_to_write(spec, 
         make_schedule(spec)
     assert floor in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("spec", ["0.1*exp(-t/10)", "2*exp(-t)", "0.1*exp(-t**2) + 0*t"])
+def test_a_step_size_that_is_positive_and_underflows_late_is_allowed(spec):
+    assert np.all(make_schedule(spec).value(np.linspace(0, 20, 5)) > 0)
 
 
 @pytest.mark.parametrize("spec", ["log(t)", "t", "sqrt(1 - t)", "-exp(-t)"])

@@ -126,3 +126,21 @@ def test_any_discrete_law_is_standardised(values, weights):
     source = make_source({"discrete": {"values": values, "weights": weights[: len(values)]}})
     assert abs(source.moment(1)) < 1e-9
     assert abs(source.moment(2) - 1) < 1e-9
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "laplace",
+        {"student": 9},
+        {"chi2": 3},
+        {"bernoulli_gaussian": 0.2},
+        {"discrete": {"values": [-1, 0, 2], "weights": [1, 2, 1]}},
+        {"mixture": {"weights": [1, 1], "means": [-1, 1], "sds": [0.3, 0.4]}},
+        {"scipy": "gamma", "a": 2},
+        {"scipy": "poisson", "mu": 3},
+    ],
+    ids=str,
+)
+def test_the_same_source_is_the_same_object_by_which_averages_are_remembered(spec) -> None:
+    assert make_source(spec) is make_source(spec)

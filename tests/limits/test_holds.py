@@ -20,17 +20,44 @@ def _normal(system: object, n: int, time: float) -> float:
     return stats.kstest(runs, stats.norm(center, float(limit.Q_sd[0]) / n**0.5).cdf).pvalue
 
 
-# Beside Q_u, where runs part, and past a fold, where they linger.
+# Beside Q_u, where runs part, past a fold, where they linger, and beside a Q_u that moves.
 @pytest.mark.parametrize(
-    ("tau", "overlap", "time"), [(0.02, 0.38, 150.0), (0.17, 0.98, 40.0)], ids=["Q_u", "fold"]
+    ("tau", "overlap", "time"),
+    [(0.02, 0.38, 150.0), (0.17, 0.98, 40.0), ("0.1/(1+t/20)", 0.53, 100.0)],
+    ids=["Q_u", "fold", "moving"],
 )
 def test_far_above_that_n_runs_are_normal_and_below_it_they_are_not(
-    tau: float, overlap: float, time: float
+    tau: float | str, overlap: float, time: float
 ) -> None:
     ica = hdica.OnlineICA(tau=tau, source="rademacher", start={"overlap": overlap, "exact": True})
     least = float(hdica.limit(ica, times=[time]).Q_from_n[0])
     assert _normal(ica, int(10 * least), time) > 1e-3
     assert _normal(ica, int(0.25 * least), time) < 1e-6
+
+
+def test_a_path_that_crosses_a_moving_unstable_state_is_no_reason_to_wait() -> None:
+    """Where Q_u passes the path within an instant, and runs of a small n are normal."""
+    ica = hdica.OnlineICA(
+        tau="0.6/(1+t/5)",
+        source="rademacher",
+        nonlinearity="-clip(x,-1,1)",
+        start={"overlap": 0.5, "exact": True},
+        batch=4,
+    )
+    times = np.linspace(0.0, 40.0, 401)
+    assert np.all(hdica.limit(ica, times=times).Q_from_n < 50)
+    assert _normal(ica, 50, 40.0) > 1e-3
+
+
+def test_a_schedule_that_hardly_changes_says_nearly_what_a_constant_says() -> None:
+    least = [
+        float(hdica.limit(ica, times=[150.0]).Q_from_n[0])
+        for ica in (
+            hdica.OnlineICA(tau=tau, source="rademacher", start={"overlap": 0.38, "exact": True})
+            for tau in (0.02, "0.02 + 1e-9*t")
+        )
+    ]
+    assert least[1] == pytest.approx(least[0], rel=0.5)
 
 
 def test_it_is_what_the_rule_says_where_both_parts_are_known() -> None:
@@ -55,5 +82,6 @@ def test_above_a_fold_the_roots_off_the_line_repel() -> None:
 
 
 def test_where_runs_start_at_an_unstable_state_no_n_is_enough() -> None:
-    pca = hdica.SparsePCA(tau=0.5, omega=1.0, start={"overlap": 0.0})
-    assert np.isinf(hdica.limit(pca, times=[1.0], method="ode").Q_from_n.values).all()
+    for tau in (0.5, "0.5/(1 + t)"):
+        pca = hdica.SparsePCA(tau=tau, omega=1.0, start={"overlap": 0.0})
+        assert np.isinf(hdica.limit(pca, times=[1.0], method="ode").Q_from_n.values).all()

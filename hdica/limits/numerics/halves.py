@@ -52,8 +52,10 @@ class Halves:
         """The function at overlaps of any shape."""
         at = np.clip(np.asarray(q, dtype=float), -1.0, 1.0)
         place = 4 / np.pi * np.arcsin(np.abs(at))
-        x = place - 1
-        value = np.where(at < 0, cheb.chebval(x, self.below), cheb.chebval(x, self.above))
+        x, value = place - 1, np.empty(at.shape)
+        for side, series in ((at < 0, self.below), (~(at < 0), self.above)):
+            if side.any():
+                value[side] = cheb.chebval(x[side], series)
         if self.zero:
             value = value * place**self.zero
         if self.over:

@@ -1,3 +1,3 @@
 """Limits closed in the overlap alone."""
 
-VERSION = 5
+VERSION = 6

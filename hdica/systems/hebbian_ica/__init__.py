@@ -1,3 +1,3 @@
 """Hebbian ICA and its stochastic trapping (Rattray 2002)."""
 
-VERSION = 4
+VERSION = 5

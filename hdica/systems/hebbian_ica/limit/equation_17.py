@@ -45,7 +45,7 @@ class Field:
     parts: Parts  # L and D, both of shape (K, M), at R of shape (K, M)
     rough: Parts  # with coarser quadrature: what it changes is the error of ``parts``
     exact: bool  # both are polynomials of R, found without quadrature; R may be complex
-    scalar: Drift | None = None  # of K = M = 1 with known errors, if phi is no polynomial
+    scalar: Drift | None = None  # of K = M = 1 with its errors: one overlap, as in online ICA
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -70,17 +70,17 @@ class Path:
 def make_field(sigma: Sequence[float], phi: Formula, sources: Sequence[Source]) -> Field:
     """The field of K signs, each 1 or -1, and M laws."""
     signs, laws = np.asarray(sigma, dtype=float), tuple(sources)
-    exact = phi.coefficients is not None
-    if not exact and signs.size == len(laws) == 1:
+    exact, flow = phi.coefficients is not None, None
+    if signs.size == len(laws) == 1:
         flow = projected_drift(averages(phi, laws[0]), lambda: None)
         flow = replace(flow, learning=scaled(flow.learning, -float(signs[0])))
-        alone = _alone(flow)
-        return Field(signs, phi, laws, alone, alone, exact, flow)
     if exact:
         fine = rough = _parts(signs, mean_function(phi, laws))
+    elif flow is not None:
+        fine = rough = _alone(flow)
     else:
         fine, rough = _approximate(signs, phi, laws)
-    return Field(signs, phi, laws, fine, rough, exact)
+    return Field(signs, phi, laws, fine, rough, exact, flow)
 
 
 def _approximate(signs: Array, phi: Formula, laws: tuple[Source, ...]) -> tuple[Parts, Parts]:

@@ -191,7 +191,10 @@ def annealing(system: HebbianICA) -> tuple[float, float] | None:
     """mu0 and t0 of a step size mu = mu0/(t + t0), or None if it is another function of t."""
     if unit(system) != "mu":
         return None
-    inverse = 1 / given_rate(system).value(_PROBES)
+    with np.errstate(divide="ignore"):
+        inverse = 1 / given_rate(system).value(_PROBES)
+    if not np.all(np.isfinite(inverse)):
+        return None
     slope = float((inverse[-1] - inverse[0]) / _PROBES[-1])
     straight = np.allclose(inverse, inverse[0] + slope * _PROBES, rtol=1e-10, atol=1e-10)
     return (1 / slope, float(inverse[0]) / slope) if straight and slope > 0 else None
