@@ -79,7 +79,7 @@ NAMED = {
     "a chunk beyond memory": (PLAIN, {"shape": [10**9, 10**6], **chunks(10**5, 10**4)}, "at most"),
     "more than its files": (PLAIN, {"shape": [10**6, 10**3], **chunks(10**4, 10**3)}, "promises"),
     "a chunk of nothing": (PLAIN, chunks(0, 10), "whole numbers from 1"),
-    "a shard of many": (PLAIN, {**chunks(10**6, 9), "codecs": sharded(BYTES, size=(1, 1))}, "shard"),
+    "a large shard": (PLAIN, {**chunks(10**6, 9), "codecs": sharded(BYTES, size=(1, 1))}, "shard"),
     "a truth as a number": (PLAIN, {"shape": [True, 10]}, "whole numbers"),
     "no list": (PLAIN, {"shape": "big"}, "whole numbers"),
     "no array": (PLAIN, {"node_type": "group"}, "no Zarr array"),
