@@ -134,6 +134,7 @@ STUDY = """
 study: patches
 system: PatchICA
 parameters: {images: set, width: 2, samples: 50, test: 50}
+times: [0]
 methods:
   held_out: {seeds: 1}
 """
@@ -147,8 +148,8 @@ def test_a_study_of_pictures_that_cannot_be_read_is_not_valid(
 
     (root / "set").mkdir()
     Image.fromarray(RGB).save(root / "set/a.png")
-    (root / "study.yaml").write_text(STUDY)
-    assert call(["validate", str(root / "study.yaml")]) == 0
+    (root / "patches.yaml").write_text(STUDY)
+    assert call(["validate", str(root / "patches.yaml")]) == 0
     whole = (root / "set/a.png").read_bytes()
     broken = {"text": b"not a picture", "cut": whole[: len(whole) // 2], "empty": b""}
     if damage == "small":
@@ -156,7 +157,7 @@ def test_a_study_of_pictures_that_cannot_be_read_is_not_valid(
     else:
         (root / "set/b.png").write_bytes(broken[damage])
     capsys.readouterr()
-    assert call(["validate", str(root / "study.yaml")]) == 2
+    assert call(["validate", str(root / "patches.yaml")]) == 2
     message = capsys.readouterr().err
     assert "b.png" in message
     assert message.count("\n") == 1
