@@ -1,4 +1,4 @@
-"""Files of pictures as arrays of pixels, whatever format Pillow reads."""
+"""Files of pictures as arrays of pixels, in the formats of :data:`FORMATS`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 
+FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM", "JPEG2000")
+"""Formats that Pillow decodes by itself. It looks at the first bytes of a file and not at its name;
+EPS, for one, is a program, and Pillow would start Ghostscript to run it."""
 _PLAIN = ("L", "RGB", "F")
 """Modes of Pillow whose arrays are what is wanted."""
 _SIXTEEN = ("I;16", "I;16B", "I;16L", "I;16N", "I")
@@ -31,7 +34,7 @@ def decoded(path: Path) -> NDArray[Any]:
     from PIL import Image, ImageOps
 
     try:
-        with Image.open(path) as opened:
+        with Image.open(path, formats=FORMATS) as opened:
             opened.load()
             return _pixels(ImageOps.exif_transpose(opened), path)
     except HdicaError:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.inputs.arrays import Refused, check_archive
 from hdica.inputs.place import is_data
 from hdica.inputs.series import Series
 
@@ -119,12 +120,14 @@ def _snapshots(file: Path, layer: str) -> list[tuple[int, Filters]]:
     if file.suffix in CHECKPOINTS:
         return [(_step_in(file), _checkpoint(file, layer))]
     try:
+        check_archive(file)
         with open(file, "rb") as opened:
             found = np.load(opened, allow_pickle=False)
             content = dict(found) if isinstance(found, Mapping) else {"filters": found}
     # Readers of damaged files raise whatever they run into.
-    except Exception:
-        raise HdicaError(f"filters: {file.name} cannot be read (a NumPy file)") from None
+    except Exception as exc:
+        why = f"{exc}; a NumPy file" if isinstance(exc, Refused) else "a NumPy file"
+        raise HdicaError(f"filters: {file.name} cannot be read ({why})") from None
     if "filters" not in content:
         raise HdicaError(
             f"filters: {file.name} has no array 'filters' (it has {', '.join(content)})"
@@ -181,6 +184,7 @@ def _checkpoint(file: Path, layer: str) -> Filters:
     except ImportError:
         raise HdicaError(NEEDED.format(name=file.name)) from None
     try:
+        check_archive(file)
         content = torch.load(file, map_location="cpu", weights_only=True)
     except Exception:
         # Torch has no one class of errors for files that are broken or hold more than weights.

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from hdica.errors import DataGone, HdicaError
 from hdica.ingredients.held import ARRAY
+from hdica.inputs.arrays import Refused, open_array
 from hdica.inputs.digest import digest
 from hdica.inputs.place import place, relative
-from hdica.inputs.store import open_array
 from hdica.inputs.vectors import LONGEST, check_unmasked
 
 Array = NDArray[np.float64]
@@ -234,16 +234,17 @@ def _of_file(file: str, expected: str | None) -> Samples:
 def _opened(path: str, content: str) -> Samples:
     """The array at a path whose files have a digest, every number looked at once."""
     try:
-        rows = open_array(path) if Path(path).is_dir() else np.load(path, mmap_mode="r")
-        rows.shape, rows.dtype.kind  # noqa: B018  (a .npz has neither)
+        rows = open_array(Path(path))
+        _check_shape(rows)
+        return Samples(rows, _digest(Samples(rows, "")))
+    except HdicaError:
+        raise
     # Readers of damaged files raise whatever they run into.
-    except Exception:
+    except Exception as exc:
+        why = str(exc) if isinstance(exc, Refused) else "it is damaged"
         raise HdicaError(
-            f"data: array = {Path(path).name!r} cannot be read (a .npy file or a Zarr array)",
-            ["data"],
+            f"data: array = {Path(path).name!r} cannot be read ({why}; {_ALLOWED})", ["data"]
         ) from None
-    _check_shape(rows)
-    return Samples(rows, _digest(Samples(rows, "")))
 
 
 def _check_shape(rows: Any) -> None:

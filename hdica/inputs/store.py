@@ -69,17 +69,3 @@ def blocks_of(kept: Any) -> Iterator[Array]:
     """The blocks of such an array, one after the other in memory."""
     for block in kept.blocks:
         yield np.asarray(block.compute(scheduler="synchronous"))
-
-
-def read_array(path: str) -> NDArray[Any]:
-    """A whole Zarr array in memory."""
-    import zarr
-
-    return np.asarray(zarr.open_array(path, mode="r")[...])
-
-
-def open_array(path: str) -> Any:
-    """A Zarr array of which rows are read when they are asked for."""
-    import zarr
-
-    return zarr.open_array(path, mode="r")

@@ -115,6 +115,54 @@ def test_files_that_are_no_pictures_are_named(root: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_program_is_no_picture_whatever_its_name(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from PIL import EpsImagePlugin
+
+    def start(*args: object, **kwargs: object) -> None:
+        raise AssertionError("Ghostscript would have been started")
+
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", start)
+    begin = "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 64 64\n%%EndComments\n"
+    (root / "a.png").write_text(begin)
+    with pytest.raises(HdicaError, match=r"a\.png cannot be read as a picture"):
+        load_images("a.png")
+
+
+STUDY = """
+study: patches
+system: PatchICA
+parameters: {images: set, width: 2, samples: 50, test: 50}
+times: [0]
+methods:
+  held_out: {seeds: 1}
+"""
+
+
+@pytest.mark.parametrize("damage", ["text", "cut", "empty", "small"])
+def test_a_study_of_pictures_that_cannot_be_read_is_not_valid(
+    root: Path, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from hdica.cli import call
+
+    (root / "set").mkdir()
+    Image.fromarray(RGB).save(root / "set/a.png")
+    (root / "patches.yaml").write_text(STUDY)
+    assert call(["validate", str(root / "patches.yaml")]) == 0
+    whole = (root / "set/a.png").read_bytes()
+    broken = {"text": b"not a picture", "cut": whole[: len(whole) // 2], "empty": b""}
+    if damage == "small":
+        Image.fromarray(RGB[:1]).save(root / "set/b.png")
+    else:
+        (root / "set/b.png").write_bytes(broken[damage])
+    capsys.readouterr()
+    assert call(["validate", str(root / "patches.yaml")]) == 2
+    message = capsys.readouterr().err
+    assert "b.png" in message
+    assert message.count("\n") == 1
+
+
 def test_a_colour_that_is_none_is_refused(root: Path) -> None:
     with pytest.raises(HdicaError, match="colour = 'gray' is not allowed"):
         load_images({"bundled": "china"}, "gray")  # type: ignore[arg-type]

@@ -9,9 +9,9 @@ import numpy as np
 from hdica.finite.random.streams import Stream, streams_of
 from hdica.finite.record import steps_of
 from hdica.ingredients.save import Save
-from hdica.inputs.images import pictures
+from hdica.inputs.images import check_width, pictures
 from hdica.systems.kernel import FINITE
-from hdica.systems.method import Array, Method, Output, PointResult, Role
+from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 from hdica.systems.patch_ica.finite.judged import Plan, judged
 from hdica.systems.patch_ica.finite.patches import Patches, Training, trained
 from hdica.systems.patch_ica.system import (
@@ -52,6 +52,11 @@ FILTER = Output("filter", ("row", "column", "channel"), "filter that is found")
 def patches(system: PatchICA, seed: int) -> Patches:
     """Patches of a point."""
     return Patches(pictures(system.images, system.colour), system.width, _stream(system, seed))
+
+
+def _fits(system: PatchICA) -> None:
+    """Refuse pictures that cannot be read or are smaller than a patch, before anything runs."""
+    check_width(pictures(system.images, system.colour), system.width)
 
 
 def _stream(system: PatchICA, seed: int) -> Stream:
@@ -129,6 +134,7 @@ HELD_OUT = Method(
     extras=(FILTER,),
     run=_run,
     seconds=_seconds,
+    refuses=refusal(_fits),
     ignores=frozenset({"kept"}),
     equations=f"{PAPER}, (1), (2), Section 3, Appendix A.1: FastICA of n patches, Figure 1(b, c)",
     held=held,

@@ -1,0 +1,327 @@
+"""Arrays of the user's own on disk, ``.npy`` files and Zarr arrays, checked before they are read.
+
+Zarr believes what an array says of itself. The filters and object types of its format 2 may
+unpickle, which runs code; a shape may promise more numbers than any memory holds; a few bytes of a
+compressed chunk may expand to gigabytes. Here the metadata and the head of every chunk are read
+first, and only the types and codecs listed below go on to Zarr, whatever the installed versions of
+Zarr and numcodecs would accept.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import math
+import mmap
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+MOST_METADATA = 2**20
+"""Bytes of a metadata file."""
+MOST_CHUNK = 2**30
+"""Decoded bytes of a chunk."""
+MOST_CHUNKS = 10**6
+MOST_RATIO = 1000
+"""Bytes of an array over those of its files, from :data:`SMALL` bytes on; a chunk that holds the
+fill value alone has no file."""
+SMALL = 2**28
+MOST_ARCHIVE, MOST_ARCHIVE_RATIO = 2**26, 20
+"""Decoded bytes of an archive, and of each of its own beyond them: weights hardly compress."""
+TYPES = {"bool": 1} | {
+    f"{kind}{8 * size}": size
+    for kind, sizes in (("int", (1, 2, 4, 8)), ("uint", (1, 2, 4, 8)), ("float", (2, 4, 8)))
+    for size in sizes
+}
+"""Types of format 3, with the bytes of a number."""
+_TYPE_2 = re.compile(r"\|b1|[<>|][iuf]([1248])")
+_CHUNK = re.compile(r"(c[/.])?\d+([/.]\d+)*")
+"""Name of a chunk's file below the folder of its array."""
+_METADATA = ("zarr.json", ".zarray")
+_MISSING = 2**64 - 1
+"""Offset and length, in the index of a shard, of a chunk that holds the fill value alone."""
+
+Buffer = bytes | memoryview
+
+
+class Refused(ValueError):
+    """Why an array is not read; the message completes the sentence "it cannot be read (...)"."""
+
+
+def _size_of_stream(open_stream: Callable[[io.BytesIO], Any]) -> Callable[[Buffer, int], int]:
+    """Decoded bytes of a stream that does not declare them, counted to one past ``size``."""
+
+    def size_of(raw: Buffer, size: int) -> int:
+        try:
+            with open_stream(io.BytesIO(raw)) as stream:
+                return len(stream.read(size + 1))
+        except (OSError, EOFError, zlib.error) as exc:
+            raise Refused("a chunk is damaged") from exc
+
+    return size_of
+
+
+def _size_of_zlib(raw: Buffer, size: int) -> int:
+    try:
+        return len(zlib.decompressobj().decompress(raw, size + 1))
+    except zlib.error as exc:
+        raise Refused("a chunk is damaged") from exc
+
+
+def _size_of_zstd(raw: Buffer, _: int) -> int:
+    """Decoded bytes that the header of a zstd frame declares (RFC 8878, section 3.1.1.1)."""
+    if raw[:4] != b"\x28\xb5\x2f\xfd" or len(raw) < 6:
+        raise Refused("a chunk is damaged")
+    single, code = bool(raw[4] & 0x20), raw[4] >> 6
+    width = (1 if single else 0, 2, 4, 8)[code]
+    start = 5 + (0 if single else 1) + (0, 1, 2, 4)[raw[4] & 3]
+    if not width:
+        raise Refused("a zstd chunk does not declare its size")
+    return int.from_bytes(raw[start : start + width], "little") + (256 if code == 1 else 0)
+
+
+def _declared(start: int) -> Callable[[Buffer, int], int]:
+    """Decoded bytes that a header declares as four bytes from ``start`` on."""
+    return lambda raw, _: int.from_bytes(raw[start : start + 4], "little")
+
+
+COMPRESSORS: Mapping[str, Callable[[Buffer, int], int]] = {
+    "": lambda raw, _: len(raw),
+    "blosc": _declared(4),
+    "gzip": _size_of_stream(lambda raw: gzip.GzipFile(fileobj=raw)),
+    "lz4": _declared(0),
+    "zlib": _size_of_zlib,
+    "zstd": _size_of_zstd,
+}
+"""How many bytes a compressed chunk decodes to, by compressor, or one more than it should."""
+COMPRESSORS_3 = ("blosc", "gzip", "zstd")
+"""Those of format 3."""
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How a chunk is encoded: by one compressor, with a checksum of 4 bytes behind it or not."""
+
+    compressor: str
+    checksum: bool
+
+    def check(self, raw: Buffer, size: int) -> None:
+        """Refuse a chunk that would not decode to ``size`` bytes."""
+        body = raw[:-4] if self.checksum else raw
+        found = COMPRESSORS[self.compressor](body, size)
+        if found != size:
+            raise Refused(f"a chunk decodes to {found} bytes, or more, and not to {size}")
+
+
+@dataclass(frozen=True)
+class Shards:
+    """Where the chunks of a shard lie in its file."""
+
+    chunks: int
+    at_end: bool
+    checksum: bool
+
+    def pieces(self, raw: Buffer) -> Iterator[Buffer]:
+        """The encoded chunks of a shard."""
+        size = 16 * self.chunks
+        length = size + (4 if self.checksum else 0)
+        if len(raw) < length:
+            raise Refused("a shard is damaged")
+        start = len(raw) - length if self.at_end else 0
+        for offset, count in struct.iter_unpack("<QQ", raw[start : start + size]):
+            if (offset, count) == (_MISSING, _MISSING):
+                continue
+            if offset + count > len(raw):
+                raise Refused("a shard is damaged")
+            yield raw[offset : offset + count]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the metadata of a Zarr array say of its files."""
+
+    shape: tuple[int, ...]
+    files: tuple[int, ...]
+    """Numbers along each dimension in one file: a chunk, or a shard."""
+    chunk: tuple[int, ...]
+    item: int
+    """Bytes of a number."""
+    codec: Codec
+    version: Literal[2, 3]
+    shards: Shards | None = None
+
+    def check(self, folder: Path) -> None:
+        """Refuse an array that promises more than its files can hold, or a chunk that expands."""
+        chunks = math.prod(-(-n // c) for n, c in zip(self.shape, self.chunk, strict=True))
+        size, whole = self.item * math.prod(self.chunk), self.item * math.prod(self.shape)
+        if chunks > MOST_CHUNKS:
+            raise Refused(f"it has {chunks} chunks; at most {MOST_CHUNKS} are allowed")
+        if size > MOST_CHUNK:
+            raise Refused(f"a chunk has {size} bytes; at most {MOST_CHUNK} are allowed")
+        paths = [p for p in folder.rglob("*") if _CHUNK.fullmatch(p.relative_to(folder).as_posix())]
+        paths = [path for path in paths if path.is_file()]
+        stored = sum(path.stat().st_size for path in paths)
+        if whole > SMALL + MOST_RATIO * stored:
+            raise Refused(f"its shape promises {whole} bytes, and its files have {stored}")
+        for path in paths:
+            raw = _mapped(path)
+            for piece in self.shards.pieces(raw) if self.shards else (raw,):
+                self.codec.check(piece, size)
+
+
+def _mapped(path: Path) -> memoryview:
+    """The bytes of a file, of which only those are read that are indexed."""
+    try:
+        with path.open("rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except ValueError as exc:  # an empty file cannot be mapped
+        raise Refused("a chunk is empty") from exc
+
+
+def _whole(values: Any, least: int) -> tuple[int, ...]:
+    """A list of whole numbers of a metadata file."""
+    if not isinstance(values, list) or len(values) > 32:
+        raise Refused("its metadata have no list of whole numbers as shape or chunk shape")
+    if any(type(n) is not int or n < least for n in values):
+        raise Refused(f"its shape or chunk shape has other than whole numbers from {least} on")
+    return tuple(values)
+
+
+def _along(shape: Sequence[int], chunk: Sequence[int]) -> None:
+    if len(shape) != len(chunk):
+        raise Refused("its chunks have other dimensions than the array")
+
+
+def _layout_2(document: Mapping[str, Any]) -> Layout:
+    """The layout of an array of format 2."""
+    kind = document["dtype"]
+    if not isinstance(kind, str) or not (match := _TYPE_2.fullmatch(kind)):
+        raise Refused(f"type {str(kind)[:40]!r} is not allowed (real numbers)")
+    filters, compressor = document.get("filters") or [], document.get("compressor")
+    names = [one.get("id") for one in filters]
+    if any(name != "shuffle" for name in names):
+        raise Refused(f"filters {names} are not allowed (none, or shuffle)")
+    name = "" if compressor is None else compressor["id"]
+    if name not in COMPRESSORS:
+        raise Refused(
+            f"compressor {name!r} is not allowed ({', '.join(filter(None, COMPRESSORS))})"
+        )
+    shape, chunk = _whole(document["shape"], 0), _whole(document["chunks"], 1)
+    _along(shape, chunk)
+    return Layout(shape, chunk, chunk, int(match[1] or 1), Codec(name, False), 2)
+
+
+def _codec_3(codecs: Sequence[Mapping[str, Any]]) -> Codec:
+    """The compressor and checksum of a list of codecs of format 3."""
+    names = [one["name"] for one in codecs]
+    while names and names[0] == "transpose":
+        names.pop(0)
+    checksum = bool(names) and names[-1] == "crc32c"
+    rest = names[1:-1] if checksum else names[1:]
+    if names[:1] != ["bytes"] or len(rest) > 1 or any(one not in COMPRESSORS_3 for one in rest):
+        raise Refused(
+            f"codecs {', '.join(str(one['name'])[:40] for one in codecs[:8])} are not allowed "
+            f"(transpose, bytes, at most one of {', '.join(COMPRESSORS_3)}, and crc32c)"
+        )
+    return Codec(rest[0] if rest else "", checksum)
+
+
+def _layout_3(document: Mapping[str, Any]) -> Layout:
+    """The layout of an array of format 3."""
+    grid, kind, codecs = document["chunk_grid"], document["data_type"], document["codecs"]
+    if not isinstance(kind, str) or kind not in TYPES:
+        raise Refused(f"type {str(kind)[:40]!r} is not allowed (real numbers)")
+    if grid["name"] != "regular" or document.get("storage_transformers"):
+        raise Refused("its grid of chunks is not regular, or it has storage transformers")
+    shape, files = _whole(document["shape"], 0), _whole(grid["configuration"]["chunk_shape"], 1)
+    _along(shape, files)
+    if [one["name"] for one in codecs][:1] != ["sharding_indexed"]:
+        return Layout(shape, files, files, TYPES[kind], _codec_3(codecs), 3)
+    inner = codecs[0]["configuration"]
+    chunk, index = _whole(inner["chunk_shape"], 1), _codec_3(inner["index_codecs"])
+    _along(files, chunk)
+    if len(codecs) > 1 or index.compressor or any(n % c for n, c in zip(files, chunk, strict=True)):
+        raise Refused("its shards are encoded once more, or no whole number of chunks")
+    count = math.prod(n // c for n, c in zip(files, chunk, strict=True))
+    if count > MOST_CHUNKS:
+        raise Refused(f"a shard has {count} chunks; at most {MOST_CHUNKS} are allowed")
+    shards = Shards(count, inner.get("index_location", "end") == "end", index.checksum)
+    return Layout(shape, files, chunk, TYPES[kind], _codec_3(inner["codecs"]), 3, shards)
+
+
+def _layout(folder: Path) -> Layout:
+    """What a Zarr array says of itself, read from its one metadata file."""
+    path = next((folder / name for name in _METADATA if (folder / name).is_file()), None)
+    if path is None:
+        raise Refused("it has no metadata of a Zarr array")
+    if path.stat().st_size > MOST_METADATA:
+        raise Refused(f"its metadata have more than {MOST_METADATA} bytes")
+    try:
+        document = json.loads(path.read_bytes())
+        version = document["zarr_format"]
+        if version == 3 and document["node_type"] == "array":
+            return _layout_3(document)
+        if version == 2 and path.name == ".zarray":
+            return _layout_2(document)
+    except Refused:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as exc:
+        raise Refused("its metadata are not those of a Zarr array") from exc
+    raise Refused("it is no Zarr array of format 2 or 3")
+
+
+def check_archive(path: Path) -> None:
+    """Refuse a ``.npz`` file or checkpoint whose members expand beyond all proportion."""
+    if not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as archive:
+        whole = sum(member.file_size for member in archive.infolist())
+    stored = path.stat().st_size
+    if whole > MOST_ARCHIVE + MOST_ARCHIVE_RATIO * stored:
+        raise Refused(f"it expands from {stored} to {whole} bytes")
+
+
+def open_array(path: Path) -> Any:
+    """An array on disk, of which rows are read when they are indexed.
+
+    Parameters
+    ----------
+    path
+        A ``.npy`` file, or the folder of a Zarr array of format 2 or 3.
+
+    Returns
+    -------
+    numpy.memmap or zarr.Array
+        Real numbers.
+
+    Raises
+    ------
+    Refused
+        If it is neither, is damaged, or is encoded in a way that is not on the lists above.
+    """
+    if path.is_dir():
+        import zarr
+
+        layout = _layout(path)
+        layout.check(path)
+        try:
+            return zarr.open_array(str(path), mode="r", zarr_format=layout.version)
+        # Zarr raises whatever it runs into.
+        except Exception as exc:
+            raise Refused("Zarr cannot open it") from exc
+    try:
+        rows = np.load(path, mmap_mode="r", allow_pickle=False)
+    # Readers of damaged files raise whatever they run into.
+    except Exception as exc:
+        raise Refused("it is no .npy file, or a damaged one") from exc
+    if not isinstance(rows, np.ndarray):
+        raise Refused("it is an archive of arrays, not a .npy file")
+    return rows
