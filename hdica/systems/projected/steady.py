@@ -11,14 +11,7 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
-from hdica.systems.fields import (
-    averages_close,
-    constant_tau,
-    formula,
-    motion,
-    prior,
-    with_parameter,
-)
+from hdica.systems.fields import constant_tau, formula, motion, prior, with_parameter
 from hdica.systems.kernel import COMMON, MEAN_FIELD, MOVING, NUMERICS, home_of
 from hdica.systems.kinds import STATE_KINDS, TRANSITION_KINDS, codes, padded
 from hdica.systems.method import Array, Method, Output, PointResult, Refuses, Role, always, refusal
