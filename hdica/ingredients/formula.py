@@ -17,7 +17,7 @@ from hdica.ingredients.grammar import MAX_POWER, read_expression
 from hdica.ingredients.opaque import Opaque
 from hdica.ingredients.pieces import kinks_of, pieces, vanishes
 from hdica.ingredients.singular import singular_at
-from hdica.ingredients.switches import has_branches, on_arrays, on_numbers
+from hdica.ingredients.switches import SWITCHES, has_branches, on_arrays, on_numbers
 
 _TRIED = (sp.Rational(1, 3), sp.Rational(-7, 5), sp.Rational(19, 7))
 _PLAIN = 1e-20
@@ -122,6 +122,13 @@ class Formula:
             return bool(self.expression == 0)
         # Expanding takes long, and few functions need it.
         return not _differs(self.expression, self.symbol) and bool(sp.expand(self.expression) == 0)
+
+    @cached_property
+    def transcendental(self) -> int:
+        """How many functions and roots an evaluation computes, beyond arithmetic and switches."""
+        functions = [e for e in self.expression.atoms(sp.Function) if not isinstance(e, SWITCHES)]
+        roots = [e for e in self.expression.atoms(sp.Pow) if not e.exp.is_integer]
+        return len(functions) + len(roots)
 
     @cached_property
     def is_positive(self) -> bool:

@@ -222,6 +222,13 @@ def source(system: Any) -> Source:
     return make_source(system.source)
 
 
+def averages_close(system: Any) -> bool:
+    """Whether averages over the source are in closed form: f is a polynomial, or there is none."""
+    if getattr(system, "nonlinearity", None) is None:
+        return True
+    return formula(system, "nonlinearity").coefficients is not None
+
+
 def batch(system: Any) -> int:
     """Samples that an update takes, 1 where a system has no such field."""
     return int(getattr(system, "batch", 1))

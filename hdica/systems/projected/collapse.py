@@ -20,6 +20,7 @@ from hdica.limits.collapse.forms import Second, fold_of, pitchfork_of, separatri
 from hdica.limits.overlap.drift import Drift
 from hdica.systems.fields import (
     at_dimension,
+    averages_close,
     closed_refusal,
     constant_tau,
     prior,
@@ -122,7 +123,7 @@ def _method(
     at_n: Callable[[Any, int], tuple[float, ...]],
     engines: tuple[str, ...],
     refuses: Refuses,
-    seconds: float,
+    seconds: Callable[[Any], float],
     equations: str,
     ignores: frozenset[str] = frozenset(),
 ) -> Method:
@@ -141,7 +142,7 @@ def _method(
         outputs=outputs,
         run=run,
         refuses=refuses,
-        seconds=lambda system, n, last: seconds,
+        seconds=lambda system, n, last: seconds(system),
         finite=True,
         ignores=ignores,
         equations=equations,
@@ -181,7 +182,7 @@ def success_method(
         outputs=_ODDS,
         at_n=at_n,
         refuses=_refuses(without_limit, _without_start),
-        seconds=0.0046,
+        seconds=lambda system: 0.0046 if averages_close(system) else 0.012,
         ignores=ignores,
         equations=f"{equations}; odds of dQ = (D + D1/n) dt + (V/n)^(1/2) dW, and Phi((2 lambda "
         "n/V)^(1/2) (Q0 - Q_u))",
@@ -210,7 +211,7 @@ def steady_method(
         outputs=_STEADY,
         at_n=at_n,
         refuses=_refuses(without_limit),
-        seconds=0.01,
+        seconds=lambda system: 0.01 if averages_close(system) else 0.02,
         ignores=frozenset({"start"}),
         equations=f"{equations}; steady law of dQ = (D + D1/n) dt + (V/n)^(1/2) dW, and that of "
         "mu Q - B Q^3 alone",
@@ -257,7 +258,7 @@ def fall_method(
         outputs=_FALL,
         at_n=at_n,
         refuses=_refuses(without_limit, from_exact),
-        seconds=0.05,
+        seconds=lambda system: 0.05,
         equations=f"{equations}; first passage of dQ = (D + D1/n) dt + (V/n)^(1/2) dW to the "
         "threshold, and (n/(b^2 V))^(1/3) F(eps) at the fold",
     )
