@@ -1,6 +1,7 @@
 """The pages of docs/ say what is true: their code runs, their links lead somewhere."""
 
 import ast
+import builtins
 import contextlib
 import io
 import linecache
@@ -10,8 +11,6 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
-
-import hdica
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -78,7 +77,7 @@ def test_study_in_python_runs_and_writes_its_page(
 ) -> None:
     (example,) = blocks(STUDIES, "python")
     monkeypatch.chdir(tmp_path)
-    space: dict[str, Any] = {"hdica": hdica}
+    space: dict[str, Any] = {}
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(example, space)  # noqa: S102 - our own text
@@ -86,6 +85,21 @@ def test_study_in_python_runs_and_writes_its_page(
     assert space["tree"]["chain"]["Q"].sizes["seed"] == 16
     assert space["page"] == Path("results/first/report.html")
     assert space["page"].exists()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_name_of_a_python_block_is_made_in_it_or_before_it(page: str) -> None:
+    known = {*dir(builtins), "__name__"}
+    for block in blocks((ROOT / page).read_text(), "python"):
+        nodes = [*ast.walk(ast.parse(block))]
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        known |= {one.id for one in names if not isinstance(one.ctx, ast.Load)}
+        known |= {one.arg for one in nodes if isinstance(one, ast.arg)}
+        known |= {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+        for one in nodes:
+            if isinstance(one, ast.Import | ast.ImportFrom):
+                known |= {(alias.asname or alias.name).split(".")[0] for alias in one.names}
+        assert {one.id for one in names} <= known, block
 
 
 def test_page_on_studies_has_the_study_of_the_readme() -> None:

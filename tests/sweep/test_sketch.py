@@ -17,6 +17,7 @@ from hdica.errors import HdicaError
 from hdica.inputs.plain_yaml import read_yaml
 from hdica.process import speed
 from hdica.sweep.run.plan import plan
+from hdica.sweep.study.fitting import KEPT
 from hdica.sweep.study.sketch import SECONDS, Sizes, questions, sketch
 from hdica.sweep.study.sketch_text import WIDTH, commented
 from hdica.sweep.study.study import load_study, study_from
@@ -55,6 +56,14 @@ def test_whatever_can_be_asked_is_a_study_of_seconds_that_says_what_it_is(
         assert max(map(len, comments)) <= WIDTH
         for method in record.methods:
             assert " ".join(method.about.split()) in re.sub(r"\s*\n *#\s*", " ", text)
+
+
+def test_densities_and_support_are_asked_where_methods_keep_them() -> None:
+    for record in RECORDS:
+        keeping = any(
+            {"density", "tpr"} <= {o.name for o in m.outputs_of(KEPT)} for m in record.methods
+        )
+        assert ({"densities", "support"} <= set(questions(record))) == keeping
 
 
 @of_every_system

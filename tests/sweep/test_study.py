@@ -19,7 +19,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (changed(gird={}), "study 'toy': gird is not a known key (did you mean 'grid'?)"),
     (
         changed(system="Tyo"),
-        "study 'toy': system = 'Tyo' is not known (allowed: OnlineICA, SparsePCA, SeveralICA, "
+        "study 'toy': system = 'Tyo' is not known (did you mean 'Toy'? allowed: OnlineICA, "
+        "SparsePCA, SeveralICA, "
         "HebbianICA, TensorialICA, SubspaceICA, PatchICA, FilterSeries, Toy)",
     ),
     (changed(study="Toy 1"), "study 'Toy 1': study = 'Toy 1' is not allowed"),

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from hdica.analysis.settings import Gives, Needs, Settings, Swept, needs_of
+from hdica.ingredients.save import NOTHING, Save
 from hdica.systems.method import Method, Role
 from hdica.systems.system import System
 
 ROLES = tuple(Role)
 """Of several methods that would do, the one whose role is named first is taken."""
+KEPT = Save((1.0,), (0.0, 1.0), (0.5,))
+"""Something of all that points keep of the entries on request."""
 WIDE, NARROW = 4.0, 2.0
 """A control goes from its value over this to its value times this, or, beside, to its value."""
 LEAST_PART = 0.2
@@ -53,6 +56,8 @@ class Asked:
         Whether it is about swept parameters.
     over_n
         Whether methods are compared over n.
+    kept
+        Whether it is about densities and support recovery, which points keep on request.
     """
 
     analysis: str
@@ -62,6 +67,7 @@ class Asked:
     methods: tuple[Method, ...]
     swept: bool
     over_n: bool
+    kept: bool
 
 
 def asked(record: System, analysis: str, kind: type[Settings]) -> Iterator[Asked]:
@@ -74,8 +80,8 @@ def asked(record: System, analysis: str, kind: type[Settings]) -> Iterator[Asked
         for used in itertools.combinations(spans, min(len(spans), max(len(wanted), 1))):
             if len(used) < max(len(wanted), bool(names)):
                 continue
-            for parameter in record.order_parameters:
-                found = _methods(record, analysis, kind, system, parameter.name)
+            for parameter, save in itertools.product(record.order_parameters, (NOTHING, KEPT)):
+                found = _methods(record, analysis, kind, system, parameter.name, save)
                 if found and _depend(record, found.values(), used if names else ()):
                     yield Asked(
                         analysis,
@@ -85,6 +91,7 @@ def asked(record: System, analysis: str, kind: type[Settings]) -> Iterator[Asked
                         tuple(dict.fromkeys(found.values())),
                         bool(names),
                         any(needs.n for key, needs in needs_of(kind) if key in found),
+                        save is KEPT,
                     )
 
 
@@ -107,7 +114,7 @@ def _names_swept(field: Any) -> bool:
 
 
 def _methods(
-    record: System, analysis: str, kind: type[Settings], system: Any, variable: str
+    record: System, analysis: str, kind: type[Settings], system: Any, variable: str, save: Save
 ) -> dict[str, Method]:
     """A method for each key that needs one; none at all if one that must be there is not."""
     able = [method for method in record.methods if not method.refuses(system)]
@@ -115,7 +122,7 @@ def _methods(
     found: dict[str, Method] = {}
     for key, needs in needs_of(kind):
         some = [m for m in able if m.role == roles[key]] if key in roles else able
-        fit = _fitting(record, kind, key, needs, some, variable)
+        fit = _fitting(record, kind, key, needs, some, variable, save)
         if fit and (needs.output is not None or key in roles):
             found[key] = fit[0]
         elif needs.found or kind.model_fields[key].is_required():
@@ -130,6 +137,7 @@ def _fitting(
     needs: Needs,
     methods: list[Method],
     variable: str,
+    save: Save,
 ) -> list[Method]:
     """Methods that a key may name, the best first: by dimensions, then by role and rank."""
     blank: dict[str, Any] = {k: "" for k, field in kind.model_fields.items() if field.is_required()}
@@ -138,7 +146,9 @@ def _fitting(
     found: list[tuple[tuple[int, int, int], Method]] = []
     for method in methods:
         named = kind.model_construct(**{**blank, key: method.name}).named(record)
-        gives = Gives(method.stochastic, {o.name: o.dims for o in method.outputs}, method.takes_n)
+        gives = Gives(
+            method.stochastic, {o.name: o.dims for o in method.outputs_of(save)}, method.takes_n
+        )
         ours = [one for one in named if one.key == key and one.method == method.name]
         if ours and all(one.accepts(gives) for one in ours):
             dims = gives.outputs.get(ours[0].output)

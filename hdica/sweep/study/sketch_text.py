@@ -44,6 +44,7 @@ def commented(record: System, content: Content, file: str) -> str:
         *([_grid(content)] if "grid" in content else []),
         *([_times(record, content)] if "times" in content else []),
         "\n".join(_methods(record, content)),
+        *([_save(content)] if "save" in content else []),
         "\n".join(_analysis(content)),
     ]
     return "\n".join(part.rstrip("\n") + "\n" for part in parts)
@@ -115,6 +116,11 @@ def _times(record: System, content: Content) -> str:
     return _said(f"Output times: {clock.long_name}, in {clock.units}.") + _entry(
         "times", content["times"]
     )
+
+
+def _save(content: Content) -> str:
+    text = "What points keep beyond their order parameters, at the snapshots."
+    return _said(text) + _entry("save", content["save"])
 
 
 def _methods(record: System, content: Content) -> Iterator[str]:
