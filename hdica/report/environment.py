@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from hdica.analysis.show.words import formula, prose, tied
+from hdica.analysis.show.words import formula, prose, tied, unmarked
 
 
 def template(name: str) -> Template:
@@ -26,5 +26,5 @@ def _environment() -> Environment:
         loader=PackageLoader("hdica.report"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    made.filters |= {"formula": formula, "prose": prose, "tied": tied}
+    made.filters |= {"formula": formula, "prose": prose, "tied": tied, "unmarked": unmarked}
     return made

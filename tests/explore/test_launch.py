@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from hdica.analysis.show.words import words
 from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.explore import launch
@@ -102,3 +103,22 @@ def test_whoever_came_by_ssh_reads_how_to_reach_the_address(
     assert launch.tunnel("http://127.0.0.1:8010/token/") == ""
     monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 50000 192.0.2.2 22")
     assert "ssh -L 8010:127.0.0.1:8010 " in launch.tunnel("http://127.0.0.1:8010/token/")
+
+
+def test_theory_has_the_ink_of_the_page_and_no_place_of_the_grid_is_empty(few: Path) -> None:
+    pytest.importorskip("panel", reason='needs Panel: pip install "hdica[explore]"')
+    from hdica.explore.feed import Feed
+    from hdica.explore.surfaces import Surfaces
+    from hdica.explore.view.curves import Curve, Curves
+    from hdica.explore.view.page import Page
+    from hdica.explore.view.theme import DARK, LIGHT, paint
+
+    curves = Curves([Curve("chain", False), Curve("ODE", True)], *(words("t"), words("Q")))
+    for theme in (LIGHT, DARK):
+        paint(curves.plot, theme)
+        theory = [one.glyph for one in curves.plot.renderers if "ink" in one.glyph.tags]
+        assert {glyph.line_color for glyph in theory} == {theme.ink}
+    page = Page(Feed(few), Surfaces())
+    (grid,) = page.figures
+    wide = [card for card in grid if "grid-column" in card.styles]
+    assert len(wide) == len(grid) % 2

@@ -127,7 +127,7 @@ def test_a_reason_is_told_and_escaped():
     lost["status"].values[...] = 2
     lost["reason"] = (("tau",), np.array(["mass <b>reached</b> the end"], dtype=object))
     sentences = findings(aggregate(toy.tree({"pde": lost}, {})))
-    assert "PDE has no result at 1 point: tau = 0.1: mass &lt;b&gt;reached" in str(sentences[-1])
+    assert "PDE has no result at 1 point: τ = 0.1: mass &lt;b&gt;reached" in str(sentences[-1])
 
 
 def test_a_single_n_draws_no_distances_and_says_so():

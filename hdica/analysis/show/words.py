@@ -328,6 +328,13 @@ def formula(text: str) -> Markup:
     return Markup(re.sub(r"(?<=[\s(=])-(?=[\s\w(])", "−", html))
 
 
+def unmarked(html: str) -> str:
+    """HTML as plain text for a label, whose indices and powers are letters of their own."""
+    html = re.sub(r"<sub>(\d+)</sub>", lambda found: _lowered(found[1]), html)
+    html = re.sub(r"<sup>([-−\d]+)</sup>", lambda found: _raised(found[1].replace("−", "-")), html)
+    return Markup(html).striptags()
+
+
 BONDS = re.compile(r" (=|±|×|≤|≥|&lt;|&gt;) (?=\S)")
 """Signs that belong to what stands on either side of them."""
 

@@ -274,7 +274,7 @@ def _caption(data: xr.Dataset, cells: list[Point]) -> str:
     if "branch_Q" in data:
         parts.append("Solid: stable steady states; dashed: unstable.")
         if bool((data["branch_kind"] == CONDENSED).any()):
-            parts.append("Grey: condensed states (solid if stable, dotted if not).")
+            parts.append("Condensed states: solid if stable, dotted if not.")
         parts += _left_out(data, cells)
     elif "fixed_Q" in data:
         parts.append("Circles: steady states, filled if stable.")

@@ -64,7 +64,7 @@ class Page:
         self.key = pn.pane.HTML(sizing_mode="stretch_width", stylesheets=[PAGE])
         self.controls = Controls(self._changed)
         self.drawn: list[Any] = []
-        self.figures = pn.Column(styles=GRID, sizing_mode="stretch_width")
+        self.figures = pn.Column(sizing_mode="stretch_width")
         with self._speaking():
             self.choice = chosen(self.now.tree)
             self._rebuild()
@@ -147,7 +147,8 @@ class Page:
         cards = [_card(one, pane) for one, pane in zip(self.drawn, panes, strict=True)]
         if len(cards) % 2:  # two stand beside each other: the last alone takes both places
             cards[-1].styles = {**cards[-1].styles, "grid-column": "1 / -1"}
-        self.figures[:] = cards
+        # In a new grid: one whose cards are exchanged leaves the place of the first empty.
+        self.figures[:] = [pn.Column(*cards, styles=GRID, sizing_mode="stretch_width")]
 
     def _tapped(self, one: Any, event: Tap) -> None:
         places = one.tapped(event.x, event.y) if event.x is not None else {}
