@@ -27,6 +27,13 @@ USAGE, INCOMPLETE, DAMAGED, INTERRUPTED = 2, 1, 3, 130
 # The public names of these exceptions moved between releases of typer; what they are did not.
 CommandError: type[Exception] = typer.BadParameter.__mro__[2]
 
+_VALIDATOR = {
+    "a valid integer.*": "a whole number is allowed",
+    "a valid number.*": "a number is allowed",
+    r"greater than or equal to (\S+)": r"at least \1 is allowed",
+    r"less than or equal to (\S+)": r"at most \1 is allowed",
+}
+
 app = typer.Typer(
     name="hdica",
     help="High-dimensional dynamics of online learning: exact simulation, its limit, the distance.",
@@ -402,12 +409,19 @@ def _call(arguments: list[str]) -> int:
     except HdicaError as exc:
         return _sentence(str(exc), DAMAGED if _is_damage(exc) else USAGE)
     except CommandError as exc:
-        return _sentence(getattr(exc, "format_message", exc.__str__)(), USAGE)
+        return _sentence(_plain(getattr(exc, "format_message", exc.__str__)()), USAGE)
     except MemoryError:
         return _sentence("out of memory (select less, or run with fewer workers)", USAGE)
     except OSError as exc:
         where = f" ({exc.filename})" if exc.filename else ""
         return _sentence(f"{exc.strerror or exc}{where}", USAGE)
+
+
+def _plain(text: str) -> str:
+    """What typer says of an option, without the words of its validator."""
+    for pattern, words in _VALIDATOR.items():
+        text = re.sub(f"[Ii]nput should be {pattern}", words, text)
+    return text
 
 
 def _is_damage(exc: HdicaError) -> bool:

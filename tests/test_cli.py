@@ -400,3 +400,44 @@ def test_tiny_runs_from_its_file_to_an_answer(tmp_path: Path) -> None:
     assert 0.6 < float(row["Q"]) < 1
     assert int(row["Q_count"]) == 16
     assert python(*script, "status", str(tmp_path / "absent.zarr")).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["plan", "s.yaml", "--workers", "two"], "'--workers': a whole number is allowed"),
+        (["plan", "s.yaml", "--workers", "0"], "'--workers': at least 1 is allowed"),
+        (["run", "s.yaml", "--budget", "x"], "'--budget': a number is allowed"),
+        (["query", "s.yaml"], "s.yaml is not a published store (a folder, as"),
+        (["explore", "s.yaml", "--no-browser"], "s.yaml is not a published store (a folder, as"),
+        (["run", "s.yaml", "--out", "file.zarr"], "file.zarr is no folder (move it away"),
+        (["validate", "text.yaml"], "methods = 'ode' is not allowed (a mapping from methods"),
+        (["validate", "several.yaml"], "methods = ['ode'] is not allowed (a mapping from methods"),
+        (["validate", "tab.yaml"], "column 1: a tab is not allowed there (YAML takes spaces)"),
+    ],
+)
+def test_mistakes_of_a_new_user_are_refused_in_plain_words(
+    arguments: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = {
+        "study": "s",
+        "system": "OnlineICA",
+        "parameters": {"tau": 0.01},
+        "times": [0, 1],
+        "methods": {"ode": {}},
+    }
+    Path("s.yaml").write_text(json.dumps(study))
+    Path("file.zarr").touch()
+    Path("text.yaml").write_text(json.dumps(study | {"study": "text", "methods": "ode"}))
+    Path("several.yaml").write_text(json.dumps(study | {"study": "several", "methods": ["ode"]}))
+    Path("tab.yaml").write_text("study: tab\ngrid:\n\ttau: [1]\n")
+    assert call(arguments) == 2
+    printed = capsys.readouterr().err
+    assert sentence in printed
+    assert printed.count("\n") == 1
+    assert not Path("file.work").exists()

@@ -119,6 +119,8 @@ def _yaml(path: Path, text: str) -> Any:
         mark = exc.problem_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = TOO_DEEP if "maximum depth" in str(exc.problem) else exc.problem
+        if "'\\t'" in str(problem):
+            problem = "a tab is not allowed there (YAML takes spaces)"
         raise HdicaError(f"{path} is not valid YAML{where}: {problem}") from exc
     except RecursionError as exc:
         raise HdicaError(f"{path} is not valid YAML: {TOO_DEEP}") from exc

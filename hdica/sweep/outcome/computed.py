@@ -106,6 +106,8 @@ def compute(
     ``tell`` is given a sentence for each file that was cut short and is mended, ``done`` what is
     published; the others are as for :func:`hdica.sweep.run.runner.run`.
     """
+    if Path(out).is_file():  # before anything is computed that could not be published
+        raise HdicaError(f"{out} is no folder (move it away, or take another name)")
 
     def attempt() -> Computed:
         try:

@@ -76,6 +76,8 @@ def existing(path: str | Path) -> Path:
         raise HdicaError(f"{root} is not published yet (see hdica status {root})")
     if root.is_dir():
         raise HdicaError(f"{root} is not a published store (it has no zarr.json)")
+    if root.exists():
+        raise HdicaError(f"{root} is not a published store (a folder, as results/first.zarr)")
     raise HdicaError(f"{root} does not exist (hdica run writes it)")
 
 

@@ -49,6 +49,11 @@ def _without_functions(given: Any) -> Any:
 
 
 def _parse_methods(given: Any) -> Any:
+    if isinstance(given, str | list) and given:
+        raise HdicaError(
+            f"methods = {given!r} is not allowed (a mapping from methods to their settings, as in "
+            "{ode: {}, chain: {n: 100, seeds: 8}})"
+        )
     if not isinstance(given, dict) or not given:
         raise HdicaError("methods must name at least one method")
     return given
