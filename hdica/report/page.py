@@ -5,15 +5,20 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import xarray as xr
 from ruamel.yaml import YAML
 
+from hdica.analysis.record import Analysis
 from hdica.analysis.registry import analyses
 from hdica.analysis.runs.say import sharing, table
-from hdica.analysis.show.panel import Panel
+from hdica.analysis.show.panel import Panel, Pictures
+from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.words import count, symbol
 from hdica.analysis.terms import speaking_of
 from hdica.report import export, script
 from hdica.report.answers import Told, told
@@ -36,12 +41,48 @@ def panels(aggregate: xr.DataTree) -> dict[str, list[Panel]]:
     """All panels of a report by section, in reading order."""
     with speaking_of(str(aggregate.attrs.get("system", ""))):
         found = {
-            section: section.draw(aggregate[analysis.name].to_dataset())
+            section: _saying_n(
+                section.draw(aggregate[analysis.name].to_dataset()), aggregate, analysis
+            )
             for analysis in analyses().values()
             if analysis.name in aggregate
             for section in analysis.sections
         }
     return {s.name: found[s] for s in sorted(found, key=lambda s: s.rank) if found[s]}
+
+
+def _saying_n(drawn: list[Panel], aggregate: xr.DataTree, analysis: Analysis) -> list[Panel]:
+    """Panels of a section; where they name some n and not all, the first says which they lack."""
+    texts = " ".join(
+        text
+        for panel in drawn
+        for text in (panel.title.plain, re.sub(r"<[^>]+>", "", panel.caption), *_labels(panel))
+    )
+    every = _sizes(aggregate, analysis.name)
+    shown = [n for n in every if re.search(rf"n = {count(n)}(?![\d\u202f])", texts)]
+    left = [count(n) for n in every if n not in shown]
+    if not shown or not left:
+        return drawn
+    text = f"Not drawn, and in the data: {symbol('n').html} = {listed(left)}."
+    return [replace(drawn[0], caption=f"{drawn[0].caption} {text}".lstrip()), *drawn[1:]]
+
+
+def _labels(panel: Panel) -> list[str]:
+    return [item.label.plain for item in panel.items if not isinstance(item, Pictures)]
+
+
+def _sizes(aggregate: xr.DataTree, name: str) -> list[int]:
+    """Dimensions of the methods that an analysis is asked to look at; of all where it says none."""
+    if "runs" not in aggregate:
+        return []
+    settings = (json.loads(aggregate.attrs.get("study_yaml") or "{}").get("analysis") or {}).get(
+        name
+    )
+    named = json.dumps(settings) if settings else ""
+    runs = aggregate["runs"].to_dataset()
+    pairs = zip(runs["method"].values, runs["n"].values, strict=True)
+    texts = [str(text) for method, text in pairs if not named or f'"{method}"' in named]
+    return sorted({int(n) for text in texts for n in re.findall(r"\d+(?=,|$)", text)})
 
 
 def headings() -> dict[str, str]:

@@ -205,6 +205,20 @@ def test_what_is_pending_disagrees_with_nothing(name: str) -> None:
                 assert not DENIAL.search(text) or text in whole, text
 
 
+@pytest.mark.parametrize("store", [toy.store, laws.store, _overlaps, waves.store])
+def test_a_section_that_draws_some_n_says_which_it_leaves_out(
+    store: Callable[[], xr.DataTree],
+) -> None:
+    found = aggregate(_made(store))
+    every = {int(n) for text in found["runs"]["n"].values for n in str(text).split(", ") if n}
+    for name, drawn in panels(found).items():
+        labels = [i.label.plain for p in drawn for i in p.items]
+        texts = [*plain(p.caption for p in drawn), *(p.title.plain for p in drawn), *labels]
+        shown = set(re.findall(r"\bn = ([\d, \u202fand]+)", " ; ".join(texts)))
+        known = {int(n) for text in shown for n in re.findall(r"\d+", text.replace("\u202f", ""))}
+        assert not known or known == every, name
+
+
 @pytest.mark.parametrize("name", list(asked_for()))
 def test_settings_say_what_they_are(name: str) -> None:
     kind = asked_for()[name].settings

@@ -42,7 +42,7 @@ def test_runs_that_are_large_and_decay_are_counted_and_drawn(data):
 
 
 @pytest.mark.parametrize(("many", "drawn"), [(1, 1), (2, 2), (4, 4), (6, 4)])
-def test_every_n_is_drawn_or_named(data, many, drawn):
+def test_several_n_are_drawn(data, many, drawn):
     sizes = [100 * 2**k for k in range(many)]
     over_n = {k for k, values in data.data_vars.items() if "n" in values.dims}
     wide = xr.concat([data[sorted(over_n)].assign_coords(n=[n]) for n in sizes], "n")
@@ -54,9 +54,6 @@ def test_every_n_is_drawn_or_named(data, many, drawn):
         assert titles[0].endswith(f"n = {sizes[-1]}")
     assert len({p.key for p in found}) == len(found)
     assert found[0].key == "phase_overlap"
-    every = " ".join([found[0].caption, *(p.title.plain for p in found)])
-    assert all(str(n) in every for n in sizes)
-    assert ("not drawn" in found[0].caption) == (drawn < many)
 
 
 def test_the_report_says_what_success_is(data):

@@ -12,11 +12,9 @@ from hdica.analysis.phase.odds import DASHES_OF_LEVELS, SHOWN, curve, lines
 from hdica.analysis.show.choose import Point, evenly, points
 from hdica.analysis.show.marks import captioned, color_of
 from hdica.analysis.show.panel import Cells, Heat, Item, Line, Panel, Points, Vertical
-from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import (
     Text,
     axis,
-    count,
     critical,
     number,
     place,
@@ -56,8 +54,10 @@ def phase(data: xr.Dataset) -> list[Panel]:
         cuts = [(data.sel(one), one, end) for one, end in zip(at, tails, strict=True)]
         for draw in (_overlap, _success, _decaying, _slices):
             out += [panel for cut in cuts for panel in draw(*cut)]
-    left = _left(data, sizes, len(chosen), len(every))
-    return [replace(out[0], caption=f"{out[0].caption} {left}".rstrip()), *out[1:]]
+    if len(chosen) < len(every):
+        left = f"{len(chosen)} of {len(every)} values of the other parameters, chosen evenly."
+        out[0] = replace(out[0], caption=f"{out[0].caption} {left}")
+    return out
 
 
 def _sizes(data: xr.Dataset, most: int) -> list[Point]:
@@ -65,16 +65,6 @@ def _sizes(data: xr.Dataset, most: int) -> list[Point]:
     if "n" not in data.dims:
         return [{}]
     return [{"n": int(n)} for n in evenly(data["n"].values[::-1].tolist(), max(most, 1))]
-
-
-def _left(data: xr.Dataset, sizes: list[Point], drawn: int, total: int) -> str:
-    """What of the grid is in the data alone."""
-    n = [] if "n" not in data.dims else data["n"].values.tolist()
-    absent = [count(one) for one in n if {"n": one} not in sizes]
-    parts = [f"{symbol('n').html} = {listed(absent)}"] if absent else []
-    if drawn < total:
-        parts.append(f"{total - drawn} of {total} values of the other parameters")
-    return f"In the data and not drawn: {'; '.join(parts)}." if parts else ""
 
 
 def _overlap(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
