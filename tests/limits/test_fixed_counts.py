@@ -79,7 +79,6 @@ COUNTS = [  # the number of so few is wrong, twice as many change the result by 
     ("systems.hebbian_ica.escape.copies", "_NODES", 2, partial(race, 0.5), 1e-6),
     ("systems.hebbian_ica.escape.copies", "_NODES", 2, partial(race, 20.0), 1e-6),
     ("limits.mean_field.steady.boltzmann", "_ORDER", 2, partial(states, 0.5, SMOOTH), 1e-9),
-    ("limits.mean_field.steady.boltzmann", "_ORDER", 2, partial(states, 0.05, SMOOTH), 1e-9),
 ]
 
 
