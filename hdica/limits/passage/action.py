@@ -43,7 +43,7 @@ _PANELS, _REACH, _LEVELS = 16, 16.0, 5
 """Panels of e at first, how far they reach, and how often they are halved at most."""
 _AGREED = 1e-9
 """Disagreement, relative for p* and absolute for ln C, that is left alone."""
-_ROUNDING = np.array([1e-11, 1e-11, 1e-10])
+_ROUNDING = np.array([1e-11, 1e-11, 2e-9])
 """Least errors of S and of what a diffusion has, relative, and of ln C."""
 _STEPS = 60
 _UNIT = np.array([1e-300, 1e-300, 1.0])

@@ -110,7 +110,7 @@ def reference(f, source, tau, top, order):
     while chain.drift(top - near) > 0 or chain.drift(top + near) < 0:
         near /= 2
     top = brentq(chain.drift, top - near, top + near, xtol=1e-16, rtol=1e-15)
-    values, _ = quad_vec(chain.integrands, 0.0, top, epsabs=1e-11, epsrel=1e-11, limit=60)
+    values, _ = quad_vec(chain.integrands, 0.0, top, epsabs=1e-9, epsrel=1e-9)
     lead = chain.noise(0.0) / chain.noise(top) / (-chain.slope(0.0) * chain.slope(top))
     return [top, *values[:2], math.pi * math.sqrt(lead) * math.exp(values[2])]
 

@@ -51,12 +51,12 @@ def test_the_exact_time_tends_to_it_as_one_over_n(source, tau):
 
 def test_small_steps_have_the_exponent_of_the_trap():
     """n S -> 3 P nu/(4 C), with the next order in tau: 1 + 15 (1 - kappa4) tau/(2 |kappa4|)."""
-    k = 1.2
-    for tau in (2e-3, 1e-3):
-        s = float(hdica.escape_exponent(ica("uniform", tau=tau))["S"])
+    k = 2.0
+    for tau in (4e-3, 2e-3):
+        s = float(hdica.escape_exponent(ica("rademacher", tau=tau))["S"])
         lead = 15 * tau / (8 * k)
         assert s / lead - 1 == pytest.approx(15 * (1 + k) * tau / (2 * k), rel=0.05)
-        trap = hdica.escape_time(ica("uniform", nu=100 * tau))
+        trap = hdica.escape_time(ica("rademacher", nu=100 * tau))
         assert float(trap["exponent"]) == pytest.approx(100 * lead, rel=1e-9)
 
 
