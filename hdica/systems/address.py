@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from hdica.errors import HdicaError, from_validation
 from hdica.ingredients.plain import as_number
+from hdica.inputs.data_input import fields_of_data
 from hdica.systems.axes import Value, distinct, number, suggestion
 
 Path = tuple[str, ...]
@@ -37,9 +38,9 @@ class Axis:
 
 
 def is_text(system: Any, name: str) -> bool:
-    """Whether a field is a text, which stays one though it may write a number."""
+    """Whether a field is a text or names data, which stay texts though they may write numbers."""
     field = system.model_fields.get(name)
-    return field is None or field.annotation is str
+    return field is None or field.annotation is str or name in fields_of_data(system)
 
 
 def axis_of(key: str, path: Path, values: tuple[Value, ...], system: Any, field: str = "") -> Axis:

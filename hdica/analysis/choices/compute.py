@@ -43,6 +43,8 @@ def choices(tree: xr.DataTree) -> xr.Dataset | None:
                 found[note] = found.get(note, 0) + 1
     except HdicaError:
         return None
+    if not found:  # the last point alone has a note, and there are too many to come to it
+        return None
     kinds, texts = zip(*found, strict=True)
     columns = {"kind": np.array(kinds), "text": np.array(texts), "count": [*found.values()]}
     out = xr.Dataset({name: ("row", values) for name, values in columns.items()})
