@@ -200,7 +200,7 @@ def _of_memory(given: Any) -> Samples:
     return Samples(rows, found.sha256)
 
 
-def samples_of_array(given: Any) -> Samples:
+def samples_of_array(values: Any) -> Samples:
     """The rows of an array as samples, without a copy; a memory map stays on disk.
 
     Raises
@@ -208,9 +208,9 @@ def samples_of_array(given: Any) -> Samples:
     HdicaError
         If they are no samples: see :func:`samples_input`.
     """
-    check_unmasked(given, "data")
+    check_unmasked(values, "data")
     try:
-        rows = np.asarray(given)
+        rows = np.asarray(values)
     except (ValueError, TypeError):  # rows of different lengths; an xarray.Dataset
         rows = np.empty(0)
     _check_shape(rows)

@@ -26,15 +26,15 @@ def color_of(index: int, count: int) -> str:
 
 def marks(items: Iterable[Item]) -> set[str]:
     """What is drawn, by its marks: kinds of lines and of points, and bands; without what is NaN."""
-    found: set[str] = set()
+    drawn: set[str] = set()
     for item in items:
         if isinstance(item, Vertical):
-            found.add("upright")
+            drawn.add("upright")
         elif isinstance(item, Line) and np.isfinite(item.y).any():
-            found |= {item.dash} if item.low is None else {item.dash, "band"}
+            drawn |= {item.dash} if item.low is None else {item.dash, "band"}
         elif isinstance(item, Points) and np.isfinite(item.y).any():
-            found |= {"points", item.symbol}
-    return found
+            drawn |= {"points", item.symbol}
+    return drawn
 
 
 def captioned(items: Iterable[Item], sentences: Mapping[str, str]) -> list[str]:

@@ -62,11 +62,11 @@ def _apart(places: Array, low: float, high: float) -> Array:
     """Those inside the ends whose labels leave each other room."""
     slack = 1e-9
     inside = places[(places >= low * (1 - slack)) & (places <= high * (1 + slack)) & (places > 0)]
-    length, kept = np.log(high / low) or 1.0, list[float]()
+    length, out = np.log(high / low) or 1.0, list[float]()
     for one in inside:
-        if not kept or np.log(one / kept[-1]) >= GAP * length:
-            kept.append(one)
-    return np.array(kept)
+        if not out or np.log(one / out[-1]) >= GAP * length:
+            out.append(one)
+    return np.array(out)
 
 
 def labels(places: Array) -> tuple[Text, ...]:
