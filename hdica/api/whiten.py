@@ -88,8 +88,8 @@ def whiten(X: Any, n_components: int | None = None) -> xr.Dataset:
         "filters": ((channel, "component"), filters),
         "patterns": (("component", channel), axes * deviation[:, None]),
     }
-    note = _note(k, rank, size, count)
-    return xr.Dataset(data, coords, {"kept": k, "rank": rank, "dimension": size, "note": note})
+    attrs = {"components": k, "rank": rank, "dimension": size, "note": _note(k, rank, size, count)}
+    return xr.Dataset(data, coords, attrs)
 
 
 def _labels(X: Any) -> tuple[str, str, Mapping[Any, Any]]:

@@ -67,7 +67,7 @@ def _saying_n(drawn: list[Panel], aggregate: xr.DataTree, analysis: Analysis) ->
 
 
 def _sizes(aggregate: xr.DataTree, name: str) -> list[int]:
-    """Dimensions of the methods that an analysis is asked to look at; of all where it says none."""
+    """Dimensions of the methods that the settings of an analysis name; of all if they name none."""
     if "runs" not in aggregate:
         return []
     settings = (study(aggregate).get("analysis") or {}).get(name)

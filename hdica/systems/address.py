@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from hdica.errors import HdicaError, from_validation
 from hdica.ingredients.plain import as_number
-from hdica.inputs.data_input import fields_of_data
 from hdica.systems.axes import Value, distinct, number, suggestion
 
 Path = tuple[str, ...]
@@ -38,15 +37,15 @@ class Axis:
 
 
 def is_text(system: Any, name: str) -> bool:
-    """Whether a field is a text or names data, which stay texts though they may write numbers."""
+    """Whether a field is a text, which stays one though it may write a number."""
     field = system.model_fields.get(name)
-    return field is None or field.annotation is str or name in fields_of_data(system)
+    return field is None or field.annotation is str
 
 
 def axis_of(key: str, path: Path, values: tuple[Value, ...], system: Any, field: str = "") -> Axis:
     """An axis of distinct values; texts that write numbers are numbers where no text is wanted.
 
-    ``field`` is for the sentence that refuses a value given twice, which is not looked for without.
+    ``field`` is for the sentence that refuses a value that occurs twice; without it none is.
     """
     if isinstance(values[0], str) and not is_text(system, path[0]):
         read = tuple(map(as_number, values))
@@ -63,8 +62,8 @@ def in_one_spelling(key: str, system: Any, parameters: dict[str, Any]) -> str:
     if "constants" not in system.model_fields or _is_constant(key, system, parameters):
         return key
     name = key.removeprefix("constants.").removeprefix("constants_")
-    taken = name == key or name in system.model_fields or name in getattr(system, "aliases", {})
-    return name if not taken and _is_constant(name, system, parameters) else key
+    fields = {*system.model_fields, *getattr(system, "aliases", {})}
+    return name if name not in fields and _is_constant(name, system, parameters) else key
 
 
 def _is_constant(key: str, system: Any, parameters: dict[str, Any]) -> bool:

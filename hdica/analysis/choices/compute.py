@@ -24,7 +24,7 @@ def choices(tree: xr.DataTree) -> xr.Dataset | None:
     """What was chosen or is to be noted of data, and at how many points, if anything is.
 
     ``kind``, ``"chosen"`` or ``"data"``, ``text`` and ``count`` over ``row``, in the order of the
-    grid; the attribute ``points`` is the number of points asked.
+    grid; the attribute ``points`` is the number of points that are examined.
     """
     record, written = system_of(tree), study(tree)
     if record is None or "system" not in written:

@@ -81,7 +81,7 @@ class Action:
         return math.log(n) + math.log(self.prefactor) + n * self.exponent
 
     def error(self, n: int) -> float:
-        """Relative error of that number for given n by those of S and C, without the 1/n."""
+        """Relative error of that number at n by those of S and C, without the 1/n."""
         return math.expm1(min(n * self.exponent_error, 700)) + self.prefactor_error / self.prefactor
 
 
