@@ -103,9 +103,10 @@ class _Guard(MetaPathFinder):
 
 
 def _put_into(dispatcher: Any) -> None:
-    from hdica.process.function_cache import put_into
+    """Let the module of numba that makes compiled functions use our cache."""
+    from hdica.process.function_cache import cache_of
 
-    put_into(dispatcher)
+    vars(dispatcher)["FunctionCache"] = cache_of
 
 
 def guard() -> None:

@@ -137,11 +137,11 @@ class _Texts(BackendArray):
         self.texts, self.shape, self.dtype = texts, texts.shape, np.dtype(object)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        support = indexing.IndexingSupport.OUTER
-        return indexing.explicit_indexing_adapter(key, self.shape, support, self._read)
+        def read(places: tuple[Any, ...]) -> Any:
+            return np.asarray(self.texts[places].values, dtype=object)
 
-    def _read(self, key: tuple[Any, ...]) -> Any:
-        return np.asarray(self.texts[key].values, dtype=object)
+        support = indexing.IndexingSupport.OUTER
+        return indexing.explicit_indexing_adapter(key, self.shape, support, read)
 
 
 def portable_texts(data: xr.Dataset, lazy: bool = False) -> xr.Dataset:

@@ -24,8 +24,12 @@ def color_of(index: int, count: int) -> str:
     return str(to_hex(colormaps["viridis"](0.9 * index / (count - 1))))
 
 
-def marks(items: Iterable[Item]) -> set[str]:
-    """What is drawn, by its marks: kinds of lines and of points, and bands; without what is NaN."""
+def captioned(items: Iterable[Item], sentences: Mapping[str, str]) -> list[str]:
+    """Sentences of a caption by the mark that each is about: those whose mark is drawn.
+
+    Marks are kinds of lines and of points, ``"points"``, ``"band"`` and ``"upright"``; what is NaN
+    alone is not drawn.
+    """
     drawn: set[str] = set()
     for item in items:
         if isinstance(item, Vertical):
@@ -34,10 +38,4 @@ def marks(items: Iterable[Item]) -> set[str]:
             drawn |= {item.dash} if item.low is None else {item.dash, "band"}
         elif isinstance(item, Points) and np.isfinite(item.y).any():
             drawn |= {"points", item.symbol}
-    return drawn
-
-
-def captioned(items: Iterable[Item], sentences: Mapping[str, str]) -> list[str]:
-    """Sentences of a caption on marks, by the mark that each is about: those on what is drawn."""
-    drawn = marks(items)
     return [text for mark, text in sentences.items() if mark in drawn and text]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hdica.analysis.show.panel import Array
-from hdica.analysis.show.words import Text, number, raised_ten
+from hdica.analysis.show.words import Text, number, raised_ten, words
 
 MOST, LEAST = 7, 3
 """How many labels an axis has, about."""
@@ -72,19 +72,14 @@ def _apart(places: Array, low: float, high: float) -> Array:
 def labels(places: Array) -> tuple[Text, ...]:
     """Labels of places, all in full or all with powers of ten."""
     full = all(PLAIN[0] * (1 - 1e-9) <= one <= PLAIN[1] * (1 + 1e-9) for one in places)
-    return tuple(_full(one) if full else _power(one) for one in places)
-
-
-def _full(value: float) -> Text:
-    plain = number(value, 6)
-    return Text(plain, plain, plain)
+    return tuple(words(number(one, 6)) if full else _power(one) for one in places)
 
 
 def _power(value: float) -> Text:
     power = int(np.floor(np.log10(value) + 1e-9))
     mantissa = float(f"{value / 10.0**power:.6g}")
     if power in (0, 1):
-        return _full(value)
+        return words(number(value, 6))
     html, tex = f"10<sup>{power}</sup>".replace("-", "−"), f"10^{{{power}}}"
     plain = raised_ten(power)
     if mantissa == 1:
