@@ -14,6 +14,7 @@ from hdica.errors import HdicaError
 from hdica.inputs.samples import Samples, samples_input, samples_of, samples_of_array
 from hdica.process.threads import one_thread
 from hdica.systems.arguments import whole
+from hdica.systems.labelled import portable_texts
 from hdica.systems.points import check_memory
 
 Array = NDArray[np.float64]
@@ -89,7 +90,7 @@ def whiten(X: Any, n_components: int | None = None) -> xr.Dataset:
         "patterns": (("component", channel), axes * deviation[:, None]),
     }
     attrs = {"components": k, "rank": rank, "dimension": size, "note": _note(k, rank, size, count)}
-    return xr.Dataset(data, coords, attrs)
+    return portable_texts(xr.Dataset(data, coords, attrs))
 
 
 def _labels(X: Any) -> tuple[str, str, Mapping[Any, Any]]:

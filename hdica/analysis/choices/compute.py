@@ -49,6 +49,7 @@ def choices(tree: xr.DataTree) -> xr.Dataset | None:
     columns = {"kind": np.array(kinds), "text": np.array(texts), "count": [*found.values()]}
     out = xr.Dataset({name: ("row", values) for name, values in columns.items()})
     out.attrs["points"] = min(MOST, math.prod(len(axis) for axis in axes))
+    out["kind"].attrs["long_name"] = "whether it is a choice or a note on data"
     out["text"].attrs["long_name"] = "what the system chose of itself, or what its data are"
     out["count"].attrs["long_name"] = "points of the grid"
     return out
