@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Iterator
+from traceback import walk_tb
+from types import FrameType
 
 from hdica.errors import DataGone
 
@@ -31,7 +33,7 @@ def of_machine(exc: BaseException) -> bool:
     So is whatever an import raises, and what was raised in the place of such an exception.
     """
     return any(
-        isinstance(one, OF_MACHINE) or _NO_THREAD in str(one) or _imported(one)
+        isinstance(one, OF_MACHINE) or _NO_THREAD in str(one) or any(_importing(one))
         for one in _origins(exc)
     )
 
@@ -44,21 +46,15 @@ def _origins(exc: BaseException) -> Iterator[BaseException]:
         one = one.__cause__ or (one.__context__ if one.__suppress_context__ else None)
 
 
-def _imported(exc: BaseException) -> bool:
-    """Whether an exception comes from the import of a module."""
-    trace = exc.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename.startswith(_IMPORT):
-            return True
-        trace = trace.tb_next
-    return False
+def _importing(exc: BaseException) -> Iterator[FrameType]:
+    """Frames of the import of a module, through which an exception has come."""
+    frames = (frame for frame, _ in walk_tb(exc.__traceback__))
+    return (frame for frame in frames if frame.f_code.co_filename.startswith(_IMPORT))
 
 
 def damaged_file(exc: BaseException) -> str:
     """The compiled module that an import could not read, empty if there is none."""
-    trace, found = exc.__traceback__, ""
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename.startswith(_IMPORT):
-            found = trace.tb_frame.f_locals.get("bytecode_path") or found
-        trace = trace.tb_next
-    return found if isinstance(exc, EOFError | ValueError) else ""
+    if not isinstance(exc, EOFError | ValueError):
+        return ""
+    paths = [frame.f_locals.get("bytecode_path") for frame in _importing(exc)]
+    return next(filter(None, reversed(paths)), "")

@@ -214,7 +214,7 @@ def _spaces(system: Any, over: Any) -> list[Space]:
     cls, content = type(system), system.model_dump(mode="python")
     own = {k: in_one_spelling(k, cls, content) if isinstance(k, str) else k for k in over}
     if len(set(own.values())) == len(own):
-        over = {own[key]: given for key, given in over.items()}
+        over = {own[key]: values for key, values in over.items()}
     ranges, choices = _sorted(over)
     axes = tuple(_axis(key, values, cls, content) for key, values in choices.items())
     found = []

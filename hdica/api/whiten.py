@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError
 from hdica.inputs.samples import Samples, samples_input, samples_of, samples_of_array
 from hdica.process.threads import one_thread
+from hdica.systems.arguments import whole
+from hdica.systems.labelled import portable_texts
 from hdica.systems.points import check_memory
 
 Array = NDArray[np.float64]
@@ -46,7 +48,7 @@ def whiten(X: Any, n_components: int | None = None) -> xr.Dataset:
         ``patterns(component, channel)``: white = (X - mean) filters, and X = mean + white patterns
         but for what was left out. An estimate x over components is the filter ``filters @ x`` on
         channels, and what it stands for is seen in channels as ``x @ patterns``. ``note`` says how
-        many dimensions were kept, of how many, and why.
+        many dimensions are left, of how many, and why.
 
     Raises
     ------
@@ -54,90 +56,79 @@ def whiten(X: Any, n_components: int | None = None) -> xr.Dataset:
         If X holds no finite samples, they do not vary, or in fewer directions than components.
     """
     sample, channel, coords = _labels(X)
-    found = _samples(X)
-    count, size = found.shape
+    in_file = isinstance(X, str | PurePath | Mapping)
+    samples = samples_of(samples_input(X)) if in_file else samples_of_array(X)
+    count, size = samples.shape
     if count < 2:
         raise HdicaError(f"X of {count} sample is not allowed (at least 2, to be whitened)")
-    if n_components is not None and not _whole(n_components):
-        raise HdicaError(f"n_components = {n_components!r} is not allowed (a whole number >= 1)")
+    if n_components is not None:
+        n_components = whole(n_components, "n_components", "a whole number >= 1", least=1)
     with one_thread():
         # Seen from the first sample, what is constant is exactly so.
-        origin, eps = found.read(0, 1)[0], _precision(found)
-        fitted = _fitted(found, origin)
+        origin, eps = samples.read(0, 1)[0], _precision(samples)
+        fitted = _fitted(samples, origin)
         deviation = fitted.singular_values_ / np.sqrt(count - 1)
         axes, mean = fitted.components_, origin + fitted.mean_
         varies = deviation > _rounding(axes, deviation, mean, fitted.var_, eps)
         rank = min(int(np.sum(varies)), count - 1)
-        kept = rank if n_components is None else n_components
-        if not 1 <= kept <= rank:
+        k = rank if n_components is None else n_components
+        if not 1 <= k <= rank:
             raise HdicaError(
-                f"n_components = {kept} is not allowed ({count} samples of {size} channels vary in "
+                f"n_components = {k} is not allowed ({count} samples of {size} channels vary in "
                 f"{rank} directions, and what does not vary cannot be whitened)"
             )
-        check_memory(8 * count * kept, f"X of {count} samples", "fewer samples or n_components")
-        filters = axes[:kept].T / deviation[:kept]
-        white = np.concatenate([(block - mean) @ filters for block in _blocks(found)])
+        check_memory(8 * count * k, f"X of {count} samples", "fewer samples or n_components")
+        axes, deviation = axes[:k], deviation[:k]
+        filters = axes.T / deviation
+        white = np.concatenate([(block - mean) @ filters for block in _blocks(samples)])
     data = {
         "white": ((sample, "component"), white),
-        "variance": ("component", deviation[:kept] ** 2),
-        "share": ("component", fitted.explained_variance_ratio_[:kept]),
+        "variance": ("component", deviation**2),
+        "share": ("component", fitted.explained_variance_ratio_[:k]),
         "mean": (channel, mean),
         "filters": ((channel, "component"), filters),
-        "patterns": (("component", channel), axes[:kept] * deviation[:kept, None]),
+        "patterns": (("component", channel), axes * deviation[:, None]),
     }
-    note = _note(kept, rank, size, count)
-    return xr.Dataset(data, coords, {"kept": kept, "rank": rank, "dimension": size, "note": note})
+    attrs = {"components": k, "rank": rank, "dimension": size, "note": _note(k, rank, size, count)}
+    return portable_texts(xr.Dataset(data, coords, attrs))
 
 
-def _whole(value: Any) -> bool:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return whole and int(value) >= 1
-
-
-def _labels(given: Any) -> tuple[str, str, Mapping[Any, Any]]:
+def _labels(X: Any) -> tuple[str, str, Mapping[Any, Any]]:
     """Names of the two dimensions, and coordinates along either."""
-    if not isinstance(given, xr.DataArray) or given.ndim != 2:
+    if not isinstance(X, xr.DataArray) or X.ndim != 2:
         return "sample", "channel", {}
-    sample, channel = map(str, given.dims)
-    if "component" in given.dims:
+    sample, channel = map(str, X.dims)
+    if "component" in X.dims:
         raise HdicaError("X with a dimension 'component' is not allowed (rename it)")
-    own = {k: v for k, v in given.coords.items() if v.ndim == 1}
-    return sample, channel, own
+    return sample, channel, {k: v for k, v in X.coords.items() if v.ndim == 1}
 
 
-def _samples(given: Any) -> Samples:
-    """Samples in memory or in a file."""
-    if isinstance(given, str | PurePath | Mapping):
-        return samples_of(samples_input(given))
-    return samples_of_array(given)
-
-
-def _blocks(found: Samples) -> Iterator[Array]:
+def _blocks(samples: Samples) -> Iterator[Array]:
     """Blocks of at least as many rows as there are columns, all samples if there are fewer."""
-    count, size = found.shape
+    count, size = samples.shape
     rows = max(size, _NUMBERS // size)
     # What is left for the last one joins the one before.
     edges = [*range(0, max(count - rows + 1, 1), rows)]
     for first, last in zip(edges, [*edges[1:], count], strict=True):
-        yield found.read(first, last)
+        yield samples.read(first, last)
 
 
-def _fitted(found: Samples, origin: Array) -> Any:
+def _fitted(samples: Samples, origin: Array) -> Any:
     """All principal components of samples less the origin, from one pass."""
     from sklearn.decomposition import IncrementalPCA  # a second, which not every command needs
 
-    fitted = IncrementalPCA(min(found.shape), copy=False)
+    fitted = IncrementalPCA(min(samples.shape), copy=False)
     with np.errstate(invalid="ignore"):  # the shares of no variance, which is refused later
-        for block in _blocks(found):
+        for block in _blocks(samples):
             fitted.partial_fit(block - origin, check_input=False)
     return fitted
 
 
-def _precision(found: Samples) -> float:
+def _precision(samples: Samples) -> float:
     """Relative rounding of the numbers: of single precision if all of them are such."""
     single = np.float32
     with np.errstate(over="ignore", under="ignore"):
-        short = all(np.array_equal(block.astype(single), block) for block in _blocks(found))
+        short = all(np.array_equal(block.astype(single), block) for block in _blocks(samples))
     return float(np.finfo(single if short else np.float64).eps)
 
 
@@ -148,13 +139,13 @@ def _rounding(axes: Array, deviation: Array, mean: Array, variance: Array, eps: 
     return np.asarray(len(mean) * (numbers + np.finfo(float).eps * deviation[0]))
 
 
-def _note(kept: int, rank: int, size: int, count: int) -> str:
-    """How many dimensions were kept, and why not all."""
-    first = f"{kept} of {size} dimensions kept"
-    if rank == size == kept:
+def _note(k: int, rank: int, size: int, count: int) -> str:
+    """How many dimensions are left, and why not all."""
+    first = f"{k} of {size} dimensions kept"
+    if rank == size == k:
         return f"{first}: {count} samples vary in all of them"
     if count <= size and rank == count - 1:
         first += f": {count} samples of mean 0 vary in {rank} (is every row a sample?)"
     elif rank < size:
         first += f": {count} samples vary in {rank}"
-    return first if kept == rank else f"{first}, and n_components = {kept}"
+    return first if k == rank else f"{first}, and n_components = {k}"

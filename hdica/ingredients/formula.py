@@ -132,7 +132,7 @@ class Formula:
 
     @cached_property
     def is_positive(self) -> bool:
-        """Whether f > 0 is known for every argument >= 0, also where its value underflows to 0."""
+        """Whether f > 0 follows for every argument >= 0, also where its value underflows to 0."""
         at = sp.Symbol("nonnegative", nonnegative=True)
         return not self.is_called and self.expression.subs(self.symbol, at).is_positive is True
 

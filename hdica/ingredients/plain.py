@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from hdica.ingredients.held import ARRAY, VECTOR
+
 DEEPEST = 64
 """Nesting beyond which nothing is looked at: no field of ours is nested so deep."""
 _NUMBERS = ((np.bool_, bool), (np.integer, int), (np.floating, float), (np.str_, str))
@@ -30,12 +32,16 @@ def as_number(value: Any) -> Any:
 
 
 def with_numbers(value: Any) -> Any:
-    """The same plain content with numbers in place of texts that write them."""
+    """The same plain content with numbers in place of texts that write them; paths stay."""
     if isinstance(value, dict):
-        return {key: with_numbers(one) for key, one in value.items()}
+        return {k: v if _is_path(k, v) else with_numbers(v) for k, v in value.items()}
     if isinstance(value, list):
         return [with_numbers(one) for one in value]
     return as_number(value)
+
+
+def _is_path(key: str, value: Any) -> bool:
+    return key in (ARRAY, VECTOR, "path") and isinstance(value, str)
 
 
 def plain(value: Any, deepest: int = DEEPEST) -> Any:

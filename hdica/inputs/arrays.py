@@ -36,13 +36,8 @@ fill value alone has no file."""
 SMALL = 2**28
 MOST_ARCHIVE, MOST_ARCHIVE_RATIO = 2**26, 20
 """Decoded bytes of an archive, and of each of its own beyond them: weights hardly compress."""
-TYPES = {"bool": 1} | {
-    f"{kind}{8 * size}": size
-    for kind, sizes in (("int", (1, 2, 4, 8)), ("uint", (1, 2, 4, 8)), ("float", (2, 4, 8)))
-    for size in sizes
-}
-"""Types of format 3, with the bytes of a number."""
-_TYPE_2 = re.compile(r"\|b1|[<>|][iuf]([1248])")
+_TYPE_3 = re.compile(r"(?:u?int|float(?!8))(8|16|32|64)")
+_TYPE_2 = re.compile(r"[<>|][iuf]([1248])")
 _CHUNK = re.compile(r"(c[/.])?\d+([/.]\d+)*")
 """Name of a chunk's file below the folder of its array."""
 _METADATA = ("zarr.json", ".zarray")
@@ -116,9 +111,9 @@ class Codec:
     def check(self, raw: Buffer, size: int) -> None:
         """Refuse a chunk that would not decode to ``size`` bytes."""
         body = raw[:-4] if self.checksum else raw
-        found = COMPRESSORS[self.compressor](body, size)
-        if found != size:
-            raise Refused(f"a chunk decodes to {found} bytes, or more, and not to {size}")
+        decoded = COMPRESSORS[self.compressor](body, size)
+        if decoded != size:
+            raise Refused(f"a chunk decodes to {decoded} bytes, or more, and not to {size}")
 
 
 @dataclass(frozen=True)
@@ -216,7 +211,7 @@ def _layout_2(document: Mapping[str, Any]) -> Layout:
         )
     shape, chunk = _whole(document["shape"], 0), _whole(document["chunks"], 1)
     _along(shape, chunk)
-    return Layout(shape, chunk, chunk, int(match[1] or 1), Codec(name, False), 2)
+    return Layout(shape, chunk, chunk, int(match[1]), Codec(name, False), 2)
 
 
 def _codec_3(codecs: Sequence[Mapping[str, Any]]) -> Codec:
@@ -237,14 +232,15 @@ def _codec_3(codecs: Sequence[Mapping[str, Any]]) -> Codec:
 def _layout_3(document: Mapping[str, Any]) -> Layout:
     """The layout of an array of format 3."""
     grid, kind, codecs = document["chunk_grid"], document["data_type"], document["codecs"]
-    if not isinstance(kind, str) or kind not in TYPES:
+    if not isinstance(kind, str) or not (match := _TYPE_3.fullmatch(kind)):
         raise Refused(f"type {str(kind)[:40]!r} is not allowed (real numbers)")
     if grid["name"] != "regular" or document.get("storage_transformers"):
         raise Refused("its grid of chunks is not regular, or it has storage transformers")
     shape, files = _whole(document["shape"], 0), _whole(grid["configuration"]["chunk_shape"], 1)
     _along(shape, files)
+    item = int(match[1]) // 8
     if [one["name"] for one in codecs][:1] != ["sharding_indexed"]:
-        return Layout(shape, files, files, TYPES[kind], _codec_3(codecs), 3)
+        return Layout(shape, files, files, item, _codec_3(codecs), 3)
     inner = codecs[0]["configuration"]
     chunk, index = _whole(inner["chunk_shape"], 1), _codec_3(inner["index_codecs"])
     _along(files, chunk)
@@ -254,7 +250,7 @@ def _layout_3(document: Mapping[str, Any]) -> Layout:
     if count > MOST_CHUNKS:
         raise Refused(f"a shard has {count} chunks; at most {MOST_CHUNKS} are allowed")
     shards = Shards(count, inner.get("index_location", "end") == "end", index.checksum)
-    return Layout(shape, files, chunk, TYPES[kind], _codec_3(inner["codecs"]), 3, shards)
+    return Layout(shape, files, chunk, item, _codec_3(inner["codecs"]), 3, shards)
 
 
 def _layout(folder: Path) -> Layout:

@@ -36,8 +36,8 @@ SAMPLES = (
 """What such a field may hold, for the manual."""
 MOST_PASSES = 1_000_000
 GIVEN, SHUFFLED = "given", "shuffled"
-_NUMBERS = 2**20
-"""Numbers that are read at a time."""
+_NUMBERS, _MOST_NUMBERS = 2**20, 2**27
+"""Numbers that are read at a time, and at most, where a chunk of a store has more rows."""
 _ALLOWED = "rows of numbers, or the path of a .npy file or a Zarr array below data/"
 _KEYS = {"file", "n", "samples", "sha256"}
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -65,9 +65,9 @@ class Samples:
 
     @property
     def block(self) -> int:
-        """Rows that are read at a time: whole chunks of a store."""
-        chunk = getattr(self.rows, "chunks", None) or (1,)
-        return max(1, _NUMBERS // self.shape[1], int(chunk[0]))
+        """Rows that are read at a time: whole chunks of a store, unless these are too large."""
+        chunk, n = getattr(self.rows, "chunks", None) or (1,), self.shape[1]
+        return max(1, min(max(_NUMBERS // n, int(chunk[0])), _MOST_NUMBERS // n))
 
     def read(self, first: int, last: int) -> Array:
         """Rows ``first`` to ``last - 1`` as float64, shape (last - first, n)."""
@@ -200,7 +200,7 @@ def _of_memory(given: Any) -> Samples:
     return Samples(rows, found.sha256)
 
 
-def samples_of_array(given: Any) -> Samples:
+def samples_of_array(values: Any) -> Samples:
     """The rows of an array as samples, without a copy; a memory map stays on disk.
 
     Raises
@@ -208,9 +208,9 @@ def samples_of_array(given: Any) -> Samples:
     HdicaError
         If they are no samples: see :func:`samples_input`.
     """
-    check_unmasked(given, "data")
+    check_unmasked(values, "data")
     try:
-        rows = np.asarray(given)
+        rows = np.asarray(values)
     except (ValueError, TypeError):  # rows of different lengths; an xarray.Dataset
         rows = np.empty(0)
     _check_shape(rows)

@@ -122,8 +122,6 @@ def _loaded(path: str, content: str, name: str) -> Array:
     """The array at a path whose files have a digest."""
     try:
         found = np.asarray(open_array(Path(path))[...])
-    except HdicaError:
-        raise
     # Readers of damaged files raise whatever they run into.
     except Exception as exc:
         why = str(exc) if isinstance(exc, Refused) else "it is damaged"

@@ -55,11 +55,11 @@ def both(source: Source, limit: xr.Dataset | None, times: list[float]) -> xr.Dat
 def histogram(source: Source) -> xr.DataArray:
     """The density as its mean over the bins around ``x``, of runs and of limits alike."""
     if not holds(source):
-        known = ", ".join(str(k) for k in source.data.data_vars) or "nothing"
-        raise HdicaError(f"histogram: this result has no densities (it holds {known})")
-    found = over_bins(source.data).reset_coords(drop=True).rename(DENSITY)
+        names = ", ".join(str(k) for k in source.data.data_vars) or "nothing"
+        raise HdicaError(f"histogram: this result has no densities (it holds {names})")
+    density = over_bins(source.data).reset_coords(drop=True).rename(DENSITY)
     units = source.data[DENSITY].attrs.get("units", "1")
-    return found.assign_attrs(long_name=HISTOGRAM.long_name, units=units)
+    return density.assign_attrs(long_name=HISTOGRAM.long_name, units=units)
 
 
 def one_point(source: Source, name: str) -> None:

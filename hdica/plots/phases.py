@@ -86,9 +86,9 @@ def panel(
 
 def _at(source: Source, n: int) -> Source:
     """The source at one of its n."""
-    known = source.data["n"].values.tolist() if "n" in source.data.dims else []
-    if n not in known:
-        listed = ", ".join(map(str, known)) or "none"
+    sizes = source.data["n"].values.tolist() if "n" in source.data.dims else []
+    if n not in sizes:
+        listed = ", ".join(map(str, sizes)) or "none"
         raise HdicaError(f"n = {n!r} is not allowed (allowed: {listed})")
     return replace(source, data=source.data.sel(n=[n]))
 

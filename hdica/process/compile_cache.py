@@ -92,22 +92,21 @@ class _Guard(MetaPathFinder):
         sys.meta_path.remove(self)
         found = importlib.util.find_spec(name)
         if found is not None and found.loader is not None:
-            found.loader.exec_module = _and_guard(found.loader.exec_module)  # type: ignore[method-assign]
+            run = found.loader.exec_module
+
+            def run_and_guard(module: Any) -> None:
+                run(module)
+                _put_into(module)
+
+            found.loader.exec_module = run_and_guard  # type: ignore[method-assign]
         return found
 
 
-def _and_guard(run: Any) -> Any:
-    def run_and_guard(module: Any) -> None:
-        run(module)
-        _put_into(module)
-
-    return run_and_guard
-
-
 def _put_into(dispatcher: Any) -> None:
-    from hdica.process.function_cache import put_into
+    """Let the module of numba that makes compiled functions use our cache."""
+    from hdica.process.function_cache import cache_of
 
-    put_into(dispatcher)
+    vars(dispatcher)["FunctionCache"] = cache_of
 
 
 def guard() -> None:

@@ -87,15 +87,15 @@ def _functions(source: Path) -> int:
 
 
 def refuse_interpreter() -> None:
-    """Refuse to simulate where numba is told to compile nothing.
+    """Refuse to simulate where numba compiles nothing.
 
     Random numbers are drawn side by side by instructions that Python itself does not have.
     """
     config = sys.modules.get("numba.core.config")
-    told = os.environ.get(PLAIN, "") if config is None else config.DISABLE_JIT
-    if str(told).strip() not in ("", "0"):
+    value = os.environ.get(PLAIN, "") if config is None else config.DISABLE_JIT
+    if str(value).strip() not in ("", "0"):
         raise HdicaError(
-            f"{PLAIN} = {told} is not allowed with simulations (they are compiled with vector "
+            f"{PLAIN} = {value} is not allowed with simulations (they are compiled with vector "
             "instructions that Python lacks; unset it: limits alone can be computed without)"
         )
 

@@ -14,7 +14,6 @@ import pickle
 import warnings
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from numba.core import config
@@ -26,23 +25,19 @@ MARK = b"hdica sha256 "
 """Begin of what follows the pickled content of a file: the digest of that content."""
 
 
-class Damaged(Exception):
-    """A file of the cache is not as it was written."""
-
-
 def sealed(content: bytes) -> bytes:
     """A content with its digest behind it."""
     return content + MARK + hashlib.sha256(content).digest()
 
 
 def check(whole: bytes, strict: bool) -> None:
-    """Raise :class:`Damaged` if what was read differs from what :func:`sealed` has returned.
+    """Raise ValueError if what was read differs from what :func:`sealed` has returned.
 
     Unless ``strict``, a content without a digest is trusted, as numba alone has written it.
     """
     content, mark, _ = whole.rpartition(MARK)
     if sealed(content) != whole if mark else strict:
-        raise Damaged
+        raise ValueError("a file of the cache is not as it was written")
 
 
 class _Files(IndexDataCacheFile):
@@ -109,8 +104,3 @@ def cache_of(function: Any) -> Any:
     except (OSError, RuntimeError):  # no folder in which a file can be made
         say_once(config.CACHE_DIR or str(PACKAGE))
         return NullCache()
-
-
-def put_into(dispatcher: ModuleType) -> None:
-    """Let the module of numba that makes compiled functions use this cache."""
-    vars(dispatcher)["FunctionCache"] = cache_of

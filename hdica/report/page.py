@@ -13,6 +13,7 @@ from typing import Any
 import xarray as xr
 from ruamel.yaml import YAML
 
+from hdica.analysis.reading import study
 from hdica.analysis.record import Analysis
 from hdica.analysis.registry import analyses
 from hdica.analysis.runs.say import sharing, table
@@ -53,13 +54,11 @@ def panels(aggregate: xr.DataTree) -> dict[str, list[Panel]]:
 
 def _saying_n(drawn: list[Panel], aggregate: xr.DataTree, analysis: Analysis) -> list[Panel]:
     """Panels of a section; where they name some n and not all, the first says which they lack."""
-    texts = " ".join(
-        text
-        for panel in drawn
-        for text in (panel.title.plain, re.sub(r"<[^>]+>", "", panel.caption), *_labels(panel))
-    )
+    items = [item for panel in drawn for item in panel.items if not isinstance(item, Pictures)]
+    texts = [panel.title.plain for panel in drawn] + [item.label.plain for item in items]
+    texts += [re.sub(r"<[^>]+>", "", panel.caption) for panel in drawn]
     every = _sizes(aggregate, analysis.name)
-    shown = [n for n in every if re.search(rf"n = {count(n)}(?![\d\u202f])", texts)]
+    shown = [n for n in every if re.search(rf"n = {count(n)}(?![\d\u202f])", " ".join(texts))]
     left = [count(n) for n in every if n not in shown]
     if not shown or not left:
         return drawn
@@ -67,17 +66,11 @@ def _saying_n(drawn: list[Panel], aggregate: xr.DataTree, analysis: Analysis) ->
     return [replace(drawn[0], caption=f"{drawn[0].caption} {text}".lstrip()), *drawn[1:]]
 
 
-def _labels(panel: Panel) -> list[str]:
-    return [item.label.plain for item in panel.items if not isinstance(item, Pictures)]
-
-
 def _sizes(aggregate: xr.DataTree, name: str) -> list[int]:
-    """Dimensions of the methods that an analysis is asked to look at; of all where it says none."""
+    """Dimensions of the methods that the settings of an analysis name; of all if they name none."""
     if "runs" not in aggregate:
         return []
-    settings = (json.loads(aggregate.attrs.get("study_yaml") or "{}").get("analysis") or {}).get(
-        name
-    )
+    settings = (study(aggregate).get("analysis") or {}).get(name)
     named = json.dumps(settings) if settings else ""
     runs = aggregate["runs"].to_dataset()
     pairs = zip(runs["method"].values, runs["n"].values, strict=True)

@@ -45,7 +45,7 @@ def is_text(system: Any, name: str) -> bool:
 def axis_of(key: str, path: Path, values: tuple[Value, ...], system: Any, field: str = "") -> Axis:
     """An axis of distinct values; texts that write numbers are numbers where no text is wanted.
 
-    ``field`` is for the sentence that refuses a value given twice, which is not looked for without.
+    ``field`` is for the sentence that refuses a value that occurs twice; without it none is.
     """
     if isinstance(values[0], str) and not is_text(system, path[0]):
         read = tuple(map(as_number, values))
@@ -62,8 +62,8 @@ def in_one_spelling(key: str, system: Any, parameters: dict[str, Any]) -> str:
     if "constants" not in system.model_fields or _is_constant(key, system, parameters):
         return key
     name = key.removeprefix("constants.").removeprefix("constants_")
-    taken = name == key or name in system.model_fields or name in getattr(system, "aliases", {})
-    return name if not taken and _is_constant(name, system, parameters) else key
+    fields = {*system.model_fields, *getattr(system, "aliases", {})}
+    return name if name not in fields and _is_constant(name, system, parameters) else key
 
 
 def _is_constant(key: str, system: Any, parameters: dict[str, Any]) -> bool:

@@ -126,10 +126,8 @@ def computed(
 def described(found: xr.Dataset, system: Any) -> xr.Dataset:
     """The same with the system, its parameters and what it chose of itself in the attributes."""
     chosen = record_of(system).notes.chosen(system)
-    told = {"chosen": chosen} if chosen else {}
-    name = type(system).__name__
-    found = found.assign_attrs(system=name, parameters=system.model_dump_json(), **told)
-    return portable_texts(found)
+    attrs = {"system": type(system).__name__, "parameters": system.model_dump_json()}
+    return portable_texts(found.assign_attrs(attrs | ({"chosen": chosen} if chosen else {})))
 
 
 class _Texts(BackendArray):
@@ -139,27 +137,27 @@ class _Texts(BackendArray):
         self.texts, self.shape, self.dtype = texts, texts.shape, np.dtype(object)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        def read(places: tuple[Any, ...]) -> Any:
+            return np.asarray(self.texts[places].values, dtype=object)
+
         support = indexing.IndexingSupport.OUTER
-        return indexing.explicit_indexing_adapter(key, self.shape, support, self._read)
-
-    def _read(self, key: tuple[Any, ...]) -> Any:
-        return np.asarray(self.texts[key].values, dtype=object)
+        return indexing.explicit_indexing_adapter(key, self.shape, support, read)
 
 
-def portable_texts(found: xr.Dataset, lazy: bool = False) -> xr.Dataset:
+def portable_texts(data: xr.Dataset, lazy: bool = False) -> xr.Dataset:
     """The same with its texts as Python's strings, which every writer of xarray takes.
 
     netCDF has no ``StringDType``, as which Zarr 3 gives its texts, and Zarr 3 no texts of fixed
     width (``<U3``). If ``lazy``, variables that are no coordinates are read when they are used.
     """
     texts = {}
-    for name, one in found.variables.items():
+    for name, one in data.variables.items():
         if one.dtype.kind in "UT":
-            lazily = lazy and name not in found.coords
+            lazily = lazy and name not in data.coords
             values: Any = _Texts(one) if lazily else np.asarray(one.values, dtype=object)
             values = indexing.LazilyIndexedArray(values) if lazily else values
             texts[name] = xr.Variable(one.dims, values, one.attrs, one.encoding)
-    return found.assign(texts)
+    return data.assign(texts)
 
 
 def portable_attrs(attrs: Mapping[Any, Any]) -> dict[str, Any]:
@@ -184,10 +182,10 @@ def _portable(value: Any) -> Any:
     return json.dumps(value)
 
 
-def about_data(found: xr.Dataset, systems: Iterable[Any]) -> xr.Dataset:
+def about_data(results: xr.Dataset, systems: Iterable[Any]) -> xr.Dataset:
     """The same with a note of what data are not that the rules of some systems assume, if any."""
     notes = (record_of(system).notes.data(system) for system in systems)
-    return noted(found, joined(*dict.fromkeys(sentence for some in notes for sentence in some)))
+    return noted(results, joined(*dict.fromkeys(sentence for some in notes for sentence in some)))
 
 
 def noted(found: xr.Dataset, note: str) -> xr.Dataset:

@@ -250,9 +250,9 @@ class Method:
             extra += self.bands
         if save.bias:
             extra += self.bias
-        kept = (o for k, o in _kept(save) if k in self.keeps)
-        binned = (HISTOGRAM if o is DENSITIES[0] and self.stochastic else o for o in kept)
-        return self.outputs + extra + tuple(binned)
+        first = HISTOGRAM if self.stochastic else DENSITIES[0]
+        saved = (first if o is DENSITIES[0] else o for k, o in _kept(save) if k in self.keeps)
+        return self.outputs + extra + tuple(saved)
 
     def coords_of(
         self, times: Array, save: Save, own: Mapping[str, Sequence[float]]

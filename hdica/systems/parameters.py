@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from hdica.errors import HdicaError, from_validation
 from hdica.ingredients.plain import plain, with_numbers
+from hdica.inputs.data_input import fields_of_data
 from hdica.systems import shown
 from hdica.systems.address import is_text
 
@@ -79,9 +80,11 @@ class Parameters(BaseModel, metaclass=_Listed):
         # Before any field is read, so that keys, JSON and equality see the same as for lists.
         if not isinstance(given, Mapping):
             return given
-        found = cls.written_out(plain(given))
-        # "0.05" is a number wherever it is no formula or another text.
-        return {k: v if is_text(cls, k) else with_numbers(v) for k, v in found.items()}
+        content = cls.written_out(plain(given))
+        # "0.05" is a number wherever it is no formula, no path or another text.
+        paths = {k for k in fields_of_data(cls) if isinstance(content.get(k), str)}
+        texts = {k for k in content if is_text(cls, k)} | paths
+        return {k: v if k in texts else with_numbers(v) for k, v in content.items()}
 
     @classmethod
     def written_out(cls, given: Mapping[str, Any], within: Mapping[str, Any] | None = None) -> Any:

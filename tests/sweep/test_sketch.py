@@ -17,7 +17,7 @@ from hdica.errors import HdicaError
 from hdica.inputs.plain_yaml import read_yaml
 from hdica.process import speed
 from hdica.sweep.run.plan import plan
-from hdica.sweep.study.fitting import KEPT
+from hdica.sweep.study.fitting import SAVED
 from hdica.sweep.study.sketch import SECONDS, Sizes, questions, sketch
 from hdica.sweep.study.sketch_text import WIDTH, commented
 from hdica.sweep.study.study import load_study, study_from
@@ -61,7 +61,7 @@ def test_whatever_can_be_asked_is_a_study_of_seconds_that_says_what_it_is(
 def test_densities_and_support_are_asked_where_methods_keep_them() -> None:
     for record in RECORDS:
         keeping = any(
-            {"density", "tpr"} <= {o.name for o in m.outputs_of(KEPT)} for m in record.methods
+            {"density", "tpr"} <= {o.name for o in m.outputs_of(SAVED)} for m in record.methods
         )
         assert ({"densities", "support"} <= set(questions(record))) == keeping
 

@@ -24,7 +24,7 @@ def choices(tree: xr.DataTree) -> xr.Dataset | None:
     """What was chosen or is to be noted of data, and at how many points, if anything is.
 
     ``kind``, ``"chosen"`` or ``"data"``, ``text`` and ``count`` over ``row``, in the order of the
-    grid; the attribute ``points`` is the number of points asked.
+    grid; the attribute ``points`` is the number of points that are examined.
     """
     record, written = system_of(tree), study(tree)
     if record is None or "system" not in written:
@@ -43,10 +43,13 @@ def choices(tree: xr.DataTree) -> xr.Dataset | None:
                 found[note] = found.get(note, 0) + 1
     except HdicaError:
         return None
+    if not found:  # the last point alone has a note, and there are too many to come to it
+        return None
     kinds, texts = zip(*found, strict=True)
     columns = {"kind": np.array(kinds), "text": np.array(texts), "count": [*found.values()]}
     out = xr.Dataset({name: ("row", values) for name, values in columns.items()})
     out.attrs["points"] = min(MOST, math.prod(len(axis) for axis in axes))
+    out["kind"].attrs["long_name"] = "whether it is a choice or a note on data"
     out["text"].attrs["long_name"] = "what the system chose of itself, or what its data are"
     out["count"].attrs["long_name"] = "points of the grid"
     return out

@@ -20,8 +20,8 @@ DIGITS = 6
 def beside(data: xr.Dataset) -> Answer | None:
     """The paper's own numbers beside ours: a clause, with ``"differs"`` if one of them is off.
 
-    Numbers that were derived or simulated apart from this code are none of the paper. A number
-    without a result here has nothing to stand beside: it is counted as pending.
+    Numbers that were derived or simulated apart from this code are none of the paper. Those
+    without a result here are counted at the end.
     """
     every, data = data.isel(number=is_own(data)), judged(data)
     own = np.flatnonzero(is_own(data))

@@ -120,8 +120,8 @@ def _own_error(data: xr.Dataset, values: xr.DataArray, name: str, one: Place) ->
 def _absent(tree: xr.DataTree, name: str, one: Place) -> str:
     """Why there is no result: points are pending, or all of them ended without one."""
     status = group(tree, one.method)["status"]
-    known = {key: value for key, value in one.sel.items() if key in status.dims}
-    chosen = _chosen(status, name, one.model_copy(update={"sel": known}))
+    selected = {key: value for key, value in one.sel.items() if key in status.dims}
+    chosen = _chosen(status, name, one.model_copy(update={"sel": selected}))
     return "pending" if bool((chosen == PENDING).any()) else "no result"
 
 

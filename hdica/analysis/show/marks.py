@@ -24,20 +24,18 @@ def color_of(index: int, count: int) -> str:
     return str(to_hex(colormaps["viridis"](0.9 * index / (count - 1))))
 
 
-def marks(items: Iterable[Item]) -> set[str]:
-    """What is drawn, by its marks: kinds of lines and of points, and bands; without what is NaN."""
-    found: set[str] = set()
+def captioned(items: Iterable[Item], sentences: Mapping[str, str]) -> list[str]:
+    """Sentences of a caption by the mark that each is about: those whose mark is drawn.
+
+    Marks are kinds of lines and of points, ``"points"``, ``"band"`` and ``"upright"``; what is NaN
+    alone is not drawn.
+    """
+    drawn: set[str] = set()
     for item in items:
         if isinstance(item, Vertical):
-            found.add("upright")
+            drawn.add("upright")
         elif isinstance(item, Line) and np.isfinite(item.y).any():
-            found |= {item.dash} if item.low is None else {item.dash, "band"}
+            drawn |= {item.dash} if item.low is None else {item.dash, "band"}
         elif isinstance(item, Points) and np.isfinite(item.y).any():
-            found |= {"points", item.symbol}
-    return found
-
-
-def captioned(items: Iterable[Item], sentences: Mapping[str, str]) -> list[str]:
-    """Sentences of a caption on marks, by the mark that each is about: those on what is drawn."""
-    drawn = marks(items)
+            drawn |= {"points", item.symbol}
     return [text for mark, text in sentences.items() if mark in drawn and text]

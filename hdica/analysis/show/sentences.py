@@ -133,8 +133,8 @@ def exponents(
 ) -> list[str]:
     """How a quantity falls with n, over all comparisons: noun, formula, exponent's letter.
 
-    ``measured`` is the variable that holds it over n, by default ``name``: nothing is said of what
-    is measured at fewer than two n.
+    ``measured`` is the variable that holds it over n, by default ``name``; without values at two n
+    there is no sentence.
     """
     size = data[measured or name]
     if int(size.notnull().any([d for d in size.dims if d != "n"]).sum()) < 2:

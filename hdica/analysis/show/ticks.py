@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hdica.analysis.show.panel import Array
-from hdica.analysis.show.words import Text, number, raised_ten
+from hdica.analysis.show.words import Text, number, raised_ten, words
 
 MOST, LEAST = 7, 3
 """How many labels an axis has, about."""
@@ -62,29 +62,24 @@ def _apart(places: Array, low: float, high: float) -> Array:
     """Those inside the ends whose labels leave each other room."""
     slack = 1e-9
     inside = places[(places >= low * (1 - slack)) & (places <= high * (1 + slack)) & (places > 0)]
-    length, kept = np.log(high / low) or 1.0, list[float]()
+    length, out = np.log(high / low) or 1.0, list[float]()
     for one in inside:
-        if not kept or np.log(one / kept[-1]) >= GAP * length:
-            kept.append(one)
-    return np.array(kept)
+        if not out or np.log(one / out[-1]) >= GAP * length:
+            out.append(one)
+    return np.array(out)
 
 
 def labels(places: Array) -> tuple[Text, ...]:
     """Labels of places, all in full or all with powers of ten."""
     full = all(PLAIN[0] * (1 - 1e-9) <= one <= PLAIN[1] * (1 + 1e-9) for one in places)
-    return tuple(_full(one) if full else _power(one) for one in places)
-
-
-def _full(value: float) -> Text:
-    plain = number(value, 6)
-    return Text(plain, plain, plain)
+    return tuple(words(number(one, 6)) if full else _power(one) for one in places)
 
 
 def _power(value: float) -> Text:
     power = int(np.floor(np.log10(value) + 1e-9))
     mantissa = float(f"{value / 10.0**power:.6g}")
     if power in (0, 1):
-        return _full(value)
+        return words(number(value, 6))
     html, tex = f"10<sup>{power}</sup>".replace("-", "−"), f"10^{{{power}}}"
     plain = raised_ten(power)
     if mantissa == 1:

@@ -92,10 +92,10 @@ def symbol(name: str) -> Text:
 def _letter(name: str) -> Text | None:
     """A Greek or single letter with its index, as "nu2" or "c_1"; None for any other name."""
     letters = "|".join(sorted(GREEK, key=len, reverse=True))
-    found = re.fullmatch(rf"({letters}|[^\W\d_])_?(\d*)", name)
-    if found is None:
+    match = re.fullmatch(rf"({letters}|[^\W\d_])_?(\d*)", name)
+    if match is None:
         return None
-    letter, index = found.groups()
+    letter, index = match.groups()
     greek = GREEK.get(letter)
     html, tex = (greek, rf"\{letter}") if greek else (f"<i>{letter}</i>", letter)
     if not index:
@@ -276,10 +276,10 @@ def typeset(text: str) -> str:
         text = _calls(text, name, wording)
     spelled = re.compile(rf"(?<![^\W_])({'|'.join(SPELLED)})(?![^\W_])")
     text = spelled.sub(lambda found: SPELLED[found[1]], text)
-    text = re.sub("|".join(SIGNS), lambda found: SIGNS[found[0]], text)
+    text = re.sub("|".join(SIGNS), lambda match: SIGNS[match[0]], text)
     # "n^-1/2" and "n^1/2" are meant as roots; "tau^2/2" is half a square.
     whole = r"(?:\*\*|\^)(?:(-\d+|1)(?!\d|[./]\d)|(\d+)(?!\d|\.\d|(?<=\^1)/\d))"
-    text = re.sub(whole, lambda found: _raised(found[1] or found[2]), text)
+    text = re.sub(whole, lambda match: _raised(match[1] or match[2]), text)
     return re.sub(r"(?<=[\w)|])\s*\*\s*(?=[\w(|])", " ", text)
 
 
@@ -289,7 +289,7 @@ CALLS = {"abs": "|{0}|", "where": "{1} if {0}, else {2}"}
 
 def _calls(text: str, name: str, wording: str) -> str:
     """A text in which every call of a function, the innermost first, is worded."""
-    starts = [found.end() for found in re.finditer(rf"(?<![\w.]){name}\(", text)]
+    starts = [match.end() for match in re.finditer(rf"(?<![\w.]){name}\(", text)]
     for start in reversed(starts):
         arguments, depth, end = [""], 0, start
         while end < len(text) and (depth or text[end] != ")"):
@@ -330,8 +330,8 @@ def formula(text: str) -> Markup:
 
 def unmarked(html: str) -> str:
     """HTML as plain text for a label, whose indices and powers are letters of their own."""
-    html = re.sub(r"<sub>(\d+)</sub>", lambda found: _lowered(found[1]), html)
-    html = re.sub(r"<sup>([-−\d]+)</sup>", lambda found: _raised(found[1].replace("−", "-")), html)
+    html = re.sub(r"<sub>(\d+)</sub>", lambda match: _lowered(match[1]), html)
+    html = re.sub(r"<sup>([-−\d]+)</sup>", lambda match: _raised(match[1].replace("−", "-")), html)
     return Markup(html).striptags()
 
 

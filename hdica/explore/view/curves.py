@@ -106,10 +106,8 @@ class Curves:
             line = self.plot.line("x", "y", source=source, line_width=2.2, tags=["ink"])
             drawn = [line]
             if not self.steps:
-                drawn = [
-                    self.plot.scatter("mark_x", "y", source=source, size=4, tags=["ink"]),
-                    line,
-                ]
+                dots = self.plot.scatter("mark_x", "y", source=source, size=4, tags=["ink"])
+                drawn = [dots, line]
             for one in drawn:  # a click would show what is not chosen in Bokeh's own colour
                 one.update(selection_glyph=None, nonselection_glyph=None)
             return drawn

@@ -145,7 +145,7 @@ class Page:
         self._draw()
         panes = [pn.pane.Bokeh(one.plot, sizing_mode="stretch_width") for one in self.drawn]
         cards = [_card(one, pane) for one, pane in zip(self.drawn, panes, strict=True)]
-        if len(cards) % 2:  # two stand beside each other: the last alone takes both places
+        if len(cards) % 2:  # two side by side: the last alone takes both places
             cards[-1].styles = {**cards[-1].styles, "grid-column": "1 / -1"}
         # In a new grid: one whose cards are exchanged leaves the place of the first empty.
         self.figures[:] = [pn.Column(*cards, styles=GRID, sizing_mode="stretch_width")]

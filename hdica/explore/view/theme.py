@@ -55,8 +55,8 @@ def paint(plot: figure, theme: Theme) -> None:
             major_label_text_color=theme.quiet,
             background_fill_color=None,
         )
-    for name in (one for one in beside if isinstance(one, Title)):
-        name.text_color = theme.ink
+    for title in (one for one in beside if isinstance(one, Title)):
+        title.text_color = theme.ink
     for mark in (one for one in beside if isinstance(one, Span)):
         if "ink" in mark.tags:
             mark.line_color = theme.ink

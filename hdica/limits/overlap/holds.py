@@ -6,11 +6,14 @@ and gone, they are roots off the real line, which count with their distance in t
 
 Where the step size changes, these states move, and a path may cross one of them without harm: runs
 part only as far as the drift D bends for as long as they are there. With S = n Var(Q) and V the
-variance of a step times n^2, the third cumulant of Q times n^2 is
+variance of a step times n^2, the third cumulant K of Q times n^2 obeys
 
-    dK/dt = 3 D' K + 3 D'' S^2 + 3 V' S,
+    dK/dt = 3 D' K + 3 D'' S^2 + 3 V' S + n^3 kappa_3,
 
-so that Q has the skewness (K^2/S^3/n)^1/2. Skewness 1 is what a thousand runs show at a glance.
+and Q has the skewness (K^2/S^3/n)^1/2. Skewness 1 is what a thousand runs show at a glance. The
+last term, the third cumulant kappa_3 of a single step, is of the same order and is left out here:
+no polynomial of it is at hand, and where paths part the skewness that it gives stays as it is,
+while that of D'' grows. The n is therefore an estimate, without an error of its own.
 Only Q = 0 stays at every step size; where it is unstable its distance counts as before.
 """
 

@@ -67,21 +67,21 @@ WORST_EXPONENT, WORST_PREFACTOR = 1e-6, 1e-3
 class Action:
     """The mean escape time n C exp(n S) steps, what it is made of, and absolute errors."""
 
-    unstable: float  # Q_u
     exponent: float  # S
     prefactor: float  # C
     diffusive: float  # what a diffusion has in the place of S
-    unstable_error: float
+    unstable: float  # Q_u
     exponent_error: float
     prefactor_error: float
     diffusive_error: float
+    unstable_error: float
 
     def log_steps(self, n: int) -> float:
         """Logarithm of the mean number of steps at n; its relative error falls as 1/n."""
         return math.log(n) + math.log(self.prefactor) + n * self.exponent
 
     def error(self, n: int) -> float:
-        """Relative error of that number for given n by those of S and C, without the 1/n."""
+        """Relative error of that number at n by those of S and C, without the 1/n."""
         return math.expm1(min(n * self.exponent_error, 700)) + self.prefactor_error / self.prefactor
 
 
@@ -234,8 +234,8 @@ def _integrands(chain: _Chain, q: float, order: int, level: int) -> Array:
     spread = float(np.sum(tilted * step.first**2)) - slope**2
     # The mean of the score is zero: what is left of it is rounding.
     moved = float(np.sum(grown * step.score)) / total - p * float(np.sum(tilted * step.longer)) / 2
-    beside = step.score - p * step.longer / 2
-    mixed = float(np.sum(tilted * ((step.first - slope) * beside - step.longer / 2)))
+    along = step.score - p * step.longer / 2
+    mixed = float(np.sum(tilted * ((step.first - slope) * along - step.longer / 2)))
     # The last term is how |a|^2 fluctuates.
     rest = float(np.sum(tilted * (p * step.second + (p * step.q) ** 2 * step.g**4 / 4)))
     turn = -moved / slope
@@ -359,15 +359,10 @@ def action(f: Formula, source: Source, tau: float, unstable: float) -> Action:
         prefactor = float(lead) * math.exp(log)
         relative = math.expm1(min(errors[2] + off / lead, 700.0))
         if errors[0] <= WORST_EXPONENT * exponent and relative <= WORST_PREFACTOR:
+            off_top, (off_exponent, off_diffusive) = float(moved) + 1e-12, errors[:2].tolist()
             return Action(
-                unstable=float(top),
-                exponent=exponent,
-                prefactor=prefactor,
-                diffusive=diffusive,
-                unstable_error=float(moved) + 1e-12,
-                exponent_error=float(errors[0]),
-                prefactor_error=relative * prefactor,
-                diffusive_error=float(errors[1]),
+                *(exponent, prefactor, diffusive, float(top)),
+                *(off_exponent, relative * prefactor, off_diffusive, off_top),
             )
     raise HdicaError(
         f"tau: {tau:.6g} is not allowed for escapes at fixed tau by WKB with the source "

@@ -46,7 +46,7 @@ def several(names: str) -> str:
         return ""
     return (
         f"{len(kinds)} kinds of processors have computed these results: but for vector and chain, "
-        "points of one kind differ from those of another in their last digits"
+        "points of one kind may differ from those of another in their last digits"
     )
 
 

@@ -169,9 +169,8 @@ def run(
     _check_shard(shard)
     if not replace:
         refuse_another(study, out)
-    known = methods_of(study)
-    engines = [engine for name in study.methods for engine in known[name].engines]
-    if any(engine.startswith("hdica.finite") for engine in engines):
+    methods = methods_of(study)
+    if any(e.startswith("hdica.finite") for name in study.methods for e in methods[name].engines):
         refuse_interpreter()
     settings = ready(cluster_settings(cluster, workers))
     _check_known(study.system, settings)

@@ -18,7 +18,7 @@ from hdica.systems.system import System
 
 ROLES = tuple(Role)
 """Of several methods that would do, the one whose role is named first is taken."""
-KEPT = Save((1.0,), (0.0, 1.0), (0.5,))
+SAVED = Save((1.0,), (0.0, 1.0), (0.5,))
 """Something of all that points keep of the entries on request."""
 WIDE, NARROW = 4.0, 2.0
 """A control goes from its value over this to its value times this, or, beside, to its value."""
@@ -56,7 +56,7 @@ class Asked:
         Whether it is about swept parameters.
     over_n
         Whether methods are compared over n.
-    kept
+    saves
         Whether it is about densities and support recovery, which points keep on request.
     """
 
@@ -67,7 +67,7 @@ class Asked:
     methods: tuple[Method, ...]
     swept: bool
     over_n: bool
-    kept: bool
+    saves: bool
 
 
 def asked(record: System, analysis: str, kind: type[Settings]) -> Iterator[Asked]:
@@ -80,7 +80,7 @@ def asked(record: System, analysis: str, kind: type[Settings]) -> Iterator[Asked
         for used in itertools.combinations(spans, min(len(spans), max(len(wanted), 1))):
             if len(used) < max(len(wanted), bool(names)):
                 continue
-            for parameter, save in itertools.product(record.order_parameters, (NOTHING, KEPT)):
+            for parameter, save in itertools.product(record.order_parameters, (NOTHING, SAVED)):
                 found = _methods(record, analysis, kind, system, parameter.name, save)
                 if found and _depend(record, found.values(), used if names else ()):
                     yield Asked(
@@ -91,7 +91,7 @@ def asked(record: System, analysis: str, kind: type[Settings]) -> Iterator[Asked
                         tuple(dict.fromkeys(found.values())),
                         bool(names),
                         any(needs.n for key, needs in needs_of(kind) if key in found),
-                        save is KEPT,
+                        save is SAVED,
                     )
 
 

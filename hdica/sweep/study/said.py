@@ -75,9 +75,9 @@ def _one_spelling(content: dict[str, Any]) -> dict[str, Any]:
         if name not in record.parameters.model_fields
         for sign in "._"
     }
-    analysis = _respelled(content.get("analysis"), other)
-    given = {"analysis": analysis} if "analysis" in content else {}
-    return {**content, "grid": {own[key]: value for key, value in grid.items()}, **given}
+    if "analysis" in content:
+        content = {**content, "analysis": _respelled(content["analysis"], other)}
+    return {**content, "grid": {own[key]: value for key, value in grid.items()}}
 
 
 def _respelled(value: Any, other: dict[str, str], depth: int = 4) -> Any:
@@ -137,9 +137,8 @@ class Said(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _keys(cls, given: Any) -> Any:
-        if isinstance(given, cls):
-            return given
-        return _one_spelling(ax.check_keys(given, list(cls.model_fields)))
+        keys = list(cls.model_fields)
+        return given if isinstance(given, cls) else _one_spelling(ax.check_keys(given, keys))
 
     @model_serializer(mode="wrap")
     def _without_nothing(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:

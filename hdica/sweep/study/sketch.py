@@ -22,8 +22,9 @@ NUMBERS = ((9, 16), (7, 12), (5, 8), (4, 4), (3, 3), (2, 2))
 """Values of a swept parameter, and seeds: the first that cost little enough."""
 BESIDE = 2
 """Values of a parameter that is swept although the question is not about it."""
-X = {"start": -4, "stop": 4, "num": 81}
-THRESHOLDS = {"start": 0.25, "stop": 2, "num": 8}
+SAVE = {
+    "x": {"start": -4, "stop": 4, "num": 81}, "thresholds": {"start": 0.25, "stop": 2, "num": 8}
+}  # fmt: skip
 """Points of the densities and thresholds of support recovery, where the question is about them."""
 Content = dict[str, Any]
 """A study as a study file holds it."""
@@ -146,10 +147,6 @@ def _content(record: System, found: Asked, sizes: Sizes, name: str) -> Content:
         **({"grid": grid} if grid else {}),
         **({"times": {"stop": until, "num": 41}} if timed else {}),
         "methods": methods,
-        **(
-            {"save": {"snapshots": [0, until], "x": X, "thresholds": THRESHOLDS}}
-            if found.kept
-            else {}
-        ),
+        **({"save": SAVE | {"snapshots": [0, until]}} if found.saves else {}),
         "analysis": {found.analysis: dict(found.settings)},
     }

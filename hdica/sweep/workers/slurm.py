@@ -50,7 +50,7 @@ WORKER = "hdica.sweep.workers.draining.DrainingWorker"
 
 Word = Annotated[
     str,
-    BeforeValidator(lambda given: str(given) if type(given) is int else given),
+    BeforeValidator(lambda value: str(value) if type(value) is int else value),
     WithJsonSchema({"type": ["string", "integer"], "pattern": WORD}),
 ]
 """A name, which YAML reads as a number where it is made of digits."""

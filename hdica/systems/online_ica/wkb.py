@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,13 +83,7 @@ def _tau_alone(system: OnlineICA) -> float:
 def _exponent(
     system: OnlineICA, times: Array, n: int | None, seed: int | None, save: Save
 ) -> PointResult:
-    escape = _action(system, _tau_alone(system))
-    values = (
-        *(escape.exponent, escape.prefactor, escape.diffusive, escape.unstable),
-        *(escape.exponent_error, escape.prefactor_error),
-        *(escape.diffusive_error, escape.unstable_error),
-    )
-    pairs = zip(_EXPONENT, values, strict=True)
+    pairs = zip(_EXPONENT, astuple(_action(system, _tau_alone(system))), strict=True)
     return PointResult({output.name: np.asarray(value) for output, value in pairs})
 
 

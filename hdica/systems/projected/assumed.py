@@ -143,7 +143,7 @@ def _mean(seen: Traits) -> str:
 
 def _covariance(seen: Traits, spikes: int) -> list[str]:
     """Of the size of the entries, and of the covariance once they have variance 1."""
-    k, ratio, found = seen.means.size, seen.ratio, []
+    k, ratio, sentences = seen.means.size, seen.ratio, []
     if k <= spikes:
         return []
     # All that the spectrum leaves out is 0, so that its sum is k.
@@ -152,7 +152,7 @@ def _covariance(seen: Traits, spikes: int) -> list[str]:
     bulk, chance = bulk / level, 6 * math.sqrt(2 / seen.rows)
     deviation = seen.scale * math.sqrt(level)
     if not abs(deviation * deviation - 1) <= _SCALE + chance / math.sqrt(k):
-        found.append(
+        sentences.append(
             f"the entries of data have standard deviation {deviation:.3g}, where 1 is assumed"
         )
     # Edges of the eigenvalues of samples whose covariance is the identity (Marchenko and Pastur).
@@ -161,16 +161,16 @@ def _covariance(seen: Traits, spikes: int) -> list[str]:
     least, most = float(bulk[min(seen.missing, bulk.size - 1)]), float(bulk[-1])
     if most > high or least < low:
         but = " beyond that of the feature" if spikes else ""
-        found.append(
+        sentences.append(
             f"the covariance of data{but} is not a multiple of the identity: along its principal "
             f"directions the variance is {least:.3g} to {most:.3g} times its mean"
         )
     # Drawn samples never have a covariance that is the identity to so many digits.
     if spikes and most - least < 0.1 * math.sqrt(ratio) and seen.rows == seen.count:
-        found.append(
+        sentences.append(
             "the covariance of data is a multiple of the identity: they have no principal component"
         )
-    return found
+    return sentences
 
 
 def _rank(seen: Traits) -> str:
