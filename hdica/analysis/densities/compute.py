@@ -75,7 +75,7 @@ def reached(
     off = abs(finished(states, name) - near).where(finished(states, "stable") == 1)
     known = off.notnull().any("fixed_point")
     found = states.isel(fixed_point=off.fillna(np.inf).argmin("fixed_point"))
-    found = found.drop_vars("fixed_point")
+    found = found.drop_vars("fixed_point", errors="ignore")
     found = found.assign({k: found[k].where(known) for k in ("density", "cdf", name, "bulk")})
     return found, {"overlap": finished(found, name), "bulk": finished(found, "bulk")}
 
