@@ -15,7 +15,6 @@ from hdica.systems.fields import constant_tau, formula, motion, prior, with_para
 from hdica.systems.kernel import COMMON, MEAN_FIELD, MOVING, NUMERICS, home_of
 from hdica.systems.kinds import STATE_KINDS, TRANSITION_KINDS, codes, padded
 from hdica.systems.method import Array, Method, Output, PointResult, Refuses, Role, always, refusal
-from hdica.systems.projected.density_values import by_group
 from hdica.systems.projected.simulation import OWN
 from hdica.systems.system import Control
 
@@ -157,7 +156,10 @@ def fixed_points(
 
     return Method(
         name="fixed_points",
-        about="steady states by a search refined until stable, their stability and kind",
+        about=(
+            "steady states by a search refined until stable, their stability and kind, and their "
+            "densities at given x"
+        ),
         engines=(*ENGINES, MOVING, home_of(field_of), *uses),
         role=Role.STEADY_STATES,
         rank=1,
@@ -176,6 +178,7 @@ def fixed_points(
 def _densities(field: MeanField, q: Array, save: Save) -> dict[str, Array]:
     """What is kept of the densities of states of some overlaps, which may be NaN."""
     from hdica.limits.mean_field.steady.states import densities
+    from hdica.systems.projected.density_values import by_group
 
     each = densities(field, q, np.asarray(save.x, dtype=float), save.edges)
     at_x, below = (np.stack([by_group(field.prior, one) for one in some]) for some in each)
