@@ -21,6 +21,7 @@ TIME, FIXED_POINT, BY_TRANSITION = ("time",), ("fixed_point",), ("transition",)
 BRANCH_POINT: Dims = ("branch_point",)
 ALONE: Dims = ()
 BY_X, BY_EDGE = ("snapshot", "feature", "x"), ("snapshot", "feature", "edge")
+BY_STATE = ("fixed_point", "feature", "x")
 BY_THRESHOLD = ("snapshot", "threshold")
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from hdica.api.keeping import Asked, Numbers, saved
 from hdica.api.over import Over
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
@@ -30,6 +32,7 @@ _NONE = np.empty(0)
 def fixed_points(
     system: Any,
     *,
+    x: Numbers | None = None,
     over: Over | None = None,
     timeout: float | None = USUAL,
     progress: bool | None = None,
@@ -44,6 +47,9 @@ def fixed_points(
     ----------
     system
         The problem.
+    x
+        Points at which the steady densities are given, of online ICA and sparse PCA; None for
+        states without their densities.
     over
         Parameters and their values as in :func:`hdica.limit`.
     timeout
@@ -62,6 +68,14 @@ def fixed_points(
         and ``kind``: ``"informative"``, ``"uninformative"`` (Q = 0) or ``"condensed"`` (a share
         1 - bulk of |x|^2 sits on o(n) entries), and ``error`` of Q, that of the averages over f
         and the source included.
+
+        With ``x`` also ``density(fixed_point, feature, x)``, the steady density of the estimate
+        given the feature, exp{-(h x^2 + B Phi(x) - b xi x)/g}/Z with Phi' = phi (Wang and Lu 2016,
+        eq. (17), for sparse PCA with B = 1), ``cdf``, its distribution function at the ``edge`` of
+        the bins around ``x``, and ``xi`` and ``weight`` of each group of the feature's entries. Of
+        a condensed state it is the density of all but o(n) entries, whose E[x^2] is ``bulk`` < 1:
+        of the uninformative one the exponential (20). NaN where every entry is +-xi itself, and
+        where the feature moves.
 
         For Hebbian ICA, by decreasing size: ``R(fixed_point, projection, source)``,
         ``eigenvalue`` (largest real part of those of the Jacobian), ``stable`` and ``kind``. Of
@@ -90,21 +104,23 @@ def fixed_points(
         If it takes longer than ``timeout``: two minutes unless that says otherwise.
     HdicaError
         If the step size is not constant, the limit does not exist, or there are more states than
-        a result holds or a continuum of them (with ``over``: at every combination).
+        a result holds or a continuum of them (with ``over``: at every combination). If there are
+        no densities at ``x`` for this system.
     """
+    compute = partial(_fixed_points, x=x)
     if over is not None:
         from hdica.api.steady_grid import steady_grid
 
-        return steady_grid(system, over, timeout, "fixed_points", _fixed_points)
-    what = named("fixed_points", system)
-    return within(timeout, what, lambda: _fixed_points(system))
+        return steady_grid(system, over, timeout, "fixed_points", compute)
+    return within(timeout, named("fixed_points", system), partial(compute, system))
 
 
-def _fixed_points(system: Any) -> xr.Dataset:
-    """The steady states of one system."""
+def _fixed_points(system: Any, x: Numbers | None = None) -> xr.Dataset:
+    """The steady states of one system, with their densities at ``x``."""
     record, chosen = record_of(system), _method(system, "fixed_points", Role.STEADY_STATES)
-    result = chosen.run(system, _NONE, None, None, NOTHING)
-    found = dataset(record, chosen, _NONE, NOTHING, system.dims(), [result], "")
+    save = saved(chosen, system, _NONE, Asked(None, x, None, None))
+    result = chosen.run(system, _NONE, None, None, save)
+    found = dataset(record, chosen, _NONE, save, system.dims(), [result], "")
     found = found.isel(fixed_point=np.isfinite(found["stable"].values))
     about = {"long_name": "whether small departures die out"}
     found["stable"] = ("fixed_point", found["stable"].values.astype(bool), about)

@@ -61,6 +61,10 @@ def _stacked(
     notes = np.array([_note(one) for one in found], dtype=object)
     data["note"] = ("point", notes, {"long_name": _NOTE})
     longest = max(known, key=lambda one: max(one.sizes.get(dim, 0) for dim in LISTS))
+    # Values of xi that differ between combinations are in a variable: the dimension counts.
+    own = grid.own({str(dim) for dim in longest.dims}).items()
+    differ = {d: (d, list(v)) for d, v in own if tuple(longest[d].values) != tuple(v)}
+    longest = longest.assign_coords(differ)
     attrs = {name: value for name, value in longest.attrs.items() if name != "note"}
     return grid.unfolded(xr.Dataset(data, longest.coords, attrs))
 

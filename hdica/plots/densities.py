@@ -54,7 +54,7 @@ def both(source: Source, limit: xr.Dataset | None, times: list[float]) -> xr.Dat
 
 def histogram(source: Source) -> xr.DataArray:
     """The density as its mean over the bins around ``x``, of runs and of limits alike."""
-    if not holds(source):
+    if not holds(source) and "cdf" not in source.data:
         names = ", ".join(str(k) for k in source.data.data_vars) or "nothing"
         raise HdicaError(f"histogram: this result has no densities (it holds {names})")
     density = over_bins(source.data).reset_coords(drop=True).rename(DENSITY)

@@ -143,7 +143,8 @@ class HdicaTree:
         """
         from hdica.errors import HdicaError
 
-        able = [name for name in self.methods if "density" in self._tree[name]]
+        dense = [name for name in self.methods if "density" in self._tree[name]]
+        able = [name for name in dense if "snapshot" in self._tree[name]["density"].dims]
         runs = [name for name in able if "seed" in self._tree[name].dims]
         curves = [name for name in able if name not in runs]
         chosen = [

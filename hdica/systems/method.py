@@ -153,8 +153,9 @@ class Method:
         Version of that code, part of every point's key; put together if not given.
     keeps
         What the method can keep beyond ``outputs`` if a study asks for it: some of
-        ``"densities"``, ``"support"``, ``"functionals"``, ``"potential"``, ``"estimate"`` and
-        ``"controls"`` (solver errors and negative controls of what is kept).
+        ``"densities"``, ``"steady densities"``, ``"support"``, ``"functionals"``,
+        ``"potential"``, ``"estimate"`` and ``"controls"`` (solver errors and negative controls of
+        what is kept).
     extras
         Variables that it returns on request beside ``outputs``: if their names are in the
         ``extra`` of what is kept.
@@ -301,6 +302,22 @@ DENSITIES = (
     Output("xi", ("feature",), "mean of xi over a group of the feature's entries"),
     Output("weight", ("feature",), "share of the feature's entries in a group"),
 )
+BY_STATE = ("fixed_point", "feature", "x")
+STEADY_DENSITIES = (
+    Output(
+        "density",
+        BY_STATE,
+        "steady density of the estimate given the feature, at x; of a condensed state that of all "
+        "but o(n) entries, whose E[x^2] is bulk < 1",
+    ),
+    Output(
+        "cdf",
+        (*BY_STATE[:2], "edge"),
+        "steady distribution function of the estimate given the feature; of a condensed state that "
+        "of all but o(n) entries",
+    ),
+    *DENSITIES[2:],
+)
 HISTOGRAM = Output(
     "density", _BY_X, "density of the estimate given the feature, mean over the bin around x"
 )
@@ -341,6 +358,8 @@ def bias_of(output: Output) -> Output:
 def _kept(save: Save) -> list[tuple[str, Output]]:
     """What a study keeps, as pairs of what a method must be able to keep and the variable."""
     kept: list[tuple[str, Output]] = []
+    if save.x:
+        kept += [("steady densities", o) for o in STEADY_DENSITIES]
     if save.snapshots and save.x:
         kept += [("densities", o) for o in DENSITIES]
         kept += [("controls", o) for o in DENSITY_CONTROLS]

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import xarray as xr
 from scipy import stats
 
 from hdica.analysis.condensing.compute import condensing
@@ -55,6 +56,42 @@ def test_bin_means_are_compared_with_bin_means(law_store, spread):
     alone = densities(store, {"limit": "pde", "simulation": None})
     assert alone["limit"].values[0, 0, 0] == pytest.approx(law.pdf(laws.X))
     assert alone["limit"].attrs["long_name"].endswith("at x")
+
+
+def steady_group():
+    """Three steady states beside the runs of the toy rule, whose overlap ends at 0.665."""
+    q, law = np.array([0.0, 0.6, 0.7, np.nan]), stats.norm(0.7 * laws.XI[:, None], laws.SPREAD)
+    shifted = np.array([3.0, 1.0, 0.0, np.nan])[:, None, None]
+    data = {
+        "Q": ("fixed_point", q),
+        "bulk": ("fixed_point", np.array([0.4, 1.0, 1.0, np.nan])),
+        "stable": ("fixed_point", np.array([1.0, 0.0, 1.0, np.nan])),
+        "density": (("fixed_point", "feature", "x"), law.pdf(laws.X + shifted)),
+        "cdf": (("fixed_point", "feature", "edge"), law.cdf(laws.EDGES + shifted)),
+    }
+    found = xr.Dataset(data, {"feature": laws.XI, "x": laws.X, "edge": laws.EDGES})
+    found = found.expand_dims(tau=[0.1]).assign(xi=("feature", laws.XI))
+    return laws.marked(found, "fixed_points", False)
+
+
+def test_the_steady_density_is_that_of_the_stable_state_nearest_to_the_runs(law_store):
+    groups = {"vector": law_store["vector"].to_dataset(), "fixed_points": steady_group()}
+    store, cdf = toy.tree(groups, {}), groups["fixed_points"]["cdf"].values[0]
+    settings = {"simulation": "vector", "limit": "fixed_points"}
+    found = densities(store, settings).sel(tau=0.1)
+    # At 0.5 the runs are at 0.28, between the states at 0 and 0.7; that at 0.6 is not stable.
+    assert found["overlap"].values.tolist() == [0.0, 0.7]
+    for row, state in enumerate((0, 2)):
+        mean = np.diff(cdf[state]) / np.diff(laws.EDGES)
+        np.testing.assert_allclose(found["limit"].isel(snapshot=row), mean, atol=1e-12)
+    drawn = figure(found)
+    assert "<i>Q</i> = 0.7, mean over" in drawn[-1].caption
+    assert "a share 0.6 of |x|²" in drawn[0].caption
+    alone = densities(store, {"simulation": None, "limit": "fixed_points"}).sel(tau=0.1)
+    assert alone["overlap"].values.tolist() == [0.7]
+    assert "steady state" in figure(alone)[0].title.plain
+    groups["fixed_points"]["stable"][:] = 0.0
+    assert densities(toy.tree(groups, {}), settings)["limit"].isnull().all()
 
 
 def test_a_method_says_whether_its_density_is_a_histogram():

@@ -5,15 +5,18 @@ from pathlib import Path
 import mpmath as mp
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import erfcx
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
+from hdica.ingredients.motions import make_motion
+from hdica.ingredients.quadrature import panel_nodes
 from hdica.limits.mean_field.steady.boltzmann import moments
 from hdica.limits.mean_field.steady.closure import close, multiplier
 from hdica.limits.mean_field.steady.confinement import confinement
 from hdica.limits.mean_field.steady.laplace_kernels import half_line
-from hdica.limits.mean_field.steady.states import steady_states
+from hdica.limits.mean_field.steady.states import densities, steady_states
 from hdica.limits.numerics.zeros import find_zeros
 from tests.limits.families import MOMENTS, density, ica, oist
 
@@ -297,3 +300,65 @@ def test_what_has_no_steady_state_is_refused_in_a_sentence():
         steady_states(oist(1.0, tau="0.5/(1 + t)"))
     with pytest.raises(HdicaError, match="pushes large entries outwards"):
         steady_states(oist(1.0, phi="-x**3"))
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        oist(0.15),
+        oist(0.25),
+        oist(0.6, phi="beta*sign(x) + 2*x", prior={"sparse_sign": 0.3}),
+        oist(0.3, phi="tanh(x)"),
+        ica(0.1, "uniform"),
+        ica(0.1, phi="0.1*x**3"),
+        ica(0.05, phi="0", beta=0.0),
+    ],
+    ids=lambda f: f"{f.phi.text} {f.prior.label}",
+)
+def test_steady_densities_have_the_moments_of_their_states(field):
+    """Mass 1, E x^2 = 1 or ``bulk``, E[xi x] = Q and R = E[x phi(x)], within the error of Q."""
+    states, nodes = steady_states(field), field.prior.nodes
+    ends = np.concatenate([-np.geomspace(0.05, 400, 80)[::-1], [0.0], np.geomspace(0.05, 400, 80)])
+    x, w = panel_nodes(ends, 12)
+    at, below = densities(field, states.q, x, ends)
+    mass = at * w
+    np.testing.assert_allclose(mass.sum(axis=-1), 1.0, rtol=1e-10)
+    inside = mass.reshape(*at.shape[:2], -1, 12).sum(axis=-1)
+    np.testing.assert_allclose(np.diff(below), inside, atol=1e-10)
+    mean = np.einsum("i,sij->sj", nodes.weights, mass)
+    overlap = np.einsum("i,sij,j->s", nodes.weights * nodes.points, mass, x)
+    np.testing.assert_allclose(np.sum(mean * x * x, axis=-1), states.bulk, rtol=1e-9)
+    assert np.all(abs(overlap - states.q) < 1e-9 + states.error)
+    r = np.sum(mean * x * field.phi.value(x), axis=-1)
+    plain = states.bulk == 1.0
+    np.testing.assert_allclose(r[plain], states.r[plain], rtol=1e-9)
+
+
+def test_below_the_transition_the_steady_density_is_the_exponential_20():
+    x = np.array([-3.0, -0.4, 0.0, 1.0, 5.0])
+    at, below = densities(oist(0.15), np.zeros(1), x, x)
+    rate = 2 * 0.27 / 0.5**2
+    exact = rate / 2 * np.exp(-rate * np.abs(x))
+    share = np.where(x < 0, np.exp(rate * x) / 2, 1 - np.exp(-rate * x) / 2)
+    for row in (0, 1):
+        np.testing.assert_allclose(at[0, row], exact, rtol=1e-12)
+        np.testing.assert_allclose(below[0, row], share, rtol=1e-12)
+
+
+@pytest.mark.parametrize("phi", ["0", "2*x"])
+def test_without_penalty_steady_densities_are_normal(phi):
+    field, x = oist(0.6, phi=phi), np.linspace(-3, 7, 21)
+    q = steady_states(field).q[-1:]
+    at, below = densities(field, q, x, x)
+    # (8)-(11) are an Ornstein-Uhlenbeck process: mean Q xi, variance 1 - Q^2.
+    for row, xi in enumerate(field.prior.nodes.points):
+        law = stats.norm(q[0] * xi, np.sqrt(1 - q[0] ** 2))
+        np.testing.assert_allclose(at[0, row], law.pdf(x), rtol=1e-10, atol=1e-18)
+        np.testing.assert_allclose(below[0, row], law.cdf(x), rtol=1e-10, atol=1e-18)
+
+
+def test_there_is_no_steady_density_while_the_feature_moves():
+    still, x = oist(0.6), np.array([-1.0, 1.0])
+    moving = dataclasses.replace(still, motion=make_motion({"exchange": 0.1}))
+    for field, q in ((moving, 0.5), (still, np.nan)):
+        assert all(np.isnan(found).all() for found in densities(field, np.array([q]), x, x))

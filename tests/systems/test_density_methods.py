@@ -4,8 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import hdica
+from hdica.errors import HdicaError
 from hdica.systems.online_ica.system import mean_field
 from hdica.systems.projected.density_values import antiderivative
 
@@ -147,3 +149,44 @@ def test_critical_step_size_followed_over_the_strength_of_the_regularizer():
         hdica.critical_curve(system, "tau", "beta", [0.1], kind="transcritical")
     with pytest.raises(hdica.HdicaError, match="kind = 'swing' is not allowed"):
         hdica.critical_curve(system, "tau", "beta", [0.1], kind="swing")
+
+
+OIST = {"tau": 0.5, "regularizer": "0.27*sign(x)", "prior": {"sparse": 0.05}}
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        hdica.SparsePCA(**OIST, omega=0.6, start={"overlap": 0.8}),
+        ica(0.1, source="rademacher", tau=0.1),
+    ],
+    ids=lambda system: type(system).__name__,
+)
+def test_the_density_ends_as_that_of_a_steady_state(system):
+    asked = {"x": np.linspace(-4, 9, 27)}
+    late = hdica.limit(system, times=[0, 90], snapshots=[90], method="pde", **asked)
+    steady = hdica.fixed_points(system, **asked).isel(fixed_point=-1)
+    assert bool(steady["stable"])
+    for name in ("density", "cdf"):
+        solved = late[name].isel(snapshot=0).values
+        np.testing.assert_allclose(steady[name].values, solved, atol=1e-5)
+    xr.testing.assert_equal(
+        steady["xi"].reset_coords(drop=True), late["xi"].reset_coords(drop=True)
+    )
+
+
+def test_steady_densities_stand_beside_the_same_states():
+    system, x = hdica.SparsePCA(**OIST, omega=0.25), [-1.0, 0.0, 2.0]
+    with_them, plain = hdica.fixed_points(system, x=x), hdica.fixed_points(system)
+    xr.testing.assert_identical(
+        with_them[list(plain)].drop_dims(["x", "edge"], errors="ignore"), plain
+    )
+    condensed = with_them["kind"] == "condensed"
+    assert condensed.any()
+    assert with_them["density"].notnull().all()
+    assert "bulk < 1" in with_them["density"].attrs["long_name"]
+    swept = hdica.fixed_points(system, x=x, over={"rho": [0.05, 0.2]})
+    assert swept["feature"].values.tolist() == [0, 1]  # of which xi differs
+    np.testing.assert_allclose(swept["xi"].isel(feature=1), [20**0.5, 5**0.5])
+    with pytest.raises(HdicaError, match="keeps no densities"):
+        hdica.fixed_points(hdica.HebbianICA(mu=0.1, sources=["uniform"]), x=x)

@@ -28,9 +28,10 @@ def answer(data: xr.Dataset) -> Answer | None:
     told = listed([_told(last, c, group) for c, group in evenly(known, TOLD)])
     group = group_label(last.sel(known[0][0]).isel(feature=known[0][1])).html
     given = f" given {group}" if group else ""
-    time = number(float(last["snapshot"]))
+    time = float(last["snapshot"])
+    when = f"At <i>t</i> = {number(time)}" if np.isfinite(time) else "In the steady state"
     size = f" ({N} = {count(float(data.attrs['n']))})" if data.attrs["n"] else ""
-    return Answer(f"At <i>t</i> = {time} the mean entry{given}{size} is {told}.")
+    return Answer(f"{when} the mean entry{given}{size} is {told}.")
 
 
 def _group(last: xr.Dataset, cell: Point) -> int:

@@ -7,7 +7,7 @@ import xarray as xr
 
 from hdica.analysis.densities.record import Densities
 from hdica.analysis.describe import described
-from hdica.analysis.reading import finished, group, largest_n
+from hdica.analysis.reading import finished, group, largest_n, overlap_in
 from hdica.ingredients.save import Save
 
 FEATURE = "value of xi of the group"
@@ -21,6 +21,8 @@ LONG_NAMES = {
     "mean_se": "standard error of the mean entry over seeds, NaN for one seed",
     "limit_center": "mean entry given xi by the limit's density",
     "xi": FEATURE,
+    "overlap": "overlap of the steady state",
+    "bulk": "E[x^2] of all but o(n) entries in the steady state",
 }
 
 
@@ -31,11 +33,15 @@ def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
     bins of the histograms where there are any; the mean of the histograms over seeds with its
     standard error (over seeds; with a single seed, that of independent entries). ``xi`` is the
     value of xi of a group. The attribute ``n`` is the dimension of the histograms, 0 if there are
-    none.
+    none. Where the limit is that of steady states there are ``overlap`` and ``bulk`` of the state
+    that is drawn, and without histograms one ``snapshot``, which is infinite.
     """
     limits = group(tree, settings.limit)
+    state: dict[str, xr.DataArray] = {}
+    if "fixed_point" in limits["density"].dims:
+        limits, state = reached(tree, limits, settings.simulation)
     limit = over_bins(limits) if settings.simulation else finished(limits, "density")
-    out = xr.Dataset({"limit": limit, "xi": xi_of(limits)})
+    out = xr.Dataset({"limit": limit, "xi": xi_of(limits), **state})
     attrs = {"limit_method": settings.limit, "simulation_method": "", "n": 0, "seeds": 0}
     if settings.simulation:
         name = settings.simulation
@@ -50,6 +56,28 @@ def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
     out.attrs = attrs
     at_x = {} if settings.simulation else {"limit": "limit of the density of x given xi, at x"}
     return described(out, LONG_NAMES | at_x)
+
+
+def reached(
+    tree: xr.DataTree, states: xr.Dataset, simulation: str | None
+) -> tuple[xr.Dataset, dict[str, xr.DataArray]]:
+    """The stable steady state that runs are nearest to at each snapshot, its overlap and bulk.
+
+    Without runs it is that of the largest overlap. NaN where no state is stable.
+    """
+    name = overlap_in(tree, states)
+    near = xr.DataArray([1.0], dims="snapshot", coords={"snapshot": [np.inf]})
+    if simulation:
+        data = group(tree, simulation)
+        at = data.sel(n=largest_n(finished(data, name)), drop=True)
+        near = finished(at, name).mean("seed").sel(time=data["snapshot"].values)
+        near = near.rename(time="snapshot").reset_coords(drop=True)
+    off = abs(finished(states, name) - near).where(finished(states, "stable") == 1)
+    known = off.notnull().any("fixed_point")
+    found = states.isel(fixed_point=off.fillna(np.inf).argmin("fixed_point"))
+    found = found.drop_vars("fixed_point", errors="ignore")
+    found = found.assign({k: found[k].where(known) for k in ("density", "cdf", name, "bulk")})
+    return found, {"overlap": finished(found, name), "bulk": finished(found, "bulk")}
 
 
 def over_bins(data: xr.Dataset) -> xr.DataArray:

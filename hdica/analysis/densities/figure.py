@@ -65,8 +65,15 @@ def group_label(here: xr.Dataset) -> Text:
 def headline(at: Point, group: Text) -> Text:
     """Time and group first, then the grid point."""
     rest = {k: v for k, v in at.items() if k != "snapshot"}
-    title = place({"snapshot": at["snapshot"]})
+    lasting = np.isinf(float(at["snapshot"]))
+    title = words("steady state") if lasting else place({"snapshot": at["snapshot"]})
     return titled(title + words(", ") + group if group else title, rest)
+
+
+def _name(here: xr.Dataset) -> Text:
+    """What the limit's line is called."""
+    steady = "overlap" in here
+    return words("steady density") if steady else limit_name(here.attrs["limit_method"])
 
 
 def _drawn(here: xr.Dataset) -> bool:
@@ -75,8 +82,7 @@ def _drawn(here: xr.Dataset) -> bool:
 
 def _panel(here: xr.Dataset, at: Point, number_: int, columns: int) -> Panel:
     x = here["x"].values.astype(float)
-    name = limit_name(here.attrs["limit_method"])
-    items = [Line(x, here["limit"].values, name, "ink", bold=True)]
+    items = [Line(x, here["limit"].values, _name(here), "ink", bold=True)]
     if _drawn(here):
         items.insert(0, steps(here, x))
     return Panel(
@@ -102,17 +108,28 @@ def steps(here: xr.Dataset, x: np.ndarray) -> Line:
     return Line(at, density, label, OKABE_ITO[0], low=low, high=high)
 
 
+def _limit(here: xr.Dataset) -> str:
+    """What the line is."""
+    if "overlap" not in here:
+        return f"the limit ({method_name(here.attrs['limit_method']).html})"
+    q, bulk = float(here["overlap"]), float(here["bulk"])
+    which = "nearest to the runs" if _drawn(here) else "of the largest overlap"
+    state = f"the steady density of the stable state {which}, <i>Q</i> = {number(q, 4)}"
+    if bulk < 1:
+        return f"{state}, of all but few entries, which hold a share {number(1 - bulk, 3)} of |x|²"
+    return state
+
+
 def _caption(here: xr.Dataset) -> str:
-    limit = f"Line: the limit ({method_name(here.attrs['limit_method']).html})."
+    limit = f"Line: {_limit(here)}."
     if not _drawn(here):
         return limit
     seeds = int(here["count"])
     of = f"mean over {seeds} seeds" if seeds > 1 else "one seed"
     error = "over seeds" if seeds > 1 else "of independent entries"
-    name = method_name(here.attrs["limit_method"]).html
     return (
         f"Steps: histogram, {of}, with ± 2 standard errors {error}. "
-        f"Line: the limit ({name}), mean over each of these bins."
+        f"Line: {_limit(here)}, mean over each of these bins."
     )
 
 

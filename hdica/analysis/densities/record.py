@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from hdica.analysis.record import Analysis, Section, lazy
-from hdica.analysis.settings import BY_X, Needs, Settings
+from hdica.analysis.settings import BY_STATE, BY_X, Needs, Settings
 
 
 class Densities(Settings):
@@ -16,8 +16,12 @@ class Densities(Settings):
     simulation: Annotated[str | None, Needs(True, "density", (BY_X,), n=True)] = Field(
         default=None, description="stochastic method"
     )
-    limit: Annotated[str, Needs(False, "density", (BY_X,), found=True)] = Field(
-        default="", description="method that gives the limiting density"
+    limit: Annotated[str, Needs(False, "density", (BY_X, BY_STATE), found=True)] = Field(
+        default="",
+        description=(
+            "method that gives the limiting density; of steady states that of the stable one whose "
+            "overlap is nearest to that of the runs, without runs the largest"
+        ),
     )
 
 

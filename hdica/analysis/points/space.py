@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hdica.analysis.reading import grid_of, overlaps
 from hdica.analysis.show.words import Text, axis, count, is_numbered, symbol, value_of, words
 from hdica.analysis.terms import padded
-from hdica.systems.method import DENSITIES
+from hdica.systems.method import DENSITIES, STEADY_DENSITIES
 
 DENSITY = DENSITIES[0]
 """The variable that is drawn as densities, and its own dimensions."""
@@ -166,8 +166,14 @@ def first_method(tree: xr.DataTree) -> str:
 
 
 def variables_in(tree: xr.DataTree, method: str) -> list[str]:
-    """Variables of a method, order parameters first, and without companions of others."""
+    """Variables of a method, order parameters first, and without companions of others.
+
+    Nor with the densities of steady states, of which an analysis draws that of the runs' state.
+    """
     data = tree[method].to_dataset()
+    steady = STEADY_DENSITIES[0]
+    if steady.name in data and steady.dims[0] in data[steady.name].dims:
+        data = data.drop_vars([one.name for one in STEADY_DENSITIES])
     beside = set(data["status"].dims)
     names = [
         str(name)

@@ -149,11 +149,17 @@ def fixed_points(
         if columns is None:
             found = steady_states(field_of(system))
             columns = {**_columns(found), "error": found.error}
-        return PointResult(padded(columns, MAX_FIXED_POINTS, "fixed points"))
+        values = padded(columns, MAX_FIXED_POINTS, "fixed points")
+        if save.x:
+            values |= _densities(field_of(system), values["Q"], save)
+        return PointResult(values)
 
     return Method(
         name="fixed_points",
-        about="steady states by a search refined until stable, their stability and kind",
+        about=(
+            "steady states by a search refined until stable, their stability and kind, and their "
+            "densities at given x"
+        ),
         engines=(*ENGINES, MOVING, home_of(field_of), *uses),
         role=Role.STEADY_STATES,
         rank=1,
@@ -165,7 +171,19 @@ def fixed_points(
         seconds=lambda system, n, last: 6e-3 if _is_linear(system) else 0.05,
         ignores=frozenset({"start"}),
         equations=equations,
+        keeps=frozenset({"steady densities"}),
     )
+
+
+def _densities(field: MeanField, q: Array, save: Save) -> dict[str, Array]:
+    """What is kept of the densities of states of some overlaps, which may be NaN."""
+    from hdica.limits.mean_field.steady.states import densities
+    from hdica.systems.projected.density_values import by_group
+
+    each = densities(field, q, np.asarray(save.x, dtype=float), save.edges)
+    at_x, below = (np.stack([by_group(field.prior, one) for one in some]) for some in each)
+    xi, weight = field.prior.group_values, field.prior.group_weights
+    return {"density": at_x, "cdf": below, "xi": xi, "weight": weight}
 
 
 def critical(

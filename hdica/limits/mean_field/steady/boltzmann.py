@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hdica.ingredients.quadrature import panel_nodes
 from hdica.limits.mean_field.steady.confinement import Confinement
-from hdica.limits.mean_field.steady.panels import edges
+from hdica.limits.mean_field.steady.panels import edges, potential
 from hdica.limits.numerics.work import spend
 
 Array = NDArray[np.float64]
@@ -85,3 +85,26 @@ def _by_quadrature(shape: Confinement, a: Array, k: Array, tilt: Array) -> Momen
     work = (towers[1] * shape.psi(x)).sum(axis=1)
     powers[:, ~held], mixed[:, ~held] = np.inf, np.inf
     return Moments(powers, mixed, work)
+
+
+def density(
+    shape: Confinement, a: Array, k: Array, tilt: Array, x: Array, ends: Array
+) -> tuple[Array, Array]:
+    """The densities at points ``x`` and their distribution functions at ``ends``, increasing.
+
+    Coefficients are of shape (rows,), results (rows, points): NaN where a density has no second
+    moment. Both are divided by the same quadrature of Z, of which every end of a bin is an edge.
+    """
+    panels, held = edges(shape, a, k, tilt)
+    inside = np.clip(ends, panels[:, :1], panels[:, -1:])
+    joined = np.sort(np.concatenate([panels, inside], axis=1), axis=1)
+    points, w = panel_nodes(joined, _ORDER)
+    spend(points.size)
+    v = potential(shape, a, k, tilt, points)
+    lowest = v.min(axis=1)[:, None]
+    mass = (w * np.exp(lowest - v)).reshape(a.size, -1, _ORDER).sum(axis=2)
+    below = np.concatenate([np.zeros((a.size, 1)), np.cumsum(mass, axis=1)], axis=1)
+    at = [np.searchsorted(row, some) for row, some in zip(joined, inside, strict=True)]
+    at_x = np.exp(lowest - potential(shape, a, k, tilt, np.broadcast_to(x, (a.size, x.size))))
+    whole = np.where(held, below[:, -1], np.nan)[:, None]
+    return at_x / whole, np.take_along_axis(below, np.stack(at), axis=1) / whole

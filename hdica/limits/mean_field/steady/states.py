@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from hdica.limits.mean_field.family import MeanField, coefficient_error
+from hdica.limits.mean_field.steady.boltzmann import density
 from hdica.limits.mean_field.steady.closure import Closure, close, end_moment, step_size
 from hdica.limits.mean_field.steady.confinement import confinement
 from hdica.limits.mean_field.steady.noiseless import Noiseless, noiseless, vanishes
@@ -181,6 +182,26 @@ def steady_states(field: MeanField) -> SteadyStates:
             error=error,
         ),
     )
+
+
+def densities(field: MeanField, q: Array, x: Array, ends: Array) -> tuple[Array, Array]:
+    """Steady densities, Wang and Lu 2016, eq. (17), given xi at each node of the prior.
+
+    Those of the states of overlaps ``q``: at the points ``x``, and the distribution functions at
+    ``ends``, both of shape (states, nodes, points). That of a condensed state is of its bulk, the
+    weak limit as n -> infinity: its mass is 1, but its E x^2 is ``bulk`` < 1. NaN where there is
+    none of this form: at Q = +-1 without diffusion, and where the feature moves.
+    """
+    nodes = field.prior.nodes.points
+    found = [np.full((q.size, nodes.size, at.size), np.nan) for at in (x, ends)]
+    if field.motion.moves:
+        return found[0], found[1]
+    known = np.isfinite(q) & ~np.isin(q, vanishes(field))
+    state, shape = close(field, q[known], slopes=False), confinement(field.phi)
+    for i, a, k, ratio in zip(np.flatnonzero(known), state.a, state.k, state.ratio, strict=True):
+        row = np.full(nodes.size, a), np.full(nodes.size, k), ratio * nodes
+        found[0][i], found[1][i] = density(shape, *row, x, ends)
+    return found[0], found[1]
 
 
 def _with(ends: list[Noiseless], inner: SteadyStates) -> SteadyStates:
