@@ -1,12 +1,13 @@
 """Counts of nodes, panels and places that no refinement sets: twice as many change nothing.
 
-Each quadrature rule and each even grid of ``limits``, ``systems`` and ``ingredients`` is listed in
-docs/errors.md with what protects it; a rule in a file that is not listed there fails here.
+Each function of ``limits``, ``systems`` and ``ingredients`` that calls a quadrature rule, makes an
+even grid or repeats something a fixed number of times is listed in fixed_counts.txt with what
+protects it, and so in docs/errors.md; one that is not listed fails here. The table is written anew
+by ``python -m tests.limits.test_fixed_counts``.
 """
 
 import ast
 import importlib
-import re
 import sys
 from dataclasses import replace
 from functools import partial
@@ -26,6 +27,7 @@ from hdica.ingredients.quadrature import Nodes, panel_nodes
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
 from hdica.limits.diffusion import densities
+from hdica.limits.mean_field.entries import order
 from hdica.limits.mean_field.steady import laplace_kernels, states
 from hdica.limits.mean_field.steady.closure import close
 from hdica.limits.mean_field.steady.confinement import confinement
@@ -40,43 +42,95 @@ from hdica.systems.tensorial_ica.limit import fluctuation, orlicz
 from hdica.systems.tensorial_ica.methods import limits as tensorial
 
 ROOT = Path(__file__).parents[2]
+LIST = Path(__file__).with_name("fixed_counts.txt")
 RULES = {
     *("leggauss", "hermgauss", "hermegauss", "laggauss", "roots_legendre", "roots_hermitenorm"),
     *("roots_jacobi", "panel_nodes", "gaussian_nodes", "half_normal_nodes", "uniform_nodes"),
     *("gauss", "chi2_nodes", "sphere_nodes", "gauss_legendre", "composite_rule", "chebpts1"),
-    *("chebpts2", "linspace", "geomspace", "logspace"),
+    *("chebpts2", "linspace", "geomspace", "logspace", "_lobatto", "_double_exponential"),
 }
 ROOMS = ("limits", "systems", "ingredients")
+KINDS = {
+    "refined": "refined",
+    "twice": "twice as many",
+    "search": "a search",
+    "iterated": "until settled",
+    "exact": "all there are",
+    "drawn": "drawn",
+}
 
 
-def files_with_rules():
-    """Files that call a quadrature rule or make an even grid, as docs/errors.md names them."""
-    names = set()
-    for path in (one for room in ROOMS for one in (ROOT / "hdica" / room).rglob("*.py")):
-        calls = (
-            node.func
-            for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(node, ast.Call)
-        )
-        if any(getattr(f, "attr", getattr(f, "id", "")) in RULES for f in calls):
-            names.add(path.relative_to(ROOT / "hdica").with_suffix("").as_posix())
-    return names
+def is_fixed(node):
+    """Whether a count is a number above 3 or a constant of a module."""
+    if isinstance(node, ast.BinOp):
+        return is_fixed(node.left) or is_fixed(node.right)
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, int) and node.value > 3
+    return isinstance(node, ast.Name) and node.id.strip("_").isupper()
+
+
+def has_count(node):
+    """Whether a node calls a rule, makes an even grid or repeats something so many times."""
+    if isinstance(node, ast.Call):
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        return name in RULES or (name == "arange" and any(map(is_fixed, node.args)))
+    loop = node.iter if isinstance(node, ast.For | ast.comprehension) else None
+    by_range = isinstance(loop, ast.Call) and getattr(loop.func, "id", "") == "range"
+    return by_range and all(map(is_fixed, loop.args))
+
+
+def owners(node, owner="-"):
+    """Functions with counts, methods of classes as Class.method; "-" is a module itself."""
+    for child in ast.iter_child_nodes(node):
+        inner = owner
+        if isinstance(child, ast.ClassDef | ast.FunctionDef) and owner == "-":
+            inner = child.name
+        elif isinstance(child, ast.FunctionDef) and isinstance(node, ast.ClassDef):
+            inner = f"{owner}.{child.name}"
+        if has_count(child):
+            yield owner
+        yield from owners(child, inner)
+
+
+def counted():
+    """File and function of every count."""
+    return {
+        (path.relative_to(ROOT / "hdica").with_suffix("").as_posix(), name)
+        for room in ROOMS
+        for path in (ROOT / "hdica" / room).rglob("*.py")
+        for name in owners(ast.parse(path.read_text()))
+    }
 
 
 def listed():
-    """File and protection, from the table in docs/errors.md."""
-    text = (ROOT / "docs" / "errors.md").read_text().split("## Fixed counts")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", text, re.M)[1:]
-    return {f: how for files, _, how in rows for f in re.findall(r"`([\w/]+)`", files)}
+    """Kind, file, functions and what is counted, by row of the list."""
+    rows = [line.split(" | ") for line in LIST.read_text().splitlines()]
+    return [(kind, file, functions.split(), what) for kind, file, functions, what in rows]
 
 
-def test_every_rule_is_listed_with_what_protects_it():
-    assert files_with_rules() == set(listed())
+def table():
+    """The table of docs/errors.md: files that have the same count and protection in one row."""
+    rows = {}
+    for kind, file, _, what in listed():
+        rows.setdefault((KINDS[kind], what), []).append(f"`{file}`")
+    lines = [f"| {', '.join(files)} | {what} | {how} |\n" for (how, what), files in rows.items()]
+    return "".join(["| files | what has a count | what protects it |\n|---|---|---|\n", *lines])
+
+
+def test_every_count_is_listed_with_what_protects_it():
+    each = [(file, name) for _, file, names, _ in listed() for name in names]
+    assert set(each) == counted()
+    assert len(each) == len(set(each))
+
+
+def test_the_table_of_the_manual_is_that_list():
+    assert table() in (ROOT / "docs" / "errors.md").read_text()
 
 
 def test_every_doubled_count_is_listed_as_such():
-    doubled = {f for f, how in listed().items() if how.startswith("twice as many")}
-    assert doubled == {module.replace(".", "/") for module, *_ in COUNTS}
+    doubled = {file for kind, file, *_ in listed() if kind == "twice"}
+    rules = {f"ingredients/{name}" for name in ("sources", "mixtures", "quadrature")}
+    assert doubled - rules == {module.replace(".", "/") for module, *_ in COUNTS}
 
 
 def trap(nu):
@@ -123,7 +177,7 @@ def norm(spec):
 def level(eta):
     moments = fluctuation.moments_of(make_source("uniform"), 6)
     times = np.array([1e3, 1e4, 1e5])
-    return fluctuation.level_under(moments, 10, make_schedule(eta), 0.3, times)
+    return fluctuation.level_under(moments, 10, make_schedule(eta), 0.3, times) * 100
 
 
 def levels(eta):
@@ -137,6 +191,15 @@ def hermite(text):
     return np.array([contrast.hermite(k) for k in (0, 2, 24)])
 
 
+def path():
+    """Overlaps that a walk of entries meets between the knots of their path."""
+    system = hdica.SparsePCA(
+        omega=1.0, prior="dense", tau=0.5, regularizer="0.1*x", start={"overlap": 0.1}
+    )
+    field, last = mean_field(system), 40.0
+    return order.order_of(field, last, order.KNOTS).at(np.linspace(0.0, last, 331))[0]
+
+
 STEEP = "0.5*sign(x) + tanh(20*x)"
 FLAT = "0.3*x/(1 + x**2)"
 STEADY = "limits.mean_field.steady"
@@ -145,7 +208,6 @@ COUNTS = [  # the number of so few is wrong, twice as many change the result by 
     ("limits.diffusion.escape", "_NODES", 2, partial(trap, 2.0), 1e-6),
     ("systems.hebbian_ica.escape.copies", "_NODES", 2, partial(race, 0.5), 1e-6),
     ("systems.hebbian_ica.escape.copies", "_NODES", 2, partial(race, 20.0), 1e-6),
-    (f"{STEADY}.modes", "PANELS", 1, partial(rates, STEEP, 0.2, 10.0, 0.5), 1e-9),
     (f"{STEADY}.modes", "PANELS", 2, partial(rates, FLAT, 1e-3, 5.0, 3.0), 1e-9),
     (f"{STEADY}.modes", "DEGREE", 3, partial(rates, STEEP, 0.2, 10.0, 0.5), 1e-9),
     (f"{STEADY}.graded", "_NODES", 3, partial(graded_rates, "x**3 - x", 1e-3, 60.0, 1.0), 1e-9),
@@ -171,14 +233,15 @@ COUNTS = [  # the number of so few is wrong, twice as many change the result by 
     ),
     (
         *("systems.tensorial_ica.limit.fluctuation", "_STRETCHES", 20),
-        *(partial(level, "0.001/(1 + t/100)"), 1e-4),
+        *(partial(level, "0.001/(1 + t/100)"), 1e-6),
     ),
     (
         *("systems.tensorial_ica.methods.limits", "NODES", 4),
         *(partial(levels, "0.001/(1 + t/100)"), 1e-9),
     ),
-    ("ingredients.contrasts", "_NODES", 2, partial(hermite, "log(cosh(3*x))"), 1e-12),
-    ("ingredients.contrasts", "_NODES", 2, partial(hermite, "x**2/(1 + 9*x**2)"), 1e-12),
+    ("limits.mean_field.entries.order", "KNOTS", 20, path, 1e-6),
+    ("ingredients.contrasts", "_NODES", 2, partial(hermite, "log(cosh(3*s))"), 1e-12),
+    ("ingredients.contrasts", "_NODES", 2, partial(hermite, "s**2/(1 + 9*s**2)"), 1e-12),
 ]
 
 
@@ -320,3 +383,11 @@ def test_twice_the_nodes_of_a_source_change_less_than_its_next_order(law, monkey
     usual, next_order = moments(24), moments(36)
     twice_nodes(monkeypatch)
     assert abs(moments(24) - usual) < max(abs(next_order - usual), 1e-12 * abs(usual))
+
+
+if __name__ == "__main__":
+    page = ROOT / "docs" / "errors.md"
+    text = page.read_text()
+    start = text.index("| files |")
+    end = text.index("\n\n", start) + 1
+    page.write_text(text[:start] + table() + text[end:])
