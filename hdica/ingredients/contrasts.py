@@ -25,7 +25,7 @@ NAMED = {
 }
 """Contrasts by name: Hyvarinen and Oja 2000, and the fourth Hermite polynomial."""
 SPELLINGS = {"He4": "he4", "kurt": "kurtosis"}
-_END = 14.0
+_END, _NODES = 14.0, 32
 """Beyond, the standard normal law has less than 1e-43."""
 
 
@@ -66,7 +66,7 @@ class Contrast:
 
     def hermite(self, k: int) -> float:
         """Hermite coefficient c_k = E G(s) He_k(s) for a standard normal s."""
-        points, weights = panel_nodes(_edges(self.formula.kinks), 32)
+        points, weights = panel_nodes(_edges(self.formula.kinks), _NODES)
         polynomial = np.polynomial.hermite_e.hermeval(points, [0.0] * k + [1.0])
         law = weights * np.exp(-points * points / 2) / math.sqrt(2 * math.pi)
         return dot(law * polynomial, self.value(points))

@@ -27,7 +27,8 @@ class Prior:
     whether the feature itself is drawn, and ``sum_spread`` is then n times the variance of the mean
     of its entries as n -> infinity, see :func:`spread_of_mean`; else 0. ``length`` is the only n
     that there is a feature for, None for any; ``entries`` then gives others by quantiles. ``iid``
-    says that even the share of the entries that are zero is drawn.
+    says that even the share of the entries that are zero is drawn. ``finer`` are more nodes of a
+    law of which ``nodes`` are an approximation.
     """
 
     label: str
@@ -40,6 +41,7 @@ class Prior:
     length: int | None = None
     entries: Callable[[np.random.Generator, int], Array] | None = None
     iid: bool = False
+    finer: Callable[[], Nodes] | None = None
 
     @property
     def strata(self) -> list[NDArray[np.bool_]]:

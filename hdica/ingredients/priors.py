@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from hdica.ingredients.plain import plain
 from hdica.ingredients.prior import Prior as Prior
 from hdica.ingredients.prior import normalised, spread_of_mean
 from hdica.ingredients.quadrature import Nodes, dot, half_normal_nodes, numbers
-from hdica.ingredients.slabs import slab_prior, until_not_zero
+from hdica.ingredients.slabs import FINER, slab_prior, until_not_zero
 from hdica.ingredients.sources import Source, make_source
 
 Array = NDArray[np.float64]
@@ -98,33 +98,39 @@ def _bernoulli_gaussian(rho: float, iid: bool = False) -> Prior:
 
         return normalised(until_not_zero(once, "bernoulli_gaussian", n))
 
-    half = half_normal_nodes(HALF_NORMAL)
-    sides = half.points / math.sqrt(rho)
-    points = np.concatenate([-sides[::-1], [0.0], sides])
-    share = rho * half.weights / 2
-    weights = np.concatenate([share[::-1], [1 - rho], share])
-    nodes = Nodes(points, weights)
-    groups = 1 + np.sign(points).astype(np.int64)
+    def rule(order: int) -> Nodes:
+        half = half_normal_nodes(order)
+        sides, share = half.points / math.sqrt(rho), rho * half.weights / 2
+        points = np.concatenate([-sides[::-1], [0.0], sides])
+        return Nodes(points, np.concatenate([share[::-1], [1 - rho], share]))
+
+    nodes = rule(HALF_NORMAL)
+    groups = 1 + np.sign(nodes.points).astype(np.int64)
 
     def classify(xi: Array) -> NDArray[np.int64]:
         return 1 + np.sign(xi).astype(np.int64)
 
     label = f"bernoulli_gaussian({rho:g})"
-    return Prior(label, drawn if iid else feature, nodes, groups, classify, True, 1.0, iid=iid)
+    how, finer = drawn if iid else feature, partial(rule, FINER)
+    return Prior(label, how, nodes, groups, classify, True, 1.0, iid=iid, finer=finer)
 
 
 def _gaussian() -> Prior:
-    half = half_normal_nodes(HALF_NORMAL)
-    points = np.concatenate([-half.points[::-1], half.points])
-    weights = np.concatenate([half.weights[::-1], half.weights]) / 2
+    def rule(order: int) -> Nodes:
+        half = half_normal_nodes(order)
+        points = np.concatenate([-half.points[::-1], half.points])
+        return Nodes(points, np.concatenate([half.weights[::-1], half.weights]) / 2)
+
+    nodes = rule(HALF_NORMAL)
     return Prior(
         "gaussian",
         lambda rng, n: normalised(rng.standard_normal(n)),
-        Nodes(points, weights),
-        (points > 0).astype(np.int64),
+        nodes,
+        (nodes.points > 0).astype(np.int64),
         lambda xi: (np.asarray(xi) > 0).astype(np.int64),
         True,
         1.0,
+        finer=partial(rule, FINER),
     )
 
 

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 # SciPy is imported where it is called: that takes longer than a cheap sweep, which needs no nodes.
 Array = NDArray[np.float64]
+_DENSITY = 32
+"""Nodes of the double-exponential rule for each unit of its variable."""
 
 
 def dot(a: Array, b: Array) -> float:
@@ -182,7 +184,7 @@ def quantile_nodes(lower: Callable[[Array], Array], upper: Callable[[Array], Arr
 
 
 def _double_exponential(a: float, b: float) -> tuple[Array, Array]:
-    step = 1 / 32
+    step = 1 / _DENSITY
     t = np.arange(-6.3, 6.3 + step / 2, step)
     s, ds = np.pi / 2 * np.sinh(t), np.pi / 2 * np.cosh(t)
     with np.errstate(over="ignore", invalid="ignore"):

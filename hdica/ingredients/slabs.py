@@ -17,6 +17,8 @@ from hdica.ingredients.source import Source
 Array = NDArray[np.float64]
 ORDERS = (24, 32, 48, 64)
 """Nodes for each side of a slab: the first with which averages are known well enough."""
+FINER = 128
+"""Nodes for each side where it is asked what fewer leave out."""
 GOOD, WORST = 1e-8, 1e-6
 """Errors of averages with a kink at xi = 0 that end the search, and that are refused."""
 _ZERO = 1e-12
@@ -79,7 +81,13 @@ def _tests(xi: Array) -> Array:
     return np.stack([size, xi * np.tanh(xi), np.exp(-xi * xi), np.sqrt(1 + xi * xi) - 1, xi * xi])
 
 
-def sided(nodes: Nodes, atoms: Nodes, label: str, stretch: float = 1.0) -> Nodes:
+def sided(
+    nodes: Nodes,
+    atoms: Nodes,
+    label: str,
+    stretch: float = 1.0,
+    orders: tuple[int, ...] = ORDERS,
+) -> Nodes:
     """A law by few nodes, a Gauss rule for either side of zero; refused where these do not do.
 
     Parameters
@@ -90,11 +98,13 @@ def sided(nodes: Nodes, atoms: Nodes, label: str, stretch: float = 1.0) -> Nodes
         Name of the law, for the sentence.
     stretch
         The entries xi are this times the law.
+    orders
+        Nodes of a side to try.
     """
     sides = list(_sides(nodes, atoms))
     full = Nodes(*(np.concatenate(list(row)) for row in zip(*map(_row, sides), strict=True)))
     wanted = full.mean(_tests(stretch * full.points)) / stretch**2
-    for order in ORDERS:
+    for order in orders:
         rules = [gauss(side, order) for side in sides]
         few = Nodes(*(np.concatenate(list(row)) for row in zip(*map(_row, rules), strict=True)))
         few = Nodes(few.points, few.weights / few.weights.sum())
@@ -149,10 +159,13 @@ def slab_prior(source: Source, rho: float, iid: bool) -> Prior:
     """
     label = source.label if rho == 1 else f"slab({source.label}, {rho:g})"
     atoms, rest = _fine(source)
-    slab = sided(rest, atoms, source.label, 1 / math.sqrt(rho))
-    slab = Nodes(slab.points / math.sqrt(rho), slab.weights)
-    if source.symmetric and source.shift == 0:
-        slab = _even(slab)
+
+    def rule(orders: tuple[int, ...]) -> Nodes:
+        few = sided(rest, atoms, source.label, 1 / math.sqrt(rho), orders)
+        few = Nodes(few.points / math.sqrt(rho), few.weights)
+        return _even(few) if source.symmetric and source.shift == 0 else few
+
+    slab = rule(ORDERS)
     nodes = _among_zeros(slab, rho)
     scale = math.sqrt((1 + source.shift**2) * rho)
     sides = set(np.sign(slab.points).tolist())
@@ -173,4 +186,5 @@ def slab_prior(source: Source, rho: float, iid: bool) -> Prior:
 
     spread = spread_of_mean(nodes) if iid else spread_of_mean(slab, rho)
     groups, classify = by_sign(nodes.points)
-    return Prior(label, feature, nodes, groups, classify, True, spread, iid=iid)
+    finer = (lambda: _among_zeros(rule((FINER,)), rho)) if rest.points.size else None
+    return Prior(label, feature, nodes, groups, classify, True, spread, iid=iid, finer=finer)

@@ -1,3 +1,3 @@
 """First passages of the exact chain of one overlap at finite n, without a diffusion."""
 
-VERSION = 5
+VERSION = 6

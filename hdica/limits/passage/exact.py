@@ -25,6 +25,7 @@ _ROUNDS = 2
 WORST = 0.03
 """Relative error of a mean from which on nothing is given."""
 _SPHERE = 60
+"""Nodes of a random start to begin with: where it reaches the threshold they must be many."""
 _SHARE = 0.3
 """Part of the change before the last one that counts: what remains of it is less."""
 
@@ -102,10 +103,10 @@ class Passage:
         return self.solved.survival(self.weights, np.asarray(steps, dtype=float))
 
 
-def _start(one: Collocation, begin: Begin, n: int) -> Array:
-    """The mean of every polynomial over the start."""
+def _start(one: Collocation, begin: Begin, n: int, nodes: int) -> Array:
+    """The mean of every polynomial over the start, a random one by so many nodes."""
     if begin == "random":
-        rule = sphere_nodes(n, _SPHERE)
+        rule = sphere_nodes(n, nodes)
         return np.asarray(np.sum(rule.weights[:, None] * one.at(rule.points), axis=0))
     return one.at(np.array([0.0 if begin == "zero" else float(begin)]))[0]
 
@@ -129,16 +130,16 @@ def exact_passage(chain: Solvable, begin: Begin) -> Passage:
         If the mean is not known to three per cent, as for the longest passages.
     """
     terms = min(max(_TERMS, math.ceil(_PER_WIDTH * math.sqrt(chain.n))), _MOST)
-    points = chain.first
+    points, nodes = chain.first, _SPHERE
 
-    def level(terms: int, points: Any) -> Passage:
+    def level(terms: int, points: Any, nodes: int) -> Passage:
         one = chain.solved(terms, points)
-        return Passage(one, _start(one, begin, chain.n))
+        return Passage(one, _start(one, begin, chain.n, nodes))
 
-    levels = [level(terms * 2 // 3, points.coarser()), level(terms, points)]
+    levels = [level(terms * 2 // 3, points.coarser(), nodes * 2 // 3), level(terms, points, nodes)]
     for _ in range(_ROUNDS):
-        terms, points = terms * 3 // 2, points.finer()
-        levels.append(level(terms, points))
+        terms, points, nodes = terms * 3 // 2, points.finer(), nodes * 3 // 2
+        levels.append(level(terms, points, nodes))
         error = _moved(*(one.mean for one in levels[-3:]))
         if error < chain.enough:
             break

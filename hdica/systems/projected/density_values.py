@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from hdica.ingredients.adaptive import ORDER, resolving_edges
 from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.quadrature import panel_nodes
@@ -64,13 +65,14 @@ def effective_potential(
 
 
 def antiderivative(field: MeanField, x: Array) -> Array:
-    """Phi(x), the integral of phi from 0, by Gauss-Legendre panels between points and kinks."""
+    """Phi(x), the integral of phi from 0, by Gauss-Legendre panels that resolve it."""
     kinks = np.asarray(field.phi.kinks, dtype=float)
     ends = np.concatenate([x, [0.0]])
     inside = kinks[(kinks > ends.min()) & (kinks < ends.max())]
-    edges = np.unique(np.concatenate([ends, inside]))
-    points, weights = panel_nodes(edges, 16)
-    panels = np.sum((weights * field.phi.value(points)).reshape(-1, 16), axis=1)
+    first = np.unique(np.concatenate([ends, inside]))
+    edges = resolving_edges(lambda t: field.phi.value(t)[None], first)
+    points, weights = panel_nodes(edges, ORDER)
+    panels = np.sum((weights * field.phi.value(points)).reshape(-1, ORDER), axis=1)
     total = np.concatenate([[0.0], np.cumsum(panels)])
     return np.asarray(total[np.searchsorted(edges, x)] - total[np.searchsorted(edges, 0.0)])
 

@@ -1,3 +1,3 @@
 """Steady states of the density, and their stability."""
 
-VERSION = 5
+VERSION = 6

@@ -80,18 +80,22 @@ def _rise(coefficient: Callable[[float, float], float], tau: float) -> Function:
     return adaptive(lambda q: coefficient(q, tau))[0].deriv()
 
 
-def _second(shape: Confinement, a: Array, k: Array, tilt: Array) -> Moments:
-    return moments(shape, a[:, None], k[:, None], tilt)
+def _second(shape: Confinement, a: Array, k: Array, tilt: Array, finer: bool) -> Moments:
+    return moments(shape, a[:, None], k[:, None], tilt, finer)
 
 
-def _end_moment(shape: Confinement, weights: Array, k: Array, tilt: Array) -> Array:
+def _end_moment(
+    shape: Confinement, weights: Array, k: Array, tilt: Array, finer: bool = False
+) -> Array:
     """E x^2 at a = 0, averaged over the atoms; infinite where any a is admissible."""
     if shape.superlinear:
         return np.full(k.size, np.inf)
-    return np.asarray(np.sum(weights * _second(shape, 0 * k, k, tilt).powers[2], axis=-1))
+    return np.asarray(np.sum(weights * _second(shape, 0 * k, k, tilt, finer).powers[2], axis=-1))
 
 
-def multiplier(shape: Confinement, weights: Array, k: Array, tilt: Array) -> tuple[Array, Array]:
+def multiplier(
+    shape: Confinement, weights: Array, k: Array, tilt: Array, finer: bool = False
+) -> tuple[Array, Array]:
     """The a at which the mean of E x^2 over all atoms is 1, or the end of its range.
 
     Newton's method on 1/E x^2 - 1, which is increasing, linear in a for a Gaussian and nearly so
@@ -101,7 +105,7 @@ def multiplier(shape: Confinement, weights: Array, k: Array, tilt: Array) -> tup
     """
     if shape.l1 is not None:
         return _compiled_multiplier(shape.l1, weights, k, tilt)
-    at_end = _end_moment(shape, weights, k, tilt)
+    at_end = _end_moment(shape, weights, k, tilt, finer)
     low = np.where((k > 0) & shape.superlinear, -np.inf, 0.0)
     high = np.full(k.size, np.inf)
     # Without a regularizer 4 a^2 = 2 a + E tilt^2.
@@ -111,7 +115,7 @@ def multiplier(shape: Confinement, weights: Array, k: Array, tilt: Array) -> tup
     for _ in range(_STEPS):
         if active.size == 0:
             break
-        found = _second(shape, a[active], k[active], tilt[active])
+        found = _second(shape, a[active], k[active], tilt[active], finer)
         mean = np.sum(weights * found.powers[2], axis=-1)
         above = mean > 1
         low[active] = np.where(above, a[active], low[active])
@@ -163,13 +167,18 @@ def end_moment(field: MeanField, q: float) -> float:
 
 
 def close(
-    field: MeanField, q: Array, condensed: bool | None = None, slopes: bool = True
+    field: MeanField,
+    q: Array,
+    condensed: bool | None = None,
+    slopes: bool = True,
+    finer: bool = False,
 ) -> Closure:
     """Boltzmann states with E x^2 = 1 whose drift and diffusion belong to the overlaps ``q``.
 
     ``condensed`` is True for the smooth continuation of the condensed states (a = 0) beyond E x^2 =
     1; otherwise E x^2 decides. ``slopes`` is False where nobody asks for the derivatives, which
-    cost as much as the rest: they are NaN.
+    cost as much as the rest: they are NaN. ``finer`` asks averages over densities of twice the
+    points.
     """
     tau, shape = step_size(field), confinement(field.phi)
     q = np.atleast_1d(np.asarray(q, dtype=float))
@@ -181,10 +190,10 @@ def close(
     tilt = ratio[:, None] * xi
     # In closed form a state costs what some points do; quadrature counts its own.
     spend(200 * tilt.size if shape.l1 is not None else 0, 5_000)
-    a, at_end = multiplier(shape, weights, k, tilt)
+    a, at_end = multiplier(shape, weights, k, tilt, finer)
     held = np.full(q.size, True) if condensed else at_end < 1
     a = np.where(held, 0.0, a)
-    found = moments(shape, a[:, None], k[:, None], tilt)
+    found = moments(shape, a[:, None], k[:, None], tilt, finer)
     bulk = np.sum(weights * found.powers[2], axis=-1)
     # A state that is held at a = 0 by the caller may have infinite moments there.
     with np.errstate(invalid="ignore"):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from hdica.ingredients.quadrature import Nodes
 from hdica.limits.mean_field.family import MeanField, coefficient_error
 from hdica.limits.mean_field.steady.boltzmann import density
 from hdica.limits.mean_field.steady.closure import Closure, close, end_moment, step_size
@@ -22,6 +23,9 @@ Array = NDArray[np.float64]
 NEAREST = 1e-5
 """Overlaps smaller than this are not told from 0, nor from 1 where the diffusion vanishes there."""
 _SYMMETRY = 1e-11
+_NEWTON = 6
+_NOT_EXACT = 1.5
+"""Error of few nodes over its difference to more: where densities are narrow they have one, too."""
 _SHOWN = 1e-5
 """Share by which a coefficient is changed to see what its error does."""
 
@@ -72,6 +76,39 @@ def open_to_averages(field: MeanField, q: Array) -> Array:
             answer = np.abs(close(moved, q, slopes=False).excess - base) / size
         total += off * np.where(np.isfinite(answer), answer, 0.0)
     return total
+
+
+def _with_nodes(field: MeanField, nodes: Nodes) -> MeanField:
+    return replace(field, prior=replace(field.prior, nodes=nodes))
+
+
+def _moved(field: MeanField, q: Array) -> Array:
+    """How far states are from those of more nodes of a continuous prior, by Newton's method.
+
+    Where the density is narrow, S bends between nodes, and its slope there says too little.
+    """
+    if field.prior.finer is None:
+        return np.zeros(q.size)
+    fine, at = _with_nodes(field, field.prior.finer()), q.copy()
+    for _ in range(_NEWTON):
+        there = close(fine, at)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = np.where(there.excess == 0, 0.0, there.excess / there.slope)
+        at = np.where(np.isfinite(step), np.clip(at - step, -1.0, 1.0), at)
+    return _NOT_EXACT * np.abs(at - q)
+
+
+def open_to_nodes(field: MeanField, q: Array) -> Array:
+    """How much S(Q) changes with more nodes of a continuous prior and of the densities."""
+    total, finer = np.zeros(q.size), field.prior.finer
+    base = close(field, q, slopes=False).excess
+    with np.errstate(invalid="ignore"):
+        if finer is not None:
+            fine = close(_with_nodes(field, finer()), q, slopes=False)
+            total += _NOT_EXACT * np.abs(fine.excess - base)
+        if confinement(field.phi).l1 is None:
+            total += np.abs(close(field, q, slopes=False, finer=True).excess - base)
+    return np.where(np.isfinite(total), total, 0.0)
 
 
 def _plus(
@@ -152,15 +189,17 @@ def steady_states(field: MeanField) -> SteadyStates:
 
     Steady densities are Boltzmann (Wang and Lu 2016, eq. (17)). Given Q the multiplier h follows
     from E x^2 = 1, which has one solution or none (then the state is condensed: h at the end of its
-    range), so that all states are the zeros of S(Q) = E[xi x] - Q on [-1, 1]. A continuous prior is
-    what its nodes make of it, which ``error`` does not count. Where the diffusion vanishes at Q =
+    range), so that all states are the zeros of S(Q) = E[xi x] - Q on [-1, 1]. What the nodes
+    of a continuous prior leave out is in ``error``. Where the diffusion vanishes at Q =
     +-1 there is no density, but maybe a state (:mod:`hdica.limits.mean_field.steady.noiseless`).
     """
     q = overlaps(field)
     state = close(field, q)
-    residual = np.abs(state.excess) + accuracy(field) + open_to_averages(field, q)
+    residual = np.abs(state.excess) + accuracy(field)
+    residual += open_to_averages(field, q) + open_to_nodes(field, q)
     with np.errstate(divide="ignore"):
         error = np.where(q == 0.0, 0.0, residual / np.abs(state.slope))
+    error = np.maximum(error, np.where(q == 0.0, 0.0, _moved(field, q)))
     # Mirror images share their stability.
     known: dict[float, tuple[bool, float]] = {}
     mirrored = is_mirrored(field)

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.limits.mean_field.steady.states import accuracy, open_to_averages
+from hdica.limits.mean_field.steady.states import accuracy, open_to_averages, open_to_nodes
 from hdica.limits.mean_field.transitions.landscape import Landscape
 
 Array = NDArray[np.float64]
 Condition = Callable[[Landscape, float, float], Array]
 _STEP = 1e-6
 _ITERATIONS = 40
+_NEAR_ZERO = 0.03
+"""Overlap at which it is asked what averages leave out, in place of smaller ones."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,9 @@ def solve(condition: Condition, land: Landscape, q: float, u: float, kind: str) 
         return None
     field = land.field(land.parameter(float(np.clip(z[1], 0.0, 1.0))))
     open_ = accuracy(field) + float(open_to_averages(field, z[:1])[0])
+    # At Q = 0 symmetry would hide what averages leave out.
+    at = max(abs(float(z[0])), _NEAR_ZERO) if land.zero else float(z[0])
+    open_ += float(open_to_nodes(field, np.array([at]))[0])
     noise = np.abs(values) + open_ * np.array([1.0, 30.0])
     error = float(np.sum(np.abs(inverse[1]) * noise)) + float(np.finfo(float).eps)
     return Point(float(z[0]), float(np.clip(z[1], 0.0, 1.0)), kind, error)

@@ -22,6 +22,8 @@ from hdica.systems.tensorial_ica.limit.transient import steps_sum
 
 Array = NDArray[np.float64]
 _WORST, _NONE = 1e-9, 1e-12
+_STRETCHES = 2001
+"""Places between stretches of a schedule; the more of them the closer to either end."""
 
 
 def _checked_support(k: int, d: int | None = None) -> None:
@@ -176,7 +178,7 @@ def _level_after(
     """S after the steps first <= k < last, the schedule taken as constant on short stretches."""
     width = 2 * moments.beta
     breaks = [float(math.ceil(b)) for b in schedule.breaks]
-    inner = np.geomspace(1.0, last - first + 1.0, 2001) - 1.0 if last > first else np.zeros(1)
+    inner = np.geomspace(1.0, last - first + 1.0, _STRETCHES) - 1.0 if last > first else np.zeros(1)
     back = last - first - inner
     stretches = np.concatenate([np.floor(inner), np.floor(back), np.array(breaks) - first])
     marks = first + np.unique(np.clip(stretches, 0.0, last - first))

@@ -17,6 +17,7 @@ from hdica.ingredients.sources import Source
 Array = NDArray[np.float64]
 _FAR, _STILL, _GAUSSIAN = 1e-60, 1e-6, 1.95
 _LARGEST = 1e6
+_NODES = 24
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def _mean_exponential(source: Source, norm: float) -> float:
         for part in law.parts:
             edges = part_edges(part)
             fine = np.interp(np.arange(8 * edges.size - 7) / 8, np.arange(edges.size), edges)
-            t, w = panel_nodes(fine, 24)
+            t, w = panel_nodes(fine, _NODES)
             total += float(np.sum(np.exp((part.point(t) / norm) ** 2) * part.mass(t) * w))
             if part.width:
                 total += 0.0 if norm**2 > 2 * part.width**2 else math.inf
