@@ -32,16 +32,16 @@ def as_number(value: Any) -> Any:
 
 
 def with_numbers(value: Any) -> Any:
-    """The same plain content with numbers in place of texts that write them; paths stay."""
+    """The same plain content with texts of numbers as numbers, except paths, digests."""
     if isinstance(value, dict):
-        return {k: v if _is_path(k, v) else with_numbers(v) for k, v in value.items()}
+        return {k: v if _is_name(k, v) else with_numbers(v) for k, v in value.items()}
     if isinstance(value, list):
         return [with_numbers(one) for one in value]
     return as_number(value)
 
 
-def _is_path(key: str, value: Any) -> bool:
-    return key in (ARRAY, VECTOR, "path") and isinstance(value, str)
+def _is_name(key: str, value: Any) -> bool:
+    return key in (ARRAY, VECTOR, "file", "path", "sha256") and isinstance(value, str)
 
 
 def plain(value: Any, deepest: int = DEEPEST) -> Any:

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, unknown_word
+from hdica.ingredients.held import VECTOR
 from hdica.ingredients.plain import plain
 from hdica.ingredients.priors import Prior
 from hdica.ingredients.quadrature import dot
 
 Array = NDArray[np.float64]
-NAMES = ("overlap", "normal", "vector")
+NAMES = ("overlap", "normal", VECTOR)
 ALLOWED = (
     "{overlap: Q0} with -1 <= Q0 <= 1, {overlap: Q0, exact: true}, or "
     "{normal: {mean: m, var: v}} with v >= 0"

@@ -87,8 +87,8 @@ def test_they_are_drawn_and_explained() -> None:
     (panel,) = maps
     drawn = [item for item in panel.items if isinstance(item, Line)]
     assert sum("predicted probability" in item.label.plain for item in drawn) == 2
-    assert "Orange" in panel.caption
+    assert "predicted probability" in panel.caption
     plain = phase(
         toy.tree({"chain": toy.store()["chain"].to_dataset()}, {}), {**toy.PHASE, "limit": None}
     )
-    assert all("Orange" not in panel.caption for panel in panels(plain))
+    assert all("predicted probability" not in panel.caption for panel in panels(plain))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import xarray as xr
 from zarr.storage import MemoryStore
@@ -71,6 +72,7 @@ CALLS: dict[str, Callable[[], xr.Dataset]] = {
         hdica.OnlineICA(nu=2.0, source="rademacher", start={"overlap": 0}), n=50),
     "best": lambda: hdica.best(PCA, {"tau": (0.05, 2)}, {"time to": 0.9}),
     "sensitivity": lambda: hdica.sensitivity(PCA, at=1.0, wrt=["tau", "omega"]),
+    "whiten": lambda: hdica.whiten(np.random.default_rng(0).normal(size=(50, 4))),
 }  # fmt: skip
 
 

@@ -165,7 +165,7 @@ def test_a_surface_is_drawn_and_turned_by_the_mouse_under_the_pages_policy(aggre
     assert bad == []
     title = html.unescape(re.search(r"<title>(.*?)</title>", done.stdout)[1])
     before, after = (np.array(eye, dtype=float) for eye in json.loads(title))
-    assert before == pytest.approx([1.9, 0, 0], abs=1e-3)
+    assert before == pytest.approx([2.2, 0, 0], abs=1e-3)
     # Turned about the middle, as far away as before.
-    assert np.linalg.norm(after) == pytest.approx(1.9, rel=0.02)
+    assert np.linalg.norm(after) == pytest.approx(2.2, rel=0.02)
     assert np.linalg.norm(after - before) > 0.3

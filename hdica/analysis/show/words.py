@@ -73,8 +73,8 @@ other name Greek letters and single letters are typeset."""
 SCALED = Clock().units
 """The unit of time where nothing else is said: t = k/n."""
 
-SHORT = {"ode": "ODE", "pde": "PDE", "clt": "CLT"}
-"""Methods that are called so where no system says how."""
+ABBREVIATED = 3
+"""Letters of a method's name that is an abbreviation, and is written in capitals."""
 
 CALLED = {"tau": "step size ", "rho": "sparsity "}
 """What comes before a parameter where there is room for it."""
@@ -124,7 +124,11 @@ def written(name: str) -> Text | None:
 def method_name(name: object) -> Text:
     """A method as the system that is spoken of calls it, or else by its name in words."""
     plain = str(name)
-    return _text(terms.own(plain)) or words(SHORT.get(plain, plain.replace("_", " ")))
+    return _text(terms.own(plain)) or words(_spelt(plain))
+
+
+def _spelt(name: str) -> str:
+    return name.upper() if len(name) == ABBREVIATED else name.replace("_", " ")
 
 
 def capital(text: str) -> str:

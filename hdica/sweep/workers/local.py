@@ -101,7 +101,8 @@ def start_loading() -> float:
         forkserver.set_forkserver_preload(list(PRELOADED))
         # Ctrl-C goes to every process of a terminal. This one and its forks would each print a
         # traceback, although the process that has started them ends them.
-        resource_tracker.ensure_running()  # which lets SIGINT through again
+        with for_children():
+            resource_tracker.ensure_running()  # which lets SIGINT through again
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             with for_children():

@@ -11,12 +11,13 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.averages.trap import safe_exp
 from hdica.limits.overlap.fixed_points import find_fixed_points
+from hdica.limits.overlap.nonlinear import drift_of
 from hdica.limits.passage.action import Action, action, check_tails
 from hdica.systems.ages import AGES, over_age
 from hdica.systems.fields import source
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP, PASSAGES
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
-from hdica.systems.online_ica.system import OnlineICA, drift, learned
+from hdica.systems.online_ica.system import OnlineICA, learned
 from hdica.systems.online_ica.trap import ERROR, LAW, LEAST, MEAN, check, check_even, rate
 from hdica.systems.projected.simulation import OWN
 from hdica.systems.system import System
@@ -42,7 +43,8 @@ def _action(system: OnlineICA, tau: float) -> Action:
     check_even(system, "escapes by WKB")
     law, f = source(system), learned(system)
     check_tails(law)
-    states = find_fixed_points(drift(system), tau)
+    # Of the step size tau: at finite n it may be nu/n, at which the limit in t has no drift.
+    states = find_fixed_points(drift_of(f, law).of_batch(system.batch), tau)
     unstable = states.q[(states.q > 0) & ~states.stable]
     rests = bool(states.stable[states.q == 0][0])
     if not (rests and unstable.size and unstable[0] < 1):

@@ -31,7 +31,7 @@ YAML = json.dumps(toy.study())
         (YAML.replace('"A toy"', '"a\\u202eb"'), "the character U+202E, which is not allowed"),
         (YAML.replace('"A toy"', '"a\\uD800b"'), "title holds the character U+D800"),
         (YAML.replace('"A toy"', '"a\\nb"'), "title: it has a line break"),
-        (YAML.replace('"A toy"', '"' + "a" * 301 + '"'), "at most 300 characters"),
+        (YAML.replace('"A toy"', '"' + "a" * 301 + '"'), "at most 300 letters"),
         (YAML.replace('"A toy"', "2020-01-01"), "a timestamp is not allowed (line 1; texts"),
         (YAML.replace('"title"', "7"), "it has the key 7 (keys are words)"),
         (YAML.replace("0.25", "0x" + "f" * 400), "is a number of 1600 bits (at most 256)"),

@@ -39,7 +39,7 @@ def stream(part):
         ({"nu": {"steps": {"times": [1], "values": [1]}}}, r"nu: steps .* is not allowed"),
         ({"mu": 0.1, "alpha": 2}, r"alpha = 2 is not allowed \(0 < alpha < 2\)"),
         ({"mu": 0.1, "alpha": 0}, r"alpha = 0 is not allowed"),
-        ({"mu": 0.1, "alpha": "1"}, r"alpha = '1' is not allowed"),
+        ({"mu": 0.1, "alpha": "one"}, r"alpha = 'one' is not allowed"),
         ({"mu": 0.1, "alpha": float("nan")}, r"alpha = nan is not allowed"),
         ({"mu": 0.1, "threshold": 1}, r"threshold = 1 is not allowed \(0 < threshold < 1\)"),
         ({"mu": 0.1, "threshold": True}, r"threshold = True is not allowed"),

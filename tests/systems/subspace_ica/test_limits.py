@@ -280,7 +280,10 @@ def test_reduced_models():
         (lambda: hdica.gradient_flow("gaussian", "exp", 0.5, 0.5), "does not depend"),
         (lambda: hdica.reduced_model(2.0), "beta = 2.0"),
         (lambda: hdica.reduced_model([2.0], samples_per_dimension=0), "samples_per_dimension = 0"),
-        (lambda: hdica.reduced_model([2.0], samples_per_dimension="8"), "samples_per_dimension ="),
+        (
+            lambda: hdica.reduced_model([2.0], samples_per_dimension="eight"),
+            "samples_per_dimension =",
+        ),
     ],
 )
 def test_arguments_are_refused_in_one_sentence(call, words):
