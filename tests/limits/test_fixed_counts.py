@@ -152,6 +152,12 @@ def graded_rates(text, a, k, tilt):
     return graded_modes(confinement(parse_formula(text)), a, k, tilt, 14)[0][:5]
 
 
+def steady_density(text, tau):
+    pca = hdica.SparsePCA(tau=tau, omega=1.0, prior={"sparse": 0.05}, regularizer=text)
+    states = hdica.fixed_points(pca, x=[-1.0, -0.01, 0.0, 0.02, 3.0])
+    return np.concatenate([states[name].values.ravel() for name in ("density", "cdf")])
+
+
 def family(prior, regularizer):
     return lambda tau: mean_field(
         hdica.SparsePCA(omega=1.0, prior=prior, tau=tau, regularizer=regularizer)
@@ -212,6 +218,7 @@ COUNTS = [  # the number of so few is wrong, twice as many change the result by 
     (f"{STEADY}.modes", "DEGREE", 3, partial(rates, STEEP, 0.2, 10.0, 0.5), 1e-9),
     (f"{STEADY}.graded", "_NODES", 3, partial(graded_rates, "x**3 - x", 1e-3, 60.0, 1.0), 1e-9),
     (f"{STEADY}.graded", "_NODES", 3, partial(graded_rates, STEEP, 0.2, 10.0, 0.5), 1e-9),
+    (f"{STEADY}.boltzmann", "_ORDER", 3, partial(steady_density, "0.2*x**3", 0.05), 1e-9),
     (f"{STEADY}.laplace_kernels", "_POINTS", 12, partial(half_line, 0.26), 1e-12),
     (f"{STEADY}.laplace_kernels", "_POINTS", 12, partial(half_line, 1e8), 1e-12),
     (
