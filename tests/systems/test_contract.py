@@ -134,7 +134,11 @@ def test_what_is_kept_has_its_shape_and_changes_no_other_number(
     for output in method.outputs:
         assert with_it[output.name].tobytes() == without[output.name].tobytes()
     if "cdf" in with_it:
-        assert np.all((with_it["cdf"] >= 0) & (with_it["cdf"] <= 1))
+        below = with_it["cdf"]
+        if "fixed_point" in coords:  # a list of states, which NaN fill up
+            below = below[np.isfinite(with_it[method.outputs[0].name])]
+        assert below.size
+        assert np.all((below >= 0) & (below <= 1))
         assert with_it["weight"].sum() == pytest.approx(1.0)
 
 
