@@ -59,11 +59,11 @@ def start_lines(folder: Path) -> list[str]:
     dask = f"python -P -m {NODE}"
     return [
         "# Start it, in a folder that all machines see, as dask scheduler and dask worker but with "
-        "files that nobody else can reach; a worker has one thread:",
+        "files that nobody else can reach, and without web pages unless the scheduler is started "
+        "with --dashboard; a worker has one thread:",
         *exports({}),
-        f"{dask} scheduler {common} --dashboard-address 127.0.0.1:8787",
-        f"{dask} worker {common} --nworkers 4 --nthreads 1 --memory-limit 0 --no-dashboard "
-        "--dashboard-address 127.0.0.1:0",
+        f"{dask} scheduler {common}",
+        f"{dask} worker {common} --nworkers 4 --nthreads 1 --memory-limit 0",
         "# Use it, in config/config.yaml or in the file of hdica run --config:",
         "cluster:",
         "  scheduler_file: scheduler.json",

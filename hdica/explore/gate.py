@@ -7,7 +7,9 @@ must be a loopback name, so that a page of somebody else's whose name was made t
 refused; its port may be any, because the port of a tunnel (``ssh -L``) need not be that of the
 server. A request of a page, as that for a websocket, must come from a page of the same name and
 port (``Origin``). What lacks any of these gets status 403 and one sentence. The page requests
-nothing from other addresses and sends no referrer, so that the token stays where it was printed.
+nothing from other addresses and sends no referrer, and a browser is started with a private file
+that leads to the address, so that the token stays where it was printed and in the browser. It is no
+cookie, which a browser would send to every server of the machine, those of other users included.
 """
 
 from __future__ import annotations

@@ -13,7 +13,17 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from hdica.errors import HdicaError
+from hdica.process.private import scratch
+from hdica.sweep.files.paths import write_whole
 
+FORWARDS = """<!doctype html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={address}">
+<title>hdica explore</title>
+<a href="{address}">hdica explore</a>
+"""
+"""A page that leads to an address."""
 NEEDED = ("panel", "bokeh")
 PIP = 'pip install "hdica[explore]"'
 
@@ -63,11 +73,22 @@ def explore(
     with serving(lambda: page_of(feed, surfaces), port) as address:
         tell(f"{results} can be explored at {address} ({tunnel(address)}Ctrl-C ends it)")
         if browser and has_display():
-            webbrowser.open(address)
+            webbrowser.open(forwarding(address).as_uri())
         # Here, because the main thread alone is told of signals; visitors are served by another.
         while True:
             time.sleep(feed.pause)
             feed.look()
+
+
+def forwarding(address: str) -> Path:
+    """A file for this user alone that leads to an address.
+
+    A browser is started with what it shall open as an argument, and every user of the machine can
+    read the arguments of all processes: the address has a token.
+    """
+    file = scratch() / "explore.html"
+    write_whole(file, FORWARDS.format(address=address).encode(), 0o600)
+    return file
 
 
 def tunnel(address: str) -> str:

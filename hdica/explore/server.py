@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 from bokeh.server.server import BaseServer
@@ -23,6 +25,57 @@ from hdica.explore.gate import HOST, LOOPBACK, Gate, new_token
 
 WAIT = 10.0
 """Seconds that the server is given to close."""
+LOGGERS = ("tornado", "bokeh.server", "asyncio")
+"""Whose messages are about requests."""
+OURS = Path(__file__).parents[1]
+"""Folder of hdica's own code."""
+
+
+class Messages(logging.StreamHandler[Any]):
+    """Prints what libraries log about requests: no token, and the traceback of hdica's code alone.
+
+    Refused requests are no news for who has started the server. A request that a library cannot
+    read ends in a traceback of the library, which becomes one sentence.
+
+    Parameters
+    ----------
+    token
+        Is printed nowhere.
+    """
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self.token = token
+
+    def filter(self, record: logging.LogRecord) -> Any:
+        """Leave out what is no exception."""
+        return super().filter(record) if record.exc_info else False
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One sentence, or the traceback of hdica's code."""
+        _, exc, at = record.exc_info or (None, None, None)
+        if any(Path(frame.f_code.co_filename).is_relative_to(OURS) for frame, _ in walk_tb(at)):
+            text = super().format(record)
+        else:
+            # As ASCII, because what a request says could otherwise drive the terminal.
+            why = f"{type(exc).__name__}: {ascii(str(exc))[1:-1]:.200}"
+            text = f"hdica: a request of a browser could not be answered ({why})"
+        return text.replace(self.token, "TOKEN")
+
+
+@contextmanager
+def _messages(token: str) -> Iterator[None]:
+    """Print what libraries log about requests as :class:`Messages` does."""
+    handler = Messages(token)
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    before = [(one.handlers, one.propagate) for one in loggers]
+    for one in loggers:
+        one.handlers, one.propagate = [handler], False
+    try:
+        yield
+    finally:
+        for one, (handlers, propagate) in zip(loggers, before, strict=True):
+            one.handlers, one.propagate = handlers, propagate
 
 
 @contextmanager
@@ -43,8 +96,6 @@ def serving(page: Callable[[], Any], port: int = 0, token: str = "") -> Iterator
     HdicaError
         If the port cannot be had.
     """
-    # Refused requests are no news for who has started the server.
-    logging.getLogger("tornado.access").setLevel(logging.ERROR)
     token = token or new_token()
     try:
         sockets = bind_sockets(port, HOST)
@@ -56,13 +107,14 @@ def serving(page: Callable[[], Any], port: int = 0, token: str = "") -> Iterator
     thread = threading.Thread(
         target=lambda: asyncio.run(_serve(page, sockets, token, ready)), daemon=True
     )
-    thread.start()
-    stop = ready.result()
-    try:
-        yield f"http://{HOST}:{found}/{token}/"
-    finally:
-        stop()
-        thread.join(WAIT)
+    with _messages(token):
+        thread.start()
+        stop = ready.result()
+        try:
+            yield f"http://{HOST}:{found}/{token}/"
+        finally:
+            stop()
+            thread.join(WAIT)
 
 
 async def _serve(

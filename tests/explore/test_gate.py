@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
+import re
 import select
 import socket
 import threading
@@ -10,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import pytest
 
@@ -144,6 +148,116 @@ def test_a_forwarded_port_leads_to_the_page_and_its_websocket(address: str, name
         assert connected(f"ws://{at}/{new_token()}/ws", f"http://{at}") == 403
         for other in ("http://evil.example", f"http://{host}", f"http://evil.example@{at}", "null"):
             assert connected(socket_at, other) == 403
+
+
+OPEN = b'"msgtype": "ACK"'
+"""What a websocket says first."""
+
+
+def spoken(port: int, said: bytes, frames: bytes = b"") -> bytes:
+    """All that the server answers until it hangs up; a websocket gets frames once it is open."""
+    found = b""
+    with suppress(ConnectionError), socket.create_connection(("127.0.0.1", port), 20) as one:
+        one.sendall(said)
+        while part := one.recv(65536):
+            found += part
+            if OPEN in found:
+                one.sendall(frames)
+                frames = b""
+    return found
+
+
+def frame(text: bytes, opcode: int = 1) -> bytes:
+    """A message of a websocket's client."""
+    return bytes([0x80 | opcode, 0x80 | len(text), *bytes(4)]) + text
+
+
+def test_malformed_requests_leave_no_traceback_and_the_server_up(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with serving(lambda: pn.pane.HTML("<p>inside</p>")) as address:
+        _, _, host, token, _ = address.split("/")
+        port = int(host.partition(":")[2])
+
+        def page(path: str = "", more: str = "", method: str = "GET") -> tuple[bytes, ...]:
+            head = f"{method} /{token}/{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n"
+            return (f"{head}{more}\r\n".encode("latin-1"),)
+
+        def websocket(protocol: str, *frames: bytes) -> tuple[bytes, ...]:
+            more = f"Upgrade: websocket\r\nSec-WebSocket-Protocol: {protocol}\r\n"
+            more += f"Origin: http://{host}\r\nSec-WebSocket-Version: 13\r\n"
+            (head,) = page("ws", f"{more}Sec-WebSocket-Key: {'A' * 22}==\r\n")
+            upgraded = head.replace(b"Connection: close", b"Connection: Upgrade")
+            return upgraded, b"".join([*frames, frame(b"", 8)])
+
+        def bokeh(**content: Any) -> str:
+            text = base64.urlsafe_b64encode(json.dumps(content).encode()).decode()
+            return f"bokeh, {text.rstrip('=')}"
+
+        opened = re.search('"token":"([^"]+)"', asked(address)[1])
+        assert opened is not None
+        ours = f"bokeh, {opened[1]}"
+        length = "Content-Length: "
+        unknown = b'{"events":[{"kind":"ModelChanged","model":{"id":"none"},"attr":"a","new":1}]}'
+        table = {
+            "no protocol": websocket("x"),
+            "a token that is no text": websocket("bokeh, zzz"),
+            "a token that is not ASCII": websocket("bokeh, \xe9"),
+            "a token of no session": websocket(bokeh()),
+            "a token without an end": websocket(bokeh(session_id="none")),
+            "a token that has ended": websocket(bokeh(session_id="none", session_expiry=1)),
+            "a token of a strange end": websocket(bokeh(session_id="none", session_expiry="x")),
+            "a damaged token": websocket(bokeh(session_id="none", __bk__zlib_="AAAA")),
+            "no message": websocket(ours, frame(b"hello")),
+            "no text": websocket(ours, frame(b"\xff")),
+            "no frame": websocket(ours, b"\xff" * 9),
+            "no kind of message": websocket(ours, frame(b'{"msgtype":"x"}'), frame(b"{}")),
+            "an unknown document": websocket(
+                ours, frame(b'{"msgid":"1","msgtype":"PATCH-DOC"}'), frame(b"{}"), frame(unknown)
+            ),
+            "an empty session": page("?bokeh-session-id=%00"),
+            "an unknown session": page("?bokeh-session-id=none"),
+            "a query that is no text": page("?bokeh-token=abc&%ff%zz&=&&"),
+            "a path with a zero": page("static/js/%00"),
+            "an extension with a zero": page("static/extensions/panel/%00.js"),
+            "a path that leads away": page("static/%2e%2e/%2e%2e/x"),
+            "a path that is no text": page("%ff%zz%"),
+            "a strange element": page("autoload.js?bokeh-autoload-element=%ff"),
+            "OPTIONS without an origin": page("autoload.js", method="OPTIONS"),
+            "strange cookies": page(more="Cookie: \xe9=\xff; =;;; a=\"\r\n"),
+            "a huge header": page(more=f"X: {'a' * 100_000}\r\n"),
+            "a strange range": page("static/js/bokeh.min.js", "Range: bytes=9-1,x\r\n"),
+            "a method that is none": page(method="FOO"),
+            "no form": page("", f"Content-Type: multipart/form-data\r\n{length}1\r\n\r\nx", "POST"),
+            "no length": page("", f"{length}x\r\n", "POST"),
+            "no version": (b"GET / HTTP/9.9\r\n\r\n",),
+            "another protocol": (b"\x16\x03\x01\x02\0" + bytes(100) + b"\r\n\r\n",),
+            "no host": (b"GET / HTTP/1.1\r\n\r\n",),
+        }  # fmt: skip
+        for name, said in table.items():
+            was_open = OPEN in spoken(port, *said)
+            assert was_open == (opened[1].encode() in said[0]), name
+        assert asked(address)[0] == 200
+    printed = capsys.readouterr().err
+    sentence = r"hdica: a request of a browser could not be answered \(\w+: .*\)"
+    assert [line for line in printed.splitlines() if not re.fullmatch(sentence, line)] == []
+    assert "ProtocolError: Token is expired" in printed
+    assert "UnknownReferenceError" in printed
+    assert token not in printed
+
+
+def test_a_mistake_of_our_own_keeps_its_traceback_and_not_the_token(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delattr(Gate, "refusal")
+    with serving(lambda: pn.pane.HTML("<p>inside</p>")) as address:
+        _, _, host, token, _ = address.split("/")
+        said = f"GET /{token}/ HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+        assert spoken(int(host.partition(":")[2]), said) == b""
+    printed = capsys.readouterr().err
+    assert "Traceback" in printed
+    assert "AttributeError: 'Gate' object has no attribute 'refusal'" in printed
+    assert token not in printed
 
 
 def test_tokens_differ_and_are_compared_whole() -> None:

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import urllib.request
@@ -94,6 +95,33 @@ def test_without_a_display_no_browser_is_opened(monkeypatch: pytest.MonkeyPatch)
     assert not launch.has_display()
     monkeypatch.setenv("DISPLAY", ":0")
     assert launch.has_display()
+
+
+def test_a_browser_is_started_with_a_private_file_that_leads_to_the_address(
+    few: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("panel", reason='needs Panel: pip install "hdica[explore]"')
+    from hdica.explore.feed import Feed
+
+    def interrupted(_: Feed) -> None:
+        raise KeyboardInterrupt
+
+    opened: list[str] = []
+    printed: list[str] = []
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(launch.webbrowser, "open", opened.append)
+    monkeypatch.setattr(Feed, "look", interrupted)
+    before = os.umask(0)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            launch.explore(few, tell=printed.append)
+    finally:
+        os.umask(before)
+    address = re.search(r"http://127\.0\.0\.1:\d+/[\w-]{43}/", printed[0])
+    assert address
+    file = Path(urllib.request.url2pathname(opened[0].removeprefix("file://")))
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (file, file.parent)] == [0o600, 0o700]
+    assert f'content="0; url={address.group()}"' in file.read_text()
 
 
 def test_whoever_came_by_ssh_reads_how_to_reach_the_address(

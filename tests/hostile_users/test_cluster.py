@@ -112,8 +112,8 @@ def test_a_scheduler_and_workers_of_ones_own_run_nothing_of_it(
             stderr=log.open("a"),
         )
         for words in (
-            ("scheduler", "--host", "127.0.0.1", "--no-dashboard", "--port", "0"),
-            ("worker", "--nworkers", "2", "--nthreads", "1", "--no-dashboard"),
+            ("scheduler", "--host", "127.0.0.1", "--port", "0"),
+            ("worker", "--nworkers", "2", "--nthreads", "1"),
         )
     ]
     try:

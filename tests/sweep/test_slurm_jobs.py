@@ -139,7 +139,6 @@ def test_a_job_says_what_was_asked_for(tmp_path: Path) -> None:
     assert "--memory-limit 4.00GiB" in command
     assert "--lifetime 85275s --lifetime-stagger 225s" in command
     assert "--worker-class hdica.sweep.workers.draining.DrainingWorker" in command
-    assert "--dashboard-address 127.0.0.1:0" in command
 
 
 @LIBRARY
@@ -234,6 +233,13 @@ def test_a_queue_that_is_full_is_waited_for_only_so_long(slurm: FakeSlurm, tmp_p
     assert "job 100 is PENDING: Resources; squeue --name=hdica-" in said
     assert str(tmp_path / "shared") in said
     assert (slurm.folder / "jobs/100/cancelled").exists()
+
+
+@LIBRARY
+def test_neither_the_scheduler_nor_a_job_has_web_pages(slurm: FakeSlurm, tmp_path: Path) -> None:
+    with connect(ready(settings(tmp_path)), 1) as client:
+        about = client.scheduler_info()
+        assert [about["services"], *(w["services"] for w in about["workers"].values())] == [{}] * 2
 
 
 @LIBRARY

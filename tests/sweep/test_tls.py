@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import ssl
 import stat
 import sys
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -165,7 +167,6 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
         line for line in start_lines(folder / "certs") if line.startswith("python ")
     )
     scheduler_line += " --host 127.0.0.1 --port 0"
-    scheduler_line = scheduler_line.replace("127.0.0.1:8787", "127.0.0.1:0")
     worker_line = worker_line.replace("--nworkers 4", "--nworkers 2") + " --host 127.0.0.1"
     file = folder / "scheduler.json"
     settings = {"scheduler_file": str(file), "tls": str(folder / "certs")}
@@ -216,6 +217,21 @@ def test_the_environment_alone_finds_it(outside: Outside, monkeypatch: pytest.Mo
     assert (settings.kind, settings.workers) == ("scheduler", 2)
     with connect(settings) as client:
         assert client.submit(sum, [1, 2]).result(timeout=20) == 3
+
+
+def test_web_pages_are_there_only_if_a_scheduler_is_asked_for_them(
+    outside: Outside, certs: Path, tmp_path: Path
+) -> None:
+    with connect(cluster_settings({"address": outside.address, "tls": str(outside.certs)})) as one:
+        about = one.scheduler_info()
+        assert [about["services"], *(w["services"] for w in about["workers"].values())] == [{}] * 3
+    line = next(line for line in start_lines(certs) if " scheduler --" in line)
+    with running(tmp_path, [f"{line} --host 127.0.0.1 --port 0 --dashboard"]):
+        wait_until((tmp_path / "scheduler.json").exists, "the scheduler's file")
+        port = json.loads((tmp_path / "scheduler.json").read_text())["services"]["dashboard"]
+        page = f"http://127.0.0.1:{port}/json/identity.json"
+        with urllib.request.urlopen(page, timeout=30) as answer:
+            assert json.load(answer)["type"] == "Scheduler"
 
 
 def sentence(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> str:
@@ -272,7 +288,7 @@ def test_an_expired_certificate_is_refused_and_named(
     (tmp_path / "key.pem").chmod(0o600)
     lines = start_lines(tmp_path)
     line = next(line for line in lines if " scheduler --" in line)
-    line = line.replace("127.0.0.1:8787", "127.0.0.1:0") + " --host 127.0.0.1 --port 0"
+    line += " --host 127.0.0.1 --port 0"
     with running(tmp_path, [line]):
         wait_until((tmp_path / "scheduler.json").exists, "the scheduler's file")
         given = {"scheduler_file": str(tmp_path / "scheduler.json"), "tls": str(tmp_path)}

@@ -1,7 +1,9 @@
-"""Where Dask keeps its files: it also lets code be loaded from there.
+"""Where Dask keeps its files, and no web pages: what its servers would open to other users.
 
-By default that is ``dask-scratch-space`` among the temporary files, whoever made it, and the folder
-comes first where Python looks for modules, in every process of a cluster.
+By default the files are in ``dask-scratch-space`` among the temporary files, whoever made it, and
+the folder comes first where Python looks for modules, in every process of a cluster. And by default
+every scheduler and worker has an HTTP server, also without a dashboard: it tells any user of the
+machine, and any web page that uses a name of its own for 127.0.0.1, what runs and where.
 """
 
 from __future__ import annotations
@@ -14,33 +16,42 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 PRELOAD = __name__
-"""What Dask's workers load, so that they call :func:`dask_setup`."""
+"""What Dask's schedulers and workers load, so that they call :func:`dask_setup`."""
 
 
 @contextmanager
-def own_folder(base: Path) -> Iterator[None]:
+def own_folder(base: Path, pages: bool = False) -> Iterator[None]:
     """Let Dask's servers that are started here, and their workers, keep their files in a folder.
 
-    It is made in a private one, and removed.
+    It is made in a private one, and removed. The servers have no web pages, but with ``pages`` a
+    scheduler has Dask's.
     """
     import dask
     import distributed  # noqa: F401  (its defaults must be there before ours come and go)
 
-    given = dask.config.get("distributed.worker.preload", None) or []
-    preload = [*([given] if isinstance(given, str) else given), PRELOAD]
+    ours: dict[str, Any] = {}
+    for kind in ("worker",) if pages else ("worker", "scheduler"):
+        given = dask.config.get(f"distributed.{kind}.preload", None) or []
+        preload = [*([given] if isinstance(given, str) else given), PRELOAD]
+        # The server listens for the moment until it is stopped.
+        ours |= {f"distributed.{kind}.preload": preload, f"distributed.{kind}.http.routes": []}
     # Workers may still be ending.
     with TemporaryDirectory(prefix="dask-", dir=base, ignore_cleanup_errors=True) as made:
-        ours = {"temporary-directory": made, "distributed.worker.preload": preload}
         try:
-            with dask.config.set(ours):
+            with dask.config.set({"temporary-directory": made, **ours}):
                 yield
         finally:
             _unload(Path(made))
 
 
-def dask_setup(worker: Any) -> None:
-    """Called by Dask when a worker has started: no code is ever sent to its folder."""
-    _unload(Path(worker.local_directory).parent)
+def dask_setup(server: Any) -> None:
+    """Called by Dask when a scheduler or a worker starts: no web pages, no code in its folder."""
+    from distributed import Worker
+
+    server.http_server.stop()
+    del server.services["dashboard"]
+    if isinstance(server, Worker):  # a scheduler has no folder
+        _unload(Path(server.local_directory).parent)
 
 
 def _unload(folder: Path) -> None:

@@ -283,7 +283,7 @@ def _cluster(settings: SlurmSettings, folder: Path, name: str, security: Any) ->
         protocol="tls://" if security else "tcp://",
         security=security,
         shared_temp_directory=str(folder),
-        # Its web pages would show the run to anyone on the network.
+        # Until it is stopped, its HTTP server would listen on every network.
         scheduler_options={"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"},
         silence_logs=logging.CRITICAL,
     )

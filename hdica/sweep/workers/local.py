@@ -173,7 +173,7 @@ def local_client(workers: int, memory: int = 0, security: Any = None) -> Iterato
             threads_per_worker=1,
             processes=True,
             host=LOOPBACK,
-            # No dashboard, and an HTTP server on any port: a fixed one warns where two runs meet.
+            # The HTTP server that is stopped at once: on a fixed port it warns where two runs meet.
             scheduler_kwargs={"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"},
             memory_limit=memory,
             security=security,

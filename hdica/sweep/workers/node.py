@@ -1,7 +1,8 @@
 """``python -P -m hdica.sweep.workers.node``: Dask's scheduler or workers, in a private folder.
 
-It takes ``scheduler`` or ``worker`` and the arguments that ``dask`` takes for it. What killed ones
-of the same user have left on the machine is removed.
+It takes ``scheduler`` or ``worker`` and the arguments that ``dask`` takes for it. There are no web
+pages unless a scheduler is started with ``--dashboard``: then every user of the machine can read
+them. What killed ones of the same user have left on the machine is removed.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import sys
 
 from hdica.process.private import scratch
 from hdica.sweep.workers.folder import keep_sockets, own_folder
-from hdica.sweep.workers.local import for_children
+from hdica.sweep.workers.local import LOOPBACK, for_children
 
 KINDS = ("scheduler", "worker")
+PAGES = "--dashboard"
+NO_PAGES = ("--no-dashboard", "--dashboard-address", f"{LOOPBACK}:0")
+"""What holds unless arguments that follow differ."""
 
 
 def main() -> None:
@@ -25,8 +29,8 @@ def main() -> None:
     command = {"scheduler": dask_scheduler, "worker": dask_worker}[kind].main
     folder = scratch()
     keep_sockets(folder)
-    with for_children(), own_folder(folder):
-        command(arguments, prog_name=f"dask {kind}")
+    with for_children(), own_folder(folder, PAGES in arguments):
+        command([*NO_PAGES, *arguments], prog_name=f"dask {kind}")
 
 
 if __name__ == "__main__":

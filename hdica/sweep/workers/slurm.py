@@ -27,7 +27,6 @@ from hdica.sweep.study.size import check_size
 from hdica.sweep.workers.local import (
     APART,
     CALM,
-    LOOPBACK,
     SAFE_PATH,
     THREAD_VARIABLES,
     UNPAUSED,
@@ -249,6 +248,5 @@ def job_options(settings: SlurmSettings, folder: Path, name: str) -> dict[str, A
             *("--nworkers", str(settings.workers_each)),
             *("--lifetime", f"{begin:g}s", "--lifetime-stagger", f"{stagger:g}s"),
             *("--worker-class", WORKER),
-            *("--no-dashboard", "--dashboard-address", f"{LOOPBACK}:0"),
         ],
     }

@@ -1,0 +1,58 @@
+"""Another user who looks for the token of the explorer's address."""
+
+from __future__ import annotations
+
+import re
+import sys
+import webbrowser
+from pathlib import Path
+
+import psutil
+import pytest
+
+from hdica.explore.launch import explore
+from hdica.sweep.run.runner import run
+from hdica.sweep.study.study import study_from
+from tests.hostile_users.conftest import Stranger
+from tests.sweep import toy
+
+pytestmark = [pytest.mark.faults]
+
+BROWSER = f"{sys.executable} -c 'import time; time.sleep(60)' %s &"
+
+
+def test_no_other_user_finds_the_token_when_a_browser_is_opened(
+    stranger: Stranger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("panel", reason='needs Panel: pip install "hdica[explore]"')
+    from hdica.explore.feed import Feed
+
+    printed: list[str] = []
+    seen = stranger.common / "seen"
+
+    def looked(_: Feed) -> None:
+        """The browser is open: the stranger reads the arguments of all processes."""
+        stranger.does(f"cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' >{seen} || true")
+        (opened,) = re.findall(r"file://(\S+/explore.html)", seen.read_text())
+        # All that is below, too, and what is in the folder.
+        stranger.does(f"cat {opened} >>{seen} || cat {Path(opened).parent}/* >>{seen} || true")
+        assert Path(opened).exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setenv("BROWSER", BROWSER)
+    monkeypatch.setattr(webbrowser, "_tryorder", None)  # to be found anew
+    monkeypatch.setattr(Feed, "look", looked)
+    toy.register()
+    try:
+        run(study_from(toy.study(methods={"line": {}})), tmp_path / "toy.zarr", progress=False)
+        with pytest.raises(KeyboardInterrupt):
+            explore(tmp_path / "toy.zarr", tell=printed.append)
+    finally:
+        toy.forget()
+        for one in psutil.Process().children():
+            if "explore.html" in " ".join(one.cmdline()):
+                one.kill()
+                one.wait()
+    (token,) = re.findall(r"http://127\.0\.0\.1:\d+/([\w-]{43})/", printed[0])
+    assert token not in seen.read_text()
