@@ -55,12 +55,10 @@ class Messages(logging.StreamHandler[Any]):
         """One sentence, or the traceback of hdica's code."""
         _, exc, at = record.exc_info or (None, None, None)
         if any(Path(frame.f_code.co_filename).is_relative_to(OURS) for frame, _ in walk_tb(at)):
-            text = super().format(record)
-        else:
-            # As ASCII, because what a request says could otherwise drive the terminal.
-            why = f"{type(exc).__name__}: {ascii(str(exc))[1:-1]:.200}"
-            text = f"hdica: a request of a browser could not be answered ({why})"
-        return text.replace(self.token, "TOKEN")
+            return super().format(record).replace(self.token, "TOKEN")
+        # As ASCII, because what a request says could otherwise drive the terminal.
+        why = f"{type(exc).__name__}: {ascii(str(exc))[1:-1]}".replace(self.token, "TOKEN")
+        return f"hdica: a request of a browser could not be answered ({why:.200})"
 
 
 @contextmanager
