@@ -15,7 +15,6 @@ cookie, which a browser would send to every server of the machine, those of othe
 from __future__ import annotations
 
 import hmac
-import re
 import secrets
 from typing import Any
 
@@ -23,14 +22,11 @@ from tornado.httputil import HTTPMessageDelegate, HTTPServerRequest
 from tornado.routing import Router
 from tornado.web import Application, RequestHandler
 
-HOST = "127.0.0.1"
-LOOPBACK = (HOST, "localhost", "[::1]")
-"""Names of this machine that lead nowhere else."""
-_LOOPBACK = re.compile(
-    rf"(?:{'|'.join(map(re.escape, LOOPBACK))})(?::[0-9]{{1,5}})?", re.IGNORECASE
-)
+from hdica.process.loopback import NO_HOST as UNDER
+from hdica.process.loopback import is_loopback
+
 NO_TOKEN = "403: the address needs the token that hdica explore has printed\n"
-NO_HOST = f"403: hdica explore answers under {', '.join(LOOPBACK[:-1])} and {LOOPBACK[-1]} alone\n"
+NO_HOST = f"403: hdica explore {UNDER}\n"
 NO_ORIGIN = "403: hdica explore answers no page of another address\n"
 
 
@@ -87,7 +83,7 @@ class Gate(Router):
         host, origin
             The headers ``Host`` and ``Origin``; None without the latter.
         """
-        if _LOOPBACK.fullmatch(host) is None:
+        if not is_loopback(host):
             return NO_HOST
         first = path.removeprefix("/").partition("/")[0]
         if not hmac.compare_digest(first.encode(), self.token):

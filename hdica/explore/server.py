@@ -21,7 +21,8 @@ from tornado.ioloop import IOLoop
 from tornado.netutil import bind_sockets
 
 from hdica.errors import HdicaError
-from hdica.explore.gate import HOST, LOOPBACK, Gate, new_token
+from hdica.explore.gate import Gate, new_token
+from hdica.process.loopback import HOST, LOOPBACK
 
 WAIT = 10.0
 """Seconds that the server is given to close."""

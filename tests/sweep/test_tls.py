@@ -7,6 +7,7 @@ import os
 import ssl
 import stat
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -232,6 +233,10 @@ def test_web_pages_are_there_only_if_a_scheduler_is_asked_for_them(
         page = f"http://127.0.0.1:{port}/json/identity.json"
         with urllib.request.urlopen(page, timeout=30) as answer:
             assert json.load(answer)["type"] == "Scheduler"
+        # A web page elsewhere may have a name that leads here.
+        foreign = urllib.request.Request(page, headers={"Host": "rebound.example"})
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(foreign, timeout=30)
 
 
 def sentence(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> str:

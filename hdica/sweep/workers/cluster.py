@@ -11,9 +11,10 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from hdica.errors import HdicaError, from_validation
+from hdica.process.loopback import HOST
 from hdica.process.private import scratch
 from hdica.sweep.study.size import in_bytes
-from hdica.sweep.workers.local import LOOPBACK, local_client
+from hdica.sweep.workers.local import local_client
 from hdica.sweep.workers.settings import ClusterSettings, Mode
 
 ENVIRONMENT = {
@@ -136,7 +137,7 @@ def connect(settings: ClusterSettings, blocks: int | None = None) -> Iterator[An
         memory = in_bytes(settings.memory) if settings.memory else 0
         # Any user of this machine can reach its ports, and who is let in may run code.
         with (
-            certificates(settings, scratch(), (LOOPBACK,)) as known,
+            certificates(settings, scratch(), (HOST,)) as known,
             local_client(workers, memory, known) as client,
         ):
             yield client

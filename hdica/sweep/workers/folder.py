@@ -15,6 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from hdica.process.loopback import HOST, NO_HOST, is_loopback
+
 PRELOAD = __name__
 """What Dask's schedulers and workers load, so that they call :func:`dask_setup`."""
 
@@ -30,11 +32,15 @@ def own_folder(base: Path, pages: bool = False) -> Iterator[None]:
     import distributed  # noqa: F401  (its defaults must be there before ours come and go)
 
     ours: dict[str, Any] = {}
-    for kind in ("worker",) if pages else ("worker", "scheduler"):
+    for kind in ("worker", "scheduler"):
         given = dask.config.get(f"distributed.{kind}.preload", None) or []
-        preload = [*([given] if isinstance(given, str) else given), PRELOAD]
-        # The server listens for the moment until it is stopped.
-        ours |= {f"distributed.{kind}.preload": preload, f"distributed.{kind}.http.routes": []}
+        ours[f"distributed.{kind}.preload"] = [
+            *([given] if isinstance(given, str) else given),
+            PRELOAD,
+        ]
+        if kind == "worker" or not pages:
+            # The server listens for the moment until it is stopped.
+            ours[f"distributed.{kind}.http.routes"] = []
     # Workers may still be ending.
     with TemporaryDirectory(prefix="dask-", dir=base, ignore_cleanup_errors=True) as made:
         try:
@@ -45,13 +51,42 @@ def own_folder(base: Path, pages: bool = False) -> Iterator[None]:
 
 
 def dask_setup(server: Any) -> None:
-    """Called by Dask when a scheduler or a worker starts: no web pages, no code in its folder."""
+    """Called by Dask when a scheduler or a worker starts: no web pages, no code in its folder.
+
+    Pages that were asked for, and are on this machine alone, answer under its own names alone.
+    """
+    import dask
     from distributed import Worker
 
-    server.http_server.stop()
-    del server.services["dashboard"]
-    if isinstance(server, Worker):  # a scheduler has no folder
+    is_worker = isinstance(server, Worker)
+    if not is_worker and dask.config.get("distributed.scheduler.http.routes"):
+        if server.http_server.address in (HOST, "::1"):
+            _check_hosts(server.http_server)
+    else:
+        server.http_server.stop()
+        del server.services["dashboard"]
+    if is_worker:  # a scheduler has no folder
         _unload(Path(server.local_directory).parent)
+
+
+def _check_hosts(server: Any) -> None:
+    """Refuse what is sent to a server under another name than those of this machine."""
+    from tornado.routing import Router
+    from tornado.web import Application, RequestHandler
+
+    class Refused(RequestHandler):
+        def prepare(self) -> None:
+            self.set_status(403)
+            self.finish(f"403: the scheduler {NO_HOST}\n")
+
+    answers, refusing = server.request_callback, Application([(r".*", Refused)])
+
+    class Names(Router):
+        def find_handler(self, request: Any, **kwargs: Any) -> Any:
+            chosen = answers if is_loopback(request.host) else refusing
+            return chosen.find_handler(request, **kwargs)
+
+    server.request_callback = Names()
 
 
 def _unload(folder: Path) -> None:

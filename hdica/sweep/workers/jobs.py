@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hdica.errors import HdicaError
+from hdica.process.loopback import HOST
 from hdica.process.private import scratch
 from hdica.sweep.workers.folder import own_folder
-from hdica.sweep.workers.local import APART, CALM, LOOPBACK
+from hdica.sweep.workers.local import APART, CALM
 from hdica.sweep.workers.slurm import (
     OURS_ALONE,
     SlurmSettings,
@@ -284,7 +285,7 @@ def _cluster(settings: SlurmSettings, folder: Path, name: str, security: Any) ->
         security=security,
         shared_temp_directory=str(folder),
         # Until it is stopped, its HTTP server would listen on every network.
-        scheduler_options={"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"},
+        scheduler_options={"dashboard": False, "dashboard_address": f"{HOST}:0"},
         silence_logs=logging.CRITICAL,
     )
 

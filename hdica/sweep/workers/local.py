@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hdica.process.cache_folders import settle
+from hdica.process.loopback import HOST
 from hdica.process.private import scratch
 from hdica.sweep.workers.folder import keep_sockets, own_folder
 
@@ -54,7 +55,6 @@ since what a block takes is no data that could be moved."""
 APART = {"distributed.worker.use-file-locking": False}
 """Without the lock that all of Dask on a machine shares: a process of another run that is stopped
 while it holds it would let nothing start."""
-LOOPBACK = "127.0.0.1"
 
 
 @contextmanager
@@ -172,9 +172,9 @@ def local_client(workers: int, memory: int = 0, security: Any = None) -> Iterato
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
-            host=LOOPBACK,
+            host=HOST,
             # The HTTP server that is stopped at once: on a fixed port it warns where two runs meet.
-            scheduler_kwargs={"dashboard": False, "dashboard_address": f"{LOOPBACK}:0"},
+            scheduler_kwargs={"dashboard": False, "dashboard_address": f"{HOST}:0"},
             memory_limit=memory,
             security=security,
             # A server that has been running for long knows an old environment.

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import sys
 
+from hdica.process.loopback import HOST
 from hdica.process.private import scratch
 from hdica.sweep.workers.folder import keep_sockets, own_folder
-from hdica.sweep.workers.local import LOOPBACK, for_children
+from hdica.sweep.workers.local import for_children
 
 KINDS = ("scheduler", "worker")
 PAGES = "--dashboard"
-NO_PAGES = ("--no-dashboard", "--dashboard-address", f"{LOOPBACK}:0")
+NO_PAGES = ("--no-dashboard", "--dashboard-address", f"{HOST}:0")
 """What holds unless arguments that follow differ."""
 
 
