@@ -13,6 +13,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from hdica.sweep.files.paths import (
     TornError,
     discard,
     discard_inside,
+    inside,
     read_regular,
     write_text,
 )
@@ -136,7 +138,7 @@ def _lay_out(folder: Path, segment: Segment, block: int, identity: str) -> None:
 
 
 def restore(path: Path, segment: Segment, name: str) -> None:
-    """Write the metadata of an array anew, or the segment's own if ``name`` is empty.
+    """Write the metadata of an array anew, and the segment's own, alone if ``name`` is empty.
 
     They follow from the study and from the metadata of ``key``: identity, places, block. Those of
     ``key`` follow from nothing.
@@ -149,15 +151,23 @@ def restore(path: Path, segment: Segment, name: str) -> None:
     partial = _partial(path)
     try:
         _lay_out(partial, segment, about["block"], about["segment"])
-        new = json.loads((partial / name / METADATA).read_bytes())
-        if name:
-            new["shape"][0] = document["shape"][0]
-        # A link or a folder may stand there, or in place of the array's folder.
-        discard_inside(path, f"{name}/{METADATA}" if name else METADATA)
-        make_folder(path / name)
-        write_text(path / name / METADATA, sealed(new))
+        for file in dict.fromkeys((METADATA, f"{name}/{METADATA}" if name else METADATA)):
+            new = json.loads((partial / file).read_bytes())
+            if file != METADATA:
+                new["shape"][0] = document["shape"][0]
+            _make_way(path, file)
+            write_text(path / file, sealed(new))
     finally:
         discard(partial)
+
+
+def _make_way(path: Path, name: str) -> None:
+    """Remove a link or a folder in place of a file, or what stands in place of its folder."""
+    with suppress(DamageError):
+        if read_regular(inside(path, name)) is not None:
+            return
+    discard_inside(path, name)
+    make_folder((path / name).parent)
 
 
 def digests_of(working: Working) -> Digests:
