@@ -129,7 +129,7 @@ def _lay_out(folder: Path, segment: Segment, block: int, identity: str) -> None:
             "save": plain(segment.save),
         }
     )
-    planned = {"block": block, "planned": {name: [] for name in ARRAYS}}
+    planned: dict[str, Any] = {"block": block, "planned": {name: [] for name in ARRAYS}}
     for name, array in group.arrays():
         own = planned if name == "key" else {}
         array.update_attributes({"segment": identity, "array": name, **own})
