@@ -169,8 +169,6 @@ def held(study: Study, out: Path, file: Path) -> set[tuple[str, int]]:
     [
         *((f"working chunk of {name}", flip) for name in ("Q", "status", "key", "parameters")),
         *((f"working chunk of {name}", remove) for name in ("mse", "status", "seed", "reason")),
-        ("working group metadata", remove),
-        ("working array metadata", empty),
     ],
 )
 def test_exactly_the_points_of_a_working_file_become_pending(
@@ -229,7 +227,8 @@ def test_exactly_the_points_of_a_published_chunk_become_pending(
 @pytest.mark.parametrize(
     "kind",
     ["manifest", "note of a processor", "published array metadata", "published group metadata",
-     "published root metadata", "record of a shard", "record of the study"],
+     "published root metadata", "record of a shard", "record of the study",
+     "working array metadata", "working group metadata"],
 )  # fmt: skip
 def test_what_holds_no_points_is_withdrawn_or_written_again(
     study: Study, out: Path, kind: str

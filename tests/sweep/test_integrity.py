@@ -101,8 +101,13 @@ def test_a_status_of_a_segment_that_was_made_anew_is_not_missed(study: Study, ou
     assert "points are not computed yet" in verdict.incomplete[0]
 
 
-@pytest.mark.parametrize("name", ["zarr.json", "Q/zarr.json"])
-def test_a_segment_without_metadata_is_computed_again(study: Study, out: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "computed"), [("zarr.json", 0), ("Q/zarr.json", 0), ("key/zarr.json", 36)]
+)
+def test_metadata_are_written_anew_where_they_follow_from_the_study(
+    study: Study, out: Path, name: str, computed: int
+) -> None:
+    """Those of the keys do not: without them the segment is computed again."""
     before = values(out)
     flip_text = walk(study, out).path / name
     flip_text.write_text("{")
@@ -110,7 +115,7 @@ def test_a_segment_without_metadata_is_computed_again(study: Study, out: Path, n
     assert verdict.code == 3
     assert "metadata cannot be read" in verdict.damaged[0]
     repair(out)
-    assert run(study, out, progress=False).computed == 36
+    assert run(study, out, progress=False).computed == computed
     publish(study, out)
     assert values(out) == before
 

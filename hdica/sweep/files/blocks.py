@@ -78,6 +78,8 @@ def committed(working: Working, block: int) -> Committed | None:
         about = os.stat(file, follow_symlinks=False)
     except FileNotFoundError:
         return None
+    except NotADirectoryError as exc:
+        raise _damage(working, block, f"{file} is missing, it lies in no folder", False) from exc
     stamp = (about.st_ino, about.st_mtime_ns, about.st_size)
     known = working.seen.get(block)
     if known is not None and known[0] == stamp:

@@ -103,10 +103,12 @@ def read_regular(path: Path, most: int = MOST_BYTES) -> bytes | None:
         if path.is_symlink() or path.is_socket():
             raise DamageError(f"{path} is no regular file, and is not read") from exc
         raise
+    about = os.fstat(descriptor)
+    # Python opens no folder, and leaves its descriptor open.
+    if not stat.S_ISREG(about.st_mode):
+        os.close(descriptor)
+        raise DamageError(f"{path} is no regular file, and is not read")
     with os.fdopen(descriptor, "rb") as file:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode):
-            raise DamageError(f"{path} is no regular file, and is not read")
         if about.st_size > most:
             raise DamageError(f"{path} has {about.st_size} bytes (at most {most} are read)")
         return file.read()
@@ -131,11 +133,11 @@ def discard(path: Path) -> None:
 
 
 def discard_inside(root: Path, name: str) -> None:
-    """Remove a file of a store, or the first link on the way to it."""
+    """Remove a file of a store, or the first thing on the way to it that is no folder."""
     path = root
     for part in parts_of(name):
         path = path / part
-        if path.is_symlink():
+        if path.is_symlink() or not path.is_dir():
             break
     discard(path)
 

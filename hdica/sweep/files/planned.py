@@ -1,8 +1,10 @@
 """The planner's arrays of a segment (key, parameters, seed): written under a lock, bound to places.
 
-The metadata of ``key``, which are written last, hold the segment's identity and a digest of every
-chunk of all three, over the places that there are. So an append that is cut short changes nothing
-that is read, and a chunk that was exchanged or put back from before is found.
+The metadata of ``key``, which are written last, hold a digest of every chunk of all three, over the
+places that there are. So an append that is cut short changes nothing that is read, and a chunk that
+was exchanged or put back from before is found. The metadata of every array hold its name and the
+identity of its segment; but for those of ``key``, they follow from the study and are written anew
+where they are damaged.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +24,17 @@ from numpy.typing import NDArray
 from hdica.status import PENDING
 from hdica.sweep.files.disk import make_folder, sync_folder, sync_tree
 from hdica.sweep.files.frames import codec, is_torn
-from hdica.sweep.files.guarded import METADATA
+from hdica.sweep.files.guarded import METADATA, GuardedStore
 from hdica.sweep.files.manifest import digest
-from hdica.sweep.files.paths import DamageError, TornError, discard, read_regular, write_text
+from hdica.sweep.files.paths import (
+    DamageError,
+    TornError,
+    discard,
+    discard_inside,
+    inside,
+    read_regular,
+    write_text,
+)
 from hdica.sweep.files.places import UNREADABLE, WRONG, described
 from hdica.sweep.files.sealed import SCHEMA_VERSION, sealed
 from hdica.sweep.study.kept import plain
@@ -73,11 +84,25 @@ def _array(
 
 def create(path: Path, segment: Segment, block: int) -> None:
     """Make an empty segment; it appears whole, by a rename."""
+    partial = _partial(path)
+    make_folder(partial.parent)
+    _lay_out(partial, segment, block, uuid.uuid4().hex)
+    sync_tree(partial)
+    partial.replace(path)
+    sync_folder(path.parent)
+
+
+def _partial(path: Path) -> Path:
+    """Where a segment is laid out before it takes its place; nothing is there."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     discard(partial)
-    make_folder(partial.parent)
-    method, identity = segment.method, uuid.uuid4().hex
-    group = zarr.open_group(partial, mode="w", zarr_format=3)
+    return partial
+
+
+def _lay_out(folder: Path, segment: Segment, block: int, identity: str) -> None:
+    """Write the metadata of an empty segment, with the identity that it has."""
+    method = segment.method
+    group = zarr.open_group(folder, mode="w", zarr_format=3)
     chunk = block * max(1, PLANNED // block)
     _array(group, "key", chunk, "u1", 0, {"byte": 32})
     _array(group, "parameters", chunk, str, "", {})
@@ -104,17 +129,45 @@ def create(path: Path, segment: Segment, block: int) -> None:
             "save": plain(segment.save),
         }
     )
-    group["key"].update_attributes(_binding(identity, {name: [] for name in ARRAYS}))
-    for file in (partial / METADATA, *partial.glob(f"*/{METADATA}")):
+    planned: dict[str, Any] = {"block": block, "planned": {name: [] for name in ARRAYS}}
+    for name, array in group.arrays():
+        own = planned if name == "key" else {}
+        array.update_attributes({"segment": identity, "array": name, **own})
+    for file in (folder / METADATA, *folder.glob(f"*/{METADATA}")):
         write_text(file, sealed(json.loads(file.read_bytes())))
-    sync_tree(partial)
-    partial.replace(path)
-    sync_folder(path.parent)
 
 
-def _binding(identity: str, digests: Digests) -> dict[str, Any]:
-    """Attributes of the array of keys."""
-    return {"segment": identity, "planned": digests}
+def restore(path: Path, segment: Segment, name: str) -> None:
+    """Write the metadata of an array anew, and the segment's own, alone if ``name`` is empty.
+
+    They follow from the study and from the metadata of ``key``: identity, places, block. Those of
+    ``key`` follow from nothing.
+    """
+    key = f"key/{METADATA}"
+    document = json.loads(GuardedStore(path).load(key) or b"{}")
+    about = document["attributes"]
+    if name == "key" or about["array"] != "key":
+        raise DamageError(f"{path / key} is damaged")
+    partial = _partial(path)
+    try:
+        _lay_out(partial, segment, about["block"], about["segment"])
+        for file in dict.fromkeys((METADATA, f"{name}/{METADATA}" if name else METADATA)):
+            new = json.loads((partial / file).read_bytes())
+            if file != METADATA:
+                new["shape"][0] = document["shape"][0]
+            _make_way(path, file)
+            write_text(path / file, sealed(new))
+    finally:
+        discard(partial)
+
+
+def _make_way(path: Path, name: str) -> None:
+    """Remove a link or a folder in place of a file, or what stands in place of its folder."""
+    with suppress(DamageError):
+        if read_regular(inside(path, name)) is not None:
+            return
+    discard_inside(path, name)
+    make_folder((path / name).parent)
 
 
 def digests_of(working: Working) -> Digests:
@@ -122,8 +175,6 @@ def digests_of(working: Working) -> Digests:
     about = working.array("key").metadata.attributes
     found: Any = about.get("planned")
     file = working.path / "key" / METADATA
-    if about.get("segment") != working.attrs["id"]:
-        raise DamageError(f"{file} is damaged, it is of another segment")
     count = -(-working.size // working.array("key").chunks[0])
     try:
         if all(len(found[name]) == count for name in ARRAYS):
@@ -227,7 +278,7 @@ def append(
     }
     for name, values in new.items():
         digests[name] = _extended(working, grown[name], name, len(keys), values, digests[name])
-        about = _binding(working.attrs["id"], digests) if name == "key" else None
+        about = {"planned": digests} if name == "key" else None
         _announce(working, name, grown[name], about)
 
 
@@ -280,7 +331,7 @@ def forget(working: Working, number: int) -> None:
         array[span] = values
         digests[name][number] = _digest(values)
     working.planned.clear()
-    _announce(working, "key", working.array("key"), _binding(working.attrs["id"], digests))
+    _announce(working, "key", working.array("key"), {"planned": digests})
 
 
 def _grown(working: Working, name: str, places: int) -> zarr.Array[Any]:

@@ -109,14 +109,17 @@ class Working:
     def array(self, name: str) -> zarr.Array[Any]:
         """One of the arrays."""
         if name not in self.opened:
-            with readable(self.path / name / METADATA, self.path.name):
+            file = self.path / name / METADATA
+            with readable(file, self.path.name):
                 array = opened_array(self.group, name)
                 blocks, rest = divmod(array.chunks[0], self.block)
                 if rest or blocks < 1 or (blocks > 1 and name not in PLANNER_ARRAYS):
                     raise ValueError(f"chunks of {array.chunks[0]} places")
-                if name != "key" and array.shape[0] < self.size:
-                    raise ValueError(f"{array.shape[0]} places")
-                self.opened[name] = array
+                _check_place(self, name, array)
+            if name != "key" and array.shape[0] < self.size:
+                what = f"it has {array.shape[0]} places of {self.size}"
+                raise DamageError(f"{file} is damaged, {what} (all points of {self.path.name})")
+            self.opened[name] = array
         return self.opened[name]
 
     def layout(self, name: str) -> Chunks:
@@ -166,6 +169,18 @@ class Working:
     def status(self) -> NDArray[np.uint8]:
         """Status of every place."""
         return self.read("status", slice(0, self.size)).astype(np.uint8, copy=False)
+
+
+def _check_place(working: Working, name: str, array: zarr.Array[Any]) -> None:
+    """Refuse the metadata of another array, or of another segment's."""
+    file, here = working.path / name / METADATA, working.attrs["id"]
+    about = array.metadata.attributes
+    # Those of an earlier version have neither, but for the keys' segment.
+    if about.get("array", name) != name:
+        raise DamageError(f"{file} is damaged, it is of another array")
+    if about.get("segment", here) != here:
+        what = f"it is of another segment than {working.path / METADATA}"
+        raise DamageError(f"{file} is damaged, {what}")
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def commit(
     made = make_version(partial, out, version, files)
     if made is not None:
         sync_names(made)
-    manifest_path(out).unlink(missing_ok=True)
+    discard(manifest_path(out))
     discard(_old(target))
     if target.exists() and exchange(partial, target):
         partial.replace(_old(target))
@@ -77,7 +77,7 @@ def withdraw(out: str | Path, aside: bool) -> None:
     ``aside``: the store goes too. Until the next publication it lies aside, where nobody reads what
     is damaged in it.
     """
-    manifest_path(out).unlink(missing_ok=True)
+    discard(manifest_path(out))
     target = results_path(out)
     if aside and target.is_dir():
         discard(_old(target))

@@ -72,16 +72,35 @@ def segment_damage(path: Path) -> Iterator[Damage]:
     """Everything wrong in one segment of a working store."""
     try:
         working = store.open_segment(path)
-        for name in working.names:
-            working.array(name)
     except DamageError as exc:
         yield Damage(str(exc), path, torn=isinstance(exc, TornError))
         return
     yield from _strays(working)
+    if wrong := list(_metadata_damage(working)):
+        yield from wrong
+        return
     for name in store.PLANNER_ARRAYS:
         yield from _planner_damage(working, name)
     for block in range(working.blocks):
         yield from _block_damage(working, block)
+
+
+def _metadata_damage(working: store.Working) -> Iterator[Damage]:
+    """Metadata of arrays that are damaged, or of the segment, from which all arrays differ then."""
+    path = working.path
+    found: dict[str, Damage] = {}
+    for name in working.names:
+        try:
+            working.array(name)
+        except DamageError as exc:
+            # The keys come first; where they cannot be read, no other array says anything else.
+            one = Damage(str(exc), path, name, torn=isinstance(exc, TornError))
+            found.setdefault(one.sentence, one)
+    if len(found) < len(working.names):
+        yield from found.values()
+        return
+    what = f"it is of another segment (all points of {path.name})"
+    yield Damage(f"{path / METADATA} is damaged, {what}", path)
 
 
 def _block_damage(working: store.Working, block: int) -> Iterator[Damage]:
@@ -173,7 +192,9 @@ def record_damage(out: str | Path) -> list[Damage]:
     found = []
     for file in shard_records(out):
         try:
-            read_sealed(file)
+            shard = (read_sealed(file) or {}).get("shard")
+            if not isinstance(shard, list) or file.stem != "-of-".join(map(str, shard)):
+                raise DamageError(f"{file} is damaged, it is no record of this shard")
         except DamageError as exc:
             found.append(Damage(f"{exc} (the points of a shard)", file))
     return found

@@ -1,9 +1,10 @@
-"""Repair: what is damaged becomes pending, so that the next run computes and publishes it."""
+"""Repair: metadata are written anew; other damage becomes pending, and the next run computes it."""
 
 from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ from hdica.sweep.outcome.damage import Damage, of_version, version_damage
 from hdica.sweep.outcome.integrity import all_damage, segments_in
 from hdica.sweep.outcome.published import PublishedStore
 from hdica.sweep.outcome.versions import checked_path, cloned, remove, versions_in
-from hdica.sweep.run.plan import STUDY
+from hdica.sweep.run.plan import STUDY, planned_study
 from hdica.sweep.run.working_lock import locked
+from hdica.sweep.study.segment import segments_of
 from hdica.sweep.study.study import study_from
 
 
@@ -59,12 +61,30 @@ def _forget_places(working: store.Working, damage: Damage) -> None:
         _clear_status(working, block)
 
 
-def repair_working(damage: Damage) -> str:
-    """Make the points of something damaged in a working store pending; what was done, in words."""
-    if not damage.array:
-        segment = damage.path.is_dir()
+def _restored(out: str | Path, damage: Damage) -> bool:
+    """Whether metadata of a segment could be written anew, as the study that was planned has them.
+
+    Not those of the keys, which alone say what was planned, nor any of a study that was planned
+    before.
+    """
+    with suppress(HdicaError, KeyError, ValueError, TypeError, AttributeError):
+        study = None if damage.path.is_symlink() else planned_study(out)
+        known = {} if study is None else {one.name: one for one in segments_of(study)}
+        planned.restore(damage.path, known[damage.path.name], damage.array)
+        return True
+    return False
+
+
+def repair_working(out: str | Path, damage: Damage) -> str:
+    """Mend something in a working store, or make its points pending; what was done, in words."""
+    if damage.block < 0:
+        if damage.path not in segments_in(out):
+            discard(damage.path)
+            return "it is removed"
+        if _restored(out, damage):
+            return "it is written anew"
         discard(damage.path)
-        return "its points are pending" if segment else "it is removed"
+        return "its points are pending"
     working = store.open_segment(damage.path)
     if damage.array in store.PLANNER_ARRAYS:
         _forget_places(working, damage)
@@ -138,6 +158,7 @@ def _repair_study(out: str | Path, damage: Damage, manifest: dict[str, Any] | No
         raw = PublishedStore(root, files).load(METADATA)
         attrs = parsed(raw or b"", root / METADATA).get("attributes") or {}
         study = study_from(json.loads(attrs["study_yaml"]))
+        discard(damage.path)
         write_sealed(damage.path, study.model_dump(mode="json"))
         return f"{damage.sentence}: it is written again from {root}"
     except (HdicaError, KeyError, ValueError):
@@ -146,42 +167,51 @@ def _repair_study(out: str | Path, damage: Damage, manifest: dict[str, Any] | No
 
 
 def repair(path: str | Path) -> list[str]:
-    """Make damaged points pending, in the working and in the published store; what was done.
+    """Write damaged metadata anew and make damaged points pending, in both stores; what was done.
 
     Nothing else is changed, nothing outside the stores is touched, and a file that is none of
     theirs is put aside. There is one sentence for each thing that was damaged.
     """
     require_store(path)
     checked_path(path)
+    done: list[str] = []
     with locked(path) as work:
-        manifest, done = None, []
-        try:
-            manifest = read_manifest(path)
-        except DamageError as exc:
-            done.append(str(exc))
-        found = all_damage(path, manifest)
-        if done:
-            # It was changed: the next run publishes again.
-            discard(manifest_path(path))
-        # What does not belong there first: a link could stand where a chunk goes.
-        done += [_put_aside(path, damage) for damage in found if damage.stray]
-        rest = [damage for damage in found if not damage.stray]
-        root = results_path(path)
-        public = [damage for damage in rest if damage.path.is_relative_to(root)]
-        for damage in rest:
-            if damage.path == work / STUDY:
-                done.append(_repair_study(path, damage, manifest))
-            elif damage.path.is_relative_to(work):
-                done.append(f"{damage.sentence}: {repair_working(damage)}")
-            elif damage not in public and of_version(damage) is None:
-                done.append(f"{damage.sentence}: it is withdrawn")
-        if public:
-            what = _repair_published(path, public, manifest)
-            done += [f"{damage.sentence}: {what}" for damage in public]
-        if public or any(map(of_version, rest)):
-            done += _repair_versions(path)
-        if done:
-            # A workflow that kept them would believe the pending points finished.
-            for record in shard_records(path):
-                record.unlink()
-        return done
+        # Again, since damaged metadata hide what is wrong with the data.
+        while new := [sentence for sentence in _repaired(path, work) if sentence not in done]:
+            done += new
+    return done
+
+
+def _repaired(path: str | Path, work: Path) -> list[str]:
+    """Repair what can be seen to be damaged; what was done."""
+    manifest, done = None, []
+    try:
+        manifest = read_manifest(path)
+    except DamageError as exc:
+        done.append(str(exc))
+    found = all_damage(path, manifest)
+    if done:
+        # It was changed: the next run publishes again.
+        discard(manifest_path(path))
+    # What does not belong there first: a link could stand where a chunk goes.
+    done += [_put_aside(path, damage) for damage in found if damage.stray]
+    rest = [damage for damage in found if not damage.stray]
+    root = results_path(path)
+    public = [damage for damage in rest if damage.path.is_relative_to(root)]
+    for damage in rest:
+        if damage.path == work / STUDY:
+            done.append(_repair_study(path, damage, manifest))
+        elif damage.path.is_relative_to(work):
+            done.append(f"{damage.sentence}: {repair_working(path, damage)}")
+        elif damage not in public and of_version(damage) is None:
+            done.append(f"{damage.sentence}: it is withdrawn")
+    if public:
+        what = _repair_published(path, public, manifest)
+        done += [f"{damage.sentence}: {what}" for damage in public]
+    if public or any(map(of_version, rest)):
+        done += _repair_versions(path)
+    if done:
+        # A workflow that kept them would believe the pending points finished.
+        for record in shard_records(path):
+            discard(record)
+    return done

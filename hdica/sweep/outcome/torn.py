@@ -21,10 +21,10 @@ ATTEMPTS = 3
 
 
 def mend(out: str | Path) -> list[str]:
-    """Make pending what is cut short in a working store; a sentence for each file."""
+    """Mend what is cut short in a working store, or make it pending; a sentence for each file."""
     with locked(out):
         torn = [damage for damage in working_damage(out) if damage.torn]
-        return [f"{damage.sentence}: {repair_working(damage)}" for damage in torn]
+        return [f"{damage.sentence}: {repair_working(out, damage)}" for damage in torn]
 
 
 def going_on(
