@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import DataGone, HdicaError
+from hdica.errors import DataGone, HdicaError, suggestion
 from hdica.ingredients.held import ARRAY
 from hdica.inputs.arrays import Refused, open_array
 from hdica.inputs.digest import digest
@@ -122,7 +122,8 @@ def _sequence(given: Mapping[str, Any]) -> dict[str, Any]:
     """Order and passes where they are not the usual ones."""
     order, passes = given.get("order", GIVEN), given.get("passes", 1)
     if order not in (GIVEN, SHUFFLED):
-        raise HdicaError(f"data: order = {order!r} is not allowed (given or shuffled)", ["data"])
+        near = suggestion(order, (GIVEN, SHUFFLED))
+        raise HdicaError(f"data: order = {order!r} is not allowed ({near})", ["data"])
     whole = isinstance(passes, int) and not isinstance(passes, bool)
     if not whole or not 1 <= passes <= MOST_PASSES:
         raise HdicaError(
