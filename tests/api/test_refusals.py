@@ -36,6 +36,10 @@ def ica(**fields: Any) -> Any:
     return hdica.OnlineICA(**({"tau": 0.05, "source": "uniform"} | fields))
 
 
+def subspace(**fields: Any) -> Any:
+    return hdica.SubspaceICA(dimension=9, rank=1, beta=1, **fields)
+
+
 def patches(**fields: Any) -> Any:
     return hdica.PatchICA(images="bundled", width=4, **fields)
 
@@ -165,8 +169,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: hdica.HebbianICA(mu=1, start="randm"), "did you mean 'random'?"),
     (lambda: hdica.TensorialICA(dimension=3, eta=1, start="unifrom"), "did you mean 'uniform'?"),
     (lambda: hdica.TensorialICA(dimension=3, bounds={"epsilom": 0.1}), "did you mean 'epsilon'?"),
-    (lambda: hdica.SubspaceICA(dimension=9, rank=1, beta=1, space="princpal"), "did you mean 'principal'?"),
-    (lambda: hdica.SubspaceICA(dimension=9, rank=1, beta=1, batch="fersh"), "did you mean 'fresh'?"),
+    (lambda: subspace(space="princpal"), "did you mean 'principal'?"),
+    (lambda: subspace(batch="fersh"), "did you mean 'fresh'?"),
     (lambda: hdica.plots.style("colum"), "did you mean 'column'?"),
     (lambda: study().run(cluster="locl"), "did you mean 'local'?"),
     (lambda: hdica.FilterSeries(filters={"random": {"filtrs": 3}}), "did you mean 'filters'?"),
