@@ -6,10 +6,9 @@ Python's traceback.
 
 import os
 import signal
-from typing import NoReturn
 
 
-def _end(number: int, frame: object = None) -> NoReturn:
+def _end(number: int, frame: object = None) -> None:
     os.write(2, b"hdica: interrupted\n")
     os._exit(128 + number)
 
