@@ -95,8 +95,9 @@ def _names(given: Any) -> tuple[str, ...]:
     listed = one if isinstance(one, list | tuple) and one else [given]
     wrong = [name for name in listed if name not in NAMES]
     if wrong or len(set(listed)) < len(listed):
-        near = suggestion(wrong[0] if wrong else "", ("all", *NAMES))
-        raise HdicaError(f"bundled = {given!r} is not allowed ({near}, each once)", [BUNDLED])
+        every = f"all, or different ones of {', '.join(NAMES)}"
+        near = suggestion(wrong[0] if wrong else "", ("all", *NAMES), every)
+        raise HdicaError(f"bundled = {given!r} is not allowed ({near})", [BUNDLED])
     return tuple(listed)
 
 
