@@ -75,13 +75,14 @@ def test_densities_and_support_are_asked_where_methods_keep_them() -> None:
 def test_what_cannot_be_asked_is_refused_for_a_reason_that_is_true(
     record: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Which are refused is found once for all tests of this file.
-    monkeypatch.setattr("hdica.sweep.study.sketch.questions", lambda one: possible(one.name))
+    known = possible(record.name)
+    # Found once for all tests of this file.
+    monkeypatch.setattr("hdica.sweep.study.sketch.questions", lambda one: known)
     monkeypatch.setattr("hdica.sweep.study.sketch._possible", lambda one, name: None)
     written = [read_yaml(path) for path in STUDIES.glob("*.yaml")]
     there = {key for one in written if one["system"] == record.name for key in one["analysis"]}
     for name, analysis in asked_for().items():
-        if name in possible(record.name):
+        if name in known:
             continue
         with pytest.raises(
             HdicaError, match=f"^--ask {name} is not allowed for {record.name} "
