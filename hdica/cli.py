@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -372,17 +373,18 @@ def explore(
     serve(results, port, not no_browser, _say)
 
 
-def call(arguments: list[str]) -> int:
+def call(arguments: list[str], begin: Callable[[], None] = lambda: None) -> int:
     """Run the command line and return its exit status; errors are one sentence on stderr.
 
     0 fine, 1 incomplete, 2 wrong usage or input, 3 damaged; 128 and the signal's number if a signal
-    ended it.
+    ended it. ``begin`` is called right before signals are heeded.
     """
     try:
         from hdica.sweep.run.holder import acting, command_line
         from hdica.sweep.run.signals import heeding
     except HdicaError as exc:  # python -O
         return _sentence(str(exc), USAGE)
+    begin()
     with heeding() as told, acting(command_line(arguments)):
         code = _call(arguments)
     if told:
@@ -439,11 +441,11 @@ def _warned(message: Warning | str, *_: Any, **__: Any) -> str:
     return f"hdica: {message}\n"
 
 
-def main() -> None:
-    """Entry point of the ``hdica`` command."""
+def main(begin: Callable[[], None] = lambda: None) -> None:
+    """Run the command line of this process, and end it; ``begin`` is as for :func:`call`."""
     open_streams()
     warnings.formatwarning = _warned  # one line, without a place in the sources
-    sys.exit(call(sys.argv[1:]))
+    sys.exit(call(sys.argv[1:], begin))
 
 
 if __name__ == "__main__":

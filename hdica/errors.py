@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -104,12 +105,24 @@ def closest(word: str, names: Iterable[str]) -> str:
     return listed[close[0]] if close else ""
 
 
-def unknown_word(field: str, spec: Any, names: Iterable[str], allowed: str) -> HdicaError:
-    """That a word, or the only key of a mapping, is not known, with the nearest one that is."""
-    word = next(iter(spec), "") if isinstance(spec, Mapping) and len(spec) == 1 else spec
-    close = closest(word, names) if isinstance(word, str) else ""
+def suggestion(spec: Any, names: Iterable[str], listed: str = "", what: str = "allowed") -> str:
+    """What to write in the place of a name: the nearest one, and the list of all.
+
+    Of a mapping its first key that is none of the names is looked at. ``listed`` stands in the
+    place of the names where more than names is allowed, ``what`` says what the list is.
+    """
+    known = list(names)
+    word = (
+        next((key for key in spec if key not in known), "") if isinstance(spec, Mapping) else spec
+    )
+    close = closest(word, known) if isinstance(word, str) else ""
     hint = f"did you mean {close!r}? " if close and close != word else ""
-    return HdicaError(f"{field}: {spec!r} is not known ({hint}allowed: {allowed})")
+    return f"{hint}{what}: {listed or ', '.join(known) or 'none'}"
+
+
+def unknown_word(field: str, spec: Any, names: Iterable[str], allowed: str) -> HdicaError:
+    """That a word, or a key of a mapping, is not known, with the nearest one that is."""
+    return HdicaError(f"{field}: {spec!r} is not known ({suggestion(spec, names, allowed)})")
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
@@ -156,14 +169,14 @@ _BOUNDS = {
     "too_short": ("at least {} entries", "min_length"),
     "too_long": ("at most {} entries", "max_length"),
     "string_pattern_mismatch": ("a text of the pattern {}", "pattern"),
-    "literal_error": ("one of {}", "expected"),
-    "enum": ("one of {}", "expected"),
 }
 """What is allowed where pydantic refuses a value, by its kind of error."""
 
 
-def _allowed(kind: str, context: Mapping[str, Any], message: str) -> str:
+def _allowed(kind: str, context: Mapping[str, Any], message: str, given: Any) -> str:
     """What is allowed in the place of a value that pydantic refuses."""
+    if kind in ("literal_error", "enum"):
+        return suggestion(given, re.findall("'([^']*)'", str(context.get("expected"))))
     if kind in _BOUNDS:
         words, key = _BOUNDS[kind]
         value = context.get(key, "")
@@ -200,7 +213,7 @@ def one_sentence(exc: ValidationError, what: str, known: Iterable[str] = ()) -> 
         return f"{what}: {unknown_key(field, known if len(error['loc']) == 1 else ())}"
     if kind == "value_error":
         return f"{what}: {_prefixed(field, message)}"
-    allowed = _allowed(kind, error.get("ctx", {}), message)
+    allowed = _allowed(kind, error.get("ctx", {}), message, error["input"])
     return f"{what}: {field} = {_shown(error['input'])} is not allowed ({allowed})"
 
 

@@ -332,7 +332,7 @@ def test_query_takes_the_nearest_only_on_request(
         (["--method", "lien"], "--method 'lien' is not in these results (did you mean 'line'?"),
         (["--var", "R"], "--var 'R' is not there"),
         (["--mean", "sede"], "--mean sede is not a dimension (did you mean 'seed'?"),
-        (["--to", "xml"], "--to 'xml' is not allowed (csv, json, netcdf, parquet or -)"),
+        (["--to", "xml"], "--to 'xml' is not allowed (allowed: csv, json, netcdf, parquet, -)"),
     ],
 )
 def test_a_wrong_query_is_one_sentence(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from hdica.sweep.files.disk import SWITCH, syncing
 from hdica.sweep.files.paths import results_path
 from hdica.sweep.outcome.integrity import verify
 
+ROOT = Path(__file__).parents[1]
 HDICA = str(Path(sys.executable).parent / "hdica")
 STUDY = {
     "study": "small",
@@ -157,3 +159,93 @@ for _ in range(10):
         [sys.executable, "-c", program], capture_output=True, text=True, start_new_session=True
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+STRUCK = """
+import atexit, os, signal, sys
+from hdica_command import main
+when = os.environ["WHEN"]
+class Striking:
+    def find_spec(self, name, path=None, target=None):
+        if name == when:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Striking())
+if when == "end":
+    atexit.register(os.kill, os.getpid(), signal.SIGINT)
+if os.environ["IGNORED"]:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+sys.argv = ["hdica", "--version"]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("when", "ignored", "code", "said"),
+    [
+        ("hdica", "", 130, "hdica: interrupted\n"),
+        ("typer", "", 130, "hdica: interrupted\n"),
+        ("hdica.sweep.run.signals", "", 130, "hdica: interrupted\n"),
+        ("end", "", -signal.SIGINT, ""),
+        ("typer", "yes", 0, ""),
+    ],
+)
+def test_ctrl_c_while_a_command_starts_or_ends_is_no_traceback(
+    when: str, ignored: str, code: int, said: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STRUCK],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "WHEN": when, "IGNORED": ignored},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (code, said)
+
+
+def test_a_home_that_cannot_be_written_to_is_not_needed(small: list[str]) -> None:
+    given = {key: value for key, value in os.environ.items() if key != "XDG_CACHE_HOME"}
+    done = subprocess.run(
+        [HDICA, *small, "--quiet"], env={**given, "HOME": "/proc"}, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("threads", ["0", "-1", "many", ""])
+def test_a_number_of_threads_that_numba_does_not_read_is_one_sentence(
+    small: list[str], threads: str
+) -> None:
+    done = subprocess.run(
+        [HDICA, *small],
+        env={**os.environ, "NUMBA_NUM_THREADS": threads},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        f"hdica: NUMBA_NUM_THREADS = {threads!r} is not allowed (a whole "
+    )
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("small")
+def test_a_notebook_runs_studies(tmp_path: Path) -> None:
+    """In a running loop, in a ``__main__`` of no file, with streams that are none of the system."""
+    program = """
+import asyncio, io, sys
+class Stream(io.StringIO):
+    def write(self, text):
+        return super().write(str.__add__(text, ""))
+sys.stdout, sys.stderr, real = Stream(), Stream(), sys.stdout
+async def cell():
+    import hdica
+    tree = hdica.Study.load("small.yaml").run("small.zarr", workers=2, progress=True)
+    hdica.cli.call(["query", "small.zarr"])
+    real.write(str(tree["ode"].status.values.ravel()) + sys.stdout.getvalue())
+import hdica.cli
+asyncio.run(cell())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("[1]")
+    assert "tau" in done.stdout

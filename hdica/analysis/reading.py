@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from hdica.analysis.registry import asked_for
 from hdica.analysis.settings import Gives, needs_of
 from hdica.analysis.terms import padded
-from hdica.errors import HdicaError, one_sentence
+from hdica.errors import HdicaError, one_sentence, suggestion
 from hdica.status import DONE
 from hdica.systems.method import Method
 from hdica.systems.registry import systems
@@ -161,8 +161,8 @@ def transitions_in(tree: xr.DataTree, parameter: str) -> str | None:
 def group(tree: xr.DataTree, method: str) -> xr.Dataset:
     """Everything a method left in the store."""
     if method not in tree.children:
-        known = ", ".join(sorted(tree.children)) or "none"
-        raise HdicaError(f"the store has no method {method!r} (its methods: {known})")
+        near = suggestion(method, sorted(map(str, tree.children)), what="its methods")
+        raise HdicaError(f"the store has no method {method!r} ({near})")
     return tree[method].to_dataset().load()
 
 
@@ -240,7 +240,7 @@ def check_swept(data: xr.Dataset, parameter: str, where: str) -> None:
     """Refuse a parameter that is not swept."""
     known = grid_of(data)
     if parameter not in known:
-        hint = f"swept: {', '.join(known)}" if known else "nothing is swept"
+        hint = suggestion(parameter, known, what="swept") if known else "nothing is swept"
         raise HdicaError(f"{where}: {parameter!r} is not a swept parameter of the study ({hint})")
 
 

@@ -12,7 +12,7 @@ import xarray as xr
 from hdica.api.keeping import Numbers
 from hdica.api.limit import limit
 from hdica.api.steady import ends_of
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.transitions.critical_curves import transition_curve
 from hdica.process.progress import shown
@@ -90,8 +90,7 @@ def critical_curve(
     text(parameter, "parameter", "the name of a scalar parameter")
     text(along, "along", "the name of a scalar parameter")
     if not isinstance(kind, str) or kind not in TRANSITION_KINDS:
-        known = ", ".join(TRANSITION_KINDS)
-        raise HdicaError(f"kind = {kind!r} is not allowed (allowed: {known})")
+        raise HdicaError(f"kind = {kind!r} is not allowed ({suggestion(kind, TRANSITION_KINDS)})")
     visited = listed(values, "values")
     if not visited.size:
         raise HdicaError("values = [] is not allowed (at least one value)")

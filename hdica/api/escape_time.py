@@ -6,7 +6,7 @@ from typing import Any
 
 import xarray as xr
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, limited
 from hdica.systems.arguments import whole
@@ -38,7 +38,7 @@ def _asked(record: System, n: int | None, method: str) -> list[Method]:
         where = "n -> infinity" if n is None else "a given n"
         raise HdicaError(
             f"method = {method!r} is not allowed for escape times of {record.name} at {where} "
-            f"(allowed: auto, {', '.join(dict.fromkeys(kinds))})"
+            f"({suggestion(method, dict.fromkeys(['auto', *kinds]))})"
         )
     return [one for one, kind in zip(known, kinds, strict=True) if kind == method]
 

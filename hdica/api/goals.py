@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hdica.api.keeping import Asked
 from hdica.api.limits import auto
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.save import NOTHING, Save
 from hdica.systems.arguments import finite, shown
 from hdica.systems.labelled import candidates, first_of, with_role
@@ -24,6 +24,7 @@ ALLOWED = (
     "'steady overlap', {'overlap at': t}, {'time to': overlap, 'within': t} or "
     "{'support errors': threshold, 'at': t}"
 )
+NAMES = ("steady overlap", "overlap at", "time to", "within", "support errors", "at")
 LONGEST = 1e4
 """Time within which an overlap has to be reached, unless the goal says otherwise."""
 _PIECES, _FINER = 64, 32
@@ -81,7 +82,7 @@ def goal_of(given: Any, record: System) -> Goal:
         longest = _time(given.get("within", LONGEST), "within")
         words = f"time until the overlap is {target:g} (minimised)"
         return Goal(words, record.clock.units, lambda one: _time_to(one, target, longest))
-    raise HdicaError(f"goal = {shown(given)} is not known (allowed: {ALLOWED})")
+    raise HdicaError(f"goal = {shown(given)} is not known ({suggestion(given, NAMES, ALLOWED)})")
 
 
 def _time(value: Any, name: str) -> float:

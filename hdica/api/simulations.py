@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hdica.api.keeping import Asked
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.systems.method import Method, Role
 from hdica.systems.points import check_memory, check_steps, refused_n
 from hdica.systems.system import System
@@ -33,8 +33,9 @@ def with_noise(method: Method, noise: str) -> Method:
     if isinstance(noise, str) and noise == "own":
         return method
     if not isinstance(noise, str) or noise != "shared" or method.shared is None:
-        allowed = "'own' or 'shared'" if method.shared else f"'own' for method {method.name!r}"
-        raise HdicaError(f"noise = {noise!r} is not allowed ({allowed})")
+        names = ("own", "shared") if method.shared else ("own",)
+        near = suggestion(noise, names)
+        raise HdicaError(f"noise = {noise!r} is not allowed with method {method.name!r} ({near})")
     return method.shared
 
 

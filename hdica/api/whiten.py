@@ -80,7 +80,10 @@ def whiten(X: Any, n_components: int | None = None) -> xr.Dataset:
         check_memory(8 * count * k, f"X of {count} samples", "fewer samples or n_components")
         axes, deviation = axes[:k], deviation[:k]
         filters = axes.T / deviation
-        white = np.concatenate([(block - mean) @ filters for block in _blocks(samples)])
+        white, first = np.empty((count, k)), 0
+        for block in _blocks(samples):
+            white[first : first + len(block)] = (block - mean) @ filters
+            first += len(block)
     data = {
         "white": ((sample, "component"), white),
         "variance": ("component", deviation**2),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.plain import plain
 from hdica.ingredients.quadrature import increasing, numbers
 
@@ -82,6 +82,7 @@ def make_motion(spec: Any) -> Motion:
     if spec is None:
         return STILL
     if not isinstance(spec, Mapping) or not spec or not set(spec) <= {"exchange", "jumps"}:
-        raise HdicaError(f"motion = {spec!r} is not allowed (allowed: {ALLOWED})", ["motion"])
+        near = suggestion(spec, ("exchange", "jumps"), ALLOWED)
+        raise HdicaError(f"motion = {spec!r} is not allowed ({near})", ["motion"])
     jumps, share = _jumps(spec["jumps"]) if "jumps" in spec else ((), 0.0)
     return Motion(_rate(spec.get("exchange", 0.0)), jumps, share)

@@ -19,11 +19,14 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+
+from hdica.errors import HdicaError
 
 MOST_METADATA = 2**20
 """Bytes of a metadata file."""
@@ -52,7 +55,10 @@ class Refused(ValueError):
 
 
 def _size_of_stream(open_stream: Callable[[io.BytesIO], Any]) -> Callable[[Buffer, int], int]:
-    """Decoded bytes of a stream that does not declare them, counted to one past ``size``."""
+    """Decoded bytes of a stream that does not declare them, counted to one past ``size``.
+
+    Zarr decodes it once more: the length that stands at the end of a gzip stream is a mere claim.
+    """
 
     def size_of(raw: Buffer, size: int) -> int:
         try:
@@ -283,6 +289,21 @@ def check_archive(path: Path) -> None:
     stored = path.stat().st_size
     if whole > MOST_ARCHIVE + MOST_ARCHIVE_RATIO * stored:
         raise Refused(f"it expands from {stored} to {whole} bytes")
+
+
+@contextmanager
+def reading(path: str, what: str, allowed: str, fields: Sequence[str] = ()) -> Iterator[None]:
+    """Say in one sentence why the body cannot read the array at a path."""
+    try:
+        yield
+    except HdicaError:
+        raise
+    # Readers of damaged files raise whatever they run into.
+    except Exception as exc:
+        why = str(exc) if isinstance(exc, Refused) else "it is damaged"
+        raise HdicaError(
+            f"{what} = {Path(path).name!r} cannot be read ({why}; {allowed})", fields
+        ) from None
 
 
 def open_array(path: Path) -> Any:

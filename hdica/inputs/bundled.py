@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.inputs.decode import decoded
 
 _FILES = {
@@ -43,7 +43,7 @@ def bundled_file(name: str) -> Path:
         no more.
     """
     if name not in _FILES:
-        raise HdicaError(f"bundled = {name!r} is not known (allowed: {', '.join(NAMES)})")
+        raise HdicaError(f"bundled = {name!r} is not known ({suggestion(name, NAMES)})")
     package, inner = _FILES[name]
     # The packages themselves take a second to import, and their files are all that is needed.
     spec = find_spec(package)

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from hdica.errors import DataGone, HdicaError
+from hdica.errors import DataGone, HdicaError, suggestion
 from hdica.ingredients.held import ARRAY, VECTOR
 from hdica.inputs.bundled import NAMES, bundled_digest
 from hdica.inputs.digest import digest
@@ -92,13 +92,13 @@ def _names(given: Any) -> tuple[str, ...]:
     if given == "all":
         return NAMES
     one = [given] if isinstance(given, str) else given
-    good = isinstance(one, list | tuple) and one and all(name in NAMES for name in one)
-    if not good or len(set(one)) < len(one):
-        raise HdicaError(
-            f"bundled = {given!r} is not allowed (all, or different ones of {', '.join(NAMES)})",
-            [BUNDLED],
-        )
-    return tuple(one)
+    listed = one if isinstance(one, list | tuple) and one else [given]
+    wrong = [name for name in listed if name not in NAMES]
+    if wrong or len(set(listed)) < len(listed):
+        every = f"all, or different ones of {', '.join(NAMES)}"
+        near = suggestion(wrong[0] if wrong else "", ("all", *NAMES), every)
+        raise HdicaError(f"bundled = {given!r} is not allowed ({near})", [BUNDLED])
+    return tuple(listed)
 
 
 def path_of(data: Mapping[str, Any]) -> Path:

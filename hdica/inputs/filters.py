@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.inputs.arrays import Refused, check_archive
 from hdica.inputs.place import is_data
 from hdica.inputs.series import Series
@@ -198,7 +198,8 @@ def _checkpoint(file: Path, layer: str) -> Filters:
         key = next((k for k in (asked, f"{asked}.weight") if k in weights), "")
         if not key:
             raise HdicaError(
-                f"layer = {layer!r} is not allowed ({file.name} has {_some(list(weights))})"
+                f"layer = {layer!r} is not allowed "
+                f"({suggestion(layer, weights, _some(list(weights)), f'{file.name} has')})"
             )
     else:
         key = next((name for name, one in weights.items() if one.ndim == 4), "")

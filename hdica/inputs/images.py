@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.inputs.bundled import bundled_pixels
 from hdica.inputs.data_input import bundled_names, data_input
 from hdica.inputs.decode import decoded
@@ -60,7 +60,8 @@ def load_images(data: str | Mapping[str, Any], colour: Colour = "grey") -> list[
         picture.
     """
     if colour not in ("grey", "rgb"):
-        raise HdicaError(f"colour = {colour!r} is not allowed (allowed: grey, rgb)", ["colour"])
+        near = suggestion(colour, ("grey", "rgb"))
+        raise HdicaError(f"colour = {colour!r} is not allowed ({near})", ["colour"])
     form = data_input(data)
     names = bundled_names(form)
     if names:

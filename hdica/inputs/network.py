@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.inputs.series import Series
 
 Array = NDArray[np.float64]
@@ -97,8 +97,8 @@ def check_training(given: Mapping[str, Any]) -> Training:
             raise HdicaError(f"trained.{name} = {value!r} is not allowed ({allowed})")
         found[name] = float(value)
     if found["labels"] not in LABELS:
-        allowed = ", ".join(LABELS)
-        raise HdicaError(f"trained.labels = {found['labels']!r} is not allowed ({allowed})")
+        near = suggestion(found["labels"], LABELS)
+        raise HdicaError(f"trained.labels = {found['labels']!r} is not allowed ({near})")
     made = Training(**found)
     if (made.crop + 2 * (made.width // 2) - made.width) // made.stride + 1 < 4:
         raise HdicaError(

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import DataGone, HdicaError
+from hdica.errors import DataGone, HdicaError, suggestion
 from hdica.ingredients.held import ARRAY
-from hdica.inputs.arrays import Refused, open_array
+from hdica.inputs.arrays import open_array, reading
 from hdica.inputs.digest import digest
 from hdica.inputs.place import place, relative
 from hdica.inputs.vectors import LONGEST, check_unmasked
@@ -122,7 +122,8 @@ def _sequence(given: Mapping[str, Any]) -> dict[str, Any]:
     """Order and passes where they are not the usual ones."""
     order, passes = given.get("order", GIVEN), given.get("passes", 1)
     if order not in (GIVEN, SHUFFLED):
-        raise HdicaError(f"data: order = {order!r} is not allowed (given or shuffled)", ["data"])
+        near = suggestion(order, (GIVEN, SHUFFLED))
+        raise HdicaError(f"data: order = {order!r} is not allowed ({near})", ["data"])
     whole = isinstance(passes, int) and not isinstance(passes, bool)
     if not whole or not 1 <= passes <= MOST_PASSES:
         raise HdicaError(
@@ -233,18 +234,10 @@ def _of_file(file: str, expected: str | None) -> Samples:
 @lru_cache(maxsize=16)
 def _opened(path: str, content: str) -> Samples:
     """The array at a path whose files have a digest, every number looked at once."""
-    try:
+    with reading(path, "data: array", _ALLOWED, ["data"]):
         rows = open_array(Path(path))
         _check_shape(rows)
         return Samples(rows, _digest(Samples(rows, "")))
-    except HdicaError:
-        raise
-    # Readers of damaged files raise whatever they run into.
-    except Exception as exc:
-        why = str(exc) if isinstance(exc, Refused) else "it is damaged"
-        raise HdicaError(
-            f"data: array = {Path(path).name!r} cannot be read ({why}; {_ALLOWED})", ["data"]
-        ) from None
 
 
 def _check_shape(rows: Any) -> None:

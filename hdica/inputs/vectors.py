@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import DataGone, HdicaError
 from hdica.ingredients.held import VECTOR, digest_of, held, hold, is_vector
-from hdica.inputs.arrays import Refused, open_array
+from hdica.inputs.arrays import open_array, reading
 from hdica.inputs.digest import digest
 from hdica.inputs.place import place, relative
 
@@ -120,12 +120,6 @@ def _read(file: str, name: str, expected: str | None) -> Array:
 @lru_cache(maxsize=16)
 def _loaded(path: str, content: str, name: str) -> Array:
     """The array at a path whose files have a digest."""
-    try:
+    with reading(path, f"{name}: vector", _ALLOWED):
         found = np.asarray(open_array(Path(path))[...])
-    # Readers of damaged files raise whatever they run into.
-    except Exception as exc:
-        why = str(exc) if isinstance(exc, Refused) else "it is damaged"
-        raise HdicaError(
-            f"{name}: vector = {Path(path).name!r} cannot be read ({why}; {_ALLOWED})"
-        ) from None
     return _checked(found, name)

@@ -14,7 +14,7 @@ from hdica.analysis.show.choose import evenly
 from hdica.analysis.show.film import FRAMES, Film, film
 from hdica.analysis.show.words import titled, words
 from hdica.analysis.terms import speaking_of
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.plots import densities
 from hdica.plots.canvas import MARK, legend_on, style
 from hdica.plots.source import Source, matching
@@ -66,13 +66,15 @@ def at_point(source: Source, point: dict[str, Any]) -> Source:
     data = source.data
     for name, value in point.items():
         if name not in data.dims or name in ("seed", "snapshot", "feature", "x"):
-            able = ", ".join([d for d in (*source.grid, "n") if d in data.dims]) or "none"
-            raise HdicaError(f"{name} is no parameter that was swept (there: {able})")
+            able = suggestion(
+                name, [d for d in (*source.grid, "n") if d in data.dims], what="there"
+            )
+            raise HdicaError(f"{name} is no parameter that was swept ({able})")
         known = data[name].values
         found = np.flatnonzero(_same(known, value))
         if not found.size:
-            listed = ", ".join(str(v) for v in known[:8].tolist())
-            raise HdicaError(f"{name} = {value!r} is not there (there: {listed})")
+            near = suggestion(value, map(str, known[:8].tolist()), what="there")
+            raise HdicaError(f"{name} = {value!r} is not there ({near})")
         data = data.isel({name: [int(found[0])]})
     return Source(data, source.record)
 

@@ -13,8 +13,8 @@ from hdica.analysis.statistics.moments import moments
 from hdica.analysis.steady.branches import branches_of
 from hdica.analysis.steady.figure import ERRORS, lines_of, once, style_of
 from hdica.analysis.terms import entries
-from hdica.errors import HdicaError
-from hdica.plots.source import Source, matching
+from hdica.errors import HdicaError, suggestion
+from hdica.plots.source import NUMERIC, Source, matching
 from hdica.plots.tracks import Track, closed, tracks
 
 POINT = "fixed_point"
@@ -62,7 +62,7 @@ def _swept(source: Source, x: str | None) -> str:
     """The parameter on the horizontal axis."""
     known = [d for d in source.numeric if source.data.sizes[d] > 1]
     if x is not None and x not in known:
-        raise HdicaError(f"x = {x!r} is not allowed (swept, with numbers: {', '.join(known)})")
+        raise HdicaError(f"x = {x!r} is not allowed ({suggestion(x, known, what=NUMERIC)})")
     across = x or (known[0] if known else None)
     if across is None:
         raise HdicaError('branches: states at one point are no branch (give over={"...": [...]})')

@@ -13,7 +13,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from hdica.analysis.show.panel import Heat, Line, Panel, Points
 from hdica.analysis.show.words import OKABE_ITO
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.report.printed import HEIGHT, STYLE, WIDTH, above, columns, draw_on, legend_below
 
 if TYPE_CHECKING:
@@ -53,8 +53,9 @@ def style(width: str | float = "column", height: float = HEIGHT) -> AbstractCont
         If there is no such width.
     """
     if isinstance(width, str) and width not in WIDTHS:
-        known = ", ".join(WIDTHS)
-        raise HdicaError(f"width = {width!r} is not allowed (allowed: {known}, or inches)")
+        raise HdicaError(
+            f"width = {width!r} is not allowed ({suggestion(width, WIDTHS)}, or inches)"
+        )
     inches = WIDTHS[width] if isinstance(width, str) else float(width)
     if not (inches > 0 and height > 0):
         raise HdicaError(f"width = {width}, height = {height} is not allowed (inches above 0)")

@@ -25,8 +25,8 @@ from hdica.analysis.show.words import (
     words,
 )
 from hdica.analysis.statistics.moments import moments
-from hdica.errors import HdicaError
-from hdica.plots.source import Source, at, matching
+from hdica.errors import HdicaError, suggestion
+from hdica.plots.source import NUMERIC, Source, at, matching
 
 ERRORS = 2.0
 
@@ -56,7 +56,7 @@ def panel(
     name = source.variable(variable)
     able = _able(source, name)
     if x is not None and x not in able:
-        raise HdicaError(f"x = {x!r} is not allowed (swept, with numbers: {', '.join(able)})")
+        raise HdicaError(f"x = {x!r} is not allowed ({suggestion(x, able, what=NUMERIC)})")
     if not able:
         raise HdicaError(f"dependence: {name} was found at one point only")
     across = x or able[0]

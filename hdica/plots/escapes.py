@@ -12,9 +12,9 @@ from hdica.analysis.escape.figure import escape as figures
 from hdica.analysis.escape.record import MEANS, Escape
 from hdica.analysis.show.panel import Panel
 from hdica.analysis.show.words import EMPTY
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.plots.numbers import SEEN
-from hdica.plots.source import Source, matching, tree_of
+from hdica.plots.source import NUMERIC, Source, matching, tree_of
 
 ALONE = "point"
 """A parameter of one value, for what was not swept."""
@@ -48,16 +48,17 @@ def panel(
     Runs that ended before they escaped count as longer; the mean supposes a constant rate.
     """
     if event not in MEANS:
-        raise HdicaError(f"event = {event!r} is not allowed (allowed: {', '.join(MEANS)})")
+        raise HdicaError(f"event = {event!r} is not allowed ({suggestion(event, MEANS)})")
     swept = x or (source.numeric[0] if source.numeric else ALONE)
     if x is not None and x not in source.numeric:
-        known = ", ".join(source.numeric) or "none"
-        raise HdicaError(f"x = {x!r} is not allowed (swept, with numbers: {known})")
+        raise HdicaError(
+            f"x = {x!r} is not allowed ({suggestion(x, source.numeric, what=NUMERIC)})"
+        )
     theory = matching(limit, "limit")
     found = analysis(*_asked(source, theory, swept, event))
     kinds = {"mean": "escape_mean", "survival": "escape_survival"}
     if show not in ("auto", *kinds):
-        raise HdicaError(f"show = {show!r} is not allowed (allowed: auto, {', '.join(kinds)})")
+        raise HdicaError(f"show = {show!r} is not allowed ({suggestion(show, ['auto', *kinds])})")
     wanted = kinds["survival" if swept == ALONE else "mean"] if show == "auto" else kinds[show]
     able = [one for one in figures(found) if one.key.startswith(wanted)]
     if not able:

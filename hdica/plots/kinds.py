@@ -8,7 +8,7 @@ from inspect import signature
 from typing import Any
 
 from hdica.analysis.show.panel import Panel
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.plots import (
     branches,
     densities,
@@ -82,5 +82,7 @@ def panel_of(kind: Kind, source: Source, asked: dict[str, Any]) -> Panel:
     allowed = list(signature(kind.panel).parameters)[1:]
     for key in asked:
         if key not in allowed:
-            raise HdicaError(f"plot: {key} is no option of {kind.name} (allowed: {allowed})")
+            raise HdicaError(
+                f"plot: {key} is no option of {kind.name} ({suggestion(key, allowed)})"
+            )
     return kind.panel(source, **asked)

@@ -15,7 +15,7 @@ from hdica.analysis.ensemble.passages import passages
 from hdica.analysis.statistics.moments import moments
 from hdica.analysis.statistics.passage import first_below
 from hdica.analysis.statistics.quantiles import quantile
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.plots.source import Source
 
 Array = NDArray[np.float64]
@@ -133,7 +133,7 @@ def bands(
     if not (isinstance(level, int | float) and 0 < level < 1):
         raise HdicaError(f"level = {level!r} is not allowed (between 0 and 1)")
     if of not in ("runs", "mean"):
-        raise HdicaError(f"of = {of!r} is not allowed (allowed: runs, mean)")
+        raise HdicaError(f"of = {of!r} is not allowed ({suggestion(of, ('runs', 'mean'))})")
     values = source.values(name)
     if "seed" not in values.dims:
         raise HdicaError(f"variable = {name!r} is not allowed (it has no seeds)")

@@ -14,9 +14,9 @@ from hdica.analysis.reading import at_end
 from hdica.analysis.show.panel import Heat, Panel, edges
 from hdica.analysis.show.words import axis, method_name, place, size, words
 from hdica.analysis.terms import entries, starts
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.plots import trajectories
-from hdica.plots.source import Source, at, matching, tree_of
+from hdica.plots.source import NUMERIC, Source, at, matching, tree_of
 
 LEAST = 3
 """Values of each parameter from which on a map says more than curves do."""
@@ -50,7 +50,7 @@ def panel(
     the largest one unless it is chosen.
     """
     if show not in SHOWN:
-        raise HdicaError(f"show = {show!r} is not allowed (allowed: {', '.join(SHOWN)})")
+        raise HdicaError(f"show = {show!r} is not allowed ({suggestion(show, SHOWN)})")
     if n is not None:
         source = _at(source, n)
     across, up = _axes(source, x, y)
@@ -97,8 +97,8 @@ def _axes(source: Source, x: str | None, y: str | None) -> tuple[str, str]:
     """The two parameters: the start goes up unless it is said otherwise."""
     for key, given in (("x", x), ("y", y)):
         if given is not None and given not in source.numeric:
-            known = ", ".join(source.numeric) or "none"
-            raise HdicaError(f"{key} = {given!r} is not allowed (swept, with numbers: {known})")
+            near = suggestion(given, source.numeric, what=NUMERIC)
+            raise HdicaError(f"{key} = {given!r} is not allowed ({near})")
     free = [d for d in source.numeric if d not in (x, y) and source.data.sizes[d] > 1]
     ordered = sorted(free, key=lambda d: d in starts())
     if len(ordered) + (x is not None) + (y is not None) < 2 or (x is not None and x == y):

@@ -11,7 +11,7 @@ import xarray as xr
 
 from hdica.analysis.reading import finished
 from hdica.analysis.terms import STATES, order_parameters
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.status import DONE
 from hdica.systems.kinds import STATE_KINDS, TRANSITION_KINDS
 from hdica.systems.registry import systems
@@ -20,6 +20,8 @@ from hdica.systems.system import System
 OWN = STATES | {"seed", "time", "snapshot", "feature", "x", "edge", "threshold"}
 """Dimensions that are no swept parameter, whatever the system."""
 
+NUMERIC = "swept, with numbers"
+"""What a list of parameters that an axis may show is called."""
 Labelled = TypeVar("Labelled", xr.Dataset, xr.DataArray)
 
 
@@ -62,8 +64,8 @@ class Source:
         """A variable by its name, or the order parameter that is meant first."""
         if name is not None:
             if name not in self.data.data_vars:
-                known = ", ".join(str(v) for v in self.data.data_vars)
-                raise HdicaError(f"variable = {name!r} is not allowed (allowed: {known})")
+                near = suggestion(name, map(str, self.data.data_vars))
+                raise HdicaError(f"variable = {name!r} is not allowed ({near})")
             return name
         own = () if self.record is None else self.record.order_parameters
         first = [p.name for p in (*own, *order_parameters())]
@@ -131,8 +133,8 @@ def at(values: Labelled, point: Mapping[str, Any], what: str) -> Labelled:
         try:
             values = values.sel({key: value})
         except KeyError:
-            known = ", ".join(f"{v}" for v in values[key].values[:6].tolist())
-            raise HdicaError(f"{what}: {key} = {value} is not there (there: {known})") from None
+            near = suggestion(value, map(str, values[key].values[:6].tolist()), what="there")
+            raise HdicaError(f"{what}: {key} = {value} is not there ({near})") from None
     return values
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from hdica.analysis.show.marks import color_of
 from hdica.analysis.show.panel import Line, Panel
 from hdica.analysis.show.words import EMPTY, axis, critical, words
-from hdica.errors import HdicaError
-from hdica.plots.source import Source
+from hdica.errors import HdicaError, suggestion
+from hdica.plots.source import NUMERIC, Source
 from hdica.systems.kinds import TRANSITION_KINDS
 
 VALUE = "value"
@@ -29,7 +29,7 @@ def panel(source: Source, x: str | None = None) -> Panel:
     """A line for every kind of transition, with its error as a band."""
     known = [d for d in source.numeric if source.data.sizes[d] > 1]
     if x is not None and x not in known:
-        raise HdicaError(f"x = {x!r} is not allowed (swept, with numbers: {', '.join(known)})")
+        raise HdicaError(f"x = {x!r} is not allowed ({suggestion(x, known, what=NUMERIC)})")
     if not known:
         raise HdicaError('critical values: one is no line (give over={"...": [...]})')
     across = x or known[0]

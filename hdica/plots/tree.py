@@ -39,11 +39,11 @@ class HdicaTree:
 
     def dataset(self, method: str) -> xr.Dataset:
         """Everything that a method left, with the system in its attributes."""
-        from hdica.errors import HdicaError
+        from hdica.errors import HdicaError, suggestion
 
         if method not in self.methods:
-            known = ", ".join(self.methods) or "none"
-            raise HdicaError(f"method = {method!r} is not there (there: {known})")
+            near = suggestion(method, self.methods, what="there")
+            raise HdicaError(f"method = {method!r} is not there ({near})")
         data = self._tree[method].to_dataset()
         return data.assign_attrs(system=self._tree.attrs.get("system", ""), method=method)
 
@@ -106,14 +106,14 @@ class HdicaTree:
         HdicaError
             If there is no such figure.
         """
-        from hdica.errors import HdicaError
+        from hdica.errors import HdicaError, suggestion
         from hdica.plots.canvas import drawn
 
         known: dict[str, Any] = self._panels
         name = next(iter(known), None) if figure is None else figure
         if name is None or name not in known:
-            able = ", ".join(known) or "none"
-            raise HdicaError(f"figure = {figure!r} is not there (there: {able})")
+            near = suggestion(figure, known, what="there")
+            raise HdicaError(f"figure = {figure!r} is not there ({near})")
         return drawn(known[name], ax, legend)
 
     def animate(

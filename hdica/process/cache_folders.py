@@ -24,6 +24,7 @@ from hdica.process.compile_cache import (
     guard,
     stamp_of,
 )
+from hdica.process.compiled import refuse_threads
 from hdica.process.trust import ROOT, doubt, make_folders, open_umask, writable
 
 PLACE = "NUMBA_CACHE_DIR"
@@ -68,6 +69,7 @@ def settle(package: Path = PACKAGE) -> Path | None:
     Where they could, compiled functions are kept in a folder of this user's alone, which is said;
     if only for the umask, the first time. Returns that folder, or None where numba's own will do.
     """
+    refuse_threads()
     guard()
     why = _against(package)
     if not why:

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from hdica.process.compile_cache import COMPILED, PACKAGE
 KEPT = re.compile(r"^@(?:numba\.)?(?:njit|jit|vectorize|guvectorize|stencil)\b", re.MULTILINE)
 """Head of a function that is compiled."""
 PLACE = "NUMBA_CACHE_DIR"
+THREADS = "NUMBA_NUM_THREADS"
 PLAIN = "NUMBA_DISABLE_JIT"
 """Variable by which numba compiles nothing, and Python runs the functions."""
 
@@ -98,6 +99,20 @@ def refuse_interpreter() -> None:
             f"{PLAIN} = {value} is not allowed with simulations (they are compiled with vector "
             "instructions that Python lacks; unset it: limits alone can be computed without)"
         )
+
+
+def refuse_threads() -> None:
+    """Refuse a number of threads with which numba cannot be imported, or is with a traceback."""
+    given = os.environ.get(THREADS)
+    if given is None or "numba.core.config" in sys.modules:
+        return
+    with suppress(ValueError):
+        if int(given) > 0:
+            return
+    raise HdicaError(
+        f"{THREADS} = {given!r} is not allowed (a whole number above 0, or unset it: functions of "
+        "hdica use one thread)"
+    )
 
 
 @contextmanager

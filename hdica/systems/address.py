@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hdica.errors import HdicaError, from_validation
+from hdica.errors import HdicaError, from_validation, suggestion
 from hdica.ingredients.plain import as_number
-from hdica.systems.axes import Value, distinct, number, suggestion
+from hdica.systems.axes import Value, distinct, number
 
 Path = tuple[str, ...]
 MOST_LETTERS = 100

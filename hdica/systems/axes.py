@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from hdica.errors import HdicaError, closest, one_sentence, unknown_key
+from hdica.errors import HdicaError, one_sentence, unknown_key
 from hdica.ingredients.plain import as_number
 
 Value = float | str
@@ -36,13 +36,6 @@ def number(value: Any, field: str) -> float:
     if not math.isfinite(found):
         raise HdicaError(f"{field} = {value!r} is not allowed (a finite number is needed)")
     return found
-
-
-def suggestion(key: object, allowed: list[str]) -> str:
-    """What to write instead of an unknown key: a close match and the list of what is allowed."""
-    listed = ", ".join(allowed) or "none"
-    close = closest(str(key), allowed)
-    return f"did you mean {close!r}? allowed: {listed}" if close else f"allowed: {listed}"
 
 
 def check_keys(given: Any, allowed: list[str], where: str = "") -> Any:

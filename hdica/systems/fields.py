@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.functions import word_for
 from hdica.ingredients.grammar import constants_used
@@ -330,7 +330,7 @@ def with_parameter(system: Any, key: str, value: float) -> Any:
         prior_of = content.get("prior")
         shape = ["rho"] if isinstance(prior_of, dict) and "sparse" in prior_of else []
         known = [*numbers, *shape, *system.constants]
-        allowed = f"allowed: {', '.join(known)}" if known else "no parameter is a plain number"
+        allowed = suggestion(key, known) if known else "no parameter is a plain number"
         if key == "tau" and getattr(system, "nu", None) is not None:
             raise HdicaError(f"parameter = 'tau' is not allowed with nu = {system.nu!r} (give tau)")
         raise HdicaError(f"parameter = {key!r} is not known ({allowed})")

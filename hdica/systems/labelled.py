@@ -12,9 +12,8 @@ import xarray as xr
 from xarray.backends.common import BackendArray
 from xarray.core import indexing
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.save import Save
-from hdica.systems.axes import suggestion
 from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.notes import joined
 from hdica.systems.registry import record_of, systems

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.plain import as_number
 from hdica.ingredients.save import ALL
 from hdica.systems.arguments import (
@@ -168,8 +168,8 @@ def check_extra(names: Sequence[str], allowed: Iterable[str], where: str, whose:
     for name in names:
         if name not in known:
             raise HdicaError(
-                f"{where} = {name!r} is no variable that {whose} gives on request (allowed: "
-                f"{', '.join(known) or 'none'})"
+                f"{where} = {name!r} is no variable that {whose} gives on request "
+                f"({suggestion(name, known)})"
             )
 
 

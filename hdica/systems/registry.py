@@ -8,9 +8,8 @@ from functools import cache, lru_cache, partial
 from importlib import import_module
 from typing import Any
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.systems import plugins
-from hdica.systems.axes import suggestion
 from hdica.systems.method import Method
 from hdica.systems.system import System
 

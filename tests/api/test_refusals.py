@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import hdica
+from hdica.inputs.network import Training, check_training
 from hdica.study import Study
+from hdica.sweep.outcome.export import check_export
 from hdica.sweep.workers.settings import ClusterSettings
 from hdica.systems.address import in_one_spelling
 
+ANNOUNCED = re.compile(r"(^|\()(allowed|there|swept|its methods): (auto, )?$")
+"""What comes before a list of names in a refusal."""
 VALIDATOR = re.compile(
     r"[Ii]nput should|valid (string|number|integer|dict)|pydantic|unable to parse"
 )
@@ -27,6 +34,14 @@ SPELLINGS = ["beta", "constants.beta", "constants_beta"]
 
 def ica(**fields: Any) -> Any:
     return hdica.OnlineICA(**({"tau": 0.05, "source": "uniform"} | fields))
+
+
+def subspace(**fields: Any) -> Any:
+    return hdica.SubspaceICA(dimension=9, rank=1, beta=1, **fields)
+
+
+def patches(**fields: Any) -> Any:
+    return hdica.PatchICA(images="bundled", width=4, **fields)
 
 
 def study(**keys: Any) -> Study:
@@ -116,10 +131,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: study(times={"start": 0, "stop": 1, "step": 1}), ": times.step is not a known key"),
     (lambda: study(times={"start": 0, "stop": 1, "num": 1}), "num = 1 is not allowed (>= 2"),
     (lambda: study(grid={"tau": {"start": 0.1, "stop": 1, "num": 2.5}}), "(a whole number)"),
-    (lambda: study(times={"stop": 1, "num": 2, "spacing": "x"}), "one of 'linear'"),
+    (lambda: study(times={"stop": 1, "num": 2, "spacing": "x"}), "(allowed: linear, log)"),
     (lambda: study(title=5), "title = 5 is not allowed (a text)"),
     (lambda: study(max_points="many"), "(a whole number)"),
-    (lambda: study(noise="none"), "one of 'own' or 'shared'"),
+    (lambda: study(noise="none"), "(allowed: own, shared)"),
     (lambda: ica(start=5), "start = 5 is not allowed (a mapping)"),
     (lambda: ica(tau=[0.1]), "tau = [0.1] is not allowed (a number)"),
     (lambda: ica(constants={"beta": "x"}), "constants.beta = 'x' is not allowed (a number"),
@@ -133,7 +148,67 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: ica(prior={"sparce": 0.1}), "did you mean 'sparse'?"),
     (lambda: ica(start={"overlp": 0.1}), "did you mean 'overlap'?"),
     (lambda: hdica.limit(ica(), times=[0], method="Ode"), "did you mean 'ode'?"),
+    (lambda: study(times={"stop": 1, "num": 2, "spacing": "lgo"}), "did you mean 'log'?"),
+    (lambda: hdica.critical_curve(ica(), "tau", "tau", [1], kind="folds"), "did you mean 'fold'?"),
+    (lambda: hdica.critical_curve(ica(), "tau", "thresold", [1]), "did you mean 'threshold'?"),
+    (lambda: hdica.critical_curve(ica(), "tua", "tau", [1]), "did you mean 'tau'?"),
+    (lambda: hdica.best(ica(), {"tau": (0.1, 1)}, goal="steady overlp"), "mean 'steady overlap'?"),
+    (lambda: hdica.best(ica(), {"tau": (0.1, 1)}, goal={"time too": 0.5}), "mean 'time to'?"),
+    (lambda: hdica.simulate(ica(), n=9, times=[0], noise="sharde"), "did you mean 'shared'?"),
+    (
+        lambda: hdica.simulate(patches(), times=[0], method="filter_bank", extra=["filers"]),
+        "did you mean 'filters'?",
+    ),
+    (lambda: hdica.escape_time(ica(tau=None, nu=1), method="limt"), "did you mean 'limit'?"),
+    (lambda: ica(motion={"exchang": 0.1}), "did you mean 'exchange'?"),
+    (lambda: ica(data={"array": [[1, 2, 3]], "order": "shufled"}), "did you mean 'shuffled'?"),
+    (lambda: hdica.PatchICA(images={"bundled": ["chinna"]}), "did you mean 'china'?"),
+    (lambda: patches(space="ambiant"), "did you mean 'ambient'?"),
+    (lambda: patches(colour="gray"), "did you mean 'grey'?"),
+    (lambda: hdica.HebbianICA(mu=1, sigma="escpe"), "did you mean 'escape'?"),
+    (lambda: hdica.HebbianICA(mu=1, start="randm"), "did you mean 'random'?"),
+    (lambda: hdica.TensorialICA(dimension=3, eta=1, start="unifrom"), "did you mean 'uniform'?"),
+    (lambda: hdica.TensorialICA(dimension=3, bounds={"epsilom": 0.1}), "did you mean 'epsilon'?"),
+    (lambda: subspace(space="princpal"), "did you mean 'principal'?"),
+    (lambda: subspace(batch="fersh"), "did you mean 'fresh'?"),
+    (lambda: hdica.plots.style("colum"), "did you mean 'column'?"),
+    (lambda: study().run(cluster="locl"), "did you mean 'local'?"),
+    (lambda: hdica.FilterSeries(filters={"random": {"filtrs": 3}}), "did you mean 'filters'?"),
+    (lambda: check_export("cvs", None), "did you mean 'csv'?"),
+    (lambda: check_training({**vars(Training()), "labels": "imge"}), "did you mean 'image'?"),
 ]  # fmt: skip
+
+NO_MISSPELLING = {
+    "field_maker", "convert", "candidates", "record_of",  # a system or class that is there
+    "critical_curve", "only", "_check", "_check_batch", "animate", "_critical",
+    "given_vector",  # what is allowed, but not here
+    "_chosen",  # nothing was given
+    "_at", "chosen_time",  # numbers
+}  # fmt: skip
+"""Functions whose refusals list what no word that was written is like."""
+
+
+def test_every_list_of_names_comes_with_the_nearest_one() -> None:
+    """By the one function for it: none writes such a list into its sentence itself."""
+    found = set()
+    for path in Path(hdica.__file__).parent.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+            texts = (node for node in ast.walk(function) if isinstance(node, ast.JoinedStr))
+            if any(map(_lists_names, texts)):
+                found.add(function.name)
+    assert found - {"suggestion", "unknown_key"} == NO_MISSPELLING
+
+
+def _lists_names(text: ast.JoinedStr) -> bool:
+    """Whether a list that is no constant follows what announces one."""
+    for before, after in pairwise(text.values):
+        announced = isinstance(before, ast.Constant) and ANNOUNCED.search(str(before.value))
+        if announced and isinstance(after, ast.FormattedValue):
+            name = after.value.id if isinstance(after.value, ast.Name) else ""
+            if not name.isupper():
+                return True
+    return False
 
 
 @pytest.mark.parametrize(("call", "words"), REFUSED)

@@ -1,5 +1,7 @@
 """Whitened samples: a plain NumPy reference, what has no variance, and the way back."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -129,6 +131,18 @@ def test_files_and_labels_are_taken(tmp_path, monkeypatch):
     assert found.patterns.sel(sensor="C3").values == pytest.approx(expected.patterns.values[:, 3])
     with pytest.raises(HdicaError, match="dimension 'component'"):
         hdica.whiten(found.white)
+
+
+def test_no_more_memory_is_taken_than_what_is_given_back(monkeypatch):
+    monkeypatch.setattr(module, "_NUMBERS", 2**12)
+    x = recording(rows=40_000)
+    hdica.whiten(x[:100])  # what is imported by the first call
+    tracemalloc.start()
+    try:
+        found = hdica.whiten(x)
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * found.white.nbytes
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(

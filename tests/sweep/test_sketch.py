@@ -8,23 +8,28 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from hdica.analysis.registry import asked_for
 from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.inputs.plain_yaml import read_yaml
 from hdica.process import speed
 from hdica.sweep.run.plan import plan
 from hdica.sweep.study.fitting import SAVED
-from hdica.sweep.study.sketch import SECONDS, Sizes, questions, sketch
+from hdica.sweep.study.sketch import LACKING, SECONDS, Sizes, questions, sketch
 from hdica.sweep.study.sketch_text import WIDTH, commented
 from hdica.sweep.study.study import load_study, study_from
 from hdica.systems.registry import systems
 from hdica.systems.system import System
 
+STUDIES = Path(__file__).parents[2] / "config" / "studies"
 RECORDS = [one for name, one in systems().items() if name != "Toy"]
+possible = cache(lambda name: questions(systems()[name]))
+"""What can be asked of a system, which takes seconds to find."""
 of_every_system = pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
 
 
@@ -42,7 +47,7 @@ def usual_pace(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_whatever_can_be_asked_is_a_study_of_seconds_that_says_what_it_is(
     record: System, tmp_path: Path
 ) -> None:
-    asked = questions(record)
+    asked = possible(record.name)
     assert set(record.analyses) & set(asked), "an analysis that suits the system can be asked"
     for analysis in asked:
         content = sketch(record, analysis, "probe")
@@ -63,19 +68,47 @@ def test_densities_and_support_are_asked_where_methods_keep_them() -> None:
         keeping = any(
             {"density", "tpr"} <= {o.name for o in m.outputs_of(SAVED)} for m in record.methods
         )
-        assert ({"densities", "support"} <= set(questions(record))) == keeping
+        assert ({"densities", "support"} <= set(possible(record.name))) == keeping
+
+
+@of_every_system
+def test_what_cannot_be_asked_is_refused_for_a_reason_that_is_true(
+    record: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = possible(record.name)
+    # Found once for all tests of this file.
+    monkeypatch.setattr("hdica.sweep.study.sketch.questions", lambda one: known)
+    monkeypatch.setattr("hdica.sweep.study.sketch._possible", lambda one, name: None)
+    written = [read_yaml(path) for path in STUDIES.glob("*.yaml")]
+    there = {key for one in written if one["system"] == record.name for key in one["analysis"]}
+    for name, analysis in asked_for().items():
+        if name in known:
+            continue
+        with pytest.raises(
+            HdicaError, match=f"^--ask {name} is not allowed for {record.name} "
+        ) as e:
+            sketch(record, name, "probe")
+        why = str(e.value).partition(" (")[2].partition(";")[0]
+        if why == f"{record.name} lacks {LACKING}":
+            # No study of it shows that the system does have it.
+            assert name not in there or not record.controls
+        elif why.startswith("a study has to set its "):
+            keys = why.removeprefix("a study has to set its ").split(" and ")
+            assert all(analysis.settings.model_fields[key].is_required() for key in keys)
+        else:
+            assert why == "analysis.success: it needs below or above (exactly one)"
 
 
 @of_every_system
 def test_what_suits_a_system_is_the_first_question(record: System) -> None:
-    first, *_ = questions(record)
+    first, *_ = possible(record.name)
     assert first in record.analyses
 
 
 def test_what_does_not_depend_on_a_parameter_is_not_asked_over_it() -> None:
     for record in RECORDS:
         known = {method.name: method for method in record.methods}
-        for analysis in questions(record):
+        for analysis in possible(record.name):
             content = sketch(record, analysis, "probe", Sizes(points=2, seeds=2))
             settings = content["analysis"][analysis]
             for key in (settings[k] for k in ("x", "y") if k in settings):
@@ -86,7 +119,7 @@ def test_what_does_not_depend_on_a_parameter_is_not_asked_over_it() -> None:
 
 
 def test_sizes_that_are_given_are_kept() -> None:
-    record = next(one for one in RECORDS if {"phase", "convergence"} <= set(questions(one)))
+    record = next(one for one in RECORDS if {"phase", "convergence"} <= set(possible(one.name)))
     sizes = Sizes(n=(50, 70), seeds=3, points=4, until=2.5)
     content = sketch(record, "phase", "probe", sizes)
     assert [axis["num"] for axis in content["grid"].values()] == [4, 4]
@@ -122,8 +155,8 @@ def test_the_command_writes_a_file_once(
         ([], "--system is missing (allowed: OnlineICA, "),
         (["--system", "Nothing"], "system = 'Nothing' is not known (allowed: "),
         (
-            ["--system", "OnlineICA", "--ask", "fly"],
-            "--ask fly is not allowed for OnlineICA (allow",
+            ["--system", "OnlineICA", "--ask", "phse"],
+            "--ask phse is not allowed for OnlineICA (did you mean 'phase'? allowed: ",
         ),
         (["--system", "OnlineICA", "--n", "1e3"], "--n '1e3' is not allowed (whole numbers, for"),
         (["A.yaml", "--system", "OnlineICA"], "FILE = 'A.yaml' is not allowed (lower case"),

@@ -28,10 +28,13 @@ def test_a_functional_of_its_own_constants_is_kept_for_each_point_that_shares_no
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"noise": "Shared"}, r"noise = 'Shared' is not allowed \('own' or 'shared'\)"),
+        (
+            {"noise": "Shared"},
+            r"noise = 'Shared' is not allowed with .* \(did you mean 'shared'\? ",
+        ),
         (
             {"noise": "shared", "method": "particles"},
-            r"noise = 'shared' is not allowed \('own' for method 'particles'\)",
+            r"noise = 'shared' is not allowed with method 'particles' \(allowed: own\)",
         ),
     ],
 )

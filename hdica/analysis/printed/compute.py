@@ -11,7 +11,7 @@ from scipy import stats
 from hdica.analysis.describe import described
 from hdica.analysis.printed.record import Place, Printed, check_names
 from hdica.analysis.reading import finished, group
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.inputs.digest import digest
 from hdica.inputs.place import place
 from hdica.inputs.reference import Number, load_reference
@@ -133,7 +133,7 @@ def _chosen(values: xr.DataArray, name: str, one: Place) -> xr.DataArray:
             values = values.isel({key: _place_of(values, key, wanted, where)}, drop=True)
         elif key not in values.coords and key not in ("n", "time", "seed"):
             known = [str(d) for d in values.dims if d != "seed"]
-            raise HdicaError(f"{where}.{key} is not known (allowed: {', '.join(known) or 'none'})")
+            raise HdicaError(f"{where}.{key} is not known ({suggestion(key, known)})")
     if "time" in values.dims:
         values = values.isel(time=-1, drop=True)
     if "n" in values.dims:
@@ -157,7 +157,8 @@ def _place_of(values: xr.DataArray, key: str, wanted: Any, where: str) -> int:
         same = np.isclose(known.astype(float), float(wanted), rtol=LIKE, atol=0)
     if same.sum() != 1:
         raise HdicaError(
-            f"{where}.{key} = {wanted!r} is not allowed (one of {_listed(values, key)})"
+            f"{where}.{key} = {wanted!r} is not allowed "
+            f"({suggestion(wanted, map(str, known), _listed(values, key))})"
         )
     return int(np.flatnonzero(same)[0])
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from hdica.analysis.record import Analysis, Section, Verdicts, lazy
 from hdica.analysis.settings import ALONE, TIME, Dims, Level, Named, Settings
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.inputs.place import relative
 from hdica.systems.system import System
 
@@ -71,8 +71,6 @@ def _dims(system: System | None, output: str) -> Iterator[Dims]:
 
 def check_names(asked: Settings, known: list[str], file: str) -> None:
     """Refuse names that a file of numbers does not have."""
-    from hdica.systems.axes import suggestion
-
     assert isinstance(asked, Printed)
     for name in asked.numbers:
         if name not in known:

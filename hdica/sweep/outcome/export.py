@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hdica.errors import HdicaError, printable
+from hdica.errors import HdicaError, printable, suggestion
 from hdica.sweep.files.folder import check_file, write_file
 from hdica.sweep.outcome.mean_table import mean_table
 from hdica.sweep.outcome.parquet import check_parquet, parquet
@@ -36,7 +36,7 @@ def check_export(to: str, out: Path | None) -> None:
         no place for a file.
     """
     if to not in FORMATS:
-        raise HdicaError(f"--to {to!r} is not allowed ({', '.join(FORMATS[:-1])} or -)")
+        raise HdicaError(f"--to {to!r} is not allowed ({suggestion(to, FORMATS)})")
     if out is not None:
         check_file(out)
     elif to in BINARY and sys.stdout.isatty():

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hdica.errors import HdicaError
-from hdica.systems.axes import canonical, shown, suggestion
+from hdica.errors import HdicaError, suggestion
+from hdica.systems.axes import canonical, shown
 
 if TYPE_CHECKING:
     import pandas as pd

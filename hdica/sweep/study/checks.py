@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from hdica.analysis.settings import Gives, Named, Settings, saved_for
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.save import Save
 from hdica.sweep.study import kept
 from hdica.sweep.study.asked import Asked
@@ -45,7 +45,7 @@ def check_methods(study: Said) -> None:
     known = registry.methods_of(study.system)
     for name, settings in study.methods.items():
         if name not in known:
-            hint = ax.suggestion(name, list(known))
+            hint = suggestion(name, list(known))
             raise HdicaError(f"methods.{name} is not a method of {study.system} ({hint})")
         needs = {"n": known[name].takes_n, "seeds": known[name].stochastic}
         for key, needed in needs.items():
@@ -188,9 +188,7 @@ def check_analysis(study: Said) -> None:
             _check_output(study, where, settings, one)
         for key, dim in settings.swept():
             if dim not in dims:
-                raise HdicaError(
-                    f"{where}.{key} = {dim!r} is not swept ({ax.suggestion(dim, dims)})"
-                )
+                raise HdicaError(f"{where}.{key} = {dim!r} is not swept ({suggestion(dim, dims)})")
 
 
 def check_question(study: Said) -> None:
@@ -200,7 +198,7 @@ def check_question(study: Said) -> None:
     known = asked or list(type(study.analysis).model_fields)
     if named and named not in known:
         what = "is not an analysis of this study" if asked else "is not an analysis"
-        raise HdicaError(f"question.analysis = {named!r} {what} ({ax.suggestion(named, known)})")
+        raise HdicaError(f"question.analysis = {named!r} {what} ({suggestion(named, known)})")
 
 
 def _check_method(study: Said, where: str, named: Named) -> None:
@@ -211,7 +209,7 @@ def _check_method(study: Said, where: str, named: Named) -> None:
             f"{place} is missing (no method of this study has {named.output!r} over {_over(named)})"
         )
     if name not in study.methods:
-        hint = ax.suggestion(name, list(study.methods))
+        hint = suggestion(name, list(study.methods))
         raise HdicaError(f"{place} = {name!r} is not a method of this study ({hint})")
     if named.stochastic is not None and methods_of(study)[name].stochastic != named.stochastic:
         kind = "a stochastic method" if named.stochastic else "one without seeds"
@@ -227,7 +225,7 @@ def _check_output(study: Said, where: str, settings: Settings, named: Named) -> 
         return
     outputs = _gives(methods_of(study)[named.method], study.save_spec()).outputs
     if named.output not in outputs and getattr(settings, "variable", None) == named.output:
-        hint = ax.suggestion(named.output, list(outputs))
+        hint = suggestion(named.output, list(outputs))
         raise HdicaError(
             f"{where}.variable = {named.output!r} is no output of {named.method} ({hint})"
         )

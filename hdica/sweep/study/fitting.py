@@ -80,12 +80,15 @@ def asked(record: System, analysis: str, kind: type[Settings]) -> Iterator[Asked
         for used in itertools.combinations(spans, min(len(spans), max(len(wanted), 1))):
             if len(used) < max(len(wanted), bool(names)):
                 continue
-            for parameter, save in itertools.product(record.order_parameters, (NOTHING, SAVED)):
-                found = _methods(record, analysis, kind, system, parameter.name, save)
+            for parameter, save, outputs in itertools.product(
+                record.order_parameters, (NOTHING, SAVED), _outputs(record, kind)
+            ):
+                named = {**outputs, "variable": parameter.name}
+                found = _methods(record, analysis, kind, system, named, save)
                 if found and _depend(record, found.values(), used if names else ()):
                     yield Asked(
                         analysis,
-                        _settings(found, wanted, used),
+                        _settings(found, wanted, used) | outputs,
                         _without(example, [_path(record, key) for key in used]),
                         {key: spans[key] for key in used},
                         tuple(dict.fromkeys(found.values())),
@@ -93,6 +96,37 @@ def asked(record: System, analysis: str, kind: type[Settings]) -> Iterator[Asked
                         any(needs.n for key, needs in needs_of(kind) if key in found),
                         save is SAVED,
                     )
+
+
+def _open(kind: type[Settings]) -> list[str]:
+    """Keys that a study has to set, and that name neither a method nor a swept parameter."""
+    return [
+        key
+        for key, field in kind.model_fields.items()
+        if field.is_required() and not any(isinstance(m, Swept | Needs) for m in field.metadata)
+    ]
+
+
+def unchosen(kind: type[Settings]) -> list[str]:
+    """All of them, if one is no name of an output, so that nothing can be looked for."""
+    keys = _open(kind)
+    return keys if any(kind.model_fields[key].annotation is not str for key in keys) else []
+
+
+def _outputs(record: System, kind: type[Settings]) -> list[dict[str, str]]:
+    """Outputs that the keys may name which a study has to set and which name nothing else."""
+    keys = _open(kind)
+    if not keys or unchosen(kind):
+        return [{}]
+    names = dict.fromkeys(output.name for method in record.methods for output in method.outputs)
+    some = (dict(zip(keys, one, strict=True)) for one in itertools.product(names, repeat=len(keys)))
+    known = [(key, n) for key, n in needs_of(kind) if kind.model_fields[key].is_required()]
+    every = list(record.methods)
+    return [
+        one
+        for one in some
+        if all(_fitting(record, kind, key, needs, every, one, SAVED) for key, needs in known)
+    ]
 
 
 def _settings(
@@ -114,7 +148,12 @@ def _names_swept(field: Any) -> bool:
 
 
 def _methods(
-    record: System, analysis: str, kind: type[Settings], system: Any, variable: str, save: Save
+    record: System,
+    analysis: str,
+    kind: type[Settings],
+    system: Any,
+    outputs: Mapping[str, str],
+    save: Save,
 ) -> dict[str, Method]:
     """A method for each key that needs one; none at all if one that must be there is not."""
     able = [method for method in record.methods if not method.refuses(system)]
@@ -122,7 +161,7 @@ def _methods(
     found: dict[str, Method] = {}
     for key, needs in needs_of(kind):
         some = [m for m in able if m.role == roles[key]] if key in roles else able
-        fit = _fitting(record, kind, key, needs, some, variable, save)
+        fit = _fitting(record, kind, key, needs, some, outputs, save)
         if fit and (needs.output is not None or key in roles):
             found[key] = fit[0]
         elif needs.found or kind.model_fields[key].is_required():
@@ -136,13 +175,12 @@ def _fitting(
     key: str,
     needs: Needs,
     methods: list[Method],
-    variable: str,
+    outputs: Mapping[str, str],
     save: Save,
 ) -> list[Method]:
     """Methods that a key may name, the best first: by dimensions, then by role and rank."""
     blank: dict[str, Any] = {k: "" for k, field in kind.model_fields.items() if field.is_required()}
-    if "variable" in kind.model_fields:
-        blank["variable"] = variable
+    blank |= {key: name for key, name in outputs.items() if key in kind.model_fields}
     found: list[tuple[tuple[int, int, int], Method]] = []
     for method in methods:
         named = kind.model_construct(**{**blank, key: method.name}).named(record)

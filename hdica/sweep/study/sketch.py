@@ -8,8 +8,8 @@ from itertools import product
 from typing import Any
 
 from hdica.analysis.registry import analyses, asked_for
-from hdica.errors import HdicaError
-from hdica.sweep.study.fitting import Asked, asked
+from hdica.errors import HdicaError, suggestion
+from hdica.sweep.study.fitting import Asked, asked, unchosen
 from hdica.sweep.study.segment import segments_of
 from hdica.sweep.study.study import Study, study_from
 from hdica.systems.system import System
@@ -26,6 +26,7 @@ SAVE = {
     "x": {"start": -4, "stop": 4, "num": 81}, "thresholds": {"start": 0.25, "stop": 2, "num": 8}
 }  # fmt: skip
 """Points of the densities and thresholds of support recovery, where the question is about them."""
+LACKING = "a method that it needs, or a parameter that a first study sweeps"
 Content = dict[str, Any]
 """A study as a study file holds it."""
 
@@ -92,8 +93,8 @@ def sketch(record: System, analysis: str, name: str, sizes: Sizes | None = None)
     """
     found, given = _possible(record, analysis), sizes or Sizes()
     if found is None:
-        known = ", ".join(questions(record)) or "none"
-        raise HdicaError(f"--ask {analysis} is not allowed for {record.name} (allowed: {known})")
+        why = _refusal(record, analysis) + suggestion(analysis, questions(record))
+        raise HdicaError(f"--ask {analysis} is not allowed for {record.name} ({why})")
     content: Content = {}
     # The largest dimension is left out only where the fewest numbers at it cost too much.
     ladders = (LADDER, LADDER[:-1]) if found.over_n and given.n is None else (given.n,)
@@ -123,6 +124,23 @@ def _possible(record: System, analysis: str) -> Asked | None:
             continue
         return found
     return None
+
+
+def _refusal(record: System, analysis: str) -> str:
+    """Why an analysis that is known cannot be asked for; empty for any other word."""
+    kind = asked_for()[analysis].settings if analysis in asked_for() else None
+    if kind is None:
+        return ""
+    if keys := unchosen(kind):
+        return f"a study has to set its {' and '.join(keys)}; "
+    found = next(asked(record, analysis, kind), None)
+    if found is None:
+        return f"{record.name} lacks {LACKING}; "
+    try:
+        study_from(_content(record, found, LEAST, "sketch"))
+    except HdicaError as exc:
+        return str(exc).removeprefix("study 'sketch': ") + "; "
+    return ""
 
 
 def _content(record: System, found: Asked, sizes: Sizes, name: str) -> Content:

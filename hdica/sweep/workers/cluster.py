@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from hdica.errors import HdicaError, from_validation
+from hdica.errors import HdicaError, from_validation, suggestion
 from hdica.process.loopback import HOST
 from hdica.process.private import scratch
 from hdica.sweep.study.size import in_bytes
@@ -61,8 +61,11 @@ def in_full(given: Any) -> Any:
         return {"mode": "scheduler", "address": given}
     if given.endswith(".json"):
         return {"mode": "scheduler", "scheduler_file": given}
-    allowed = f"{', '.join(get_args(Mode))}, tls://host:port, a scheduler's file.json or a mapping"
-    raise HdicaError(f"cluster = {given!r} is not allowed ({allowed})")
+    near = suggestion(given, get_args(Mode))
+    raise HdicaError(
+        f"cluster = {given!r} is not allowed ({near}, tls://host:port, a scheduler's file.json or "
+        "a mapping)"
+    )
 
 
 def _with_environment(content: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.process.loopback import HOST
 from hdica.process.private import scratch
 from hdica.sweep.workers.folder import own_folder
@@ -90,7 +90,7 @@ def _check_interface(name: str) -> None:
     known = sorted(psutil.net_if_addrs())
     if name and name not in known:
         raise HdicaError(
-            f"slurm.interface = {name!r} is none of this machine's ({', '.join(known)})"
+            f"slurm.interface = {name!r} is none of this machine's ({suggestion(name, known)})"
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.inputs.data_input import BUNDLED, Reads, data_input, path_of
 from hdica.inputs.filters import load_filters
 from hdica.inputs.images import pictures
@@ -36,7 +36,7 @@ def _spec(given: Any, kind: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
         raise HdicaError(f"{kind} = {given!r} is not allowed ({{{', '.join(defaults)}}})")
     for key in given:
         if key not in defaults:
-            raise HdicaError(f"{kind}.{key} is not known (allowed: {', '.join(defaults)})")
+            raise HdicaError(f"{kind}.{key} is not known ({suggestion(key, defaults)})")
     return {**defaults, **given}
 
 

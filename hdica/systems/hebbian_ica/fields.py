@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BeforeValidator
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.quadrature import increasing, numbers
 from hdica.ingredients.schedules import Schedule
@@ -40,7 +40,9 @@ def _signs(value: Any) -> Any:
         return {"steps": _sign_steps(value["steps"])}
     found = _sign_list(value)
     if found is None:
-        raise HdicaError(f"sigma = {value!r} is not allowed ({SIGNS})")
+        raise HdicaError(
+            f"sigma = {value!r} is not allowed ({suggestion(value, (*RULES, 'steps'), SIGNS)})"
+        )
     return found
 
 
@@ -79,7 +81,8 @@ def _start(value: Any) -> Any:
         overlap = value["overlap"]
         matrix(overlap)
         return {"overlap": float(overlap) if is_number(overlap) else matrix(overlap).tolist()}
-    raise HdicaError(f"start = {value!r} is not allowed ({STARTS})")
+    near = suggestion(value, ("overlap", "zero", "random"), STARTS)
+    raise HdicaError(f"start = {value!r} is not allowed ({near})")
 
 
 def _moving(value: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.plain import plain
 from hdica.ingredients.quadrature import increasing, numbers
 from hdica.ingredients.schedules import Schedule
@@ -65,7 +65,8 @@ def make_motion(given: Any) -> Motion | None:
     known = isinstance(given, Mapping) and given and set(given) <= {"drift", "jumps"}
     drift: Any = given.get("drift", 0.0) if known else None
     if not is_number(drift) or not 0 <= drift < math.inf:
-        raise HdicaError(f"motion = {given!r} is not allowed (allowed: {ALLOWED})")
+        near = suggestion(given, ("drift", "jumps"), ALLOWED)
+        raise HdicaError(f"motion = {given!r} is not allowed ({near})")
     if "jumps" not in given:
         return Motion(float(drift))
     jumps = given["jumps"]

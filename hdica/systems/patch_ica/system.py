@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.contrasts import Contrast, make_contrast
 from hdica.inputs.data_input import DATA, DataInput
 from hdica.systems.fields import CONSTANTS, is_number
@@ -41,7 +41,9 @@ def _space(value: Any) -> Any:
         given = value["principal"]
         if is_number(given) and float(given).is_integer() and 1 <= given <= 3 * MOST_WIDTH**2:
             return {"principal": int(given)}
-    raise HdicaError(f"space = {value!r} is not allowed ({SPACES})")
+    raise HdicaError(
+        f"space = {value!r} is not allowed ({suggestion(value, ('ambient', 'principal'), SPACES)})"
+    )
 
 
 Whole = Annotated[int, BeforeValidator(_whole)]

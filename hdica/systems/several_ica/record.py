@@ -60,7 +60,7 @@ SYSTEM = register(
         notes=Notes(_stays),
         horizon=40.0,
         examples=(
-            {"tau": 0.05, "sources": ["uniform", "rademacher"], "start": {"overlap": [0.5, 0.4]}},
+            {"tau": 0.05, "sources": ["uniform", "rademacher"], "start": {"Q1": 0.5, "Q2": 0.4}},
             {
                 "tau": 0.03,
                 "sources": ["rademacher", "laplace", {"chi2": 4}],

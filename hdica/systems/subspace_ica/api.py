@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.contrasts import Contrast, make_contrast
 from hdica.ingredients.sources import Source, make_source
 from hdica.process.progress import shown
@@ -205,7 +205,7 @@ def gradient_flow(
         raise HdicaError(f"until = {end:g} is not allowed (alpha0 = {start:g} < until < 1)")
     if direction not in ("auto", *_SIGNS):
         raise HdicaError(
-            f"direction = {direction!r} is not allowed ('auto', 'ascent' or 'descent')"
+            f"direction = {direction!r} is not allowed ({suggestion(direction, ('auto', *_SIGNS))})"
         )
     sign = _SIGNS.get(direction) or direction_of(given, law, ratio)
     moves = flow.Flow(Loss(given, law, ratio), sign)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
-from hdica.errors import HdicaError, speaking_of
+from hdica.errors import HdicaError, speaking_of, suggestion
 from hdica.ingredients.contrasts import Contrast, make_contrast
 from hdica.ingredients.grammar import constants_used
 from hdica.ingredients.plain import plain
@@ -23,6 +23,7 @@ LARGEST = 1e12
 """Largest strength of a spike, and largest ratio of the entries of a direction."""
 MOST_SAMPLES = 2**40
 SPACES = "'principal', {principal: d}, 'ambient' or 'known'"
+_SPACES = ("principal", "ambient", "known")
 BATCHES = "'all', 'fresh' or a whole number >= 1"
 STARTS = "'uniform' or {overlap: a0} with 0 <= a0 <= 1"
 BETAS = f"a number > 0 and <= {LARGEST:g}, or a list of them, one a spike"
@@ -56,7 +57,9 @@ def _alpha(value: Any) -> Any:
         return given
     entries = numbers(given) if isinstance(given, list) and given else None
     if entries is None or not np.all(np.isfinite(entries)) or not np.any(entries):
-        raise HdicaError(f"alpha = {value!r} is not allowed ({ALPHAS})")
+        raise HdicaError(
+            f"alpha = {value!r} is not allowed ({suggestion(value, ('equal',), ALPHAS)})"
+        )
     return entries.tolist()
 
 
@@ -84,19 +87,21 @@ def _samples(value: Any) -> Any:
 
 
 def _space(value: Any) -> Any:
-    if value in ("principal", "ambient", "known"):
+    if value in _SPACES:
         return value
     given = plain(value)
     if isinstance(given, Mapping) and set(given) == {"principal"}:
         return {"principal": whole_number(given["principal"], "space.principal", 1, 2**31)}
-    raise HdicaError(f"space = {value!r} is not allowed ({SPACES})")
+    raise HdicaError(f"space = {value!r} is not allowed ({suggestion(value, _SPACES, SPACES)})")
 
 
 def _batch(value: Any) -> Any:
     if value in ("all", "fresh"):
         return value
     if not is_number(value) or not 1 <= value <= MOST_SAMPLES or int(value) != value:
-        raise HdicaError(f"batch = {value!r} is not allowed ({BATCHES})")
+        raise HdicaError(
+            f"batch = {value!r} is not allowed ({suggestion(value, ('all', 'fresh'), BATCHES)})"
+        )
     return int(value)
 
 
@@ -116,7 +121,9 @@ def _start(value: Any) -> Any:
         overlap = given["overlap"]
         if is_number(overlap) and 0 <= overlap <= 1:
             return {"overlap": float(overlap)}
-    raise HdicaError(f"start = {value!r} is not allowed ({STARTS})")
+    raise HdicaError(
+        f"start = {value!r} is not allowed ({suggestion(value, ('uniform', 'overlap'), STARTS)})"
+    )
 
 
 Beta = Annotated[float | list[float], BeforeValidator(_beta)]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.quadrature import dot, numbers
 from hdica.ingredients.schedules import Schedule, make_schedule
 from hdica.systems.fields import is_number, schedule, source
@@ -78,12 +78,16 @@ def _schedule(value: Any) -> Any:
     if value is None:
         return None
     if not isinstance(value, Mapping) or not set(value) <= _KEYS:
-        raise HdicaError(f"schedule = {value!r} is not allowed ({PHASES})")
+        raise HdicaError(
+            f"schedule = {value!r} is not allowed ({suggestion(value, sorted(_KEYS), PHASES)})"
+        )
     keys, length = set(value), {"T", "kappa"} & set(value)
     annealed = keys == {"anneal", "t0"}
     phases = len(length) == 1 and keys - length and keys - length <= {"c1", "c2"}
     if not annealed and not phases:
-        raise HdicaError(f"schedule = {value!r} is not allowed ({PHASES})")
+        raise HdicaError(
+            f"schedule = {value!r} is not allowed ({suggestion(value, sorted(_KEYS), PHASES)})"
+        )
     found = _positive(value)
     if found.get("T", LEAST_T) < LEAST_T:
         raise HdicaError(f"schedule.T = {found['T']:g} is not allowed (T >= {LEAST_T})")
@@ -95,7 +99,7 @@ def _bounds(value: Any) -> Any:
         return value
     for name, one in value.items():
         if name not in BOUNDS:
-            raise HdicaError(f"bounds.{name} is not known (allowed: {', '.join(BOUNDS)})")
+            raise HdicaError(f"bounds.{name} is not known ({suggestion(name, BOUNDS)})")
         most = 1.0 if name == "epsilon" else math.inf
         if not is_number(one) or not 0 < one < most:
             allowed = "0 < epsilon < 1" if name == "epsilon" else "a finite number > 0"
@@ -115,8 +119,9 @@ def _start(value: Any) -> Any:
         entries = numbers(given) if key == "v" and not is_number(given) else None
         if entries is not None and np.all(np.isfinite(entries)) and np.any(entries):
             return {"v": entries.tolist()}
+    near = suggestion(value, ("uniform", "axis", "maximiser", "angle", "support", "v"), STARTS)
     raise HdicaError(
-        f"start = {value!r} is not allowed ({STARTS}; angles in [0, pi/2), supports >= 1)"
+        f"start = {value!r} is not allowed ({near}; angles in [0, pi/2), supports >= 1)"
     )
 
 

@@ -44,7 +44,7 @@ def test_it_survives_its_own_json():
         ({"width": True}, "width"),
         ({"colour": "blue"}, "colour = 'blue'"),
         ({"contrast": "log(s)"}, "contrast = 'log(s)' is not allowed"),
-        ({"space": "small"}, "space = 'small' is not allowed ('ambient', 'principal'"),
+        ({"space": "small"}, "space = 'small' is not allowed (allowed: 'ambient', 'principal'"),
         ({"space": {"principal": 2.5}}, "space = {'principal': 2.5} is not allowed"),
         ({"space": {"principal": 37}}, "at most the 36 dimensions of a patch"),
         ({"width": 5, "space": "principal"}, "at most the 25 dimensions of a patch"),

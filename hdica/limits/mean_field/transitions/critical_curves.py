@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.transitions.conditions import (
     Condition,
@@ -63,7 +63,7 @@ def _condition(kind: str, q: float) -> Condition:
         "pitchfork": crossing,
     }
     if kind not in known:
-        raise HdicaError(f"kind = {kind!r} is not known (allowed: {', '.join(known)})")
+        raise HdicaError(f"kind = {kind!r} is not known ({suggestion(kind, known)})")
     return known[kind]
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.sources import Source
 from hdica.process.threads import one_thread
 from hdica.systems.tensorial_ica.finite.samples import (
@@ -242,7 +242,8 @@ def all_components(
     """
     if algorithm not in ("deflation", "parallel"):
         raise HdicaError(
-            f"algorithm = {algorithm!r} is not allowed (allowed: 'deflation', 'parallel')"
+            f"algorithm = {algorithm!r} is not allowed "
+            f"({suggestion(algorithm, ('deflation', 'parallel'))})"
         )
     observed = np.concatenate(list(blocks()))
     if observed.size > IN_MEMORY:

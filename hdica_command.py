@@ -1,0 +1,35 @@
+"""The ``hdica`` command: Ctrl-C ends it with one sentence from its first line on.
+
+It is no module of the package, whose import takes a part of a second: Ctrl-C would end that with
+Python's traceback.
+"""
+
+import os
+import signal
+
+
+def _end(number: int, frame: object = None) -> None:
+    os.write(2, b"hdica: interrupted\n")
+    os._exit(128 + number)
+
+
+def main() -> None:
+    """Entry point of the ``hdica`` command."""
+    # A shell has what it starts in the background ignore Ctrl-C.
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if usual:
+        signal.signal(signal.SIGINT, _end)
+    from hdica.cli import main as command
+
+    def begin() -> None:
+        if usual:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    try:
+        command(begin)
+    except KeyboardInterrupt:
+        _end(signal.SIGINT)
+    finally:
+        if usual:
+            # The end of the interpreter would have a traceback, too.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
