@@ -112,7 +112,7 @@ DataSpec = Annotated[
 MotionSpec = Annotated[dict[str, Any] | None, _made_by(make_motion)]
 
 SCHEDULE = (
-    "step size > 0, a formula in `t` (`0.1/(1 + t/50)`), or "
+    "step size > 0 until the last time, a formula in `t` (`0.1/(1 + t/50)`), or "
     "`{steps: {times: [10], values: [0.1, 0.05]}}`"
 )
 LAWS = (
