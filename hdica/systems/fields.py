@@ -178,6 +178,11 @@ def schedule(system: Any, name: str = "tau") -> Schedule:
     return made_in_time(system, name, make_schedule)
 
 
+def signal_varies(system: Any) -> bool:
+    """Whether a schedule other than that of the step size changes with time."""
+    return any(one.constant is None for one in system.schedules()[1:])
+
+
 def made_in_time(
     system: Any, name: str, make: Callable[[Any, dict[str, float], str], Schedule]
 ) -> Schedule:
