@@ -136,6 +136,7 @@ print(json.dumps([bits(), this_processor()]))
 """
 
 
+@pytest.mark.timeout(600)
 def test_methods_keep_their_bits_whatever_numpy_and_blas_use_if_they_promise_it() -> None:
     """What other processors would let them use; results say that they used something else."""
     found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
