@@ -30,8 +30,8 @@ def methods_table() -> str:
     rows: dict[tuple[str, ...], list[str]] = {}
     for record in systems().values():
         for method in record.methods:
-            row = (f"`{method.name}`", method.about, method.accuracy, method.bits.value)
-            rows.setdefault(row, []).append(record.name)
+            cells = (f"`{method.name}`", method.about, method.accuracy, method.bits.value)
+            rows.setdefault(cells, []).append(record.name)
     groups: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for row, having in rows.items():
         groups.setdefault(tuple(having), []).append(row)
