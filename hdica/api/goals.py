@@ -16,6 +16,7 @@ from hdica.ingredients.save import NOTHING, Save
 from hdica.systems.arguments import finite, shown
 from hdica.systems.labelled import candidates, first_of, with_role
 from hdica.systems.method import Method, PointResult, Role
+from hdica.systems.points import check_until
 from hdica.systems.registry import record_of
 from hdica.systems.system import System
 
@@ -135,6 +136,7 @@ def _path(system: Any, times: Array) -> tuple[Array, Array, PointResult]:
     able = auto(Asked(None, None, None, None))
     method = first_of(candidates(system, "auto", "best", able, able), system)
     name = _overlap_of(record, method)
+    check_until(system, times)
     result = method.run(system, times, None, None, NOTHING)
     overlap, error = _largest(result.values[name], result.values.get(f"{name}_error"))
     return overlap, error, result
@@ -155,6 +157,7 @@ def _support_errors(system: Any, threshold: float, t: float) -> Measured:
     able = auto(Asked((t,), None, (threshold,), None))
     method = first_of(candidates(system, "auto", "best", able, able), system)
     save = Save((t,), (), (threshold,))
+    check_until(system, [t])
     result = method.run(system, np.array([0.0, t]), None, None, save)
     value = float(result.values["misclassified"][0, 0])
     return Measured(value, np.nan, value) if np.isfinite(value) else _missing(result)

@@ -17,7 +17,7 @@ from hdica.process.progress import shown
 from hdica.process.timeout import USUAL, named, within
 from hdica.systems.arguments import whole
 from hdica.systems.labelled import candidates, dataset, described, first_of, noted
-from hdica.systems.points import check_times
+from hdica.systems.points import check_times, check_until
 from hdica.systems.registry import record_of
 
 Array = NDArray[np.float64]
@@ -128,6 +128,7 @@ def limit(
 def _limit(system: Any, given: Array | None, method: str, asked: Asked) -> xr.Dataset:
     """The limit at one point."""
     record = record_of(system)
+    check_until(system, given)
     chosen = first_of(candidates(system, method, "limit", able, auto(asked)), system)
     times = timed(chosen, given, asked)
     if chosen.picture is not None:

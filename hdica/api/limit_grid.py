@@ -108,7 +108,7 @@ def limit_over(
     grid = grid_of(system, over)
     timeout, systems = check_timeout(timeout), grid.systems
     methods = candidates(systems[0], method, "limit", able, auto(asked))
-    chosen, against = first_everywhere(methods, systems, timeout, "limit")
+    chosen, against = first_everywhere(methods, systems, timeout, "limit", given)
     times = timed(chosen, given, asked)
     save = _kept(chosen, system, times, asked)
     outputs = chosen.outputs_of(save)

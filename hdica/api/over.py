@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from hdica.errors import HdicaError, OutOfTime
 from hdica.ingredients.functions import word_for
@@ -19,7 +20,7 @@ from hdica.systems.address import Axis, address, axis_of, check_conflicts, in_on
 from hdica.systems.arguments import LARGEST, MAX_VALUES, check_length, entries, spaced
 from hdica.systems.axes import Value
 from hdica.systems.method import Method
-from hdica.systems.points import MAX_SEEDS, RESERVED
+from hdica.systems.points import MAX_SEEDS, RESERVED, refused_until
 from hdica.systems.registry import record_of
 
 Over = Mapping[str, Any]
@@ -160,9 +161,15 @@ def with_values(
 
 
 def first_everywhere(
-    methods: Sequence[Method], systems: Sequence[Any], timeout: float | None, function: str
+    methods: Sequence[Method],
+    systems: Sequence[Any],
+    timeout: float | None,
+    function: str,
+    times: NDArray[np.float64] | None = None,
 ) -> tuple[Method, list[HdicaError | None]]:
     """The first method that applies everywhere, else the last, with why it does not at a point.
+
+    A point that cannot be followed until the last of the times is left out of every method.
 
     A point is left out that takes too long to ask: which method is used must not depend on a clock.
     ``function`` is what is called, for the sentence: ``"limit"``.
@@ -171,6 +178,9 @@ def first_everywhere(
         against = _against(method, systems, timeout, function)
         if not any(_refused(why) for why in against):
             break
+    for k, one in enumerate(systems):
+        if why := refused_until(one, times):
+            against[k] = HdicaError(why, ["times"])
     if all(_refused(why) for why in against):
         raise next(why for why in against if why is not None)
     return method, against

@@ -36,6 +36,7 @@ from hdica.systems.points import (
     check_n,
     check_seeds,
     check_times,
+    check_until,
 )
 from hdica.systems.registry import record_of
 
@@ -142,6 +143,7 @@ def simulate(
         found = simulate_grid(system, over, what, asked, method, noise)
         return found if _several(n) or n is None else found.isel(n=0)
     record = record_of(system)
+    check_until(system, given)
     known = candidates(system, method, "simulate", able, auto(asked))
     chosen = with_noise(first_of(known, system), noise)
     size, grid, trials = _one(n), timed(chosen, given, asked), check_seeds(seeds)

@@ -73,7 +73,7 @@ def simulate_grid(
     """Trials at every combination of parameters and every n: see :func:`hdica.simulate`."""
     grid = grid_of(system, over)
     methods = candidates(system, method, "simulate", able, auto(asked))
-    chosen, against = first_everywhere(methods, grid.systems, USUAL, "simulate")
+    chosen, against = first_everywhere(methods, grid.systems, USUAL, "simulate", what.times)
     chosen = with_noise(chosen, noise)
     trials = Trials(what.sizes, timed(chosen, what.times, asked), what.seeds, what.timeout)
     for n in trials.sizes:

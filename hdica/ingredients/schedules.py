@@ -22,8 +22,13 @@ ALLOWED = (
 )
 
 ALLOWED_SIGNAL = ALLOWED.replace("a number > 0", "a number >= 0")
-PROBE = np.concatenate([[0.0], np.geomspace(1e-3, 1e6, 200)])
-"""Times at which a formula is tried."""
+PROBE, EVEN = np.geomspace(1e-3, 1e6, 200), 1001
+"""Times at which a formula is tried, and how many more between 0 and the last of a run."""
+_HALVINGS = 60
+
+
+def _always(last: float) -> str:
+    return ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +36,15 @@ class Schedule:
     """A step size as a function of time.
 
     ``value(t)`` takes times of any shape; ``constant`` is the step size if it never changes, else
-    None; ``breaks`` are the times at which it jumps.
+    None; ``breaks`` are the times at which it jumps. ``refuses(last)`` is empty if its values are
+    allowed until that time, else the sentence that says which is not: what falls below zero after
+    the end of a run is no fault of it.
     """
 
     value: Callable[[Array], Array]
     constant: float | None
     breaks: tuple[float, ...] = ()
+    refuses: Callable[[float], str] = _always
 
 
 def _number(tau: float, name: str) -> Schedule:
@@ -73,33 +81,57 @@ def _floor(tau: Array) -> float:
     return float(10.0 ** math.floor(math.log10(float(tau[0]) * 1e-3)))
 
 
+def _of_formula(
+    spec: str, constants: Mapping[str, float] | None, name: str, zero: bool
+) -> Schedule:
+    """A schedule whose values at the times of a run are > 0, or >= 0 with ``zero``."""
+    formula = parse_formula(spec, "t", constants)
+    # What is positive at every time and underflows late, as exp(-t/10) does, is a step size.
+    least = zero or formula.is_positive
+    what = "a number >= 0" if zero else "positive"
+
+    def allowed(t: Array) -> NDArray[np.bool_]:
+        value = formula.value(t)
+        return np.isfinite(value) & (value >= 0 if least else value > 0)
+
+    def refuses(last: float) -> str:
+        t = np.unique([*np.linspace(0.0, last, EVEN), *(one for one in PROBE if one < last)])
+        fine = allowed(t)
+        if fine.all():
+            return ""
+        k = int(np.argmin(fine))
+        low, high = float(t[k - 1]), float(t[k])
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if allowed(np.array(middle)) else (low, middle)
+        far = float(t[~fine][-1])
+        value = float(formula.value(np.array(far)))
+        return (
+            f"{name} = {spec!r} is not allowed with times up to {last:.6g} (it stops being {what} "
+            f"at t = {high:.6g} and is {'no number' if math.isnan(value) else f'{value:.4g}'} at "
+            f"t = {far:.6g}"
+            f"{'' if zero else _with_floor(spec, formula.value(t))})"
+        )
+
+    if formula.coefficients is not None and formula.coefficients.size == 1 and not zero:
+        return _number(float(formula.coefficients[0]), name)
+    begin = float(formula.value(np.array(0.0)))
+    if not (math.isfinite(begin) and (begin >= 0 if zero else begin > 0)):
+        raise HdicaError(f"{name} = {spec!r} is not allowed (it is not {what} at t = 0)")
+    if formula.coefficients is not None and formula.coefficients.size == 1:
+        return Schedule(formula.value, begin)
+    return Schedule(formula.value, None, formula.kinks, refuses)
+
+
 def _with_floor(spec: str, tau: Array) -> str:
     """What to write instead of a step size that falls to zero; empty for one that is undefined.
 
     At a step size of zero the noise g of the limit vanishes, and its density has no width that
     cells could resolve: it is not followed to there, but as near to it as one likes.
     """
-    if not np.all(np.isfinite(tau)) or tau[0] <= 0:
+    if not np.all(np.isfinite(tau)):
         return ""
     return f"; a step size that falls to zero needs a floor: max({spec}, {_floor(tau):g})"
-
-
-def _at_least(spec: Any, constants: Mapping[str, float] | None, name: str) -> Schedule:
-    """A schedule whose values may be 0."""
-    if isinstance(spec, Mapping) and set(spec) == {"steps"}:
-        return _steps(spec["steps"], name, zero=True)
-    if not isinstance(spec, str):
-        raise HdicaError(f"{name} = {spec!r} is not allowed (allowed: {ALLOWED_SIGNAL})")
-    formula = parse_formula(spec, "t", constants)
-    value = formula.value(PROBE)
-    bad = PROBE[~(np.isfinite(value) & (value >= 0))]
-    if bad.size:
-        raise HdicaError(
-            f"{name} = {spec!r} is not allowed (it is no number >= 0 at t = {bad[0]:.4g})"
-        )
-    if formula.coefficients is not None and formula.coefficients.size == 1:
-        return Schedule(formula.value, float(formula.coefficients[0]))
-    return Schedule(formula.value, None, formula.kinks)
 
 
 def make_signal(
@@ -112,7 +144,11 @@ def make_signal(
             raise HdicaError(f"{name} = {spec!r} is not allowed (a finite number >= 0)")
         fixed = float(spec)
         return Schedule(lambda t: np.full(np.shape(t), fixed), fixed)
-    return _at_least(spec, constants, name)
+    if isinstance(spec, Mapping) and set(spec) == {"steps"}:
+        return _steps(spec["steps"], name, zero=True)
+    if not isinstance(spec, str):
+        raise HdicaError(f"{name} = {spec!r} is not allowed (allowed: {ALLOWED_SIGNAL})")
+    return _of_formula(spec, constants, name, zero=True)
 
 
 def clock_of(*schedules: Schedule) -> Schedule:
@@ -140,16 +176,4 @@ def make_schedule(
         return _steps(spec["steps"], name)
     if not isinstance(spec, str):
         raise HdicaError(f"{name} = {spec!r} is not allowed (allowed: {ALLOWED})")
-    formula = parse_formula(spec, "t", constants)
-    tau = formula.value(PROBE)
-    # What is positive at every time and underflows late, as exp(-t/10) does, is a step size.
-    fades = bool(np.all(tau >= 0)) and tau[0] > 0 and formula.is_positive
-    if not np.all(np.isfinite(tau)) or (np.any(tau <= 0) and not fades):
-        bad = PROBE[~(np.isfinite(tau) & (tau > 0))][0]
-        raise HdicaError(
-            f"{name} = {spec!r} is not allowed (it is not positive at t = {bad:.4g}"
-            f"{_with_floor(spec, tau)})"
-        )
-    if formula.coefficients is not None and formula.coefficients.size == 1:
-        return _number(float(formula.coefficients[0]), name)
-    return Schedule(formula.value, None, formula.kinks)
+    return _of_formula(spec, constants, name, zero=False)

@@ -112,7 +112,7 @@ DataSpec = Annotated[
 MotionSpec = Annotated[dict[str, Any] | None, _made_by(make_motion)]
 
 SCHEDULE = (
-    "step size > 0, a formula in `t` (`0.1/(1 + t/50)`), or "
+    "step size > 0 until the last time, a formula in `t` (`0.1/(1 + t/50)`), or "
     "`{steps: {times: [10], values: [0.1, 0.05]}}`"
 )
 LAWS = (
@@ -176,6 +176,11 @@ def check_real(system: Any, name: str) -> None:
 def schedule(system: Any, name: str = "tau") -> Schedule:
     """Step size as a function of t = k/n; ``name`` is the field that gives it."""
     return made_in_time(system, name, make_schedule)
+
+
+def signal_varies(system: Any) -> bool:
+    """Whether a schedule other than that of the step size changes with time."""
+    return any(one.constant is None for one in system.schedules()[1:])
 
 
 def made_in_time(

@@ -8,7 +8,7 @@ from typing import Any
 from hdica.systems.registry import systems
 from hdica.systems.system import System
 
-HEAD = ("system", "method", "what it computes", "accuracy")
+HEAD = ("system", "method", "what it computes", "accuracy", "same bits on")
 OVERVIEW = ("system", "what it is", "simulations", "theory")
 
 
@@ -30,9 +30,8 @@ def methods_table() -> str:
     rows: dict[tuple[str, ...], list[str]] = {}
     for record in systems().values():
         for method in record.methods:
-            rows.setdefault((f"`{method.name}`", method.about, method.accuracy), []).append(
-                record.name
-            )
+            cells = (f"`{method.name}`", method.about, method.accuracy, method.bits.value)
+            rows.setdefault(cells, []).append(record.name)
     groups: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for row, having in rows.items():
         groups.setdefault(tuple(having), []).append(row)

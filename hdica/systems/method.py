@@ -103,6 +103,13 @@ class Role(StrEnum):
     OTHER = "other"
 
 
+class Bits(StrEnum):
+    """On which processors a point of a method has the same bits."""
+
+    ONE_KIND = "one kind"
+    EVERY_KIND = "every kind"
+
+
 Guard = Callable[[Any, Callable[[], PointResult]], PointResult]
 """``guard(system, compute)``: what ``compute()`` gives for a point, or an error."""
 Many = Callable[[Sequence[Any], Array, Save, int, Guard], list[PointResult | HdicaError]]
@@ -189,6 +196,9 @@ class Method:
     beyond
         ``beyond(system, last_time)``: empty, or why given samples are not enough until then. Such
         a method says itself how many samples it saw. None for samples without an end.
+    bits
+        Whether a point has the same bits on every kind of processor, whatever loops NumPy and
+        kernels BLAS choose, or on one kind alone.
     bands, bias
         What a limit adds on request: sqrt(n) times the standard deviation of its order parameters
         in runs of a finite n, and n times what their mean is beyond it.
@@ -224,6 +234,7 @@ class Method:
     many: Many | None = None
     picture: Picture | None = None
     beyond: Callable[[Any, float], str] | None = None
+    bits: Bits = Bits.ONE_KIND
     bands: tuple[Output, ...] = ()
     bias: tuple[Output, ...] = ()
 

@@ -16,6 +16,8 @@ from hdica.systems.address import is_text
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
+
+    from hdica.ingredients.schedules import Schedule
 else:
     ModelMetaclass = type(BaseModel)  # pydantic has no public name for it
 
@@ -73,6 +75,14 @@ class Parameters(BaseModel, metaclass=_Listed):
     def refuses_n(self, n: int) -> str:
         """Empty if it can be simulated in n dimensions, else the sentence that says why not."""
         return ""
+
+    def schedules(self) -> tuple[Schedule, ...]:
+        """What follows the time, as step sizes do."""
+        return ()
+
+    def refuses_until(self, last: float) -> str:
+        """Empty if its schedules are allowed until the time ``last``, else the sentence."""
+        return next((why for one in self.schedules() if (why := one.refuses(last))), "")
 
     @model_validator(mode="before")
     @classmethod

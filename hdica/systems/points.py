@@ -129,6 +129,19 @@ def times_for(method: Method, times: Array | None, extra: Iterable[str] = ()) ->
     return np.zeros(1)
 
 
+def refused_until(system: Any, times: Array | Sequence[float] | None) -> str:
+    """Empty if a system can be followed until the last time or does not say; else why it cannot."""
+    says = getattr(system, "refuses_until", None)
+    return "" if says is None or times is None or not len(times) else str(says(float(times[-1])))
+
+
+def check_until(system: Any, times: Array | Sequence[float] | None) -> None:
+    """Refuse a system that cannot be followed until the last time."""
+    refusal = refused_until(system, times)
+    if refusal:
+        raise HdicaError(refusal, ["times"])
+
+
 def check_points(x: Sequence[float]) -> None:
     """Refuse points of densities of which there is one alone: a bin has two neighbours."""
     if len(x) == 1:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hdica.errors import HdicaError
 from hdica.ingredients.priors import make_prior, shares
-from hdica.ingredients.schedules import make_schedule
+from hdica.ingredients.schedules import make_schedule, make_signal
 from hdica.ingredients.starts import make_start
 
 PRIORS = [
@@ -92,7 +92,8 @@ def test_exact_start_has_its_overlap_at_every_n():
         (make_schedule, -1, "> 0"),
         (make_schedule, 0, "> 0"),
         (make_schedule, math.inf, "> 0"),
-        (make_schedule, "1 - t", "not positive at t ="),
+        (make_schedule, "t - 1", "not positive at t = 0"),
+        (make_signal, "t - 1", "not a number >= 0 at t = 0"),
         (make_schedule, "import os", "not a formula"),
         (make_schedule, {"steps": {"times": [1], "values": [1]}}, "one value more"),
         (make_schedule, {"steps": {"times": [2, 1], "values": [1, 1, 1]}}, "increasing times"),
@@ -121,14 +122,37 @@ def test_schedules_give_tau_of_t():
     [
         ("0.1*(1 - t/50)", "needs a floor: max(0.1*(1 - t/50), 0.0001)"),
         ("2*exp(-t) - 1e-9", "needs a floor: max(2*exp(-t) - 1e-9, 0.001)"),
-        ({"steps": {"times": [10], "values": [0.5, 0]}}, "such as 0.0001"),
     ],
 )
-def test_a_schedule_that_falls_to_zero_is_refused_with_the_floor_to_write(spec, floor):
-    with pytest.raises(HdicaError) as refused:
-        make_schedule(spec)
-    assert floor in str(refused.value)
-    assert "\n" not in str(refused.value)
+def test_a_schedule_that_falls_to_zero_within_a_run_is_refused_with_the_floor_to_write(spec, floor):
+    refused = make_schedule(spec).refuses(60.0)
+    assert floor in refused
+    assert "\n" not in refused
+
+
+def test_steps_to_zero_are_refused_with_a_floor():
+    with pytest.raises(HdicaError, match="such as 0.0001"):
+        make_schedule({"steps": {"times": [10], "values": [0.5, 0]}})
+
+
+@pytest.mark.parametrize(
+    ("make", "spec", "last", "words"),
+    [
+        (make_schedule, "0.1 - 0.001*t", 99.9, ""),
+        (make_schedule, "0.1 - 0.001*t", 150.0, "positive at t = 100 and is -0.05 at t = 150;"),
+        (make_schedule, "0.1*sqrt(1 - t)", 0.9, ""),
+        (make_schedule, "0.1*sqrt(1 - t)", 3.0, "positive at t = 1 and is no number at t = 3)"),
+        (make_schedule, "0.1 + 0.11*sin(t)", 4.0, ""),
+        (make_schedule, "0.1 + 0.11*sin(t)", 9.0, "positive at t = 4.28269 and is"),
+        (make_signal, "2 - t", 2.0, ""),
+        (make_signal, "2 - t", 3.0, "stops being a number >= 0 at t = 2 and is -1 at t = 3)"),
+        (make_signal, 0.0, 1e9, ""),
+    ],
+)
+def test_a_schedule_is_allowed_until_it_stops_being_one(make, spec, last, words):
+    refused = make(spec).refuses(last)
+    assert words in refused
+    assert bool(refused) == bool(words)
 
 
 @pytest.mark.parametrize("spec", ["0.1*exp(-t/10)", "2*exp(-t)", "0.1*exp(-t**2) + 0*t"])
@@ -136,7 +160,7 @@ def test_a_step_size_that_is_positive_and_underflows_late_is_allowed(spec):
     assert np.all(make_schedule(spec).value(np.linspace(0, 20, 5)) > 0)
 
 
-@pytest.mark.parametrize("spec", ["log(t)", "t", "sqrt(1 - t)", "-exp(-t)"])
+@pytest.mark.parametrize("spec", ["log(t)", "t", "sqrt(t - 1)", "-exp(-t)"])
 def test_a_schedule_that_never_was_a_step_size_is_offered_no_floor(spec):
     with pytest.raises(HdicaError, match="not positive at t =") as refused:
         make_schedule(spec)

@@ -55,5 +55,11 @@ def test_the_pace_is_that_of_the_quickest_of_some_loops(
     assert speed.pace() == pytest.approx(factor)
 
 
+def test_the_time_of_other_programs_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed.time, "perf_counter", iter([0.0, 1.0]).__next__)
+    monkeypatch.setattr(speed.time, "thread_time", iter([0.0, 0.003]).__next__)
+    assert speed._interpreted() == 0.003
+
+
 def test_a_loop_takes_milliseconds() -> None:
     assert 1e-4 < speed.pace() * speed.LOOP < 1.0

@@ -58,6 +58,17 @@ def study() -> Study:
     return study_from(content())
 
 
+def test_a_step_size_that_becomes_negative_within_the_times_is_refused(tmp_path: Path) -> None:
+    """Before anything runs; a combination that no value says alone fails with the sentence."""
+    fall = {"parameters": {"tau": "0.1 - a*b*t"}, "grid": {"a": [1, 10], "b": [0.005, 0.05]}}
+    with pytest.raises(HdicaError, match=r"'0.1 - a\*b\*t' is .* at t = 2 and is -0.05 at t = 3"):
+        study_from(content(**{**fall, "times": [0, 3]}))
+    out = tmp_path / "fall.zarr"
+    fallen = study_from(content(None, **fall, methods={"chain": {"n": 20, "seeds": 1}, "ode": {}}))
+    counts = run(fallen, out, progress=False, cluster=SERIAL).counts
+    assert (counts["done"], counts["failed"]) == (6, 2)
+
+
 @pytest.fixture(scope="module")
 def whole(study: Study, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
     out = tmp_path_factory.mktemp("whole") / "noise.zarr"

@@ -1,12 +1,7 @@
 """A store says on which processors its numbers were computed."""
 
-import os
-import platform
-import subprocess
-import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import hdica
@@ -58,34 +53,6 @@ def test_every_processor_that_computed_is_named_in_the_results(
 def test_kinds_of_processors_are_told_apart(names: str, kinds: int) -> None:
     assert processors.several(names).startswith(f"{kinds} kinds" if kinds else "")
     assert bool(processors.several(names)) == bool(kinds)
-
-
-BITS = """
-import hashlib, hdica
-from hdica.sweep.files.processors import this_processor
-ica = hdica.OnlineICA(tau=0.05, source="laplace")
-for method in ("vector", "chain"):
-    found = hdica.simulate(ica, n=50, times=[0, 1], seeds=2, method=method)
-    print(hashlib.sha256(found.Q.values.tobytes()).hexdigest())
-print(this_processor())
-"""
-
-
-def test_vector_and_chain_have_the_same_bits_whatever_numpy_and_blas_use() -> None:
-    """What other processors would let them use; results say that they used something else."""
-    found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
-    if platform.machine() != "x86_64" or not found:
-        pytest.skip("neither NumPy nor OpenBLAS can be told to use less: run it on x86-64")
-    poorer = {"NPY_DISABLE_CPU_FEATURES": " ".join(found), "OPENBLAS_CORETYPE": "Nehalem"}
-    (*bits, here), (*others, there) = (
-        subprocess.run(
-            [sys.executable, "-c", BITS], env={**os.environ, **more}, capture_output=True, text=True
-        ).stdout.splitlines()
-        for more in ({}, poorer)
-    )
-    assert len(bits) == 2
-    assert bits == others
-    assert processors.several(f"{here}; {there}")
 
 
 def test_a_processor_is_noted_once(tmp_path: Path) -> None:

@@ -180,6 +180,29 @@ def test_points_together_have_the_bits_of_each_alone(record: System, method: Met
         same(result.values, alone.values)
 
 
+IN_TIME = [
+    pytest.param(record, name, id=f"{record.name}-{name}")
+    for record in RECORDS
+    for name, symbol in record.parameters.formulas.items()
+    if symbol == "t"
+]
+
+
+@pytest.mark.parametrize(("record", "name"), IN_TIME)
+def test_a_formula_in_t_is_allowed_until_it_is_negative(record: System, name: str) -> None:
+    """Before anything is computed, and in limits and simulations alike."""
+    units = {one.values[1] for one in IN_TIME if one.values[0] is record} - {"omega"}
+    others = dict.fromkeys(units - {name}) if name in units else {}
+    one = problems(record)[0].model_copy(update={name: "0.1*(1 - t/3)", **others})
+    assert one.refuses_until(2.9) == ""
+    assert SENTENCE.fullmatch(one.refuses_until(4.0))
+    if all(method.refuses(one) for method in record.with_role(Role.LIMIT)):
+        return
+    for ask in (hdica.limit, hdica.simulate):
+        with pytest.raises(HdicaError, match=f"{name} = '0.1.* at t = 3 and is -0.03333 at t = 4"):
+            ask(one, times=[0, 4])
+
+
 @pytest.mark.parametrize(("record", "method"), EVERY)
 def test_a_refusal_is_one_sentence(record: System, method: Method) -> None:
     for system in problems(record):

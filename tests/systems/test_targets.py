@@ -1,13 +1,24 @@
 """The bits of a simulation and of its limit do not depend on the instructions of the processor."""
 
+import hashlib
+import json
 import os
 import platform
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 
 import llvmlite.binding
+import numpy as np
 import pytest
+
+from hdica.ingredients.save import NOTHING
+from hdica.sweep.files import processors
+from hdica.systems.method import Bits, Method, Role
+from hdica.systems.registry import methods_of
+from hdica.systems.system import System
+from tests.systems.test_contract import RECORDS, TIMES, problems, size
 
 PROGRAM = """
 import hashlib, sys, numba, hdica
@@ -88,3 +99,62 @@ def test_an_old_processor_gives_the_bits_of_this_one(name):
         pytest.skip("this processor has the instructions of that one and no wider ones")
     old = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": TARGETS[name]}
     assert digest_on(old, FEW[name]) == digest_here(FEW[name])
+
+
+def bits() -> dict[str, dict[str, str]]:
+    """Digests of what methods give for every example, and of the control, by their promise."""
+    found: dict[str, dict[str, str]] = {kind.value: {} for kind in Bits}
+    for record in RECORDS:
+        for noise in ("own", "shared"):
+            for name, method in methods_of(record.name, noise).items():
+                if method.bits is Bits.EVERY_KIND or (method.role, noise) == CONTROL:
+                    found[method.bits][f"{record.name}.{name} {noise}"] = _digest(record, method)
+    return found
+
+
+CONTROL = (Role.STEADY_STATES, "own")
+"""Of methods that solve by NumPy and BLAS: some of them have other bits elsewhere."""
+
+
+def _digest(record: System, method: Method) -> str:
+    digest = hashlib.sha256()
+    for system in problems(record):
+        if method.refuses(system):
+            continue
+        seed = 3 if method.stochastic else None
+        found = method.run(system, TIMES, size(method), seed, NOTHING).values
+        for name in sorted(found):
+            digest.update(np.ascontiguousarray(found[name]).tobytes())
+    return digest.hexdigest()
+
+
+ASKED = """
+import json
+from hdica.sweep.files.processors import this_processor
+from tests.systems.test_targets import bits
+print(json.dumps([bits(), this_processor()]))
+"""
+
+
+@pytest.mark.timeout(600)
+def test_methods_keep_their_bits_whatever_numpy_and_blas_use_if_they_promise_it() -> None:
+    """What other processors would let them use; results say that they used something else."""
+    found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+    if platform.machine() != "x86_64" or not found:
+        pytest.skip("neither NumPy nor OpenBLAS can be told to use less: run it on x86-64")
+    poorer = {"NPY_DISABLE_CPU_FEATURES": " ".join(found), "OPENBLAS_CORETYPE": "Nehalem"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", ASKED],
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, **more},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for more in ({}, poorer)
+    ]
+    (here, one), (there, other) = (json.loads(p.communicate()[0]) for p in processes)
+    assert len(here[Bits.EVERY_KIND]) > 10
+    assert here[Bits.EVERY_KIND] == there[Bits.EVERY_KIND]
+    assert here[Bits.ONE_KIND] != there[Bits.ONE_KIND]
+    assert processors.several(f"{one}; {other}")

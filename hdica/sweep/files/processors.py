@@ -1,9 +1,9 @@
-"""Which processors computed a store: ``vector`` and ``chain`` do not depend on it, the rest may.
+"""Which processors computed a store: the bits of most methods depend on it.
 
-Vectors and fused multiply-adds are written out in the kernels of these two, so that they give the
-same bits on every processor. NumPy picks its loops by the processor's instructions, BLAS its
-kernels, and functions such as exp and tanh come from the C library: the last bits of all that uses
-them are the same only where all three are.
+Vectors and fused multiply-adds are written out in the kernels of simulations, so that they give the
+same bits on every processor: see :class:`hdica.systems.method.Bits`. NumPy picks its loops by the
+processor's instructions, BLAS its kernels, and functions such as exp and tanh come from the C
+library: the last bits of all that uses them are the same only where all three are.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ def several(names: str) -> str:
     if len(kinds) < 2:
         return ""
     return (
-        f"{len(kinds)} kinds of processors have computed these results: but for vector and chain, "
-        "points of one kind may differ from those of another in their last digits"
+        f"{len(kinds)} kinds of processors have computed these results: but for methods with the "
+        "same bits on every kind, points of one kind may differ from those of another in their "
+        "last digits"
     )
 
 

@@ -22,6 +22,7 @@ from hdica.sweep.study.kept import from_plain
 from hdica.sweep.workers.care import USUAL, Care
 from hdica.systems import registry
 from hdica.systems.method import Method, PointResult, Trial
+from hdica.systems.points import check_until
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,7 @@ class _Work:
     def trial(self, place: int) -> Trial:
         """System and seed of one point."""
         system = registry.built(self.system, str(self.contents[place]))
+        check_until(system, self.times)
         return system, int(self.seeds[place]) if self.method.stochastic else None
 
     def seconds(self, places: tuple[int, ...]) -> float:

@@ -21,6 +21,7 @@ from hdica.systems.points import (
     check_functionals,
     check_size,
     check_steps,
+    check_until,
     refused_n,
     taken_names,
     times_for,
@@ -98,6 +99,7 @@ def _has_words(axis: gr.Axis) -> bool:
 
 
 def _refusals(study: Said, system: Any) -> None:
+    check_until(system, study.times)
     for name, method in methods_of(study).items():
         why = method.refuses(system)
         if why:

@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from hdica.errors import HdicaError, speaking_of
+from hdica.ingredients.schedules import Schedule
 from hdica.limits.averages.trap import Array
 from hdica.systems.fields import (
     CONSTANTS,
@@ -192,6 +193,10 @@ class HebbianICA(Parameters):
             with speaking_of("sigma"):
                 sign_steps(self)
         return self
+
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The step size."""
+        return (given_rate(self),)
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of results: projections and sources, once more for Q and eigenmatrices."""

@@ -23,7 +23,7 @@ from hdica.process.speed import slowness
 from hdica.systems.ages import UNIT
 from hdica.systems.fields import at_dimension, formula, resting_refusal
 from hdica.systems.kernel import AVERAGES, NUMERICS, OVERLAP, PROJECTED
-from hdica.systems.method import Array, Method, Output, Role
+from hdica.systems.method import Array, Bits, Method, Output, Role
 from hdica.systems.online_ica.system import IGNORED, OnlineICA, rule
 from hdica.systems.projected.rule import chain_refusal
 from hdica.systems.projected.simulation import OWN
@@ -105,6 +105,7 @@ ESCAPE_TIMES = Method(
     role=Role.ESCAPE,
     stochastic=True,
     accuracy="exact in law",
+    bits=Bits.EVERY_KIND,
     outputs=PASSAGES,
     run=alone(_PASSAGES),
     refuses=passage_refusal,

@@ -17,6 +17,7 @@ from pydantic import Field, field_validator, model_validator
 from hdica.errors import HdicaError
 from hdica.finite.projected.given import GivenRule
 from hdica.ingredients.formula import Formula, parse_formula
+from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source
 from hdica.inputs.samples import with_array_held
 from hdica.limits.averages.expectations import averages, check_finite
@@ -195,6 +196,10 @@ class OnlineICA(Parameters):
             raise HdicaError(text, ["nonlinearity"])
         learned_text(self)
         return self
+
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The step size."""
+        return (schedule(self, step_unit(self)),)
 
     def refuses_n(self, n: int) -> str:
         """Empty if there is a feature and a first estimate in n dimensions."""

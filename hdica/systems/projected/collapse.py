@@ -182,7 +182,7 @@ def success_method(
         outputs=_ODDS,
         at_n=at_n,
         refuses=_refuses(without_limit, _without_start),
-        seconds=lambda system: 0.0046 if averages_close(system) else 0.012,
+        seconds=lambda system: 0.0046 if averages_close(system) else 0.05,
         ignores=ignores,
         equations=f"{equations}; odds of dQ = (D + D1/n) dt + (V/n)^(1/2) dW, and Phi((2 lambda "
         "n/V)^(1/2) (Q0 - Q_u))",

@@ -18,7 +18,15 @@ from hdica.limits.overlap.drift import Drift, solve
 from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.limits.overlap.holds import holds_from
 from hdica.limits.overlap.second_order import bias
-from hdica.systems.fields import constant_tau, formula, motion, prior, schedule, start
+from hdica.systems.fields import (
+    constant_tau,
+    formula,
+    motion,
+    prior,
+    schedule,
+    signal_varies,
+    start,
+)
 from hdica.systems.kernel import (
     AVERAGES,
     COMMON,
@@ -137,9 +145,16 @@ def ode(
         bias=() if second is None else (bias_of(TRAJECTORY[0]),),
         run=_Limit(drift_of, closed, moving, second).run,
         refuses=lambda system: refuses(system) or _unknown_moments(system),
-        seconds=lambda system, n, last: 0.025,
+        seconds=_seconds,
         equations=equations,
     )
+
+
+def _seconds(system: Any, n: int | None, last: float) -> float:
+    if signal_varies(system):
+        return 0.05 + 0.012 * last
+    moves = schedule(system).constant is None or motion(system).moves
+    return (0.02 + 2e-4 * last) * (2 if moves else 1)
 
 
 def _unknown_moments(system: Any) -> str:

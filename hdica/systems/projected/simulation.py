@@ -18,7 +18,7 @@ from hdica.ingredients.save import Save
 from hdica.process.speed import slowness
 from hdica.systems.fields import at_dimension, batch, formula
 from hdica.systems.kernel import PROJECTED, home_of
-from hdica.systems.method import Method, Output, PointResult, Role, Trial
+from hdica.systems.method import Bits, Method, Output, PointResult, Role, Trial
 from hdica.systems.projected.controls import named
 from hdica.systems.trials import (
     SHARED,
@@ -140,6 +140,7 @@ def vector(
         rank=2,
         stochastic=True,
         accuracy="exact",
+        bits=Bits.EVERY_KIND,
         outputs=(*TRAJECTORY, LARGEST),
         run=seeded("vector", run, ignores),
         ignores=ignores,
@@ -198,6 +199,7 @@ def chain(
         rank=1,
         stochastic=True,
         accuracy="exact in law",
+        bits=Bits.EVERY_KIND,
         outputs=TRAJECTORY,
         run=alone(together),
         refuses=refuses,

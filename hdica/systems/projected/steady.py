@@ -11,7 +11,14 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
-from hdica.systems.fields import constant_tau, formula, motion, prior, with_parameter
+from hdica.systems.fields import (
+    averages_close,
+    constant_tau,
+    formula,
+    motion,
+    prior,
+    with_parameter,
+)
 from hdica.systems.kernel import COMMON, MEAN_FIELD, MOVING, NUMERICS, home_of
 from hdica.systems.kinds import STATE_KINDS, TRANSITION_KINDS, codes, padded
 from hdica.systems.method import Array, Method, Output, PointResult, Refuses, Role, always, refusal
@@ -124,6 +131,12 @@ def _columns(states: SteadyStates | Branch) -> dict[str, Array]:
     }
 
 
+def _search_seconds(system: Any, n: int | None, last: float) -> float:
+    if not _is_linear(system):
+        return 0.05
+    return 4e-3 if averages_close(system) else 0.02
+
+
 def _is_linear(system: Any) -> bool:
     """Whether the overlap alone closes the limit, so that its states are roots of one function."""
     return formula(system, "regularizer").slope_if_linear is not None
@@ -168,7 +181,7 @@ def fixed_points(
         run=run,
         coords=lambda times: {"fixed_point": np.arange(MAX_FIXED_POINTS)},
         refuses=lambda system: steady_refusal(without_limit, system),
-        seconds=lambda system, n, last: 6e-3 if _is_linear(system) else 0.05,
+        seconds=_search_seconds,
         ignores=frozenset({"start"}),
         equations=equations,
         keeps=frozenset({"steady densities"}),

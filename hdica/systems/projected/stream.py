@@ -18,7 +18,7 @@ from hdica.inputs.samples import SHUFFLED, samples_of, shape_of
 from hdica.process.speed import slowness
 from hdica.systems.fields import batch, prior, resting_refusal, start
 from hdica.systems.kernel import PROJECTED, home_of
-from hdica.systems.method import Array, Method, Output, Role
+from hdica.systems.method import Array, Bits, Method, Output, Role
 from hdica.systems.projected.controls import named
 from hdica.systems.projected.simulation import LARGEST, OWN, TRAJECTORY
 from hdica.systems.trials import seeded
@@ -190,6 +190,7 @@ def streams(
         stochastic=True,
         finite=False,
         accuracy="exact",
+        bits=Bits.EVERY_KIND,
         outputs=_OF_SAMPLES,
         extras=(LOADING,),
         run=seeded("stream", runner(False), ignores),

@@ -16,7 +16,7 @@ from hdica.process.speed import slowness
 from hdica.systems.fields import formula, schedule
 from hdica.systems.kernel import COMMON, NUMERICS, PROJECTED
 from hdica.systems.kinds import ZERO, padded
-from hdica.systems.method import Array, Method, Output, PointResult, Role
+from hdica.systems.method import Array, Bits, Method, Output, PointResult, Role
 from hdica.systems.several_ica.chain import run_chains
 from hdica.systems.several_ica.limit import averages_of, solve
 from hdica.systems.several_ica.system import (
@@ -73,6 +73,7 @@ _VECTOR = Method(
     rank=2,
     stochastic=True,
     accuracy="exact",
+    bits=Bits.EVERY_KIND,
     outputs=(Q,),
     run=seeded("vector", _vector),
     seconds=lambda system, n, last: _of_vector(len(system.sources), n or 1, last),
@@ -92,6 +93,7 @@ _CHAIN = Method(
     rank=1,
     stochastic=True,
     accuracy="exact in law",
+    bits=Bits.EVERY_KIND,
     outputs=(Q,),
     run=alone(_OWN),
     seconds=lambda system, n, last: (

@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from hdica.errors import HdicaError
 from hdica.ingredients.quadrature import dot, numbers
+from hdica.ingredients.schedules import Schedule
 from hdica.ingredients.sources import Source, make_source
 from hdica.systems.axes import is_number
 from hdica.systems.fields import (
@@ -137,6 +138,10 @@ class SeveralICA(Parameters):
                 ["start"],
             )
         return self
+
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The step size."""
+        return (schedule(self),)
 
     def refuses_n(self, n: int) -> str:
         """Empty if M features and an estimate with a rest fit in n dimensions."""

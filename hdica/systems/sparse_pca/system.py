@@ -61,7 +61,7 @@ from hdica.systems.projected.stream import check_data, columns_of
 from hdica.systems.sparse_pca.rule import PCARule, proximal_refusal
 
 Array = NDArray[np.float64]
-SIGNAL = "signal-to-noise ratio >= 0, a formula in `t`, or steps as `tau`"
+SIGNAL = "signal-to-noise ratio >= 0 until the last time, a formula in `t`, or steps as `tau`"
 
 
 def _number_or_text(value: Any) -> Any:
@@ -165,6 +165,10 @@ class SparsePCA(Parameters):
         if refusal:
             raise HdicaError(refusal, ["variant", "regularizer"])
         return self
+
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The step size and the strength of the signal."""
+        return (schedule(self), signal(self))
 
     def refuses_n(self, n: int) -> str:
         """Empty if there is a feature and a first estimate in n dimensions."""

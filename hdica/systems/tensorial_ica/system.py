@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from hdica.errors import HdicaError, speaking_of
+from hdica.ingredients.schedules import Schedule
 from hdica.systems.fields import CONSTANTS, LAWS, SCHEDULE, Rate, SourceSpec, source
 from hdica.systems.parameters import Parameters
 from hdica.systems.tensorial_ica.fields import (
@@ -135,6 +136,10 @@ class TensorialICA(Parameters):
         check_start(self)
         step_sizes(self)
         return self
+
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The step size."""
+        return (step_sizes(self),)
 
     def dims(self) -> dict[str, tuple[float, ...]]:
         """Own dimensions of results: the numbers of the components."""

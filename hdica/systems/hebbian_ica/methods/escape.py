@@ -33,7 +33,7 @@ from hdica.systems.hebbian_ica.finite.passage import Passage, passages
 from hdica.systems.hebbian_ica.finite.rule import HebbianRule
 from hdica.systems.hebbian_ica.system import HebbianICA, passage_refusal, plain_refusal, rule
 from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS, PROJECTED, kernel_of
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import Array, Bits, Method, Output, PointResult, Role, refusal
 from hdica.systems.trials import Together, alone, content_of, in_lanes
 
 PAPER = "Rattray (2002)"
@@ -291,6 +291,7 @@ ESCAPE_TIMES = Method(
     role=Role.ESCAPE,
     stochastic=True,
     accuracy="exact in law",
+    bits=Bits.EVERY_KIND,
     outputs=PASSAGES,
     run=alone(_PASSAGES),
     refuses=passage_refusal,

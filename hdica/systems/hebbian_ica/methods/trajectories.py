@@ -41,7 +41,7 @@ from hdica.systems.hebbian_ica.system import (
     sampled_refusal,
 )
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP, PROJECTED
-from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
+from hdica.systems.method import Array, Bits, Method, Output, PointResult, Role, refusal
 from hdica.systems.trials import (
     SHARED,
     Together,
@@ -196,6 +196,7 @@ _VECTOR = Method(
     rank=2,
     stochastic=True,
     accuracy="exact",
+    bits=Bits.EVERY_KIND,
     outputs=OVERLAPS,
     run=seeded("vector", _vector, IGNORED),
     refuses=sampled_refusal,
@@ -220,6 +221,7 @@ _CHAIN = Method(
     rank=1,
     stochastic=True,
     accuracy="exact in law",
+    bits=Bits.EVERY_KIND,
     outputs=OVERLAPS,
     run=alone(_OWN),
     refuses=sampled_refusal,

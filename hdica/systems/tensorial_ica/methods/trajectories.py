@@ -13,7 +13,7 @@ from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.process.threads import one_thread
 from hdica.systems.kernel import AVERAGES, COMMON, FINITE
-from hdica.systems.method import Array, Method, Output, PointResult, Role, Trial
+from hdica.systems.method import Array, Bits, Method, Output, PointResult, Role, Trial
 from hdica.systems.tensorial_ica.finite.rule import TensorialRule, run_observed, run_together
 from hdica.systems.tensorial_ica.system import TensorialICA, rule
 from hdica.systems.trials import alone, content_of, each, in_groups
@@ -108,6 +108,7 @@ VECTOR = Method(
     stochastic=True,
     finite=False,
     accuracy="exact",
+    bits=Bits.EVERY_KIND,
     outputs=PATH,
     extras=(V,),
     run=alone(_vectors),
