@@ -209,7 +209,8 @@ def _polynomial(f: Formula, source: Source) -> Averages:
     series = [trimmed(p.convert(kind=Chebyshev)) for p in (pull - drop, power)]
     # In powers of Q more cancels than in the series, and most of <c f> against Q <f'>.
     sizes = [float(np.abs(p.coef).sum()) for p in (pull, drop, power)]
-    return Averages(*series, 4e-16 * (sizes[0] + sizes[1]), 4e-16 * sizes[2])
+    errors = 4e-16 * (sizes[0] + sizes[1]), 4e-16 * sizes[2]
+    return Averages(series[0], series[1], *errors)
 
 
 def parities(source: Source, orders: Sequence[int]) -> tuple[int, ...] | None:
