@@ -189,7 +189,7 @@ def _finer(field: MeanField) -> MeanField:
     """The same with twice as many nodes of a continuous prior."""
     law = field.prior
     sides = (np.count_nonzero(law.nodes.points > 0), np.count_nonzero(law.nodes.points < 0))
-    return replace(field, prior=law.with_nodes(2 * max(sides)))
+    return replace(field, prior=law.with_nodes(2 * int(max(sides))))
 
 
 def left_out(control: DensityPath, fine: DensityPath, times: Array) -> dict[str, Array]:
