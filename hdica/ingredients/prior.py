@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,8 @@ class Prior:
     whether the feature itself is drawn, and ``sum_spread`` is then n times the variance of the mean
     of its entries as n -> infinity, see :func:`spread_of_mean`; else 0. ``length`` is the only n
     that there is a feature for, None for any; ``entries`` then gives others by quantiles. ``iid``
-    says that even the share of the entries that are zero is drawn. ``finer`` are more nodes of a
-    law of which ``nodes`` are an approximation.
+    says that even the share of the entries that are zero is drawn. ``finer(order)`` are so
+    many nodes on either side of zero of a law of which ``nodes`` are an approximation.
     """
 
     label: str
@@ -41,7 +41,14 @@ class Prior:
     length: int | None = None
     entries: Callable[[np.random.Generator, int], Array] | None = None
     iid: bool = False
-    finer: Callable[[], Nodes] | None = None
+    finer: Callable[[int], Nodes] | None = None
+
+    def with_nodes(self, order: int) -> Prior:
+        """The same by so many nodes on either side of zero, if nodes are an approximation."""
+        if self.finer is None:
+            return self
+        nodes = self.finer(order)
+        return replace(self, nodes=nodes, groups=self.classify(nodes.points))
 
     @property
     def strata(self) -> list[NDArray[np.bool_]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from hdica.ingredients.plain import plain
 from hdica.ingredients.prior import Prior as Prior
 from hdica.ingredients.prior import normalised, spread_of_mean
 from hdica.ingredients.quadrature import Nodes, dot, half_normal_nodes, numbers
-from hdica.ingredients.slabs import FINER, slab_prior, until_not_zero
+from hdica.ingredients.slabs import slab_prior, until_not_zero
 from hdica.ingredients.sources import Source, make_source
 
 Array = NDArray[np.float64]
@@ -111,8 +111,8 @@ def _bernoulli_gaussian(rho: float, iid: bool = False) -> Prior:
         return 1 + np.sign(xi).astype(np.int64)
 
     label = f"bernoulli_gaussian({rho:g})"
-    how, finer = drawn if iid else feature, partial(rule, FINER)
-    return Prior(label, how, nodes, groups, classify, True, 1.0, iid=iid, finer=finer)
+    how = drawn if iid else feature
+    return Prior(label, how, nodes, groups, classify, True, 1.0, iid=iid, finer=rule)
 
 
 def _gaussian() -> Prior:
@@ -130,7 +130,7 @@ def _gaussian() -> Prior:
         lambda xi: (np.asarray(xi) > 0).astype(np.int64),
         True,
         1.0,
-        finer=partial(rule, FINER),
+        finer=rule,
     )
 
 

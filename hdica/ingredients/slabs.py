@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.ingredients.adaptive import ORDER
 from hdica.ingredients.parts import Law, composite_rule
 from hdica.ingredients.prior import Prior, normalised, spread_of_mean
 from hdica.ingredients.quadrature import Nodes, gauss
@@ -17,8 +19,8 @@ from hdica.ingredients.source import Source
 Array = NDArray[np.float64]
 ORDERS = (24, 32, 48, 64)
 """Nodes for each side of a slab: the first with which averages are known well enough."""
-FINER = 128
-"""Nodes for each side where it is asked what fewer leave out."""
+_PANEL = 4 * ORDER
+"""Nodes of each panel from which finer rules are made: a law of few panels has no more."""
 GOOD, WORST = 1e-8, 1e-6
 """Errors of averages with a kink at xi = 0 that end the search, and that are refused."""
 _ZERO = 1e-12
@@ -35,8 +37,11 @@ def until_not_zero(draw: Callable[[], Array], label: str, n: int) -> Array:
     raise HdicaError(f"prior {label} has no non-zero entry at n = {n} (take n larger)")
 
 
-def _fine(source: Source) -> tuple[Nodes, Nodes]:
-    """Atoms and a fine rule for the rest of the law as written, with unit second moment."""
+def _fine(source: Source, order: int = ORDER) -> tuple[Nodes, Nodes]:
+    """Atoms and a fine rule for the rest of the law as written, with unit second moment.
+
+    ``order`` is the number of its nodes on each panel.
+    """
     scale = math.sqrt(1 + source.shift**2)
     law = source.law
     atoms = law.atoms or Nodes(np.empty(0), np.empty(0))
@@ -44,7 +49,7 @@ def _fine(source: Source) -> tuple[Nodes, Nodes]:
     atoms = Nodes(np.where(np.abs(points) < _ZERO, 0.0, points), atoms.weights)
     if not law.parts:
         return atoms, Nodes(np.empty(0), np.empty(0))
-    rest = composite_rule(Law(law.parts), np.array([-source.shift]))
+    rest = composite_rule(Law(law.parts), np.array([-source.shift]), order)
     points = (rest.points + source.shift) / scale
     return atoms, Nodes(_one_sided(points), rest.weights)
 
@@ -160,12 +165,12 @@ def slab_prior(source: Source, rho: float, iid: bool) -> Prior:
     label = source.label if rho == 1 else f"slab({source.label}, {rho:g})"
     atoms, rest = _fine(source)
 
-    def rule(orders: tuple[int, ...]) -> Nodes:
-        few = sided(rest, atoms, source.label, 1 / math.sqrt(rho), orders)
+    def rule(orders: tuple[int, ...], whole: Nodes) -> Nodes:
+        few = sided(whole, atoms, source.label, 1 / math.sqrt(rho), orders)
         few = Nodes(few.points / math.sqrt(rho), few.weights)
         return _even(few) if source.symmetric and source.shift == 0 else few
 
-    slab = rule(ORDERS)
+    slab = rule(ORDERS, rest)
     nodes = _among_zeros(slab, rho)
     scale = math.sqrt((1 + source.shift**2) * rho)
     sides = set(np.sign(slab.points).tolist())
@@ -186,5 +191,10 @@ def slab_prior(source: Source, rho: float, iid: bool) -> Prior:
 
     spread = spread_of_mean(nodes) if iid else spread_of_mean(slab, rho)
     groups, classify = by_sign(nodes.points)
-    finer = (lambda: _among_zeros(rule((FINER,)), rho)) if rest.points.size else None
-    return Prior(label, feature, nodes, groups, classify, True, spread, iid=iid, finer=finer)
+
+    @cache
+    def finer(order: int) -> Nodes:
+        return _among_zeros(rule((order,), _fine(source, _PANEL)[1]), rho)
+
+    more = finer if rest.points.size else None
+    return Prior(label, feature, nodes, groups, classify, True, spread, iid=iid, finer=more)

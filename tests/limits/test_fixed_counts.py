@@ -23,7 +23,9 @@ from hdica.errors import HdicaError
 from hdica.ingredients import mixtures, quadrature, sources
 from hdica.ingredients.contrasts import make_contrast
 from hdica.ingredients.formula import parse_formula
+from hdica.ingredients.priors import make_prior
 from hdica.ingredients.quadrature import Nodes, panel_nodes
+from hdica.ingredients.save import Save
 from hdica.ingredients.schedules import make_schedule
 from hdica.ingredients.sources import make_source
 from hdica.limits.diffusion import densities
@@ -36,6 +38,7 @@ from hdica.limits.mean_field.steady.modes import relaxation_modes
 from hdica.limits.mean_field.transitions import landscape
 from hdica.limits.passage import exact
 from hdica.limits.passage.step import Points, step_of
+from hdica.systems.projected import density
 from hdica.systems.projected.density_values import antiderivative
 from hdica.systems.sparse_pca.system import mean_field
 from hdica.systems.tensorial_ica.limit import fluctuation, orlicz
@@ -325,6 +328,35 @@ def test_bars_of_states_hold_what_nodes_of_a_prior_leave_out(prior, rho, tau, be
     assert np.all(off <= bar)
     assert np.all(bar < 0.02)
     assert off.max() > 1e-5  # else the nodes do not matter here
+
+
+@pytest.mark.parametrize(
+    ("prior", "order"),
+    [("gaussian", 6), ({"bernoulli_gaussian": 0.3}, 6), ({"slab": "uniform", "rho": 0.5}, 7)],
+)
+def test_bars_of_densities_hold_what_nodes_of_a_prior_leave_out(prior, order):
+    system = hdica.SparsePCA(
+        omega=1.0, prior=prior, tau=0.3, regularizer="0.2*sign(x)", start={"overlap": 0.6}
+    )
+    usual, save = mean_field(system), Save(functionals={"size": "abs(x)"})
+    field = replace(usual, prior=usual.prior.with_nodes(order))
+    times = np.array([0.0, 5.0, 10.0, 20.0])
+    path = density.path_of(field, system, times, save, density.COARSE)
+    found = density.pde_values(field, system, times, save, path).values
+    right = density.path_of(usual, system, times, save, density.COARSE)
+    off = [right.q - path.q, right.r - path.r, right.functionals["size"] - path.functionals["size"]]
+    known = path.q_error, path.r_error, path.functional_errors["size"]
+    for name, one, before in zip(("Q", "R", "size"), off, known, strict=True):
+        bar = found[f"{name}_error"] - before
+        assert np.all(np.abs(one) <= bar + 1e-12)
+        assert np.all(bar < 1e-2)
+    assert np.abs(off[0]).max() > 1e-8  # else the nodes do not matter here
+
+
+def test_a_law_of_one_panel_has_finer_nodes():
+    law = make_prior({"slab": "uniform", "rho": 0.3})
+    assert law.nodes.points.size == 33
+    assert law.with_nodes(64).nodes.points.size == 129
 
 
 def test_bars_of_states_hold_the_rounding_of_deep_wells():

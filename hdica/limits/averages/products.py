@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hdica.ingredients.formula import Formula, parse_formula
 from hdica.ingredients.pushes import Push
 from hdica.ingredients.sources import Source
-from hdica.limits.averages.expectations import polynomial_average, smooth_parts
+from hdica.limits.averages.expectations import polynomial_averages, smooth_parts
 from hdica.limits.numerics.packed import Function
 from hdica.limits.numerics.series import trimmed
 from hdica.process.threads import one_thread
@@ -65,19 +65,21 @@ def _width(q: Array | float) -> Array:
 def _of_polynomial(f: Formula, source: Source) -> list[Function]:
     """G = -f(u) for a polynomial f: the averages are polynomials in Q, <e G> over sqrt(1 - Q^2)."""
     assert f.coefficients is not None
-    degree = 8 * f.coefficients.size
+    degree = 4 * f.coefficients.size  # that of the averages is no higher
     points = cheb.chebpts1(degree + 1)
 
-    def one(q: float, k: int) -> float:
+    def each(q: float) -> Array:
         s = float(_width(q))
 
-        def integrand(c: Array, u: Array) -> Array:
-            return _integrand(-f.value(u), c, (u - q * c) / s, u)[k]
+        def integrands(c: Array, u: Array) -> list[Array]:
+            return _integrand(-f.value(u), c, (u - q * c) / s, u)
 
-        return polynomial_average(integrand, f, source, q) / (s if k == _E else 1.0)
+        found = polynomial_averages(integrands, f, source, q)
+        found[_E] /= s
+        return found
 
     with one_thread():
-        rows = np.array([[one(q, k) for q in points.tolist()] for k in range(len(_FACTORS_C))])
+        rows = np.ascontiguousarray(np.transpose([each(q) for q in points.tolist()]))
         series = 2 / (degree + 1) * (rows @ cheb.chebvander(points, degree))
     series[:, 0] /= 2
     return [trimmed(Chebyshev(row), _ROUNDING) for row in series]

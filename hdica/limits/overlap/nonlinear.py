@@ -19,7 +19,7 @@ from hdica.ingredients.sources import Source
 from hdica.limits.averages.expectations import (
     averages,
     gain_at,
-    polynomial_average,
+    polynomial_averages,
     power_at,
     smooth_parts,
 )
@@ -32,6 +32,7 @@ from hdica.limits.overlap.projected_drift import MORE, projected_drift
 
 Array = NDArray[np.float64]
 _NOISE_GOAL = 1e-9
+_ROUNDING = 4 * float(np.finfo(float).eps)
 
 
 @lru_cache(maxsize=64)
@@ -54,21 +55,29 @@ def _noise(f: Formula, law: Source) -> tuple[Function, Function, Function] | Non
         return None
 
 
+def _step_products(f: Formula, q: float) -> Callable[[Array, Array], list[Array]]:
+    """Products of f(u) and c - Q u whose averages give that variance."""
+
+    def integrand(c: Array, u: Array) -> list[Array]:
+        value, rest = f.value(u), c - q * u
+        square, push = value * value, value * rest
+        return [push, square, square * square, push * push, square * push]
+
+    return integrand
+
+
 def _noise_of_polynomial(f: Formula, law: Source) -> tuple[Function, Function, Function]:
-    degree = 8 * (f.coefficients if f.coefficients is not None else np.empty(0)).size
+    assert f.coefficients is not None
+    degree = 4 * f.coefficients.size  # that of the averages is no higher
+    means = lru_cache(lambda q: polynomial_averages(_step_products(f, q), f, law, q))
 
-    def mean(power: int, steps: int) -> Chebyshev:
-        def at(q: float) -> float:
-            return polynomial_average(
-                lambda c, u: f.value(u) ** power * (c - q * u) ** steps, f, law, q
-            )
+    def mean(k: int) -> Chebyshev:
+        return interpolate(lambda q: float(means(q)[k]), degree)
 
-        return interpolate(at, degree)  # that of the averages is lower
-
+    first, second, fourth, spread, third = (mean(k) for k in range(5))
     q = Chebyshev([0.0, 1.0])
-    first, second, fourth = mean(1, 1), mean(2, 0), mean(4, 0)
-    v2 = mean(2, 2) - first * first
-    v3 = q * (mean(3, 1) - first * second)
+    v2 = spread - first * first
+    v3 = q * (third - first * second)
     v4 = 0.25 * q * q * (fourth - second * second)
     v2, v3, v4 = (trimmed(v, 1e-14) for v in (v2, v3, v4))
     return v2, v3, v4
@@ -76,12 +85,8 @@ def _noise_of_polynomial(f: Formula, law: Source) -> tuple[Function, Function, F
 
 def _noise_on_halves(f: Formula, law: Source) -> tuple[Function, Function, Function]:
     def sample(q: float) -> Callable[[Array, Array, Array], list[Array]]:
-        def integrand(c: Array, e: Array, u: Array) -> list[Array]:
-            value, rest = f.value(u), c - q * u
-            square, push = value * value, value * rest
-            return [push, square, square * square, push * push, square * push]
-
-        return integrand
+        products = _step_products(f, q)
+        return lambda c, e, u: products(c, u)
 
     found = smooth_parts(sample, f, law, (1, 0, 0, 0, 1), _NOISE_GOAL)
     first, second, fourth, spread, third = (one.function for one in found)
@@ -114,8 +119,8 @@ def folds_of(f: Formula, law: Source) -> tuple[Folds, Array]:
     """Critical step sizes of that rule, and the error of each.
 
     Mirror images (Q and -Q at one step size, for odd f) are reported once, with Q > 0. The
-    error is what the averages leave open, and the difference to T(Q) from averages at that very
-    Q, whose nodes are others.
+    error is what the averages leave open, the difference to T(Q) from averages at that very Q,
+    whose nodes are others, and rounding.
     """
     flow = drift_of(f, law)
     found = find_folds(flow)
@@ -126,5 +131,5 @@ def folds_of(f: Formula, law: Source) -> tuple[Folds, Array]:
     ]
     tau, q = found.tau[kept], found.q[kept]
     pairs = zip(tau.tolist(), q.tolist(), strict=True)
-    errors = [fold_error(flow, t, x) + _seen_again(f, law, t, x) for t, x in pairs]
+    errors = [fold_error(flow, t, x) + _seen_again(f, law, t, x) + _ROUNDING * t for t, x in pairs]
     return Folds(tau, q), np.array(errors)

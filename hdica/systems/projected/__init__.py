@@ -1,3 +1,3 @@
 """The family of rules that bring the estimate back to |x|^2 = n: its ways to compute a point."""
 
-VERSION = 6
+VERSION = 7

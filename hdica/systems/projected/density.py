@@ -16,7 +16,7 @@ from hdica.finite.random.streams import Stream
 from hdica.ingredients.functionals import parse_functional
 from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.bands.bias import Rule
-from hdica.limits.mean_field.density.solve import DensityPath, solve, start_refusal
+from hdica.limits.mean_field.density.solve import DensityPath, enveloped, solve, start_refusal
 from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
 from hdica.systems.fields import formula, prior, signal_varies, start, vector_refusal
 from hdica.systems.kernel import (
@@ -57,6 +57,8 @@ ENGINES = (*COMMON, NUMERICS, MEAN_FIELD, OWN)
 CONTROL = 1.02
 _SAFETY = 4.0
 """An error of g may matter more than one of b of the same share."""
+_NODES = 2.0
+"""Error of the nodes of a continuous prior over its difference to twice as many: 4/3 at a kink."""
 EXACT, COARSE = 1e-7, 1e-5
 """Error of Q at which refinement ends, of the limit and of its negative control."""
 
@@ -145,10 +147,16 @@ def pde_values(
     """
     path = path or solved(field, system, times, save, EXACT)
     # Only laws of the control are kept: where there is no use for one, none is solved for.
-    told = save if save.x or save.thresholds else replace(save, snapshots=())
+    plain = replace(save, snapshots=())
+    told = save if save.x or save.thresholds else plain
     control = solved(wrong_by(field, CONTROL), system, times, told, COARSE)
     wrong = laws(field, control, told)
     q_off, r_off = carried(field, path, control, times)
+    off = {}
+    if field.prior.finer is not None:
+        fine = solved(wrong_by(_finer(field), CONTROL), system, times, plain, COARSE)
+        off = left_out(control, fine, times)
+        q_off, r_off = q_off + off["Q"], r_off + off["R"]
     values = {
         "Q": path.q,
         "R": path.r,
@@ -161,7 +169,7 @@ def pde_values(
         "convex": _convexity(field, path, times),
         "residual": np.maximum(path.mass_error, path.moment_error) + 0.0 * path.q,
         **kept_values(field, path, save),
-        **{f"{k}_error": error for k, error in path.functional_errors.items()},
+        **{f"{k}_error": e + off.get(k, 0.0) for k, e in path.functional_errors.items()},
         **{
             f"{k}_control": wrong[k] for k in ("cdf", "tpr", "fpr", *save.functionals) if k in wrong
         },
@@ -175,6 +183,26 @@ def pde_values(
         if save.bias:
             values |= bias_values(field, rule, means, times, save)
     return PointResult(values, path.stopped)
+
+
+def _finer(field: MeanField) -> MeanField:
+    """The same with twice as many nodes of a continuous prior."""
+    law = field.prior
+    sides = (np.count_nonzero(law.nodes.points > 0), np.count_nonzero(law.nodes.points < 0))
+    return replace(field, prior=law.with_nodes(2 * int(max(sides))))
+
+
+def left_out(control: DensityPath, fine: DensityPath, times: Array) -> dict[str, Array]:
+    """What the nodes of a continuous prior leave out of Q, R and the functionals, by name.
+
+    Both limits are solved alike, ``fine`` with twice as many nodes, so that errors of cells and
+    steps are the same in both.
+    """
+    pairs = {"Q": (control.q, fine.q), "R": (control.r, fine.r)}
+    pairs |= {k: (control.functionals[k], fine.functionals[k]) for k in control.functionals}
+    moved = np.stack([np.abs(one - other) for one, other in pairs.values()], axis=1)
+    found = _NODES * enveloped(moved, times)
+    return dict(zip(pairs, found.T, strict=True))
 
 
 def carried(

@@ -251,7 +251,7 @@ def _with_means(path: DensityPath, other: DensityPath) -> DensityPath:
     )
 
 
-def _enveloped(error: Array, times: Array) -> Array:
+def enveloped(error: Array, times: Array) -> Array:
     """The largest error nearby, shape (times, quantities): one that changes sign is not zero."""
     index = np.arange(times.size)
     low = np.minimum(np.searchsorted(times, times / _NEAR), np.maximum(index - _NEXT, 1))
@@ -284,7 +284,7 @@ def _path(
     table = np.full((3, times.size, best.shape[1]), np.nan)
     chosen = np.isin(times, reached)
     where = np.searchsorted(reached, times[chosen])
-    table[:, chosen] = np.array([best, _enveloped(error, reached), levels[-1]])[:, where]
+    table[:, chosen] = np.array([best, enveloped(error, reached), levels[-1]])[:, where]
     curvature, pull = _formulas(field, table[0])
     return DensityPath(
         q=table[0, :, 1],

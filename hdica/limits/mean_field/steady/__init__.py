@@ -1,3 +1,3 @@
 """Steady states of the density, and their stability."""
 
-VERSION = 6
+VERSION = 7

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from hdica.ingredients.quadrature import Nodes
 from hdica.limits.mean_field.family import MeanField, coefficient_error
 from hdica.limits.mean_field.steady.boltzmann import density
 from hdica.limits.mean_field.steady.closure import Closure, close, end_moment, step_size
@@ -26,6 +25,8 @@ _SYMMETRY = 1e-11
 _NEWTON = 6
 _NOT_EXACT = 1.5
 """Error of few nodes over its difference to more: where densities are narrow they have one, too."""
+_FINER = 128
+"""Nodes of a continuous prior on either side of zero that are asked what fewer leave out."""
 _SHOWN = 1e-5
 """Share by which a coefficient is changed to see what its error does."""
 
@@ -78,8 +79,9 @@ def open_to_averages(field: MeanField, q: Array) -> Array:
     return total
 
 
-def _with_nodes(field: MeanField, nodes: Nodes) -> MeanField:
-    return replace(field, prior=replace(field.prior, nodes=nodes))
+def _finer(field: MeanField) -> MeanField:
+    """The same with more nodes of a continuous prior."""
+    return replace(field, prior=field.prior.with_nodes(_FINER))
 
 
 def _moved(field: MeanField, q: Array) -> Array:
@@ -89,7 +91,7 @@ def _moved(field: MeanField, q: Array) -> Array:
     """
     if field.prior.finer is None:
         return np.zeros(q.size)
-    fine, at = _with_nodes(field, field.prior.finer()), q.copy()
+    fine, at = _finer(field), q.copy()
     for _ in range(_NEWTON):
         there = close(fine, at)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -100,11 +102,11 @@ def _moved(field: MeanField, q: Array) -> Array:
 
 def open_to_nodes(field: MeanField, q: Array) -> Array:
     """How much S(Q) changes with more nodes of a continuous prior and of the densities."""
-    total, finer = np.zeros(q.size), field.prior.finer
+    total = np.zeros(q.size)
     base = close(field, q, slopes=False).excess
     with np.errstate(invalid="ignore"):
-        if finer is not None:
-            fine = close(_with_nodes(field, finer()), q, slopes=False)
+        if field.prior.finer is not None:
+            fine = close(_finer(field), q, slopes=False)
             total += _NOT_EXACT * np.abs(fine.excess - base)
         if confinement(field.phi).l1 is None:
             total += np.abs(close(field, q, slopes=False, finer=True).excess - base)
