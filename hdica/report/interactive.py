@@ -204,7 +204,7 @@ def _log_axis(panel: Panel, name: str, limits: tuple[float, float] | None) -> di
     axis = {"type": "log", "exponentformat": "power"}
     if not seen.size:
         return axis
-    places, labels = ticks(float(seen.min()), float(seen.max()))
+    places, labels = ticks(float(seen.min()), float(seen.max()), name == "x")
     text = [label.html for label in labels]
     # While a reader looks closer than these, Plotly's own ticks are there, as whole numbers.
     return axis | {
@@ -223,6 +223,8 @@ def _layout(panel: Panel) -> dict[str, Any]:
             axis |= _log_axis(panel, name, limits)
         else:
             axis |= {"exponentformat": "power", "showexponent": "last"}
+        # The last label may carry the power of ten of all: none is left out near the edge.
+        axis["ticklabeloverflow"] = "allow"
         if limits:
             axis["range"] = [float(np.log10(v)) if log else v for v in limits]
     if panel.equal:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hdica.analysis.points.means import GROUP
 from hdica.analysis.points.space import DENSITY, Axis
 from hdica.analysis.show.marks import color_of
+from hdica.analysis.show.ticks import labels
 from hdica.analysis.show.words import clock, measured, method_name, symbol, words
 from hdica.report.explored import ERROR_BYTES, MEAN_BYTES, Explored, Table
 
@@ -104,7 +105,7 @@ def _table(
         "variable": table.variable,
         "html": label.html,
         "plain": label.plain,
-        "symbol": symbol(table.variable).plain,
+        "symbol": symbol(table.variable).html,
         "seeds": table.seeds,
         "axes": [_place(axis, axes) for axis in table.axes],
         "swept": list(table.swept),
@@ -133,6 +134,8 @@ def _axis(axis: Axis) -> dict[str, Any]:
     name = words("group of ") + axis.symbol if grouped else axis.symbol
     shown = [str(k + 1) if grouped else axis.shown(k) for k in range(axis.size)]
     numbers = axis.values.astype(float) if axis.values.dtype.kind in "fiu" else None
+    uneven = numbers is not None and axis.scale != "linear" and axis.equals == " = "
+    spread = uneven and not grouped and bool((axis.values > 0).all())
     return {
         "name": axis.name,
         "html": axis.label.html,
@@ -142,6 +145,8 @@ def _axis(axis: Axis) -> dict[str, Any]:
         "scale": axis.scale,
         "values": None if numbers is None else [_short(v) for v in numbers],
         "shown": shown,
+        # At the ticks of uneven numbers: all in full or all with powers of ten.
+        "named": [t.html for t in labels(axis.values)] if spread else None,
     }
 
 

@@ -52,6 +52,9 @@ STYLE: dict[str, Any] = {
 DARK = 0.55
 """Below this part of a colour scale letters are white."""
 
+LONGEST, UPRIGHT = 42, 34
+"""Letters of a title and of an upright axis in one line."""
+
 ROW = 8.5
 """Points of a row of labels above the axes."""
 
@@ -192,7 +195,7 @@ def _vertical(axes: Axes, item: Vertical) -> None:
 
 def _frame(axes: Axes, panel: Panel) -> None:
     axes.set_xlabel(panel.x_label.tex)
-    axes.set_ylabel(panel.y_label.tex)
+    axes.set_ylabel(in_lines(panel.y_label.tex, UPRIGHT))
     if panel.log_x:
         axes.set_xscale("log")
     if panel.log_y:
@@ -201,21 +204,34 @@ def _frame(axes: Axes, panel: Panel) -> None:
         axes.set_xlim(*panel.x_range)
     if panel.y_range:
         axes.set_ylim(*panel.y_range)
-    for log, axis in ((panel.log_x, axes.xaxis), (panel.log_y, axes.yaxis)):
+    for log, axis, level in ((panel.log_x, axes.xaxis, True), (panel.log_y, axes.yaxis, False)):
         if log:
-            _log_ticks(axis)
+            _log_ticks(axis, level)
     if panel.equal:
         axes.set_aspect("equal", adjustable="box")
     if not any(isinstance(i, Vertical) for i in panel.items):
-        axes.set_title(panel.title.tex, loc="left")
+        axes.set_title(in_lines(panel.title.tex, LONGEST), loc="left")
 
 
-def _log_ticks(axis: Axis) -> None:
+def in_lines(label: str, longest: int) -> str:
+    """A title or the label of an axis in two lines if it has more letters.
+
+    It is broken at the space nearest to its middle, in no formula and beside no equals sign.
+    """
+    pieces = re.split(r"(?<!=) (?!=)(?=(?:[^$]*\$[^$]*\$)*[^$]*$)", label)
+    if _visible(label) <= longest or len(pieces) == 1:
+        return label
+    both = [(" ".join(pieces[:k]), " ".join(pieces[k:])) for k in range(1, len(pieces))]
+    upper, lower = min(both, key=lambda two: abs(_visible(two[0]) - _visible(two[1])))
+    return f"{upper}\n{lower}"
+
+
+def _log_ticks(axis: Axis, level: bool) -> None:
     """Named ticks on a logarithmic axis, of one size."""
     low, high = sorted(axis.get_view_interval())
     if not 0 < low < high:
         return
-    places, labels = ticks(low, high)
+    places, labels = ticks(low, high, level)
     axis.set_major_locator(FixedLocator(places.tolist()))
     axis.set_major_formatter(FixedFormatter([label.tex for label in labels]))
     axis.set_minor_formatter(NullFormatter())

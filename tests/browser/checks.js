@@ -75,7 +75,16 @@
     return Object.values(axes);
   };
 
+  // Plotly leaves out the label of a tick that ends beyond the figure: it may be the one with the power of ten.
+  const left = () => plots().flatMap((plot) => [...plot.querySelectorAll(TICK)]
+    .filter((text) => text.textContent.trim() && !seen(text))
+    .map((text) => "#" + plot.id + ": label " + text.textContent + " is left out"));
+
   function ticks() {
+    return [...left(), ...overlapping()];
+  }
+
+  function overlapping() {
     return plots().flatMap((plot) => labels(plot).flatMap((axis) => {
       const pairs = axis.flatMap((one, i) => axis.slice(i + 1).map((other) => [one, other]));
       const bad = pairs.filter(([one, other]) => over(one, other));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,11 @@ def said(browser: Any, folder: Path, body: str, view: look.View, *names: str) ->
             "ticks",
             svg(tick(50, "0.125", 40) + tick(53, "0.150", 40)),
             svg(tick(50, "0.125", 40) + tick(80, "0.150", 40)),
+        ),
+        (
+            "ticks",
+            svg(tick(50, "0.5") + tick(99, "1").replace("<text", '<text style="opacity: 0"')),
+            svg(tick(50, "0.5") + tick(99, "1")),
         ),
         ("clipped", svg(tick(280, "0.125")), svg(tick(240, "0.125"))),
         (
@@ -138,6 +144,12 @@ def worded(caption: str, dash: str = "dot", axis: str = "{}", name: str = "") ->
     )
 
 
+def log_axis(*labels: str) -> str:
+    """A logarithmic axis with ticks at powers of ten."""
+    at = [10.0**k for k in range(len(labels))]
+    return json.dumps({"type": "log", "ticktext": labels, "tickvals": at})
+
+
 @pytest.mark.parametrize(
     ("bad", "good"),
     [
@@ -146,13 +158,25 @@ def worded(caption: str, dash: str = "dot", axis: str = "{}", name: str = "") ->
         (worded("Dotted, in black: theory."), worded("Dotted: theory.")),
         (worded("Markers: runs.", "solid"), worded("Runs.", "solid")),
         (
-            worded("", "solid", '{"type": "log", "ticktext": ["5", "10<sup>3</sup>", "2 "]}'),
-            worded("", "solid", '{"type": "log", "ticktext": ["500", "10<sup>3</sup>"]}'),
+            worded("", "solid", log_axis("5", "10<sup>3</sup>", "2 ")),
+            worded("", "solid", log_axis("500", "10<sup>3</sup>")),
         ),
         (worded("", "solid", name="constants beta = 2"), worded("", "solid", name="β = 2")),
-        (worded("", "solid", name="projection = 0"), worded("", "solid", name="R<sub>11</sub>")),
+        (
+            worded("", "solid", name="projection = 0"),
+            worded("", "solid", name="<i>R</i><sub>11</sub>"),
+        ),
         (worded("", "solid", name="limit (pde)"), worded("", "solid", name="limit (PDE)")),
+        (
+            worded("", "solid", log_axis(*["100000"] * 6)),
+            worded("", "solid", log_axis(*["100000"] * 3)),
+        ),
+        (worded("", "solid", name="n = 2"), worded("", "solid", name="<i>n</i> = 2")),
+        ("<h3>Q<sub>0</sub></h3>", "<h3><i>Q</i><sub>0</sub></h3>"),
         ("<p>dQ/dt = -tau Q^2</p>", "<p>dQ/dt = −τ Q²</p>"),
+        ("<p>to 1e-12</p>", "<p>to 10⁻¹²</p>"),
+        ("<p>max(7 - x, 0)</p>", "<p>max(7 − x, 0)</p>"),
+        ("<p>eq. (1)-(2)</p>", "<p>eq. (1)–(2)</p>"),
         ("<p>where(abs(x) < 2, x, 0)</p>", "<p><code>where(abs(x) < 2, x, 0)</code></p>"),
     ],
 )

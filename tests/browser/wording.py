@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,13 @@ GREEK = "alpha|beta|delta|epsilon|eta|theta|kappa|lambda|mu|nu|xi|rho|sigma|tau|
 RAW = re.compile(
     rf"\b(?:{GREEK})\d?\b|\b[QR]0\b|\bR[1-9]{{2}}\b|\b\w+_\w+|\*\*|\w\s?\*\s?\w|\w\^"
     r"|\b(?:where|abs|sqrt)\(|\bconstants[ ._]\w+ =|<=|>=|->|\b(?:projection|source) = \d"
-    r"|\b[op]de\b"
+    r"|\b[op]de\b|(?<![\w.])\d+(?:\.\d+)?e[+-]?\d+\b|[\w)|] - [\w(|]|\)-\(|(?<=[(=] )-\w"
 )
-"""Names of parameters, formulas and comparisons as they are typed."""
+"""Names of parameters, formulas, numbers and comparisons as they are typed."""
+UPRIGHT = re.compile(r"(?<![\w>;])[A-Za-z](?: = |<sub>)")
+"""A letter in the place of a symbol that is not italic."""
+LETTER = 0.04
+"""Share of a level axis that a letter takes on a telephone."""
 COLOURS = re.compile(r"\b(?:black|white|gr[ea]y|blue|red|green|orange|purple|pink|ink)\b", re.I)
 TICK = re.compile(r"\d+(?:\.\d+)?|(?:\d+(?:\.\d+)?×)?10<sup>−?\d+</sup>")
 """The label of a logarithmic axis: a whole number."""
@@ -96,6 +102,13 @@ def raw_names(page: str, studies: set[str]) -> list[str]:
     return found
 
 
+def upright_symbols(page: str) -> list[str]:
+    """Titles and legends of figures with symbols that are not italic, as those in the text are."""
+    titles = re.findall(r"<h3>(.*?)</h3>", page)
+    names = [trace.get("name") or "" for one in figures(page).values() for trace in one["data"]]
+    return [f"upright: {text}" for text in (*titles, *names) if UPRIGHT.search(text)]
+
+
 def faults_of_captions(page: str) -> list[str]:
     """Captions that name colours or what is not drawn, and marks that nothing names."""
     every, found = figures(page), []
@@ -134,10 +147,28 @@ def faults_of_ticks(page: str) -> list[str]:
                 labels and all(TICK.fullmatch(label) for label in labels)
             ):
                 found.append(f"{key}: {name} has the ticks {labels}")
+            elif axis.get("type") == "log" and name == "xaxis" and _turned(axis):
+                found.append(f"{key}: the ticks {labels} do not stand side by side")
     return found
+
+
+def _turned(axis: dict[str, Any]) -> bool:
+    """Whether labels below an axis have too little room on a telephone, where they are turned."""
+    at = [math.log(value) for value in axis["tickvals"]]
+    wide = [len(re.sub(r"<sup>.*?</sup>", "1", label)) for label in axis["ticktext"]]
+    room = [LETTER * (a + b) / 2 for a, b in pairwise(wide)]
+    return any(
+        after - before < need * (at[-1] - at[0])
+        for (before, after), need in zip(pairwise(at), room, strict=True)
+    )
 
 
 def faults(path: Path, studies: set[str]) -> list[str]:
     """Everything that is wrong with the words of a page."""
     page = path.read_text(encoding="utf-8")
-    return [*raw_names(page, studies), *faults_of_captions(page), *faults_of_ticks(page)]
+    return [
+        *raw_names(page, studies),
+        *upright_symbols(page),
+        *faults_of_captions(page),
+        *faults_of_ticks(page),
+    ]

@@ -16,7 +16,7 @@ from hdica.analysis.dependence.answer import answer as dependence
 from hdica.analysis.phase.answer import answer as phase
 from hdica.analysis.show.agreement import verdict_of
 from hdica.analysis.show.choose import points
-from hdica.analysis.show.words import prose, tied, typeset
+from hdica.analysis.show.words import formula, prose, tied, typeset
 from hdica.analysis.statistics.pooled import pooled
 from hdica.report.answers import findings, headline, told
 from tests.analysis import toy
@@ -191,7 +191,11 @@ def test_measurements_are_pooled_by_their_errors() -> None:
 def test_formulas_are_written_as_they_are_printed() -> None:
     assert typeset("where(abs(x) < 0.3, 6*sign(x), 0)") == "6 sign(x) if |x| < 0.3, else 0"
     assert typeset("n^-1/2, n^1/2, tau^2/2, n -> infinity") == "n^-1/2, n^1/2, τ²/2, n → ∞"
-    assert typeset("x**3 - 0.27*sign(x)") == "x³ - 0.27 sign(x)"
+    assert typeset("x**3 - 0.27*sign(x)") == "x³ − 0.27 sign(x)"
+    assert typeset("max(7 - 2.5e-3*x, -x)") == "max(7 − 2.5 × 10⁻³ x, −x)"
+    assert formula("eq. (1)-(2); Dormand-Prince, tolerance 1e-12") == (
+        "eq. (1)–(2); Dormand–Prince, tolerance 10⁻¹²"
+    )
     assert typeset("step size tau = 0.1, beta2 stays") == "step size τ = 0.1, beta2 stays"
     assert prose("up to tau_c < x_0^2 of a_study_file") == (
         "up to τ<sub>c</sub> &lt; x<sub>0</sub>² of a_study_file"

@@ -12,7 +12,7 @@ from hdica.analysis.show.words import clock, count, number, place, symbol, words
 from hdica.report.interactive import figure
 from hdica.report.marks import is_figure
 from hdica.report.page import panels
-from hdica.report.printed import STYLE, draw, files
+from hdica.report.printed import STYLE, draw, files, own_style
 from hdica.report.script import file_name
 from hdica.report.thumbnail import thumbnail
 from tests.analysis import toy
@@ -214,7 +214,8 @@ def test_long_times_are_written_with_a_power_of_ten_in_print(last, power):
     [
         (250, 1000, "300 500 700 1000"),
         (125, 187, "140 160 180"),
-        (100, 1600, "100 200 500 1000"),
+        (100, 1600, "100 300 1000"),
+        (3e-5, 3e-4, "3×10⁻⁵ 10⁻⁴ 3×10⁻⁴"),
         (0.1, 4, "0.1 0.3 1 3"),
         (1e-4, 1e4, "10⁻⁴ 10⁻² 1 10² 10⁴"),
         (1e-9, 5e-8, "10⁻⁹ 3×10⁻⁹ 10⁻⁸ 3×10⁻⁸"),
@@ -222,7 +223,7 @@ def test_long_times_are_written_with_a_power_of_ten_in_print(last, power):
     ],
 )
 def test_ticks_of_a_log_axis_are_whole_numbers_on_the_page_and_in_print(low, high, labels):
-    places, texts = ticks(low, high)
+    places, texts = ticks(low, high, level=True)
     assert [one.plain.replace(" ", "") for one in texts] == labels.split()
     x = np.array([low, high], float)
     one = Line(x, x, words("one"), "ink")
@@ -232,3 +233,22 @@ def test_ticks_of_a_log_axis_are_whole_numbers_on_the_page_and_in_print(low, hig
     if high > low:
         printed = draw(panel).axes[0].xaxis.get_majorticklabels()
         assert [label.get_text() for label in printed] == [one.tex for one in texts]
+
+
+@pytest.mark.parametrize(
+    ("title", "label"),
+    [
+        ("Measured over predicted · settled runs, source = Rademacher", "mean"),
+        ("Short", "time of the fall / (its scale times the power of n)"),
+    ],
+)
+def test_long_titles_and_labels_are_whole_in_print(title: str, label: str) -> None:
+    one = Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), words("one"), "ink")
+    with own_style():
+        drawn = draw(Panel("one", words(title), words("x"), words(label), (one,)))
+        drawn.draw_without_rendering()
+        axes, sheet = drawn.axes[0], drawn.bbox
+        for text in (axes._left_title, axes.yaxis.label):
+            box = text.get_window_extent()
+            assert sheet.x0 <= box.x0 < box.x1 <= sheet.x1, text
+            assert sheet.y0 <= box.y0 < box.y1 <= sheet.y1, text

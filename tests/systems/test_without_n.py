@@ -207,7 +207,7 @@ def test_analyses_over_n_refuse_methods_without(name: str, given: dict[str, Any]
 def test_what_suits_every_system_is_not_chosen_without_n(tmp_path: Path) -> None:
     out = tmp_path / "quiet.zarr"
     text = page(study(), out)
-    assert "Error against n" not in text
+    assert "Error against dimension" not in text
     with open_results(out) as tree:
         assert set(aggregate(tree).children) == {"runs", "phase", "points"}
     wide = study(methods={"sized": {"n": [10, 20], "seeds": 8}, "wander": {"seeds": 2}, "fade": {}})

@@ -35,7 +35,9 @@ CONVERGENCE = Analysis(
             lazy(__name__, "figure:trajectories"),
             10,
         ),
-        Section("scaling", "Error against n", lazy(__name__, "figure:fluctuation_and_bias"), 15),
+        Section(
+            "scaling", "Error against dimension", lazy(__name__, "figure:fluctuation_and_bias"), 15
+        ),
     ),
     say=lazy(__name__, "say:convergence"),
     rank=8,

@@ -116,7 +116,8 @@ def _limit(here: xr.Dataset) -> str:
     which = "nearest to the runs" if _drawn(here) else "of the largest overlap"
     state = f"the steady density of the stable state {which}, <i>Q</i> = {number(q, 4)}"
     if bulk < 1:
-        return f"{state}, of all but few entries, which hold a share {number(1 - bulk, 3)} of |x|²"
+        share = f"a share {number(1 - bulk, 3)} of |<i>x</i>|²"
+        return f"{state}, of all but few entries, which hold {share}"
     return state
 
 

@@ -27,7 +27,12 @@ DISTANCES = Analysis(
     compute=lazy(__name__, "compute:distances"),
     settings=Distances,
     sections=(
-        Section("distances", "Distance of laws against n", lazy(__name__, "figure:distances"), 12),
+        Section(
+            "distances",
+            "Distance of laws against dimension",
+            lazy(__name__, "figure:distances"),
+            12,
+        ),
     ),
     say=lazy(__name__, "say:distances"),
     rank=9,

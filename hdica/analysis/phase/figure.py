@@ -68,9 +68,9 @@ def _sizes(data: xr.Dataset, most: int) -> list[Point]:
 
 
 def _overlap(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
-    quantity, at = size(str(here.attrs["variable"])), number(here.attrs["time"])
-    label, title = words("mean ") + quantity, titled(words(f"Overlap at t = {at}"), other)
-    caption = f"Mean of {quantity.html} over seeds at <i>t</i> = {at}."
+    quantity, time = size(str(here.attrs["variable"])), place({"snapshot": here.attrs["time"]})
+    label, title = words("mean ") + quantity, titled(words("Overlap at ") + time, other)
+    caption = f"Mean of {quantity.html} over seeds at {time.html}."
     return [_map(here, "overlap", label, title, f"phase_overlap{tail}", caption, other)]
 
 

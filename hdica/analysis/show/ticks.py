@@ -10,21 +10,27 @@ from hdica.analysis.show.words import Text, number, raised_ten, words
 MOST, LEAST = 7, 3
 """How many labels an axis has, about."""
 GAP = 0.12
-"""Share of an axis that a label takes."""
+"""Share of an axis that a label takes beside an upright one."""
+LETTER = 0.045
+"""Share of a level axis that a letter takes on a telephone, where labels must not be turned."""
 MANTISSAS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
 """Ticks in every power of ten, from few to many."""
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+RAISED, SMALLER = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹", 0.35
+"""Letters of an exponent, and by how much they are narrower."""
 PLAIN = (1e-3, 1e4)
 """Numbers between these are written in full; an axis with any other has powers of ten."""
 
 
-def ticks(low: float, high: float) -> tuple[Array, tuple[Text, ...]]:
+def ticks(low: float, high: float, level: bool = False) -> tuple[Array, tuple[Text, ...]]:
     """Places and labels of ticks between two positive ends.
 
     Parameters
     ----------
     low, high
         Ends of the axis.
+    level
+        Whether labels stand side by side, below a level axis.
 
     Returns
     -------
@@ -43,9 +49,10 @@ def ticks(low: float, high: float) -> tuple[Array, tuple[Text, ...]]:
         for some in MANTISSAS[1 if every == 1 else 4 :]
     ]
     tried += [_even(low, high, step) for step in (4, 6)]
+    enough = LEAST if level else LEAST + 1
     places = max(
-        (_apart(one, low, high) for one in tried),
-        key=lambda one: min(one.size, LEAST + 1),  # the first of those with enough
+        (_apart(one, low, high, level) for one in tried),
+        key=lambda one: min(one.size, enough),  # the first of those with enough
     )
     return places, labels(places)
 
@@ -58,15 +65,22 @@ def _even(low: float, high: float, count: int) -> Array:
     return np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
 
 
-def _apart(places: Array, low: float, high: float) -> Array:
+def _apart(places: Array, low: float, high: float, level: bool) -> Array:
     """Those inside the ends whose labels leave each other room."""
     slack = 1e-9
     inside = places[(places >= low * (1 - slack)) & (places <= high * (1 + slack)) & (places > 0)]
-    length, out = np.log(high / low) or 1.0, list[float]()
-    for one in inside:
-        if not out or np.log(one / out[-1]) >= GAP * length:
-            out.append(one)
-    return np.array(out)
+    length, out = np.log(high / low) or 1.0, list[tuple[float, float]]()
+    for one, label in zip(inside, labels(inside), strict=True):
+        half = LETTER * (1 + _letters(label)) / 2 if level else GAP / 2
+        if not out or np.log(one / out[-1][0]) >= max(GAP, half + out[-1][1]) * length:
+            out.append((one, half))
+    return np.array([one for one, _ in out])
+
+
+def _letters(label: Text) -> float:
+    """Width of a label in letters of full size."""
+    raised = sum(letter in RAISED for letter in label.plain)
+    return len(label.plain.replace(" ", "")) - SMALLER * raised
 
 
 def labels(places: Array) -> tuple[Text, ...]:

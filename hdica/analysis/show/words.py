@@ -56,7 +56,7 @@ SQUARED_STEPS = Text("<i>n</i>² steps", "$n^2$ steps", "n² steps")
 """The same of traps that are left sooner."""
 
 NAMED = {
-    "Q0": Text("Q<sub>0</sub>", "$Q_0$", "Q₀"),
+    "Q0": Text("<i>Q</i><sub>0</sub>", "$Q_0$", "Q₀"),
     "n": Text("<i>n</i>", "$n$", "n"),
     "t": Text("<i>t</i> = <i>k</i>/<i>n</i>", "$t = k/n$", "t = k/n"),
     "gamma": Text("γ", r"$\gamma$", "γ"),
@@ -274,7 +274,8 @@ VALUES = {name.lower(): name for name in ("Rademacher", "Laplace", "Gauss", "Ber
 def typeset(text: str) -> str:
     """A formula or a text as it is printed: x³ for ``x**3`` or ``x^3``, 0.27 sign(x), τ for tau.
 
-    ``abs(x)`` is |x|, and ``where(x > 1, a, b)`` is "a if x > 1, else b".
+    ``abs(x)`` is |x|, ``where(x > 1, a, b)`` is "a if x > 1, else b", 1e-3 is 10⁻³, a minus is
+    as long as a plus, and a dash between numbers of equations as long as a letter.
     """
     for name, wording in CALLS.items():
         text = _calls(text, name, wording)
@@ -284,7 +285,15 @@ def typeset(text: str) -> str:
     # "n^-1/2" and "n^1/2" are meant as roots; "tau^2/2" is half a square.
     whole = r"(?:\*\*|\^)(?:(-\d+|1)(?!\d|[./]\d)|(\d+)(?!\d|\.\d|(?<=\^1)/\d))"
     text = re.sub(whole, lambda match: _raised(match[1] or match[2]), text)
+    text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?\d+)(?!\w)", _scientific, text)
+    text = re.sub(r"(?<=[\w)|]) - (?=[\w(|])", " − ", text.replace(")-(", ")–("))
+    text = re.sub(r"(?:(?<=^)|(?<=[\s(=,]))-(?=[\w(|])", "−", text)
     return re.sub(r"(?<=[\w)|])\s*\*\s*(?=[\w(|])", " ", text)
+
+
+def _scientific(found: re.Match[str]) -> str:
+    """A number as "2.5e-3" is typed, "2.5 × 10⁻³"."""
+    return f"{found[1]} × {raised_ten(int(found[2]))}".removeprefix("1 × ")
 
 
 CALLS = {"abs": "|{0}|", "where": "{1} if {0}, else {2}"}
@@ -326,10 +335,10 @@ def prose(text: str) -> Markup:
 def formula(text: str) -> Markup:
     """HTML of equations in ASCII, typeset: beyond :func:`prose` a digit after a letter is an index.
 
-    A minus is as long as a plus.
+    A dash between two people is longer than a hyphen.
     """
     html = re.sub(r"(?<![^\W_])([A-Z])(\d)(?!\w)", r"\1<sub>\2</sub>", str(prose(text)))
-    return Markup(re.sub(r"(?<=[\s(=])-(?=[\s\w(])", "−", html))
+    return Markup(re.sub(r"\b([A-Z][a-z]+)-(?=[A-Z][a-z])", r"\1–", html))
 
 
 def unmarked(html: str) -> str:
@@ -349,12 +358,14 @@ def tied(html: str) -> Markup:
     What is not marked as HTML is escaped.
     """
     safe = str(Markup.escape(html))
-    return Markup(BONDS.sub("\u00a0\\1\u00a0", safe).replace(" %", "\u00a0%"))
+    bound = BONDS.sub("\u00a0\\1\u00a0", safe).replace(" %", "\u00a0%")
+    bound = re.sub(r"(?<=\(\w) ([−+]) (?=\w\))", "\u00a0\\1\u00a0", bound)
+    return Markup(bound.replace("/√", "/\u2060√"))
 
 
 def sentence(text: str) -> str:
     """A long name of a variable as a title: the first letter large, a formula as it is printed."""
-    text = typeset(text).replace(" - ", " − ")
+    text = typeset(text)
     text = re.sub(r"(?<=\b\w)\.(?=\w\b)", "·", text)
     return text[:1].upper() + text[1:]
 

@@ -23,7 +23,7 @@ def answer(data: xr.Dataset) -> Answer | None:
         return None
     told = listed([_course(data, curve, p) for p, curve in known[:CELLS]])
     return Answer(
-        f"The critical value {critical_name(data).html} of the {known[0][1].name} {told}."
+        f"The critical value {critical_name(data).html} of the {known[0][1].name.html} {told}."
     )
 
 

@@ -51,7 +51,7 @@ def critical_name(data: xr.Dataset) -> Text:
 class Curve:
     """One transition over x: its name, a number for its marker, value and |Q|; shape (x,)."""
 
-    name: str
+    name: Text
     mark: int
     value: Array
     overlap: Array
@@ -71,7 +71,8 @@ def curves(data: xr.Dataset, cell: Point) -> list[Curve]:
             ranked = np.take_along_axis(own, order, axis=1).T
             overlap = np.abs(np.take_along_axis(np.where(mine, q, np.nan), order, axis=1)).T
             apart = zero and bool(np.any((kind == code) & ~at_zero))
-            label = f"{name} at {data.attrs['overlap']} = 0" if apart else name
+            state = words(" at ") + symbol(str(data.attrs["overlap"])) + words(" = 0")
+            label = words(name) + state if apart else words(name)
             mark = len(TRANSITIONS) if apart else code
             keep = np.isfinite(ranked).any(axis=1)
             out += [
@@ -93,7 +94,7 @@ def _items(data: xr.Dataset, name: str) -> list[Points]:
     for i, cell in enumerate(cells):
         lead = leading(cell)
         for curve in curves(data, cell):
-            label = lead + words(curve.name)
+            label = lead + curve.name
             color = color_of(i if len(cells) > 1 else curve.mark, max(len(cells), 4))
             y = curve.value if name == "value" else curve.overlap
             listed = label.plain not in seen

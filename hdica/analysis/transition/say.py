@@ -23,7 +23,7 @@ def transition(data: xr.Dataset) -> list[str]:
             value = curve.value
             known = np.flatnonzero(np.isfinite(value))
             first, last = known[0], known[-1]
-            text = f"{lead} {curve.name} lies at {critical_name(data).html} = "
+            text = f"{lead} {curve.name.html} lies at {critical_name(data).html} = "
             text += f"{number(value[first], DIGITS)} for {x} = {number(at[first], 4)}"
             if last != first:
                 text += f" and at {number(value[last], DIGITS)} for {x} = {number(at[last], 4)}"

@@ -3,6 +3,8 @@
 (() => {
   const explore = globalThis.hdicaExplore;
   const FRAME = 150;
+  // Values from which on a dimension of a variable is a mesh and does not number entries.
+  const MESH = 20;
   const FIGURES = ["map", "course", "cut", "density"];
   const section = document.getElementById("explore");
   const part = (name) => document.getElementById("explore-" + name);
@@ -27,10 +29,11 @@
     let state = null;
     let playing = 0;
 
-    // The last time and n, and the middle of every other parameter, until a reader chooses.
+    // The last time and n, the first entry, and the middle of every other parameter and of a fine mesh, as of
+    // angles, until a reader chooses.
     function settle(axis) {
       const last = axis.name === "n" || axis.name === table.along;
-      const own = table.own.includes(axis) && !last;
+      const own = table.own.includes(axis) && !last && axis.shown.length < MESH;
       return last ? axis.shown.length - 1 : own ? 0 : Math.floor((axis.shown.length - 1) / 2);
     }
 
@@ -60,12 +63,13 @@
       const at = explore.point(other, chosen);
       const differs = other.axes.filter((axis) => other.swept.includes(axis.name)
         && (axis.name === "n" || (chosen[axis.name] || {}).shown !== axis.shown[at[axis.name]]));
-      const where = (some) => some.map((axis) => ", " + axis.plain + axis.equals + axis.shown[at[axis.name]]).join("");
+      const where = (some) => some.map((axis) => ", " + explore.named(axis, at[axis.name])).join("");
+      const called = explore.escaped(other.called);
       const what = other.density || other.variable === table.variable ? "" : ": " + other.symbol;
       return {
-        table: other, point: at, key: other.key, label: other.called + what + where(differs), theory: !other.seeds, color: data.colors[other.method],
+        table: other, point: at, key: other.key, label: called + what + where(differs), theory: !other.seeds, color: data.colors[other.method],
         // Along one of them no curve is at a single value.
-        across: other.called + what + where(differs.filter((axis) => axis.name !== sides.along)),
+        across: called + what + where(differs.filter((axis) => axis.name !== sides.along)),
         alone: !table.others.some((key) => byKey[key]),
       };
     }
@@ -84,7 +88,7 @@
 
     // In words: the point, its value with its error, what theory and other methods have there, and what has no value.
     function say() {
-      const at = table.axes.filter((axis) => axis.shown.length > 1).map((axis) => axis.plain + axis.equals + axis.shown[state.point[axis.name]]);
+      const at = table.axes.filter((axis) => axis.shown.length > 1).map((axis) => explore.tied(axis, state.point[axis.name]));
       const values = state.curves.map((one) => {
         const { mean, error } = explore.at(one.table, one.point);
         return { one, text: explore.measured(mean, error) };
@@ -96,11 +100,13 @@
       const lost = explore.fates(data, table, state.point);
       const gone = lost.map(([status, many]) => " " + (table.seeds ? many + " of " + table.seeds + (table.seeds === 1 ? " run " : " runs ")
         + (status === "pending" ? "not computed yet." : status + ".") : "This point " + (status === "pending" ? "is not computed yet." : status + ".")));
-      part("said").replaceChildren(at.join(", ") + (at.length ? ": " : ""), table.plain + " = ", strong, from, ...beside, ".", ...gone);
+      const html = (text) => { const one = make("span"); one.innerHTML = text; return one; };
+      const point = at.join(", ") + (at.length ? ": " : "");
+      part("said").replaceChildren(html(point + table.html + " = "), strong, from, html(beside.join("")), ".", ...gone);
     }
 
     function titles() {
-      const said = (axis) => axis.html + axis.equals + explore.escaped(axis.shown[explore.same(axis, chosen[axis.name])]);
+      const said = (axis) => explore.tied(axis, explore.same(axis, chosen[axis.name]));
       const time = table.along ? [table.axis(table.along)] : [];
       part("map-title").innerHTML = ["Map", ...time.map(said)].join(", ");
       if (time.length) part("course-title").innerHTML = "Along " + time[0].symbol + ", at the chosen point";

@@ -95,6 +95,10 @@
   // Text, as HTML and as Plotly take it.
   explore.escaped = (text) => text.replace(/[&<>]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[c]);
 
+  // A value with its symbol, as HTML; in lines of text none ends within it.
+  explore.named = (axis, place) => axis.symbol + axis.equals + explore.escaped(axis.shown[place]);
+  explore.tied = (axis, place) => '<span class="tied">' + explore.named(axis, place) + "</span>";
+
   const raised = (power) => String(power).replace(/[-0-9]/g, (c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]);
   const minus = (text) => text.replace(/-/g, "−");
 

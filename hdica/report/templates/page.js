@@ -13,9 +13,12 @@
   // Pixels: how wide a plot is on paper, and a row of the legend.
   const PAPER = 640;
   const ROW = 19;
+  // On a place narrower than this the eye stands so much further from what lies in space, whose labels would be cut.
+  const NARROW = 500;
+  const FURTHER = 1.6;
 
   // Theory lines are ink: black on white, light on dark. Over a heat map black is right in both.
-  function themed(figure) {
+  function themed(figure, width) {
     const ink = color("--ink");
     const grid = color("--grid");
     const axis = {
@@ -39,17 +42,19 @@
         ...figure.layout.legend, tracegroupgap: 0, maxheight: 0.8, ...(heat ? { bgcolor: "#f4f4f1", font: { color: "#16181d" } } : {}),
       },
       modebar: { color: color("--soft"), activecolor: color("--accent"), bgcolor: "rgba(0,0,0,0)" },
-      ...(space ? { scene: inSpace(figure.layout.scene, axis) } : plane),
+      ...(space ? { scene: inSpace(figure.layout.scene, axis, width) } : plane),
       ...(printing() ? { width: PAPER, height: 250 + ROW * rows(figure, PAPER), autosize: false } : {}),
     };
     return { data, layout };
   }
 
   // Three axes in the page's colours; what a reader has turned stays turned when they change.
-  function inSpace(scene, axis) {
+  function inSpace(scene, axis, width) {
     const { automargin, ...own } = { ...axis, backgroundcolor: "rgba(0,0,0,0)", showbackground: false };
     const axes = ["xaxis", "yaxis", "zaxis"].map((name) => [name, { ...own, ...scene[name] }]);
-    return { ...scene, ...Object.fromEntries(axes), uirevision: "kept" };
+    const further = width < NARROW ? FURTHER : 1;
+    const eye = Object.fromEntries(Object.entries(scene.camera.eye).map(([name, at]) => [name, further * at]));
+    return { ...scene, ...Object.fromEntries(axes), camera: { ...scene.camera, eye }, uirevision: String(further) };
   }
 
   // Pixels of what stands beside a name of the legend, and of the name itself, as it is drawn.
@@ -83,8 +88,8 @@
   }
 
   async function plot(place, key, figure) {
-    const { data, layout } = themed(figure);
     const width = printing() ? PAPER : place.clientWidth;
+    const { data, layout } = themed(figure, width);
     for (const [k, trace] of data.entries()) {
       if (trace.name) data[k] = { ...trace, name: folded(trace.name, width) };
     }
@@ -270,7 +275,10 @@
     button.setAttribute("aria-label", "Download " + name + " as CSV");
     button.addEventListener("click", () => save(csv(table), "text/csv", name.replace(/[^A-Za-z0-9]+/g, "_") + ".csv"));
     const count = columns.length ? columns[0].length : 0;
-    item.append(button, name + " (" + count + (count === 1 ? " row, " : " rows, ") + columns.length + " columns)");
+    const called = document.createElement("span");
+    called.append(document.createElement("code"), " (" + count + (count === 1 ? " row, " : " rows, ") + columns.length + " columns)");
+    called.firstChild.textContent = name;
+    item.append(button, called);
     document.getElementById("tables").append(item);
   }
 

@@ -41,11 +41,16 @@ SYSTEM = register(
                 r"$g(q) = \tau^{-1}\,\mathrm{d}q/\mathrm{d}t$",
                 "g(q) = (1/τ) dq/dt",
             ),
+            "escape_wkb": Symbol(
+                "<i>n</i> <i>C</i> e<sup><i>nS</i></sup> steps",
+                r"$n\,C\,e^{nS}$ steps",
+                "n C exp(n S) steps",
+            ),
             **in_words(
+                first="time of the first passage",
                 escape="diffusion in the limit",
                 escape_exact="exact chain at n",
                 escape_diffusion="diffusion at n",
-                escape_wkb="n C exp(n S) steps",
                 escape_ode="ODE",
                 escape_times="chains",
             ),

@@ -36,7 +36,7 @@ SYMBOLS = {
     "Q": Symbol("<i>Q</i>", "$Q$", "Q"),
     "|Q|": Symbol("|<i>Q</i>|", "$|Q|$", "|Q|"),
     "q": Symbol("<i>q</i> = <i>Q</i>²", "$q = Q^2$", "q = Q²"),
-    "Q_u": Symbol("Q<sub>u</sub>", r"$Q_\mathrm{u}$", "Q_u"),
+    "Q_u": Symbol("<i>Q</i><sub>u</sub>", r"$Q_\mathrm{u}$", "Q_u"),
     "tau_c": Symbol("τ<sub>c</sub>", r"$\tau_\mathrm{c}$", "τ_c"),
     "exchange": Symbol("δ", r"$\delta$", "δ"),
     "best_tau": Symbol("best τ", r"best $\tau$", "best τ"),
