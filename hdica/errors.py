@@ -47,6 +47,14 @@ class HdicaError(ValueError):
         super().__init__(printable(message))
 
 
+def no_room(what: str) -> HdicaError:
+    """That something needs more memory than there is: than the machine has, or than is allowed."""
+    return HdicaError(
+        f"{what} needs more memory than there is (end other programs, or raise the limit of "
+        "ulimit -v if there is one)"
+    )
+
+
 class OutOfTime(HdicaError):
     """A call that has taken longer than its ``timeout`` allows."""
 

@@ -27,7 +27,7 @@ import numpy as np
 
 MOST_METADATA = 2**20
 """Bytes of a metadata file."""
-MOST_CHUNK = 2**30
+MOST_CHUNK = 2**28
 """Decoded bytes of a chunk."""
 MOST_CHUNKS = 10**6
 MOST_RATIO = 1000
@@ -310,11 +310,15 @@ def open_array(path: Path) -> Any:
         layout.check(path)
         try:
             return zarr.open_array(str(path), mode="r", zarr_format=layout.version)
+        except MemoryError:
+            raise
         # Zarr raises whatever it runs into.
         except Exception as exc:
             raise Refused("Zarr cannot open it") from exc
     try:
         rows = np.load(path, mmap_mode="r", allow_pickle=False)
+    except MemoryError:
+        raise
     # Readers of damaged files raise whatever they run into.
     except Exception as exc:
         raise Refused("it is no .npy file, or a damaged one") from exc

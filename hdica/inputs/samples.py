@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import DataGone, HdicaError
+from hdica.errors import DataGone, HdicaError, no_room
 from hdica.ingredients.held import ARRAY
 from hdica.inputs.arrays import Refused, open_array
 from hdica.inputs.digest import digest
@@ -239,6 +239,8 @@ def _opened(path: str, content: str) -> Samples:
         return Samples(rows, _digest(Samples(rows, "")))
     except HdicaError:
         raise
+    except MemoryError as exc:
+        raise no_room(f"data: array = {Path(path).name!r}") from exc
     # Readers of damaged files raise whatever they run into.
     except Exception as exc:
         why = str(exc) if isinstance(exc, Refused) else "it is damaged"

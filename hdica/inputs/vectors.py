@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import DataGone, HdicaError
+from hdica.errors import DataGone, HdicaError, no_room
 from hdica.ingredients.held import VECTOR, digest_of, held, hold, is_vector
 from hdica.inputs.arrays import Refused, open_array
 from hdica.inputs.digest import digest
@@ -121,7 +121,12 @@ def _read(file: str, name: str, expected: str | None) -> Array:
 def _loaded(path: str, content: str, name: str) -> Array:
     """The array at a path whose files have a digest."""
     try:
-        found = np.asarray(open_array(Path(path))[...])
+        there = open_array(Path(path))
+        # What is no vector is refused by its shape, of whatever size it is.
+        blank = np.broadcast_to(np.empty((), there.dtype), there.shape)
+        found = np.asarray(there[...]) if len(there.shape) == 1 else blank
+    except MemoryError as exc:
+        raise no_room(f"{name}: vector = {Path(path).name!r}") from exc
     # Readers of damaged files raise whatever they run into.
     except Exception as exc:
         why = str(exc) if isinstance(exc, Refused) else "it is damaged"

@@ -29,7 +29,9 @@ from hdica.systems.method import Array, Method, Output
 MAX_TIMES = 100_000
 """Most output times: the whole time axis of a block is one chunk."""
 MAX_SEEDS = 10_000_000
-"""Most seeds, and most values of an axis of a study: they are in memory."""
+"""Most seeds: they are in memory."""
+MAX_AXIS = 1_000_000
+"""Most values of an axis of a study: it takes a second to read so many."""
 MAX_BYTES = 64 * 2**20
 """Most bytes of a point's results, uncompressed: a point lies whole in one chunk."""
 RESERVED = frozenset(
@@ -78,6 +80,14 @@ def check_memory(needed: float, what: str, fewer: str) -> None:
             f"{what} is not allowed (it needs {needed / 1e9:.3g} GB of memory, and there are "
             f"{there / 1e9:.3g}: {fewer})"
         )
+
+
+def check_held(method: Method, system: Any, n: int | None) -> None:
+    """Refuse a point that this machine cannot hold while it is computed."""
+    what, fewer = f"n = {n}", f"a smaller n for method {method.name!r}"
+    if n is None:
+        what, fewer = f"method {method.name!r}", "a smaller system"
+    check_memory(8.0 * method.held(system, n), what, fewer)
 
 
 def seed_count(seeds: Any) -> int | None:

@@ -19,7 +19,7 @@ from hdica.systems import address as gr
 from hdica.systems import axes as ax
 from hdica.systems import registry
 from hdica.systems.arguments import check_length
-from hdica.systems.points import MAX_SEEDS
+from hdica.systems.points import MAX_AXIS, MAX_SEEDS
 
 
 class Study(Said):
@@ -74,7 +74,9 @@ def _check_size(study: Study) -> None:
         raise HdicaError(
             f"the grid has {count} points (max_points = {study.max_points} are allowed)"
         )
-    for where, size in (sizes | seeds).items():
+    for where, size in sizes.items():
+        check_length(size, where, MAX_AXIS)
+    for where, size in seeds.items():
         check_length(size, where, MAX_SEEDS)
 
 
