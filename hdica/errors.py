@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import os
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -228,3 +230,11 @@ def speaking_of(*fields: str) -> Iterator[None]:
     except HdicaError as exc:
         exc.fields = exc.fields or fields
         raise
+
+
+def path_of(given: Any, name: str, example: str) -> Path:
+    """A path that somebody gives, or a sentence why it is none."""
+    path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise HdicaError(f"{name} = {given!r} is not allowed (a path such as {example})")
+    return Path(path)

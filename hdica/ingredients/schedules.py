@@ -22,6 +22,8 @@ ALLOWED = (
 )
 
 ALLOWED_SIGNAL = ALLOWED.replace("a number > 0", "a number >= 0")
+LARGEST = 1e100
+"""Powers of a larger step size or signal, as they occur in every rule and limit, are no numbers."""
 PROBE = np.concatenate([[0.0], np.geomspace(1e-3, 1e6, 200)])
 """Times at which a formula is tried."""
 
@@ -39,9 +41,16 @@ class Schedule:
     breaks: tuple[float, ...] = ()
 
 
+def _check_largest(values: Any, name: str) -> None:
+    """Refuse what overflows in whatever is computed with it."""
+    if (most := float(np.max(values))) > LARGEST:
+        raise HdicaError(f"{name} = {most:g} is not allowed (at most {LARGEST:g})")
+
+
 def _number(tau: float, name: str) -> Schedule:
     if not (math.isfinite(tau) and tau > 0):
         raise HdicaError(f"{name} = {tau} is not allowed (a step size is a finite number > 0)")
+    _check_largest(tau, name)
     return Schedule(lambda t: np.full(np.shape(t), tau), tau)
 
 
@@ -63,6 +72,7 @@ def _steps(spec: Mapping[str, Any], name: str, zero: bool = False) -> Schedule:
         raise HdicaError(
             f"{name}: step values {values.tolist()} are not allowed (all {least}{floor})"
         )
+    _check_largest(values, name)
     return Schedule(
         lambda t: values[np.searchsorted(times, t, side="right")], None, tuple(times.tolist())
     )
@@ -97,6 +107,7 @@ def _at_least(spec: Any, constants: Mapping[str, float] | None, name: str) -> Sc
         raise HdicaError(
             f"{name} = {spec!r} is not allowed (it is no number >= 0 at t = {bad[0]:.4g})"
         )
+    _check_largest(value, name)
     if formula.coefficients is not None and formula.coefficients.size == 1:
         return Schedule(formula.value, float(formula.coefficients[0]))
     return Schedule(formula.value, None, formula.kinks)
@@ -111,6 +122,7 @@ def make_signal(
         if not 0 <= spec < math.inf:
             raise HdicaError(f"{name} = {spec!r} is not allowed (a finite number >= 0)")
         fixed = float(spec)
+        _check_largest(fixed, name)
         return Schedule(lambda t: np.full(np.shape(t), fixed), fixed)
     return _at_least(spec, constants, name)
 
@@ -150,6 +162,7 @@ def make_schedule(
             f"{name} = {spec!r} is not allowed (it is not positive at t = {bad:.4g}"
             f"{_with_floor(spec, tau)})"
         )
+    _check_largest(tau, name)
     if formula.coefficients is not None and formula.coefficients.size == 1:
         return _number(float(formula.coefficients[0]), name)
     return Schedule(formula.value, None, formula.kinks)

@@ -19,7 +19,7 @@ _PLAIN = ("L", "RGB", "F")
 _SIXTEEN = ("I;16", "I;16B", "I;16L", "I;16N", "I")
 """Those of 16 bit, in some versions kept in 32."""
 _DEEP = 2**16 - 1
-SMALL, MOST_RATIO = 2**24, 100
+SMALL, MOST_RATIO = 2**24, 40
 """Pixels of a picture that is read whatever the size of its file, and pixels over bytes of a larger
 one: photographs have ten at most."""
 

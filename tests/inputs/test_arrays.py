@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import numcodecs
+import numcodecs.errors
 import numcodecs.registry
 import numpy as np
 import pytest
@@ -181,3 +182,9 @@ def test_an_archive_that_expands_beyond_proportion_is_refused(tmp_path: Path) ->
         archive.writestr("filters.npy", bytes(10**8))
     with pytest.raises(Refused, match="expands from"):
         check_archive(large)
+
+
+def test_the_installed_codec_of_pickles_refuses_by_itself(tmp_path: Path) -> None:
+    codec = numcodecs.get_codec({"id": "pickle"})
+    with pytest.raises(numcodecs.errors.UnsafeDecodeError):
+        codec.decode(codec.encode(np.array([{}], dtype=object)))

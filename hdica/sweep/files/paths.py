@@ -12,7 +12,7 @@ import shutil
 import stat
 from pathlib import Path, PurePosixPath
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, path_of
 from hdica.sweep.files.disk import write_all
 
 MOST_BYTES = 2**30
@@ -41,7 +41,8 @@ class TornError(DamageError):
 
 def results_path(out: str | Path) -> Path:
     """Path of the published store."""
-    path, wrong = Path(out), f"results {str(out)!r} is not allowed"
+    path = path_of(out, "results", "results/first.zarr")
+    wrong = f"results {str(out)!r} is not allowed"
     if path.suffix != ".zarr":
         raise HdicaError(f"{wrong} (the name must end in .zarr)")
     # Both would be folders of that name here, which nobody has meant.

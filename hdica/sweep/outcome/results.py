@@ -20,6 +20,7 @@ from hdica.sweep.files.paths import (
     manifest_path,
     no_link,
     read_regular,
+    results_path,
     work_path,
 )
 from hdica.sweep.files.sealed import DIGEST, unsealed
@@ -134,7 +135,8 @@ def version_path(results: str | Path) -> Path:
     DamageError
         If its manifest or its metadata were changed.
     """
-    found = settled(results, lambda: published_store(existing(results)).root)
+    path = results_path(results)
+    found = settled(path, lambda: published_store(existing(path)).root)
     if is_version(found):
         return found
     raise HdicaError(
@@ -167,7 +169,8 @@ def open_results(path: str | Path) -> xr.DataTree:
         If metadata were changed or a chunk is missing, naming file and points; so does the first
         use of data that were changed.
     """
-    return settled(path, lambda: _opened(existing(path)))
+    there = results_path(path)
+    return settled(there, lambda: _opened(existing(there)))
 
 
 def _opened(root: Path) -> xr.DataTree:

@@ -11,7 +11,7 @@ from pydantic import (
     model_validator,
 )
 
-from hdica.errors import HdicaError, from_validation
+from hdica.errors import HdicaError, from_validation, path_of
 from hdica.inputs.plain_yaml import read_yaml
 from hdica.sweep.study import checks, kept
 from hdica.sweep.study.said import Said
@@ -92,7 +92,7 @@ def study_from(content: Any) -> Study:
 
 def load_study(path: str | Path) -> Study:
     """Read and validate a study file."""
-    path = Path(path)
+    path = path_of(path, "path", "config/studies/tiny.yaml")
     content = read_yaml(path)
     if not isinstance(content, dict):
         raise HdicaError(f"{path} is not a study (a mapping with study, system, times, methods)")
