@@ -51,10 +51,7 @@ class HdicaError(ValueError):
 
 def no_room(what: str) -> HdicaError:
     """That something needs more memory than there is: than the machine has, or than is allowed."""
-    return HdicaError(
-        f"{what} needs more memory than there is (end other programs, or raise the limit of "
-        "ulimit -v if there is one)"
-    )
+    return HdicaError(f"{what} needs more memory than there is, or than ulimit -v allows")
 
 
 class OutOfTime(HdicaError):

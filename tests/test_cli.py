@@ -516,3 +516,24 @@ def test_a_place_that_is_somebody_elses_is_refused_before_anything_is_computed(
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "calls").exists()
     assert not list(tmp_path.rglob("other.work")) + list(tmp_path.rglob("inner.work"))
+
+
+def test_a_limit_on_memory_is_named(
+    results: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from hdica.errors import HdicaError
+    from hdica.systems.points import check_memory
+
+    monkeypatch.setattr("resource.getrlimit", lambda which: (10**8, 10**9))
+    assert call(["status", results]) == 2
+    assert "ulimit -v: 0.1 GB of memory are too little (0.5 are" in capsys.readouterr().err
+    with pytest.raises(HdicaError, match=r"needs 0.2 GB of memory, and ulimit -v allows 0.1: few"):
+        check_memory(2e8, "all", "fewer")
+
+    def full(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("resource.getrlimit", lambda which: (10**9, 10**9))
+    monkeypatch.setattr("hdica.sweep.outcome.status.status", full)
+    assert call(["status", results]) == 2
+    assert "out of memory, of which ulimit -v allows 1 GB (select" in capsys.readouterr().err

@@ -5,7 +5,6 @@ Both are checked by the same functions, so that neither takes what the other ref
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.ingredients.plain import as_number
 from hdica.ingredients.save import ALL
+from hdica.process.memory import available
 from hdica.systems.arguments import (
     MOST_WHOLE,
     check_increasing,
@@ -70,14 +70,14 @@ def check_steps(n: int, last: float, name: str = "n") -> None:
 
 
 def check_memory(needed: float, what: str, fewer: str) -> None:
-    """Refuse what needs more bytes than this machine can hold, before anything is computed.
+    """Refuse what needs more bytes than this process can have, before anything is computed.
 
     ``what`` needs them, and what to change (``fewer``), are for the sentence.
     """
-    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    there, says = available()
     if needed > there:
         raise HdicaError(
-            f"{what} is not allowed (it needs {needed / 1e9:.3g} GB of memory, and there are "
+            f"{what} is not allowed (it needs {needed / 1e9:.3g} GB of memory, and {says} "
             f"{there / 1e9:.3g}: {fewer})"
         )
 

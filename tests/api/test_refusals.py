@@ -166,8 +166,10 @@ NEEDED = {
 }  # fmt: skip
 """What stands behind the first argument of a call that may not leave it out."""
 KEYWORDS: dict[str, dict[str, Any]] = {
-    "effective_potential": {"times": [0, 1]}, "sensitivity": {"at": 0.1},
-    "simulate": {"times": [0, 1], "n": 10}}
+    "effective_potential": {"times": [0, 1]},
+    "sensitivity": {"at": 0.1},
+    "simulate": {"times": [0, 1], "n": 10},
+}
 
 
 @pytest.mark.parametrize("name", [*FUNCTIONS, "Study.load", "Study.from_mapping"])

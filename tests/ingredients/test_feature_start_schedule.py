@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hdica.errors import HdicaError
 from hdica.ingredients.priors import make_prior, shares
-from hdica.ingredients.schedules import make_schedule
+from hdica.ingredients.schedules import make_schedule, make_signal
 from hdica.ingredients.starts import make_start
 
 PRIORS = [
@@ -147,3 +147,12 @@ def test_the_floor_that_is_suggested_is_allowed():
     floored = "(0.1*(1 - t/50) + 0.0001 + abs(0.1*(1 - t/50) - 0.0001))/2"  # max, by abs
     tau = make_schedule(floored).value(np.array([0.0, 25.0, 60.0]))
     assert tau == pytest.approx([0.1, 0.05, 0.0001])
+
+
+@pytest.mark.parametrize(
+    "spec", [1e308, "1e12**3/(1 + t)", {"steps": {"times": [1], "values": [1, 1e40]}}]
+)
+def test_a_number_whose_powers_are_none_is_no_step_size_and_no_signal(spec):
+    for make in (make_schedule, make_signal):
+        with pytest.raises(HdicaError, match=r"= 1e\+\d+ is not allowed \(at most 1e\+30\)"):
+            make(spec)

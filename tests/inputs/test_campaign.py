@@ -19,6 +19,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +102,10 @@ def npz(rng: Generator) -> bytes:
         for name in ("filters.npy", "step.npy", "../filters.npy", "filters.npy")[
             : rng.integers(1, 5)
         ]:
-            bomb = rng.random() < 0.1
-            archive.writestr(name, bytes(2 * 10**8) if bomb else npy(rng))
+            if rng.random() < 0.1:
+                archive.writestr(name, bytes(9 * 10**7), zipfile.ZIP_DEFLATED, 1)
+            else:
+                archive.writestr(name, npy(rng))
     raw = bytearray(file.getvalue())
     if rng.random() < 0.2:  # how long the first member is, as its entry in the directory says
         place = raw.rfind(b"PK\x01\x02")
@@ -180,6 +183,12 @@ def png(width: int, height: int, body: bytes) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", size) + part(b"IDAT", packed) + part(b"IEND", b"")
 
 
+@cache
+def large_png() -> bytes:
+    """A megabyte that is decoded to 243, and to thousands as numbers."""
+    return png(9000, 9000, bytes(9000 * 27001))
+
+
 def picture(rng: Generator) -> bytes:
     from PIL import Image
 
@@ -188,7 +197,7 @@ def picture(rng: Generator) -> bytes:
         side = int(rng.choice([1, 9000, 12000, 30000, 2**31 - 1]))
         return png(side, side, bytes(10**6))
     if kind == 1:
-        return png(9000, 9000, bytes(9000 * 27001))
+        return large_png()
     if kind == 2:
         text = f"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n({CANARY}) (w) file\n%%EOF\n"
         return [text.encode(), b"P6 99999 99999 255\n", b"<svg/>", pickle.dumps(Runs())][
