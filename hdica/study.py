@@ -42,7 +42,7 @@ def _read(results: Any) -> tuple[Path | xr.DataTree, Path | None]:
         raise HdicaError(f"results: a {kind} is not allowed (what run gave, or a path)")
     from hdica.sweep.files.paths import results_path
 
-    found = results_path(results)
+    found = results_path(path_of(results, "results", "results/first.zarr"))
     return found, found
 
 
