@@ -40,9 +40,9 @@ def _read(results: Any) -> tuple[Path | xr.DataTree, Path | None]:
     if not isinstance(results, str | os.PathLike):
         kind = type(results).__name__
         raise HdicaError(f"results: a {kind} is not allowed (what run gave, or a path)")
-    from hdica.sweep.files.paths import results_path
-
-    found = results_path(path_of(results, "results", "results/first.zarr"))
+    found = path_of(results, "results", "results/first.zarr")
+    if found.name in ("", ".."):
+        raise HdicaError(f"results = {results!r} is not allowed (a path such as results/a.zarr)")
     return found, found
 
 
