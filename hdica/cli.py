@@ -18,6 +18,7 @@ from hdica.cli_cluster import cluster_app, settings_of
 from hdica.cli_data import data_app
 from hdica.cli_new import new
 from hdica.errors import HdicaError, Incomplete, printable
+from hdica.process.memory import LEAST, allowed
 from hdica.process.standard_streams import open_streams
 
 if TYPE_CHECKING:
@@ -379,6 +380,9 @@ def call(arguments: list[str], begin: Callable[[], None] = lambda: None) -> int:
     0 fine, 1 incomplete, 2 wrong usage or input, 3 damaged; 128 and the signal's number if a signal
     ended it. ``begin`` is called right before signals are heeded.
     """
+    if (limit := allowed()) is not None and limit < LEAST:
+        needed = f"{limit / 1e9:.2g} GB of memory are too little ({LEAST / 1e9:.2g} are needed)"
+        return _sentence(f"ulimit -v: {needed}", USAGE)
     try:
         from hdica.sweep.run.holder import acting, command_line
         from hdica.sweep.run.signals import heeding
@@ -413,7 +417,9 @@ def _call(arguments: list[str]) -> int:
     except CommandError as exc:
         return _sentence(_plain(getattr(exc, "format_message", exc.__str__)()), USAGE)
     except MemoryError:
-        return _sentence("out of memory (select less, or run with fewer workers)", USAGE)
+        limit = allowed()
+        why = "" if limit is None else f", of which ulimit -v allows {limit / 1e9:.2g} GB"
+        return _sentence(f"out of memory{why} (select less, or run with fewer workers)", USAGE)
     except OSError as exc:
         where = f" ({exc.filename})" if exc.filename else ""
         return _sentence(f"{exc.strerror or exc}{where}", USAGE)

@@ -59,8 +59,10 @@ def write(
 ) -> None:
     """List what lies in a folder now in its MANIFEST.sha256, as sha256sum does."""
     from hdica.inputs.manifest import read_manifest, write_manifest
+    from hdica.sweep.files.paths import refuse_own
 
     folder = _folder(path)
+    refuse_own(folder)
     made = write_manifest(folder)
     _say(f"{made}: {len(read_manifest(folder))} files")
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import signal
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -46,6 +48,11 @@ class HdicaError(ValueError):
         if "\n" in message:
             message = " ".join(message.split())
         super().__init__(printable(message))
+
+
+def no_room(what: str) -> HdicaError:
+    """That something needs more memory than there is: than the machine has, or than is allowed."""
+    return HdicaError(f"{what} needs more memory than there is, or than ulimit -v allows")
 
 
 class OutOfTime(HdicaError):
@@ -233,3 +240,11 @@ def speaking_of(*fields: str) -> Iterator[None]:
     except HdicaError as exc:
         exc.fields = exc.fields or fields
         raise
+
+
+def path_of(given: Any, name: str, example: str) -> Path:
+    """A path that somebody gives, or a sentence why it is none."""
+    path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise HdicaError(f"{name} = {given!r} is not allowed (a path such as {example})")
+    return Path(path)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, path_of
 from hdica.ingredients.plain import plain
 from hdica.inputs.plain_yaml import written_yaml
 from hdica.sweep.study import shown
@@ -27,9 +27,7 @@ def _store(out: Any) -> Path:
     """Path of a published store, or a sentence why it is none."""
     from hdica.sweep.files.paths import results_path
 
-    if not isinstance(out, str | os.PathLike):
-        raise HdicaError(f"out = {out!r} is not allowed (a path such as results/first.zarr)")
-    return results_path(os.fspath(out))
+    return results_path(path_of(out, "out", "results/first.zarr"))
 
 
 def _read(results: Any) -> tuple[Path | xr.DataTree, Path | None]:
@@ -42,7 +40,10 @@ def _read(results: Any) -> tuple[Path | xr.DataTree, Path | None]:
     if not isinstance(results, str | os.PathLike):
         kind = type(results).__name__
         raise HdicaError(f"results: a {kind} is not allowed (what run gave, or a path)")
-    return Path(results), Path(results)
+    found = path_of(results, "results", "results/first.zarr")
+    if found.name in ("", ".."):
+        raise HdicaError(f"results = {results!r} is not allowed (a path such as results/a.zarr)")
+    return found, found
 
 
 class Content(TypedDict, total=False):
@@ -340,7 +341,7 @@ class Study:
 
         store, source = _read(results)
         named = Path("results") / f"{self.name}.zarr" if source is None else source
-        folder = folder_of(named) if out is None else Path(out)
+        folder = folder_of(named) if out is None else path_of(out, "out", "results/first")
         beside = named if out is None else source
         asked = {"one_file": one_file, "animate": animate}
         return write(store, folder, self.spec, **asked, store=beside)[0]

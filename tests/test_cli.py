@@ -441,3 +441,99 @@ def test_mistakes_of_a_new_user_are_refused_in_plain_words(
     assert sentence in printed
     assert printed.count("\n") == 1
     assert not Path("file.work").exists()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "toy.manifest.json", "toy.zarr/zarr.json", "toy.zarr/", "toy.zarr/new", "TOY.zarr/new",
+        "Toy.Manifest.JSON", "toy.work/a.csv", "toy.work/.lock", "toy.shards/a", "toy.versions/a",
+        ".toy.zarr.old", "inner/../toy.zarr/a", "link/zarr.json", "another.zarr",
+    ],
+)  # fmt: skip
+def test_nothing_else_is_written_where_a_store_has_its_files(
+    name: str, results: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "link").symlink_to("toy.zarr")
+    place, before = f"{tmp_path}/{name}", contents(tmp_path)
+    commands: list[list[str]] = [
+        ["query", results, "--to", "json", "--out", place],
+        ["report", results, "--out", place],
+        ["cluster", "certs", place],
+        ["new", f"{tmp_path}/toy.work/a.yaml", "--system", "OnlineICA"],
+    ]
+    for command in commands:
+        assert call(command) == 2, command
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "is for the files of a store alone: take another name" in line
+    assert contents(tmp_path) == before
+
+
+def test_other_names_beside_a_store_are_taken(results: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.work").mkdir()
+    for name in ("toy.json", "toys.manifest.json", "mine.work/a.json"):
+        assert call(["query", results, "--to", "json", "--out", str(tmp_path / name)]) == 0
+
+
+def test_an_animation_and_a_manifest_of_data_keep_off_a_store(
+    results: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    from hdica.errors import HdicaError
+    from hdica.report.animated import Animation
+
+    with pytest.raises(HdicaError, match=r"filename = '.*a.gif' is not allowed \(.*toy.zarr is"):
+        Animation.save(None, f"{results}/a.gif")  # type: ignore[arg-type]
+    monkeypatch.setenv("HDICA_DATA", str(tmp_path))
+    assert call(["data", "write", "toy.zarr"]) == 2
+    assert "is for the files of a store alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("other.zarr", "other.zarr/mine.txt is no file of a published store and would be lost"),
+        ("toy.zarr/inner.zarr", "toy.zarr is for the files of a store alone"),
+    ],
+)
+def test_a_place_that_is_somebody_elses_is_refused_before_anything_is_computed(
+    name: str,
+    sentence: str,
+    results: str,
+    study: str,
+    tmp_path: Path,
+    monkeypatch: Any,
+    capsys: Any,
+) -> None:
+    (tmp_path / "other.zarr").mkdir()
+    (tmp_path / "other.zarr" / "mine.txt").write_text("mine")
+    monkeypatch.setenv("TOY_CALLS", str(tmp_path / "calls"))
+    assert call(["run", study, "--out", str(tmp_path / name), "--quiet"]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "calls").exists()
+    assert not list(tmp_path.rglob("other.work")) + list(tmp_path.rglob("inner.work"))
+
+
+def test_a_limit_on_memory_is_named(
+    results: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from hdica.errors import HdicaError
+    from hdica.systems.points import check_memory
+
+    monkeypatch.setattr("resource.getrlimit", lambda which: (10**8, 10**9))
+    assert call(["status", results]) == 2
+    assert "ulimit -v: 0.1 GB of memory are too little (0.5 are" in capsys.readouterr().err
+    with pytest.raises(HdicaError, match=r"needs 0.2 GB of memory, and ulimit -v allows 0.1: few"):
+        check_memory(2e8, "all", "fewer")
+
+    def full(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("resource.getrlimit", lambda which: (10**9, 10**9))
+    monkeypatch.setattr("hdica.sweep.outcome.status.status", full)
+    assert call(["status", results]) == 2
+    assert "out of memory, of which ulimit -v allows 1 GB (select" in capsys.readouterr().err

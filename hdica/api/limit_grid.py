@@ -21,7 +21,7 @@ from hdica.process.timeout import check_timeout, named, within
 from hdica.systems.labelled import candidates, dataset, described
 from hdica.systems.method import Guard, Method, PointResult
 from hdica.systems.notes import joined
-from hdica.systems.points import taken_names
+from hdica.systems.points import check_held, taken_names
 from hdica.systems.registry import record_of
 
 Array = NDArray[np.float64]
@@ -109,6 +109,7 @@ def limit_over(
     timeout, systems = check_timeout(timeout), grid.systems
     methods = candidates(systems[0], method, "limit", able, auto(asked))
     chosen, against = first_everywhere(methods, systems, timeout, "limit", given)
+    check_held(chosen, max(systems, key=lambda one: chosen.held(one, None)), None)
     times = timed(chosen, given, asked)
     save = _kept(chosen, system, times, asked)
     outputs = chosen.outputs_of(save)

@@ -80,6 +80,7 @@ def sensitivity(
     time = finite(at, "at")
     if not time > 0:
         raise HdicaError(f"at = {at!r} is not allowed (a time t > 0)")
+    record_of(system)
     cls, content = type(system), system.model_dump(mode="python")
     named = [text(name, "wrt", "names of scalar parameters") for name in _listed(wrt)]
     names = [in_one_spelling(name, cls, content) for name in named]

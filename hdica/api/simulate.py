@@ -19,7 +19,6 @@ from hdica.api.simulations import (
     auto,
     check_dimension,
     check_enough,
-    check_held,
     check_n_of,
     no_room,
     with_noise,
@@ -32,6 +31,7 @@ from hdica.systems.labelled import about_data, candidates, dataset, described, f
 from hdica.systems.method import PointResult
 from hdica.systems.points import (
     check_dimensions,
+    check_held,
     check_memory,
     check_n,
     check_seeds,

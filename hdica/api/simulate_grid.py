@@ -19,7 +19,6 @@ from hdica.api.simulations import (
     at_size,
     auto,
     check_dimension,
-    check_held,
     check_n_of,
     no_room,
     with_noise,
@@ -32,7 +31,7 @@ from hdica.process.timeout import USUAL, check_timeout, named, within
 from hdica.status import DIVERGED, DONE, FAILED
 from hdica.systems.labelled import about_data, candidates, dataset, described
 from hdica.systems.method import Method, PointResult
-from hdica.systems.points import check_memory, taken_names
+from hdica.systems.points import check_held, check_memory, taken_names
 from hdica.systems.registry import record_of
 
 Array = NDArray[np.float64]

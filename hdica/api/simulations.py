@@ -8,7 +8,7 @@ from typing import Any
 from hdica.api.keeping import Asked
 from hdica.errors import HdicaError, suggestion
 from hdica.systems.method import Method, Role
-from hdica.systems.points import check_memory, check_steps, refused_n
+from hdica.systems.points import check_steps, refused_n
 from hdica.systems.system import System
 
 MOST_PLANNED = 100.0
@@ -64,14 +64,6 @@ def check_enough(method: Method, system: Any, last: float) -> None:
     refusal = method.beyond(system, last) if method.beyond else ""
     if refusal:
         raise HdicaError(refusal, ["times"])
-
-
-def check_held(method: Method, system: Any, n: int | None) -> None:
-    """Refuse a point that this machine cannot hold while it is computed."""
-    what, fewer = f"n = {n}", f"a smaller n for method {method.name!r}"
-    if n is None:
-        what, fewer = f"method {method.name!r}", "a smaller system"
-    check_memory(8.0 * method.held(system, n), what, fewer)
 
 
 def at_size(n: int | None) -> str:

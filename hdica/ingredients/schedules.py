@@ -22,6 +22,8 @@ ALLOWED = (
 )
 
 ALLOWED_SIGNAL = ALLOWED.replace("a number > 0", "a number >= 0")
+LARGEST = 1e30
+"""Powers of a larger step size or signal, as they occur in every rule and limit, are no numbers."""
 PROBE, EVEN = np.geomspace(1e-3, 1e6, 200), 1001
 """Times at which a formula is tried, and how many more between 0 and the last of a run."""
 _HALVINGS = 60
@@ -47,9 +49,20 @@ class Schedule:
     refuses: Callable[[float], str] = _always
 
 
+def _too_large(value: float, name: str) -> str:
+    return f"{name} = {value:g} is not allowed (at most {LARGEST:g})"
+
+
+def _check_largest(values: Any, name: str) -> None:
+    """Refuse what overflows in whatever is computed with it."""
+    if (most := float(np.max(values))) > LARGEST:
+        raise HdicaError(_too_large(most, name))
+
+
 def _number(tau: float, name: str) -> Schedule:
     if not (math.isfinite(tau) and tau > 0):
         raise HdicaError(f"{name} = {tau} is not allowed (a step size is a finite number > 0)")
+    _check_largest(tau, name)
     return Schedule(lambda t: np.full(np.shape(t), tau), tau)
 
 
@@ -71,6 +84,7 @@ def _steps(spec: Mapping[str, Any], name: str, zero: bool = False) -> Schedule:
         raise HdicaError(
             f"{name}: step values {values.tolist()} are not allowed (all {least}{floor})"
         )
+    _check_largest(values, name)
     return Schedule(
         lambda t: values[np.searchsorted(times, t, side="right")], None, tuple(times.tolist())
     )
@@ -98,7 +112,8 @@ def _of_formula(
         t = np.unique([*np.linspace(0.0, last, EVEN), *(one for one in PROBE if one < last)])
         fine = allowed(t)
         if fine.all():
-            return ""
+            most = float(np.max(formula.value(t)))
+            return "" if most <= LARGEST else _too_large(most, name)
         k = int(np.argmin(fine))
         low, high = float(t[k - 1]), float(t[k])
         for _ in range(_HALVINGS):
@@ -118,6 +133,7 @@ def _of_formula(
     begin = float(formula.value(np.array(0.0)))
     if not (math.isfinite(begin) and (begin >= 0 if zero else begin > 0)):
         raise HdicaError(f"{name} = {spec!r} is not allowed (it is not {what} at t = 0)")
+    _check_largest(begin, name)
     if formula.coefficients is not None and formula.coefficients.size == 1:
         return Schedule(formula.value, begin)
     return Schedule(formula.value, None, formula.kinks, refuses)
@@ -143,6 +159,7 @@ def make_signal(
         if not 0 <= spec < math.inf:
             raise HdicaError(f"{name} = {spec!r} is not allowed (a finite number >= 0)")
         fixed = float(spec)
+        _check_largest(fixed, name)
         return Schedule(lambda t: np.full(np.shape(t), fixed), fixed)
     if isinstance(spec, Mapping) and set(spec) == {"steps"}:
         return _steps(spec["steps"], name, zero=True)

@@ -14,6 +14,7 @@ import io
 import json
 import math
 import mmap
+import os
 import re
 import struct
 import zipfile
@@ -22,15 +23,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, no_room
 
 MOST_METADATA = 2**20
 """Bytes of a metadata file."""
-MOST_CHUNK = 2**30
+MOST_CHUNK = 2**28
 """Decoded bytes of a chunk."""
 MOST_CHUNKS = 10**6
 MOST_RATIO = 1000
@@ -264,8 +265,12 @@ def _layout(folder: Path) -> Layout:
     path = next((folder / name for name in _METADATA if (folder / name).is_file()), None)
     if path is None:
         raise Refused("it has no metadata of a Zarr array")
-    if path.stat().st_size > MOST_METADATA:
-        raise Refused(f"its metadata have more than {MOST_METADATA} bytes")
+    # Hidden files are no data, so that nothing else has looked at them; Zarr reads them whole.
+    for one in (folder / name for name in (*_METADATA, ".zattrs")):
+        if os.path.lexists(one) and not one.is_file():
+            raise Refused(f"{one.name} is no regular file")
+        if one.is_file() and one.stat().st_size > MOST_METADATA:
+            raise Refused(f"its metadata have more than {MOST_METADATA} bytes")
     try:
         document = json.loads(path.read_bytes())
         version = document["zarr_format"]
@@ -280,15 +285,47 @@ def _layout(folder: Path) -> Layout:
     raise Refused("it is no Zarr array of format 2 or 3")
 
 
+def _check_npy(file: IO[bytes], size: int) -> None:
+    """Refuse a ``.npy`` file of so many bytes whose header is longer, or promises more numbers."""
+    version = np.lib.format.read_magic(file)
+    width = 2 if version == (1, 0) else 4
+    length = int.from_bytes(file.read(width), "little")
+    if length > MOST_METADATA:
+        raise Refused(f"its header has more than {MOST_METADATA} bytes")
+    file.seek(-width, io.SEEK_CUR)
+    header = np.lib.format
+    read = header.read_array_header_1_0 if width == 2 else header.read_array_header_2_0
+    shape, _, kind = read(file)
+    whole = kind.itemsize * math.prod(shape)
+    if whole > size - file.tell():
+        raise Refused(f"its shape promises {whole} bytes, and there are {size - file.tell()}")
+
+
 def check_archive(path: Path) -> None:
-    """Refuse a ``.npz`` file or checkpoint whose members expand beyond all proportion."""
+    """Refuse an archive that expands beyond all proportion, or arrays that promise too much.
+
+    Parameters
+    ----------
+    path
+        A ``.npy`` or ``.npz`` file or a checkpoint.
+    """
+    stored = path.stat().st_size
     if not zipfile.is_zipfile(path):
+        with path.open("rb") as file:
+            begins = file.read(len(np.lib.format.MAGIC_PREFIX))
+            file.seek(0)
+            if begins == np.lib.format.MAGIC_PREFIX:
+                _check_npy(file, stored)
         return
     with zipfile.ZipFile(path) as archive:
-        whole = sum(member.file_size for member in archive.infolist())
-    stored = path.stat().st_size
-    if whole > MOST_ARCHIVE + MOST_ARCHIVE_RATIO * stored:
-        raise Refused(f"it expands from {stored} to {whole} bytes")
+        members = archive.infolist()
+        whole = sum(member.file_size for member in members)
+        if whole > MOST_ARCHIVE + MOST_ARCHIVE_RATIO * stored:
+            raise Refused(f"it expands from {stored} to {whole} bytes")
+        for member in members:
+            if member.filename.endswith(".npy"):
+                with archive.open(member) as inner:
+                    _check_npy(inner, member.file_size)
 
 
 @contextmanager
@@ -298,6 +335,8 @@ def reading(path: str, what: str, allowed: str, fields: Sequence[str] = ()) -> I
         yield
     except HdicaError:
         raise
+    except MemoryError as exc:
+        raise no_room(f"{what} = {Path(path).name!r}") from exc
     # Readers of damaged files raise whatever they run into.
     except Exception as exc:
         why = str(exc) if isinstance(exc, Refused) else "it is damaged"
@@ -331,11 +370,16 @@ def open_array(path: Path) -> Any:
         layout.check(path)
         try:
             return zarr.open_array(str(path), mode="r", zarr_format=layout.version)
+        except MemoryError:
+            raise
         # Zarr raises whatever it runs into.
         except Exception as exc:
             raise Refused("Zarr cannot open it") from exc
     try:
+        check_archive(path)
         rows = np.load(path, mmap_mode="r", allow_pickle=False)
+    except MemoryError:
+        raise
     # Readers of damaged files raise whatever they run into.
     except Exception as exc:
         raise Refused("it is no .npy file, or a damaged one") from exc

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, no_room
 
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP", "PPM", "JPEG2000")
 """Formats that Pillow decodes by itself. It looks at the first bytes of a file and not at its name;
@@ -18,6 +19,9 @@ _PLAIN = ("L", "RGB", "F")
 _SIXTEEN = ("I;16", "I;16B", "I;16L", "I;16N", "I")
 """Those of 16 bit, in some versions kept in 32."""
 _DEEP = 2**16 - 1
+SMALL, MOST_RATIO = 2**24, 40
+"""Pixels of a picture that is read whatever the size of its file, and pixels over bytes of a larger
+one: photographs have ten at most."""
 
 
 def decoded(path: Path) -> NDArray[Any]:
@@ -34,15 +38,29 @@ def decoded(path: Path) -> NDArray[Any]:
     from PIL import Image, ImageOps
 
     try:
-        with Image.open(path, formats=FORMATS) as opened:
+        # Pillow warns of what it leaves out of damaged files, and of sizes, which are looked at.
+        with warnings.catch_warnings(action="ignore"), Image.open(path, formats=FORMATS) as opened:
+            _check_size(opened, path)
             opened.load()
             return _pixels(ImageOps.exif_transpose(opened), path)
     except HdicaError:
         raise
+    except MemoryError as exc:
+        raise no_room(path.name) from exc
     # Decoders of damaged files raise whatever they run into.
     except Exception as exc:
         why = str(exc).split("\n")[0] or type(exc).__name__
         raise HdicaError(f"{path} cannot be read as a picture ({why})", ["path"]) from exc
+
+
+def _check_size(image: Any, path: Path) -> None:
+    """Refuse a picture that is far larger than its file lets one expect."""
+    (width, height), stored = image.size, path.stat().st_size
+    if width * height > max(SMALL, MOST_RATIO * stored):
+        raise HdicaError(
+            f"{path} cannot be read as a picture ({width} x {height} pixels in {stored} bytes)",
+            ["path"],
+        )
 
 
 def _pixels(image: Any, path: Path) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError, suggestion
+from hdica.errors import HdicaError, no_room, suggestion
 from hdica.inputs.arrays import Refused, check_archive
 from hdica.inputs.place import is_data
 from hdica.inputs.series import Series
@@ -124,6 +124,8 @@ def _snapshots(file: Path, layer: str) -> list[tuple[int, Filters]]:
         with open(file, "rb") as opened:
             found = np.load(opened, allow_pickle=False)
             content = dict(found) if isinstance(found, Mapping) else {"filters": found}
+    except MemoryError as exc:
+        raise no_room(f"filters: {file.name}") from exc
     # Readers of damaged files raise whatever they run into.
     except Exception as exc:
         why = f"{exc}; a NumPy file" if isinstance(exc, Refused) else "a NumPy file"
@@ -186,6 +188,8 @@ def _checkpoint(file: Path, layer: str) -> Filters:
     try:
         check_archive(file)
         content = torch.load(file, map_location="cpu", weights_only=True)
+    except MemoryError as exc:
+        raise no_room(f"filters: {file.name}") from exc
     except Exception:
         # Torch has no one class of errors for files that are broken or hold more than weights.
         raise HdicaError(

@@ -16,6 +16,7 @@ from hdica.analysis.show.film import Film
 from hdica.errors import HdicaError
 from hdica.report.marks import TITLE
 from hdica.report.printed import HEIGHT, STYLE, WIDTH, draw_on, legend_below, own_style
+from hdica.sweep.files.paths import refuse_own
 
 DOTS = 150
 """Dots an inch."""
@@ -105,6 +106,7 @@ class Animation(FuncAnimation):
         HdicaError
             If the ending is another one and no writer is given, or ffmpeg is not there.
         """
+        refuse_own(filename, "filename")
         fps = pace(self.film) if fps is None else fps
         if writer is not None:
             super().save(filename, writer=writer, fps=cast(Any, fps), dpi=dpi, **more)

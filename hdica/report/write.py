@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hdica.errors import HdicaError
 from hdica.report import gallery
 from hdica.report.place import check
-from hdica.sweep.files.paths import results_path
+from hdica.sweep.files.paths import refuse_own, results_path
 from hdica.sweep.outcome.looks import settled
 from hdica.sweep.outcome.standing import as_said, standing
 from hdica.sweep.outcome.versions import is_version
@@ -111,6 +111,7 @@ def write(
         If there are no such results, or they are not those of the study.
     """
     out = Path(out)
+    refuse_own(out, "out")
     top = gallery.gallery_of(out, results if isinstance(results, Path) else store)
     if isinstance(results, Path):
         found = settled(results, lambda: _read(results, study, out, top))

@@ -16,6 +16,7 @@ from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.save import Save
 from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.notes import joined
+from hdica.systems.points import check_held
 from hdica.systems.registry import record_of, systems
 from hdica.systems.system import System
 
@@ -70,6 +71,8 @@ def first_of(methods: Sequence[Method], system: Any) -> Method:
     for method in methods:
         reason = method.refuses(system)
         if not reason:
+            if not method.takes_n:
+                check_held(method, system, None)
             return method
     raise HdicaError(reason)
 

@@ -5,7 +5,6 @@ Both are checked by the same functions, so that neither takes what the other ref
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from hdica.errors import HdicaError, suggestion
 from hdica.ingredients.plain import as_number
 from hdica.ingredients.save import ALL
+from hdica.process.memory import available
 from hdica.systems.arguments import (
     MOST_WHOLE,
     check_increasing,
@@ -29,7 +29,9 @@ from hdica.systems.method import Array, Method, Output
 MAX_TIMES = 100_000
 """Most output times: the whole time axis of a block is one chunk."""
 MAX_SEEDS = 10_000_000
-"""Most seeds, and most values of an axis of a study: they are in memory."""
+"""Most seeds: they are in memory."""
+MAX_AXIS = 1_000_000
+"""Most values of an axis of a study: it takes a second to read so many."""
 MAX_BYTES = 64 * 2**20
 """Most bytes of a point's results, uncompressed: a point lies whole in one chunk."""
 RESERVED = frozenset(
@@ -68,16 +70,24 @@ def check_steps(n: int, last: float, name: str = "n") -> None:
 
 
 def check_memory(needed: float, what: str, fewer: str) -> None:
-    """Refuse what needs more bytes than this machine can hold, before anything is computed.
+    """Refuse what needs more bytes than this process can have, before anything is computed.
 
     ``what`` needs them, and what to change (``fewer``), are for the sentence.
     """
-    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    there, says = available()
     if needed > there:
         raise HdicaError(
-            f"{what} is not allowed (it needs {needed / 1e9:.3g} GB of memory, and there are "
+            f"{what} is not allowed (it needs {needed / 1e9:.3g} GB of memory, and {says} "
             f"{there / 1e9:.3g}: {fewer})"
         )
+
+
+def check_held(method: Method, system: Any, n: int | None) -> None:
+    """Refuse a point that this machine cannot hold while it is computed."""
+    what, fewer = f"n = {n}", f"a smaller n for method {method.name!r}"
+    if n is None:
+        what, fewer = f"method {method.name!r}", "a smaller system"
+    check_memory(8.0 * method.held(system, n), what, fewer)
 
 
 def seed_count(seeds: Any) -> int | None:

@@ -229,3 +229,42 @@ def test_an_account_of_digits_is_a_name() -> None:
     found = ClusterSettings.model_validate({"mode": "slurm", "slurm": {"account": 12345}})
     assert found.slurm is not None
     assert found.slurm.account == "12345"
+
+
+FUNCTIONS = [
+    "best", "cite", "critical", "critical_curve", "effective_potential", "escape_time",
+    "fixed_points", "limit", "open_results", "register", "sensitivity", "simulate", "version_path",
+    "whiten", "asymptotics", "best_step",
+]  # fmt: skip
+NEEDED = {
+    "best": ({}, "Q"), "critical_curve": ("tau", "Q0", [0.1])
+}  # fmt: skip
+"""What stands behind the first argument of a call that may not leave it out."""
+KEYWORDS: dict[str, dict[str, Any]] = {
+    "effective_potential": {"times": [0, 1]},
+    "sensitivity": {"at": 0.1},
+    "simulate": {"times": [0, 1], "n": 10},
+}
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "Study.load", "Study.from_mapping"])
+def test_an_argument_of_another_kind_is_answered_by_a_sentence(
+    name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.zarr").mkdir()
+    function = getattr(Study, name[6:]) if name.startswith("Study.") else getattr(hdica, name)
+    wrong = [None, 5, b"", [], {}, "", ".", "folder", "folder.zarr", "a\0.zarr", object()]
+    for given in wrong:
+        with pytest.raises(hdica.HdicaError):
+            function(given, *NEEDED.get(name, ()), **KEYWORDS.get(name, {}))
+
+
+def test_a_path_of_another_kind_is_answered_by_a_sentence() -> None:
+    for given in (5, b"", [], "", "folder", "a\0.zarr", object()):
+        for call in (lambda out: study().plan(out), lambda out: study().run(out)):
+            with pytest.raises(hdica.HdicaError, match="not allowed"):
+                call(given)
+        with pytest.raises(hdica.HdicaError):
+            study().report(given)

@@ -171,3 +171,12 @@ def test_the_floor_that_is_suggested_is_allowed():
     floored = "(0.1*(1 - t/50) + 0.0001 + abs(0.1*(1 - t/50) - 0.0001))/2"  # max, by abs
     tau = make_schedule(floored).value(np.array([0.0, 25.0, 60.0]))
     assert tau == pytest.approx([0.1, 0.05, 0.0001])
+
+
+@pytest.mark.parametrize(
+    "spec", [1e308, "1e6*(1 + t)**20", {"steps": {"times": [1], "values": [1, 1e40]}}]
+)
+def test_a_number_whose_powers_are_none_is_no_step_size_and_no_signal(spec):
+    for make in (make_schedule, make_signal):
+        with pytest.raises(HdicaError, match=r"is not allowed \(at most 1e\+30\)"):
+            make(spec)

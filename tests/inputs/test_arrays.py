@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import numcodecs
+import numcodecs.errors
 import numcodecs.registry
 import numpy as np
 import pytest
@@ -181,3 +182,32 @@ def test_an_archive_that_expands_beyond_proportion_is_refused(tmp_path: Path) ->
         archive.writestr("filters.npy", bytes(10**8))
     with pytest.raises(Refused, match="expands from"):
         check_archive(large)
+
+
+def test_the_installed_codec_of_pickles_refuses_by_itself(tmp_path: Path) -> None:
+    codec = numcodecs.get_codec({"id": "pickle"})
+    with pytest.raises(numcodecs.errors.UnsafeDecodeError):
+        codec.decode(codec.encode(np.array([{}], dtype=object)))
+
+
+def test_a_header_that_promises_too_much_is_refused_before_it_takes_memory(tmp_path: Path) -> None:
+    head = b"\x93NUMPY\x02\x00"
+    text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (100000000, 100), }\n"
+    small = head + len(text).to_bytes(4, "little") + text + bytes(80)
+    for name, raw in {"long": head + (2**30).to_bytes(4, "little"), "many": small}.items():
+        path = tmp_path / f"{name}.npy"
+        path.write_bytes(raw)
+        with pytest.raises(Refused, match="header has more than|shape promises 80000000000 bytes"):
+            check_archive(path)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("filters.npy", small)
+    with pytest.raises(Refused, match="shape promises"):
+        check_archive(tmp_path / "a.npz")
+
+
+def test_metadata_that_are_no_file_are_not_read(tmp_path: Path) -> None:
+    zarr.create_array(str(tmp_path / "y.zarr"), data=ROWS, zarr_format=2)
+    (tmp_path / "y.zarr" / ".zattrs").unlink()
+    (tmp_path / "y.zarr" / ".zattrs").symlink_to("/dev/zero")
+    with pytest.raises(Refused, match=r"\.zattrs is no regular file"):
+        open_array(tmp_path / "y.zarr")

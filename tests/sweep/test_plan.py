@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from hdica.errors import HdicaError
 from hdica.process import compiled
 from hdica.sweep.run.asked import Plan, SegmentPlan
 from hdica.sweep.run.plan import plan
+from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import study_from
 from hdica.systems.method import Method
 from hdica.systems.system import System
@@ -113,3 +115,21 @@ def test_a_plan_counts_what_is_compiled_for_its_methods(monkeypatch: pytest.Monk
     made = plan(study)
     assert made.compiling == made.as_dict()["compiling"] == 14.0
     assert asked == [(study.system, list(study.methods))]
+
+
+def test_a_plan_has_the_memory_of_its_largest_point_and_a_run_refuses_more_than_there_is(
+    toy_system: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    line = replace(
+        toy.make()["line"], held=lambda system, n: int(1e12 * system.tau * system.start["overlap"])
+    )
+    toy.lend(monkeypatch, line)
+    content = toy.study(methods={"line": {}}, grid={"tau": [0.1, 0.3, 0.2], "Q0": [0.5, 0.25]})
+    study, out = study_from(content), tmp_path / "toy.zarr"
+    found = plan(study, out)
+    assert found.memory == found.as_dict()["segments"][0]["memory"] == pytest.approx(1.2e12)
+    with pytest.raises(HdicaError, match=r"a point of line is not allowed \(it needs 1.2e\+03 GB"):
+        run(study, out, progress=False)
+    assert not (tmp_path / "toy.work").exists()
+    small = study_from({**content, "grid": {"tau": [1e-6], "Q0": [0.5]}})
+    assert run(small, out, progress=False).complete

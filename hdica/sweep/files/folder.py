@@ -21,7 +21,7 @@ from pathlib import Path
 from hdica.errors import HdicaError, Unwritable
 from hdica.sweep.files.disk import sync
 from hdica.sweep.files.locks import taken
-from hdica.sweep.files.paths import no_link
+from hdica.sweep.files.paths import no_link, refuse_own
 from hdica.sweep.files.writing import written
 
 PARTIAL = re.compile(r"\.hdica-\d+-[0-9a-f]{8}\.partial")
@@ -209,6 +209,7 @@ def _around(path: Path) -> Iterator[Folder]:
     """The folder in which a file goes that a user has named; links may lead to it."""
     if path.name in ("", ".."):
         raise HdicaError(f"{path} is a folder (give the name of a file)")
+    refuse_own(path)
     with _opened(path.parent, path.parent, 0) as found:
         yield found
 

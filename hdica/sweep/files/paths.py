@@ -12,12 +12,20 @@ import shutil
 import stat
 from pathlib import Path, PurePosixPath
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, path_of
 from hdica.sweep.files.disk import write_all
 
 MOST_BYTES = 2**30
 """Largest file of a store: its chunks are a thousand times smaller."""
+LOCK, STUDY = ".lock", "study.json"
+"""Files of a working store: its lock, and the record of the study that was planned last."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_OWN = re.compile(
+    r"\.?(?P<name>.+?)\.(?:(?P<zarr>zarr)(?:\.partial|\.old)?|work|versions|shards|"
+    r"manifest\.json(?:\.\w+\.partial)?)",
+    re.IGNORECASE,
+)
+"""Names of all that belongs to a store."""
 
 
 class DamageError(HdicaError):
@@ -33,7 +41,8 @@ class TornError(DamageError):
 
 def results_path(out: str | Path) -> Path:
     """Path of the published store."""
-    path, wrong = Path(out), f"results {str(out)!r} is not allowed"
+    path = path_of(out, "results", "results/first.zarr")
+    wrong = f"results {str(out)!r} is not allowed"
     if path.suffix != ".zarr":
         raise HdicaError(f"{wrong} (the name must end in .zarr)")
     # Both would be folders of that name here, which nobody has meant.
@@ -47,6 +56,53 @@ def results_path(out: str | Path) -> Path:
 def work_path(out: str | Path) -> Path:
     """Directory of the working store, beside the published one."""
     return no_link(results_path(out).with_suffix(".work"))
+
+
+def refuse_own(path: str | Path, what: str = "") -> None:
+    """Refuse to write something else to a place that belongs to a store, under whatever name.
+
+    That is the published store, the working one, their manifest, versions and records of shards,
+    and all that lies in them; ``what`` names the setting for the sentence.
+    """
+    # Links and .. lead elsewhere, and a name may be that of a store before or after they do.
+    ways = dict.fromkeys((os.path.abspath(path), os.path.realpath(path)))
+    for way in map(Path, ways):
+        for place in (way, *way.parents):
+            if _is_own(place, place == way):
+                where = f"{what} = {str(path)!r}" if what else str(path)
+                raise HdicaError(
+                    f"{where} is not allowed ({place} is for the files of a store alone: take "
+                    "another name)"
+                )
+
+
+def _is_own(place: Path, last: bool) -> bool:
+    """Whether a path is that of something which belongs to a store.
+
+    The ``last`` part of a path is so by its name alone if it could be that of a published store.
+    """
+    found = _OWN.fullmatch(place.name)
+    if found is None:
+        return False
+    if found["zarr"] and (last or _is_zarr(place)):
+        return True
+    # Some file systems take upper and lower case for the same.
+    beside = f"{found['name']}.".casefold()
+    names = [name for name in _names(place.parent) if name.casefold().startswith(beside)]
+    return any(_is_zarr(place.with_name(name)) for name in names)
+
+
+def _is_zarr(store: Path) -> bool:
+    """Whether a folder holds a published or a working store, or an array of somebody else."""
+    kinds = {".zarr": ("zarr.json", ".zarray", ".zgroup"), ".work": (LOCK, STUDY)}
+    return any((store / name).exists() for name in kinds.get(store.suffix.lower(), ()))
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def require_store(out: str | Path) -> None:

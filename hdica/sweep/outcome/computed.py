@@ -10,7 +10,7 @@ from pathlib import Path
 from hdica.errors import HdicaError, Unwritable
 from hdica.status import FAILED, PENDING
 from hdica.sweep.files.paths import work_path
-from hdica.sweep.outcome.publish import is_current, publish_new
+from hdica.sweep.outcome.publish import check_target, is_current, publish_new
 from hdica.sweep.outcome.torn import going_on
 from hdica.sweep.run import runner
 from hdica.sweep.run.plan import place
@@ -106,8 +106,7 @@ def compute(
     ``tell`` is given a sentence for each file that was cut short and is mended, ``done`` what is
     published; the others are as for :func:`hdica.sweep.run.runner.run`.
     """
-    if Path(out).is_file():  # before anything is computed that could not be published
-        raise HdicaError(f"{out} is no folder (move it away, or take another name)")
+    check_target(out)  # before anything is computed that could not be published
 
     def attempt() -> Computed:
         try:

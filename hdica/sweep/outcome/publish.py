@@ -18,7 +18,14 @@ from hdica.sweep.files import provenance, store
 from hdica.sweep.files.frames import codec
 from hdica.sweep.files.guarded import METADATA
 from hdica.sweep.files.manifest import bind, count_in, digest, read_manifest, store_files
-from hdica.sweep.files.paths import DamageError, read_regular, results_path, walk, work_path
+from hdica.sweep.files.paths import (
+    DamageError,
+    read_regular,
+    refuse_own,
+    results_path,
+    walk,
+    work_path,
+)
 from hdica.sweep.files.processors import noted
 from hdica.sweep.files.sealed import SCHEMA_VERSION, parsed
 from hdica.sweep.files.writing import written
@@ -257,12 +264,11 @@ def publish(study: Study, out: str | Path, replace: bool = False) -> dict[str, A
     which go.
     """
     target = results_path(out)
-    checked_path(target)
     if not replace:
         refuse_another(study, out)
     then = "; what was computed is kept, and a rerun publishes it"
     with written(target, then), locked(out), beside(target) as partial:
-        _check_target(target)
+        check_target(target)
         if not replace:
             # Once more: another study may have been published while this one waited.
             refuse_another(study, out)
@@ -300,8 +306,13 @@ def _segments(found: list[Source]) -> dict[str, list[Any]]:
     return {working.path.name: [working.attrs["id"], working.size] for working in opened}
 
 
-def _check_target(target: Path) -> None:
-    """Refuse to replace what is no published store, or has files of somebody else in it."""
+def check_target(target: Path) -> None:
+    """Refuse to replace what is no published store, or has files of somebody else in it.
+
+    A place in another store is refused, too.
+    """
+    checked_path(target)
+    refuse_own(target.parent)
     if not target.exists():
         return
     if not target.is_dir():

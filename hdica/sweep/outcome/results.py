@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from hdica.errors import HdicaError, one_sentence
+from hdica.errors import HdicaError, one_sentence, path_of
 from hdica.sweep.files.guarded import METADATA
 from hdica.sweep.files.manifest import BOUND, bound_digests, digest, read_manifest, version_of
 from hdica.sweep.files.paths import (
@@ -134,7 +134,8 @@ def version_path(results: str | Path) -> Path:
     DamageError
         If its manifest or its metadata were changed.
     """
-    found = settled(results, lambda: published_store(existing(results)).root)
+    path = path_of(results, "results", "results/first.zarr")
+    found = settled(path, lambda: published_store(existing(path)).root)
     if is_version(found):
         return found
     raise HdicaError(
@@ -167,7 +168,8 @@ def open_results(path: str | Path) -> xr.DataTree:
         If metadata were changed or a chunk is missing, naming file and points; so does the first
         use of data that were changed.
     """
-    return settled(path, lambda: _opened(existing(path)))
+    there = path_of(path, "path", "results/first.zarr")
+    return settled(there, lambda: _opened(existing(there)))
 
 
 def _opened(root: Path) -> xr.DataTree:

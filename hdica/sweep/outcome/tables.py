@@ -47,7 +47,8 @@ def plan_table(plan: Plan, workers: int) -> None:
     shown.print(
         f"{plan.pending} points to compute, about {duration(plan.seconds)} on one core; a run with "
         f"{workers} worker{'s' if workers > 1 else ''} takes about "
-        f"{duration(plan.wait(workers))}{once}; "
+        f"{duration(plan.wait(workers))}{once}; the largest needs {megabytes(plan.memory)} of "
+        "memory or more; "
         f"at most {megabytes(2 * plan.bytes)} on disk (working and published store), "
         f"{plan.files} files of results or more",
         highlight=False,

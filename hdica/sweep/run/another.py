@@ -14,7 +14,7 @@ from typing import Any
 
 from hdica.errors import HdicaError
 from hdica.sweep.files.guarded import METADATA
-from hdica.sweep.files.paths import DamageError, read_regular, results_path, work_path
+from hdica.sweep.files.paths import STUDY, DamageError, read_regular, results_path, work_path
 from hdica.sweep.files.sealed import read_sealed, unsealed
 from hdica.sweep.study.keys import canonical_json
 from hdica.sweep.study.study import Study
@@ -23,8 +23,6 @@ from hdica.systems import axes as ax
 from hdica.systems import registry
 from hdica.systems.space import space_of
 
-STUDY = "study.json"
-"""Record of the study that was planned last, in a working store."""
 SHOWN = 3
 """Differences that are told, and values of a parameter."""
 UNKNOWN = (HdicaError, KeyError, TypeError, ValueError, AttributeError)

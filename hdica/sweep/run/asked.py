@@ -43,6 +43,7 @@ class SegmentPlan:
     block: int  # points a block
     arrays: int  # with a file for every block
     pace: float = 1.0  # how many times longer a point takes on this processor
+    memory: float = 0.0  # bytes that the largest point needs at least while it is computed
 
     def __str__(self) -> str:
         """One line for a person."""
@@ -121,6 +122,11 @@ class Plan:
         return sum(s.bytes for s in self.segments)
 
     @property
+    def memory(self) -> float:
+        """Bytes that the largest of the pending points needs at least while it is computed."""
+        return max((s.memory for s in self.segments if s.pending), default=0.0)
+
+    @property
     def blocks(self) -> int:
         """Blocks that the pending points need at least."""
         return sum(s.blocks for s in self.segments)
@@ -141,8 +147,8 @@ class Plan:
     def as_dict(self, workers: int = 1) -> dict[str, Any]:
         """Plain data for JSON; ``wait`` is that of a run with so many workers."""
         names = (
-            "method", "n", "points", "pending", "seconds", "bytes", "bytes_per_point", "block",
-            "blocks", "files",
+            "method", "n", "points", "pending", "seconds", "bytes", "bytes_per_point", "memory",
+            "block", "blocks", "files",
         )  # fmt: skip
         return {
             "study": self.study,

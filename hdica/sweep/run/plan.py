@@ -33,6 +33,7 @@ from hdica.sweep.study.segment import Segment, segments_of
 from hdica.sweep.study.study import Study, kept_in, study_from
 from hdica.systems import registry
 from hdica.systems.compiling import compile_seconds
+from hdica.systems.points import check_memory
 
 LEAST_SECONDS, MOST_SECONDS = 0.2, 2.0
 """Work in a block: enough to hide a task and its chunks, little enough to lose to a kill."""
@@ -145,7 +146,18 @@ def _asked(segment: Segment, placed: Placed | None, workers: int) -> SegmentPlan
         block,
         len(segment.outputs) + 2,
         1.0 if segment.method.fused else pace(),
+        segment.memory,
     )
+
+
+def check_room(study: Study, out: str | Path) -> None:
+    """Refuse pending points that this machine cannot hold, before anything is written."""
+    for segment in segments_of(study):
+        try:
+            check_memory(segment.memory, f"a point of {segment.label}", "smaller points")
+        except HdicaError:
+            if (_placed(segment, work_path(out) / segment.name).statuses() == store.PENDING).any():
+                raise
 
 
 def prepare(

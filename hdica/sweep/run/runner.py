@@ -27,7 +27,7 @@ from hdica.sweep.run.another import refuse_another
 from hdica.sweep.run.block import Again, BlockSummary
 from hdica.sweep.run.company import taking_part
 from hdica.sweep.run.hand import Compute, in_place
-from hdica.sweep.run.plan import Placed, prepare
+from hdica.sweep.run.plan import Placed, check_room, prepare
 from hdica.sweep.run.progress import Progress, Wanted, report
 from hdica.sweep.run.signals import aside, heeding, unbroken
 from hdica.sweep.run.spread import LOOK, NO_SCHEDULER, Patience, Task, spread
@@ -174,6 +174,8 @@ def run(
         refuse_interpreter()
     settings = ready(cluster_settings(cluster, workers))
     _check_known(study.system, settings)
+    if settings.kind not in ("scheduler", "slurm"):
+        check_room(study, out)
     remove_ended_scratch()
     with heeding(), ExitStack() as part:
         with written(work_path(out)):

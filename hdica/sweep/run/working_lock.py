@@ -9,11 +9,9 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from hdica.sweep.files.disk import make_folder
-from hdica.sweep.files.paths import no_link, work_path
+from hdica.sweep.files.paths import LOCK, no_link, work_path
 from hdica.sweep.run.holder import noted, wait_for
 
-LOCK = ".lock"
-"""File of a working store that is locked by who plans, publishes or repairs."""
 LOCK_SECONDS = 900.0
 """Longest wait for another process that plans, publishes or repairs the same store."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,8 @@ from hdica.systems import registry
 from hdica.systems.axes import Value, canonical, shown
 from hdica.systems.method import Method, Output
 
+MOST_WORDS = 100
+"""Words of an axis that are tried for the largest point."""
 Own = tuple[tuple[str, tuple[float, ...]], ...]
 """Dimensions of a system's own, each with its coordinate."""
 
@@ -64,6 +67,11 @@ class Segment:
         """Sizes of some of the method's own dimensions."""
         return tuple(len(self.coords[dim]) for dim in dims)
 
+    @property
+    def label(self) -> str:
+        """Its method and its n, for a person."""
+        return self.method.name if self.n is None else f"{self.method.name} with n = {self.n}"
+
     @cached_property
     def name(self) -> str:
         """Directory of the segment: method, n, and a digest of times, outputs, kernel and save."""
@@ -98,6 +106,31 @@ class Segment:
         """Mean cost of a point on one core, from the method's cost model."""
         costs = [self.method.seconds(s, self.n, self.times[-1]) for s in self.sample_systems()]
         return max(1e-7, float(np.mean(costs)))
+
+    @cached_property
+    def memory(self) -> float:
+        """Bytes that its largest point needs at least while it is computed, with its results."""
+        return 8.0 * self._most_held() + self.bytes_per_point
+
+    def _most_held(self) -> int:
+        held, axes, chosen = self.method.held, self.cells.axes, [0] * len(self.cells.axes)
+        if held is Method.held or not self.size:
+            return 0
+
+        def needed(index: list[int]) -> int:
+            place = np.ravel_multi_index(index, self.cells.shape) if axes else 0
+            with suppress(HdicaError):  # not every cell need be allowed
+                (text,) = self.cells.systems(np.array([place]))
+                return held(registry.built(self.system, text), self.n)
+            return 0
+
+        for position, axis in enumerate(axes):
+            # What is needed grows or falls with a number; words have no order.
+            ends = {0, axis.size - 1}
+            some = range(min(axis.size, MOST_WORDS)) if isinstance(axis.values[0], str) else ends
+            tried = [[*chosen[:position], one, *chosen[position + 1 :]] for one in some]
+            chosen = max(tried, key=needed)
+        return needed(chosen)
 
     @property
     def bytes_per_point(self) -> int:

@@ -11,7 +11,7 @@ from pydantic import (
     model_validator,
 )
 
-from hdica.errors import HdicaError, from_validation
+from hdica.errors import HdicaError, from_validation, path_of
 from hdica.inputs.plain_yaml import read_yaml
 from hdica.sweep.study import checks, kept
 from hdica.sweep.study.said import Said
@@ -19,7 +19,7 @@ from hdica.systems import address as gr
 from hdica.systems import axes as ax
 from hdica.systems import registry
 from hdica.systems.arguments import check_length
-from hdica.systems.points import MAX_SEEDS
+from hdica.systems.points import MAX_AXIS, MAX_SEEDS
 
 
 class Study(Said):
@@ -74,7 +74,9 @@ def _check_size(study: Study) -> None:
         raise HdicaError(
             f"the grid has {count} points (max_points = {study.max_points} are allowed)"
         )
-    for where, size in (sizes | seeds).items():
+    for where, size in sizes.items():
+        check_length(size, where, MAX_AXIS)
+    for where, size in seeds.items():
         check_length(size, where, MAX_SEEDS)
 
 
@@ -90,7 +92,7 @@ def study_from(content: Any) -> Study:
 
 def load_study(path: str | Path) -> Study:
     """Read and validate a study file."""
-    path = Path(path)
+    path = path_of(path, "path", "config/studies/tiny.yaml")
     content = read_yaml(path)
     if not isinstance(content, dict):
         raise HdicaError(f"{path} is not a study (a mapping with study, system, times, methods)")

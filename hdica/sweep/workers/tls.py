@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hdica.errors import HdicaError
 from hdica.process.private import private_folder
 from hdica.process.trust import make_folders, writable
-from hdica.sweep.files.paths import write_whole
+from hdica.sweep.files.paths import refuse_own, write_whole
 
 if TYPE_CHECKING:
     from hdica.sweep.workers.settings import ClusterSettings
@@ -54,6 +54,7 @@ def make_certificates(
     key is written nowhere, so nothing else can ever be signed with it. ``names`` are hosts that the
     certificate names; Dask does not compare them. ``replace`` allows for files that are there.
     """
+    refuse_own(folder)
     if not 1 <= days <= MOST_DAYS:
         raise HdicaError(f"days = {days} is not allowed (1 to {MOST_DAYS})")
     listed = certificate_names(names)

@@ -206,6 +206,16 @@ class HebbianICA(Parameters):
         return own | {"row": projections, "column": numbers}
 
 
+def overlaps_held(system: HebbianICA, n: int | None = None) -> int:
+    """Numbers of R and of two K x K matrices beside it, which a run of the overlaps has."""
+    return system.projections * (len(system.sources) + 2 * system.projections)
+
+
+def modes_held(system: HebbianICA, n: int | None = None) -> int:
+    """Numbers of a matrix between all entries of R."""
+    return int((system.projections * len(system.sources)) ** 2)
+
+
 def rule(system: HebbianICA) -> HebbianRule:
     """The update (13), as the finite-n kernels take it."""
     if system.batch == "full":

@@ -92,23 +92,32 @@ def eigensystem(known: Rates) -> Eigensystem:
     Where xi_i + xi_j = 0 for two found sources, which is no stable state, the two eigenmatrices
     of that pair coincide: (34) has no complete set there.
     """
-    xi, found = np.zeros(max(known.shape)), known.xi.size
-    xi[:found] = known.xi
-    values = np.zeros(known.shape)
+    xi, found = known.xi, known.xi.size
+    values = np.array([_eigenvalues(known, i) for i in range(known.shape[0])])
     matrices = np.zeros((*known.shape, *known.shape))
     for i, j in np.ndindex(*known.shape):
         matrices[i, j, i, j] = 1.0
-        if i == j:
-            values[i, j] = -2 * xi[i]
-        elif j >= found or i >= found:
-            values[i, j] = -(xi[i] + xi[j] / 2)  # one of the two is zero
-        elif i < j:
-            values[i, j] = -(xi[i] + xi[j]) / 2
+        if i < j < found:
             matrices[j, i, i, j] = -1.0
-        else:
-            values[i, j] = -(xi[i] + xi[j])
+        elif j < i < found:
             matrices[i, j, i, j], matrices[j, i, i, j] = xi[i], xi[j]
     return Eigensystem(values, matrices)
+
+
+def _eigenvalues(known: Rates, i: int) -> Array:
+    """Those of projection i, one a source."""
+    xi, found = known.xi, known.xi.size
+    own = xi[i] if i < found else 0.0
+    values = np.zeros(known.shape[1])
+    for j in range(known.shape[1]):
+        if i == j:
+            values[j] = -2 * own
+        elif j >= found or i >= found:
+            # One of the two is zero.
+            values[j] = -(own + (xi[j] if j < found else 0.0) / 2)
+        else:
+            values[j] = -(own + xi[j]) / (2 if i < j else 1)
+    return values
 
 
 def critical_mu0(known: Rates) -> float:
@@ -118,7 +127,7 @@ def critical_mu0(known: Rates) -> float:
             f"xi = {known.xi.tolist()} is not allowed (all above zero: the optimal fixed point "
             "is unstable else, choose the other sign in sigma)"
         )
-    return -1.0 / float(eigensystem(known).values.max())
+    return -1.0 / float(max(np.max(_eigenvalues(known, i)) for i in range(known.shape[0])))
 
 
 def annealed_limit(known: Rates, mu0: float) -> Array:

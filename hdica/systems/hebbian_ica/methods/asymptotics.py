@@ -29,7 +29,13 @@ from hdica.systems.hebbian_ica.limit.asymptotics import (
 )
 from hdica.systems.hebbian_ica.limit.equation_17 import Field, make_field
 from hdica.systems.hebbian_ica.methods.escape import HOME, IGNORED, PAIR, PAPER
-from hdica.systems.hebbian_ica.system import HebbianICA, batched_refusal, plain_refusal
+from hdica.systems.hebbian_ica.system import (
+    HebbianICA,
+    batched_refusal,
+    modes_held,
+    overlaps_held,
+    plain_refusal,
+)
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.kinds import padded
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
@@ -128,6 +134,7 @@ FIXED_POINTS = Method(
         Output("unseen", (), "share of further starts expected to end at a state not listed"),
     ),
     run=_fixed_points,
+    held=overlaps_held,
     coords=lambda times: {"fixed_point": np.arange(MAX_STATES)},
     refuses=steady_refusal,
     seconds=lambda system, n, last: _search_seconds(system),
@@ -242,6 +249,7 @@ ANNEALED = Method(
     accuracy="approximate",
     outputs=(Output("R", ("time", *PAIR), "overlap R = R* + u near the optimal state R* = I"),),
     run=_annealed,
+    held=modes_held,
     refuses=annealing_refusal,
     seconds=lambda system, n, last: 5e-3,
     ignores=IGNORED | {"alpha"},
@@ -290,6 +298,7 @@ ASYMPTOTICS = Method(
         Output("error", _SOURCE, "larger of the relative errors of xi and of <phi(s)^2>"),
     ),
     run=_asymptotics,
+    held=modes_held,
     extras=(EIGENMATRICES,),
     refuses=lambda system: plain_refusal(system, "the optimal state") or _unstable(system),
     seconds=lambda system, n, last: 5e-3,

@@ -13,6 +13,7 @@ import numpy as np
 
 from hdica.errors import HdicaError
 from hdica.finite.random.streams import Stream, digest
+from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import Save
 from hdica.ingredients.sources import Source
@@ -31,7 +32,13 @@ from hdica.systems.hebbian_ica.fields import (
 )
 from hdica.systems.hebbian_ica.finite.passage import Passage, passages
 from hdica.systems.hebbian_ica.finite.rule import HebbianRule
-from hdica.systems.hebbian_ica.system import HebbianICA, passage_refusal, plain_refusal, rule
+from hdica.systems.hebbian_ica.system import (
+    HebbianICA,
+    overlaps_held,
+    passage_refusal,
+    plain_refusal,
+    rule,
+)
 from hdica.systems.kernel import AVERAGES, COMMON, DIFFUSIONS, NUMERICS, PROJECTED, kernel_of
 from hdica.systems.method import Array, Bits, Method, Output, PointResult, Role, refusal
 from hdica.systems.trials import Together, alone, content_of, in_lanes
@@ -298,6 +305,7 @@ ESCAPE_TIMES = Method(
     seconds=_passage_seconds,
     fused=True,
     equations=f"{PAPER}, eq. (13), first passages of the chain that is exact in law",
+    held=lambda system, n: LANES * overlaps_held(system),
     together=_PASSAGES,
 )
 

@@ -36,6 +36,8 @@ from hdica.systems.hebbian_ica.methods.escape import HOME, IGNORED, PAPER
 from hdica.systems.hebbian_ica.motion import STILL, make_motion
 from hdica.systems.hebbian_ica.system import (
     HebbianICA,
+    modes_held,
+    overlaps_held,
     plain_refusal,
     rule,
     sampled_refusal,
@@ -207,7 +209,7 @@ _VECTOR = Method(
     fused=True,
     ignores=IGNORED,
     equations=f"{PAPER}, eq. (13) with Sigma on the right, all n coordinates",
-    held=lambda system, n: 2 * (n or 0),
+    held=lambda system, n: 2 * system.projections * (n or 0),
 )
 VECTOR = replace(
     _VECTOR, shared=with_shared_noise(_VECTOR, on_shared_streams("vector", _vector), 1.0)
@@ -232,6 +234,7 @@ _CHAIN = Method(
     fused=True,
     ignores=IGNORED,
     equations=f"{PAPER}, eq. (13), reduced exactly in law to R and a factor of I - RR'",
+    held=lambda system, n: LANES * overlaps_held(system),
     together=_OWN,
 )
 CHAIN = replace(_CHAIN, shared=with_shared_noise(_CHAIN, _chains(lambda system: SHARED), 1.0))
@@ -257,6 +260,7 @@ ODE = Method(
     bias=(BIAS,),
     ignores=IGNORED,
     equations=f"{PAPER}, eq. (17) with Sigma where (13) puts it; Dormand-Prince 8(5,3)",
+    held=overlaps_held,
 )
 
 
@@ -291,6 +295,7 @@ CLT = replace(
     refuses=_clt_refusal,
     seconds=lambda system, n, last: 0.15 * (system.projections * len(system.sources)) ** 2.5,
     equations=f"{ODE.equations}; central limit theorem with the noise of one step of (13)",
+    held=modes_held,
 )
 
 METHODS = (VECTOR, CHAIN, ODE, CLT)
