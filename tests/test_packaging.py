@@ -94,13 +94,13 @@ def test_one_version_everywhere() -> None:
 
 def test_console_script_is_the_documented_one() -> None:
     (script,) = entry_points(group="console_scripts", name="hdica")
-    assert script.value == "hdica_command:main"
+    assert script.value == "hdica.command:main"
     assert callable(script.load())
 
 
 def test_wheel_carries_templates_and_types(tmp_path: Path) -> None:
     # Built from a copy: setuptools leaves a build folder behind.
-    for name in ("pyproject.toml", "README.md", "LICENSE", "hdica_command.py"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     copytree(ROOT / "hdica", tmp_path / "hdica")
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "."]
@@ -115,9 +115,6 @@ def test_wheel_carries_templates_and_types(tmp_path: Path) -> None:
     carried = set(zipfile.ZipFile(wheel).namelist())
     templates = [p for p in (ROOT / "hdica/report/templates").rglob("*") if p.is_file()]
     assert templates
-    needed = {p.relative_to(ROOT).as_posix() for p in templates} | {
-        "hdica/py.typed",
-        "hdica_command.py",
-    }
+    needed = {p.relative_to(ROOT).as_posix() for p in templates} | {"hdica/py.typed"}
     needed |= {p.relative_to(ROOT).as_posix() for p in (ROOT / "hdica").rglob("*.py")}
     assert needed <= carried

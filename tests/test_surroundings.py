@@ -163,7 +163,7 @@ for _ in range(10):
 
 STRUCK = """
 import atexit, os, signal, sys
-from hdica_command import main
+from hdica.command import main
 when = os.environ["WHEN"]
 class Striking:
     def find_spec(self, name, path=None, target=None):
@@ -182,7 +182,7 @@ main()
 @pytest.mark.parametrize(
     ("when", "ignored", "code", "said"),
     [
-        ("hdica", "", 130, "hdica: interrupted\n"),
+        ("hdica.cli", "", 130, "hdica: interrupted\n"),
         ("typer", "", 130, "hdica: interrupted\n"),
         ("hdica.sweep.run.signals", "", 130, "hdica: interrupted\n"),
         ("end", "", -signal.SIGINT, ""),

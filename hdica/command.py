@@ -1,8 +1,6 @@
-"""The ``hdica`` command: Ctrl-C ends it with one sentence from its first line on.
+"""The ``hdica`` command: Ctrl-C ends it with one sentence while everything else is loaded, too."""
 
-It is no module of the package, whose import takes a part of a second: Ctrl-C would end that with
-Python's traceback.
-"""
+from __future__ import annotations
 
 import os
 import signal
