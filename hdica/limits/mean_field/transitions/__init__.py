@@ -1,3 +1,3 @@
 """Steady states as a parameter varies: branches, and where they end."""
 
-VERSION = 5
+VERSION = 6
