@@ -174,9 +174,12 @@ def test_the_floor_that_is_suggested_is_allowed():
 
 
 @pytest.mark.parametrize(
-    "spec", [1e308, "1e6*(1 + t)**20", {"steps": {"times": [1], "values": [1, 1e40]}}]
+    "spec", [1e308, "exp(80) + t", {"steps": {"times": [1], "values": [1, 1e40]}}]
 )
 def test_a_number_whose_powers_are_none_is_no_step_size_and_no_signal(spec):
     for make in (make_schedule, make_signal):
         with pytest.raises(HdicaError, match=r"is not allowed \(at most 1e\+30\)"):
             make(spec)
+        growing = make("1e6*(1 + t)**20")
+        assert growing.refuses(10.0) == ""
+        assert "(at most 1e+30)" in growing.refuses(100.0)
