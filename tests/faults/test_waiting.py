@@ -126,7 +126,7 @@ def write(work: Path, who: Holder) -> None:
 def test_a_run_says_that_it_waits_for_a_publish(
     bench: Bench, small: list[str], children: Children, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "_check_target", lambda target: signal.pause())
+    monkeypatch.setattr(publishing, "check_target", lambda target: signal.pause())
     note = work_path(bench.out) / NOTE
     holding = children.start(lambda: call(["publish", *small[:3]]))
     happens(note.exists, "the lock")
