@@ -86,7 +86,7 @@ def test_the_steady_density_is_that_of_the_stable_state_nearest_to_the_runs(law_
         np.testing.assert_allclose(found["limit"].isel(snapshot=row), mean, atol=1e-12)
     drawn = figure(found)
     assert "<i>Q</i> = 0.7, mean over" in drawn[-1].caption
-    assert "a share 0.6 of |x|²" in drawn[0].caption
+    assert "a share 0.6 of |<i>x</i>|²" in drawn[0].caption
     alone = densities(store, {"simulation": None, "limit": "fixed_points"}).sel(tau=0.1)
     assert alone["overlap"].values.tolist() == [0.7]
     assert "steady state" in figure(alone)[0].title.plain
