@@ -260,7 +260,13 @@ def test_panels_are_drawn_on_any_axes(found, log):
             assert not panel.log_y or (drawn > 0).all()
             assert not panel.log_x or (item.x > 0).all()
     labels = [item.label.plain for item in panels[0].items if item.listed]
-    for text in ("single runs", "median, 25–75 %", "theory: path", "bound: first", "<cold>"):
+    for text in (
+        "single runs",
+        "median, 25–75 %",
+        "theory: path",
+        "bound: time of the first passage",
+        "<cold>",
+    ):
         assert text in labels
     assert "&lt;cold&gt;" in [item.label.html for item in panels[0].items]
 
