@@ -34,9 +34,11 @@ MOST_METADATA = 2**20
 MOST_CHUNK = 2**28
 """Decoded bytes of a chunk."""
 MOST_CHUNKS = 10**6
+BLANK_CHUNKS = 10**4
+"""Chunks beyond one a byte of files: one that holds the fill value alone has no file, and takes its
+time all the same."""
 MOST_RATIO = 1000
-"""Bytes of an array over those of its files, from :data:`SMALL` bytes on; a chunk that holds the
-fill value alone has no file."""
+"""Bytes of an array, as float64, over those of its files, from :data:`SMALL` bytes on."""
 SMALL = 2**28
 MOST_ARCHIVE, MOST_ARCHIVE_RATIO = 2**26, 20
 """Decoded bytes of an archive, and of each of its own beyond them: weights hardly compress."""
@@ -163,7 +165,8 @@ class Layout:
     def check(self, folder: Path) -> None:
         """Refuse an array that promises more than its files can hold, or a chunk that expands."""
         chunks = math.prod(-(-n // c) for n, c in zip(self.shape, self.chunk, strict=True))
-        size, whole = self.item * math.prod(self.chunk), self.item * math.prod(self.shape)
+        # All numbers become float64 where they are read, whatever their type.
+        size, whole = self.item * math.prod(self.chunk), 8 * math.prod(self.shape)
         if chunks > MOST_CHUNKS:
             raise Refused(f"it has {chunks} chunks; at most {MOST_CHUNKS} are allowed")
         if size > MOST_CHUNK:
@@ -173,6 +176,8 @@ class Layout:
         stored = sum(path.stat().st_size for path in paths)
         if whole > SMALL + MOST_RATIO * stored:
             raise Refused(f"its shape promises {whole} bytes, and its files have {stored}")
+        if chunks > BLANK_CHUNKS + stored:
+            raise Refused(f"it has {chunks} chunks, and its files have {stored} bytes")
         for path in paths:
             raw = _mapped(path)
             for piece in self.shards.pieces(raw) if self.shards else (raw,):

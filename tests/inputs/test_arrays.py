@@ -149,6 +149,24 @@ def test_a_chunk_of_another_size_is_refused_before_it_takes_memory(
         open_array(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("shape", "chunk", "why"),
+    [
+        ([2**28], [2**28], "shape promises 2147483648 bytes"),
+        ([2**20, 256], [2**20, 256], "shape promises 2147483648 bytes"),
+        ([10**6], [1], "1000000 chunks, and its files have 0 bytes"),
+    ],
+)
+def test_small_numbers_and_chunks_without_files_are_counted_for_what_they_take(
+    tmp_path: Path, shape: list[int], chunk: list[int], why: str
+) -> None:
+    grid = {"name": "regular", "configuration": {"chunk_shape": chunk}}
+    document = {**PLAIN, "shape": shape, "data_type": "uint8", "chunk_grid": grid}
+    (tmp_path / "zarr.json").write_text(json.dumps(document))
+    with pytest.raises(Refused, match=why):
+        open_array(tmp_path)
+
+
 def test_metadata_that_are_no_metadata_are_refused(tmp_path: Path) -> None:
     for text in ("", "[" * 10**5, "null", "[]", "{}", '{"zarr_format": 3}', "x" * 2**21):
         (tmp_path / "zarr.json").write_text(text)
