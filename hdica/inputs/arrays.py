@@ -81,7 +81,10 @@ def _size_of_zlib(raw: Buffer, size: int) -> int:
 
 
 def _size_of_zstd(raw: Buffer, _: int) -> int:
-    """Decoded bytes that the header of a zstd frame declares (RFC 8878, section 3.1.1.1)."""
+    """Decoded bytes that the header of a zstd frame declares (RFC 8878, section 3.1.1).
+
+    There may be one frame: others behind it, with headers of their own, would be decoded, too.
+    """
     if raw[:4] != b"\x28\xb5\x2f\xfd" or len(raw) < 6:
         raise Refused("a chunk is damaged")
     single, code = bool(raw[4] & 0x20), raw[4] >> 6
@@ -89,6 +92,15 @@ def _size_of_zstd(raw: Buffer, _: int) -> int:
     start = 5 + (0 if single else 1) + (0, 1, 2, 4)[raw[4] & 3]
     if not width:
         raise Refused("a zstd chunk does not declare its size")
+    place, last = start + width, False
+    while not last:
+        block = int.from_bytes(raw[place : place + 3], "little")
+        last, repeated = bool(block & 1), block & 6 == 2
+        place += 3 + (1 if repeated else block >> 3)
+        if place > len(raw):
+            raise Refused("a chunk is damaged")
+    if place + (4 if raw[4] & 4 else 0) != len(raw):
+        raise Refused("a zstd chunk is damaged, or has several frames")
     return int.from_bytes(raw[start : start + width], "little") + (256 if code == 1 else 0)
 
 
