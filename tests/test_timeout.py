@@ -192,6 +192,11 @@ def test_a_wrong_timeout_is_refused(timeout: Any) -> None:
         hdica.limit(ica, times=[0, 1], over={"tau": [0.1]}, timeout=timeout)
 
 
+@pytest.mark.parametrize("timeout", [1e30, 10**400])
+def test_a_limit_beyond_what_the_system_counts_is_one_all_the_same(timeout: float) -> None:
+    assert within(timeout, "for ever", lambda: 7.0) == 7.0
+
+
 def test_whatever_may_take_long_has_a_limit_and_says_so() -> None:
     for name in LIMITED:
         function = getattr(hdica, name)

@@ -23,7 +23,7 @@ from tornado.routing import Router
 from tornado.web import Application, RequestHandler
 
 from hdica.process.loopback import NO_HOST as UNDER
-from hdica.process.loopback import is_loopback
+from hdica.process.loopback import is_loopback, is_same
 
 NO_TOKEN = "403: the address needs the token that hdica explore has printed\n"
 NO_HOST = f"403: hdica explore {UNDER}\n"
@@ -88,5 +88,4 @@ class Gate(Router):
         first = path.removeprefix("/").partition("/")[0]
         if not hmac.compare_digest(first.encode(), self.token):
             return NO_TOKEN
-        foreign = origin is not None and origin.lower().partition("://")[2] != host.lower()
-        return NO_ORIGIN if foreign else ""
+        return "" if is_same(origin, host) else NO_ORIGIN

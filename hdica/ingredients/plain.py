@@ -58,7 +58,10 @@ def plain(value: Any, deepest: int = DEEPEST) -> Any:
     if deepest == 0:
         return value
     if hasattr(value, "__array__"):  # of NumPy, and what others have made of it
-        return plain(np.asarray(value).tolist(), deepest - 1)
+        try:
+            return plain(np.asarray(value).tolist(), deepest - 1)
+        except TypeError:  # an xarray.Dataset, which has the method and is no array
+            return value
     if isinstance(value, Mapping):
         return {plain(key, 0): plain(one, deepest - 1) for key, one in value.items()}
     if isinstance(value, list | tuple):

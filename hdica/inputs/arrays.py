@@ -34,9 +34,11 @@ MOST_METADATA = 2**20
 MOST_CHUNK = 2**28
 """Decoded bytes of a chunk."""
 MOST_CHUNKS = 10**6
+BLANK_CHUNKS = 10**4
+"""Chunks beyond one a byte of files: one that holds the fill value alone has no file, and takes its
+time all the same."""
 MOST_RATIO = 1000
-"""Bytes of an array over those of its files, from :data:`SMALL` bytes on; a chunk that holds the
-fill value alone has no file."""
+"""Bytes of an array, as float64, over those of its files, from :data:`SMALL` bytes on."""
 SMALL = 2**28
 MOST_ARCHIVE, MOST_ARCHIVE_RATIO = 2**26, 20
 """Decoded bytes of an archive, and of each of its own beyond them: weights hardly compress."""
@@ -79,7 +81,10 @@ def _size_of_zlib(raw: Buffer, size: int) -> int:
 
 
 def _size_of_zstd(raw: Buffer, _: int) -> int:
-    """Decoded bytes that the header of a zstd frame declares (RFC 8878, section 3.1.1.1)."""
+    """Decoded bytes that the header of a zstd frame declares (RFC 8878, section 3.1.1).
+
+    There may be one frame: others behind it, with headers of their own, would be decoded, too.
+    """
     if raw[:4] != b"\x28\xb5\x2f\xfd" or len(raw) < 6:
         raise Refused("a chunk is damaged")
     single, code = bool(raw[4] & 0x20), raw[4] >> 6
@@ -87,6 +92,15 @@ def _size_of_zstd(raw: Buffer, _: int) -> int:
     start = 5 + (0 if single else 1) + (0, 1, 2, 4)[raw[4] & 3]
     if not width:
         raise Refused("a zstd chunk does not declare its size")
+    place, last = start + width, False
+    while not last:
+        block = int.from_bytes(raw[place : place + 3], "little")
+        last, repeated = bool(block & 1), block & 6 == 2
+        place += 3 + (1 if repeated else block >> 3)
+        if place > len(raw):
+            raise Refused("a chunk is damaged")
+    if place + (4 if raw[4] & 4 else 0) != len(raw):
+        raise Refused("a zstd chunk is damaged, or has several frames")
     return int.from_bytes(raw[start : start + width], "little") + (256 if code == 1 else 0)
 
 
@@ -163,7 +177,8 @@ class Layout:
     def check(self, folder: Path) -> None:
         """Refuse an array that promises more than its files can hold, or a chunk that expands."""
         chunks = math.prod(-(-n // c) for n, c in zip(self.shape, self.chunk, strict=True))
-        size, whole = self.item * math.prod(self.chunk), self.item * math.prod(self.shape)
+        # All numbers become float64 where they are read, whatever their type.
+        size, whole = self.item * math.prod(self.chunk), 8 * math.prod(self.shape)
         if chunks > MOST_CHUNKS:
             raise Refused(f"it has {chunks} chunks; at most {MOST_CHUNKS} are allowed")
         if size > MOST_CHUNK:
@@ -173,6 +188,8 @@ class Layout:
         stored = sum(path.stat().st_size for path in paths)
         if whole > SMALL + MOST_RATIO * stored:
             raise Refused(f"its shape promises {whole} bytes, and its files have {stored}")
+        if chunks > BLANK_CHUNKS + stored:
+            raise Refused(f"it has {chunks} chunks, and its files have {stored} bytes")
         for path in paths:
             raw = _mapped(path)
             for piece in self.shards.pieces(raw) if self.shards else (raw,):

@@ -22,6 +22,9 @@ _DEEP = 2**16 - 1
 SMALL, MOST_RATIO = 2**24, 40
 """Pixels of a picture that is read whatever the size of its file, and pixels over bytes of a larger
 one: photographs have ten at most."""
+MOST_SCANS = 100
+"""Scans of a JPEG, in each of which the decoder goes over the whole picture: usual ones have ten at
+most, and one of 30 bytes is enough."""
 
 
 def decoded(path: Path) -> NDArray[Any]:
@@ -54,13 +57,16 @@ def decoded(path: Path) -> NDArray[Any]:
 
 
 def _check_size(image: Any, path: Path) -> None:
-    """Refuse a picture that is far larger than its file lets one expect."""
+    """Refuse a picture that takes far more than its file lets one expect."""
     (width, height), stored = image.size, path.stat().st_size
     if width * height > max(SMALL, MOST_RATIO * stored):
         raise HdicaError(
             f"{path} cannot be read as a picture ({width} x {height} pixels in {stored} bytes)",
             ["path"],
         )
+    # The mark of a scan stands nowhere else but in a preview, which is a picture of its own.
+    if image.format == "JPEG" and (scans := path.read_bytes().count(b"\xff\xda")) > MOST_SCANS:
+        raise HdicaError(f"{path} cannot be read as a picture (it has {scans} scans)", ["path"])
 
 
 def _pixels(image: Any, path: Path) -> NDArray[Any]:

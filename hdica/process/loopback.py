@@ -19,3 +19,11 @@ NO_HOST = f"answers under {', '.join(LOOPBACK[:-1])} and {LOOPBACK[-1]} alone"
 def is_loopback(host: str) -> bool:
     """Whether a header ``Host`` is a loopback name, with any port: a tunnel may have another."""
     return _LOOPBACK.fullmatch(host) is not None
+
+
+def is_same(origin: str | None, host: str) -> bool:
+    """Whether the page that sends a request, by its header ``Origin``, has the same name and port.
+
+    A request without one is sent by no page of another address.
+    """
+    return origin is None or origin.lower().partition("://")[2] == host.lower()

@@ -17,6 +17,8 @@ from hdica.process.progress import remembered
 
 USUAL = 120.0
 """Seconds that a call may take unless the caller says otherwise."""
+FOREVER = 1e9
+"""Seconds that nobody waits, and that the system still can count."""
 GRACE = 2.0
 """Seconds that a call has to end; whatever is left of it then goes on at the lowest priority."""
 _LIMITED: ContextVar[bool] = ContextVar("hdica_limited", default=False)
@@ -28,7 +30,7 @@ def check_timeout(seconds: Any) -> float | None:
     """A time limit as it is used, or a sentence why it is not allowed."""
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if seconds is None or (number and 0 < seconds < math.inf):
-        return seconds if seconds is None else float(seconds)
+        return None if seconds is None else float(min(seconds, FOREVER))
     raise HdicaError(f"timeout = {seconds!r} is not allowed (seconds > 0, or None for no limit)")
 
 

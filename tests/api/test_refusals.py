@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import hdica
+from hdica.errors import HdicaError
 from hdica.inputs.network import Training, check_training
 from hdica.study import Study
 from hdica.sweep.outcome.export import check_export
@@ -268,3 +270,19 @@ def test_a_path_of_another_kind_is_answered_by_a_sentence() -> None:
                 call(given)
         with pytest.raises(hdica.HdicaError):
             study().report(given)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ica(source=xr.Dataset()),
+        lambda: hdica.limit(ica(), times=xr.Dataset()),
+        lambda: hdica.SubspaceModel(rank=1, beta=1, dimension=10**400),
+        lambda: hdica.excess_kurtosis(10**400),
+    ],
+)
+def test_what_is_no_number_or_beyond_all_numbers_is_refused_in_a_sentence(
+    call: Callable[[], Any],
+) -> None:
+    with pytest.raises(HdicaError, match=r"is not (allowed|known)"):
+        call()

@@ -120,6 +120,14 @@ def bombs() -> dict[str, tuple[dict, bytes]]:
         "gzip": ({**PLAIN, "codecs": three["gzip"]}, large),
         "zstd": ({**PLAIN, "codecs": three["zstd"]}, zstd),
         "blosc": ({**PLAIN, "codecs": three["blosc"]}, bytes(header)),
+        "zstd, more frames": (
+            {**PLAIN, "codecs": three["zstd"]},
+            numcodecs.Zstd().encode(bytes(3200)) + zstd,
+        ),
+        "zstd, cut": (
+            {**PLAIN, "codecs": three["zstd"]},
+            numcodecs.Zstd().encode(bytes(range(200)) * 16)[:-1],
+        ),
         "nothing": (PLAIN, b""),
         "too short": (PLAIN, bytes(3199)),
         "no gzip": ({**PLAIN, "codecs": three["gzip"]}, b"no"),
@@ -145,7 +153,25 @@ def test_a_chunk_of_another_size_is_refused_before_it_takes_memory(
     (tmp_path / "c" / "0").mkdir(parents=True)
     (tmp_path / (".zarray" if old else "zarr.json")).write_text(json.dumps(document))
     (tmp_path / ("0.0" if old else "c/0/0")).write_bytes(raw)
-    with pytest.raises(Refused, match=r"a (chunk|shard) (decodes to|is (empty|damaged))"):
+    with pytest.raises(Refused, match=r"a (zstd )?(chunk|shard) (decodes to|is (empty|damaged))"):
+        open_array(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunk", "why"),
+    [
+        ([2**28], [2**28], "shape promises 2147483648 bytes"),
+        ([2**20, 256], [2**20, 256], "shape promises 2147483648 bytes"),
+        ([10**6], [1], "1000000 chunks, and its files have 0 bytes"),
+    ],
+)
+def test_small_numbers_and_chunks_without_files_are_counted_for_what_they_take(
+    tmp_path: Path, shape: list[int], chunk: list[int], why: str
+) -> None:
+    grid = {"name": "regular", "configuration": {"chunk_shape": chunk}}
+    document = {**PLAIN, "shape": shape, "data_type": "uint8", "chunk_grid": grid}
+    (tmp_path / "zarr.json").write_text(json.dumps(document))
+    with pytest.raises(Refused, match=why):
         open_array(tmp_path)
 
 

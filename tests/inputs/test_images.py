@@ -163,6 +163,16 @@ def test_a_study_of_pictures_that_cannot_be_read_is_not_valid(
     assert message.count("\n") == 1
 
 
+def test_a_picture_of_many_scans_is_refused_before_it_takes_minutes(root: Path) -> None:
+    path = root / "a.jpg"
+    Image.fromarray(GREY).save(path, progressive=True)
+    whole = path.read_bytes()
+    assert load_images("a.jpg")
+    path.write_bytes(whole[:-2] + whole[whole.rindex(b"\xff\xda") : -2] * 100 + whole[-2:])
+    with pytest.raises(HdicaError, match=r"a.jpg cannot be read as a picture \(it has 10\d scans"):
+        load_images("a.jpg")
+
+
 def test_a_colour_that_is_none_is_refused(root: Path) -> None:
     with pytest.raises(HdicaError, match="colour = 'gray' is not allowed"):
         load_images({"bundled": "china"}, "gray")  # type: ignore[arg-type]

@@ -74,6 +74,21 @@ def test_metadata_of_another_array_cost_no_point_but_for_those_of_the_keys(
     assert values(out) == trials.right
 
 
+def test_a_file_in_place_of_a_segment_is_named_and_goes_and_no_other_file(
+    trials: Trials, out: Path, half: Path
+) -> None:
+    shutil.rmtree(half)
+    half.write_text("")
+    (half.parent / "my-notes.txt").write_text("of somebody")
+    assert [f"{half} is no folder" in text for text in verify(out).damaged] == [True]
+    (said,) = repair(out)
+    assert said.endswith("its points are pending")
+    assert run(trials.study, out, progress=False).complete
+    publish(trials.study, out)
+    assert values(out) == trials.right
+    assert (half.parent / "my-notes.txt").is_file()
+
+
 def test_metadata_of_another_segment_are_written_anew(
     trials: Trials, out: Path, half: Path
 ) -> None:

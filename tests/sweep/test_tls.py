@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import ssl
@@ -10,6 +11,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -237,6 +239,24 @@ def test_web_pages_are_there_only_if_a_scheduler_is_asked_for_them(
         foreign = urllib.request.Request(page, headers={"Host": "rebound.example"})
         with pytest.raises(urllib.error.HTTPError, match="403"):
             urllib.request.urlopen(foreign, timeout=30)
+        # And it may open a websocket under this machine's own name, which Bokeh lets any page do.
+        at = f"127.0.0.1:{port}"
+        assert socket_opened(at, f"http://{at}") == 101
+        for other in ("http://rebound.example", "http://127.0.0.1:1", "null"):
+            assert socket_opened(at, other) == 403
+
+
+def socket_opened(at: str, origin: str) -> int:
+    """What the pages answer to a page of some origin that asks for their websocket."""
+    asked = {
+        "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "x" * 22 + "==", "Sec-WebSocket-Protocol": "bokeh, token",
+        "Origin": origin,
+    }  # fmt: skip
+    connection = http.client.HTTPConnection(at, timeout=30)
+    with closing(connection):
+        connection.request("GET", "/status/ws", headers=asked)
+        return connection.getresponse().status
 
 
 def sentence(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> str:

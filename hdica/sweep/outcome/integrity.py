@@ -32,6 +32,7 @@ from hdica.sweep.outcome.published import status_counts
 from hdica.sweep.outcome.status import working_status
 from hdica.sweep.outcome.versions import strangers_in, versions_path
 from hdica.sweep.run.plan import STUDY, planned_study
+from hdica.sweep.study.segment import NAME
 
 WHOLE, INCOMPLETE, DAMAGED = 0, 1, 3
 
@@ -164,7 +165,8 @@ def segments_in(out: str | Path) -> list[Path]:
     if not work.is_dir():
         return []
     named = (p for p in work.iterdir() if "-" in p.name and not p.name.startswith("."))
-    return sorted(path for path in named if path.is_dir() or path.is_symlink())
+    # What stands in place of a segment's folder is one, too, but no file of somebody else.
+    return sorted(p for p in named if p.is_dir() or p.is_symlink() or NAME.fullmatch(p.name))
 
 
 def working_damage(out: str | Path) -> list[Damage]:

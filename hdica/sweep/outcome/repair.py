@@ -68,7 +68,8 @@ def _restored(out: str | Path, damage: Damage) -> bool:
     before.
     """
     with suppress(HdicaError, KeyError, ValueError, TypeError, AttributeError):
-        study = None if damage.path.is_symlink() else planned_study(out)
+        whole = damage.path.is_dir() and not damage.path.is_symlink()
+        study = planned_study(out) if whole else None
         known = {} if study is None else {one.name: one for one in segments_of(study)}
         planned.restore(damage.path, known[damage.path.name], damage.array)
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,8 @@ from hdica.systems import registry
 from hdica.systems.axes import Value, canonical, shown
 from hdica.systems.method import Method, Output
 
+NAME = re.compile(r".+-[0-9a-f]{8}")
+"""What the name of a segment's directory looks like."""
 MOST_WORDS = 100
 """Words of an axis that are tried for the largest point."""
 Own = tuple[tuple[str, tuple[float, ...]], ...]

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hdica.process.loopback import HOST, NO_HOST, is_loopback
+from hdica.process.loopback import HOST, NO_HOST, is_loopback, is_same
 
 PRELOAD = __name__
 """What Dask's schedulers and workers load, so that they call :func:`dask_setup`."""
@@ -70,20 +70,24 @@ def dask_setup(server: Any) -> None:
 
 
 def _check_hosts(server: Any) -> None:
-    """Refuse what is sent to a server under another name than those of this machine."""
+    """Refuse what is sent to a server under another name, or by a page of another address.
+
+    Bokeh lets any page open a websocket, and every browser that shows one reaches this machine.
+    """
     from tornado.routing import Router
     from tornado.web import Application, RequestHandler
 
     class Refused(RequestHandler):
         def prepare(self) -> None:
             self.set_status(403)
-            self.finish(f"403: the scheduler {NO_HOST}\n")
+            self.finish(f"403: the scheduler {NO_HOST}, and no page of another address\n")
 
     answers, refusing = server.request_callback, Application([(r".*", Refused)])
 
     class Names(Router):
         def find_handler(self, request: Any, **kwargs: Any) -> Any:
-            chosen = answers if is_loopback(request.host) else refusing
+            own = is_loopback(request.host) and is_same(request.headers.get("Origin"), request.host)
+            chosen = answers if own else refusing
             return chosen.find_handler(request, **kwargs)
 
     server.request_callback = Names()

@@ -21,7 +21,7 @@ def _floats(given: Any, name: str) -> Array:
     """Finite numbers as an array."""
     try:
         found = np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise HdicaError(f"{name} is not allowed (an array of finite numbers)") from None
     if not found.size or not np.all(np.isfinite(found)):
         raise HdicaError(f"{name} is not allowed (an array of finite numbers)")

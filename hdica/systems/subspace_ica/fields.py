@@ -32,11 +32,7 @@ ALPHAS = "'equal', or a list of finite numbers, one a spike and not all 0"
 
 def whole_number(value: Any, name: str, least: int, most: int) -> int:
     """A whole number in a range; 100.0 is the number 100."""
-    if not is_number(value) or not math.isfinite(value) or int(value) != value:
-        fine = False
-    else:
-        fine = least <= value <= most
-    if not fine:
+    if not is_number(value) or not least <= value <= most or int(value) != value:
         raise HdicaError(
             f"{name} = {value!r} is not allowed (a whole number from {least} to {most})"
         )
