@@ -106,8 +106,12 @@ def draw(panel: Panel) -> Figure:
 
 
 def above(panel: Panel) -> float:
-    """Inches that the rows of labels above the axes need beyond the first."""
-    return max((i.row for i in panel.items if isinstance(i, Vertical)), default=0) * ROW / 72
+    """Inches that the rows of labels between the axes and the title need."""
+    return ROW * _rows(panel) / 72
+
+
+def _rows(panel: Panel) -> int:
+    return max((i.row + 1 for i in panel.items if isinstance(i, Vertical)), default=0)
 
 
 def draw_on(axes: Axes, panel: Panel) -> None:
@@ -209,8 +213,8 @@ def _frame(axes: Axes, panel: Panel) -> None:
             _log_ticks(axis, level)
     if panel.equal:
         axes.set_aspect("equal", adjustable="box")
-    if not any(isinstance(i, Vertical) for i in panel.items):
-        axes.set_title(in_lines(panel.title.tex, LONGEST), loc="left")
+    pad = rcParams["axes.titlepad"] + ROW * _rows(panel)
+    axes.set_title(in_lines(panel.title.tex, LONGEST), loc="left", pad=pad)
 
 
 def in_lines(label: str, longest: int) -> str:
