@@ -220,9 +220,9 @@ def _frame(axes: Axes, panel: Panel) -> None:
 def in_lines(label: str, longest: int) -> str:
     """A title or the label of an axis in two lines if it has more letters.
 
-    It is broken at the space nearest to its middle, in no formula and beside no equals sign.
+    It is broken at the space nearest to its middle, in no formula and beside no sign.
     """
-    pieces = re.split(r"(?<!=) (?!=)(?=(?:[^$]*\$[^$]*\$)*[^$]*$)", label)
+    pieces = re.split(r"(?<![=−+±]) (?![=−+±])(?=(?:[^$]*\$[^$]*\$)*[^$]*$)", label)
     if _visible(label) <= longest or len(pieces) == 1:
         return label
     both = [(" ".join(pieces[:k]), " ".join(pieces[k:])) for k in range(1, len(pieces))]
