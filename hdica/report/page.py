@@ -17,6 +17,7 @@ from hdica.analysis.reading import study
 from hdica.analysis.record import Analysis
 from hdica.analysis.registry import analyses
 from hdica.analysis.runs.say import sharing, table
+from hdica.analysis.show.marks import bands
 from hdica.analysis.show.panel import Panel, Pictures
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import count, symbol
@@ -24,7 +25,7 @@ from hdica.analysis.terms import speaking_of
 from hdica.report import export, script
 from hdica.report.answers import Told, told
 from hdica.report.environment import source, template
-from hdica.report.explored import explored
+from hdica.report.explored import Explored, explored
 from hdica.report.interactive import figure
 from hdica.report.missing import missing
 from hdica.report.packed import packed
@@ -34,8 +35,13 @@ STYLES = ("base.css", "page.css", "explore.css")
 """Style sheets of the page, in this order."""
 EXPLORER = ("explore_data.js", "explore_figures.js", "explore.js")
 """Scripts of the explorer, in the order in which they are run, before that of the page."""
-BANDS = "Bands: ± 2 standard errors of the mean over seeds; lines without a band: theory."
-"""What is said below curves of the explorer."""
+
+
+def _kinds(around: Explored | None) -> dict[str, Any]:
+    """Whether the explorer has means over seeds, whether it has theory, and what it says so."""
+    tables = around.tables if around else ()
+    runs, theory = any(t.seeds for t in tables), any(not t.seeds for t in tables)
+    return {"runs_shown": runs, "theory_shown": theory, "bands": bands(runs, theory)}
 
 
 def panels(aggregate: xr.DataTree) -> dict[str, list[Panel]]:
@@ -131,7 +137,7 @@ def render(
         "explored_data": packed(around, aggregate) if around and around.tables else "",
         "explorer": scripts[1:],
         "explorable": _explorable(figures) if looking else frozenset(),
-        "bands": BANDS,
+        **_kinds(around),
         "style": "".join(map(source, STYLES)),
         "digests": [script.plotting_digest(), *map(script.digest, scripts)],
         **_plotting(assets),

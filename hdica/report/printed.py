@@ -106,8 +106,12 @@ def draw(panel: Panel) -> Figure:
 
 
 def above(panel: Panel) -> float:
-    """Inches that the rows of labels above the axes need beyond the first."""
-    return max((i.row for i in panel.items if isinstance(i, Vertical)), default=0) * ROW / 72
+    """Inches that the rows of labels between the axes and the title need."""
+    return ROW * _rows(panel) / 72
+
+
+def _rows(panel: Panel) -> int:
+    return max((i.row + 1 for i in panel.items if isinstance(i, Vertical)), default=0)
 
 
 def draw_on(axes: Axes, panel: Panel) -> None:
@@ -209,16 +213,16 @@ def _frame(axes: Axes, panel: Panel) -> None:
             _log_ticks(axis, level)
     if panel.equal:
         axes.set_aspect("equal", adjustable="box")
-    if not any(isinstance(i, Vertical) for i in panel.items):
-        axes.set_title(in_lines(panel.title.tex, LONGEST), loc="left")
+    pad = rcParams["axes.titlepad"] + ROW * _rows(panel)
+    axes.set_title(in_lines(panel.title.tex, LONGEST), loc="left", pad=pad)
 
 
 def in_lines(label: str, longest: int) -> str:
     """A title or the label of an axis in two lines if it has more letters.
 
-    It is broken at the space nearest to its middle, in no formula and beside no equals sign.
+    It is broken at the space nearest to its middle, in no formula and beside no sign.
     """
-    pieces = re.split(r"(?<!=) (?!=)(?=(?:[^$]*\$[^$]*\$)*[^$]*$)", label)
+    pieces = re.split(r"(?<![=−+±]) (?![=−+±])(?=(?:[^$]*\$[^$]*\$)*[^$]*$)", label)
     if _visible(label) <= longest or len(pieces) == 1:
         return label
     both = [(" ".join(pieces[:k]), " ".join(pieces[k:])) for k in range(1, len(pieces))]

@@ -84,6 +84,28 @@ def test_further_outputs_have_panels_and_theories_of_their_own():
     ]  # fmt: skip
 
 
+def test_titles_begin_with_a_capital_letter_unless_with_a_symbol():
+    data = powers.training(np.random.default_rng(7), 16, SIGMA)
+    data = data.assign(correlation=data["tan2"])
+    out = found({"training": data}, beside="correlation", predicted=["tan2", "tan2"])
+    assert [panel.title.plain.split(" against")[0] for panel in drawn(out)[::2]] == [
+        "tan² ∠",
+        "Correlation",
+    ]
+
+
+def test_a_theory_that_all_curves_share_has_the_colour_of_none():
+    def colours(theory: xr.Dataset) -> list[str]:
+        panel = drawn(found({"bounds": theory}))[0]
+        return [item.color for item in panel.items if isinstance(item, Line)]
+
+    theory = powers.theory(3.0 * MEAN)
+    assert len(set(colours(theory)) - {"ink"}) == len(powers.D) > 1
+    law = theory["tan2"]
+    shared = law.isel(d=0, drop=True).broadcast_like(law).transpose(*law.dims)
+    assert colours(theory.assign(tan2=shared)) == ["ink"]
+
+
 def test_what_is_drawn_is_what_was_computed():
     data = found(levels={"chance": 0.25})
     panel, difference = drawn(data)

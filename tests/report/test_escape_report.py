@@ -88,6 +88,9 @@ def test_survival_has_a_band_and_every_theory(drawn, found):
     assert [i.label.plain for i in bands] == ["n = 100", "n = 200"]
     assert np.isfinite(np.concatenate([np.r_[i.low, i.high] for i in bands])).all()
     assert [i.dash for i in lines if i.low is None] == ["dash", "dash", "solid"]
+    assert drawn["escape_survival_2"].caption.endswith(
+        "Solid line without a band: theory for <i>n</i> → ∞."
+    )
     here = found["escape"].to_dataset().sel(nu=1.0, limit="escape", n=100)
     assert lines[-1].y == pytest.approx(here["theory_survival"].values)
 
@@ -111,6 +114,9 @@ def test_theory_alone_has_its_figures_and_sentences():
     assert keys[0] == "escape_mean"
     assert keys[-1] == "escape_map"
     assert not any(of(p, Points) for p in panels(alone)["escape"])
+    captions = [p.caption for p in panels(alone)["escape"] if p.key.startswith("escape_survival")]
+    assert captions
+    assert not any("band" in caption for caption in captions)
     texts = plain(findings(alone))
     best = min(escapes.mean(nu, 100) for nu in escapes.NUS)
     assert any(f"At n = 100 in theory (diffusion at n) escape is fastest at ν = 1: mean "

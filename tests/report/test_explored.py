@@ -179,3 +179,23 @@ def test_hostile_words_on_axes_are_escaped() -> None:
     assert "<" not in text
     header, _ = unpacked(text)
     assert header["axes"][0]["shown"][0] == hostile
+
+
+@pytest.mark.parametrize(
+    ("kept", "words", "none"),
+    [
+        ("chain", "Bands: ± 2 standard errors of the mean over seeds.", "theory at the same"),
+        ("ode", "Lines: theory.", "standard errors"),
+    ],
+)
+def test_the_explorer_speaks_of_runs_and_of_theory_where_there_are_such(
+    aggregated: xr.DataTree, kept: str, words: str, none: str
+) -> None:
+    whole = page(aggregated)
+    assert "the mean over seeds; lines without a band: theory." in whole
+    alone = aggregated.copy()
+    alone["points"].children = {kept: alone["points"].children[kept]}
+    text = page(alone)
+    text = text[text.index('id="explore"') : text.index('id="explore-data"')]
+    assert f"<figcaption>{words}</figcaption>" in text
+    assert none not in text

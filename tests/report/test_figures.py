@@ -12,7 +12,7 @@ from hdica.analysis.show.words import clock, count, number, place, symbol, words
 from hdica.report.interactive import figure
 from hdica.report.marks import is_figure
 from hdica.report.page import panels
-from hdica.report.printed import STYLE, draw, files, own_style
+from hdica.report.printed import STYLE, draw, files, in_lines, own_style
 from hdica.report.script import file_name
 from hdica.report.thumbnail import thumbnail
 from tests.analysis import toy
@@ -252,3 +252,21 @@ def test_long_titles_and_labels_are_whole_in_print(title: str, label: str) -> No
             box = text.get_window_extent()
             assert sheet.x0 <= box.x0 < box.x1 <= sheet.x1, text
             assert sheet.y0 <= box.y0 < box.y1 <= sheet.y1, text
+
+
+def test_a_long_title_is_not_broken_beside_a_sign() -> None:
+    title = "Excess overlap |Pw|²/|w|² − k/d, mean over filters"
+    assert in_lines(title, 42) == "Excess overlap |Pw|²/|w|² − k/d,\nmean over filters"
+
+
+def test_the_title_stands_above_all_labels_of_vertical_lines_in_print() -> None:
+    labels = [Vertical(x, words(f"at {x}"), row=row) for row, x in enumerate((0.3, 0.6))]
+    one = Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), words("one"), "ink")
+    with own_style():
+        drawn = draw(Panel("one", words("Title"), words("x"), words("y"), (*labels, one)))
+        drawn.draw_without_rendering()
+        axes = drawn.axes[0]
+        title = axes._left_title.get_window_extent()
+        highest = max(label.get_window_extent().y1 for label in axes.texts)
+    assert axes._left_title.get_text() == "Title"
+    assert highest < title.y0 < title.y1 <= drawn.bbox.y1

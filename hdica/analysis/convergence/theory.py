@@ -62,11 +62,19 @@ def said(data: xr.Dataset, members: Sequence[Point], sizes: Sequence[int]) -> st
         )
     term = " + <i>m</i>/<i>n</i>" if bool(data["limit_bias"].notnull().any()) else ""
     text = f" Dotted: limit{term} ± {deviations(data.attrs['band'])} by the central limit theorem."
-    broken = sorted({n for n, _, _, wrong in known if wrong.any()})
-    if not broken:
+    partial = sorted({n for n, _, sd, wrong in known if (wrong & np.isfinite(sd)).any()})
+    drawn = {n for n, _, sd, wrong in known if (~wrong & np.isfinite(sd)).any()}
+    where = [
+        f"{verb} at <i>n</i> = {', '.join(map(count, some))}"
+        for verb, some in (
+            ("ends", [n for n in partial if n in drawn]),
+            ("is missing", [n for n in partial if n not in drawn]),
+        )
+        if some
+    ]
+    if not where:
         return text
-    some = ", ".join(count(n) for n in broken)
     return (
-        f"{text} It ends at <i>n</i> = {some} where three standard deviations reach an unstable "
+        f"{text} It {' and '.join(where)}, where three standard deviations reach an unstable "
         "state: runs part or linger there, and a normal band is wrong."
     )

@@ -74,7 +74,7 @@ def _panel(here: xr.Dataset, name: str, cells: list[Point]) -> Panel:
         caption=" ".join(
             [
                 f"Mean over seeds ± standard error ({method_name(here.attrs['method']).html}).",
-                *(["Lines: theory."] if any(isinstance(item, Line) for item in items) else []),
+                *(["Dashed: theory."] if any(isinstance(item, Line) for item in items) else []),
                 *said(here, grid_of(here), len(cells)),
             ]
         ),

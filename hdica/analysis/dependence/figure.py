@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -76,11 +79,13 @@ def _means(cut: xr.Dataset, output: str) -> Panel:
             items.append(
                 Line(line[x].values.astype(float), line.values, label, color, listed=False)
             )
+    if len(known) == 1 and len(drawn) > 1:  # theory of no curve in particular
+        items = [replace(one, color="ink") if isinstance(one, Line) else one for one in items]
     items += _levels(cut)
     ordered = sorted(items, key=lambda item: isinstance(item, Points))
     return Panel(
         f"dependence_{output}",
-        symbol(output) + words(" against ") + symbol(x),
+        _beginning(output) + words(" against ") + symbol(x),
         axis(x),
         words("mean of ") + symbol(output),
         tuple(ordered),
@@ -88,6 +93,15 @@ def _means(cut: xr.Dataset, output: str) -> Panel:
         log_x=_log(cut, "x"),
         log_y=_log(cut, "y"),
     )
+
+
+def _beginning(output: str) -> Text:
+    """An output at the beginning of a title: a symbol as it is, a word with a capital letter."""
+    name = symbol(output)
+    forms = {form: getattr(name, form) for form in ("html", "plain", "tex")}
+    if not all(re.match("[a-z]{2}", text) for text in forms.values()):
+        return name
+    return replace(name, **{form: text[0].upper() + text[1:] for form, text in forms.items()})
 
 
 def _levels(cut: xr.Dataset) -> list[Line]:
@@ -122,7 +136,7 @@ def _differences(cut: xr.Dataset, output: str) -> Panel:
             items.append(Points(at_x, center, named(curve, cut), color, low, high))
     return Panel(
         f"dependence_difference_{output}",
-        symbol(output) + words(": measured less predicted"),
+        _beginning(output) + words(": measured less predicted"),
         axis(x),
         words("mean of ") + symbol(output) + words(" − theory"),
         tuple(items),

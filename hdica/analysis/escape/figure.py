@@ -268,7 +268,9 @@ def _survival_caption(items: list[Item]) -> str:
     }
     parts = captioned(items, sentences)
     if any(isinstance(item, Line) and item.color == "ink" for item in items):
-        parts.append("Solid line without a band: theory for <i>n</i> → ∞.")
+        banded = any(isinstance(item, Line) and item.low is not None for item in items)
+        kind = "Solid line without a band" if banded else "Solid line"
+        parts.append(f"{kind if len(items) > 1 else 'Line'}: theory for <i>n</i> → ∞.")
     return " ".join(parts)
 
 

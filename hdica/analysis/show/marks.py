@@ -24,6 +24,15 @@ def color_of(index: int, count: int) -> str:
     return str(to_hex(colormaps["viridis"](0.9 * index / (count - 1))))
 
 
+def bands(runs: bool, theory: bool) -> str:
+    """What is said below curves of means and of theory, if there are such."""
+    if not runs:
+        return "Lines: theory."
+    return "Bands: ± 2 standard errors of the mean over seeds" + (
+        "; lines without a band: theory." if theory else "."
+    )
+
+
 def captioned(items: Iterable[Item], sentences: Mapping[str, str]) -> list[str]:
     """Sentences of a caption by the mark that each is about: those whose mark is drawn.
 

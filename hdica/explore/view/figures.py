@@ -10,12 +10,12 @@ from bokeh.plotting import figure
 
 from hdica.analysis.points import slices
 from hdica.analysis.points.space import Quantity
-from hdica.analysis.show.marks import color_of
+from hdica.analysis.show.marks import bands, color_of
 from hdica.analysis.show.words import clock, measured, number, symbol, words
 from hdica.explore.choice import Choice
 from hdica.explore.feed import Snapshot
 from hdica.explore.surfaces import Surfaces
-from hdica.explore.view.curves import ERRORS, Curve, Curves
+from hdica.explore.view.curves import Curve, Curves
 from hdica.explore.view.heat import Heat
 from hdica.explore.view.ranges import Fitted
 from hdica.explore.view.sides import Side, dress
@@ -28,12 +28,14 @@ LIMITS = 3
 """Most values of theory that are marked in a histogram."""
 
 
-BAND = f"Bands: ± {ERRORS:g} standard errors of the mean over seeds; lines without a band: theory."
-
-
 def curves_of(choice: Choice, every: list[Quantity]) -> list[Curve]:
     """Names of the curves of some quantities, theory told apart."""
     return [Curve(choice.label_of(one).plain, not one.seeds) for one in every]
+
+
+def caption_of(names: list[Curve]) -> str:
+    """What is said below curves."""
+    return bands(any(not one.theory for one in names), any(one.theory for one in names))
 
 
 class HeatFigure:
@@ -65,14 +67,13 @@ class HeatFigure:
 class CutFigure:
     """A variable along one swept parameter, through the chosen point at the chosen time."""
 
-    caption = BAND
-
     def __init__(self, now: Snapshot, choice: Choice) -> None:
         self.title = f"Along {choice.shown.axis(choice.x).symbol.html}, through the chosen point"
         self.side = Side(choice.shown.axis(choice.x))
         every = (choice.shown, *choice.others)
         self.every = [one for one in every if any(a.name == choice.x for a in one.swept)]
         names = curves_of(choice, self.every)
+        self.caption = caption_of(names)
         label = measured(choice.shown.variable)
         self.curves = Curves(names, self.side.axis.label, label, self.side.kind)
         self.plot = self.curves.plot
@@ -103,7 +104,7 @@ def _values(side: Side) -> list[Any]:
 class CourseFigure:
     """A variable along its own dimension, as time, at the chosen point."""
 
-    title, caption = "At the chosen point", BAND
+    title = "At the chosen point"
 
     def __init__(self, now: Snapshot, choice: Choice) -> None:
         along = choice.shown.along
@@ -112,7 +113,9 @@ class CourseFigure:
         about = now.tree[choice.shown.method][along.name].attrs
         label = clock(about) if along.name == "time" else along.label
         label_y = measured(choice.shown.variable)
-        self.curves = Curves(curves_of(choice, list(self.every)), label, label_y)
+        names = curves_of(choice, list(self.every))
+        self.caption = caption_of(names)
+        self.curves = Curves(names, label, label_y)
         self.plot = self.curves.plot
 
     def show(self, now: Snapshot, choice: Choice, surfaces: Surfaces) -> None:
@@ -136,12 +139,13 @@ class CourseFigure:
 class DensityFigure:
     """Densities of the estimate given the feature: histograms beside the limit's."""
 
-    title, caption = "Densities at the chosen point", BAND
+    title = "Densities at the chosen point"
 
     def __init__(self, now: Snapshot, choice: Choice) -> None:
         self.every = choice.densities
         label_x = words("entry ") + symbol("x") + words(" of the estimate")
         names = curves_of(choice, list(self.every))
+        self.caption = caption_of(names)
         self.curves = Curves(names, label_x, words("density"), steps=True)
         self.plot = self.curves.plot
 
