@@ -86,6 +86,12 @@ class Stopped(KeyboardInterrupt):
 
 
 UNKNOWN = " is not a known key ("
+SYMBOLS: dict[str, tuple[str, ...]] = {
+    "f": ("nonlinearity",),
+    "phi": ("regularizer", "nonlinearity"),
+}
+SYMBOLS["φ"] = SYMBOLS["phi"]
+"""Keys that the symbols of the papers stand for: the first that a system has."""
 _TAGS = {"float", "int", "str", "bool", "dict", "list", "none"}
 
 
@@ -135,7 +141,8 @@ def unknown_word(field: str, spec: Any, names: Iterable[str], allowed: str) -> H
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """Say that a key is not known, with the nearest known one or all of them."""
     names = list(known)
-    close = closest(key, names)
+    meant = (name for name in SYMBOLS.get(key, ()) if name in names)
+    close = next(meant, "") or closest(key, names)
     hint = f"did you mean {close!r}?" if close else f"allowed: {', '.join(names)}"
     return f"{key}{UNKNOWN}{hint})" if names else f"{key} is not a known key"
 

@@ -319,9 +319,19 @@ def test_query_takes_the_nearest_only_on_request(
     assert {row["tau"] for row in rows(capsys.readouterr().out)} == {"0.3"}
 
 
+def test_a_query_reads_a_number_as_a_grid_writes_it(
+    results: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        call(["query", results, "--method", "line", "--sel", "tau=1/10,3/10", "--to", "csv"]) == 0
+    )
+    assert {row["tau"] for row in rows(capsys.readouterr().out)} == {"0.1", "0.3"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--sel", "tau=1/0"], "--sel tau=1/0 is not allowed (a number is needed)"),
         (["--sel", "tua=1"], "--sel tua is not a dimension (did you mean 'tau'?"),
         (["--sel", "tau"], "--sel 'tau' is not allowed (dim=value"),
         (["--sel", "tau=1", "--sel", "tau=2"], "--sel tau is given twice"),

@@ -338,6 +338,11 @@ def with_parameter(system: Any, key: str, value: float) -> Any:
         allowed = suggestion(key, known) if known else "no parameter is a plain number"
         if key == "tau" and getattr(system, "nu", None) is not None:
             raise HdicaError(f"parameter = 'tau' is not allowed with nu = {system.nu!r} (give tau)")
+        if top in cls.model_fields and not rest and isinstance(inside, str):
+            raise HdicaError(
+                f"parameter = {key!r} is not allowed with {key} = {inside!r}"
+                " (that is no plain number: give one)"
+            )
         raise HdicaError(f"parameter = {key!r} is not known ({allowed})")
     content[top] = {**inside, rest[0]: value} if rest else value
     return cls(**content)

@@ -204,3 +204,26 @@ def test_the_last_step_that_is_counted_is_taken():
     found = simulate(n=2**53 // 1000, times=[0, 1e-9], method="chain")
     assert found["step"].values.tolist() == [0, int(2**53 // 1000 * 1e-9)]
     assert found["status"].values.tolist() == [1]
+
+
+@pytest.mark.parametrize("tau", ["0.1*exp(-t/10)", "2**-4"])
+def test_a_parameter_that_is_a_formula_is_not_said_to_be_unknown(tau):
+    with pytest.raises(HdicaError) as raised:
+        hdica.critical(OnlineICA(tau=tau), "tau")
+    assert str(raised.value) == (
+        f"parameter = 'tau' is not allowed with tau = '{tau}' (that is no plain number: give one)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("system", "symbol", "meant"),
+    [
+        (OnlineICA, "f", "nonlinearity"),
+        (OnlineICA, "phi", "regularizer"),
+        (SparsePCA, "φ", "regularizer"),
+        (HebbianICA, "phi", "nonlinearity"),
+    ],
+)
+def test_a_symbol_of_the_papers_leads_to_its_key(system, symbol, meant):
+    with pytest.raises(HdicaError, match=rf"{symbol} is not a known key \(did you mean '{meant}'"):
+        system(**{symbol: "x**3"})

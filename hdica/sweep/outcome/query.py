@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hdica.errors import HdicaError, suggestion
+from hdica.ingredients.plain import as_number
 from hdica.systems.axes import canonical, shown
 
 if TYPE_CHECKING:
@@ -70,7 +71,10 @@ def _listed(values: np.ndarray) -> str:
 
 
 def _number(text: str, dim: str) -> float:
-    """A number as it is written everywhere: float() would also read nan, 1_0 and other digits."""
+    """A number as a grid writes it: float() would also read nan, 1_0 and other digits."""
+    quotient = as_number(text) if "/" in text else text
+    if isinstance(quotient, float) and math.isfinite(quotient):
+        return quotient
     plain = NUMBER.fullmatch(text)
     if plain and math.isfinite(found := float(text)):
         return found
