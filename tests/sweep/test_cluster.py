@@ -157,10 +157,10 @@ def test_a_local_cluster_listens_on_loopback_alone() -> None:
         more = {path for one in client.run(looked_in).values() for path in one} - {*before_it[0]}
         assert not [path for path in more if "dask" in path]
     assert (sys.path, dask.config.get("temporary-directory")) == before_it
-    # The driver's: scheduler, its web pages and the nannies. A worker's: itself and its web pages.
+    # The driver's: scheduler and nannies. A worker's: itself. None has web pages.
     assert {place: len(sockets) for place, sockets in found.items()} == {
-        "driver": 4,
-        **{f"worker {worker.pid}": 2 for worker in workers},
+        "driver": 3,
+        **{f"worker {worker.pid}": 1 for worker in workers},
     }
     hosts = {socket.split()[0] for sockets in found.values() for socket in sockets}
     assert hosts == {"127.0.0.1"}

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
+from hdica.process.memory import refuse_little
 from hdica.process.speed import pace
 from hdica.sweep.files import store
 from hdica.sweep.files.blocks import every_place
@@ -152,6 +153,7 @@ def _asked(segment: Segment, placed: Placed | None, workers: int) -> SegmentPlan
 
 def check_room(study: Study, out: str | Path) -> None:
     """Refuse pending points that this machine cannot hold, before anything is written."""
+    refuse_little(f"a run of {study.study}")
     for segment in segments_of(study):
         try:
             check_memory(segment.memory, f"a point of {segment.label}", "smaller points")
