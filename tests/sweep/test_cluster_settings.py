@@ -90,7 +90,7 @@ def test_an_encrypted_address_needs_certificates() -> None:
         ({"patience": float("nan")}, "cluster: patience = nan is not allowed"),
         ({"insecure": "perhaps"}, "cluster: insecure = 'perhaps' is not allowed"),
         ({"slurm": 3}, "cluster: slurm: it must be a mapping"),
-        ("slrum", "cluster = 'slrum' is not allowed (did you mean 'slurm'? allowed: auto, serial, "),
+        ("slrum", "cluster = 'slrum' is not allowed (did you mean 'slurm'? allowed: auto, "),
         ("scheduler", "mode = 'scheduler' needs an address or a scheduler_file"),
         ("tcp://far.example:8786", "is not allowed (over plain tcp anyone on the network"),
         ({"slurm": {"quue": "x"}}, "cluster: slurm.quue is not a known key (did you mean 'queue'"),

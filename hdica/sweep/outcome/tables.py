@@ -14,6 +14,9 @@ from hdica.status import STATUS_NAMES
 from hdica.sweep.outcome.status import Status
 from hdica.sweep.run.asked import Plan, duration, megabytes
 
+LARGE = 1e8
+"""Bytes of memory from which on a plan says what its largest point needs."""
+
 
 def console() -> Console:
     """Where tables go; wide enough for any column where stdout is no terminal."""
@@ -43,12 +46,14 @@ def plan_table(plan: Plan, workers: int) -> None:
         shown.print(f"keeps {plan.keeps}", highlight=False)
     for note in plan.notes:
         shown.print(f"note: {note}", highlight=False, markup=False)
+    large = ""
+    if plan.memory > LARGE:
+        large = f"; the largest point needs {megabytes(plan.memory)} of memory or more"
     once = f", {duration(plan.compiling)} of it to compile, once" if plan.compiling else ""
     shown.print(
         f"{plan.pending} points to compute, about {duration(plan.seconds)} on one core; a run with "
         f"{workers} worker{'s' if workers > 1 else ''} takes about "
-        f"{duration(plan.wait(workers))}{once}; the largest needs {megabytes(plan.memory)} of "
-        "memory or more; "
+        f"{duration(plan.wait(workers))}{once}{large}; "
         f"at most {megabytes(2 * plan.bytes)} on disk (working and published store), "
         f"{plan.files} files of results or more",
         highlight=False,

@@ -242,6 +242,8 @@ def _left(name: str, placed: list[Placed], shard: tuple[int, int]) -> str:
     """What a run that ends early leaves to the next one."""
     with suppress(HdicaError, OSError):
         count = sum(task.points for task in tasks(placed, shard))
+        if not count:
+            return f"all points of {name} are computed, and a rerun publishes them"
         return f"{count} points of {name} are pending, and a rerun computes them"
     return "what was committed is kept"
 
