@@ -136,7 +136,7 @@ def test_a_file_without_the_section_says_nothing(tmp_path: Path) -> None:
 def test_a_warning_is_one_line() -> None:
     code = (
         "import sys, warnings, hdica.cli as cli; "
-        "cli.call = lambda arguments: warnings.warn('a key can be read') or 0; cli.main()"
+        "cli.call = lambda arguments, begin: warnings.warn('a key can be read') or 0; cli.main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "hdica: a key can be read\n")

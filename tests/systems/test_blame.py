@@ -44,7 +44,7 @@ def test_a_refusal_carries_its_fields(system, content, fields):
     [
         ({"tau": -1.0, "start": {"overlap": 0.5}}, ("tau", "Q0"), "grid.tau: tau = -1.0"),
         # 0.5 is also the value of Q0, which has nothing to do with it.
-        ({"tau": "0.5 - t", "start": {"overlap": 0.5}}, ("Q0",), "parameters: tau = '0.5 - t'"),
+        ({"tau": "t - 0.5", "start": {"overlap": 0.5}}, ("Q0",), "parameters: tau = 't - 0.5'"),
         (
             {"tau": 0.1, "regularizer": "b*x + 1/x", "constants": {"b": 2.0}},
             ("b",),

@@ -264,6 +264,7 @@ def publish(study: Study, out: str | Path, replace: bool = False) -> dict[str, A
     which go.
     """
     target = results_path(out)
+    checked_path(target)  # before a lock is made beside it
     if not replace:
         refuse_another(study, out)
     then = "; what was computed is kept, and a rerun publishes it"

@@ -259,9 +259,9 @@ def test_the_simulated_overlap_of_every_stochastic_method_agrees_with_the_limit(
             assert abs(q.mean() - exact) < 4 * q.std(ddof=1) / np.sqrt(seeds) + 5 / n
 
 
-@pytest.mark.parametrize(("name", "least"), [("chain", 4.0), ("success_diffusion", 2.0)])
+@pytest.mark.parametrize(("name", "least"), [("chain", 4.0), ("success_diffusion", 5.0)])
 def test_costs_say_what_functions_sources_and_quadratures_take(name, least) -> None:
-    """A step of a chain took 35 ns in place of 8, a point of the other method 12 ms, not 5."""
+    """A step of a chain took 35 ns in place of 8, a point of the other method 50 ms, not 5."""
     cubic = hdica.OnlineICA(tau=0.1, source="rademacher")
     tanh = hdica.OnlineICA(tau=0.1, source="laplace", nonlinearity="tanh(x)")
     method = methods_of("OnlineICA")[name]
