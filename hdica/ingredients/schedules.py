@@ -22,7 +22,7 @@ ALLOWED = (
 )
 
 ALLOWED_SIGNAL = ALLOWED.replace("a number > 0", "a number >= 0")
-LARGEST = 1e30
+LARGEST = 1e200
 """Powers of a larger step size or signal, as they occur in every rule and limit, are no numbers."""
 PROBE, EVEN = np.geomspace(1e-3, 1e6, 200), 1001
 """Times at which a formula is tried, and how many more between 0 and the last of a run."""

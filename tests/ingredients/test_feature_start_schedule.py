@@ -173,13 +173,11 @@ def test_the_floor_that_is_suggested_is_allowed():
     assert tau == pytest.approx([0.1, 0.05, 0.0001])
 
 
-@pytest.mark.parametrize(
-    "spec", [1e308, "exp(80) + t", {"steps": {"times": [1], "values": [1, 1e40]}}]
-)
+@pytest.mark.parametrize("spec", [1e308, {"steps": {"times": [1], "values": [1, 1e250]}}])
 def test_a_number_whose_powers_are_none_is_no_step_size_and_no_signal(spec):
     for make in (make_schedule, make_signal):
-        with pytest.raises(HdicaError, match=r"is not allowed \(at most 1e\+30\)"):
+        with pytest.raises(HdicaError, match=r"is not allowed \(at most 1e\+200\)"):
             make(spec)
-        growing = make("1e6*(1 + t)**20")
-        assert growing.refuses(10.0) == ""
-        assert "(at most 1e+30)" in growing.refuses(100.0)
+        growing = make("exp(t)")
+        assert growing.refuses(400.0) == ""
+        assert "(at most 1e+200)" in growing.refuses(500.0)

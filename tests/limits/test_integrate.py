@@ -70,3 +70,11 @@ def test_times_that_no_step_fits_between_are_a_sentence(times):
     for ask in (hdica.limit, hdica.effective_potential):
         with pytest.raises(HdicaError, match="or its times too near to each other, for numbers of"):
             ask(pca, times=times)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("tau", [1e60, 1e200])
+def test_rates_that_are_no_numbers_are_refused_at_once(tau):
+    system = hdica.OnlineICA(tau=tau, start={"overlap": 0.5})
+    with pytest.raises(HdicaError, match=r"not be followed from t = 0 on: its rate there is"):
+        hdica.limit(system, times=[1.0], timeout=20)

@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 Flow = Callable[[float, Array], Array]
 MOST = 1_000_000
 """Evaluations of the rate between two jumps that the explicit method is allowed: twelve seconds."""
+FASTEST = 1e60
+"""A rate beyond which no method makes a step: its powers are no numbers."""
 LOOKS = 50_000
 """Evaluations after which their number to the end is foretold, from the pace of the last ones."""
 MOST_STIFF = 50_000
@@ -99,12 +101,25 @@ def integrate(
         flow = _vector_rate(rate, schedule, shape, low, high)
         inside = (times > low) & (times <= high)
         span = (low, high, times[inside])
+        _check_rate(flow, now, low)
         try:
             result[inside], now = _solved("DOP853", flow, now, *span, tolerance, MOST, trust)
         except _Slow:
             result[inside], now, found = _stiff(flow, now, *span, tolerance)
             used = max(used, found)
     return Integrated(result.reshape(times.size, *shape), used)
+
+
+def _check_rate(flow: Flow, now: Array, low: float) -> None:
+    """Refuse to begin where rates are so large that steps, or their powers, are no numbers."""
+    with np.errstate(all="ignore"):
+        fastest = float(np.max(np.abs(flow(low, now)), initial=0.0))
+    if not fastest < FASTEST:
+        size = f"{fastest:.3g}" if np.isfinite(fastest) else "no number"
+        raise HdicaError(
+            f"the limit could not be followed from t = {low:.6g} on: its rate there is {size} "
+            "(choose a smaller step size or a weaker signal)"
+        )
 
 
 def _stiff(
