@@ -33,7 +33,7 @@ MOST_METADATA = 2**20
 """Bytes of a metadata file."""
 MOST_CHUNK = 2**28
 """Decoded bytes of a chunk."""
-MOST_CHUNKS = 10**6
+MOST_CHUNKS = 10**5
 BLANK_CHUNKS = 10**4
 """Chunks beyond one a byte of files: one that holds the fill value alone has no file, and takes its
 time all the same."""
