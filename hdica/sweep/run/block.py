@@ -171,7 +171,6 @@ class _Work:
     def trial(self, place: int) -> Trial:
         """System and seed of one point."""
         system = registry.built(self.system, str(self.contents[place]))
-        check_until(system, self.times)
         return system, int(self.seeds[place]) if self.method.stochastic else None
 
     def seconds(self, places: tuple[int, ...]) -> float:
@@ -181,6 +180,9 @@ class _Work:
 
     def results(self, places: list[int]) -> list[PointResult]:
         """Results of some points."""
+        # Once for all seeds: a point may take a microsecond.
+        for content in dict.fromkeys(str(self.contents[place]) for place in places):
+            check_until(registry.built(self.system, content), self.times)
         trials = [self.trial(place) for place in places]
         return self.method.run_all(trials, self.times, self.n, self.save)
 
