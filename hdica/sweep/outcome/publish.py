@@ -264,7 +264,7 @@ def publish(study: Study, out: str | Path, replace: bool = False) -> dict[str, A
     which go.
     """
     target = results_path(out)
-    checked_path(target)  # before a lock is made beside it
+    _check_place(target)  # before a lock is made beside it
     if not replace:
         refuse_another(study, out)
     then = "; what was computed is kept, and a rerun publishes it"
@@ -307,13 +307,18 @@ def _segments(found: list[Source]) -> dict[str, list[Any]]:
     return {working.path.name: [working.attrs["id"], working.size] for working in opened}
 
 
+def _check_place(target: Path) -> None:
+    """Refuse a version of a store, and a place in another store."""
+    checked_path(target)
+    refuse_own(target.parent)
+
+
 def check_target(target: Path) -> None:
     """Refuse to replace what is no published store, or has files of somebody else in it.
 
-    A place in another store is refused, too.
+    A version of a store and a place in another one are refused, too.
     """
-    checked_path(target)
-    refuse_own(target.parent)
+    _check_place(target)
     if not target.exists():
         return
     if not target.is_dir():
