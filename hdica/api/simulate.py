@@ -20,7 +20,7 @@ from hdica.api.simulations import (
     check_dimension,
     check_enough,
     check_n_of,
-    no_room,
+    too_large,
     with_noise,
 )
 from hdica.finite.record import steps_of
@@ -163,7 +163,7 @@ def simulate(
             lambda: chosen.run_all([(system, seed) for seed in trials], grid, size, save),
         )
     except MemoryError as exc:
-        raise no_room(chosen, size) from exc
+        raise too_large(chosen, size) from exc
     found = dataset(record, chosen, grid, save, system.dims(), results, "seed")
     found = _with_trials(found, size, trials, results)
     if "time" in found.dims and record.clock.counts and not chosen.beyond:

@@ -20,7 +20,7 @@ from hdica.api.simulations import (
     auto,
     check_dimension,
     check_n_of,
-    no_room,
+    too_large,
     with_noise,
 )
 from hdica.errors import HdicaError
@@ -148,7 +148,7 @@ def _run(
             lambda: method.run_all(pairs, trials.times, n, save),
         )
     except MemoryError:
-        return no_room(method, n)
+        return too_large(method, n)
     except HdicaError as exc:
         return exc
     return [found[k :: len(systems)] for k in range(len(systems))]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hdica.api.keeping import Asked
-from hdica.errors import HdicaError, suggestion
+from hdica.errors import HdicaError, no_room, suggestion
 from hdica.systems.method import Method, Role
 from hdica.systems.points import check_steps, refused_n
 from hdica.systems.system import System
@@ -76,8 +76,6 @@ def about_step(n: int | None) -> dict[str, str]:
     return {"long_name": "step k = floor(t)" if n is None else "step k = floor(t n)"}
 
 
-def no_room(method: Method, n: int | None) -> HdicaError:
+def too_large(method: Method, n: int | None) -> HdicaError:
     """That a point could not be held while it was computed."""
-    what = f"method {method.name!r}" if n is None else f"n = {n}"
-    end = "" if n is None else f" ({method.name})"
-    return HdicaError(f"{what} needs more memory than there is{end}")
+    return no_room(f"method {method.name!r}{at_size(n)}")
