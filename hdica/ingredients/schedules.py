@@ -23,7 +23,8 @@ ALLOWED = (
 
 ALLOWED_SIGNAL = ALLOWED.replace("a number > 0", "a number >= 0")
 LARGEST = 1e200
-"""Powers of a larger step size or signal, as they occur in every rule and limit, are no numbers."""
+"""Of a step size or signal. Before it a simulation diverges, which is recorded, and a limit is
+refused where its rates begin beyond what can be followed; 1e308 is no number once it is doubled."""
 PROBE, EVEN = np.geomspace(1e-3, 1e6, 200), 1001
 """Times at which a formula is tried, and how many more between 0 and the last of a run."""
 _HALVINGS = 60

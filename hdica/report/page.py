@@ -38,7 +38,7 @@ EXPLORER = ("explore_data.js", "explore_figures.js", "explore.js")
 
 
 def _kinds(around: Explored | None) -> dict[str, Any]:
-    """Whether the explorer has means over seeds, whether it has theory, and what it says so."""
+    """Whether the explorer has means over seeds and whether it has theory, and its caption."""
     tables = around.tables if around else ()
     runs, theory = any(t.seeds for t in tables), any(not t.seeds for t in tables)
     return {"runs_shown": runs, "theory_shown": theory, "bands": bands(runs, theory)}
