@@ -116,10 +116,19 @@ class Opened:
         """The page as a PDF, printed from the screen as a reader does, and kept if asked for."""
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
+        self.page.evaluate(UNPRINTED)
         printed = self.page.pdf(path=path, outline=True, tagged=True, prefer_css_page_size=True)
+        assert self.page.evaluate("window.unprinted") == [], "plots as wide as the screen on paper"
         wait_for_plots(self.page)
         return printed
 
+
+UNPRINTED = """() => addEventListener("beforeprint", () => {
+  const plots = [...document.querySelectorAll(".js-plotly-plot")].filter((plot) => plot.offsetParent);
+  const wide = plots.filter((plot) => plot.querySelector(".main-svg").getAttribute("width") !== "640");
+  window.unprinted = wide.map((plot) => plot.id);
+}, { once: true })"""
+"""Plots that the page has not laid out for paper when the browser takes its sheets."""
 
 NOT_OURS = (
     "GPU stall due to ReadPixels",

@@ -225,6 +225,11 @@
 
     function draw(only = FIGURES) {
       if (!window.Plotly || !page.ready()) return Promise.resolve();
+      if (page.printing()) {
+        // A browser takes the sheets right after it has said that it will print: nothing may wait.
+        arrange();
+        return Promise.all(FIGURES.map(drawn));
+      }
       asked = new Set([...(asked || []), ...only]);
       busy ??= (async () => {
         while (asked) {

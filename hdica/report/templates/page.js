@@ -209,7 +209,7 @@
 
   async function begin() {
     if (globalThis.hdicaExplore) {
-      try { explorer = await hdicaExplore.begin({ figures, plot, pause, ready: () => !first }); } catch { /* an old browser, as said below */ }
+      try { explorer = await hdicaExplore.begin({ figures, plot, pause, printing, ready: () => !first }); } catch { /* an old browser, as said below */ }
     }
     if (!Object.keys(figures).length && !explorer) return;
     // Text first: the script keeps the browser busy for a while.
