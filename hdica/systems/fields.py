@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -232,6 +232,23 @@ def averages_close(system: Any) -> bool:
     if getattr(system, "nonlinearity", None) is None:
         return True
     return formula(system, "nonlinearity").coefficients is not None
+
+
+_AVERAGES = {"drift": 0.35, "noise": 0.45, "second": 0.7}
+"""Seconds until averages that are in no closed form are prepared."""
+
+
+def averages(*parts: str) -> Callable[[Any], dict[Hashable, float]]:
+    """What a process prepares for a system: averages for its ``parts``, for every f and source."""
+
+    def prepares(system: Any) -> dict[Hashable, float]:
+        if averages_close(system):
+            return {}
+        law = getattr(system, "source", None) or system.sources
+        own = (system.nonlinearity, json.dumps([law, system.constants]))
+        return {(part, *own): _AVERAGES[part] for part in parts}
+
+    return prepares
 
 
 def batch(system: Any) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -137,6 +137,9 @@ class Method:
         ``run(system, times, n, seed, save) -> PointResult`` for one point.
     seconds
         ``seconds(system, n, last_time)``: the cost model of one point on one core.
+    prepares
+        ``prepares(system)``: seconds that a process needs once, by what it prepares, such as the
+        averages of a nonlinearity over a source, which serve every step size.
     fused
         Whether fused kernels of numbers take its time, which do not get faster as interpreted code
         does on another processor: see :mod:`hdica.process.speed`.
@@ -237,6 +240,7 @@ class Method:
     bits: Bits = Bits.ONE_KIND
     bands: tuple[Output, ...] = ()
     bias: tuple[Output, ...] = ()
+    prepares: Callable[[Any], Mapping[Hashable, float]] = lambda system: {}
 
     def __post_init__(self) -> None:
         if not self.kernel:

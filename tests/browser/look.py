@@ -124,8 +124,9 @@ class Opened:
 
 
 UNPRINTED = """() => addEventListener("beforeprint", () => {
-  const plots = [...document.querySelectorAll(".js-plotly-plot")].filter((plot) => plot.offsetParent);
-  const wide = plots.filter((plot) => plot.querySelector(".main-svg").getAttribute("width") !== "640");
+  const width = (plot) => plot.querySelector(".main-svg").getAttribute("width");
+  const plots = [...document.querySelectorAll(".js-plotly-plot")];
+  const wide = plots.filter((plot) => plot.offsetParent && width(plot) !== "640");
   window.unprinted = wide.map((plot) => plot.id);
 }, { once: true })"""
 """Plots that the page has not laid out for paper when the browser takes its sheets."""

@@ -117,6 +117,26 @@ def test_a_plan_counts_what_is_compiled_for_its_methods(monkeypatch: pytest.Monk
     assert asked == [(study.system, list(study.methods))]
 
 
+def test_averages_in_no_closed_form_are_prepared_once_for_all_step_sizes() -> None:
+    def preparing(steps: int, **parameters: object) -> float:
+        content = {
+            "study": "s",
+            "title": "s",
+            "system": "OnlineICA",
+            "parameters": {"start": {"overlap": 0.5}, "nonlinearity": "tanh(x)"} | parameters,
+            "grid": {"tau": {"start": 0.02, "stop": 0.2, "num": steps}},
+            "times": {"stop": 10, "num": 11},
+            "methods": {"ode": {}, "fixed_points": {}},
+        }
+        planned = plan(study_from(content))
+        assert planned.seconds > planned.preparing
+        return planned.preparing / planned.pace
+
+    once = preparing(5, source="laplace")
+    assert preparing(50, source="laplace") == once > 0.1
+    assert preparing(5, source="laplace", nonlinearity="x**3") == 0
+
+
 def test_a_plan_has_the_memory_of_its_largest_point_and_a_run_refuses_more_than_there_is(
     toy_system: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -50,9 +50,12 @@ def plan_table(plan: Plan, workers: int) -> None:
     if plan.memory > LARGE:
         large = f"; the largest point needs {megabytes(plan.memory)} of memory or more"
     once = f", {duration(plan.compiling)} of it to compile, once" if plan.compiling else ""
+    prepared = ""
+    if plan.preparing >= 0.1:
+        prepared = f", {duration(plan.preparing)} of it for averages that points share"
     shown.print(
-        f"{plan.pending} points to compute, about {duration(plan.seconds)} on one core; a run with "
-        f"{workers} worker{'s' if workers > 1 else ''} takes about "
+        f"{plan.pending} points to compute, about {duration(plan.seconds)} on one core"
+        f"{prepared}; a run with {workers} worker{'s' if workers > 1 else ''} takes about "
         f"{duration(plan.wait(workers))}{once}{large}; "
         f"at most {megabytes(2 * plan.bytes)} on disk (working and published store), "
         f"{plan.files} files of results or more",

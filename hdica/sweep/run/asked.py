@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 BEGIN, START = 2.2, 2.0
@@ -44,6 +45,7 @@ class SegmentPlan:
     arrays: int  # with a file for every block
     pace: float = 1.0  # how many times longer a point takes on this processor
     memory: float = 0.0  # bytes that the largest point needs at least while it is computed
+    prepares: Mapping[Hashable, float] = field(default_factory=dict)  # seconds, once a process
 
     def __str__(self) -> str:
         """One line for a person."""
@@ -95,9 +97,15 @@ class Plan:
         return sum(s.pending for s in self.segments)
 
     @property
+    def preparing(self) -> float:
+        """Seconds in which a process prepares what points share, such as averages over a source."""
+        pending = [s.prepares for s in self.segments if s.pending]
+        return self.pace * sum({k: v for one in pending for k, v in one.items()}.values())
+
+    @property
     def seconds(self) -> float:
-        """Cost of the pending points on one core."""
-        return sum(s.seconds for s in self.segments)
+        """Cost of the pending points on one core, with what they share."""
+        return sum(s.seconds for s in self.segments) + self.preparing
 
     def wait(self, workers: int = 1) -> float:
         """How long a run of it takes about, from its start to what is published.
@@ -110,10 +118,11 @@ class Plan:
         if not self.pending:
             return BEGIN * self.pace
         alone = self.seconds
-        shared = START * self.pace + self.seconds / max(1, min(workers, self.blocks))
-        points = self.points * EACH_POINT
+        points = self.seconds - self.preparing
+        shared = START * self.pace + self.preparing + points / max(1, min(workers, self.blocks))
+        storing = self.points * EACH_POINT
         loading = LOAD * len({s.method for s in self.segments if s.pending})
-        once = (BEGIN + points + loading) * self.pace + self.compiling
+        once = (BEGIN + storing + loading) * self.pace + self.compiling
         return once + (alone if workers == 1 else min(alone, shared))
 
     @property

@@ -148,6 +148,7 @@ def _asked(segment: Segment, placed: Placed | None, workers: int) -> SegmentPlan
         len(segment.outputs) + 2,
         1.0 if segment.method.fused else pace(),
         segment.memory,
+        segment.prepares,
     )
 
 

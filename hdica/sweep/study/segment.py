@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -109,6 +110,12 @@ class Segment:
         """Mean cost of a point on one core, from the method's cost model."""
         costs = [self.method.seconds(s, self.n, self.times[-1]) for s in self.sample_systems()]
         return max(1e-7, float(np.mean(costs)))
+
+    @cached_property
+    def prepares(self) -> dict[Hashable, float]:
+        """Seconds that a process needs once for its points, by what it prepares."""
+        parts = [self.method.prepares(system) for system in self.sample_systems()]
+        return {key: seconds for part in parts for key, seconds in part.items()}
 
     @cached_property
     def memory(self) -> float:

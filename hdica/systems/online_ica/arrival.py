@@ -10,7 +10,7 @@ from hdica.ingredients.save import Save
 from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.limits.overlap.nonlinear import drift_of
 from hdica.systems.ages import AGES, over_age
-from hdica.systems.fields import prior, source, start
+from hdica.systems.fields import averages, prior, source, start
 from hdica.systems.kernel import AVERAGES, COMMON, NUMERICS, OVERLAP
 from hdica.systems.method import Array, Method, Output, PointResult, Role, refusal
 from hdica.systems.online_ica.system import OnlineICA, learned
@@ -69,6 +69,7 @@ ESCAPE_ODE = Method(
     coords=over_age,
     refuses=refusal(lambda system: check(system, LEAST)),
     seconds=lambda system, n, last: 0.1,
+    prepares=averages("drift"),
     equations="Wang and Lu 2017, dQ/dt below (11): the integral of dQ over it, as n -> infinity",
     finite=True,
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from hdica.ingredients.save import Save
 from hdica.limits.overlap.nonlinear import folds_of
-from hdica.systems.fields import constant_tau, formula, motion, source
+from hdica.systems.fields import averages, constant_tau, formula, motion, source
 from hdica.systems.kernel import AVERAGES, COMMON, MOVING, NUMERICS, OVERLAP
 from hdica.systems.method import Array, Method, Output, PointResult, Role
 from hdica.systems.online_ica.arrival import ESCAPE_ODE
@@ -92,6 +92,7 @@ DRIFT = Method(
     coords=_flow_grid,
     refuses=_drift_refusal,
     seconds=lambda system, n, last: 2e-4,
+    prepares=averages("drift"),
     ignores=frozenset({"start", "prior"}),
     equations="Wang and Lu 2017, right-hand side of (14) for any f",
 )

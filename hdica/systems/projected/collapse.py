@@ -20,6 +20,7 @@ from hdica.limits.collapse.forms import Second, fold_of, pitchfork_of, separatri
 from hdica.limits.overlap.drift import Drift
 from hdica.systems.fields import (
     at_dimension,
+    averages,
     averages_close,
     closed_refusal,
     constant_tau,
@@ -143,6 +144,7 @@ def _method(
         run=run,
         refuses=refuses,
         seconds=lambda system, n, last: seconds(system),
+        prepares=averages("drift", "noise", "second"),
         finite=True,
         ignores=ignores,
         equations=equations,

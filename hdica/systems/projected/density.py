@@ -18,7 +18,7 @@ from hdica.ingredients.save import NOTHING, Save
 from hdica.limits.bands.bias import Rule
 from hdica.limits.mean_field.density.solve import DensityPath, enveloped, solve, start_refusal
 from hdica.limits.mean_field.family import MeanField, Scaled, coefficient_error
-from hdica.systems.fields import formula, prior, signal_varies, start, vector_refusal
+from hdica.systems.fields import averages, formula, prior, signal_varies, start, vector_refusal
 from hdica.systems.kernel import (
     AVERAGES,
     BANDS,
@@ -306,6 +306,7 @@ def pde(
         run=run,
         refuses=lambda one: without_limit(one) or start_refusal(start(one), prior(one)),
         seconds=lambda system, n, last: 0.06 + 0.001 * last,
+        prepares=averages("drift"),
         equations=equations
         + "; Scharfetter-Gummel fluxes and SDIRK2, E[x^2] = 1 by a Lagrange multiplier, refined",
         keeps=KEEPS | {"potential", "controls"} | (set() if beyond is None else {"bands", "bias"}),
@@ -387,6 +388,7 @@ def particles(
         refuses=lambda one: without_limit(one) or vector_refusal(one),
         counts=True,
         seconds=_particle_seconds,
+        prepares=averages("drift"),
         equations=equations,
         keeps=KEEPS,
         held=lambda system, n: 2 * (n or 0),

@@ -16,7 +16,7 @@ from hdica.ingredients.priors import Prior
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.density.solve import start_refusal
 from hdica.limits.mean_field.family import MeanField
-from hdica.systems.fields import formula, prior, resting_refusal, start, vector_refusal
+from hdica.systems.fields import averages, formula, prior, resting_refusal, start, vector_refusal
 from hdica.systems.kernel import FINITE, MEAN_FIELD, home_of
 from hdica.systems.method import Array, Method, Output, Refuses, Role, always, over_time
 from hdica.systems.projected.controls import FOLLOWED, GROUP, named
@@ -152,6 +152,7 @@ def entries(
         run=seeded("entries", runner),
         refuses=lambda one: _refusal(without_limit, one),
         seconds=lambda system, n, last: 0.02 + (2e-6 + 1.5e-9 * (n or 1)) * last * (n or 1),
+        prepares=averages("drift"),
         equations=equations + "; steps of 1/n by Euler's method, Q and R from the limit",
         keeps=KEEPS | {"estimate"},
         extras=(PATH,),

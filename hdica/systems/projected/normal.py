@@ -9,7 +9,7 @@ from hdica.ingredients.save import Save
 from hdica.limits.mean_field.density.solve import DensityPath
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.mean_field.normal.solve import solve
-from hdica.systems.fields import resting_refusal, signal_varies
+from hdica.systems.fields import averages, resting_refusal, signal_varies
 from hdica.systems.kernel import BANDS, MEAN_FIELD, home_of
 from hdica.systems.method import Array, Method, PointResult, Role
 from hdica.systems.projected.density import (
@@ -74,6 +74,7 @@ def ornstein_uhlenbeck(
         run=lambda system, times, n, seed, save: values(field_of(system), system, times, save),
         refuses=lambda system: refuses(system) or resting_refusal(system, "a normal density"),
         seconds=lambda system, n, last: 0.01 * last if signal_varies(system) else 0.02,
+        prepares=averages("drift"),
         equations=equations
         + ": x | xi = A x_0 + B xi + sqrt(V) N with A' = -d A, B' = -d B + b, V' = -2 d V + 2 g, "
         "d = g + b Q; Dormand-Prince 8(5,3), tolerance 1e-12",

@@ -19,6 +19,7 @@ from hdica.limits.overlap.fixed_points import find_fixed_points
 from hdica.limits.overlap.holds import holds_from
 from hdica.limits.overlap.second_order import bias
 from hdica.systems.fields import (
+    averages,
     constant_tau,
     formula,
     motion,
@@ -146,6 +147,7 @@ def ode(
         run=_Limit(drift_of, closed, moving, second).run,
         refuses=lambda system: refuses(system) or _unknown_moments(system),
         seconds=_seconds,
+        prepares=averages("drift", "noise"),
         equations=equations,
     )
 

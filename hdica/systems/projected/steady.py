@@ -12,6 +12,7 @@ from hdica.errors import HdicaError
 from hdica.ingredients.save import Save
 from hdica.limits.mean_field.family import MeanField
 from hdica.systems.fields import (
+    averages,
     averages_close,
     constant_tau,
     formula,
@@ -182,6 +183,7 @@ def fixed_points(
         coords=lambda times: {"fixed_point": np.arange(MAX_FIXED_POINTS)},
         refuses=lambda system: steady_refusal(without_limit, system),
         seconds=_search_seconds,
+        prepares=averages("drift"),
         ignores=frozenset({"start"}),
         equations=equations,
         keeps=frozenset({"steady densities"}),
@@ -240,6 +242,7 @@ def critical(
         coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
         refuses=lambda system: _varied_refusal(without_limit, system, parameter),
         seconds=lambda system, n, last: 0.1 if _is_linear(system) else 2.0,
+        prepares=averages("drift"),
         ignores=frozenset({parameter, "start"}),
         equations=equations,
     )
@@ -291,6 +294,7 @@ def branch_points(
         coords=lambda times: {"branch_point": np.arange(MAX_BRANCH_POINTS)},
         refuses=lambda system: _varied_refusal(without_limit, system, parameter) or staying(system),
         seconds=lambda system, n, last: 5.0,
+        prepares=averages("drift"),
         ignores=frozenset({parameter, "start"}),
         equations=equations,
     )

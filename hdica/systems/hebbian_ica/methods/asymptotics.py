@@ -8,7 +8,7 @@ import numpy as np
 
 from hdica.ingredients.save import Save
 from hdica.limits.overlap.nonlinear import folds_of
-from hdica.systems.fields import formula
+from hdica.systems.fields import averages, formula
 from hdica.systems.hebbian_ica.fields import (
     given_rate,
     mu_of,
@@ -138,6 +138,7 @@ FIXED_POINTS = Method(
     coords=lambda times: {"fixed_point": np.arange(MAX_STATES)},
     refuses=steady_refusal,
     seconds=lambda system, n, last: _search_seconds(system),
+    prepares=averages("drift", "noise"),
     ignores=IGNORED | {"start", "alpha"},
     equations=f"{PAPER}, zeros of (17), Newton's method from many starts and branch and prune",
 )
@@ -189,6 +190,7 @@ CRITICAL = Method(
     coords=lambda times: {"transition": np.arange(MAX_TRANSITIONS)},
     refuses=_critical_refusal,
     seconds=lambda system, n, last: 2e-2,
+    prepares=averages("drift", "noise"),
     ignores=IGNORED | {"mu", "eta", "nu", "nu2", "start", "alpha"},
     equations=f"{PAPER}, fold of (17) for projection i and source i",
 )

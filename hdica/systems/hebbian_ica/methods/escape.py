@@ -20,7 +20,7 @@ from hdica.ingredients.sources import Source
 from hdica.limits.averages.trap import Trap, near_zero, safe_exp
 from hdica.limits.diffusion.escape import Begin
 from hdica.systems.ages import UNIT, at_ages, over_age
-from hdica.systems.fields import formula
+from hdica.systems.fields import averages, formula
 from hdica.systems.hebbian_ica.escape.times import Escape, escape
 from hdica.systems.hebbian_ica.fields import (
     given_rate,
@@ -231,6 +231,7 @@ ESCAPE_DIFFUSION = replace(
     extras=(),
     refuses=refusal(lambda system: escapes_at_all(system, _ANY)),
     seconds=lambda system, n, last: 0.4,
+    prepares=averages("drift", "noise", "second"),
     ignores=frozenset({"alpha"}),
     equations=f"{PAPER}, diffusion with the moments of one step of (13) at dimension n",
     finite=True,

@@ -14,7 +14,7 @@ from hdica.finite.random.width import LANES
 from hdica.finite.record import Values
 from hdica.ingredients.save import NOTHING, Save
 from hdica.process.speed import slowness
-from hdica.systems.fields import formula
+from hdica.systems.fields import averages, formula
 from hdica.systems.hebbian_ica.fields import (
     mu_of,
     samples,
@@ -256,6 +256,7 @@ ODE = Method(
     run=_ode,
     refuses=lambda system: limit_refusal(system) or _decided(system),
     seconds=lambda system, n, last: 2e-2,
+    prepares=averages("drift"),
     bands=(SPREAD,),
     bias=(BIAS,),
     ignores=IGNORED,
