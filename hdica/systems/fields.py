@@ -234,7 +234,7 @@ def averages_close(system: Any) -> bool:
     return formula(system, "nonlinearity").coefficients is not None
 
 
-_AVERAGES = {"drift": 0.35, "noise": 0.45, "second": 0.7}
+_AVERAGES = {"drift": 0.35, "noise": 0.45, "second": 2.0}
 """Seconds until averages that are in no closed form are prepared."""
 
 
