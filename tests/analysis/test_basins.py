@@ -6,7 +6,7 @@ import xarray as xr
 
 import hdica
 from hdica.analysis.phase.basins import fate, states_of
-from hdica.analysis.statistics.trend import falling
+from hdica.verdict.trend import falling
 from tests.analysis import toy
 
 phase = toy.computed("phase")

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from hdica.analysis.escape.verdict import hazard_of, judged
-from hdica.analysis.statistics.contrast import contrast
-from hdica.analysis.statistics.ladder import Ladder
-from hdica.analysis.statistics.survival import EscapeTimes
-from hdica.analysis.statistics.verdict import CLEAR, judge
+from hdica.verdict.cells import CLEAR
+from hdica.verdict.contrast import contrast
+from hdica.verdict.ladder import Ladder
+from hdica.verdict.survival import EscapeTimes
+from hdica.verdict.trajectory import judge
 from tests.analysis.known import LIMIT, NO_ERROR, PROFILE, Law
 
 N = [300, 1000, 3000]
@@ -69,7 +70,7 @@ def test_a_rejection_near_the_level_says_so_and_what_would_settle_it():
 
 
 def test_more_seeds_never_need_more_seeds_than_the_scatter_says():
-    from hdica.analysis.statistics.seeds import more, seeds_that_decide
+    from hdica.verdict.seeds import more, seeds_that_decide
 
     runs = Law().draw(np.random.default_rng(3), N, 8)
     test = contrast(runs, np.array([0.0, 0.0, 1.0]), LIMIT, NO_ERROR)

@@ -17,8 +17,8 @@ from hdica.analysis.phase.answer import answer as phase
 from hdica.analysis.show.agreement import verdict_of
 from hdica.analysis.show.choose import points
 from hdica.analysis.show.words import formula, prose, tied, typeset
-from hdica.analysis.statistics.pooled import pooled
 from hdica.report.answers import findings, headline, told
+from hdica.verdict.pooled import pooled
 from tests.analysis import toy
 from tests.report.shown import plain
 

@@ -12,7 +12,7 @@ from hdica.analysis.dependence.peak import peaks
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import at_last_n, points
 from hdica.analysis.show.words import count, measurement, number, place, symbol, value_of
-from hdica.analysis.statistics.verdict import CLEAR
+from hdica.verdict.cells import CLEAR
 
 FEW = 2
 """Of so many curves each is told."""

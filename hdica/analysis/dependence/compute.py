@@ -9,8 +9,8 @@ from scipy import stats
 from hdica.analysis.dependence.record import Dependence
 from hdica.analysis.describe import described
 from hdica.analysis.reading import at_end, check_numbers, grid_of, group, over
-from hdica.analysis.statistics.resample import CONFIDENCE
 from hdica.status import DIVERGED
+from hdica.verdict.resample import CONFIDENCE
 
 LONG_NAMES = {
     "mean": "mean of the output over seeds",

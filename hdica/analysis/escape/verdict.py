@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.interpolate import PchipInterpolator
 
-from hdica.analysis.statistics.seeds import POWER
-from hdica.analysis.statistics.survival import EscapeTimes
-from hdica.analysis.statistics.verdict import AGREES, CLEAR, DIFFERS, UNDECIDED
+from hdica.verdict.cells import AGREES, CLEAR, DIFFERS, UNDECIDED
+from hdica.verdict.seeds import POWER
+from hdica.verdict.survival import EscapeTimes
 
 Array = NDArray[np.float64]
 Hazard = Callable[[Array], Array]

@@ -9,8 +9,8 @@ from hdica.analysis.exponents.figure import fits, named, parameters
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import capital, count, method_name, resolved, symbol
-from hdica.analysis.statistics.coverage import verdict_of
-from hdica.analysis.statistics.pooled import pooled
+from hdica.verdict.coverage import verdict_of
+from hdica.verdict.pooled import pooled
 
 FITS = 3
 """Fits that are told."""

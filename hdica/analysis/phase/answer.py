@@ -12,8 +12,8 @@ from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import at_last_n
 from hdica.analysis.show.sentences import size_of
 from hdica.analysis.show.words import number, symbol, with_error
-from hdica.analysis.statistics.verdict import CLEAR
 from hdica.analysis.terms import spoken, steps
+from hdica.verdict.cells import CLEAR
 
 HALF = 0.5
 """Share of runs from which on most of them succeed."""

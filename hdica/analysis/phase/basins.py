@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import xarray as xr
 
 from hdica.analysis.reading import finished, group, method_of, overlaps, steady_states
-from hdica.analysis.statistics.trend import falling
 from hdica.analysis.terms import entries
 from hdica.status import DONE
 from hdica.systems.kinds import ZERO
+from hdica.verdict.trend import falling
 
 AT = "fixed_point"
 
@@ -86,7 +86,7 @@ def fate(values: xr.DataArray, threshold: float, states: States | None) -> Fate:
     on the same side of every unstable state. Where no such state exists nothing succeeds, however
     large a run still is. Where states exist that do not divide the runs, because more than this
     variable evolves, and where no state is known, it succeeds if its size is above the threshold
-    and not falling (:func:`hdica.analysis.statistics.trend.falling`). A run within a distance of
+    and not falling (:func:`hdica.verdict.trend.falling`). A run within a distance of
     order n^-1/2 of an unstable state may still cross it; as many do either way, so that even odds
     stay there.
     """

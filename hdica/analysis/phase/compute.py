@@ -14,14 +14,14 @@ from hdica.analysis.phase.odds import odds
 from hdica.analysis.phase.record import Phase
 from hdica.analysis.phase.theory import theory, with_theory
 from hdica.analysis.reading import check_swept, finished, group
-from hdica.analysis.statistics.odds import wilson
-from hdica.analysis.statistics.resample import (
+from hdica.status import DIVERGED
+from hdica.verdict.odds import wilson
+from hdica.verdict.resample import (
     interval,
     jackknife_error,
     resampled_shares,
     shares_noise,
 )
-from hdica.status import DIVERGED
 
 LONG_NAMES = {
     "overlap": "mean of |{v}| over seeds at the last time",

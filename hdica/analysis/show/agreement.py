@@ -10,7 +10,7 @@ import xarray as xr
 from hdica.analysis.show.choose import Point
 from hdica.analysis.show.sentences import N, listed, near
 from hdica.analysis.show.words import count, p_value, with_error
-from hdica.analysis.statistics.pooled import pooled
+from hdica.verdict.pooled import pooled
 
 NAMED = 2
 """Comparisons that differ and are named."""

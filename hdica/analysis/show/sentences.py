@@ -19,7 +19,7 @@ from hdica.analysis.show.words import (
     rounded,
     symbol,
 )
-from hdica.analysis.statistics.verdict import CLEAR
+from hdica.verdict.cells import CLEAR
 
 N = symbol("n").html
 
