@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 Array = NDArray[np.float64]
 
@@ -107,15 +107,22 @@ def judged(cells: Cells) -> Judgement:
         off = np.maximum(np.abs(cells.difference) - cells.tolerance, 0.0) / error
         room = (cells.margin - np.abs(cells.difference) - cells.tolerance) / error
     count = int(known.sum())
-    p[known] = holm(np.minimum(1.0, 2 * stats.t.sf(off[known], cells.freedom[known])))
-    of_control = stats.t.sf(room, cells.freedom)
+    p[known] = holm(np.minimum(1.0, 2 * _beyond(off[known], cells.freedom[known])))
+    of_control = _beyond(room, cells.freedom)
     within = known & (p >= LEVEL) & (of_control <= WRONG)
     if not (count and within[known].all() and known.sum() == np.isfinite(cells.difference).sum()):
         within &= of_control <= WRONG / max(count, 1)
     verdict[within] = AGREES
     verdict[known & (p < LEVEL / CLEAR)] = DIFFERS
-    seeds = np.where(verdict == UNDECIDED, _more(cells, error, count), np.nan)
+    seeds, left = np.full(known.shape, np.nan), known & (verdict == UNDECIDED)
+    room_left = (cells.margin - cells.tolerance)[left]
+    seeds[left] = _more(room_left, error[left], cells.freedom[left], WRONG / max(count, 1))
     return Judgement(verdict, p, seeds)
+
+
+def _beyond(score: Array, freedom: Array) -> Array:
+    """Chance of a Student statistic above a score."""
+    return np.asarray(special.stdtr(np.minimum(freedom, MOST), -score))
 
 
 def holm(p: Array) -> Array:
@@ -127,14 +134,15 @@ def holm(p: Array) -> Array:
     return corrected
 
 
-def _more(cells: Cells, error: Array, count: int) -> Array:
+def _more(room: Array, error: Array, freedom: Array, level: float) -> Array:
     """How many times as many seeds decide, if the prediction is right: both controls fall."""
-    room = cells.margin - cells.tolerance
-    level, times = WRONG / max(count, 1), np.ones(error.shape)
+    times = np.ones(error.shape)
     for _ in range(20):
-        freedom = np.maximum((cells.freedom + 1) * times - 1, 1.0)
-        needed = stats.t.isf(level, freedom) + stats.norm.isf((1 - POWER) / 2)
+        known = np.clip((freedom + 1) * times - 1, 1.0, MOST)
+        needed = -special.stdtrit(known, level) - special.ndtri((1 - POWER) / 2)
         with np.errstate(divide="ignore", invalid="ignore"):
-            times = np.where(room > 0, np.maximum((needed * error / room) ** 2, 1e-3), np.inf)
-        times = np.minimum(times, MOST)
+            wanted = np.where(room > 0, np.clip((needed * error / room) ** 2, 1e-3, MOST), MOST)
+        step, times = np.abs(wanted - times), wanted
+        if (step <= 1e-2 * times).all():
+            break
     return np.where(times < MOST, times, np.inf)

@@ -8,10 +8,12 @@ import xarray as xr
 from hdica.analysis.exponents.figure import fits, named, parameters
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import capital, count, method_name, resolved, symbol
-from hdica.verdict.coverage import verdict_of
+from hdica.analysis.show.words import capital, count, method_name, number, resolved, symbol
+from hdica.verdict.cells import AGREES, Cells, judged
 from hdica.verdict.pooled import pooled
 
+CONTROL = 0.1
+"""A theory whose value is off by this share has to be rejected for one that is not to agree."""
 FITS = 3
 """Fits that are told."""
 
@@ -45,21 +47,28 @@ def _law(here: xr.Dataset) -> str:
 
 def _theory(cells: list[xr.Dataset]) -> tuple[str, str]:
     """What theory says, and whether the measured values are its own."""
-    ratio, low, high, errors = (
+    ratio, errors = (
         np.concatenate([here[f"ratio{end}"].values.ravel() for here in cells])
         if all("ratio" in here for here in cells)
         else np.empty(0)
-        for end in ("", "_low", "_high", "_error")
+        for end in ("", "_error")
     )
     mean, error = pooled(ratio, errors)
     if not np.isfinite(mean):
         return "", ""
-    known = np.isfinite(ratio) & np.isfinite(low)
-    inside = ((low <= 1) & (high >= 1))[known]
+    seeds = np.concatenate([here["seeds"].values.ravel() for here in cells])
+    # Cells share what is known of their scatter; each alone has at least its own seeds less one.
+    margin, none = np.full(ratio.shape, CONTROL), np.zeros(ratio.shape)
+    found = judged(Cells(ratio - 1, errors, np.maximum(seeds - 1.0, 1.0), margin, none))
+    verdicts = found.verdict[found.verdict != ""]
+    agree = int((verdicts == AGREES).sum())
+    every = "it" if verdicts.size == 1 else f"all {count(verdicts.size)} values"
+    many = every if agree == verdicts.size else f"{count(agree)} of {count(verdicts.size)} values"
     name = method_name(cells[0].attrs["theory"]).html
     text = (
         f"; measured over predicted ({name}) is {resolved(mean, error)} ± "
-        f"{resolved(error, error)} on average, and {count(int(inside.sum()))} of "
-        f"{count(inside.size)} intervals of 95 % hold 1"
+        f"{resolved(error, error)} on average, and {many} "
+        f"agree{'s' if verdicts.size == 1 else ''} with theory (a factor off by "
+        f"{number(100 * CONTROL)} % would be rejected)"
     )
-    return text, verdict_of(inside)
+    return text, found.whole

@@ -20,12 +20,12 @@ def verdict_of(data: xr.Dataset, cells: Sequence[Point]) -> str:
     """What all comparisons say together.
 
     ``differs`` if one is rejected clearly: not one that chance may have rejected, near the level;
-    ``agrees`` if some agree and no other is rejected at all; else ``undecided``.
+    ``agrees`` if all agree; else ``undecided``.
     """
     found = [str(data["verdict"].sel(p).item()) for p in cells]
     if any(v == "differs" and not near(data.sel(p)) for v, p in zip(found, cells, strict=True)):
         return "differs"
-    return "agrees" if "agrees" in found and "differs" not in found else "undecided"
+    return "agrees" if found and set(found) == {"agrees"} else "undecided"
 
 
 def agreement(
@@ -54,7 +54,7 @@ def agreement(
     if agree == total:
         every = "both" if total == 2 else f"all {count(total)}"
         return f"{who} agrees with the limit in {every} comparisons"
-    if verdict == "agrees":
+    if agree and "differs" not in found:
         open_ones = total - agree
         be = "is" if open_ones == 1 else "are"
         return (
