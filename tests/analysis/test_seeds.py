@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from hdica.analysis.escape.verdict import hazard_of, judged
+from hdica.analysis.escape.verdict import ENOUGH, hazard_of, judged
 from hdica.verdict.cells import CLEAR
 from hdica.verdict.contrast import contrast
 from hdica.verdict.ladder import Ladder
@@ -82,7 +82,7 @@ def test_open_escape_verdicts_say_how_many_runs_would_do():
     hazard = hazard_of(np.array([0.1, 1.0, 10.0]), np.exp([-0.1, -1.0, -10.0]), 1.0)
     few = judged(EscapeTimes(np.full(20, 0.1), np.arange(20) < 2), hazard, LEVEL)
     assert few.verdict == "undecided"
-    assert few.seeds_needed == pytest.approx(20 * 5 / few.expected)
+    assert few.seeds_needed == pytest.approx(20 * ENOUGH / few.expected)
     close = judged(EscapeTimes(np.full(200, 0.1), np.arange(200) < 34), hazard, LEVEL)
     assert LEVEL / CLEAR < close.p_value < LEVEL
     assert "may be chance" in close.why

@@ -56,14 +56,12 @@ def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
     out.attrs |= {"theory": settings.theory or "", "levels": list(settings.levels.values())}
     out.attrs["level_names"] = list(settings.levels)
     if bool(out["difference"].notnull().any()):
-        out = out.assign(_verdicts(out, settings))
-        out.attrs["control"] = settings.control
-        out.attrs |= {"where": list(settings.where), "where_bounds": list(settings.where.values())}
+        out = with_verdicts(out, settings.control, settings.where)
     return described(out, LONG_NAMES)
 
 
-def _verdicts(out: xr.Dataset, settings: Dependence) -> dict[str, xr.DataArray]:
-    """The verdict of every point at the largest n.
+def with_verdicts(out: xr.Dataset, control: float, where: Mapping[str, str]) -> xr.Dataset:
+    """The same with the verdict of every point at the largest n.
 
     Points of an output that the study claims are judged together, and so are all others.
     """
@@ -72,10 +70,10 @@ def _verdicts(out: xr.Dataset, settings: Dependence) -> dict[str, xr.DataArray]:
     def like(values: xr.DataArray) -> xr.DataArray:
         return values.broadcast_like(means).transpose(*means.dims)
 
-    claimed = like(_claimed(out, settings.where))
+    claimed = like(_claimed(out, where))
     last = like(out["n"] == out["n"].max()) if "n" in out.dims else xr.ones_like(claimed)
     largest = abs(out["predicted"]).max([d for d in means.dims if d != "output"])
-    margin, freedom = like(settings.control * largest), like(out["seeds"]) - 1
+    margin, freedom = like(control * largest), like(out["seeds"]) - 1
     verdict = xr.full_like(means, "", dtype="<U9")
     p_value, needed = xr.full_like(means, np.nan), xr.full_like(means, np.nan)
     for output in out["output"]:
@@ -84,16 +82,12 @@ def _verdicts(out: xr.Dataset, settings: Dependence) -> dict[str, xr.DataArray]:
             difference, error, dof, off = (
                 one.values[at] for one in (out["difference"], out["se"], freedom, margin)
             )
-            found = judged(Cells(difference, error, dof, off, np.zeros_like(off)))
-            verdict.values[at], p_value.values[at] = found.verdict, found.p_value
-            needed.values[at] = np.ceil(found.seeds * (freedom.values[at] + 1))
-    return {
-        "claimed": claimed.astype(int),
-        "margin": margin,
-        "verdict": verdict,
-        "p_value": p_value,
-        "seeds_needed": needed,
-    }
+            part_of = judged(Cells(difference, error, dof, off, np.zeros_like(off)))
+            verdict.values[at], p_value.values[at] = part_of.verdict, part_of.p_value
+            needed.values[at] = np.ceil(part_of.seeds * (freedom.values[at] + 1))
+    found = {"margin": margin, "verdict": verdict, "p_value": p_value, "seeds_needed": needed}
+    attrs = {"control": control, "where": list(where), "where_bounds": list(where.values())}
+    return out.assign(found, claimed=claimed.astype(int)).assign_attrs(attrs)
 
 
 def _claimed(out: xr.Dataset, where: Mapping[str, str]) -> xr.DataArray:

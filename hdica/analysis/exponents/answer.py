@@ -9,11 +9,11 @@ from hdica.analysis.exponents.figure import fits, named, parameters
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import capital, count, method_name, number, resolved, symbol
-from hdica.verdict.cells import AGREES, Cells, judged
+from hdica.verdict.cells import AGREES, DIFFERS, Cells, judged, together
 from hdica.verdict.pooled import pooled
 
 CONTROL = 0.1
-"""A theory whose value is off by this share has to be rejected for one that is not to agree."""
+"""A theory whose factor or exponent is off by so much has to be rejected for one to agree."""
 FITS = 3
 """Fits that are told."""
 
@@ -56,19 +56,27 @@ def _theory(cells: list[xr.Dataset]) -> tuple[str, str]:
     mean, error = pooled(ratio, errors)
     if not np.isfinite(mean):
         return "", ""
+    # All values together, the exponents, and each value alone, which may differ but tells little.
     seeds = np.concatenate([here["seeds"].values.ravel() for here in cells])
-    # Cells share what is known of their scatter; each alone has at least its own seeds less one.
-    margin, none = np.full(ratio.shape, CONTROL), np.zeros(ratio.shape)
-    found = judged(Cells(ratio - 1, errors, np.maximum(seeds - 1.0, 1.0), margin, none))
-    verdicts = found.verdict[found.verdict != ""]
-    agree = int((verdicts == AGREES).sum())
-    every = "it" if verdicts.size == 1 else f"all {count(verdicts.size)} values"
-    many = every if agree == verdicts.size else f"{count(agree)} of {count(verdicts.size)} values"
+    each = judged(_against(ratio - 1, errors, np.maximum(seeds - 1.0, 1.0)))
+    slopes = [here["exponent"] - here["predicted_exponent"] for here in cells]
+    off = np.concatenate([[mean - 1], *(one.values.ravel() for one in slopes)])
+    noise = [here["exponent_error"].values.ravel() for here in cells]
+    found = judged(_against(off, np.concatenate([[error], *noise]), np.full(off.shape, np.inf)))
+    verdict = together([found.whole, *({DIFFERS} & set(each.verdict.tolist()))])
     name = method_name(cells[0].attrs["theory"]).html
     text = (
         f"; measured over predicted ({name}) is {resolved(mean, error)} ± "
-        f"{resolved(error, error)} on average, and {many} "
-        f"agree{'s' if verdicts.size == 1 else ''} with theory (a factor off by "
-        f"{number(100 * CONTROL)} % would be rejected)"
+        f"{resolved(error, error)} on average"
     )
-    return text, found.whole
+    many = int((each.verdict == DIFFERS).sum())
+    if many:
+        text += f", and {count(many)} of {count(each.verdict.size)} values differ from theory"
+    elif verdict == AGREES:
+        text += f", and a factor or an exponent off by {number(CONTROL)} is rejected"
+    return text, verdict
+
+
+def _against(difference: np.ndarray, error: np.ndarray, freedom: np.ndarray) -> Cells:
+    """Numbers beside those of theory, with the control's margin."""
+    return Cells(difference, error, freedom, np.full(error.shape, CONTROL), np.zeros(error.shape))

@@ -16,6 +16,10 @@ NAMED = 2
 """Comparisons that differ and are named."""
 
 
+EXPECTED, SIGMAS = 0.5, 3.0
+"""Power of 1/n by which fluctuations fall, and how many errors off it another one is."""
+
+
 def verdict_of(data: xr.Dataset, cells: Sequence[Point]) -> str:
     """What all comparisons say together.
 
@@ -78,15 +82,19 @@ def _p(data: xr.Dataset, cells: Sequence[Point]) -> str:
     return p_value(smallest).replace("<", "&lt;")
 
 
-def law(data: xr.Dataset, name: str) -> str:
-    """A power of n with its standard error, pooled over comparisons: n^(-0.50 ± 0.02).
+def law(data: xr.Dataset, name: str) -> tuple[str, bool]:
+    """A power of n with its standard error, pooled over comparisons, and whether it is −1/2.
 
-    Empty where no comparison has resolved it.
+    As in n^(-0.50 ± 0.02); where it is not the power of the central limit theorem, the text says
+    which was expected. Empty where no comparison has resolved it.
     """
     if f"{name}_exponent" not in data:
-        return ""
+        return "", True
     value, errors = (data[f"{name}_exponent{end}"].values.ravel() for end in ("", "_error"))
     mean, error = pooled(value, errors)
     if not np.isfinite(mean):
-        return ""
-    return f"{N}<sup>{with_error(-mean, error)}</sup>"
+        return "", True
+    text = f"{N}<sup>{with_error(-mean, error)}</sup>"
+    if abs(mean - EXPECTED) <= SIGMAS * error:
+        return text, True
+    return f"{text}, where −1/2 is expected", False
