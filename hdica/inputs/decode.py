@@ -81,7 +81,10 @@ def _check_size(image: Any, path: Path) -> None:
         )
     # The mark of a scan stands nowhere else but in a preview, which is a picture of its own. Of a
     # JPEG in a TIFF, libtiff counts the scans by itself.
-    if image.format in ("JPEG", "MPO") and (scans := path.read_bytes().count(b"\xff\xda")) > MOST_SCANS:
+    if (
+        image.format in ("JPEG", "MPO")
+        and (scans := path.read_bytes().count(b"\xff\xda")) > MOST_SCANS
+    ):
         raise HdicaError(f"{path} cannot be read as a picture (it has {scans} scans)", ["path"])
 
 
