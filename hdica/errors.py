@@ -74,6 +74,10 @@ class Unwritable(Incomplete):
     """Files that cannot be written, for want of space or of permission; it says which and why."""
 
 
+class Removed(Unwritable):
+    """What a run writes to was removed by somebody else meanwhile; the sentence names it."""
+
+
 class Stopped(KeyboardInterrupt):
     """A run was told to stop by a signal of some number; the message is a sentence.
 

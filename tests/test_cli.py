@@ -418,8 +418,12 @@ def test_tiny_runs_from_its_file_to_an_answer(tmp_path: Path) -> None:
         (["plan", "s.yaml", "--workers", "two"], "'--workers': a whole number is allowed"),
         (["plan", "s.yaml", "--workers", "0"], "'--workers': at least 1 is allowed"),
         (["run", "s.yaml", "--budget", "x"], "'--budget': a number is allowed"),
-        (["query", "s.yaml"], "s.yaml is not a published store (a folder, as"),
-        (["explore", "s.yaml", "--no-browser"], "s.yaml is not a published store (a folder, as"),
+        (["query", "s.yaml"], "s.yaml is a file and no store (a folder, as"),
+        (["explore", "s.yaml", "--no-browser"], "s.yaml is a file and no store (a folder, as"),
+        *(
+            ([one, "file.zarr"], "file.zarr is a file and no store")
+            for one in ("query", "report", "verify", "repair", "status")
+        ),
         (["run", "s.yaml", "--out", "file.zarr"], "file.zarr is no folder (move it away"),
         (["validate", "text.yaml"], "methods = 'ode' is not allowed (a mapping from methods"),
         (["validate", "several.yaml"], "methods = ['ode'] is not allowed (a mapping from methods"),

@@ -105,9 +105,16 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
+def refuse_file(store: Path) -> None:
+    """Refuse something else than a folder at the place of a store."""
+    if store.exists() and not store.is_dir():
+        raise HdicaError(f"{store} is a file and no store (a folder, as results/first.zarr)")
+
+
 def require_store(out: str | Path) -> None:
     """Refuse results of which there is neither a published nor a working store."""
     root = results_path(out)
+    refuse_file(root)
     if not root.is_dir() and not work_path(out).is_dir():
         raise HdicaError(f"{root} does not exist (hdica run writes it)")
 

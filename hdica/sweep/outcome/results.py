@@ -20,6 +20,7 @@ from hdica.sweep.files.paths import (
     manifest_path,
     no_link,
     read_regular,
+    refuse_file,
     work_path,
 )
 from hdica.sweep.files.sealed import DIGEST, unsealed
@@ -68,6 +69,7 @@ def existing(path: str | Path) -> Path:
     if not isinstance(path, str | os.PathLike) or "\0" in str(path):
         raise HdicaError(f"path = {path!r} is not allowed (a path such as results/first.zarr)")
     root = no_link(Path(path))
+    refuse_file(root)
     if root.is_dir() and (root / METADATA).exists():
         return root
     if root.suffix == ".zarr" and manifest_path(root).exists():
@@ -76,8 +78,6 @@ def existing(path: str | Path) -> Path:
         raise HdicaError(f"{root} is not published yet (see hdica status {root})")
     if root.is_dir():
         raise HdicaError(f"{root} is not a published store (it has no zarr.json)")
-    if root.exists():
-        raise HdicaError(f"{root} is not a published store (a folder, as results/first.zarr)")
     raise HdicaError(f"{root} does not exist (hdica run writes it)")
 
 
