@@ -465,7 +465,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     "name",
     [
         "toy.manifest.json", "toy.zarr/zarr.json", "toy.zarr/", "toy.zarr/new", "TOY.zarr/new",
-        "Toy.Manifest.JSON", "toy.work/a.csv", "toy.work/.lock", "toy.shards/a", "toy.versions/a",
+        "Toy.Manifest.JSON", "other.manifest.json", "other.work", "toy.work/a.csv", "toy.work/.lock", "toy.shards/a", "toy.versions/a",
         ".toy.zarr.old", "inner/../toy.zarr/a", "link/zarr.json", "another.zarr",
     ],
 )  # fmt: skip
@@ -484,13 +484,13 @@ def test_nothing_else_is_written_where_a_store_has_its_files(
     for command in commands:
         assert call(command) == 2, command
         (line,) = capsys.readouterr().err.splitlines()
-        assert "is for the files of a store alone: take another name" in line
+        assert "is for the files of a store alone: take another name than *.zarr" in line
     assert contents(tmp_path) == before
 
 
 def test_other_names_beside_a_store_are_taken(results: str, tmp_path: Path) -> None:
     (tmp_path / "mine.work").mkdir()
-    for name in ("toy.json", "toys.manifest.json", "mine.work/a.json"):
+    for name in ("toy.json", "manifest.json", "mine.work/a.json"):
         assert call(["query", results, "--to", "json", "--out", str(tmp_path / name)]) == 0
 
 

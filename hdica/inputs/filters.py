@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError, no_room, suggestion
+from hdica.errors import HdicaError, no_room, path_of, suggestion
 from hdica.inputs.arrays import Refused, check_archive, most_numbers
 from hdica.inputs.place import is_data
 from hdica.inputs.series import Series
@@ -62,7 +62,7 @@ def load_filters(given: Any, *, layer: str = "", training: int = 0) -> Series:
         array = _array(given, "filters")
         many = array[None] if array.ndim == 4 else array
         return Series(np.arange(len(many)), many)
-    path = Path(given)
+    path = path_of(given, "filters", "data/filters/run.npz")
     if training < 0:
         raise HdicaError(f"training = {training} is not allowed (a whole number >= 0)")
     if path.is_dir():

@@ -66,9 +66,7 @@ def _check_newest(published: PublishedStore, key: str) -> None:
 
 def existing(path: str | Path) -> Path:
     """Path of a published store that is there."""
-    if not isinstance(path, str | os.PathLike) or "\0" in str(path):
-        raise HdicaError(f"path = {path!r} is not allowed (a path such as results/first.zarr)")
-    root = no_link(Path(path))
+    root = no_link(path_of(path, "path", "results/first.zarr"))
     refuse_file(root)
     if root.is_dir() and (root / METADATA).exists():
         return root
