@@ -63,8 +63,8 @@ def load_filters(given: Any, *, layer: str = "", training: int = 0) -> Series:
         many = array[None] if array.ndim == 4 else array
         return Series(np.arange(len(many)), many)
     path = path_of(given, "filters", "data/filters/run.npz")
-    if training < 0:
-        raise HdicaError(f"training = {training} is not allowed (a whole number >= 0)")
+    if isinstance(training, bool) or not isinstance(training, int | np.integer) or training < 0:
+        raise HdicaError(f"training = {training!r} is not allowed (a whole number >= 0)")
     if path.is_dir():
         path = _chosen(path, training)
     elif training:
