@@ -465,7 +465,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     "name",
     [
         "toy.manifest.json", "toy.zarr/zarr.json", "toy.zarr/", "toy.zarr/new", "TOY.zarr/new",
-        "Toy.Manifest.JSON", "other.manifest.json", "other.work", "toy.work/a.csv",
+        "Toy.Manifest.JSON", "other.manifest.json", "toy.work/a.csv",
         "toy.work/.lock", "toy.shards/a", "toy.versions/a",
         ".toy.zarr.old", "inner/../toy.zarr/a", "link/zarr.json", "another.zarr",
     ],

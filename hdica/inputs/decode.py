@@ -23,7 +23,7 @@ _TILE = (322, 323)
 """Tags of a TIFF: width and height of its tiles."""
 SMALL, SMALL_FILES, MOST_RATIO = 2**24, 3 * 2**20, 40
 """Pixels of pictures that are read whatever the size of their files, and for each byte of these
-from some on: photographs have ten at most. A pixel takes 40 bytes while it is read, and 24 later."""
+from some on: photographs have ten at most. A pixel takes 40 bytes while it is read, then 24."""
 MOST_SCANS = 100
 """Scans of a JPEG, in each of which the decoder goes over the whole picture: usual ones have ten at
 most, and one of 30 bytes is enough."""
