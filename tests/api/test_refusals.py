@@ -178,6 +178,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: hdica.FilterSeries(filters={"random": {"filtrs": 3}}), "did you mean 'filters'?"),
     (lambda: check_export("cvs", None), "did you mean 'csv'?"),
     (lambda: check_training({**vars(Training()), "labels": "imge"}), "did you mean 'image'?"),
+    (lambda: check_training({**vars(Training()), "step": 3}), "did you mean 'steps'?"),
 ]  # fmt: skip
 
 NO_MISSPELLING = {
@@ -233,6 +234,7 @@ def test_an_account_of_digits_is_a_name() -> None:
     assert found.slurm.account == "12345"
 
 
+EMPTY: Any = np.zeros(0)
 FUNCTIONS = [
     "best", "cite", "critical", "critical_curve", "effective_potential", "escape_time",
     "fixed_points", "limit", "open_results", "register", "sensitivity", "simulate", "version_path",
@@ -263,6 +265,20 @@ def test_an_argument_of_another_kind_is_answered_by_a_sentence(
             function(given, *NEEDED.get(name, ()), **KEYWORDS.get(name, {}))
 
 
+def test_a_path_that_is_too_long_is_answered_by_a_sentence() -> None:
+    path, name = "a" * 5000, f"{'a' * 245}.zarr"
+    for call in (
+        hdica.load_filters, hdica.cite, hdica.open_results, Study.load, study().run,
+        lambda one: ica(data=f"{one}.npy"), hdica.whiten,
+    ):  # fmt: skip
+        with pytest.raises(hdica.HdicaError, match="is not allowed") as refused:
+            call(path)
+        assert len(str(refused.value)) < 300
+    for call in (study().run, hdica.open_results):
+        with pytest.raises(hdica.HdicaError, match="of at most 200 bytes"):
+            call(name)
+
+
 def test_a_path_of_another_kind_is_answered_by_a_sentence() -> None:
     for given in (5, b"", [], "", "folder", "a\0.zarr", object()):
         for call in (lambda out: study().plan(out), lambda out: study().run(out)):
@@ -279,6 +295,14 @@ def test_a_path_of_another_kind_is_answered_by_a_sentence() -> None:
         lambda: hdica.limit(ica(), times=xr.Dataset()),
         lambda: hdica.SubspaceModel(rank=1, beta=1, dimension=10**400),
         lambda: hdica.excess_kurtosis(10**400),
+        lambda: hdica.excess_kurtosis(np.array([1j, 2, 3])),
+        lambda: hdica.excess_kurtosis(np.arange(5.0), axis=EMPTY),
+        lambda: hdica.best(ica(), {"tau": [0.01, 0.1]}, EMPTY),
+        lambda: hdica.load_filters("filters.npz", training=EMPTY),
+        lambda: hdica.limit(ica(), times=[0, 1], bands=EMPTY),
+        lambda: hdica.simulate(ica(), times=[0, 1], n=10, functionals=EMPTY),
+        lambda: hdica.simulate(ica(), times=[0, 1], n=10, timeout=EMPTY),
+        lambda: hdica.whiten(np.zeros((0, 5))),
     ],
 )
 def test_what_is_no_number_or_beyond_all_numbers_is_refused_in_a_sentence(
