@@ -50,14 +50,10 @@ class Schedule:
     refuses: Callable[[float], str] = _always
 
 
-def _too_large(value: float, name: str) -> str:
-    return f"{name} = {value:g} is not allowed (at most {LARGEST:g})"
-
-
 def _check_largest(values: Any, name: str) -> None:
     """Refuse what overflows in whatever is computed with it."""
     if (most := float(np.max(values))) > LARGEST:
-        raise HdicaError(_too_large(most, name))
+        raise HdicaError(f"{name} = {most:g} is not allowed (at most {LARGEST:g})")
 
 
 def _number(tau: float, name: str) -> Schedule:
@@ -111,11 +107,16 @@ def _of_formula(
 
     def refuses(last: float) -> str:
         t = np.unique([*np.linspace(0.0, last, EVEN), *(one for one in PROBE if one < last)])
-        fine = allowed(t)
-        if fine.all():
-            most = float(np.max(formula.value(t)))
-            return "" if most <= LARGEST else _too_large(most, name)
-        k = int(np.argmin(fine))
+        tau, fine = formula.value(t), allowed(t)
+        large = tau > LARGEST
+        if fine.all() and not large.any():
+            return ""
+        k = int(np.argmin(fine & ~large))
+        if large[k]:
+            return (
+                f"{name} = {spec!r} is {tau[k]:.4g} at t = {t[k]:.6g}, which is not allowed (at "
+                f"most {LARGEST:g})"
+            )
         low, high = float(t[k - 1]), float(t[k])
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
@@ -126,7 +127,7 @@ def _of_formula(
             f"{name} = {spec!r} is not allowed with times up to {last:.6g} (it stops being {what} "
             f"at t = {high:.6g} and is {'no number' if math.isnan(value) else f'{value:.4g}'} at "
             f"t = {far:.6g}"
-            f"{'' if zero else _with_floor(spec, formula.value(t))})"
+            f"{'' if zero else _with_floor(spec, tau)})"
         )
 
     if formula.coefficients is not None and formula.coefficients.size == 1 and not zero:
