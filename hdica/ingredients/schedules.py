@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
+from hdica.ingredients.grammar import NO_NUMBERS
 from hdica.ingredients.plain import plain
 from hdica.ingredients.quadrature import increasing, numbers
 
@@ -92,11 +93,24 @@ def _floor(tau: Array) -> float:
     return float(10.0 ** math.floor(math.log10(float(tau[0]) * 1e-3)))
 
 
+def _not_allowed(name: str, spec: Any, zero: bool) -> HdicaError:
+    return HdicaError(
+        f"{name} = {spec!r} is not allowed (allowed: {ALLOWED_SIGNAL})"
+        if zero
+        else f"{name} = {spec!r} is not allowed (allowed: {ALLOWED})"
+    )
+
+
 def _of_formula(
     spec: str, constants: Mapping[str, float] | None, name: str, zero: bool
 ) -> Schedule:
     """A schedule whose values at the times of a run are > 0, or >= 0 with ``zero``."""
-    formula = parse_formula(spec, "t", constants)
+    if spec.strip().lower().lstrip("+-") in NO_NUMBERS:
+        raise _not_allowed(name, spec, zero)
+    try:
+        formula = parse_formula(spec, "t", constants)
+    except HdicaError as exc:
+        raise HdicaError(f"{name}: {exc}", exc.fields) from exc
     # What is positive at every time and underflows late, as exp(-t/10) does, is a step size.
     least = zero or formula.is_positive
     what = "a number >= 0" if zero else "positive"
@@ -166,7 +180,7 @@ def make_signal(
     if isinstance(spec, Mapping) and set(spec) == {"steps"}:
         return _steps(spec["steps"], name, zero=True)
     if not isinstance(spec, str):
-        raise HdicaError(f"{name} = {spec!r} is not allowed (allowed: {ALLOWED_SIGNAL})")
+        raise _not_allowed(name, spec, zero=True)
     return _of_formula(spec, constants, name, zero=True)
 
 
@@ -194,5 +208,5 @@ def make_schedule(
     if isinstance(spec, Mapping) and set(spec) == {"steps"}:
         return _steps(spec["steps"], name)
     if not isinstance(spec, str):
-        raise HdicaError(f"{name} = {spec!r} is not allowed (allowed: {ALLOWED})")
+        raise _not_allowed(name, spec, zero=False)
     return _of_formula(spec, constants, name, zero=False)

@@ -101,10 +101,11 @@ def start_windows(problem: Problem, lattice: Lattice, narrow: float) -> Windows:
     low, high = np.floor(lattice.number(mean - reach)), np.ceil(lattice.number(mean + reach))
     cells = float(np.sum(high - low))
     if not cells <= MOST_CELLS:
+        other = "a wider start" if narrow == 0 else "earlier times"
         raise HdicaError(
             f"the density was not followed, because it is so narrow at t = {narrow:.6g} that it "
             f"needs {cells:.2g} cells (at most {MOST_CELLS:.0e}: choose a larger step size, a "
-            f"weaker or smoother regularizer, or {'a wider start' if narrow == 0 else 'earlier times'})"
+            f"weaker or smoother regularizer, or {other})"
         )
     return Windows(low.astype(np.int64), high.astype(np.int64))
 
