@@ -147,14 +147,14 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: ica(nonlinearity="cube"), "write x**3"),
     (lambda: ica(nonlinearity="X**3"), "did you mean 'x'?"),
     (lambda: ica(source="Uniform"), "did you mean 'uniform'?"),
-    (lambda: ica(source="normal"), "is not known (did you mean 'gaussian', which no rule can learn?"),
+    (lambda: ica(source="normal"), "(did you mean 'gaussian', which no rule can learn?"),
     (lambda: ica(tau="inf"), ": tau = 'inf' is not allowed (allowed: a number > 0, a formula in t"),
     (lambda: ica(tau="1/0"), ": tau: formula '1/0': it divides by zero; allowed are"),
     (lambda: ica(tau="0.1*exp(-2t)"), "it is not a formula: write 0.1*exp(-2*t);"),
     (
         lambda: ica(regularizer="beta*x"),
-        ": regularizer: formula 'beta*x': 'beta' is neither a variable nor a constant (known: ['x', "
-        "'pi']): give it a number in constants, such as {beta: 0.2};",
+        ": regularizer: formula 'beta*x': 'beta' is neither a variable nor a constant (known: ['x'"
+        ", 'pi']): give it a number in constants, such as {beta: 0.2};",
     ),
     (lambda: ica(regularizer="b=0.2"), "a constant gets its number in constants, such as {beta: "),
     (lambda: ica(nonlinearity="inf*x"), ": formula 'inf*x': 'inf' is no finite number;"),
