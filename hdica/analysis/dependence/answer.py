@@ -11,6 +11,7 @@ from hdica.analysis.dependence.figure import at, curves, named, others
 from hdica.analysis.dependence.peak import peaks
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import at_last_n, points
+from hdica.analysis.show.sentences import among
 from hdica.analysis.show.words import count, measurement, number, place, symbol, value_of
 from hdica.analysis.statistics.verdict import CLEAR
 
@@ -44,7 +45,7 @@ def _followed(cut: xr.Dataset, output: str) -> Answer:
     whole = _verdict(cut)
     total = int(_known(cut).sum())
     if whole == "agrees":
-        where = "the one point" if total == 1 else f"all {count(total)} points"
+        where = "the one point" if total == 1 else f"all {count(total)} points{among()}"
         text = f"Mean {name} follows the prediction {_within(cut)} at {where}{peaks(cut)}"
         return Answer(f"{text}.", whole)
     parts = [(d, _from(cut, d)) for d in (str(cut.attrs["over"]), *others(cut))]
@@ -151,7 +152,8 @@ def _worst(cut: xr.Dataset) -> str:
     worst = max(cells, key=lambda p: float(size.sel(p)))
     here = cut.sel(worst)
     where = place({k: v for k, v in worst.items() if k != "simulation"}).html
-    return f"off by up to {measurement(float(here['difference']), float(here['se']))}, at {where}"
+    off = measurement(float(here["difference"]), float(here["se"]))
+    return f"off by up to {off}{among()}, at {where}"
 
 
 def _ends(cut: xr.Dataset, k: int) -> str:
