@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import re
 import signal
@@ -72,6 +73,10 @@ class DataGone(HdicaError):
 
 class Unwritable(Incomplete):
     """Files that cannot be written, for want of space or of permission; it says which and why."""
+
+
+class Removed(Unwritable):
+    """What a run writes to was removed by somebody else meanwhile; the sentence names it."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -254,4 +259,10 @@ def path_of(given: Any, name: str, example: str) -> Path:
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(path, str) or not path or "\0" in path:
         raise HdicaError(f"{name} = {given!r} is not allowed (a path such as {example})")
+    try:
+        os.lstat(path)
+    except OSError as exc:
+        if exc.errno == errno.ENAMETOOLONG:
+            wrong = f"{name} = {_shown(path)} is not allowed"
+            raise HdicaError(f"{wrong} (a shorter path: it has {len(path)} letters)") from exc
     return Path(path)

@@ -418,8 +418,12 @@ def test_tiny_runs_from_its_file_to_an_answer(tmp_path: Path) -> None:
         (["plan", "s.yaml", "--workers", "two"], "'--workers': a whole number is allowed"),
         (["plan", "s.yaml", "--workers", "0"], "'--workers': at least 1 is allowed"),
         (["run", "s.yaml", "--budget", "x"], "'--budget': a number is allowed"),
-        (["query", "s.yaml"], "s.yaml is not a published store (a folder, as"),
-        (["explore", "s.yaml", "--no-browser"], "s.yaml is not a published store (a folder, as"),
+        (["query", "s.yaml"], "s.yaml is a file and no store (a folder, as"),
+        (["explore", "s.yaml", "--no-browser"], "s.yaml is a file and no store (a folder, as"),
+        *(
+            ([one, "file.zarr"], "file.zarr is a file and no store")
+            for one in ("query", "report", "verify", "repair", "status")
+        ),
         (["run", "s.yaml", "--out", "file.zarr"], "file.zarr is no folder (move it away"),
         (["validate", "text.yaml"], "methods = 'ode' is not allowed (a mapping from methods"),
         (["validate", "several.yaml"], "methods = ['ode'] is not allowed (a mapping from methods"),
@@ -461,7 +465,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     "name",
     [
         "toy.manifest.json", "toy.zarr/zarr.json", "toy.zarr/", "toy.zarr/new", "TOY.zarr/new",
-        "Toy.Manifest.JSON", "toy.work/a.csv", "toy.work/.lock", "toy.shards/a", "toy.versions/a",
+        "Toy.Manifest.JSON", "other.manifest.json", "toy.work/a.csv",
+        "toy.work/.lock", "toy.shards/a", "toy.versions/a",
         ".toy.zarr.old", "inner/../toy.zarr/a", "link/zarr.json", "another.zarr",
     ],
 )  # fmt: skip
@@ -480,13 +485,13 @@ def test_nothing_else_is_written_where_a_store_has_its_files(
     for command in commands:
         assert call(command) == 2, command
         (line,) = capsys.readouterr().err.splitlines()
-        assert "is for the files of a store alone: take another name" in line
+        assert "is for the files of a store alone: take another name than *.zarr" in line
     assert contents(tmp_path) == before
 
 
 def test_other_names_beside_a_store_are_taken(results: str, tmp_path: Path) -> None:
     (tmp_path / "mine.work").mkdir()
-    for name in ("toy.json", "toys.manifest.json", "mine.work/a.json"):
+    for name in ("toy.json", "manifest.json", "mine.work/a.json"):
         assert call(["query", results, "--to", "json", "--out", str(tmp_path / name)]) == 0
 
 

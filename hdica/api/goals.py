@@ -62,7 +62,7 @@ class Goal:
 
 def goal_of(given: Any, record: System) -> Goal:
     """The goal that a call names, or a sentence why it is none."""
-    if given == "steady overlap":
+    if isinstance(given, str) and given == "steady overlap":
         words = "largest overlap of a stable state (maximised)"
         return Goal(words, "1", _steady_overlap)
     keys = set(given) if isinstance(given, Mapping) else set()

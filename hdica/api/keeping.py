@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.save import ALL, Save
-from hdica.systems.arguments import extra_names, formulas, increasing
+from hdica.systems.arguments import extra_names, formulas, increasing, shown
 from hdica.systems.method import Method
 from hdica.systems.points import (
     check_extra,
@@ -42,6 +42,11 @@ class Asked:
     estimate: bool | int = False
     bands: bool = False
     bias: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value in {"bands": self.bands, "bias": self.bias}.items():
+            if not isinstance(value, bool | np.bool_):
+                raise HdicaError(f"{name} = {shown(value)} is not allowed (True or False)")
 
     @property
     def plain(self) -> bool:
@@ -107,7 +112,8 @@ def saved(
     snapshots = asked.snapshots
     points = increasing(asked.x, "x", "point", positive=False)
     theta = increasing(asked.thresholds, "thresholds", "threshold")
-    anything = snapshots is not None or points or theta or asked.functionals
+    means = formulas(asked.functionals)
+    anything = snapshots is not None or points or theta or means
     if anything and not method.keeps:
         name = type(system).__name__
         able = [repr(m.name) for m in record_of(system).methods if m.keeps]
@@ -126,7 +132,6 @@ def saved(
     extra = extra_names(asked.extra)
     allowed = (output.name for output in method.extras)
     check_extra(extra, allowed, "extra", f"method {method.name!r}")
-    means = formulas(asked.functionals)
     save = Save(
         kept, points, theta, extra=extra, estimate=entries, bands=asked.bands, bias=asked.bias
     )

@@ -158,7 +158,9 @@ def simulate(
     tell(f"{len(trials)} trials, about {span(planned)} by the cost model")
     try:
         results = within(
-            max(USUAL, MOST_PLANNED * planned) if timeout == "plan" else timeout,
+            max(USUAL, MOST_PLANNED * planned)
+            if isinstance(timeout, str) and timeout == "plan"
+            else timeout,
             named("simulate", system) + at_size(size),
             lambda: chosen.run_all([(system, seed) for seed in trials], grid, size, save),
         )

@@ -1,3 +1,3 @@
 """What a problem is made of: sources, priors, nonlinearities, regularizers, schedules, starts."""
 
-VERSION = 4
+VERSION = 5

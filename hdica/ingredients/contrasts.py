@@ -144,5 +144,8 @@ def make_contrast(spec: str, constants: Mapping[str, float] | None = None) -> Co
     """
     name = SPELLINGS.get(spec, spec)
     text = NAMED.get(name, spec)
-    formula = parse_formula(text, "s", {} if name in NAMED else constants)
+    try:
+        formula = parse_formula(text, "s", {} if name in NAMED else constants)
+    except HdicaError as exc:
+        raise HdicaError(f"contrast: {exc}", exc.fields) from exc
     return _contrast(name if name in NAMED else "", formula)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -74,9 +75,13 @@ WORDS = {
     **dict.fromkeys(("square", "quadratic", "skew"), "x**2"),
     **{"logcosh": "tanh(x)", "gauss": "x*exp(-x**2/2)", "linear": "x", "identity": "x"},
     **{"l1": "sign(x)", "lasso": "sign(x)", "l2": "x", "ridge": "x"},
+    "e": "exp(1)",
     **{"maximum": "max(x, a)", "minimum": "min(x, a)", "absolute": "abs(x)", "fabs": "abs(x)"},
 }
 """What is written for words by which others name functions."""
+NO_NUMBERS = {"inf", "infinity", "oo", "nan"}
+_FACTOR = re.compile(r"(?<![\w.])(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)\s*(?=[A-Za-z_(])")
+"""A number beside a name or a parenthesis: a product without its sign."""
 
 
 def _hint(name: str) -> str:
@@ -154,6 +159,8 @@ class _Reader:
                 return self.as_value(node, depth, power)
         named = node.func if isinstance(node, ast.Call) else node
         hint = _hint(named.attr) if isinstance(named, ast.Attribute) else ""
+        if isinstance(node, ast.Call) and not hint:
+            hint = _product(self.text)
         raise self.refuse(f"{self.written(node)} is not part of the grammar{hint}")
 
     def called(self, name: str, arguments: list[ast.expr], depth: int, power: float) -> sp.Expr:
@@ -161,7 +168,12 @@ class _Reader:
         if name == "where":
             raise self.refuse("'where' takes a condition and two values")
         if known is None:
-            raise self.refuse(f"{name!r} is not a known function{_hint(name)}")
+            number = name in self.symbols or name in self.constants
+            raise self.refuse(
+                f"{name!r} is not a function{_product(self.text)}"
+                if number
+                else f"{name!r} is not a known function{_hint(name)}"
+            )
         least, most = ARGUMENTS.get(name, (1, 1))
         if not least <= len(arguments) <= most:
             wanted = f"{least} or more" if most > least else str(least)
@@ -210,9 +222,12 @@ class _Reader:
             return self.number(float(self.constants[name]))
         if name == "pi":
             return sp.pi
+        if name.lower() in NO_NUMBERS:
+            raise self.refuse(f"{name!r} is no finite number")
         known = [*self.symbols, "pi", *self.constants]
         close = closest(name, known)
         hint = f": did you mean {close!r}?" if close else _hint(name)
+        hint = hint or f": give it a number in constants, such as {{{name}: 0.2}}"
         raise self.refuse(f"{name!r} is neither a variable nor a constant (known: {known}){hint}")
 
     def raised(self, node: ast.BinOp, depth: int, power: float) -> sp.Expr:
@@ -266,6 +281,15 @@ def _tree(text: str) -> ast.Expression | None:
             return None
 
 
+def _product(text: str) -> str:
+    """What to write where a sign of a product is missing; empty if that is not what is missing."""
+    signed = _FACTOR.sub(r"\1*", re.sub(r"\)\s*\(", ")*(", text.strip()))
+    known = "|".join([*FUNCTIONS, *MORE, "where"])
+    called = rf"(?<![\w.])(?!(?:{known})\b)([A-Za-z_]\w*)\s*\("
+    signed = re.sub(called, r"\1*(", signed)
+    return f": write {signed}" if signed != text.strip() and _tree(signed) is not None else ""
+
+
 def read_expression(
     text: str, variables: tuple[str, ...], constants: Mapping[str, float]
 ) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
@@ -275,7 +299,9 @@ def read_expression(
         raise reader.refuse(f"it has {len(text)} characters and at most {MAX_LENGTH} are read")
     tree = _tree(text)
     if tree is None:
-        raise reader.refuse("it is not a formula")
+        if re.search(r"(?<![=<>!])=(?!=)", text):
+            raise reader.refuse("a constant gets its number in constants, such as {beta: 0.2}")
+        raise reader.refuse(f"it is not a formula{_product(text)}")
     if (
         sum(len(one.ops) for one in ast.walk(tree) if isinstance(one, ast.Compare))
         > MAX_COMPARISONS

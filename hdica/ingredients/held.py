@@ -28,7 +28,7 @@ def is_vector(spec: Any) -> bool:
 
 def digest_of(values: Array) -> str:
     """SHA-256 of numbers as float64, in hexadecimal."""
-    return hashlib.sha256(np.asarray(values, dtype="<f8").tobytes()).hexdigest()
+    return hashlib.sha256(np.ascontiguousarray(values, dtype="<f8").data).hexdigest()
 
 
 def hold(values: Array) -> str:

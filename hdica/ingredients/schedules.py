@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
+from hdica.ingredients.grammar import NO_NUMBERS
 from hdica.ingredients.plain import plain
 from hdica.ingredients.quadrature import increasing, numbers
 
@@ -50,14 +51,10 @@ class Schedule:
     refuses: Callable[[float], str] = _always
 
 
-def _too_large(value: float, name: str) -> str:
-    return f"{name} = {value:g} is not allowed (at most {LARGEST:g})"
-
-
 def _check_largest(values: Any, name: str) -> None:
     """Refuse what overflows in whatever is computed with it."""
     if (most := float(np.max(values))) > LARGEST:
-        raise HdicaError(_too_large(most, name))
+        raise HdicaError(f"{name} = {most:g} is not allowed (at most {LARGEST:g})")
 
 
 def _number(tau: float, name: str) -> Schedule:
@@ -96,11 +93,24 @@ def _floor(tau: Array) -> float:
     return float(10.0 ** math.floor(math.log10(float(tau[0]) * 1e-3)))
 
 
+def _not_allowed(name: str, spec: Any, zero: bool) -> HdicaError:
+    return HdicaError(
+        f"{name} = {spec!r} is not allowed (allowed: {ALLOWED_SIGNAL})"
+        if zero
+        else f"{name} = {spec!r} is not allowed (allowed: {ALLOWED})"
+    )
+
+
 def _of_formula(
     spec: str, constants: Mapping[str, float] | None, name: str, zero: bool
 ) -> Schedule:
     """A schedule whose values at the times of a run are > 0, or >= 0 with ``zero``."""
-    formula = parse_formula(spec, "t", constants)
+    if spec.strip().lower().lstrip("+-") in NO_NUMBERS:
+        raise _not_allowed(name, spec, zero)
+    try:
+        formula = parse_formula(spec, "t", constants)
+    except HdicaError as exc:
+        raise HdicaError(f"{name}: {exc}", exc.fields) from exc
     # What is positive at every time and underflows late, as exp(-t/10) does, is a step size.
     least = zero or formula.is_positive
     what = "a number >= 0" if zero else "positive"
@@ -111,11 +121,16 @@ def _of_formula(
 
     def refuses(last: float) -> str:
         t = np.unique([*np.linspace(0.0, last, EVEN), *(one for one in PROBE if one < last)])
-        fine = allowed(t)
-        if fine.all():
-            most = float(np.max(formula.value(t)))
-            return "" if most <= LARGEST else _too_large(most, name)
-        k = int(np.argmin(fine))
+        tau, fine = formula.value(t), allowed(t)
+        large = tau > LARGEST
+        if fine.all() and not large.any():
+            return ""
+        k = int(np.argmin(fine & ~large))
+        if large[k]:
+            return (
+                f"{name} = {spec!r} is {tau[k]:.4g} at t = {t[k]:.6g}, which is not allowed (at "
+                f"most {LARGEST:g})"
+            )
         low, high = float(t[k - 1]), float(t[k])
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
@@ -126,7 +141,7 @@ def _of_formula(
             f"{name} = {spec!r} is not allowed with times up to {last:.6g} (it stops being {what} "
             f"at t = {high:.6g} and is {'no number' if math.isnan(value) else f'{value:.4g}'} at "
             f"t = {far:.6g}"
-            f"{'' if zero else _with_floor(spec, formula.value(t))})"
+            f"{'' if zero else _with_floor(spec, tau)})"
         )
 
     if formula.coefficients is not None and formula.coefficients.size == 1 and not zero:
@@ -165,7 +180,7 @@ def make_signal(
     if isinstance(spec, Mapping) and set(spec) == {"steps"}:
         return _steps(spec["steps"], name, zero=True)
     if not isinstance(spec, str):
-        raise HdicaError(f"{name} = {spec!r} is not allowed (allowed: {ALLOWED_SIGNAL})")
+        raise _not_allowed(name, spec, zero=True)
     return _of_formula(spec, constants, name, zero=True)
 
 
@@ -193,5 +208,5 @@ def make_schedule(
     if isinstance(spec, Mapping) and set(spec) == {"steps"}:
         return _steps(spec["steps"], name)
     if not isinstance(spec, str):
-        raise HdicaError(f"{name} = {spec!r} is not allowed (allowed: {ALLOWED})")
+        raise _not_allowed(name, spec, zero=False)
     return _of_formula(spec, constants, name, zero=False)

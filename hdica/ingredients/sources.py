@@ -240,6 +240,11 @@ def make_source(spec: str | dict[str, Any]) -> Source:
     ``{"scipy": "poisson", "mu": 3}`` as well as ``{"scipy": "gamma", "a": 2}``.
     """
     if isinstance(spec, str):
+        if spec.lower() in ("normal", "norm", "gauss"):
+            raise HdicaError(
+                f"source: {spec!r} is not known (did you mean 'gaussian', which no rule can learn? "
+                f"allowed: {ALLOWED})"
+            )
         if spec not in _NAMED:
             raise unknown_word("source", spec, NAMES, ALLOWED)
         return _NAMED[spec]()

@@ -16,6 +16,10 @@ Array = NDArray[np.float64]
 FEW = 8
 """Distinct values up to which each is a group of entries of its own, and the law exact."""
 
+MOST = 2**20
+"""Distinct values of a vector of which the limit's rules are made: more would take minutes, and
+neighbours of so many are alike to far below the 1e-6 to which the rules hold."""
+
 
 def wrong_length(what: str, length: int, n: int) -> str:
     """Empty if n is the length of a vector, else the sentence that refuses it."""
@@ -40,7 +44,6 @@ def vector_prior(values: Array) -> Prior:
     """
     xi = normalised(values)
     distinct, counts = np.unique(xi, return_counts=True)
-    shares = counts / xi.size
 
     def feature(rng: np.random.Generator, n: int) -> Array:
         return _of_length(xi, "prior", n)
@@ -55,17 +58,27 @@ def vector_prior(values: Array) -> Prior:
         return Prior(
             VECTOR,
             feature,
-            Nodes(distinct, shares),
+            Nodes(distinct, counts / xi.size),
             np.arange(distinct.size),
             lambda entries: np.asarray(np.searchsorted(middle, entries)),
             length=xi.size,
             entries=spread_out,
         )
     zero = distinct == 0
-    rest, atoms = (Nodes(distinct[part], shares[part]) for part in (~zero, zero))
-    nodes = sided(rest, atoms, "that is a vector")
+    rest, atoms = (Nodes(distinct[part], counts[part] / xi.size) for part in (~zero, zero))
+    nodes = sided(_joined(rest), atoms, "that is a vector")
     groups, classify = by_sign(nodes.points)
     return Prior(VECTOR, feature, nodes, groups, classify, length=xi.size, entries=spread_out)
+
+
+def _joined(nodes: Nodes) -> Nodes:
+    """Neighbours of a law in one, in ascending order, so that no more than MOST are left."""
+    count = -(-nodes.points.size // MOST)
+    if count <= 1:
+        return nodes
+    first = np.arange(0, nodes.points.size, count)
+    weights = np.add.reduceat(nodes.weights, first)
+    return Nodes(np.add.reduceat(nodes.weights * nodes.points, first) / weights, weights)
 
 
 def vector_start(values: Array) -> Start:

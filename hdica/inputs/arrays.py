@@ -37,11 +37,15 @@ MOST_CHUNKS = 10**5
 BLANK_CHUNKS = 10**4
 """Chunks beyond one a byte of files: one that holds the fill value alone has no file, and takes its
 time all the same."""
-MOST_RATIO = 1000
-"""Bytes of an array, as float64, over those of its files, from :data:`SMALL` bytes on."""
-SMALL = 2**28
-MOST_ARCHIVE, MOST_ARCHIVE_RATIO = 2**26, 20
-"""Decoded bytes of an archive, and of each of its own beyond them: weights hardly compress."""
+MOST_WHOLE, WHOLE_RATIO = 2**28, 200
+"""Bytes of an array, as float64, and of each of its files' own beyond them: what takes time."""
+MOST_ONCE, ONCE_RATIO = 2**26, 8
+"""The same of what is in memory at once: a vector, or the chunks in which a row lies. A vector is
+copied seven times on its way, so that a file of 3 MB takes less than a gigabyte."""
+MOST_ARCHIVE, ARCHIVE_RATIO = 2**26, 20
+"""The same of an archive, which is read whole: weights hardly compress."""
+MOST_PICKLE = 2**21
+"""Bytes of a checkpoint's list of its tensors: each may be an object of a hundred."""
 _TYPE_3 = re.compile(r"(?:u?int|float(?!8))(8|16|32|64)")
 _TYPE_2 = re.compile(r"[<>|][iuf]([1248])")
 _CHUNK = re.compile(r"(c[/.])?\d+([/.]\d+)*")
@@ -49,6 +53,9 @@ _CHUNK = re.compile(r"(c[/.])?\d+([/.]\d+)*")
 _METADATA = ("zarr.json", ".zarray")
 _MISSING = 2**64 - 1
 """Offset and length, in the index of a shard, of a chunk that holds the fill value alone."""
+
+_PIECE = 2**20
+"""Bytes that are decoded at a time where they are only counted."""
 
 Buffer = bytes | memoryview
 
@@ -66,7 +73,10 @@ def _size_of_stream(open_stream: Callable[[io.BytesIO], Any]) -> Callable[[Buffe
     def size_of(raw: Buffer, size: int) -> int:
         try:
             with open_stream(io.BytesIO(raw)) as stream:
-                return len(stream.read(size + 1))
+                count = 0
+                while count <= size and (piece := stream.read(min(_PIECE, size + 1 - count))):
+                    count += len(piece)
+                return count
         except (OSError, EOFError, zlib.error) as exc:
             raise Refused("a chunk is damaged") from exc
 
@@ -74,8 +84,14 @@ def _size_of_stream(open_stream: Callable[[io.BytesIO], Any]) -> Callable[[Buffe
 
 
 def _size_of_zlib(raw: Buffer, size: int) -> int:
+    stream, count = zlib.decompressobj(), 0
     try:
-        return len(zlib.decompressobj().decompress(raw, size + 1))
+        # Of every byte come a thousand at most.
+        for start in range(0, len(raw), _PIECE >> 10):
+            count += len(stream.decompress(raw[start : start + (_PIECE >> 10)]))
+            if count > size or stream.eof:
+                break
+        return count
     except zlib.error as exc:
         raise Refused("a chunk is damaged") from exc
 
@@ -177,8 +193,11 @@ class Layout:
     def check(self, folder: Path) -> None:
         """Refuse an array that promises more than its files can hold, or a chunk that expands."""
         chunks = math.prod(-(-n // c) for n, c in zip(self.shape, self.chunk, strict=True))
+        size = self.item * math.prod(self.chunk)
         # All numbers become float64 where they are read, whatever their type.
-        size, whole = self.item * math.prod(self.chunk), 8 * math.prod(self.shape)
+        padded = [-(-n // c) * c for n, c in zip(self.shape, self.chunk, strict=True)]
+        whole = 8 * math.prod(padded)
+        once = 8 * math.prod([self.chunk[0], *padded[1:]]) if len(padded) > 1 else whole
         if chunks > MOST_CHUNKS:
             raise Refused(f"it has {chunks} chunks; at most {MOST_CHUNKS} are allowed")
         if size > MOST_CHUNK:
@@ -186,13 +205,20 @@ class Layout:
         paths = [p for p in folder.rglob("*") if _CHUNK.fullmatch(p.relative_to(folder).as_posix())]
         paths = [path for path in paths if path.is_file()]
         stored = sum(path.stat().st_size for path in paths)
-        if whole > SMALL + MOST_RATIO * stored:
+        most = MOST_WHOLE + WHOLE_RATIO * stored
+        if whole > most or (len(padded) == 1 and once > MOST_ONCE + ONCE_RATIO * stored):
             raise Refused(f"its shape promises {whole} bytes, and its files have {stored}")
+        if once > MOST_ONCE + ONCE_RATIO * stored:
+            raise Refused(f"its chunks promise {once} bytes for a row, and its files have {stored}")
         if chunks > BLANK_CHUNKS + stored:
             raise Refused(f"it has {chunks} chunks, and its files have {stored} bytes")
         for path in paths:
             raw = _mapped(path)
             for piece in self.shards.pieces(raw) if self.shards else (raw,):
+                # A shard may name the same bytes as many chunks, or have more than the array.
+                most -= 8 * math.prod(self.chunk)
+                if most < 0:
+                    raise Refused(f"its chunks are more than its {stored} bytes of files allow")
                 self.codec.check(piece, size)
 
 
@@ -302,8 +328,8 @@ def _layout(folder: Path) -> Layout:
     raise Refused("it is no Zarr array of format 2 or 3")
 
 
-def _check_npy(file: IO[bytes], size: int) -> None:
-    """Refuse a ``.npy`` file of so many bytes whose header is longer, or promises more numbers."""
+def _check_npy(file: IO[bytes], size: int) -> int:
+    """Numbers of a ``.npy`` file of so many bytes, whose header may promise no more than these."""
     version = np.lib.format.read_magic(file)
     width = 2 if version == (1, 0) else 4
     length = int.from_bytes(file.read(width), "little")
@@ -316,6 +342,12 @@ def _check_npy(file: IO[bytes], size: int) -> None:
     whole = kind.itemsize * math.prod(shape)
     if whole > size - file.tell():
         raise Refused(f"its shape promises {whole} bytes, and there are {size - file.tell()}")
+    return math.prod(shape)
+
+
+def most_numbers(stored: int) -> int:
+    """Most numbers that archives of so many bytes may hold."""
+    return (MOST_ARCHIVE + ARCHIVE_RATIO * stored) // 8
 
 
 def check_archive(path: Path) -> None:
@@ -337,12 +369,17 @@ def check_archive(path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         whole = sum(member.file_size for member in members)
-        if whole > MOST_ARCHIVE + MOST_ARCHIVE_RATIO * stored:
+        if whole > MOST_ARCHIVE + ARCHIVE_RATIO * stored:
             raise Refused(f"it expands from {stored} to {whole} bytes")
+        numbers = 0
         for member in members:
+            if member.filename.endswith(".pkl") and member.file_size > MOST_PICKLE:
+                raise Refused(f"its list of tensors has more than {MOST_PICKLE} bytes")
             if member.filename.endswith(".npy"):
                 with archive.open(member) as inner:
-                    _check_npy(inner, member.file_size)
+                    numbers += _check_npy(inner, member.file_size)
+        if numbers > most_numbers(stored):
+            raise Refused(f"it expands from {stored} bytes to {numbers} numbers")
 
 
 @contextmanager

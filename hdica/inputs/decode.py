@@ -19,9 +19,11 @@ _PLAIN = ("L", "RGB", "F")
 _SIXTEEN = ("I;16", "I;16B", "I;16L", "I;16N", "I")
 """Those of 16 bit, in some versions kept in 32."""
 _DEEP = 2**16 - 1
-SMALL, MOST_RATIO = 2**24, 40
-"""Pixels of a picture that is read whatever the size of its file, and pixels over bytes of a larger
-one: photographs have ten at most."""
+_TILE = (322, 323)
+"""Tags of a TIFF: width and height of its tiles."""
+SMALL, SMALL_FILES, MOST_RATIO = 2**24, 3 * 2**20, 40
+"""Pixels of pictures that are read whatever the size of their files, and for each byte of these
+from some on: photographs have ten at most. A pixel takes 40 bytes while it is read, then 24."""
 MOST_SCANS = 100
 """Scans of a JPEG, in each of which the decoder goes over the whole picture: usual ones have ten at
 most, and one of 30 bytes is enough."""
@@ -56,16 +58,33 @@ def decoded(path: Path) -> NDArray[Any]:
         raise HdicaError(f"{path} cannot be read as a picture ({why})", ["path"]) from exc
 
 
+def most_pixels(stored: int) -> int:
+    """Most pixels that pictures in files of so many bytes may have."""
+    return SMALL + MOST_RATIO * max(0, stored - SMALL_FILES)
+
+
+def _read_at_once(image: Any) -> tuple[int, int]:
+    """Width and height of what is decoded: of a TIFF in tiles these may be larger than it is."""
+    width, height = image.size
+    tags = getattr(image, "tag_v2", {})
+    across, down = (tags.get(tag) or 1 for tag in _TILE)
+    return max(width, across), max(height, down)
+
+
 def _check_size(image: Any, path: Path) -> None:
     """Refuse a picture that takes far more than its file lets one expect."""
-    (width, height), stored = image.size, path.stat().st_size
-    if width * height > max(SMALL, MOST_RATIO * stored):
+    (width, height), stored = _read_at_once(image), path.stat().st_size
+    if width * height > most_pixels(stored):
         raise HdicaError(
             f"{path} cannot be read as a picture ({width} x {height} pixels in {stored} bytes)",
             ["path"],
         )
-    # The mark of a scan stands nowhere else but in a preview, which is a picture of its own.
-    if image.format == "JPEG" and (scans := path.read_bytes().count(b"\xff\xda")) > MOST_SCANS:
+    # The mark of a scan stands nowhere else but in a preview, which is a picture of its own. Of a
+    # JPEG in a TIFF, libtiff counts the scans by itself.
+    if (
+        image.format in ("JPEG", "MPO")
+        and (scans := path.read_bytes().count(b"\xff\xda")) > MOST_SCANS
+    ):
         raise HdicaError(f"{path} cannot be read as a picture (it has {scans} scans)", ["path"])
 
 

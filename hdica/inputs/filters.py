@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError, no_room, suggestion
-from hdica.inputs.arrays import Refused, check_archive
+from hdica.errors import HdicaError, no_room, path_of, suggestion
+from hdica.inputs.arrays import Refused, check_archive, most_numbers
 from hdica.inputs.place import is_data
 from hdica.inputs.series import Series
 
@@ -62,9 +62,9 @@ def load_filters(given: Any, *, layer: str = "", training: int = 0) -> Series:
         array = _array(given, "filters")
         many = array[None] if array.ndim == 4 else array
         return Series(np.arange(len(many)), many)
-    path = Path(given)
-    if training < 0:
-        raise HdicaError(f"training = {training} is not allowed (a whole number >= 0)")
+    path = path_of(given, "filters", "data/filters/run.npz")
+    if isinstance(training, bool) or not isinstance(training, int | np.integer) or training < 0:
+        raise HdicaError(f"training = {training!r} is not allowed (a whole number >= 0)")
     if path.is_dir():
         path = _chosen(path, training)
     elif training:
@@ -80,7 +80,16 @@ def load_filters(given: Any, *, layer: str = "", training: int = 0) -> Series:
         raise HdicaError(
             f"filters: {path.name} has no snapshots ({', '.join(ARRAYS + CHECKPOINTS)})"
         )
-    return _of([one for file in files for one in _snapshots(file, layer)], path.name)
+    found: list[tuple[int, Filters]] = []
+    stored = sum(file.stat().st_size for file in files)
+    for file in files:
+        found += _snapshots(file, layer)
+        if sum(filters.size for _, filters in found) > most_numbers(stored):
+            raise HdicaError(
+                f"filters: {path.name} cannot be read (its files expand from {stored} bytes to "
+                f"more than {most_numbers(stored)} numbers)"
+            )
+    return _of(found, path.name)
 
 
 def save_series(series: Series, folder: Path) -> None:
@@ -211,6 +220,9 @@ def _checkpoint(file: Path, layer: str) -> Filters:
             raise HdicaError(f"filters: {file.name} has no convolution (a tensor of 4 dimensions)")
     if weights[key].ndim != 4:
         raise HdicaError(f"layer = {layer!r} is not allowed (a convolution has 4 dimensions)")
+    # One number may stand for any count of them.
+    if weights[key].numel() > most_numbers(file.stat().st_size):
+        raise HdicaError(f"filters: {file.name} cannot be read ({key} expands beyond its bytes)")
     try:
         # The one kind of numbers that NumPy does not know is bfloat16.
         one = weights[key].detach()

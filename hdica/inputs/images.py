@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hdica.errors import HdicaError, suggestion
 from hdica.inputs.bundled import bundled_pixels
 from hdica.inputs.data_input import bundled_names, data_input
-from hdica.inputs.decode import decoded
+from hdica.inputs.decode import decoded, most_pixels
 from hdica.inputs.place import files_below, place
 
 Array = NDArray[np.float64]
@@ -66,8 +66,19 @@ def load_images(data: str | Mapping[str, Any], colour: Colour = "grey") -> list[
     names = bundled_names(form)
     if names:
         return [Picture(name, _coloured(bundled_pixels(name), colour)) for name in names]
-    files = _files(place(form["path"]))
-    found = [Picture(name, _coloured(decoded(file), colour)) for name, file in files.items()]
+    files, found = _files(place(form["path"])), []
+    stored = sum(file.stat().st_size for file in files.values())
+    room = most_pixels(stored)
+    for name, file in files.items():
+        pixels = decoded(file)
+        room -= pixels.shape[0] * pixels.shape[1]
+        if room < 0:
+            raise HdicaError(
+                f"path = {form['path']!r} cannot be read (pictures of more than "
+                f"{most_pixels(stored)} pixels in {stored} bytes)",
+                ["path"],
+            )
+        found.append(Picture(name, _coloured(pixels, colour)))
     data_input(form)  # once more: what changed while it was decoded is not what the digest says
     return found
 

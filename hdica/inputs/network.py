@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError, suggestion
+from hdica.errors import HdicaError, suggestion, unknown_key
 from hdica.inputs.series import Series
 
 Array = NDArray[np.float64]
@@ -80,6 +80,9 @@ def check_training(given: Mapping[str, Any]) -> Training:
     HdicaError
         If one is not allowed; the sentence names it and what is allowed.
     """
+    known = [field.name for field in fields(Training)]
+    if unknown := next((name for name in given if name not in known), ""):
+        raise HdicaError(f"trained: {unknown_key(unknown, known)}")
     found: dict[str, Any] = dict(given)
     for name, (least, most) in _WHOLE.items():
         value = found[name]

@@ -60,9 +60,10 @@ def place(path: str) -> Path:
     root = data_root()
     found = root / relative(path)
     if not _exists(found, path):
+        whose = f"that {VARIABLE} names" if os.environ.get(VARIABLE) else "of data"
         raise DataGone(
             f"path = {path!r} is not allowed (there is no {found}: paths are relative to {root}, "
-            f"the folder that {VARIABLE} names)",
+            f"the folder {whose})",
             ["path"],
         )
     _check_inside(found, path)

@@ -267,5 +267,5 @@ def _digest(found: Samples) -> str:
                 "which is not allowed (finite numbers; rows and columns are counted from 0)",
                 ["data"],
             )
-        made.update(block.astype("<f8", copy=False).tobytes())
+        made.update(block.astype("<f8", copy=False).data)
     return made.hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import xarray as xr
@@ -12,6 +13,7 @@ from markupsafe import Markup
 from hdica.analysis.record import Analysis
 from hdica.analysis.registry import analyses
 from hdica.analysis.show.answer import Answer
+from hdica.analysis.show.sentences import of_points
 from hdica.analysis.terms import speaking_of
 
 RUNS = "runs"
@@ -61,19 +63,19 @@ def headline(aggregate: xr.DataTree) -> Answer:
     that does not judge takes the verdict of the first of the others that decides. What others have
     beside it, such as a paper's own number, ends the sentence. Without any it is empty.
     """
-    with speaking_of(str(aggregate.attrs.get("system", ""))):
+    with _about(aggregate):
         return _opening(aggregate, _answers(aggregate))
 
 
 def findings(aggregate: xr.DataTree) -> list[Markup]:
     """All sentences of HTML of a report beside its headline, most important first."""
-    with speaking_of(str(aggregate.attrs.get("system", ""))):
+    with _about(aggregate):
         return [text for analysis in _ranked(aggregate) for text in _said(aggregate, analysis)]
 
 
 def told(aggregate: xr.DataTree) -> Told:
     """What a report says: its headline, what is missing, findings, and the rest by topic."""
-    with speaking_of(str(aggregate.attrs.get("system", ""))):
+    with _about(aggregate):
         answers = _answers(aggregate)
         opening = _opening(aggregate, answers)
         by_analysis = {one.name: _said(aggregate, one) for one in _ranked(aggregate)}
@@ -86,7 +88,8 @@ def told(aggregate: xr.DataTree) -> Told:
         left = [text for text in sentences if text not in shown]
         if left:
             topics.setdefault(analyses()[name].heading, []).extend(left)
-    whole = _whole(aggregate)
+    done, total = _points(aggregate)
+    whole = done == total
     return Told(
         opening,
         () if whole else tuple(account),
@@ -94,6 +97,13 @@ def told(aggregate: xr.DataTree) -> Told:
         tuple(Topic(heading, tuple(left)) for heading, left in topics.items()),
         tuple(account) if whole else (),
     )
+
+
+@contextmanager
+def _about(aggregate: xr.DataTree) -> Iterator[None]:
+    """Sentences with the names of its system, which say how many of its points are done."""
+    with speaking_of(str(aggregate.attrs.get("system", ""))), of_points(*_points(aggregate)):
+        yield
 
 
 def _opening(aggregate: xr.DataTree, answers: list[tuple[str, Answer]]) -> Answer:
@@ -174,9 +184,9 @@ def _named(aggregate: xr.DataTree) -> str:
     return str(question.get("analysis", "")) if isinstance(question, dict) else ""
 
 
-def _whole(aggregate: xr.DataTree) -> bool:
-    """Whether every point is done."""
+def _points(aggregate: xr.DataTree) -> tuple[int, int]:
+    """How many points are done, and how many there are."""
     if RUNS not in aggregate:
-        return True
+        return 0, 0
     runs = aggregate[RUNS].to_dataset()
-    return int(runs["done"].sum()) == int(runs["points"].sum())
+    return int(runs["done"].sum()), int(runs["points"].sum())

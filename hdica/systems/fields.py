@@ -151,8 +151,7 @@ def formula(system: Any, name: str) -> Formula:
     try:
         return parse_formula(getattr(system, name), "x", system.constants)
     except HdicaError as exc:
-        exc.fields = _fields(system, name, "x")
-        raise
+        raise HdicaError(f"{name}: {exc}", _fields(system, name, "x")) from exc
 
 
 def _fields(system: Any, name: str, variable: str) -> tuple[str, ...]:

@@ -147,6 +147,22 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: ica(nonlinearity="cube"), "write x**3"),
     (lambda: ica(nonlinearity="X**3"), "did you mean 'x'?"),
     (lambda: ica(source="Uniform"), "did you mean 'uniform'?"),
+    (lambda: ica(source="normal"), "(did you mean 'gaussian', which no rule can learn?"),
+    (lambda: ica(tau="inf"), ": tau = 'inf' is not allowed (allowed: a number > 0, a formula in t"),
+    (lambda: ica(tau="1/0"), ": tau: formula '1/0': it divides by zero; allowed are"),
+    (lambda: ica(tau="0.1*exp(-2t)"), "it is not a formula: write 0.1*exp(-2*t);"),
+    (
+        lambda: ica(regularizer="beta*x"),
+        ": regularizer: formula 'beta*x': 'beta' is neither a variable nor a constant (known: ['x'"
+        ", 'pi']): give it a number in constants, such as {beta: 0.2};",
+    ),
+    (lambda: ica(regularizer="b=0.2"), "a constant gets its number in constants, such as {beta: "),
+    (lambda: ica(nonlinearity="inf*x"), ": formula 'inf*x': 'inf' is no finite number;"),
+    (lambda: ica(nonlinearity="2x**3 - 1e-3x"), "write 2*x**3 - 1e-3*x;"),
+    (lambda: ica(nonlinearity="2sin(x)(x)"), "write 2*sin(x)*(x);"),
+    (lambda: ica(nonlinearity="x(x + 1)"), "'x' is not a function: write x*(x + 1);"),
+    (lambda: ica(nonlinearity="3(x + 1)"), "write 3*(x + 1);"),
+    (lambda: subspace(contrast="2s"), "contrast: formula '2s': it is not a formula: write 2*s;"),
     (lambda: ica(prior={"sparce": 0.1}), "did you mean 'sparse'?"),
     (lambda: ica(start={"overlp": 0.1}), "did you mean 'overlap'?"),
     (lambda: hdica.limit(ica(), times=[0], method="Ode"), "did you mean 'ode'?"),
@@ -178,6 +194,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: hdica.FilterSeries(filters={"random": {"filtrs": 3}}), "did you mean 'filters'?"),
     (lambda: check_export("cvs", None), "did you mean 'csv'?"),
     (lambda: check_training({**vars(Training()), "labels": "imge"}), "did you mean 'image'?"),
+    (lambda: check_training({**vars(Training()), "step": 3}), "did you mean 'steps'?"),
 ]  # fmt: skip
 
 NO_MISSPELLING = {
@@ -233,6 +250,7 @@ def test_an_account_of_digits_is_a_name() -> None:
     assert found.slurm.account == "12345"
 
 
+EMPTY: Any = np.zeros(0)
 FUNCTIONS = [
     "best", "cite", "critical", "critical_curve", "effective_potential", "escape_time",
     "fixed_points", "limit", "open_results", "register", "sensitivity", "simulate", "version_path",
@@ -263,6 +281,20 @@ def test_an_argument_of_another_kind_is_answered_by_a_sentence(
             function(given, *NEEDED.get(name, ()), **KEYWORDS.get(name, {}))
 
 
+def test_a_path_that_is_too_long_is_answered_by_a_sentence() -> None:
+    path, name = "a" * 5000, f"{'a' * 245}.zarr"
+    for call in (
+        hdica.load_filters, hdica.cite, hdica.open_results, Study.load, study().run,
+        lambda one: ica(data=f"{one}.npy"), hdica.whiten,
+    ):  # fmt: skip
+        with pytest.raises(hdica.HdicaError, match="is not allowed") as refused:
+            call(path)
+        assert len(str(refused.value)) < 300
+    for call in (study().run, hdica.open_results):
+        with pytest.raises(hdica.HdicaError, match="of at most 200 bytes"):
+            call(name)
+
+
 def test_a_path_of_another_kind_is_answered_by_a_sentence() -> None:
     for given in (5, b"", [], "", "folder", "a\0.zarr", object()):
         for call in (lambda out: study().plan(out), lambda out: study().run(out)):
@@ -279,6 +311,14 @@ def test_a_path_of_another_kind_is_answered_by_a_sentence() -> None:
         lambda: hdica.limit(ica(), times=xr.Dataset()),
         lambda: hdica.SubspaceModel(rank=1, beta=1, dimension=10**400),
         lambda: hdica.excess_kurtosis(10**400),
+        lambda: hdica.excess_kurtosis(np.array([1j, 2, 3])),
+        lambda: hdica.excess_kurtosis(np.arange(5.0), axis=EMPTY),
+        lambda: hdica.best(ica(), {"tau": [0.01, 0.1]}, EMPTY),
+        lambda: hdica.load_filters("filters.npz", training=EMPTY),
+        lambda: hdica.limit(ica(), times=[0, 1], bands=EMPTY),
+        lambda: hdica.simulate(ica(), times=[0, 1], n=10, functionals=EMPTY),
+        lambda: hdica.simulate(ica(), times=[0, 1], n=10, timeout=EMPTY),
+        lambda: hdica.whiten(np.zeros((0, 5))),
     ],
 )
 def test_what_is_no_number_or_beyond_all_numbers_is_refused_in_a_sentence(

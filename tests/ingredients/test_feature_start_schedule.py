@@ -144,6 +144,8 @@ def test_steps_to_zero_are_refused_with_a_floor():
         (make_schedule, "0.1*sqrt(1 - t)", 3.0, "positive at t = 1 and is no number at t = 3)"),
         (make_schedule, "0.1 + 0.11*sin(t)", 4.0, ""),
         (make_schedule, "0.1 + 0.11*sin(t)", 9.0, "positive at t = 4.28269 and is"),
+        (make_schedule, "exp(t)", 500.0, "e+200 at t = 461, which is not allowed (at most 1e+200)"),
+        (make_schedule, "exp(t)", 800.0, "at t = 460.8, which is not"),
         (make_signal, "2 - t", 2.0, ""),
         (make_signal, "2 - t", 3.0, "stops being a number >= 0 at t = 2 and is -1 at t = 3)"),
         (make_signal, 0.0, 1e9, ""),

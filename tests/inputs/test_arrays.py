@@ -3,9 +3,11 @@
 import gzip
 import io
 import json
+import sys
 import zipfile
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numcodecs
 import numcodecs.errors
@@ -15,7 +17,9 @@ import pytest
 import zarr
 from zarr.codecs import BloscCodec, GzipCodec, ZstdCodec
 
+from hdica.errors import HdicaError
 from hdica.inputs.arrays import Refused, check_archive, open_array
+from hdica.inputs.filters import load_filters
 
 ROWS = np.random.default_rng(0).normal(size=(100, 30))
 PLAIN = {
@@ -161,6 +165,9 @@ def test_a_chunk_of_another_size_is_refused_before_it_takes_memory(
     ("shape", "chunk", "why"),
     [
         ([2**28], [2**28], "shape promises 2147483648 bytes"),
+        ([2**24], [2**20], "shape promises 134217728 bytes"),
+        ([1000, 10**4], [1000, 1], "chunks promise 80000000 bytes for a row"),
+        ([100], [2**24], "shape promises 134217728 bytes"),
         ([2**20, 256], [2**20, 256], "shape promises 2147483648 bytes"),
         ([10**5], [1], "100000 chunks, and its files have 0 bytes"),
     ],
@@ -172,6 +179,26 @@ def test_small_numbers_and_chunks_without_files_are_counted_for_what_they_take(
     document = {**PLAIN, "shape": shape, "data_type": "uint8", "chunk_grid": grid}
     (tmp_path / "zarr.json").write_text(json.dumps(document))
     with pytest.raises(Refused, match=why):
+        open_array(tmp_path)
+
+
+def test_zeros_with_few_entries_are_read_however_small_their_file(tmp_path: Path) -> None:
+    for name, shape in {"vector": (2 * 10**6,), "hot": (5000, 1000)}.items():
+        few = np.zeros(shape, dtype="u1")
+        few[7] = 1
+        zarr.create_array(str(tmp_path / name), data=few)
+        assert open_array(tmp_path / name)[7].sum() == few[7].sum()
+
+
+def test_a_shard_that_names_the_same_bytes_many_times_is_refused(tmp_path: Path) -> None:
+    packed, count = gzip.compress(bytes(8 * 2**20), 1), 40
+    index = (bytes(8) + len(packed).to_bytes(8, "little")) * count
+    gzipped = sharded(*PLAIN["codecs"], {"name": "gzip"}, size=(2**20,))
+    document = {**PLAIN, "shape": [9], **chunks(count * 2**20), "codecs": gzipped}
+    (tmp_path / "c").mkdir()
+    (tmp_path / "zarr.json").write_text(json.dumps(document))
+    (tmp_path / "c/0").write_bytes(packed + index)
+    with pytest.raises(Refused, match="its chunks are more than its"):
         open_array(tmp_path)
 
 
@@ -208,6 +235,35 @@ def test_an_archive_that_expands_beyond_proportion_is_refused(tmp_path: Path) ->
         archive.writestr("filters.npy", bytes(10**8))
     with pytest.raises(Refused, match="expands from"):
         check_archive(large)
+
+
+def test_an_archive_of_many_small_numbers_or_objects_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "many.npz").open("wb") as file:
+        np.savez_compressed(file, filters=np.zeros((3, 1, 2000, 2000), dtype="i1"))
+    with zipfile.ZipFile(tmp_path / "a.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", b"]" * 3 * 10**6)
+    for name, why in {"many.npz": "to 12000000 numbers", "a.pt": "list of tensors"}.items():
+        with pytest.raises(Refused, match=why):
+            check_archive(tmp_path / name)
+
+
+def test_snapshots_that_expand_together_are_refused(tmp_path: Path) -> None:
+    for step in range(3):
+        with (tmp_path / f"{step}.npz").open("wb") as file:
+            np.savez_compressed(file, filters=np.zeros((1, 1, 2000, 2000), dtype="i1"))
+    with pytest.raises(HdicaError, match="its files expand from .* bytes to more than"):
+        load_filters(tmp_path)
+
+
+def test_a_tensor_that_repeats_a_number_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tensor = SimpleNamespace(ndim=4, detach=None, numel=lambda: 10**10)
+    torch = SimpleNamespace(load=lambda *args, **kwargs: {"conv": tensor})
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    (tmp_path / "a.pt").write_bytes(b"a checkpoint")
+    with pytest.raises(HdicaError, match="conv expands beyond its bytes"):
+        load_filters(tmp_path / "a.pt")
 
 
 def test_the_installed_codec_of_pickles_refuses_by_itself(tmp_path: Path) -> None:

@@ -213,8 +213,12 @@ def test_the_folder_of_data_is_that_of_the_environment_or_data_here(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HDICA_DATA", raising=False)
     assert data_root() == tmp_path / "data"
+    with pytest.raises(HdicaError, match=r"relative to \S+/data, the folder of data\)"):
+        data_input("set")
     monkeypatch.setenv("HDICA_DATA", "elsewhere")
     assert data_root() == tmp_path / "elsewhere"
+    with pytest.raises(HdicaError, match=r"elsewhere, the folder that HDICA_DATA names\)"):
+        data_input("set")
 
 
 def test_other_pixels_are_other_systems_though_the_path_is_the_same(root: Path) -> None:

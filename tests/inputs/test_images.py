@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +173,51 @@ def test_a_picture_of_many_scans_is_refused_before_it_takes_minutes(root: Path) 
     path.write_bytes(whole[:-2] + whole[whole.rindex(b"\xff\xda") : -2] * 100 + whole[-2:])
     with pytest.raises(HdicaError, match=r"a.jpg cannot be read as a picture \(it has 10\d scans"):
         load_images("a.jpg")
+
+
+def tiff(body: bytes, layout: dict[int, int], coding: int) -> bytes:
+    """A grey picture whose one strip or tile is a body in some coding, by its tags."""
+    offset, count = (324, 325) if 322 in layout else (273, 279)
+    tags = {256: WIDE, 257: HIGH, 258: 8, 259: coding, 262: 1, offset: 8, 277: 1}
+    tags |= layout | {count: len(body)}
+    listed = b"".join(struct.pack("<HHII", tag, 4, 1, tags[tag]) for tag in sorted(tags))
+    body += bytes(len(body) % 2)
+    head = b"II*\0" + struct.pack("<I", 8 + len(body))
+    return head + body + struct.pack("<H", len(tags)) + listed + bytes(4)
+
+
+@pytest.mark.parametrize("kind", ["MPO", "TIFF"])
+def test_scans_are_counted_in_whatever_holds_a_jpeg(root: Path, kind: str) -> None:
+    file = io.BytesIO()
+    form = {"MPO": {"save_all": True, "append_images": [Image.fromarray(GREY)]}, "TIFF": {}}[kind]
+    name = {"MPO": "MPO", "TIFF": "JPEG"}[kind]
+    Image.fromarray(GREY).save(file, name, progressive=True, **form)
+    whole = file.getvalue()
+    last = whole[whole.rindex(b"\xff\xda") : -2]
+    scans = whole[:-2] + last * 200 + whole[-2:]
+    (root / "a.png").write_bytes(scans if kind == "MPO" else tiff(scans, {278: HIGH}, 7))
+    with pytest.raises(HdicaError, match=r"a.png cannot be read as a picture"):
+        load_images("a.png")
+
+
+def test_pictures_that_expand_far_beyond_their_files_are_refused(root: Path) -> None:
+    (root / "set").mkdir()
+    for name in "ab":
+        Image.new("1", (4096, 2304)).save(root / f"set/{name}.png")
+    with pytest.raises(HdicaError, match="pictures of more than 16777216 pixels in"):
+        load_images("set")
+    file = io.BytesIO()
+    Image.new("1", (4096, 4097)).save(file, "PNG")
+    # What a text of a PNG holds counts for its bytes, but not at the ratio of large photographs.
+    (root / "a.png").write_bytes(file.getvalue() + bytes(2 * 10**6))
+    with pytest.raises(HdicaError, match="4096 x 4097 pixels in"):
+        load_images("a.png")
+
+
+def test_a_small_picture_of_a_large_tile_is_refused(root: Path) -> None:
+    (root / "a.tif").write_bytes(tiff(b"", {322: 32768, 323: 32768}, 8))
+    with pytest.raises(HdicaError, match="32768 x 32768 pixels in"):
+        load_images("a.tif")
 
 
 def test_a_colour_that_is_none_is_refused(root: Path) -> None:

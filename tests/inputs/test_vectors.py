@@ -7,6 +7,7 @@ import zarr
 import hdica
 from hdica import OnlineICA, SparsePCA
 from hdica.errors import DataGone, HdicaError
+from hdica.ingredients import slabs
 from hdica.ingredients.held import held
 from hdica.inputs.vectors import LONGEST, vector_input
 from hdica.systems.trials import content_of
@@ -55,6 +56,24 @@ def test_the_same_vector_gives_the_same_bits(data):
     ]
     assert np.array_equal(found[0], found[1])
     assert np.array_equal(found[0], found[2])
+
+
+def test_of_very_many_distinct_entries_neighbours_are_taken_together(monkeypatch):
+    from hdica.ingredients import vectors
+
+    values = np.random.default_rng(0).normal(size=2**14)
+    every = vectors.vector_prior(values).nodes
+    counted = []
+
+    def sided(nodes, atoms, label):
+        counted.append(nodes.points.size)
+        return slabs.sided(nodes, atoms, label)
+
+    monkeypatch.setattr(vectors, "MOST", 2**11)
+    monkeypatch.setattr(vectors, "sided", sided)
+    few = vectors.vector_prior(values).nodes
+    assert counted == [2**11]
+    assert few.mean(np.abs(few.points)) == pytest.approx(every.mean(np.abs(every.points)), abs=1e-4)
 
 
 def test_short_vectors_are_written_out_and_long_ones_are_not(data):

@@ -398,13 +398,17 @@ def test_the_dynamic_threshold_lies_between():
     assert lower.q[1] < 0.1 < lower.q[0] < 0.6 < upper.q[1]
 
 
-@pytest.mark.parametrize("tau", [1e-3, 1e-6, 1e-13])
-def test_a_density_of_too_many_cells_is_refused_before_they_take_memory(tau):
+@pytest.mark.parametrize(
+    ("tau", "narrow"),
+    [(1e-3, "0"), (1e-13, "0"), ({"steps": {"times": [1], "values": [0.5, 1e-9]}}, "1.0")],
+)
+def test_a_density_of_too_many_cells_is_refused_before_they_take_memory(tau, narrow):
     """With l1 the narrowest layer is of width tau^2: 15 million cells at 1e-3, which took 12 GB."""
     tracemalloc.start()
     try:
-        with pytest.raises(HdicaError, match=r"needs \d.* cells at t = 0 \(at most 1e\+06: choose"):
-            solve(sparse_pca(phi="0.1*sign(x)", omega=3.0, tau=tau), np.array([0.0, 1.0]))
+        words = rf"at t = {narrow}\d* that it needs .* cells \(at most 1e\+06: choose"
+        with pytest.raises(HdicaError, match=words):
+            solve(sparse_pca(phi="0.1*sign(x)", omega=3.0, tau=tau), np.array([0.0, 2.0]))
         assert tracemalloc.get_traced_memory()[1] < 1e8
     finally:
         tracemalloc.stop()

@@ -11,8 +11,10 @@ import xarray as xr
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.registry import analyses
 from hdica.analysis.show.answer import Answer
-from hdica.status import PENDING
-from tests.analysis import ensembles, escapes, powers, toy, waves
+from hdica.analysis.show.words import count
+from hdica.report.answers import told
+from hdica.status import DONE, PENDING
+from tests.analysis import bifurcation, ensembles, escapes, laws, powers, toy, waves
 from tests.report.shown import plain
 
 MEASURED = r"(-?[\d.]+) ± ([\d.]+)"
@@ -63,6 +65,44 @@ def test_a_theory_of_large_n_is_judged_at_the_largest_and_what_differs_below_is_
         "(at n = 100): n is not yet large there."
     )
     assert text(tree, "escape").endswith(clause) == follows
+
+
+EXTREME = re.compile(
+    r"\b(largest|smallest(?! p)|fastest|f[ua]rthest|nowhere|at most|is least|all \d|both)\b"
+)
+
+
+def _critical() -> xr.DataTree:
+    found = bifurcation.critical().expand_dims(rho=[0.1, 0.2, 0.3, 0.4]).copy(deep=True)
+    found["value"].values[:, 0] = [0.3, 0.3, 0.2, 0.25]
+    found = found.assign_attrs(bifurcation.critical().attrs)
+    return toy.tree({"critical": found}, {"transition": {"x": "rho"}})
+
+
+STORES = {
+    "escape": lambda: escapes.store(runs=40),
+    "convergence and phase": toy.store,
+    "steady": bifurcation.store,
+    "distances": laws.store,
+    "transition": _critical,
+}
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_extremes_are_of_the_points_that_are_done_where_others_are_missing(name: str) -> None:
+    tree = STORES[name]()
+    whole = told(aggregate(tree))
+    every = [node["status"].values for node in tree.children.values()]
+    every[0].flat[0] = PENDING
+    done, total = sum(int((one == DONE).sum()) for one in every), sum(one.size for one in every)
+    part = told(aggregate(tree))
+    clause = f"among the {count(done)} of {count(total)} points that are done"
+    for said, has in ((whole, False), (part, True)):
+        left = [text for topic in said.topics for text in topic.sentences]
+        sentences = plain([said.headline.html, *said.findings, *left])
+        extreme = [text for text in sentences if EXTREME.search(text)]
+        assert extreme
+        assert not [text for text in extreme if (clause in text) != has]
 
 
 def test_where_runs_differ_from_theory_at_their_n_is_told_with_the_factor() -> None:

@@ -3,7 +3,8 @@ import pytest
 import xarray as xr
 from matplotlib import rc_context, rcParams
 
-from hdica.analysis.convergence.figure import trajectories
+from hdica.analysis.aggregate import aggregate
+from hdica.analysis.convergence.figure import fluctuation_and_bias, trajectories
 from hdica.analysis.phase.figure import unstable
 from hdica.analysis.show.choose import grouped, shown, spread
 from hdica.analysis.show.panel import Heat, Line, Panel, Points, Surface, Vertical
@@ -270,3 +271,19 @@ def test_the_title_stands_above_all_labels_of_vertical_lines_in_print() -> None:
         highest = max(label.get_window_extent().y1 for label in axes.texts)
     assert axes._left_title.get_text() == "Title"
     assert highest < title.y0 < title.y1 <= drawn.bbox.y1
+
+
+def test_predictions_that_differ_are_in_the_colours_of_their_points() -> None:
+    """One that all points share is in ink; several in one ink could not be told apart."""
+    data = aggregate(toy.store())["convergence"].to_dataset()
+    data["rms_sd_predicted"] = data["rms_sd"].copy(data=np.ones(data["rms_sd"].shape))
+    for grows, shared in ((False, True), (True, False)):
+        if grows:
+            data["rms_sd_predicted"] = data["rms_sd_predicted"] * (1 + data["tau"])
+        items = fluctuation_and_bias(data)[0].items
+        marks = {one.color for one in items if isinstance(one, Points) and np.isfinite(one.y).any()}
+        lines = [one for one in items if isinstance(one, Line) and one.dash != "dot"]
+        drawn = {one.color for one in lines if np.isfinite(one.y).any()}
+        assert len(marks) > 1
+        assert drawn == ({"ink"} if shared else marks)
+        assert sum(one.listed for one in lines) == 1

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, Incomplete
 from hdica.sweep.files import store
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.results import open_results
@@ -247,6 +247,21 @@ def test_no_scheduler_is_one_sentence(study: Study, out: Path) -> None:
         pytest.raises(HdicaError, match="no Dask scheduler answers at tcp://127.0.0.1:9"),
     ):
         run(study, out, cluster={"address": "tcp://127.0.0.1:9"}, progress=False)
+
+
+def test_a_segment_whose_files_vanish_first_was_removed_all_the_same(
+    study: Study, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``rm -r`` removes a folder last: when a block cannot be written, it may stand yet."""
+
+    def write(working: store.Working, *rest: Any) -> None:
+        raise FileNotFoundError(2, "No such file or directory", str(working.path / "Q/c/0"))
+
+    monkeypatch.setattr("hdica.sweep.run.block.blocks.write", write)
+    with pytest.raises(
+        Incomplete, match=r"walk-n10-\w+ was removed while the run went on; a rerun"
+    ):
+        run(study, out, progress=False)
 
 
 def test_the_environment_of_workers_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:

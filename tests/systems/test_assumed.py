@@ -112,6 +112,7 @@ def test_of_many_rows_some_are_looked_at_and_the_note_says_so(monkeypatch):
     assert assumed.rows_of(10**9, 64) == 500 * N // 64
     monkeypatch.undo()
     assert assumed.rows_of(10**9, 10_000) == 1500
+    assert assumed.rows_of(10**9, 2**20) == 16
 
 
 def study(kind, name="own"):

@@ -8,6 +8,7 @@ import xarray as xr
 from hdica.analysis.collapse.figure import power
 from hdica.analysis.collapse.judge import LEAST_P
 from hdica.analysis.show.choose import Point, points
+from hdica.analysis.show.sentences import among
 from hdica.analysis.show.words import count, measurement, number, place, plural, symbol
 
 LEAST_TOLD = 1e-4
@@ -41,7 +42,7 @@ def _worst(data: xr.Dataset) -> str:
     worst = max(known, key=lambda p: abs(float(data["score"].sel(p))))
     here = data.sel(worst)
     return (
-        f"The point farthest from its prediction is that at {place(worst).html}: "
+        f"The point farthest from its prediction is that at {place(worst).html}{among()}: "
         f"{_beside(here)}, {number(abs(float(here['score'])), 2)} standard "
         f"errors off, which among {plural(len(known), 'point')} has "
         f"{told(float(data['worst']))}."

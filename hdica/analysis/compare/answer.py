@@ -7,7 +7,7 @@ import xarray as xr
 
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, evenly, points, selected
-from hdica.analysis.show.sentences import N, listed
+from hdica.analysis.show.sentences import N, among, listed
 from hdica.analysis.show.words import count, measurement, method_name, number, place, symbol
 
 TOLD = 2
@@ -44,7 +44,7 @@ def _ranked(here: xr.Dataset, known: list[Point]) -> str:
     gap = float(here["mean"].sel(first) - here["mean"].sel(second))
     error = float(np.hypot(here["se"].sel(first), here["se"].sel(second)))
     return (
-        f"largest, {_end(here, first)}, by {measurement(gap, error)} before the next, at "
+        f"largest{among()}, {_end(here, first)}, by {measurement(gap, error)} before the next, at "
         f"{place(second).html}, and smallest, {_end(here, last)}"
     )
 

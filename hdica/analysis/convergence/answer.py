@@ -9,7 +9,7 @@ from hdica.analysis.convergence.figure import grid_of
 from hdica.analysis.show.agreement import agreement, law, verdict_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import at_largest_n, points
-from hdica.analysis.show.sentences import N, cell
+from hdica.analysis.show.sentences import N, among, cell
 from hdica.analysis.show.words import count, with_error
 from hdica.verdict.cells import AGREES, UNDECIDED
 
@@ -48,6 +48,6 @@ def _largest(data: xr.Dataset) -> str:
         return ""
     worst = int(np.nanargmax(size))
     return (
-        f"; at {N} = {count(float(top['n']))} the mean is within "
+        f"; at {N} = {count(float(top['n']))}{among()} the mean is within "
         f"{with_error(float(size[worst]), float(error[worst]))} of it at all times"
     )

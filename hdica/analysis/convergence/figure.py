@@ -231,8 +231,7 @@ def _markers(data: xr.Dataset) -> list[Item]:
 
 def _fluctuation(data: xr.Dataset, chosen: list[Point]) -> list[Item]:
     out: list[Item] = []
-    predicted: list[Item] = []
-    name = words("central limit theorem")
+    predicted: list[tuple[np.ndarray, np.ndarray, str]] = []
     for s in _series(data, chosen):
         n, sd = s.data["n"].values.astype(float), s.data["rms_sd"].values
         error = sd / np.sqrt(2 * np.maximum(s.data["count"].values - 1, 1))
@@ -240,8 +239,20 @@ def _fluctuation(data: xr.Dataset, chosen: list[Point]) -> list[Item]:
         out.append(Points(n, sd, s.label, s.color, *bars, s.mark, listed=s.listed))
         theory = s.data["rms_sd_predicted"].values
         if np.isfinite(theory).all():
-            predicted.append(Line(n, theory, name, "ink", listed=not predicted))
-    return out + predicted
+            predicted.append((n, theory, s.color))
+    return out + _theories(predicted, words("central limit theorem"))
+
+
+def _theories(curves: list[tuple[np.ndarray, np.ndarray, str]], name: Text) -> list[Item]:
+    """Lines of theory: in ink where they are one curve, else each in the colour of its markers."""
+    if not curves:
+        return []
+    n, first, _ = curves[0]
+    if all(np.array_equal(one, n) and np.allclose(y, first, rtol=1e-9) for one, y, _ in curves):
+        return [Line(n, first, name, "ink")]
+    nowhere = np.full(2, np.nan)
+    lines: list[Item] = [Line(x, y, name, color, listed=False) for x, y, color in curves]
+    return [*lines, Line(nowhere, nowhere, name, GREY)]
 
 
 def _bias(data: xr.Dataset, chosen: list[Point]) -> list[Item]:
@@ -261,14 +272,14 @@ def _bias(data: xr.Dataset, chosen: list[Point]) -> list[Item]:
 
 def _bias_predicted(data: xr.Dataset, chosen: list[Point]) -> list[Item]:
     """The largest |m|/n over time, where theory knows m."""
-    out: list[Item] = []
+    curves = []
     n = data["n"].values.astype(float)
-    for point in chosen:
+    for i, point in enumerate(chosen):
         own = {k: v for k, v in point.items() if k in data["limit_bias"].dims}
         size = float(abs(data["limit_bias"].sel(own)).max())
         if np.isfinite(size) and size > 0:
-            out.append(Line(n, size / n, words("term of order 1/n"), "ink", listed=not out))
-    return out
+            curves.append((n, size / n, color_of(i, len(chosen))))
+    return _theories(curves, words("term of order 1/n"))
 
 
 def _range(items: list[Item]) -> tuple[float, float] | None:

@@ -8,7 +8,16 @@ from markupsafe import escape
 
 from hdica.analysis.convergence.figure import grid_of
 from hdica.analysis.show.choose import Point, at_largest_n, points
-from hdica.analysis.show.sentences import N, cell, counted, exponents, near, rarity, would_decide
+from hdica.analysis.show.sentences import (
+    N,
+    among,
+    cell,
+    counted,
+    exponents,
+    near,
+    rarity,
+    would_decide,
+)
 from hdica.analysis.show.table import VERDICT_HEAD, Table, exponent, of_verdicts, verdict
 from hdica.analysis.show.words import count, number, p_value, symbol, value_of, with_error
 
@@ -75,7 +84,7 @@ def _prediction(data: xr.Dataset) -> list[str]:
     ends = (
         number(ratio[0])
         if len(ratio) == 1
-        else f"between {number(ratio.min())} and {number(ratio.max())}"
+        else f"between {number(ratio.min())} and {number(ratio.max())}{among()}"
     )
     return [
         f"At {N} = {count(float(top['n']))} the measured sd is {ends} times that of the central "
@@ -94,7 +103,7 @@ def _largest(data: xr.Dataset) -> list[str]:
     return [
         f"At {N} = {count(float(top['n']))} the mean is nowhere further from the limit than "
         f"{with_error(float(here['sup_error']), float(here['sup_error_se']))} "
-        f"({cell(worst)}, <i>t</i> = {number(float(here['sup_time']))})."
+        f"({cell(worst)}, <i>t</i> = {number(float(here['sup_time']))}){among()}."
     ]
 
 

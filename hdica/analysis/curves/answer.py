@@ -8,7 +8,7 @@ import xarray as xr
 from hdica.analysis.curves.figure import cells_of, over
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, selected
-from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.sentences import among, listed
 from hdica.analysis.show.words import capital, count, measurement, number, symbol
 
 HALF = 0.5
@@ -38,7 +38,7 @@ def _order(data: xr.Dataset) -> Answer | None:
     who = symbol(names.pop(winner)).html
     told = [f"{symbol(k).html} at {at}" for k, at in zip(names, places, strict=True)]
     many = int(first[winner])
-    cases = "" if len(known) == 1 else f" in {_of(many, len(known))} cases"
+    cases = "" if len(known) == 1 else f" in {_of(many, len(known))} cases{among()}"
     return Answer(
         f"{capital(who)} is half-way before the others{cases}, at {first_at}; {listed(told)} "
         f"follow{'s' if len(told) == 1 else ''}."
@@ -64,9 +64,12 @@ def _largest(data: xr.Dataset) -> Answer | None:
     """Where the first variable is largest inside the range of the dimension, over all points."""
     name = str(data["variable"].values[0])
     found: list[tuple[float, float, float]] = []
+    known = 0
     for cell in cells_of(data):
         mean, se = (selected(data[k], {**cell, "variable": name}).values for k in ("mean", "se"))
-        top = int(np.argmax(mean)) if np.isfinite(mean).all() else 0
+        whole = bool(np.isfinite(mean).all())
+        known += whole
+        top = int(np.argmax(mean)) if whole else 0
         if 0 < top < len(mean) - 1:
             at = float(data["at"].values[top])
             found.append((at, float(mean[top]), float(se[top])))
@@ -78,5 +81,7 @@ def _largest(data: xr.Dataset) -> Answer | None:
     ends = [sizes[0], sizes[-1]] if len(sizes) > 1 else sizes
     span = " to ".join([places[0], places[-1]] if len(places) > 1 else places)
     told = " to ".join(measurement(*one) for one in ends)
-    every = f" in {_of(len(found), len(cells_of(data)))} cases" if len(found) > 1 else ""
-    return Answer(f"{capital(who)} is largest at {over(data).html} = {span}{every}: {told}.")
+    every = f" in {_of(len(found), known)} cases" if len(found) > 1 else ""
+    return Answer(
+        f"{capital(who)} is largest at {over(data).html} = {span}{every}{among()}: {told}."
+    )

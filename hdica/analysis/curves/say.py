@@ -7,7 +7,7 @@ import xarray as xr
 
 from hdica.analysis.curves.figure import cells_of, over
 from hdica.analysis.show.choose import Point, evenly, selected
-from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.sentences import among, listed
 from hdica.analysis.show.words import measurement, number, place, symbol
 
 CELLS = 4
@@ -70,4 +70,6 @@ def _order(data: xr.Dataset, known: list[Point]) -> str:
         for name, many in zip(data["variable"].values.tolist(), first.sum(axis=0), strict=True)
         if many
     ]
-    return f"Half-way before the others, or with them, is {listed(parts)}." if parts else ""
+    return (
+        f"Half-way before the others, or with them, is {listed(parts)}{among()}." if parts else ""
+    )

@@ -11,7 +11,7 @@ from hdica.analysis.dependence.peak import peaks
 from hdica.analysis.dependence.record import bound
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import at_last_n
-from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.sentences import among, listed
 from hdica.analysis.show.words import count, measurement, number, place, rounded, symbol
 from hdica.verdict.cells import AGREES, DIFFERS, UNDECIDED, together
 
@@ -42,7 +42,7 @@ def _followed(cut: xr.Dataset, output: str) -> Answer:
     whole = together(verdicts[judged].tolist())
     total, name = int(judged.sum()), symbol(output).html
     part = _place(cut) if not claimed.all() else ""
-    every = f"the one point{part}" if total == 1 else f"all {count(total)} points{part}"
+    every = f"the one point{part}" if total == 1 else f"all {count(total)} points{part}{among()}"
     if whole == AGREES:
         text = f"Mean {name} agrees with the prediction {_within(cut, judged)} at {every}"
         outside = ~claimed & (verdicts == DIFFERS)

@@ -9,6 +9,7 @@ from scipy import stats
 
 from hdica.analysis.dependence.figure import others
 from hdica.analysis.show.choose import Point, points
+from hdica.analysis.show.sentences import among
 from hdica.analysis.show.words import count, measurement, place, symbol, value_of
 
 TWO = 2
@@ -50,12 +51,15 @@ def _one(cut: xr.Dataset, side: str, output: str, first: bool) -> str:
     names = [str(escape(value_of(value))) for value in here[side].values]
     lead = f"{'Mean' if first else 'mean'} {symbol(output).html} is"
     if not clear:
-        return f"{lead} alike within errors" + (f" for {names[1]} and {names[0]}" if first else "")
+        return f"{lead} alike within errors{among()}" + (
+            f" for {names[1]} and {names[0]}" if first else ""
+        )
     if not first:
-        return f"{lead} {word} at {_share(clear, known)}"
+        return f"{lead} {word} at {_share(clear, known)}{among()}"
     versus = f"for {names[1]} than for {names[0]}"
     return (
-        f"{lead} {word} {versus} at {_share(clear, known)} points, by {_span(size, error, clear)}"
+        f"{lead} {word} {versus} at {_share(clear, known)} points{among()}, by "
+        f"{_span(size, error, clear)}"
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.dependence.figure import at, curves, named
-from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.sentences import among, listed
 from hdica.analysis.show.words import count, number, symbol
 
 FEW = 3
@@ -37,7 +37,7 @@ def peaks(cut: xr.Dataset) -> str:
     if held < len(found):
         return f"{lead} in {count(held)} of {count(len(found))} curves"
     if len(found) > FEW:
-        return f"{lead}, in all {count(len(found))} curves with a maximum"
+        return f"{lead}, in all {count(len(found))} curves with a maximum{among()}"
     return f"{lead}, at {symbol(x).html} = {listed([text for _, text in found])}"
 
 

@@ -7,6 +7,7 @@ import xarray as xr
 
 from hdica.analysis.dependence.figure import at, curves, named, others
 from hdica.analysis.show.choose import at_last_n, points
+from hdica.analysis.show.sentences import among
 from hdica.analysis.show.words import (
     count,
     measurement,
@@ -86,6 +87,6 @@ def _theory(cut: xr.Dataset, output: str) -> str:
     at = {str(d): worst[d].item() for d in (*others(cut), str(cut.attrs["over"]))}
     return (
         f"Theory of {symbol(output).html} lies in {count(hit)} of {count(total)} 95 % "
-        f"{intervals}; the largest difference is "
+        f"{intervals}; the largest difference{among()} is "
         f"{measurement(difference, float(worst['se']))}, at {place(at).html}."
     )

@@ -9,7 +9,7 @@ from hdica.analysis.distances.figure import grid_of, law_label
 from hdica.analysis.show.agreement import agreement, law, verdict_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, at_largest_n, points
-from hdica.analysis.show.sentences import N
+from hdica.analysis.show.sentences import N, among
 from hdica.analysis.show.words import count, method_name, number, with_error
 from hdica.verdict.cells import AGREES, UNDECIDED
 
@@ -45,7 +45,7 @@ def answer(data: xr.Dataset) -> Answer | None:
     distance = with_error(float(size[worst]), float(error[worst]))
     measured = (
         f"he Kolmogorov–Smirnov distance of one run from the limit is at most {distance} at {N} = "
-        f"{count(float(top['n']))}{_beside_draws(top)}{falls}"
+        f"{count(float(top['n']))}{among()}{_beside_draws(top)}{falls}"
     )
     verdict = verdict_of(data, cells)
     if verdict == AGREES and not usual:

@@ -7,7 +7,7 @@ import xarray as xr
 
 from hdica.analysis.distances.figure import NAMES, SHORT, grid_of, law_label
 from hdica.analysis.show.choose import Point, at_largest_n, points
-from hdica.analysis.show.sentences import N, counted, exponents
+from hdica.analysis.show.sentences import N, among, counted, exponents
 from hdica.analysis.show.table import VERDICT_HEAD, Table, exponent, of_verdicts, verdict
 from hdica.analysis.show.words import count, method_name, number, with_error
 
@@ -69,7 +69,7 @@ def _outside(data: xr.Dataset) -> list[str]:
         return []
     return [
         f"Up to {number(100 * worst, 2)} % of the entries lie outside the edges of the histograms, "
-        "where the Wasserstein distance does not see them."
+        f"where the Wasserstein distance does not see them{among()}."
     ]
 
 

@@ -13,7 +13,7 @@ from hdica.analysis.ensemble.figure import crossed, grid_of, theory_name
 from hdica.analysis.ensemble.say import at
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, points, selected
-from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.sentences import among, listed
 from hdica.analysis.show.words import (
     measurement,
     number,
@@ -56,7 +56,7 @@ def _arrival(data: xr.Dataset, cells: list[Point]) -> tuple[str, str]:
     told = _both_ends(known, partial(at, data))
     lead = f"The median run reaches {crossed(data, level).html} after {told}"
     ratios = _over_predicted(data, level, known)
-    over = f", {_span(ratios)} times the predicted time{_within(data)}" if ratios else ""
+    over = f", {_span(ratios)} times the predicted time{_within(data)}{among()}" if ratios else ""
     return f"{lead}{over}", _verdict(ratios, _allowed(data))
 
 
@@ -105,7 +105,10 @@ def _end(data: xr.Dataset, cells: list[Point]) -> tuple[str, str]:
             end = at(data, float(data["time"].values[-1]))
             times = f"{_span(known)} times what theory predicts ({theory_name(name).html})"
             verdict = _verdict(known, _allowed(data))
-            return f"After {end} the median of {variable} is {times}{_within(data)}", verdict
+            return (
+                f"After {end} the median of {variable} is {times}{_within(data)}{among()}",
+                verdict,
+            )
     return "", ""
 
 

@@ -12,7 +12,7 @@ from hdica.analysis.escape.unit import steps
 from hdica.analysis.show.agreement import verdict_of
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, points, selected
-from hdica.analysis.show.sentences import N, listed
+from hdica.analysis.show.sentences import N, among, listed
 from hdica.analysis.show.words import count, method_name, number, place, value_of
 
 FAR = 1.1
@@ -54,7 +54,7 @@ def _measured(data: xr.Dataset, other: Point, method: str) -> str:
         k = int(np.nanargmin(known))
         best = {x: data[x].values[k].item()}
         return (
-            f"{_event(data)} is fastest at {place(best).html}: "
+            f"{_event(data)} is fastest at {place(best).html}{among()}: "
             f"{_on_average(data, mean[k], low[k], high[k])} at {place({'n': n}).html}"
             f"{_beside(data, {**point, **best})}{_slowest(data, point, k)}"
             f"{_below(data)}{_off(data)}{_beside_the_first(data)}."
@@ -76,12 +76,12 @@ def _bounds(data: xr.Dataset, other: Point) -> str:
         size = place({"n": n}).html
         least = f"the mean escape time is above {number(low[none].min())} {steps(data).html}"
         if not known.size:
-            return f"No run escapes at {size}: {least}."
+            return f"No run escapes at {size}{among()}: {least}."
         k = int(known[np.argmin(mean[known])])
         best = {x: data[x].values[k].item()}
         first = "fastest where they do, at" if known.size > 1 else "only at"
         return (
-            f"At {size} runs escape {first} {place(best).html}, after "
+            f"At {size} runs escape {first} {place(best).html}{among()}, after "
             f"{_on_average(data, mean[k], low[k], high[k])}"
             f"{_beside(data, {**point, **best})}; where none does, {least}."
         )
@@ -137,7 +137,7 @@ def _predicted(data: xr.Dataset, other: Point) -> str:
             size = "" if finite else f" for {N} → ∞"
             return (
                 f"In theory{size} {_event(data).lower()} is fastest at "
-                f"{place({x: data[x].values[k].item()}).html}: {number(mean[k], 4)} "
+                f"{place({x: data[x].values[k].item()}).html}{among()}: {number(mean[k], 4)} "
                 f"{steps(data).html} on average."
             )
     return ""

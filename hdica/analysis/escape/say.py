@@ -9,7 +9,7 @@ from markupsafe import escape as escaped
 from hdica.analysis.escape.figure import methods, others, sizes, theories
 from hdica.analysis.escape.unit import steps
 from hdica.analysis.show.choose import Point, evenly, points, selected
-from hdica.analysis.show.sentences import N, cell, counted
+from hdica.analysis.show.sentences import N, among, cell, counted
 from hdica.analysis.show.words import count, method_name, number, p_value, place, plural
 
 CELLS = 3
@@ -66,7 +66,7 @@ def _fastest(data: xr.Dataset) -> list[str]:
                 best = {x: data[x].values[int(np.nanargmin(known))].item()}
                 out.append(
                     f"At {place({**other, 'n': n}).html} {_event(data)} is fastest at "
-                    f"{place(best).html}: mean {_estimate(data, {**point, **best})} "
+                    f"{place(best).html}{among()}: mean {_estimate(data, {**point, **best})} "
                     f"({method_name(method).html}, 95 % interval)"
                     f"{_beside(data, {**point, **best})}."
                 )
@@ -103,8 +103,8 @@ def _fastest_theory(data: xr.Dataset) -> list[str]:
                 out.append(
                     f"{lead} theory{of_n} ({method_name(method).html}) {_event(data)} is fastest "
                     "at "
-                    f"{place({x: data[x].values[k].item()}).html}: mean {number(mean[k], 4)} "
-                    f"{steps(data).html}."
+                    f"{place({x: data[x].values[k].item()}).html}{among()}: mean "
+                    f"{number(mean[k], 4)} {steps(data).html}."
                 )
     return out
 
@@ -149,7 +149,10 @@ def _far_off(data: xr.Dataset) -> list[str]:
     factor = float(ratio.isel(worst))
     text = f"{number(factor, 2)} times" if factor >= 1 else f"1/{number(1 / factor, 2)} of"
     source = "measured" if name == "mean" else f"for that {N}"
-    return [f"Theory for {N} → ∞ is furthest off at {where}: the mean {source} is {text} its mean."]
+    return [
+        f"Theory for {N} → ∞ is furthest off at {where}{among()}: the mean {source} is {text} its "
+        "mean."
+    ]
 
 
 def _none(data: xr.Dataset) -> list[str]:
@@ -182,7 +185,7 @@ def _not_exponential(data: xr.Dataset) -> list[str]:
     if not bad:
         return [
             f"Escapes have a constant rate, as far as can be told, in all {len(tested)} cells with "
-            "at least five of them."
+            f"at least five of them{among()}."
         ]
     worst = min(bad, key=lambda p: float(data["exponential_p"].sel(p)))
     p = p_value(float(data["exponential_p"].sel(worst)))

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.exponents.figure import fits, named, parameters
-from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.sentences import among, listed
 from hdica.analysis.show.words import count, number, p_value, plural, resolved, symbol
 from hdica.verdict.powers import MISFIT
 
@@ -70,7 +70,8 @@ def _theory(here: xr.Dataset) -> str:
     span = least if least == most else f"{least}–{most}"
     contain = "interval contains" if total == 1 else "intervals contain"
     return (
-        f"; {own}the measured {here.attrs['statistic']}s are {span} times the prediction, and "
+        f"; {own}the measured {here.attrs['statistic']}s are {span} times the prediction"
+        f"{among()}, and "
         f"{count(inside)} of {count(total)} {contain} 1"
     )
 

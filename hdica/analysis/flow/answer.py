@@ -6,6 +6,7 @@ import xarray as xr
 
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, points
+from hdica.analysis.show.sentences import among
 from hdica.analysis.show.words import number, place, symbol
 from hdica.systems.kinds import ZERO
 
@@ -22,14 +23,16 @@ def answer(data: xr.Dataset) -> Answer | None:
     learned = [(p, q) for p, q in zip(cells, stable, strict=True) if q > ZERO]
     lost = [p for p, q in zip(cells, stable, strict=True) if not q > ZERO]
     if not learned:
-        return Answer("The limit has no stable informative fixed point: nothing is learned.")
+        return Answer(
+            f"The limit has no stable informative fixed point{among()}: nothing is learned."
+        )
     ordered = _in_order(dims, learned, lost)
     if ordered:
         return Answer(ordered)
     point, q = learned[-1]
     text = f"The limit has a stable informative fixed point{_at(point)}, <i>q</i> = {number(q, 4)}"
     if lost and len(dims) == 1:
-        return Answer(f"{text}, and none{_at(lost[0])}.")
+        return Answer(f"{text}, and none{_at(lost[0])}{among()}.")
     return Answer(f"{text}.")
 
 
@@ -50,7 +53,7 @@ def _in_order(dims: list[str], learned: list[tuple[Point, float]], lost: list[Po
     return (
         f"The limit has a stable informative fixed point {words[0]} {name} = {number(edge, 6)}, "
         f"where <i>q</i> = {number(q, 4)}, and none {words[1]} {name} = {number(beyond, 6)}"
-        f"{' on' if words[1] == 'from' else ''}."
+        f"{' on' if words[1] == 'from' else ''}{among()}."
     )
 
 

@@ -24,10 +24,10 @@ _NONE = np.empty(0)
 def learning(tree: xr.DataTree) -> xr.Dataset | None:
     """Limits that stay at 0 from their start, and methods that find nothing learned, if any.
 
-    ``count`` of ``points`` of a method that are ``"still"`` (the start has no overlap and the limit
-    none) or, where all points of the method are so, ``"lost"`` (the limit falls to 0) or ``"none"``
-    (no transition, no stable informative state): ``what``; and ``note``, why that is so at the
-    first of them.
+    ``count`` of the ``points`` of a method that are done which are ``"still"`` (the start has no
+    overlap and the limit none) or, where all points of the method are so, ``"lost"`` (the limit
+    falls to 0) or ``"none"`` (no transition, no stable informative state): ``what``; and ``note``,
+    why that is so at the first of them.
     """
     rows = [row for name in tree.children if "status" in tree[name] for row in _of(tree, name)]
     if not rows:
@@ -51,15 +51,16 @@ def _of(tree: xr.DataTree, name: str) -> list[tuple[str, str, int, int, str]]:
         lost = bool((end <= LOST).all()) and float(data["time"][-1]) > 0
         kinds = {"still": still, "lost": end.notnull() if lost else still & False}
     elif _has_states(data):
-        found, done = _known(data), data["status"] == DONE
-        nothing = done & ~found if not bool(found.any()) else found & False
+        found = _known(data)
+        nothing = (data["status"] == DONE) & ~found if not bool(found.any()) else found & False
         kinds = {"none": nothing}
     else:
         return []
+    done = int((data["status"] == DONE).sum())
     for what, where in kinds.items():
         if bool(where.any()):
             note = _note(tree, data, overlap, _first(where))
-            return [(name, what, int(where.sum()), int(where.size), note)]
+            return [(name, what, int(where.sum()), done, note)]
     return []
 
 

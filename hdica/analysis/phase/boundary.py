@@ -11,7 +11,7 @@ from scipy import stats
 
 from hdica.analysis.phase.figure import unstable_symbol
 from hdica.analysis.show.choose import evenly
-from hdica.analysis.show.sentences import N, at_size, listed
+from hdica.analysis.show.sentences import N, among, at_size, listed
 from hdica.analysis.show.words import number, p_value, place, symbol, with_error
 from hdica.analysis.terms import starts
 from hdica.verdict.cells import CLEAR, DIFFERS, LEVEL, UNDECIDED, Cells, judged
@@ -102,7 +102,7 @@ def _against(data: xr.Dataset, found: Gaps) -> list[str]:
     else:
         apart = number(float(np.abs(found.z).max()), 2)
         size = f"they are at most {apart} standard errors apart"
-    test = f"{escape(p_value(p))} for all {many} values of {symbol(data.attrs['x']).html}"
+    test = f"{escape(p_value(p))} for all {many} values of {symbol(data.attrs['x']).html}{among()}"
     q_u = unstable_symbol(data).html
     where = "at" if p >= LEVEL else "off"
     told = f"learning begins {where} the boundary {q_u} of theory: {size} ({test})"

@@ -9,7 +9,7 @@ from scipy import special, stats
 
 from hdica.analysis.reading import finished
 from hdica.analysis.show.panel import Line
-from hdica.analysis.show.sentences import at_size
+from hdica.analysis.show.sentences import among, at_size
 from hdica.analysis.show.words import count, number, place, words
 
 Array = NDArray[np.float64]
@@ -109,6 +109,6 @@ def sentence(data: xr.Dataset) -> list[str]:
     at = {str(d): where[d].item() for d in p.dims}
     here = last.sel(at)
     return [
-        f"{text}; the farthest off is {number(float(here['probability']), 3)} beside "
+        f"{text}; the farthest off{among()} is {number(float(here['probability']), 3)} beside "
         f"{number(float(here['odds']), 3)} at {place(at).html} (p = {number(least, 2)} among all)."
     ]

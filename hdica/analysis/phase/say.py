@@ -9,7 +9,7 @@ from hdica.analysis.phase.boundary import agreement, boundary
 from hdica.analysis.phase.figure import critical_symbol, critical_values, success
 from hdica.analysis.phase.odds import sentence
 from hdica.analysis.show.choose import at_last_n
-from hdica.analysis.show.sentences import size_of
+from hdica.analysis.show.sentences import among, size_of
 from hdica.analysis.show.words import (
     count,
     number,
@@ -111,5 +111,5 @@ def _decaying(data: xr.Dataset) -> list[str]:
         f"{plural(many, 'run')} of {count(total)} {at}"
         f"{'is' if many == 1 else 'are'} above {size(data.attrs['variable']).html} = "
         f"{number(data.attrs['success'])} at <i>t</i> = {number(data.attrs['time'])} and still "
-        f"decaying, which is no success; most of them at {place({x: most}).html}."
+        f"decaying, which is no success; most of them{among()} at {place({x: most}).html}."
     ]

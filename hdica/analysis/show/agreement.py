@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.show.choose import Point
-from hdica.analysis.show.sentences import N, listed, near
+from hdica.analysis.show.sentences import N, among, listed, near
 from hdica.analysis.show.words import count, p_value, with_error
 from hdica.verdict.pooled import pooled
 
@@ -57,7 +57,7 @@ def agreement(
         return f"{who} agrees with the limit" if agree else _open(who)
     if agree == total:
         every = "both" if total == 2 else f"all {count(total)}"
-        return f"{who} agrees with the limit in {every} comparisons"
+        return f"{who} agrees with the limit in {every} comparisons{among()}"
     if agree and "differs" not in found:
         open_ones = total - agree
         be = "is" if open_ones == 1 else "are"
@@ -66,10 +66,10 @@ def agreement(
             f"{count(open_ones)} {be} undecided"
         )
     if not agree:
-        return f"{_open(who)}: none of {count(total)} comparisons decides"
+        return f"{_open(who)}: none of {count(total)} comparisons decides{among()}"
     return (
         f"{_open(who)}: {count(agree)} of {count(total)} comparisons agree, and none differs "
-        "beyond chance"
+        f"beyond chance{among()}"
     )
 
 

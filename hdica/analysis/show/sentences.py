@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 import xarray as xr
@@ -22,6 +24,29 @@ from hdica.analysis.show.words import (
 from hdica.verdict.cells import CLEAR
 
 N = symbol("n").html
+_DONE: ContextVar[tuple[int, int]] = ContextVar("done", default=(0, 0))
+
+
+@contextmanager
+def of_points(done: int, total: int) -> Iterator[None]:
+    """Sentences about a study of which so many points are done."""
+    token = _DONE.set((done, total))
+    try:
+        yield
+    finally:
+        _DONE.reset(token)
+
+
+def among() -> str:
+    """A clause after an extreme or a word like all: "among the 12 of 40 points that are done".
+
+    It begins with a blank. It is empty where no point is pending, diverged or failed, as these
+    might change the statement.
+    """
+    done, total = _DONE.get()
+    if done == total:
+        return ""
+    return f" among the {count(done)} of {plural(total, 'point')} that are done"
 
 
 def size_of(data: xr.Dataset) -> str:

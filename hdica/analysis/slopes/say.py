@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.show.choose import at_last_n
-from hdica.analysis.show.sentences import size_of
+from hdica.analysis.show.sentences import among, size_of
 from hdica.analysis.show.words import count, measured, number, symbol
 from hdica.analysis.slopes.compute import parameters_of
 
@@ -29,7 +29,7 @@ def slopes(data: xr.Dataset) -> list[str]:
             f"{number(data.attrs['time'])}, seed by seed, has {number(middle, 2)} times "
             f"({_span(ratio)}) the standard error of independent noise: as if there were "
             f"{number(middle**-2, 2)} times as many seeds ({at}median "
-            f"of {count(int(known.sum()))} points)."
+            f"of {count(int(known.sum()))} points{among()})."
         )
     return out
 

@@ -9,7 +9,7 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.show.choose import Point, at_largest_n, evenly, points
-from hdica.analysis.show.sentences import N, cell, listed
+from hdica.analysis.show.sentences import N, among, cell, listed
 from hdica.analysis.show.words import count, number, place, size, symbol, value_of
 from hdica.analysis.steady.compute import ALLOWANCE, ERRORS, TRANSITIONS
 from hdica.systems.kinds import STATE_KINDS
@@ -96,7 +96,9 @@ def _kinds(data: xr.Dataset) -> list[str]:
                 span = ends[0] if len(found) == 1 else f"{ends[0]} … {ends[1]}"
                 parts.append(f"{name} at {symbol(x).html} = {span}")
         if parts:
-            out.append(_said(point, f"Stable states of the swept values: {'; '.join(parts)}."))
+            out.append(
+                _said(point, f"Stable states of the swept values{among()}: {'; '.join(parts)}.")
+            )
     return out
 
 
@@ -140,7 +142,7 @@ def _ends(data: xr.Dataset) -> list[str]:
     if off:
         point, here = max(off, key=lambda one: abs(float(one[1]["overlap"] - one[1]["nearest"])))
         out.append(
-            f"Furthest from any: {cell(point)}, {N} = {count(float(here['n']))}, where "
+            f"Furthest from any{among()}: {cell(point)}, {N} = {count(float(here['n']))}, where "
             f"{size(data.attrs['variable']).html} = {number(float(here['overlap']))} ± "
             f"{number(float(here['overlap_se']), 1)} and the nearest stable state has "
             f"{number(float(here['nearest']))}: not yet steady, or seeds that end on different "
@@ -190,5 +192,5 @@ def _largest(data: xr.Dataset) -> list[str]:
     span = low if low == high else f"{low} … {high}"
     text = f"Where theory says condensed, one entry carries a share {span} of |<i>x</i>|²"
     if shares[False]:
-        text += f"; elsewhere at most {number(max(shares[False]), 2)}"
+        text += f"; elsewhere at most {number(max(shares[False]), 2)}{among()}"
     return [text + "."]

@@ -10,7 +10,7 @@ from markupsafe import escape
 
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, evenly
-from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.sentences import among, listed
 from hdica.analysis.show.words import count, number, place, resolved, symbol, with_error
 from hdica.analysis.success.figure import event, maps
 
@@ -72,7 +72,7 @@ def _shares(data: xr.Dataset, what: str) -> Answer | None:
     between = low if low == high else f"{low} to {high}"
     return Answer(
         f"Where runs reach {what} with even odds is open: {between} % do at {count(shares.size)} "
-        "points."
+        f"points{among()}."
     )
 
 

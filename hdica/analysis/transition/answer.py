@@ -7,7 +7,7 @@ import xarray as xr
 
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, points
-from hdica.analysis.show.sentences import listed
+from hdica.analysis.show.sentences import among, listed
 from hdica.analysis.show.words import number, place, symbol
 from hdica.analysis.transition.figure import Curve, critical_name, curves, grid_of
 
@@ -36,9 +36,9 @@ def _course(data: xr.Dataset, curve: Curve, cell: Point) -> str:
     for word, k in (("largest", np.nanargmax(curve.value)), ("least", np.nanargmin(curve.value))):
         if first < k < last:
             value = number(float(curve.value[k]), DIGITS)
-            return f"is {word}, {value}, at {x} = {number(at[k], 4)}{where}"
+            return f"is {word}{among()}, {value}, at {x} = {number(at[k], 4)}{where}"
     ends = [f"{number(float(curve.value[k]), DIGITS)} at {x} = {number(at[k], 4)}" for k in known]
     if first == last:
         return f"is {ends[0]}{where}"
     verb = "rises" if curve.value[last] > curve.value[first] else "falls"
-    return f"{verb} from {ends[0]} to {ends[-1]}{where}"
+    return f"{verb} from {ends[0]} to {ends[-1]}{where}{among()}"

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.show.choose import evenly, points
+from hdica.analysis.show.sentences import among
 from hdica.analysis.show.words import number, place, symbol
 from hdica.analysis.transition.figure import critical_name, curves, grid_of
 
@@ -30,7 +31,8 @@ def transition(data: xr.Dataset) -> list[str]:
             for word, k in (("largest", np.nanargmax(value)), ("least", np.nanargmin(value))):
                 if first < k < last:
                     text += (
-                        f"; it is {word}, {number(value[k], DIGITS)}, at {x} = {number(at[k], 4)}"
+                        f"; it is {word}{among()}, {number(value[k], DIGITS)}, at {x} = "
+                        f"{number(at[k], 4)}"
                     )
             out.append(text + ".")
     return out

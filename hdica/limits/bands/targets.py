@@ -12,6 +12,7 @@ from hdica.ingredients.formula import Formula
 from hdica.ingredients.priors import Prior
 from hdica.limits.bands.path import Cells
 from hdica.limits.bands.sweep import Target
+from hdica.limits.mean_field.density.problem import NO_WEIGHT
 
 Array = NDArray[np.float64]
 Function = Callable[[Array, Array], Array]
@@ -86,10 +87,11 @@ def histogram(time: float, prior: Prior, low: Array, high: Array, edges: Array) 
     share), of a distribution function F/share; what their variance has beside it is smooth in x.
     """
     groups, shares = prior.group_values.size, prior.group_weights
+    of_atoms = prior.groups[prior.nodes.weights >= NO_WEIGHT]  # no others have an atom
     below = np.full(edges.shape, -np.inf)
 
     def values(cells: Cells) -> Array:
-        group = prior.groups[cells.atom % prior.groups.size]
+        group = of_atoms[cells.atom % of_atoms.size]
         bins = _inside(cells, low, high) / (high - low)
         under = _inside(cells, below, edges)
         own = [(group == g)[:, None] / shares[g] for g in range(groups)]

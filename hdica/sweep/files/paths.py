@@ -17,6 +17,8 @@ from hdica.sweep.files.disk import write_all
 
 MOST_BYTES = 2**30
 """Largest file of a store: its chunks are a thousand times smaller."""
+LONGEST_NAME = 200
+"""Bytes of a store's name: file systems allow 255 for what lies beside it."""
 LOCK, STUDY = ".lock", "study.json"
 """Files of a working store: its lock, and the record of the study that was planned last."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -45,6 +47,12 @@ def results_path(out: str | Path) -> Path:
     wrong = f"results {str(out)!r} is not allowed"
     if path.suffix != ".zarr":
         raise HdicaError(f"{wrong} (the name must end in .zarr)")
+    if len(os.fsencode(path.name)) > LONGEST_NAME:
+        shown = f"{path.name[:50]}...zarr"
+        raise HdicaError(
+            f"results {shown!r} is not allowed (a name of at most {LONGEST_NAME} bytes, for its "
+            "manifest has a longer one)"
+        )
     # Both would be folders of that name here, which nobody has meant.
     if _ADDRESS.match(str(out)):
         raise HdicaError(f"{wrong} (a path of this machine is needed, and no address)")
@@ -62,7 +70,8 @@ def refuse_own(path: str | Path, what: str = "") -> None:
     """Refuse to write something else to a place that belongs to a store, under whatever name.
 
     That is the published store, the working one, their manifest, versions and records of shards,
-    and all that lies in them; ``what`` names the setting for the sentence.
+    and all that lies in them, of a store that is there or may come to be; ``what`` names the
+    setting for the sentence.
     """
     # Links and .. lead elsewhere, and a name may be that of a store before or after they do.
     ways = dict.fromkeys((os.path.abspath(path), os.path.realpath(path)))
@@ -72,19 +81,22 @@ def refuse_own(path: str | Path, what: str = "") -> None:
                 where = f"{what} = {str(path)!r}" if what else str(path)
                 raise HdicaError(
                     f"{where} is not allowed ({place} is for the files of a store alone: take "
-                    "another name)"
+                    "another name than *.zarr, *.work, *.versions, *.shards and *.manifest.json)"
                 )
 
 
 def _is_own(place: Path, last: bool) -> bool:
     """Whether a path is that of something which belongs to a store.
 
-    The ``last`` part of a path is so by its name alone if it could be that of a published store.
+    The ``last`` part of a path is so by its name alone, since a store may yet be made there; but a
+    folder that stands already, and beside no store, is somebody's own.
     """
     found = _OWN.fullmatch(place.name)
     if found is None:
         return False
-    if found["zarr"] and (last or _is_zarr(place)):
+    if last and (found["zarr"] or not place.is_dir()):
+        return True
+    if found["zarr"] and _is_zarr(place):
         return True
     # Some file systems take upper and lower case for the same.
     beside = f"{found['name']}.".casefold()
@@ -105,9 +117,16 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
+def refuse_file(store: Path) -> None:
+    """Refuse something else than a folder at the place of a store."""
+    if store.exists() and not store.is_dir():
+        raise HdicaError(f"{store} is a file and no store (a folder, as results/first.zarr)")
+
+
 def require_store(out: str | Path) -> None:
     """Refuse results of which there is neither a published nor a working store."""
     root = results_path(out)
+    refuse_file(root)
     if not root.is_dir() and not work_path(out).is_dir():
         raise HdicaError(f"{root} does not exist (hdica run writes it)")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hdica.errors import Unwritable
+from hdica.errors import Removed, Unwritable
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """Errors that every further block would meet too."""
@@ -29,3 +29,21 @@ def written(path: str | Path, then: str = "") -> Iterator[None]:
         yield
     except OSError as exc:
         raise Unwritable(f"{path} cannot be written: {in_words(exc)}{then}") from exc
+
+
+def removed(path: Path) -> Removed:
+    """That what a run writes to is there no more."""
+    return Removed(f"{path} was removed while the run went on; a rerun computes it anew")
+
+
+@contextmanager
+def kept(path: Path) -> Iterator[None]:
+    """The same as :func:`written` of what the run itself has made, so that it was there."""
+    try:
+        with written(path):
+            yield
+    except Unwritable as exc:
+        # Its folder may stand yet: what lies in it goes first.
+        if isinstance(exc.__cause__, FileNotFoundError | NotADirectoryError):
+            raise removed(path) from exc
+        raise

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hdica.errors import HdicaError
+from hdica.errors import HdicaError, path_of
 from hdica.systems import registry
 from hdica.systems.system import System
 from hdica.systems.works import bibtex, cited
@@ -57,7 +57,7 @@ def cite(what: Any) -> str:
     if hasattr(spec, "methods") and isinstance(getattr(spec, "system", None), str):
         return of_study(spec)
     if isinstance(what, str | os.PathLike) and str(what) not in registry.systems():
-        return _of_path(Path(what))
+        return _of_path(path_of(what, "what", "results/first.zarr"))
     return bibtex(cited(_record(what), {}))
 
 

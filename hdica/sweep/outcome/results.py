@@ -20,6 +20,7 @@ from hdica.sweep.files.paths import (
     manifest_path,
     no_link,
     read_regular,
+    refuse_file,
     work_path,
 )
 from hdica.sweep.files.sealed import DIGEST, unsealed
@@ -65,9 +66,8 @@ def _check_newest(published: PublishedStore, key: str) -> None:
 
 def existing(path: str | Path) -> Path:
     """Path of a published store that is there."""
-    if not isinstance(path, str | os.PathLike) or "\0" in str(path):
-        raise HdicaError(f"path = {path!r} is not allowed (a path such as results/first.zarr)")
-    root = no_link(Path(path))
+    root = no_link(path_of(path, "path", "results/first.zarr"))
+    refuse_file(root)
     if root.is_dir() and (root / METADATA).exists():
         return root
     if root.suffix == ".zarr" and manifest_path(root).exists():
@@ -76,8 +76,6 @@ def existing(path: str | Path) -> Path:
         raise HdicaError(f"{root} is not published yet (see hdica status {root})")
     if root.is_dir():
         raise HdicaError(f"{root} is not a published store (it has no zarr.json)")
-    if root.exists():
-        raise HdicaError(f"{root} is not a published store (a folder, as results/first.zarr)")
     raise HdicaError(f"{root} does not exist (hdica run writes it)")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from hdica.errors import HdicaError
 from hdica.sweep.files import store
 from hdica.sweep.files.blocks import every_place
-from hdica.sweep.files.paths import work_path
+from hdica.sweep.files.paths import refuse_file, work_path
 from hdica.sweep.outcome.looks import settled
 from hdica.sweep.run.plan import Placed, place, planned_study
 
@@ -107,6 +107,7 @@ def _status(path: str | Path) -> Status:
     found = working_status(path) if work_path(path).is_dir() else None
     if found is not None:
         return found
+    refuse_file(Path(path))
     if Path(path).is_dir():
         return published_status(path)
     raise HdicaError(f"{path} does not exist and no run of it was started (hdica run writes it)")

@@ -16,7 +16,7 @@ from hdica.errors import DataGone, HdicaError, Incomplete, Unwritable
 from hdica.ingredients.save import Save
 from hdica.status import damaged_file, of_machine
 from hdica.sweep.files import blocks, processors, store
-from hdica.sweep.files.writing import NO_ROOM, in_words, written
+from hdica.sweep.files.writing import NO_ROOM, in_words, kept
 from hdica.sweep.run.pulse import Pulse
 from hdica.sweep.study.kept import from_plain
 from hdica.sweep.workers.care import USUAL, Care
@@ -267,7 +267,7 @@ class Begun:
 
     def commit(self) -> BlockSummary:
         """Store what there is; what another run has computed meanwhile is kept."""
-        with written(self.working.path):
+        with kept(self.working.path):
             data = self.data
             chunks = {**data.values, "cpu_seconds": data.cpu_seconds}
             blocks.write(self.working, self.block, chunks, data.reasons, data.status)
@@ -325,7 +325,7 @@ def compute_block(
     begun = begin_block(path, block)
     if not begun.todo.size:
         return BlockSummary()
-    with written(path.parent):
+    with kept(path.parent):
         processors.note(path.parent)
     pulse.begun = begun
     _compute(begun, care, pulse)

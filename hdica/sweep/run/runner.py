@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.errors import HdicaError, Incomplete, Stopped, Unwritable
+from hdica.errors import HdicaError, Incomplete, Removed, Stopped, Unwritable
 from hdica.process.compiled import refuse_interpreter
 from hdica.process.private import remove_ended_scratch
 from hdica.status import BEFORE
 from hdica.sweep.files import blocks, store
+from hdica.sweep.files.guarded import METADATA
 from hdica.sweep.files.paths import work_path
-from hdica.sweep.files.writing import written
+from hdica.sweep.files.writing import removed, written
 from hdica.sweep.run.another import refuse_another
 from hdica.sweep.run.block import Again, BlockSummary
 from hdica.sweep.run.company import taking_part
@@ -222,9 +223,10 @@ def _run(
                 _distributed(todo[begun:], settings, summary, shown)
         summary.pending = sum(t.points for t in tasks(placed, shard)) if summary.lost else 0
     except (Incomplete, Stopped, store.DamageError) as exc:
-        if gone := next((one.path for one in placed if not one.path.is_dir()), None):
-            text = f"{gone} was removed while the run went on; a rerun computes it anew"
-            raise Incomplete(text) from exc
+        if isinstance(exc, Removed):
+            raise
+        if gone := next((one.path for one in placed if not (one.path / METADATA).is_file()), None):
+            raise removed(gone) from exc
         if not isinstance(exc, store.DamageError):
             exc.args = (f"{exc}; {_left(name, placed, shard)}",)
         raise

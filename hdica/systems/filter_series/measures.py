@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError
+from hdica.systems.arguments import whole
 
 Array = NDArray[np.float64]
 ORTHONORMAL = 1e-8
@@ -20,7 +21,8 @@ ORTHONORMAL = 1e-8
 def _floats(given: Any, name: str) -> Array:
     """Finite numbers as an array."""
     try:
-        found = np.asarray(given, dtype=float)
+        found = np.asarray(given)
+        found = np.empty(0) if found.dtype.kind == "c" else found.astype(float)
     except (TypeError, ValueError, OverflowError):
         raise HdicaError(f"{name} is not allowed (an array of finite numbers)") from None
     if not found.size or not np.all(np.isfinite(found)):
@@ -128,6 +130,7 @@ def excess_kurtosis(projections: ArrayLike, axis: int = 0) -> Any:
     -0.212
     """
     s = _floats(projections, "projections")
+    axis = whole(axis, "axis", "a whole number")
     if not -s.ndim <= axis < s.ndim:
         raise HdicaError(f"axis = {axis} is not allowed (projections have {s.ndim} axes)")
     s = s - s.mean(axis=axis, keepdims=True)

@@ -68,8 +68,8 @@ class Traits:
 
 def rows_of(count: int, n: int) -> int:
     """How many of ``count`` samples of ``n`` entries are looked at."""
-    most = _SIDE if n > _SIDE else min(_NUMBERS // n, int(_PRODUCTS / n**2))
-    return min(count, most)
+    most = _SIDE if n > _SIDE else int(_PRODUCTS / n**2)
+    return min(count, most, max(2, _NUMBERS // n))
 
 
 @lru_cache(maxsize=16)

@@ -1,6 +1,7 @@
 """Bins of a run's histogram are correlated by the noise that all entries share, as theory says."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from hdica.ingredients.save import Save
 from hdica.limits.bands.path import Cells
 from hdica.limits.bands.solve import spreads
 from hdica.limits.bands.sweep import Target
-from hdica.limits.bands.targets import histogram
+from hdica.limits.bands.targets import histogram, means, overlap, penalty, support
+from hdica.systems.projected import density
 from hdica.systems.sparse_pca.system import mean_field, noise
 from tests.limits.bands.test_bands import OIST
 
@@ -83,3 +85,37 @@ def test_a_chi_square_of_a_histogram_takes_the_bins_as_they_are(
     independent = (np.diag(law[group]) - np.outer(law[group], law[group])) / share
     wrong = np.einsum("si,ij,sj->s", apart, np.linalg.inv(independent), apart)
     assert wrong.mean() - size > 5 * error
+
+
+def test_twice_the_nodes_of_a_prior_change_bands_and_densities_by_little():
+    """As little as the manual says, of variances and of densities."""
+    system = hdica.SparsePCA(
+        omega=1.0, prior="gaussian", tau=0.5, regularizer="0.2*sign(x)", start={"overlap": 0.6}
+    )
+    usual, edges, end = mean_field(system), np.linspace(-2, 2, 9), 0.1
+    save = Save(snapshots=(end,), x=tuple(edges))
+    spread, laws = [], []
+    for field in (usual, replace(usual, prior=usual.prior.with_nodes(48))):
+        law = histogram(end, field.prior, edges[:-1], edges[1:], edges)
+        several = [means(end, [overlap, penalty(field.phi)]), support(end, field.prior, [0.5]), law]
+        spread.append([one.value for one in spreads(field, noise(system), several)])
+        path = density.path_of(field, system, np.array([0.0, end]), save, density.COARSE)
+        laws.append(density.kept_values(field, path, save)["density"])
+    for one, other, most in zip(*spread, (1e-6, 1e-6, 1e-5), strict=True):
+        assert 0 < np.nanmax(np.abs(one - other)) < most * np.nanmax(np.abs(other))
+    assert 0 < np.abs(laws[0] - laws[1]).max() < 1e-6
+
+
+def test_a_group_of_a_normal_prior_has_the_entries_that_its_nodes_say():
+    """Nodes without a weight have no atom: counted with the others they shifted the groups."""
+    field = mean_field(
+        hdica.SparsePCA(omega=1.0, prior="gaussian", tau=0.5, start={"overlap": 0.6})
+    )
+    edges = np.array([-20.0, 0.0, 20.0])
+    (found,) = spreads(
+        field,
+        lambda q, tau: np.zeros((q.size, 3, 3)),
+        [histogram(0.0, field.prior, edges[:-1], edges[1:], edges)],
+    )
+    # Of n entries binomially many are positive, with share 1/2.
+    assert found.value[-1] == pytest.approx(1.0, rel=1e-9)

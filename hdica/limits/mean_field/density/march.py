@@ -26,7 +26,7 @@ from hdica.limits.mean_field.density.layout import (
 from hdica.limits.mean_field.density.mixing import LONGEST, jump, march_mixing, relax, together
 from hdica.limits.mean_field.density.problem import Law, Problem, tabulated
 from hdica.limits.mean_field.density.record import Record
-from hdica.limits.mean_field.density.state import State, begin, start_windows
+from hdica.limits.mean_field.density.state import State, begin
 
 Array = NDArray[np.float64]
 BUDGET = 1e7
@@ -186,14 +186,20 @@ def _walk(piece: Piece, state: State, record: Record, step_error: float) -> Iter
 
 
 def explore(
-    problem: Problem, lattice: Lattice, times: Array, record: Record, step_error: float
+    problem: Problem,
+    lattice: Lattice,
+    times: Array,
+    record: Record,
+    step_error: float,
+    first: Windows,
 ) -> Plan:
     """Run the coarsest level with adaptive steps and windows, and write down both.
+
+    ``first`` are the windows of the start.
 
     A step ends at each of the increasing times and at each jump of the step size; ``step_error`` is
     the local error of one that is accepted. The record sees t = 0 and the end of every step.
     """
-    first = start_windows(problem, lattice)
     first = together(first) if problem.moves else first
     state = begin(problem, lattice, first, 1)
     record.begin(state, float(problem.field.schedule.value(np.array(0.0))))

@@ -29,6 +29,7 @@ from hdica.limits.mean_field.density.problem import (
 )
 from hdica.limits.mean_field.density.record import Record
 from hdica.limits.mean_field.density.scales import Lengths, lengths
+from hdica.limits.mean_field.density.state import start_windows
 from hdica.limits.mean_field.family import MeanField
 from hdica.limits.numerics.romberg import romberg
 from hdica.process.progress import tell
@@ -86,13 +87,15 @@ def _stretch(problem: Problem) -> float:
     return _EVEN + 1.5 * float(np.abs(problem.xi[matters]).max())
 
 
-def _finest(problem: Problem, record: Record, size: Lengths) -> float:
-    """The finest length of the densities seen."""
+def _finest(problem: Problem, record: Record, size: Lengths) -> tuple[float, float]:
+    """The finest length of the densities seen, and the time at which it is met."""
     field = problem.field
-    return min(
+    found = [
         size.finest(field.diffusion(q, tau), field.strength(tau), h2)
         for tau, q, _, h2 in record.rows[:, :4].tolist()
-    )
+    ]
+    k = min(range(len(found)), key=found.__getitem__)
+    return found[k], float(record.times[k])
 
 
 def _tell_level(number: int) -> None:
@@ -113,13 +116,14 @@ def _explored(
     q0, tau0 = field.start.overlap(field.prior), float(field.schedule.value(np.array(0.0)))
     g0 = field.diffusion(q0, tau0)
     scale = min(math.sqrt(var), size.finest(g0, field.strength(tau0), 0.0))
-    spacing = _AT_START * coarse * scale
+    spacing, narrow = _AT_START * coarse * scale, 0.0
     for _ in range(4):
         _tell_level(1)
         seen = record()
         lattice = make_lattice(faces, spacing, _stretch(problem))
-        plan = explore(problem, lattice, times, seen, _STEP_ERROR * coarse**4)
-        finest = _finest(problem, seen, size)
+        first = start_windows(problem, lattice, narrow)
+        plan = explore(problem, lattice, times, seen, _STEP_ERROR * coarse**4, first)
+        finest, narrow = _finest(problem, seen, size)
         if spacing <= 1.1 * _LATER * coarse * finest:
             break
         spacing = _LATER * coarse * finest

@@ -91,17 +91,21 @@ def _roomy(problem: Problem, lattice: Lattice, windows: Windows, refine: int) ->
     return make_mesh(lattice, windows, refine, problem.field.phi.value, spare)
 
 
-def start_windows(problem: Problem, lattice: Lattice) -> Windows:
-    """Where the normal laws of the start have mass."""
+def start_windows(problem: Problem, lattice: Lattice, narrow: float) -> Windows:
+    """Where the normal laws of the start have mass.
+
+    ``narrow`` is the time at which the density is narrowest, for whose sake cells are as small.
+    """
     mean, var = problem.field.start.conditional(problem.xi)
     reach = _REACH * math.sqrt(var)
     low, high = np.floor(lattice.number(mean - reach)), np.ceil(lattice.number(mean + reach))
     cells = float(np.sum(high - low))
     if not cells <= MOST_CELLS:
+        other = "a wider start" if narrow == 0 else "earlier times"
         raise HdicaError(
-            f"the density was not followed, because it is so narrow at its narrowest that it needs "
-            f"{cells:.2g} cells at t = 0 (at most {MOST_CELLS:.0e}: choose a larger step size, a "
-            "weaker or smoother regularizer, or a wider start)"
+            f"the density was not followed, because it is so narrow at t = {narrow:.6g} that it "
+            f"needs {cells:.2g} cells (at most {MOST_CELLS:.0e}: choose a larger step size, a "
+            f"weaker or smoother regularizer, or {other})"
         )
     return Windows(low.astype(np.int64), high.astype(np.int64))
 
