@@ -49,6 +49,8 @@ def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
     assert settings.over is not None
     for data in groups.values():
         check_numbers(data, settings.over, "analysis.dependence.over")
+        for name in settings.where:
+            check_numbers(data, name, "analysis.dependence.where")
     theory = group(tree, settings.theory) if settings.theory else None
     parts = [_simulated(data, theory, settings) for data in groups.values()]
     out = over(parts, "simulation", list(groups), COUNTS)
@@ -87,14 +89,13 @@ def with_verdicts(out: xr.Dataset, control: float, where: Mapping[str, str]) -> 
             needed.values[at] = np.ceil(part_of.seeds * (freedom.values[at] + 1))
     found = {"margin": margin, "verdict": verdict, "p_value": p_value, "seeds_needed": needed}
     attrs = {"control": control, "where": list(where), "where_bounds": list(where.values())}
-    return out.assign(found, claimed=claimed.astype(int)).assign_attrs(attrs)
+    return out.assign(claimed=claimed.astype(int), **found).assign_attrs(attrs)
 
 
 def _claimed(out: xr.Dataset, where: Mapping[str, str]) -> xr.DataArray:
     """Where all bounds on swept parameters hold."""
     claimed = xr.DataArray(True)
     for name, text in where.items():
-        check_numbers(out, name, f"analysis.dependence.where.{name}")
         sign, number = bound(text)
         claimed = claimed & BOUNDS[sign](out[name], number)
     return claimed

@@ -76,12 +76,16 @@ def _stop(data: xr.Dataset) -> tuple[str, str]:
     value = next(v for v, _ in critical_values(data))
     last = at_last_n(data)
     x = data.attrs["x"]
-    share = last["probability"].max([d for d in last["probability"].dims if d != x])
+    others = [d for d in last["probability"].dims if d != x]
+    share = last["probability"].max(others)
+    # Where no start succeeds, one from which runs have not separated may be one that does.
+    sure = (share > HALF) | last["probability"].notnull().all(others)
+    share = share[sure.values]
     at, most = share[x].values.astype(float), share.values > HALF
     if not _upward(data):
         at, most = at[::-1], most[::-1]
     # A start that is pending may be one from which learning succeeds.
-    if not most.any() or most.all() or not bool(last["probability"].notnull().all()):
+    if not most.any() or most.all() or not bool((last["trials"] > 0).all()):
         return "", ""
     k = int(np.flatnonzero(most)[-1])
     if k == len(at) - 1:
