@@ -89,7 +89,7 @@ def with_verdicts(out: xr.Dataset, control: float, where: Mapping[str, str]) -> 
             needed.values[at] = np.ceil(part_of.seeds * (freedom.values[at] + 1))
     found = {"margin": margin, "verdict": verdict, "p_value": p_value, "seeds_needed": needed}
     attrs = {"control": control, "where": list(where), "where_bounds": list(where.values())}
-    return out.assign(claimed=claimed.astype(int), **found).assign_attrs(attrs)
+    return out.assign(found | {"claimed": claimed.astype(int)}).assign_attrs(attrs)
 
 
 def _claimed(out: xr.Dataset, where: Mapping[str, str]) -> xr.DataArray:
