@@ -9,13 +9,13 @@ from hdica.analysis.reading import at_end
 from hdica.analysis.show.marks import GREY
 from hdica.analysis.show.panel import Item, Line, Panel, Points
 from hdica.analysis.show.words import EMPTY, OKABE_ITO, axis, of_n, size, words
-from hdica.analysis.statistics.moments import moments
 from hdica.analysis.steady.branches import branches_of
 from hdica.analysis.steady.figure import ERRORS, lines_of, once, style_of
 from hdica.analysis.terms import entries
 from hdica.errors import HdicaError, suggestion
 from hdica.plots.source import NUMERIC, Source, matching
 from hdica.plots.tracks import Track, closed, tracks
+from hdica.verdict.moments import moments
 
 POINT = "fixed_point"
 BRANCH = "branch_point"

@@ -24,9 +24,9 @@ from hdica.analysis.show.words import (
     symbol,
     words,
 )
-from hdica.analysis.statistics.moments import moments
 from hdica.errors import HdicaError, suggestion
 from hdica.plots.source import NUMERIC, Source, at, matching
+from hdica.verdict.moments import moments
 
 ERRORS = 2.0
 

@@ -12,11 +12,11 @@ from scipy import stats
 from hdica.analysis.convergence.compute import against_limit, limits_of
 from hdica.analysis.describe import assembled
 from hdica.analysis.ensemble.passages import passages
-from hdica.analysis.statistics.moments import moments
-from hdica.analysis.statistics.passage import first_below
-from hdica.analysis.statistics.quantiles import quantile
 from hdica.errors import HdicaError, suggestion
 from hdica.plots.source import Source
+from hdica.verdict.moments import moments
+from hdica.verdict.passage import first_below
+from hdica.verdict.quantiles import quantile
 
 Array = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hdica.analysis.statistics.ladder import Ladder
+from hdica.verdict.ladder import Ladder
 
 TIMES = np.linspace(0.0, 20.0, 21)
 LIMIT = 0.4 + 0.5 * (1.0 - np.exp(-TIMES / 5.0))

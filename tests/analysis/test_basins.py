@@ -5,8 +5,10 @@ import pytest
 import xarray as xr
 
 import hdica
+from hdica.analysis.phase.answer import answer as phase_answer
 from hdica.analysis.phase.basins import fate, states_of
-from hdica.analysis.statistics.trend import falling
+from hdica.analysis.phase.say import unseparated
+from hdica.verdict.trend import falling
 from tests.analysis import toy
 
 phase = toy.computed("phase")
@@ -57,7 +59,23 @@ def test_a_run_below_the_threshold_succeeds_if_it_rises_to_a_state(tree):
         early[name] = xr.DataTree(early[name].to_dataset().isel(time=slice(0, 2)))
     found = phase(early, {**SHORT, "success": 0.9}).isel(n=0).sel(tau=0.03, Q0=0.55)
     assert float(found["overlap"]) < 0.9
-    assert float(found["probability"]) > 0.9
+    assert int(found["successes"]) > 14
+
+
+def test_runs_that_have_hardly_moved_decide_nothing(tree):
+    early = tree.copy(deep=True)
+    for name in ("chain", "ode"):
+        early[name] = xr.DataTree(early[name].to_dataset().isel(time=slice(0, 2)))
+    begun, done = phase(early, SHORT).isel(n=0), phase(tree, SHORT).isel(n=0)
+    middle = {"tau": 0.03, "Q0": 0.55}
+    assert np.isnan(begun["probability"].sel(middle))
+    assert np.isnan(begun["agreement"].sel(middle))
+    assert int(begun["separated"].sel(middle)) < 8
+    assert TIMES[1] < float(begun["time_needed"].sel(middle)) < TIMES[-1]
+    assert float(done["probability"].sel(middle)) > 0.9
+    assert int(done["separated"].sel(middle)) == 16
+    assert "Success is not decided in" in unseparated(begun)
+    assert phase_answer(begun).verdict != "agrees"
 
 
 def test_without_a_limit_a_falling_run_is_no_success(bare):

@@ -3,9 +3,9 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.distances.compute import bridge_maximum
-from hdica.analysis.statistics.agreement import Part, agreement, thinned
-from hdica.analysis.statistics.exponents import decay_exponent
+from hdica.analysis.laws import Part, agreement, thinned
 from hdica.errors import HdicaError
+from hdica.verdict.exponents import decay_exponent
 from tests.analysis import laws, toy
 
 distances = toy.computed("distances")

@@ -6,8 +6,8 @@ from scipy import stats
 
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.escape.verdict import count_p, hazard_of, judged
-from hdica.analysis.statistics.survival import EscapeTimes
 from hdica.errors import HdicaError
+from hdica.verdict.survival import EscapeTimes
 from tests.analysis import escapes, toy
 from tests.analysis.escapes import LADDER, NUS, mean
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hdica.analysis.convergence.compute import _point as _inferred
-from hdica.analysis.statistics.ladder import Ladder, ladder
-from hdica.analysis.statistics.verdict import judge
+from hdica.verdict.ladder import Ladder, ladder
+from hdica.verdict.trajectory import judge
 
 TIMES = np.linspace(0.1, 1.0, 10)
 LIMIT, CONTROL, TERM = TIMES, 1.02 * TIMES, 3 * TIMES**2

@@ -8,12 +8,12 @@ from hdica.analysis.exponents.figure import exponents as panels
 from hdica.analysis.exponents.say import exponents as sentences
 from hdica.analysis.show.panel import Line, Points
 from hdica.analysis.show.words import symbol
-from hdica.analysis.statistics.powers import moderated, power_law
-from hdica.analysis.statistics.resample import resampled
 from hdica.errors import HdicaError
 from hdica.status import DIVERGED
 from hdica.sweep.study.study import study_from
 from hdica.systems.registry import systems
+from hdica.verdict.powers import moderated, power_law
+from hdica.verdict.resample import resampled
 from tests.analysis import powers, toy
 from tests.report.shown import of, plain
 from tests.sweep import toy as cheap

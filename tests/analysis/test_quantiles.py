@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdica.analysis.statistics.passage import first_below
-from hdica.analysis.statistics.quantiles import quantile, share_interval
+from hdica.verdict.passage import first_below
+from hdica.verdict.quantiles import quantile, share_interval
 
 LAWS = (stats.expon(), stats.lognorm(1.2), stats.uniform(-1, 2), stats.t(2))
 CASES = 1500

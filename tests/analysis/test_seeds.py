@@ -3,11 +3,12 @@ import math
 import numpy as np
 import pytest
 
-from hdica.analysis.escape.verdict import hazard_of, judged
-from hdica.analysis.statistics.contrast import contrast
-from hdica.analysis.statistics.ladder import Ladder
-from hdica.analysis.statistics.survival import EscapeTimes
-from hdica.analysis.statistics.verdict import CLEAR, judge
+from hdica.analysis.escape.verdict import ENOUGH, hazard_of, judged
+from hdica.verdict.cells import CLEAR
+from hdica.verdict.contrast import contrast
+from hdica.verdict.ladder import Ladder
+from hdica.verdict.survival import EscapeTimes
+from hdica.verdict.trajectory import judge
 from tests.analysis.known import LIMIT, NO_ERROR, PROFILE, Law
 
 N = [300, 1000, 3000]
@@ -69,7 +70,7 @@ def test_a_rejection_near_the_level_says_so_and_what_would_settle_it():
 
 
 def test_more_seeds_never_need_more_seeds_than_the_scatter_says():
-    from hdica.analysis.statistics.seeds import more, seeds_that_decide
+    from hdica.verdict.seeds import more, seeds_that_decide
 
     runs = Law().draw(np.random.default_rng(3), N, 8)
     test = contrast(runs, np.array([0.0, 0.0, 1.0]), LIMIT, NO_ERROR)
@@ -81,7 +82,7 @@ def test_open_escape_verdicts_say_how_many_runs_would_do():
     hazard = hazard_of(np.array([0.1, 1.0, 10.0]), np.exp([-0.1, -1.0, -10.0]), 1.0)
     few = judged(EscapeTimes(np.full(20, 0.1), np.arange(20) < 2), hazard, LEVEL)
     assert few.verdict == "undecided"
-    assert few.seeds_needed == pytest.approx(20 * 5 / few.expected)
+    assert few.seeds_needed == pytest.approx(20 * ENOUGH / few.expected)
     close = judged(EscapeTimes(np.full(200, 0.1), np.arange(200) < 34), hazard, LEVEL)
     assert LEVEL / CLEAR < close.p_value < LEVEL
     assert "may be chance" in close.why

@@ -10,8 +10,8 @@ from scipy import stats
 import hdica
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.slopes.compute import slopes
-from hdica.analysis.statistics.resample import jackknife_error, resampled_shares, shares_noise
 from hdica.systems.registry import methods_of
+from hdica.verdict.resample import jackknife_error, resampled_shares, shares_noise
 from tests.analysis import shared, toy
 
 phase = toy.computed("phase")

@@ -6,12 +6,12 @@ from scipy import special, stats
 
 from hdica.analysis.show.panel import Heat, Line, Points
 from hdica.analysis.show.words import symbol
-from hdica.analysis.statistics.odds import _crossing, even_odds
 from hdica.analysis.success.figure import event
 from hdica.analysis.success.figure import success as panels
 from hdica.analysis.success.say import success as sentences
 from hdica.errors import HdicaError
 from hdica.status import DIVERGED, PENDING
+from hdica.verdict.odds import _crossing, even_odds
 from tests.analysis import powers, toy
 from tests.report.shown import of, plain
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from hdica.analysis.escape.verdict import judged
-from hdica.analysis.statistics.survival import (
+from hdica.verdict.survival import (
     EscapeTimes,
     exponential_mean,
     exponential_p,

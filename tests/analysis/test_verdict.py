@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from hdica.analysis.statistics.ladder import Ladder
-from hdica.analysis.statistics.verdict import judge
+from hdica.verdict.ladder import Ladder
+from hdica.verdict.trajectory import judge
 from tests.analysis.known import LIMIT, NO_ERROR, PROFILE, Law
 
 N = [100, 300, 1000, 3000]

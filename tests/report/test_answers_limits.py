@@ -50,7 +50,8 @@ def wrong() -> xr.DataTree:
 
 def test_the_density_follows_its_limit_or_not(right: xr.DataTree, wrong: xr.DataTree) -> None:
     good, bad = answered(right, "distances"), answered(wrong, "distances")
-    assert (good.verdict, bad.verdict) == ("agrees", "differs")
+    # The law of the group of 0 moves with no drift: no control of it is ever rejected.
+    assert (good.verdict, bad.verdict) == ("undecided", "differs")
     power = float(re.search(r"falls as n−([\d.]+) ±", text(good))[1])
     assert power == pytest.approx(0.5, abs=0.1)
     assert "(0.85 to 1 times that of as many independent draws)" in text(good)
@@ -64,7 +65,8 @@ def test_the_share_that_is_misclassified_has_its_error(
     right: xr.DataTree, wrong: xr.DataTree
 ) -> None:
     good, bad = answered(right, "support"), answered(wrong, "support")
-    assert (good.verdict, bad.verdict) == ("agrees", "differs")
+    # At the first time 24 seeds do not reject what is wrong by 2 %.
+    assert (good.verdict, bad.verdict) == ("undecided", "differs")
     limit, value, error = read(r"misclassifies ([\d.]+) % .* and ([\d.]+) ± ([\d.]+) %", good)
     assert abs(value - limit) < 4 * error
     value, error = read(r"and ([\d.]+) ± ([\d.]+) %", bad)

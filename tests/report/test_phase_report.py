@@ -69,11 +69,11 @@ def test_the_measured_boundary_is_compared_with_theory_over_all_values(data):
     assert said.startswith(
         "At n = 400 learning begins at the boundary Qu of theory: the difference"
     )
-    assert re.search(r"is −?0.00\d+ ± 0.00\d+ on average \(p = [\d.]+ for all 2 values of τ", said)
-    off = data.assign(boundary=data["boundary"] + 0.05)
+    assert re.search(r"is −?0.0\d+ ± 0.0\d+ on average \(p = [\d.]+ for all 2 values of τ", said)
+    off = data.assign(boundary=data["boundary"] + 0.15)
     said = plain(sentences(off))[0]
     assert said.startswith("At n = 400 learning begins off the boundary")
-    assert "−0.05" in said
+    assert "−0.14" in said
     assert "n−1/2 = 0.05" in said
 
 
@@ -102,4 +102,4 @@ def test_the_share_of_cells_has_an_error(data):
     part = data.copy(deep=True)
     part["agreement_share"].values[:] = 0.9
     (said,) = [s for s in plain(sentences(part)) if "is on the limit's side" in s]
-    assert "90.0 ± 3.4 % of 76 cells" in said
+    assert "90.0 ± 3.7 % of 67 cells" in said

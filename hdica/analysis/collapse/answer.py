@@ -9,7 +9,7 @@ from hdica.analysis.collapse.judge import verdict
 from hdica.analysis.collapse.say import cells_of, told, wrong
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.words import count, number, plural, symbol
-from hdica.analysis.statistics.verdict import AGREES, CLEAR, DIFFERS
+from hdica.verdict.cells import AGREES, CLEAR, DIFFERS
 
 WHAT = {
     "fold": "Near the fold, times of falls",

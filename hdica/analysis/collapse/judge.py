@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from hdica.analysis.statistics.verdict import AGREES, CLEAR, DIFFERS, UNDECIDED
+from hdica.verdict.cells import AGREES, CLEAR, DIFFERS, UNDECIDED
 
 Array = NDArray[np.float64]
 EXPECTED = 5.0

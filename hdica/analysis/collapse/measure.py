@@ -8,9 +8,9 @@ from scipy import stats
 
 from hdica.analysis.collapse.record import Collapse
 from hdica.analysis.reading import finished
-from hdica.analysis.statistics.odds import wilson
-from hdica.analysis.statistics.resample import CONFIDENCE
 from hdica.errors import HdicaError
+from hdica.verdict.odds import wilson
+from hdica.verdict.resample import CONFIDENCE
 
 LEAST = 8
 """Runs from which on a mean is judged by its scatter."""

@@ -9,7 +9,7 @@ from hdica.analysis.compare.record import Compare
 from hdica.analysis.describe import described
 from hdica.analysis.reading import at_top, finished, group, over
 from hdica.analysis.settings import names
-from hdica.analysis.statistics.moments import moments
+from hdica.verdict.moments import moments
 
 LONG_NAMES = {
     "mean": "mean of {v} over seeds",

@@ -11,6 +11,7 @@ from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import at_largest_n, points
 from hdica.analysis.show.sentences import N, among, cell
 from hdica.analysis.show.words import count, with_error
+from hdica.verdict.cells import AGREES, UNDECIDED
 
 
 def answer(data: xr.Dataset) -> Answer | None:
@@ -19,11 +20,14 @@ def answer(data: xr.Dataset) -> Answer | None:
     if not bool(data["sup_error"].notnull().any()):
         return None
     text = agreement(data, cells, "The simulation", cell)
-    power = law(data, "fluctuation") if data.sizes["n"] > 1 else ""
+    power, usual = law(data, "fluctuation") if data.sizes["n"] > 1 else ("", True)
     if power:
         text += f"; the distance of a run from it falls as {power}"
     largest = _largest(data)
-    return Answer(f"{text}{largest}.", verdict_of(data, cells), 2 if largest else 1)
+    verdict = verdict_of(data, cells)
+    if verdict == AGREES and not usual:
+        verdict = UNDECIDED
+    return Answer(f"{text}{largest}.", verdict, 2 if largest else 1)
 
 
 def decides(data: xr.Dataset) -> Answer | None:

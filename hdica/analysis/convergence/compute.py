@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 from hdica.analysis.convergence.record import Convergence
 from hdica.analysis.describe import Cell, assembled, described, units_by
 from hdica.analysis.reading import comparisons_in, finished, group, optional, over, swept
-from hdica.analysis.statistics.exponents import (
+from hdica.status import DIVERGED, FAILED, PENDING
+from hdica.verdict.exponents import (
     Exponent,
     bias_exponent,
     bias_p_values,
     fluctuation_exponent,
 )
-from hdica.analysis.statistics.ladder import Ladder, ladder
-from hdica.analysis.statistics.moments import moments
-from hdica.analysis.statistics.verdict import LONG_NAMES as VERDICT_NAMES
-from hdica.analysis.statistics.verdict import Verdict, judge
-from hdica.status import DIVERGED, FAILED, PENDING
+from hdica.verdict.ladder import Ladder, ladder
+from hdica.verdict.moments import moments
+from hdica.verdict.trajectory import LONG_NAMES as VERDICT_NAMES
+from hdica.verdict.trajectory import Verdict, judge
 
 LONG_NAMES = {
     **VERDICT_NAMES,
@@ -76,7 +76,7 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
     Over ``simulation``, the swept parameters, ``n`` and ``time``: the mean over seeds with standard
     error and standard deviation, and the limit; over ``n`` the largest difference over time; per
     point the exponents, the finite-n term and the verdict of
-    :func:`hdica.analysis.statistics.verdict.judge`.
+    :func:`hdica.verdict.trajectory.judge`.
     """
     variable, simulations = settings.variable, settings.simulation
     level, limit_name = settings.level, settings.limit

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from hdica.analysis.decay.record import Decay
 from hdica.analysis.describe import described
 from hdica.analysis.reading import at_top, finished, group, over
-from hdica.analysis.statistics.resample import jackknife_error
 from hdica.analysis.terms import matrix_over
+from hdica.verdict.resample import jackknife_error
 
 LONG_NAMES = {
     "gap": "mean of {v} over seeds minus its target",

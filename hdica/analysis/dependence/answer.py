@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from scipy import stats
 
 from hdica.analysis.dependence.contrast import contrast
 from hdica.analysis.dependence.figure import at, curves, named, others
 from hdica.analysis.dependence.peak import peaks
+from hdica.analysis.dependence.record import bound
 from hdica.analysis.show.answer import Answer
-from hdica.analysis.show.choose import at_last_n, points
-from hdica.analysis.show.sentences import among
-from hdica.analysis.show.words import count, measurement, number, place, symbol, value_of
-from hdica.analysis.statistics.verdict import CLEAR
+from hdica.analysis.show.choose import at_last_n
+from hdica.analysis.show.sentences import among, listed
+from hdica.analysis.show.words import count, measurement, number, place, rounded, symbol
+from hdica.verdict.cells import AGREES, DIFFERS, UNDECIDED, together
 
 FEW = 2
 """Of so many curves each is told."""
-LEVEL = 0.01
-"""Chance that means of a right prediction are said to be off it."""
-TINY = 1e-300
-LEAST = 3
-"""Cells from which on it is said that a part of the grid follows the prediction."""
 
 
 def answer(data: xr.Dataset) -> Answer | None:
@@ -40,120 +35,83 @@ def answer(data: xr.Dataset) -> Answer | None:
 
 
 def _followed(cut: xr.Dataset, output: str) -> Answer:
-    """Where means lie where theory has them, and how far off they are elsewhere."""
-    name = symbol(output).html
-    whole = _verdict(cut)
-    total = int(_known(cut).sum())
-    if whole == "agrees":
-        where = "the one point" if total == 1 else f"all {count(total)} points{among()}"
-        text = f"Mean {name} follows the prediction {_within(cut)} at {where}{peaks(cut)}"
-        return Answer(f"{text}.", whole)
-    parts = [(d, _from(cut, d)) for d in (str(cut.attrs["over"]), *others(cut))]
-    found = [(dim, part) for dim, part in parts if part is not None]
-    if found:
-        dim, part = max(found, key=lambda one: int(_known(one[1]).sum()))
-        first = number(float(part[dim][0]), 6)
+    """At how many points means agree with the prediction, and how far off they are elsewhere."""
+    claimed = cut["claimed"].values == 1
+    verdicts = cut["verdict"].values
+    judged = claimed & (verdicts != "")
+    whole = together(verdicts[judged].tolist())
+    total, name = int(judged.sum()), symbol(output).html
+    part = _place(cut) if not claimed.all() else ""
+    every = f"the one point{part}" if total == 1 else f"all {count(total)} points{part}{among()}"
+    if whole == AGREES:
+        text = f"Mean {name} agrees with the prediction {_within(cut, judged)} at {every}"
+        outside = ~claimed & (verdicts == DIFFERS)
+        more = f"; elsewhere it is {_worst(cut, outside)}" if outside.any() else ""
+        return Answer(f"{text}{peaks(cut)}{more}.", whole)
+    agree, differ, left = (judged & (verdicts == one) for one in (AGREES, DIFFERS, UNDECIDED))
+    if not differ.any() and not agree.any():
+        be = "is" if total == 1 else "are"
         return Answer(
-            f"Mean {name} follows the prediction {_within(part)} from {symbol(dim).html} = {first} "
-            f"on; before that it is {_worst(cut)}.",
-            "agrees",
-        )
-    inside, told = _inside(cut)
-    if inside is not None:
-        held = int(_known(inside).sum())
-        return Answer(
-            f"Mean {name} follows the prediction {_within(inside)} at {told} ({count(held)} of "
-            f"{count(total)} points); elsewhere it is {_worst(cut)}.",
+            f"Too few seeds tell whether mean {name} agrees with the prediction: {every} {be} "
+            f"undecided{_needed(cut, left)}.",
             whole,
         )
-    half = float(np.median(np.abs(cut["difference"].values[_known(cut)])))
-    return Answer(
-        f"Mean {name} is within {number(half, 2)} of the prediction at half of {count(total)} "
-        f"points, and {_worst(cut)}.",
-        whole,
-    )
+    told = []
+    if agree.any():
+        told.append(
+            f"agrees with the prediction {_within(cut, agree)} at {count(int(agree.sum()))}"
+        )
+    if differ.any():
+        told.append(
+            f"differs from it at {count(int(differ.sum()))}"
+            if told
+            else f"differs from the prediction at {count(int(differ.sum()))}"
+        )
+    of = f" of {count(total)} points{part}"
+    told[0] += of
+    if differ.any():
+        told[-1] += f" ({_worst(cut, differ)})"
+    if left.any():
+        be = "is" if left.sum() == 1 else "are"
+        told.append(f"{count(int(left.sum()))} {be} undecided{_needed(cut, left)}")
+    return Answer(f"Mean {name} {listed(told)}.", whole)
 
 
-def _known(cut: xr.Dataset) -> np.ndarray:
-    return np.asarray((cut["difference"].notnull() & cut["se"].notnull()).values)
+def _place(cut: xr.Dataset) -> str:
+    """The part of the grid that the study claims, in words."""
+    bounds = [bound(text) for text in cut.attrs["where_bounds"]]
+    pairs = zip(cut.attrs["where"], bounds, strict=True)
+    signs = {"<=": "≤", "<": "&lt;", ">=": "≥", ">": "&gt;"}
+    told = [
+        f"{symbol(name).html} {signs[sign]} {number(value, 6)}" for name, (sign, value) in pairs
+    ]
+    return f" with {listed(told)}"
 
 
-def _verdict(cut: xr.Dataset) -> str:
-    """Whether the means are the prediction, by the least p-value of all cells together."""
-    known = _known(cut)
-    score = np.abs(cut["difference"].values[known]) / np.maximum(cut["se"].values[known], TINY)
-    seeds = cut["seeds"].broadcast_like(cut["mean"]).transpose(*cut["mean"].dims).values[known]
-    p = float(2 * stats.t.sf(score, np.maximum(seeds - 1, 1)).min() * score.size)
-    return "agrees" if p >= LEVEL else ("differs" if p < LEVEL / CLEAR else "undecided")
+def _within(cut: xr.Dataset, cells: np.ndarray) -> str:
+    """The largest difference of some cells, as a bound."""
+    return f"within {number(float(np.abs(cut['difference'].values[cells]).max()), 2)}"
 
 
-def _within(cut: xr.Dataset) -> str:
-    """The largest difference of a part of the cells, as a bound."""
-    size = np.abs(cut["difference"].values[_known(cut)])
-    return f"within {number(float(size.max()), 2)}"
+def _needed(cut: xr.Dataset, cells: np.ndarray) -> str:
+    """How many seeds would decide undecided cells, and against which control."""
+    many = cut["seeds_needed"].values[cells]
+    share = number(100 * float(cut.attrs["control"]), 3)
+    control = f"a prediction off by {share} % of its largest value would not be rejected"
+    known = many[np.isfinite(many)]
+    if not known.size:
+        return f" ({control})"
+    return f" ({control}; {rounded(float(known.max()))} seeds would decide)"
 
 
-def _from(cut: xr.Dataset, dim: str) -> xr.Dataset | None:
-    """The largest part of the cells from some value of a dimension on that follows theory."""
-    if cut[dim].dtype.kind not in "fiu":
-        return None
-    ordered = cut.sortby(dim)
-    for k in range(1, cut.sizes[dim]):
-        part = ordered.isel({dim: slice(k, None)})
-        if int(_known(part).sum()) >= LEAST and _verdict(part) == "agrees":
-            return part
-    return None
-
-
-def _inside(cut: xr.Dataset) -> tuple[xr.Dataset | None, str]:
-    """The largest part between two values of what means depend on that follows theory, in words.
-
-    Of all curves, or of those from some value of one other parameter on.
-    """
-    x = str(cut.attrs["over"])
-    if cut[x].dtype.kind not in "fiu":
-        return None, ""
-    best: xr.Dataset | None = None
-    ordered, told, most = cut.sortby(x), "", LEAST - 1
-    for rows, where in [(ordered, ""), *_rows(ordered)]:
-        values = rows[x].values
-        for low in range(values.size - 1):
-            for high in range(values.size - 1, low, -1):
-                part = rows.isel({x: slice(low, high + 1)})
-                held = int(_known(part).sum())
-                if held <= most:
-                    break
-                if _verdict(part) == "agrees":
-                    ends = f"{place({x: float(values[low])}).html} to {value_of(values[high])}"
-                    best, told, most = part, f"{ends}{where}", held
-                    break
-    return best, told
-
-
-def _rows(ordered: xr.Dataset) -> list[tuple[xr.Dataset, str]]:
-    """Curves from some value of one other parameter on, and which they are."""
-    found = []
-    for dim in others(ordered):
-        if ordered[dim].dtype.kind not in "fiu":
-            continue
-        rows = ordered.sortby(dim)
-        for k in range(1, rows.sizes[dim]):
-            first = place({dim: rows[dim].values[k].item()}).html
-            where = f" with {first}" + (" or more" if k < rows.sizes[dim] - 1 else "")
-            found.append((rows.isel({dim: slice(k, None)}), where))
-    return found
-
-
-def _worst(cut: xr.Dataset) -> str:
-    """The largest difference in standard errors with its error, and where it is."""
-    dims = ["simulation", *others(cut), str(cut.attrs["over"])]
-    size = abs(cut["difference"]).where(cut["se"].notnull())
-    cells = [p for p in points(cut, dims) if np.isfinite(float(size.sel(p)))]
-    worst = max(cells, key=lambda p: float(size.sel(p)))
-    here = cut.sel(worst)
-    where = place({k: v for k, v in worst.items() if k != "simulation"}).html
-    off = measurement(float(here["difference"]), float(here["se"]))
-    return f"off by up to {off}{among()}, at {where}"
+def _worst(cut: xr.Dataset, cells: np.ndarray) -> str:
+    """The largest difference of some cells with its error, and where it is."""
+    size = np.where(cells, np.abs(cut["difference"].values), -1.0)
+    index = np.unravel_index(int(size.argmax()), size.shape)
+    here = cut.isel(dict(zip(cut["difference"].dims, index, strict=True)))
+    dims = [*others(cut), str(cut.attrs["over"])]
+    where = place({d: here[d].item() for d in dims}).html
+    return f"off by up to {measurement(float(here['difference']), float(here['se']))}, at {where}"
 
 
 def _ends(cut: xr.Dataset, k: int) -> str:

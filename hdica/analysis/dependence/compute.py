@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import xarray as xr
 from scipy import stats
 
-from hdica.analysis.dependence.record import Dependence
+from hdica.analysis.dependence.record import BOUNDS, Dependence, bound
 from hdica.analysis.describe import described
 from hdica.analysis.reading import at_end, check_numbers, grid_of, group, over
-from hdica.analysis.statistics.resample import CONFIDENCE
 from hdica.status import DIVERGED
+from hdica.verdict.cells import Cells, judged
+from hdica.verdict.resample import CONFIDENCE
 
 LONG_NAMES = {
     "mean": "mean of the output over seeds",
@@ -22,6 +25,11 @@ LONG_NAMES = {
     "diverged": "seeds that diverged or failed",
     "predicted": "the output in theory",
     "difference": "mean of the output less theory",
+    "claimed": "1 where the study claims the prediction",
+    "margin": "by how much the control is off, to either side",
+    "verdict": "agrees, differs or undecided",
+    "p_value": "p-value of the prediction, corrected for all points that are judged",
+    "seeds_needed": "seeds that would decide an undecided point",
 }
 COUNTS = ("seeds", "diverged")
 
@@ -41,13 +49,56 @@ def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
     assert settings.over is not None
     for data in groups.values():
         check_numbers(data, settings.over, "analysis.dependence.over")
+        for name in settings.where:
+            check_numbers(data, name, "analysis.dependence.where")
     theory = group(tree, settings.theory) if settings.theory else None
     parts = [_simulated(data, theory, settings) for data in groups.values()]
     out = over(parts, "simulation", list(groups), COUNTS)
     out.attrs = {"variable": settings.variable, "over": settings.over, "log": settings.log}
     out.attrs |= {"theory": settings.theory or "", "levels": list(settings.levels.values())}
     out.attrs["level_names"] = list(settings.levels)
+    if bool(out["difference"].notnull().any()):
+        out = with_verdicts(out, settings.control, settings.where)
     return described(out, LONG_NAMES)
+
+
+def with_verdicts(out: xr.Dataset, control: float, where: Mapping[str, str]) -> xr.Dataset:
+    """The same with the verdict of every point at the largest n.
+
+    Points of an output that the study claims are judged together, and so are all others.
+    """
+    means = out["mean"]
+
+    def like(values: xr.DataArray) -> xr.DataArray:
+        return values.broadcast_like(means).transpose(*means.dims)
+
+    claimed = like(_claimed(out, where))
+    last = like(out["n"] == out["n"].max()) if "n" in out.dims else xr.ones_like(claimed)
+    largest = abs(out["predicted"]).max([d for d in means.dims if d != "output"])
+    margin, freedom = like(control * largest), like(out["seeds"]) - 1
+    verdict = xr.full_like(means, "", dtype="<U9")
+    p_value, needed = xr.full_like(means, np.nan), xr.full_like(means, np.nan)
+    for output in out["output"]:
+        for part in (claimed, ~claimed):
+            at = (part & last & (out["output"] == output)).transpose(*means.dims).values
+            difference, error, dof, off = (
+                one.values[at] for one in (out["difference"], out["se"], freedom, margin)
+            )
+            part_of = judged(Cells(difference, error, dof, off, np.zeros_like(off)))
+            verdict.values[at], p_value.values[at] = part_of.verdict, part_of.p_value
+            needed.values[at] = np.ceil(part_of.seeds * (freedom.values[at] + 1))
+    found = {"margin": margin, "verdict": verdict, "p_value": p_value, "seeds_needed": needed}
+    attrs = {"control": control, "where": list(where), "where_bounds": list(where.values())}
+    return out.assign(found | {"claimed": claimed.astype(int)}).assign_attrs(attrs)
+
+
+def _claimed(out: xr.Dataset, where: Mapping[str, str]) -> xr.DataArray:
+    """Where all bounds on swept parameters hold."""
+    claimed = xr.DataArray(True)
+    for name, text in where.items():
+        sign, number = bound(text)
+        claimed = claimed & BOUNDS[sign](out[name], number)
+    return claimed
 
 
 def longest(data: xr.Dataset) -> str | None:

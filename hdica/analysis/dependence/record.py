@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -24,8 +26,18 @@ from hdica.analysis.settings import (
 from hdica.errors import HdicaError
 from hdica.systems.system import System
 
+BOUNDS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
 Outputs = Annotated[tuple[str, ...], BeforeValidator(names)]
 Level = Annotated[float, Field(allow_inf_nan=False)]
+
+
+def bound(text: str) -> tuple[str, float]:
+    """The sign and the number of a bound such as ``>= 8``; a ValueError of anything else."""
+    sign = max((one for one in BOUNDS if text.strip().startswith(one)), key=len, default="")
+    number = float(text.strip().removeprefix(sign))
+    if not sign or not math.isfinite(number):
+        raise ValueError(text)
+    return sign, number
 
 
 class Dependence(Settings):
@@ -54,6 +66,18 @@ class Dependence(Settings):
     levels: dict[str, Level] = Field(
         default={}, description="horizontal lines, a value by its label (default: none)"
     )
+    control: float = Field(
+        default=0.1,
+        gt=0,
+        lt=1,
+        description="share of the largest prediction by which the control is off: means agree with "
+        "a prediction only where they reject such a wrong one (default: 0.1)",
+    )
+    where: Annotated[dict[str, str], Swept()] = Field(
+        default={},
+        description="part of the grid for which the study claims the prediction: a swept parameter "
+        "and its bound, such as {tau: '<= 0.1'} (default: all of it)",
+    )
     log: Literal["none", "x", "y", "both"] = Field(
         default="none", description="logarithmic axes: x, y, both or none (default: none)"
     )
@@ -67,6 +91,13 @@ class Dependence(Settings):
             raise HdicaError(
                 f"predicted has {len(self.predicted)} outputs, not one or {many}, one a panel"
             )
+        for name, text in self.where.items():
+            try:
+                bound(text)
+            except ValueError:
+                raise HdicaError(
+                    f"where.{name} = {text!r} is no bound (allowed: <=, <, >= or > and a number)"
+                ) from None
         if len({self.variable, *self.beside}) < many:
             raise HdicaError("beside has an output twice, which is not allowed")
         return self

@@ -13,10 +13,10 @@ from hdica.analysis.convergence.compute import exponent
 from hdica.analysis.densities.compute import FEATURE, xi_of
 from hdica.analysis.describe import assembled, described
 from hdica.analysis.distances.record import Distances
+from hdica.analysis.laws import LONG_NAMES as AGREEMENT
+from hdica.analysis.laws import Part, agreement, companions
 from hdica.analysis.reading import comparisons_in, finished, group, over
-from hdica.analysis.statistics.agreement import LONG_NAMES as AGREEMENT
-from hdica.analysis.statistics.agreement import Part, agreement, companions
-from hdica.analysis.statistics.exponents import decay_exponent
+from hdica.verdict.exponents import decay_exponent
 
 EXPONENT = {
     "": "a in {d} ~ n^-a",
@@ -67,7 +67,7 @@ def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
     Over ``simulation``, the swept parameters, ``n``, ``snapshot`` and ``feature``: both distances
     of one run, mean over seeds with standard error; both of the law pooled over seeds; their size
     if the entries were independent draws. Per snapshot and feature the exponents of decay in n, and
-    the verdict of :func:`hdica.analysis.statistics.agreement.agreement`.
+    the verdict of :func:`hdica.analysis.laws.agreement`.
     """
     simulations, limit_name, level = settings.simulation, settings.limit, settings.level
     limits = group(tree, limit_name)

@@ -21,7 +21,7 @@ from hdica.analysis.show.words import (
     symbol,
     with_error,
 )
-from hdica.analysis.statistics.verdict import CLEAR
+from hdica.verdict.cells import CLEAR
 
 LEVEL = 0.01
 """Chance that a right prediction is said not to agree."""

@@ -14,8 +14,8 @@ from hdica.analysis.ensemble.theory import LONG_NAMES as OF_THEORY
 from hdica.analysis.ensemble.theory import predictions, stages, terms
 from hdica.analysis.reading import at_top, finished, group, swept
 from hdica.analysis.show.choose import spread
-from hdica.analysis.statistics.quantiles import quantile
 from hdica.status import DIVERGED
+from hdica.verdict.quantiles import quantile
 
 LONG_NAMES = {
     "quantile": "quantile of {v} over runs",

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from hdica.analysis.describe import Cell, assembled
-from hdica.analysis.statistics.passage import first_below
-from hdica.analysis.statistics.quantiles import quantile, share_interval
-from hdica.analysis.statistics.resample import CONFIDENCE
-from hdica.analysis.statistics.survival import EscapeTimes, restricted_mean
+from hdica.verdict.passage import first_below
+from hdica.verdict.quantiles import quantile, share_interval
+from hdica.verdict.resample import CONFIDENCE
+from hdica.verdict.survival import EscapeTimes, restricted_mean
 
 LONG_NAMES = {
     "reached": "runs that go below the value",

@@ -9,8 +9,8 @@ import xarray as xr
 
 from hdica.analysis.ensemble.record import Ensemble
 from hdica.analysis.reading import finished, group, over
-from hdica.analysis.statistics.passage import first_below
-from hdica.analysis.statistics.quantiles import share_interval
+from hdica.verdict.passage import first_below
+from hdica.verdict.quantiles import share_interval
 
 LONG_NAMES = {
     "predicted": "prediction of {v}",

@@ -14,7 +14,9 @@ from hdica.analysis.escape.record import LAWS, MEANS, Escape
 from hdica.analysis.escape.unit import POWERS, USUAL, common_unit, unit_of
 from hdica.analysis.escape.verdict import Hazard, hazard_of, judged
 from hdica.analysis.reading import check_numbers, finished, grid_of, group, over
-from hdica.analysis.statistics.survival import (
+from hdica.analysis.terms import entries, matrix_over
+from hdica.status import DIVERGED
+from hdica.verdict.survival import (
     EscapeTimes,
     Estimate,
     SurvivalCurve,
@@ -23,8 +25,6 @@ from hdica.analysis.statistics.survival import (
     restricted_mean,
     survival_curve,
 )
-from hdica.analysis.terms import entries, matrix_over
-from hdica.status import DIVERGED
 
 LONG_NAMES = {
     "runs": "runs that are done",

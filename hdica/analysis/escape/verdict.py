@@ -11,15 +11,21 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.interpolate import PchipInterpolator
 
-from hdica.analysis.statistics.seeds import POWER
-from hdica.analysis.statistics.survival import EscapeTimes
-from hdica.analysis.statistics.verdict import AGREES, CLEAR, DIFFERS, UNDECIDED
+from hdica.verdict.cells import AGREES, CLEAR, DIFFERS, UNDECIDED, WRONG
+from hdica.verdict.seeds import BOTH, POWER
+from hdica.verdict.survival import EscapeTimes
 
 Array = NDArray[np.float64]
 Hazard = Callable[[Array], Array]
 
-FEW = 5.0
-"""Where fewer escapes are expected, as many as expected prove nothing."""
+CONTROL = 1.5
+"""Rates that are wrong by this factor, to either side, have to be rejected: else as many escapes as
+expected prove nothing."""
+ENOUGH = ((stats.norm.isf(WRONG) + stats.norm.ppf(BOTH)) / math.log(CONTROL)) ** 2
+"""So many expected escapes reject both."""
+
+BLIND = "rates wrong by a factor of 1.5 would not have been rejected either"
+"""Why nothing is decided with too few escapes."""
 
 _DEEPEST = 690.0
 """Cumulative hazard of one run beyond which its survival leaves the range of float64."""
@@ -76,8 +82,8 @@ class Judged:
 
     ``verdict`` is ``"agrees"``, ``"differs"`` or ``"undecided"``, and ``why`` one sentence.
     ``seeds_needed``, with its standard error, says with how many runs an open comparison would be
-    decided: so many that five escapes are expected, or that a rate as far from theory's as the one
-    measured is rejected 19 times in 20. NaN where the verdict is not open.
+    decided: so many that wrong rates are rejected 19 times in 20, or a rate as far from theory's as
+    the one measured. NaN where the verdict is not open.
     """
 
     expected: float
@@ -107,10 +113,17 @@ def judged(runs: EscapeTimes | None, hazard: Hazard | None, level: float) -> Jud
             return Judged(expected, p, DIFFERS, f"runs escape {faster} than in theory")
         why = f"runs escape {faster} than in theory, by so little that it may be chance"
         return Judged(expected, p, DIFFERS, why, *_settling(p, level, many))
-    if expected < FEW:
-        needed = many * FEW / expected if expected > 0 else math.inf
-        return Judged(expected, p, UNDECIDED, "fewer than five escapes were expected", needed)
+    if not _told(runs.events, expected):
+        needed = max(many * ENOUGH / expected, many + 1) if expected > 0 else math.inf
+        return Judged(expected, p, UNDECIDED, BLIND, needed)
     return Judged(expected, p, AGREES, "as many runs escape as expected, within the noise")
+
+
+def _told(observed: int, expected: float) -> bool:
+    """Whether rates that are wrong by the control's factor are rejected, to both sides."""
+    faster = float(stats.poisson.cdf(observed, expected * CONTROL))
+    slower = float(stats.poisson.sf(observed - 1, expected / CONTROL))
+    return max(faster, slower) <= WRONG
 
 
 def _settling(p: float, level: float, many: int) -> tuple[float, float]:

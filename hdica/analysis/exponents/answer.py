@@ -8,10 +8,12 @@ import xarray as xr
 from hdica.analysis.exponents.figure import fits, named, parameters
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import capital, count, method_name, resolved, symbol
-from hdica.analysis.statistics.coverage import verdict_of
-from hdica.analysis.statistics.pooled import pooled
+from hdica.analysis.show.words import capital, count, method_name, number, resolved, symbol
+from hdica.verdict.cells import AGREES, DIFFERS, Cells, judged, together
+from hdica.verdict.pooled import pooled
 
+CONTROL = 0.1
+"""A theory whose factor or exponent is off by so much has to be rejected for one to agree."""
 FITS = 3
 """Fits that are told."""
 
@@ -45,21 +47,36 @@ def _law(here: xr.Dataset) -> str:
 
 def _theory(cells: list[xr.Dataset]) -> tuple[str, str]:
     """What theory says, and whether the measured values are its own."""
-    ratio, low, high, errors = (
+    ratio, errors = (
         np.concatenate([here[f"ratio{end}"].values.ravel() for here in cells])
         if all("ratio" in here for here in cells)
         else np.empty(0)
-        for end in ("", "_low", "_high", "_error")
+        for end in ("", "_error")
     )
     mean, error = pooled(ratio, errors)
     if not np.isfinite(mean):
         return "", ""
-    known = np.isfinite(ratio) & np.isfinite(low)
-    inside = ((low <= 1) & (high >= 1))[known]
+    # All values together, the exponents, and each value alone, which may differ but tells little.
+    seeds = np.concatenate([here["seeds"].values.ravel() for here in cells])
+    each = judged(_against(ratio - 1, errors, np.maximum(seeds - 1.0, 1.0)))
+    slopes = [here["exponent"] - here["predicted_exponent"] for here in cells]
+    off = np.concatenate([[mean - 1], *(one.values.ravel() for one in slopes)])
+    noise = [here["exponent_error"].values.ravel() for here in cells]
+    found = judged(_against(off, np.concatenate([[error], *noise]), np.full(off.shape, np.inf)))
+    verdict = together([found.whole, *({DIFFERS} & set(each.verdict.tolist()))])
     name = method_name(cells[0].attrs["theory"]).html
     text = (
         f"; measured over predicted ({name}) is {resolved(mean, error)} ± "
-        f"{resolved(error, error)} on average, and {count(int(inside.sum()))} of "
-        f"{count(inside.size)} intervals of 95 % hold 1"
+        f"{resolved(error, error)} on average"
     )
-    return text, verdict_of(inside)
+    many = int((each.verdict == DIFFERS).sum())
+    if many:
+        text += f", and {count(many)} of {count(each.verdict.size)} values differ from theory"
+    elif verdict == AGREES:
+        text += f", and a factor or an exponent off by {number(CONTROL)} is rejected"
+    return text, verdict
+
+
+def _against(difference: np.ndarray, error: np.ndarray, freedom: np.ndarray) -> Cells:
+    """Numbers beside those of theory, with the control's margin."""
+    return Cells(difference, error, freedom, np.full(error.shape, CONTROL), np.zeros(error.shape))

@@ -12,8 +12,8 @@ from hdica.analysis.describe import Cell, assembled, described
 from hdica.analysis.exponents.fit import fitted
 from hdica.analysis.exponents.record import Exponents
 from hdica.analysis.reading import at_end, check_positive, group, over
-from hdica.analysis.statistics.resample import shares_noise
 from hdica.status import DIVERGED
+from hdica.verdict.resample import shares_noise
 
 LONG_NAMES = {
     "value": "{s} of {v} over seeds",

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from hdica.analysis.statistics.powers import CONFIDENCE, PowerLaw, moderated, power_law
-from hdica.analysis.statistics.resample import resampled
+from hdica.verdict.powers import CONFIDENCE, PowerLaw, moderated, power_law
+from hdica.verdict.resample import resampled
 
 LOST = 0.025
 """A cell is left out if the statistic is not positive in more than this share of its resamples."""

@@ -8,7 +8,7 @@ import xarray as xr
 from hdica.analysis.exponents.figure import fits, named, parameters
 from hdica.analysis.show.sentences import among, listed
 from hdica.analysis.show.words import count, number, p_value, plural, resolved, symbol
-from hdica.analysis.statistics.powers import MISFIT
+from hdica.verdict.powers import MISFIT
 
 
 def exponents(data: xr.Dataset) -> list[str]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.phase.boundary import LEVEL, agreement, gaps
+from hdica.analysis.phase.boundary import CONTROL, agreement, gaps
 from hdica.analysis.phase.figure import critical_symbol, critical_values, unstable_symbol
-from hdica.analysis.phase.say import compared
+from hdica.analysis.phase.say import compared, unseparated
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import at_last_n
 from hdica.analysis.show.sentences import size_of
 from hdica.analysis.show.words import number, symbol, with_error
-from hdica.analysis.statistics.verdict import CLEAR
 from hdica.analysis.terms import spoken, steps
+from hdica.verdict.cells import AGREES, UNDECIDED
 
 HALF = 0.5
 """Share of runs from which on most of them succeed."""
@@ -22,6 +22,8 @@ HALF = 0.5
 def answer(data: xr.Dataset) -> Answer | None:
     """The critical value, and where simulation puts the boundary; or how many cells agree."""
     theory = _theory(data)
+    if early := unseparated(data, most=True):
+        return Answer(early, UNDECIDED)
     measured, verdict = _boundary(data)
     if not measured and theory:
         measured, verdict = _stop(data)
@@ -61,14 +63,11 @@ def _boundary(data: xr.Dataset) -> tuple[str, str]:
     found = gaps(data)
     if found is None or not np.isfinite(found.mean):
         return "", ""
-    verdict = "agrees" if found.p >= LEVEL else "undecided"
-    if found.p < LEVEL / CLEAR:
-        verdict = "differs"
     name = unstable_symbol(data).html
     return (
         f"{_lead(data)} puts the start from which learning succeeds "
         f"{with_error(found.mean, found.error)} from theory’s boundary {name}",
-        verdict,
+        found.verdict,
     )
 
 
@@ -77,12 +76,16 @@ def _stop(data: xr.Dataset) -> tuple[str, str]:
     value = next(v for v, _ in critical_values(data))
     last = at_last_n(data)
     x = data.attrs["x"]
-    share = last["probability"].max([d for d in last["probability"].dims if d != x])
+    others = [d for d in last["probability"].dims if d != x]
+    share = last["probability"].max(others)
+    # Where no start succeeds, one from which runs have not separated may be one that does.
+    sure = (share > HALF) | last["probability"].notnull().all(others)
+    share = share[sure.values]
     at, most = share[x].values.astype(float), share.values > HALF
     if not _upward(data):
         at, most = at[::-1], most[::-1]
     # A start that is pending may be one from which learning succeeds.
-    if not most.any() or most.all() or not bool(last["probability"].notnull().all()):
+    if not most.any() or most.all() or not bool((last["trials"] > 0).all()):
         return "", ""
     k = int(np.flatnonzero(most)[-1])
     if k == len(at) - 1:
@@ -93,7 +96,7 @@ def _stop(data: xr.Dataset) -> tuple[str, str]:
     return (
         f"{_lead(data)} stops to learn between {name} = {number(at[k], 4)} and "
         f"{number(at[k + 1], 4)}, within {number(off, 2)} of theory",
-        "agrees" if inside else "",
+        AGREES if inside and off <= CONTROL * abs(value) else UNDECIDED,
     )
 
 

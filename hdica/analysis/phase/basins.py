@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import xarray as xr
 
 from hdica.analysis.reading import finished, group, method_of, overlaps, steady_states
-from hdica.analysis.statistics.trend import falling
 from hdica.analysis.terms import entries
 from hdica.status import DONE
 from hdica.systems.kinds import ZERO
+from hdica.verdict.trend import falling
 
 AT = "fixed_point"
 
@@ -71,12 +71,16 @@ class Fate:
 
     ``success``: a run goes to an informative state, False where it is not finished; ``decaying``:
     it does not although it is still above the threshold. ``by_limit``, over the cells, is 1 where
-    the limit's steady states decide, 0 where the trend does.
+    the limit's steady states decide, 0 where the trend does. ``separated``: it has come close to
+    the state of its basin, so that its last value tells more than its start does; ``left`` is the
+    share of the way that remains.
     """
 
     success: xr.DataArray
     decaying: xr.DataArray
     by_limit: xr.DataArray
+    separated: xr.DataArray
+    left: xr.DataArray
 
 
 def fate(values: xr.DataArray, threshold: float, states: States | None) -> Fate:
@@ -86,7 +90,7 @@ def fate(values: xr.DataArray, threshold: float, states: States | None) -> Fate:
     on the same side of every unstable state. Where no such state exists nothing succeeds, however
     large a run still is. Where states exist that do not divide the runs, because more than this
     variable evolves, and where no state is known, it succeeds if its size is above the threshold
-    and not falling (:func:`hdica.analysis.statistics.trend.falling`). A run within a distance of
+    and not falling (:func:`hdica.verdict.trend.falling`). A run within a distance of
     order n^-1/2 of an unstable state may still cross it; as many do either way, so that even odds
     stay there.
     """
@@ -103,7 +107,43 @@ def fate(values: xr.DataArray, threshold: float, states: States | None) -> Fate:
         success = xr.where(states.known, reached, success).transpose(*above.dims)
         by_limit = (by_limit + decided).transpose(*by_limit.dims)
     success = success & final.notnull()
-    return Fate(success, above & ~success, by_limit)
+    separated, left = xr.ones_like(above), xr.zeros_like(final)
+    if states is not None and not any(d in states.at.dims for d in entries()):
+        separated, left = _separated(values, final, states, threshold)
+    return Fate(success, above & ~success, by_limit, separated, left)
+
+
+def _separated(
+    values: xr.DataArray, final: xr.DataArray, states: States, threshold: float
+) -> tuple[xr.DataArray, xr.DataArray]:
+    """Which runs are close to the stable state of their basin, and how much of the way is left.
+
+    A run that has not moved lies on one side of an unstable state because it began there, which no
+    theory can fail. It counts once it has gone half of the way from its first value to the state,
+    or is closer to it than a quarter of the distance to the next state.
+    """
+    at, begin = states.at, values.isel(time=0, drop=True).reset_coords(drop=True)
+    if not bool((at < 0).any()):
+        begin, final = abs(begin), abs(final)
+    possible = states.stable == 1
+    if states.divides:
+        edges = at.where(states.stable == 0).rename({AT: "edge"})
+        beside = (edges < final).sum("edge") == (edges < at).sum("edge")
+        possible = possible & beside
+    distance = abs(final - at).where(possible)
+    closest = distance.min(AT)
+    goal = at.where(distance == closest).max(AT)
+    steps = abs(at - goal)
+    next_one = steps.where(steps > ZERO).min(AT).fillna(threshold)
+    way = abs(begin - goal)
+    separated = (closest <= way / 2) | (closest <= next_one / 4)
+    unknown = ~states.known
+    left = (closest / way).where(way > 0)
+    order = final.dims
+    return (
+        xr.where(unknown, True, separated).transpose(*order),
+        left.where(~unknown).transpose(*order),
+    )
 
 
 def _in_basin(final: xr.DataArray, states: States) -> xr.DataArray:

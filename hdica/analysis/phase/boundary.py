@@ -14,9 +14,10 @@ from hdica.analysis.show.choose import evenly
 from hdica.analysis.show.sentences import N, among, at_size, listed
 from hdica.analysis.show.words import number, p_value, place, symbol, with_error
 from hdica.analysis.terms import starts
+from hdica.verdict.cells import CLEAR, DIFFERS, LEVEL, UNDECIDED, Cells, judged
 
-LEVEL = 0.01
-"""Below it the measured boundary is said to lie elsewhere."""
+CONTROL = 0.1
+"""A boundary off by this share of theory's has to be rejected for one that is not to agree."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +25,15 @@ class Gaps:
     """The measured less the theoretical boundary, over the values of x at which both are known.
 
     ``z`` is their distance in standard errors; ``mean`` and ``error`` are NaN where points share
-    their noise; ``p`` is the chance of gaps this large if the boundary lies where theory puts it.
+    their noise; ``p`` is the chance of gaps this large if the boundary lies where theory puts it,
+    and ``verdict`` compares them with a boundary that is off by :data:`CONTROL`.
     """
 
     z: np.ndarray
     mean: float
     error: float
     p: float
+    verdict: str
 
 
 def gaps(data: xr.Dataset) -> Gaps | None:
@@ -46,13 +49,21 @@ def gaps(data: xr.Dataset) -> Gaps | None:
     many = int(known.sum())
     if many < 2:
         return None
-    z = gap[known] / error[known]
+    z, margin = gap[known] / error[known], CONTROL * np.abs(last["boundary"].values[known])
     if data.attrs["noise"] == "shared":  # no plain error of what is put together from such points
         p = min(1.0, many * 2 * float(stats.norm.sf(np.abs(z).max())))
-        return Gaps(z, np.nan, np.nan, p)
+        sure = np.full(many, np.inf)
+        cells = Cells(gap[known], error[known], sure, margin, np.zeros(many))
+        return Gaps(z, np.nan, np.nan, p, judged(cells).whole)
     weight = 1 / error[known] ** 2
     mean, se = float(weight @ gap[known] / weight.sum()), float(weight.sum() ** -0.5)
-    return Gaps(z, mean, se, float(stats.chi2.sf((z**2).sum(), many)))
+    p, least = float(stats.chi2.sf((z**2).sum(), many)), float(margin.min())
+    # The gaps are as large as chance allows, and their mean is within the margin.
+    cells = Cells(*(np.array([one]) for one in (mean, se, np.inf, least, 0.0)))
+    verdict = judged(cells).whole
+    if p < LEVEL:
+        verdict = DIFFERS if p < LEVEL / CLEAR else UNDECIDED
+    return Gaps(z, mean, se, p, verdict)
 
 
 def agreement(data: xr.Dataset) -> list[str]:

@@ -14,14 +14,14 @@ from hdica.analysis.phase.odds import odds
 from hdica.analysis.phase.record import Phase
 from hdica.analysis.phase.theory import theory, with_theory
 from hdica.analysis.reading import check_swept, finished, group
-from hdica.analysis.statistics.odds import wilson
-from hdica.analysis.statistics.resample import (
+from hdica.status import DIVERGED
+from hdica.verdict.odds import wilson
+from hdica.verdict.resample import (
     interval,
     jackknife_error,
     resampled_shares,
     shares_noise,
 )
-from hdica.status import DIVERGED
 
 LONG_NAMES = {
     "overlap": "mean of |{v}| over seeds at the last time",
@@ -31,7 +31,9 @@ LONG_NAMES = {
     "by_limit": "1 where the limit's steady states tell where runs go, 0 where their trend does",
     "trials": "seeds that are done",
     "diverged": "seeds that diverged",
-    "probability": "share of seeds that succeed",
+    "separated": "seeds that have come close to the state to which they go",
+    "time_needed": "time at which most seeds would have, at their present pace",
+    "probability": "share of seeds that succeed, where most have separated",
     "probability_low": "lower end of the 95 % Wilson interval",
     "probability_high": "upper end of the 95 % Wilson interval",
     "limit": "limit of |{v}| at the last time",
@@ -79,7 +81,7 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     values = finished(data, variable).reset_coords(drop=True)
     found = fate(values, threshold, states)
     final = values.isel(time=-1, drop=True)
-    out = _outcomes(final, data["status"], found)
+    out = _outcomes(final, data["status"], found, float(data["time"].values[-1]))
     each = _Seeds(found.success, final.notnull()) if shares_noise(data) else None
     out = out.merge(_threshold(out, x, y, each))
     if limit:
@@ -97,11 +99,15 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     return described(out.transpose(x, y, ..., *own), LONG_NAMES, variable)
 
 
-def _outcomes(final: xr.DataArray, status: xr.DataArray, found: Fate) -> xr.Dataset:
+def _outcomes(final: xr.DataArray, status: xr.DataArray, found: Fate, last: float) -> xr.Dataset:
     """Overlap and success over seeds."""
     trials = final.notnull().sum("seed")
     successes = found.success.sum("seed")
     low, high = xr.apply_ufunc(wilson, successes, trials, output_core_dims=[[], []], vectorize=True)
+    separated = (found.separated & final.notnull()).sum("seed")
+    counts = (2 * separated >= trials) & (trials > 0)
+    left = found.left.where(final.notnull()).median("seed").clip(max=1.0)
+    pace = -np.log(left.where(~counts & (left < 1)))
     return xr.Dataset(
         {
             "overlap": abs(final).mean("seed"),
@@ -111,9 +117,11 @@ def _outcomes(final: xr.DataArray, status: xr.DataArray, found: Fate) -> xr.Data
             "by_limit": found.by_limit,
             "trials": trials,
             "diverged": (status == DIVERGED).sum("seed").reset_coords(drop=True),
-            "probability": (successes / trials).where(trials > 0),
-            "probability_low": low,
-            "probability_high": high,
+            "separated": separated,
+            "time_needed": last * np.log(2) / pace,
+            "probability": (successes / trials).where(counts),
+            "probability_low": low.where(counts),
+            "probability_high": high.where(counts),
         }
     )
 
@@ -144,26 +152,44 @@ def _threshold(out: xr.Dataset, x: str, y: str, each: _Seeds | None) -> xr.Datas
     where ``y`` is not a number. Its error comes from the shares of independent cells, or from
     whole seeds where cells share them.
     """
-    share = out["probability"].sortby(y)
+    known = out["probability"].sortby(y)
+    # Where runs have not separated a share is somewhere between those of both neighbours.
+    share = known.interpolate_na(y, use_coordinate=True) if known[y].dtype.kind in "fiu" else known
     if share.sizes[y] < 3 or share[y].dtype.kind not in "fiu":
         nothing = share.isel({y: 0}, drop=True) * np.nan
         return xr.Dataset({"threshold": nothing, "threshold_se": nothing})
     at = share[y].astype(float)
     mean = _spearman_karber(share, y)
     # Where within its cell a rise lies is unknown, evenly over the cell's width.
-    cell = (((share.shift({y: -1}) - share) * (at.shift({y: -1}) - at)) ** 2 / 12).sum(y)
+    cell = xr.apply_ufunc(_widths, known, at, input_core_dims=[[y], [y]], vectorize=True)
     if each is None:
         # d mean / d share_i = (y_{i-1} - y_{i+1}) / 2 at every inner i.
-        lever = ((at.shift({y: -1}) - at.shift({y: 1})) / 2).fillna(0.0)
+        lever = xr.apply_ufunc(
+            _levers, known, at, input_core_dims=[[y], [y]], output_core_dims=[[y]], vectorize=True
+        )
         variance = (share * (1 - share) / (out["trials"] - 1).clip(min=1) * lever**2).sum(y)
         found = {"threshold": mean, "threshold_se": (variance + cell) ** 0.5}
     else:
-        found = _threshold_by_seeds(mean, cell, each, x, y)
+        found = _threshold_by_seeds(mean, cell, known.notnull(), each, x, y)
     crosses = (
         (share.isel({y: 0}) <= EDGE) & (share.isel({y: -1}) >= 1 - EDGE) & share.notnull().all(y)
     )
-    known = {k: crosses & crosses.shift({x: 1}, False) if "shift" in k else crosses for k in found}
-    return xr.Dataset({k: v.where(known[k]) for k, v in found.items()})
+    crosses &= (out["trials"].sortby(y) > 0).all(y)
+    both = crosses & crosses.shift({x: 1}, False)
+    return xr.Dataset({k: v.where(both if "shift" in k else crosses) for k, v in found.items()})
+
+
+def _levers(share: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """By how much a threshold moves with each known share."""
+    known, lever = np.flatnonzero(np.isfinite(share)), np.zeros(share.size)
+    lever[known[1:-1]] = (at[known[2:]] - at[known[:-2]]) / 2
+    return lever
+
+
+def _widths(share: np.ndarray, at: np.ndarray) -> float:
+    """Variance of a threshold that lies anywhere within its cell, of known shares alone."""
+    known = np.isfinite(share)
+    return float(((np.diff(share[known]) * np.diff(at[known])) ** 2).sum() / 12)
 
 
 def _spearman_karber(share: xr.DataArray, y: str) -> xr.DataArray:
@@ -174,10 +200,18 @@ def _spearman_karber(share: xr.DataArray, y: str) -> xr.DataArray:
 
 
 def _threshold_by_seeds(
-    mean: xr.DataArray, cell: xr.DataArray, each: _Seeds, x: str, y: str
+    mean: xr.DataArray,
+    cell: xr.DataArray,
+    known: xr.DataArray,
+    each: _Seeds,
+    x: str,
+    y: str,
 ) -> dict[str, xr.DataArray]:
     """A threshold and its shift since the value of ``x`` before, with errors over whole seeds."""
-    without, seeds = _spearman_karber(each.shares_without_one().sortby(y), y), each.count(y)
+    shares = each.shares_without_one().sortby(y)
+    between = shares.where(known).interpolate_na(y, use_coordinate=True)
+    shares = shares.where(known, between).transpose(*shares.dims)
+    without, seeds = _spearman_karber(shares, y), each.count(y)
     error = jackknife_error(without, seeds)
     both = xr.where(seeds < seeds.shift({x: 1}), seeds, seeds.shift({x: 1}))
     shift_error = jackknife_error(without - without.shift({x: 1}), both)
@@ -194,7 +228,7 @@ def _against_limit(
 ) -> xr.Dataset:
     """The limit's end, and whether most seeds go where it goes; an even split is half right."""
     end = abs(curve.isel(time=-1, drop=True))
-    known = end.notnull() & out["probability"].notnull()
+    known = end.notnull() & out["probability"].notnull() & goes.separated
     side = goes.success.astype(float)
     agreement = _majority(out["probability"], side).where(known)
     cells = [d for d in agreement.dims if d != "n"]

@@ -94,6 +94,9 @@ def _success(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
         f"{what[0].upper()}{what[1:]} at <i>t</i> = {number(here.attrs['time'])}; shown is the "
         "share of such runs."
     )
+    if bool(((here["trials"] > 0) & here["probability"].isnull()).any()):
+        caption += " Cells are empty where most runs are still closer to their start than to the "
+        caption += "state to which they go."
     title = titled(words("Success probability"), other)
     key = f"phase_success{tail}"
     return [_map(here, "probability", label, title, key, caption, other, "cividis")]

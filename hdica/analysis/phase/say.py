@@ -10,7 +10,16 @@ from hdica.analysis.phase.figure import critical_symbol, critical_values, succes
 from hdica.analysis.phase.odds import sentence
 from hdica.analysis.show.choose import at_last_n
 from hdica.analysis.show.sentences import among, size_of
-from hdica.analysis.show.words import count, number, place, plural, size, symbol, with_error
+from hdica.analysis.show.words import (
+    count,
+    number,
+    place,
+    plural,
+    rounded,
+    size,
+    symbol,
+    with_error,
+)
 from hdica.analysis.terms import steps
 
 
@@ -25,10 +34,34 @@ def phase(data: xr.Dataset) -> list[str]:
             f"where the informative fixed points meet at "
             f"{symbol(data.attrs['variable']).html} = {number(overlap, 4)}."
         )
+    out += [text for text in (unseparated(data),) if text]
     out += _agreement(data)
     out += boundary(data)
     out += sentence(data)
     return out + _decaying(data)
+
+
+def unseparated(data: xr.Dataset, most: bool = False) -> str:
+    """In how many points runs have not separated yet, and when they would have.
+
+    Empty without such a point, or with ``most`` if they are no more than half.
+    """
+    top = at_last_n(data)
+    begun = top["trials"] > 0
+    many, total = int((begun & top["probability"].isnull()).sum()), int(begun.sum())
+    if not many or (most and 2 * many <= total):
+        return ""
+    needed = top["time_needed"].values[np.isfinite(top["time_needed"].values)]
+    time, until = number(data.attrs["time"]), ""
+    if needed.size:
+        until = rounded(float(np.median(needed)), 1)
+        until = f"; most of them need about <i>t</i> = {until}"
+    lead = "Success is not decided"
+    where = "" if many == total else f" in {count(many)} of {count(total)} points"
+    return (
+        f"{lead}{where} at <i>t</i> = {time}, because most runs are still closer to their start "
+        f"than to the state to which they go{until}."
+    )
 
 
 def _agreement(data: xr.Dataset) -> list[str]:

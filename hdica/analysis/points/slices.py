@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from hdica.analysis.densities.compute import histogram_of, over_bins, xi_of
 from hdica.analysis.points.space import DENSITY, Point, Quantity
 from hdica.analysis.reading import finished
-from hdica.analysis.statistics.moments import moments
 from hdica.status import STATUS_NAMES
+from hdica.verdict.moments import moments
 
 Array = NDArray[np.float64]
 MOST_CELLS = 160

@@ -10,22 +10,26 @@ import xarray as xr
 from hdica.analysis.show.choose import Point
 from hdica.analysis.show.sentences import N, among, listed, near
 from hdica.analysis.show.words import count, p_value, with_error
-from hdica.analysis.statistics.pooled import pooled
+from hdica.verdict.pooled import pooled
 
 NAMED = 2
 """Comparisons that differ and are named."""
+
+
+EXPECTED, SIGMAS = 0.5, 3.0
+"""Power of 1/n by which fluctuations fall, and how many errors off it another one is."""
 
 
 def verdict_of(data: xr.Dataset, cells: Sequence[Point]) -> str:
     """What all comparisons say together.
 
     ``differs`` if one is rejected clearly: not one that chance may have rejected, near the level;
-    ``agrees`` if some agree and no other is rejected at all; else ``undecided``.
+    ``agrees`` if all agree; else ``undecided``.
     """
     found = [str(data["verdict"].sel(p).item()) for p in cells]
     if any(v == "differs" and not near(data.sel(p)) for v, p in zip(found, cells, strict=True)):
         return "differs"
-    return "agrees" if "agrees" in found and "differs" not in found else "undecided"
+    return "agrees" if found and set(found) == {"agrees"} else "undecided"
 
 
 def agreement(
@@ -54,7 +58,7 @@ def agreement(
     if agree == total:
         every = "both" if total == 2 else f"all {count(total)}"
         return f"{who} agrees with the limit in {every} comparisons{among()}"
-    if verdict == "agrees":
+    if agree and "differs" not in found:
         open_ones = total - agree
         be = "is" if open_ones == 1 else "are"
         return (
@@ -78,15 +82,19 @@ def _p(data: xr.Dataset, cells: Sequence[Point]) -> str:
     return p_value(smallest).replace("<", "&lt;")
 
 
-def law(data: xr.Dataset, name: str) -> str:
-    """A power of n with its standard error, pooled over comparisons: n^(-0.50 ± 0.02).
+def law(data: xr.Dataset, name: str) -> tuple[str, bool]:
+    """A power of n with its standard error, pooled over comparisons, and whether it is −1/2.
 
-    Empty where no comparison has resolved it.
+    As in n^(-0.50 ± 0.02); where it is not the power of the central limit theorem, the text says
+    which was expected. Empty where no comparison has resolved it.
     """
     if f"{name}_exponent" not in data:
-        return ""
+        return "", True
     value, errors = (data[f"{name}_exponent{end}"].values.ravel() for end in ("", "_error"))
     mean, error = pooled(value, errors)
     if not np.isfinite(mean):
-        return ""
-    return f"{N}<sup>{with_error(-mean, error)}</sup>"
+        return "", True
+    text = f"{N}<sup>{with_error(-mean, error)}</sup>"
+    if abs(mean - EXPECTED) <= SIGMAS * error:
+        return text, True
+    return f"{text}, where −1/2 is expected", False

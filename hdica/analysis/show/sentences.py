@@ -21,7 +21,7 @@ from hdica.analysis.show.words import (
     rounded,
     symbol,
 )
-from hdica.analysis.statistics.verdict import CLEAR
+from hdica.verdict.cells import CLEAR
 
 N = symbol("n").html
 _DONE: ContextVar[tuple[int, int]] = ContextVar("done", default=(0, 0))

@@ -8,7 +8,7 @@ from scipy import stats
 
 from hdica.analysis.describe import described
 from hdica.analysis.reading import asked, finished, group, over, overlaps, swept
-from hdica.analysis.statistics.resample import CONFIDENCE, shares_noise
+from hdica.verdict.resample import CONFIDENCE, shares_noise
 
 LONG_NAMES = {
     "": "change of the mean of {v} at the last time per unit of {p}",

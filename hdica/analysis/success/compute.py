@@ -13,11 +13,11 @@ from scipy import stats
 
 from hdica.analysis.describe import Cell, assembled, described
 from hdica.analysis.reading import at_end, check_positive, group
-from hdica.analysis.statistics.odds import CONFIDENCE, EvenOdds, even_odds, wilson
-from hdica.analysis.statistics.powers import power_law
-from hdica.analysis.statistics.resample import shares_noise
 from hdica.analysis.success.record import Success
 from hdica.status import DIVERGED
+from hdica.verdict.odds import CONFIDENCE, EvenOdds, even_odds, wilson
+from hdica.verdict.powers import power_law
+from hdica.verdict.resample import shares_noise
 
 LONG_NAMES = {
     "successes": "seeds that succeed",

@@ -17,8 +17,8 @@ from hdica.analysis.show.words import (
     resolved,
     symbol,
 )
-from hdica.analysis.statistics.powers import MISFIT
 from hdica.analysis.success.figure import event, maps
+from hdica.verdict.powers import MISFIT
 
 SAID = 4
 """Values of x at which the boundary is said."""

@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.describe import described
+from hdica.analysis.laws import LONG_NAMES as AGREEMENT
+from hdica.analysis.laws import Part, agreement, companions
 from hdica.analysis.reading import comparisons_in, finished, group, over
 from hdica.analysis.settings import names
-from hdica.analysis.statistics.agreement import LONG_NAMES as AGREEMENT
-from hdica.analysis.statistics.agreement import Part, agreement, companions
 from hdica.analysis.support.record import Support
 
 LONG_NAMES = {
@@ -37,7 +37,7 @@ def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
     Over ``simulation``, the swept parameters, ``n``, ``snapshot`` and ``threshold``: the rates'
     means over seeds with standard errors, and the limit's rates; per snapshot the area under the
     limit's curve of true against false positives, and the verdict of
-    :func:`hdica.analysis.statistics.agreement.agreement` on both rates together.
+    :func:`hdica.analysis.laws.agreement` on both rates together.
     """
     simulations, limit_name, level = names(settings.simulation), settings.limit, settings.level
     limits, groups = group(tree, limit_name), [group(tree, name) for name in simulations]

@@ -8,10 +8,10 @@ from scipy import stats
 
 import hdica
 from hdica.analysis.escape.verdict import judged
-from hdica.analysis.statistics.survival import EscapeTimes, exponential_mean
 from hdica.errors import HdicaError
 from hdica.systems.hebbian_ica.methods.escape import POSITIONS
 from hdica.systems.registry import methods_of
+from hdica.verdict.survival import EscapeTimes, exponential_mean
 
 SEEDS = range(200)
 

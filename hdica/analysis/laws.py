@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hdica.analysis.describe import Cell, assembled
 from hdica.analysis.reading import optional
-from hdica.analysis.statistics import verdict
-from hdica.analysis.statistics.ladder import MIN_SEEDS, Ladder, ladder
-from hdica.analysis.statistics.verdict import Verdict, judge, nothing
+from hdica.verdict import trajectory
+from hdica.verdict.ladder import MIN_SEEDS, Ladder, ladder
+from hdica.verdict.trajectory import Verdict, judge, nothing
 
 Array = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ BEYOND = 20
 rare events are not normal."""
 
 LONG_NAMES = {
-    **verdict.LONG_NAMES,
+    **trajectory.LONG_NAMES,
     "p_value": "p-value of mean = limit + C/n over all places of the law",
     "score": "largest normal score over the places of the law",
 }
@@ -64,7 +64,7 @@ def agreement(parts: Sequence[Part], level: float) -> xr.Dataset:
     """Verdict of every cell of the grid; several parts over the same are tested together, as one.
 
     The mean over seeds of an empirical distribution function is compared with the limit by
-    :func:`hdica.analysis.statistics.verdict.judge`, with places along the law where that has times:
+    :func:`hdica.verdict.trajectory.judge`, with places along the law where that has times:
     a term C/n is free at every place where there are several n, and the largest statistic over
     places is judged with the correlations of neighbouring places. Places are chosen by the limit
     alone, evenly in probability. ``level`` is the chance of a false "differs" for each cell.

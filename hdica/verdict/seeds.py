@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from hdica.analysis.statistics.contrast import Contrast
-from hdica.analysis.statistics.ladder import MIN_SEEDS
-from hdica.analysis.statistics.simultaneous import critical_score
+from hdica.verdict.contrast import Contrast
+from hdica.verdict.ladder import MIN_SEEDS
+from hdica.verdict.simultaneous import critical_score
 
 Array = NDArray[np.float64]
 
 POWER = 0.95
 """So many seeds decide that a difference of the size at hand is rejected with this chance."""
+BOTH = (1 + POWER) / 2
+"""With this chance each of two differences is, if both are to be with that one."""
 
 MOST = 1e9
 """More seeds than this are none: the difference is rounding."""
@@ -33,9 +35,9 @@ def more(test: Contrast, times: float, seeds: float) -> Contrast:
 
 
 def seeds_that_decide(
-    test: Contrast, shift: Array, level: float, seeds: float
+    test: Contrast, shift: Array, level: float, seeds: float, chance: float = POWER
 ) -> tuple[float, float]:
-    """Seeds at each n with which a true contrast ``shift`` is rejected 19 times in 20.
+    """Seeds at each n with which a true contrast ``shift`` is rejected with a ``chance``.
 
     The standard error of the number, given with it, is that of the scatter it is computed from: it
     grows as the variance over seeds, whose relative error is sqrt(2/dof). The number is infinite
@@ -48,14 +50,14 @@ def seeds_that_decide(
     excess = np.where(k, np.abs(shift) - test.tolerance, -np.inf)
     if not (excess > 0).any():
         return math.inf, math.nan
-    found, telling = _factor(test, k, excess, level, seeds)
+    found, telling = _factor(test, k, excess, level, seeds, chance)
     if found * seeds > MOST:
         return math.inf, math.nan
     return max(found * seeds, MIN_SEEDS), found * seeds * math.sqrt(2 / float(test.dof[telling]))
 
 
 def _factor(
-    test: Contrast, k: NDArray[np.bool_], excess: Array, level: float, seeds: float
+    test: Contrast, k: NDArray[np.bool_], excess: Array, level: float, seeds: float, chance: float
 ) -> tuple[float, int]:
     """Factor on the number of seeds, and the most telling time.
 
@@ -69,7 +71,7 @@ def _factor(
         then = more(test, max(factor, MIN_SEEDS / seeds), seeds)
         score = critical_score(level, test.correlation, then.dof[k])
         needed = np.full_like(seen, np.inf)
-        needed[k] = stats.t.isf(stats.norm.sf(score), then.dof[k]) + stats.norm.ppf(POWER)
+        needed[k] = stats.t.isf(stats.norm.sf(score), then.dof[k]) + stats.norm.ppf(chance)
         with np.errstate(divide="ignore"):
             wanted = (needed / seen) ** 2
         telling = int(np.argmin(wanted))

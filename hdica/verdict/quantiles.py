@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from hdica.analysis.statistics.resample import CONFIDENCE
+from hdica.verdict.resample import CONFIDENCE
 
 Array = NDArray[np.float64]
 

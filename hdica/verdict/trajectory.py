@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.analysis.statistics.contrast import Contrast, contrast, fit_matrix, misfit
-from hdica.analysis.statistics.ladder import MIN_SEEDS, Ladder
-from hdica.analysis.statistics.seeds import seeds_that_decide
+from hdica.verdict.cells import AGREES, CLEAR, DIFFERS, UNDECIDED
+from hdica.verdict.contrast import Contrast, contrast, fit_matrix, misfit
+from hdica.verdict.ladder import MIN_SEEDS, Ladder
+from hdica.verdict.seeds import BOTH, seeds_that_decide
 
 Array = NDArray[np.float64]
 
 LONG_NAMES = {
     "verdict": "agrees, differs or undecided",
     "why": "reason of the verdict",
-    "control_p": "p-value of the same test against a drift wrong by 2 %",
+    "control_p": "p-value of the same test against a drift wrong by 2 %, the larger of both signs",
     "control_rejected": "1 where the drift wrong by 2 % is rejected",
     "power": "chance that a drift wrong by 2 % is rejected",
     "seeds_needed": "seeds at each n that would decide an open comparison 19 times in 20",
@@ -29,15 +30,6 @@ LONG_NAMES = {
 
 WINDOW_LEVEL = 0.05
 """Smaller n are dropped while the means deviate from the expansion in 1/n at this level."""
-
-CLEAR = 30.0
-"""A rejection whose p-value is not this many times below the level is said to be near it.
-
-Chance alone brings one below the level in every hundredth study with right limits, and since the
-seeds are part of a study, everybody who builds it sees the same accident. Three in a hundred of
-those accidents pass this line, while a limit that is really wrong does with a few more seeds."""
-
-AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "undecided"
 
 BLIND = "a drift wrong by 2 % would not have been rejected either"
 """Why nothing is decided with too few seeds."""
@@ -99,7 +91,7 @@ def judge(
     Student statistic (Welch's degrees of freedom). The solver's own error, whose bound is the
     tolerance, is subtracted from the distance. The largest statistic over times is judged by
     Hunter's and Worsley's bound with the correlations of neighbouring times estimated from the
-    seeds (:mod:`hdica.analysis.statistics.simultaneous`): valid for ten seeds and forty times
+    seeds (:mod:`hdica.verdict.simultaneous`): valid for ten seeds and forty times
     alike, where the full covariance of times could not be inverted. ``level`` is the chance of a
     false "differs" for this grid point.
 
@@ -113,9 +105,10 @@ def judge(
     sharply than an intercept that is extrapolated.
 
     The identical test against the control, a limit whose drift is wrong by 2 % (NaN if there is
-    none), must reject, or the data could not have told right from wrong and the verdict is
-    "undecided". A rejection whose p-value is not :data:`CLEAR` times below the level is a "differs"
-    with the reason :data:`NEAR`.
+    none), must reject, and so it must against one that is off by as much to the other side. Else
+    the data could not have told right from wrong, and the verdict is "undecided". A rejection
+    whose p-value is not :data:`CLEAR` times below the level is a "differs" with the reason
+    :data:`NEAR`.
     """
     if len(runs) == 0:
         return nothing(limit, f"no n has {MIN_SEEDS} finished seeds")
@@ -128,9 +121,11 @@ def judge(
     fit = fit_matrix(used, _basis(used, known_term))
     test = contrast(used, fit[0], limit, tolerance)
     known = bool(np.isfinite(control).all())
-    wrong = contrast(used, fit[0], control, tolerance) if known else None
-    control_p = wrong.p_value if wrong else np.nan
-    rejected = bool(wrong and control_p < level)
+    # Off by as much to the other side, too: a limit that is wrong there must not agree either.
+    sides = [control, 2 * limit - control] if known else []
+    wrong = [contrast(used, fit[0], side, tolerance) for side in sides]
+    control_p = max((one.p_value for one in wrong), default=np.nan)
+    rejected = bool(wrong) and control_p < level
     steps = len(used) + known_term
     verdict, why = decide(test.p_value, level, rejected if known else None, steps)
     needed, needed_error = _seeds(test, control - limit, level, why, float(used.counts.max()))
@@ -210,7 +205,7 @@ def _seeds(
     if why not in (BLIND, NEAR):
         return np.nan, np.nan
     known = np.isfinite(wrong).all()
-    needs = [seeds_that_decide(test, wrong, level, seeds)] if known else []
+    needs = [seeds_that_decide(test, wrong, level, seeds, BOTH)] if known else []
     if why == NEAR:
         needs.append(seeds_that_decide(test, test.estimate, level / CLEAR, seeds))
     return max(needs)

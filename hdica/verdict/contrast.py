@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from hdica.analysis.statistics.ladder import Ladder
-from hdica.analysis.statistics.simultaneous import critical_score, exceedance, normal_score
+from hdica.verdict.ladder import Ladder
+from hdica.verdict.simultaneous import critical_score, exceedance, normal_score
 
 Array = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from hdica.analysis.statistics.contrast import contrast, fit_matrix
-from hdica.analysis.statistics.ladder import Ladder
+from hdica.verdict.contrast import contrast, fit_matrix
+from hdica.verdict.ladder import Ladder
 
 Array = NDArray[np.float64]
 

@@ -1,1 +1,0 @@
-"""Tests, errors and exponents."""

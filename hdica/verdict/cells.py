@@ -1,0 +1,148 @@
+"""Do measured values agree with predicted ones? A verdict for every cell and one for all of them.
+
+A prediction that is not rejected may be wrong all the same: few seeds reject nothing. So every cell
+has a *control*, a prediction that is off by a stated margin to either side, and only where the
+values reject both do they agree with the prediction itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+Array = NDArray[np.float64]
+
+AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "undecided"
+
+LEVEL = 0.01
+"""Chance that right predictions are rejected anywhere among all cells of a comparison."""
+CLEAR = 30.0
+"""A rejection whose p-value is not this many times below the level is said to be near it.
+
+Chance alone brings one below the level in every hundredth study with right limits, and since the
+seeds are part of a study, everybody who builds it sees the same accident. Three in a hundred of
+those accidents pass this line, while a limit that is really wrong does with a few more seeds."""
+WRONG = 0.05
+"""Chance that predictions of which one is off by its margin are said to agree."""
+POWER = 0.95
+"""With so many seeds a right prediction is said to agree with this chance."""
+ROUNDING = 1e-12
+"""A standard error below this share of the margin is rounding."""
+MOST = 1e9
+"""More seeds than this are none."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Measured less predicted values of a comparison, arrays of one shape.
+
+    Parameters
+    ----------
+    difference
+        Measured less predicted; NaN where either is missing.
+    error
+        Its standard error; NaN where there is none, as of a single run.
+    freedom
+        Degrees of freedom of the error, infinite where it is known.
+    margin
+        By how much the control is off, to either side.
+    tolerance
+        Bound on the numerical error of the prediction.
+    """
+
+    difference: Array
+    error: Array
+    freedom: Array
+    margin: Array
+    tolerance: Array
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Verdicts on the cells of a comparison, of their shape.
+
+    ``verdict`` is empty where there is no value. ``p_value`` is corrected for all cells (Holm).
+    ``seeds`` says how many times as many seeds would decide an undecided cell.
+    """
+
+    verdict: NDArray[np.str_]
+    p_value: Array
+    seeds: Array
+
+    @property
+    def whole(self) -> str:
+        """``agrees`` if every cell does, ``differs`` if one does, else ``undecided``; or empty."""
+        return together(self.verdict[self.verdict != ""].tolist())
+
+
+def together(verdicts: list[str]) -> str:
+    """One verdict for several: ``agrees`` if all agree, ``differs`` if one differs."""
+    if not verdicts:
+        return ""
+    if DIFFERS in verdicts:
+        return DIFFERS
+    return AGREES if set(verdicts) == {AGREES} else UNDECIDED
+
+
+def judged(cells: Cells) -> Judgement:
+    """Judge every cell of a comparison.
+
+    A cell *differs* if its Student statistic is rejected clearly (:data:`CLEAR`) at :data:`LEVEL`
+    after Holm's correction for all cells: among right predictions one is with a chance of at most
+    ``LEVEL / CLEAR``. A cell *agrees* if it is not rejected and both controls are, by one-sided
+    tests. If all cells pass these at :data:`WRONG` each, all agree: a comparison in which any
+    prediction is off by its margin passes with at most this chance (intersection of tests). If not
+    all do, the cells that agree are a choice made by looking at the data, and each has to pass at
+    ``WRONG`` over the number of cells (Bonferroni). What neither differs nor agrees is
+    *undecided*.
+    """
+    known = np.isfinite(cells.difference) & np.isfinite(cells.error)
+    p, verdict = np.full(known.shape, np.nan), np.full(known.shape, "", dtype="<U9")
+    verdict[np.isfinite(cells.difference)] = UNDECIDED
+    error = np.maximum(cells.error, ROUNDING * cells.margin)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        off = np.maximum(np.abs(cells.difference) - cells.tolerance, 0.0) / error
+        room = (cells.margin - np.abs(cells.difference) - cells.tolerance) / error
+    count = int(known.sum())
+    p[known] = holm(np.minimum(1.0, 2 * _beyond(off[known], cells.freedom[known])))
+    of_control = _beyond(room, cells.freedom)
+    within = known & (p >= LEVEL) & (of_control <= WRONG)
+    if not (count and within[known].all() and known.sum() == np.isfinite(cells.difference).sum()):
+        within &= of_control <= WRONG / max(count, 1)
+    verdict[within] = AGREES
+    verdict[known & (p < LEVEL / CLEAR)] = DIFFERS
+    seeds, left = np.full(known.shape, np.nan), known & (verdict == UNDECIDED)
+    room_left = (cells.margin - cells.tolerance)[left]
+    seeds[left] = _more(room_left, error[left], cells.freedom[left], WRONG / max(count, 1))
+    return Judgement(verdict, p, seeds)
+
+
+def _beyond(score: Array, freedom: Array) -> Array:
+    """Chance of a Student statistic above a score."""
+    return np.asarray(special.stdtr(np.minimum(freedom, MOST), -score))
+
+
+def holm(p: Array) -> Array:
+    """Corrected p-values: the chance that the least of all is so small if all hypotheses hold."""
+    order = np.argsort(p, kind="stable")
+    steps = np.arange(p.size, 0, -1) * p[order]
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(1.0, np.maximum.accumulate(steps))
+    return corrected
+
+
+def _more(room: Array, error: Array, freedom: Array, level: float) -> Array:
+    """How many times as many seeds decide, if the prediction is right: both controls fall."""
+    times = np.ones(error.shape)
+    for _ in range(20):
+        known = np.clip((freedom + 1) * times - 1, 1.0, MOST)
+        needed = -special.stdtrit(known, level) - special.ndtri((1 - POWER) / 2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wanted = np.where(room > 0, np.clip((needed * error / room) ** 2, 1e-3, MOST), MOST)
+        step, times = np.abs(wanted - times), wanted
+        if (step <= 1e-2 * times).all():
+            break
+    return np.where(times < MOST, times, np.inf)
