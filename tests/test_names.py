@@ -73,13 +73,12 @@ def named(source: str, forbidden: frozenset[str], own: str = "") -> Iterator[tup
                 yield node.lineno, node.module
 
 
-@pytest.mark.parametrize("path", FILES, ids=[str(p.relative_to(PACKAGE)) for p in FILES])
-def test_no_line_names_a_system(path: Path) -> None:
-    kept = KEPT.get(path.relative_to(PACKAGE).as_posix(), "")
-    found = [
-        f"{path.name}:{line} names {name!r}"
-        for line, name in named(path.read_text(), names() - {kept})
-    ]
+def test_no_line_names_a_system() -> None:
+    forbidden, found = names(), []
+    for path in FILES:
+        place = path.relative_to(PACKAGE).as_posix()
+        lines = named(path.read_text(), forbidden - {KEPT.get(place, "")})
+        found += [f"{place}:{line} names {name!r}" for line, name in lines]
     assert not found
 
 
@@ -90,16 +89,15 @@ INSIDE = sorted(
 )
 
 
-@pytest.mark.parametrize("path", INSIDE, ids=[str(p.relative_to(SYSTEMS)) for p in INSIDE])
-def test_a_system_and_a_family_name_no_other_system(path: Path) -> None:
-    own = path.relative_to(SYSTEMS).parts[0]
-    mine = {
-        name
-        for name, record in systems().items()
-        if record.parameters.__module__.startswith(f"hdica.systems.{own}.")
-    }
-    others = frozenset(systems()) - mine
-    found = [f"line {line}: {name!r}" for line, name in named(path.read_text(), others, own)]
+def test_a_system_and_a_family_name_no_other_system() -> None:
+    homes = {name: record.parameters.__module__ for name, record in systems().items()}
+    found = []
+    for path in INSIDE:
+        place = path.relative_to(SYSTEMS)
+        own = place.parts[0]
+        others = [n for n, home in homes.items() if not home.startswith(f"hdica.systems.{own}.")]
+        lines = named(path.read_text(), frozenset(others), own)
+        found += [f"{place.as_posix()}:{line} names {name!r}" for line, name in lines]
     assert not found
 
 
