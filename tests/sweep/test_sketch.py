@@ -118,6 +118,15 @@ def test_what_does_not_depend_on_a_parameter_is_not_asked_over_it() -> None:
                 assert any(field not in method.ignores for method in used)
 
 
+def test_odds_are_no_mean_that_is_predicted_too() -> None:
+    content = sketch(systems()["SparsePCA"], "phase", "probe", Sizes(points=2, seeds=2))
+    assert "odds" not in content["analysis"]["phase"]
+    content["methods"]["steady_diffusion"] = {"n": [100]}
+    content["analysis"]["phase"]["odds"] = "steady_diffusion"
+    with pytest.raises(HdicaError, match="odds"):
+        study_from(content)
+
+
 def test_sizes_that_are_given_are_kept() -> None:
     record = next(one for one in RECORDS if {"phase", "convergence"} <= set(possible(one.name)))
     sizes = Sizes(n=(50, 70), seeds=3, points=4, until=2.5)

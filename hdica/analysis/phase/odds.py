@@ -33,7 +33,7 @@ def odds(theory: xr.Dataset, out: xr.Dataset) -> xr.Dataset:
     trials = out["trials"].transpose(*share.dims).values
     hits = out["successes"].transpose(*share.dims).values
     for many in np.unique(trials[trials > 0]):
-        cells = (trials == many) & np.isfinite(known.values)
+        cells = (trials == many) & np.isfinite(known.values) & np.isfinite(share.values)
         p[cells], chance[cells] = _beside(hits[cells], int(many), known.values[cells])
     found = {"odds": known, "odds_p": share.copy(data=p), "odds_chance": share.copy(data=chance)}
     return xr.Dataset(found)

@@ -22,7 +22,8 @@ class Phase(Settings):
     limit: Annotated[str | None, Needs(False, looked_at, (TIME,))] = Field(
         default=None, description="method that gives the limit"
     )
-    odds: Annotated[str | None, Needs(False, "predicted", (ALONE,))] = Field(
+    # An edge in the start, beside which a run goes up or not, is what odds are of.
+    odds: Annotated[str | None, Needs(False, "edge", (ALONE,))] = Field(
         default=None, description="method that gives the probability of success at n"
     )
     success: float = Field(default=0.5, gt=0, description="threshold on |variable| at the end")
