@@ -217,7 +217,9 @@ def _theory(here: xr.Dataset, at_x: np.ndarray) -> list[Line | Points | Vertical
         if at_x[0] <= value <= at_x[-1]:
             out.append(Vertical(value, critical_symbol(here) + words(f" = {number(value, 4)}")))
     out += lines(here)
-    found = here["threshold"].values
+    # Across a gap of cells in which runs have not separated it is nowhere in particular.
+    step = np.abs(np.diff(here[here.attrs["y"]].values.astype(float))).max(initial=0.0)
+    found = here["threshold"].where(here["threshold_se"] < step).values
     if np.isfinite(found).any():
         out.append(Points(at_x, found, words("even odds"), "#ffffff"))
     return out
