@@ -22,7 +22,7 @@ def answer(data: xr.Dataset) -> Answer | None:
     text = agreement(data, cells, "The simulation", cell)
     power, usual = law(data, "fluctuation") if data.sizes["n"] > 1 else ("", True)
     if power:
-        text += f"; the distance of a run from it falls as {power}"
+        text += f"{';' if usual else ', but'} the distance of a run from it falls as {power}"
     largest = _largest(data)
     verdict = verdict_of(data, cells)
     if verdict == AGREES and not usual:
