@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hdica.errors import HdicaError
-from hdica.systems.arguments import whole
 
 Array = NDArray[np.float64]
 ORTHONORMAL = 1e-8
@@ -130,7 +129,8 @@ def excess_kurtosis(projections: ArrayLike, axis: int = 0) -> Any:
     -0.212
     """
     s = _floats(projections, "projections")
-    axis = whole(axis, "axis", "a whole number")
+    if isinstance(axis, bool) or not isinstance(axis, int | np.integer):
+        raise HdicaError(f"axis = {axis!r} is not allowed (a whole number)")
     if not -s.ndim <= axis < s.ndim:
         raise HdicaError(f"axis = {axis} is not allowed (projections have {s.ndim} axes)")
     s = s - s.mean(axis=axis, keepdims=True)
