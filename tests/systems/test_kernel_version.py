@@ -88,9 +88,11 @@ def test_a_method_declares_the_folders_that_its_code_reaches(name: str, method: 
 def test_a_new_version_of_a_folder_is_told_to_those_that_use_it_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    import hdica.ingredients as other
     import hdica.limits.overlap as folder
 
     monkeypatch.setattr(folder, "VERSION", BASE)
+    monkeypatch.setattr(other, "VERSION", BASE)
     assert kernel_of(["hdica.limits.overlap", "hdica.ingredients"]) == KERNEL_VERSION == str(BASE)
     monkeypatch.setattr(folder, "VERSION", 5)
     assert kernel_of(["hdica.limits.overlap", "hdica.ingredients"]) == "4, limits.overlap 5"
