@@ -27,37 +27,16 @@ seeds are part of a study, everybody who builds it sees the same accident. Three
 those accidents pass this line, while a limit that is really wrong does with a few more seeds."""
 WRONG = 0.05
 """Chance that predictions of which one is off by its margin are said to agree."""
+CONTROL = 0.1
+"""Share by which a control is off where a comparison has no other."""
 POWER = 0.95
-"""With so many seeds a right prediction is said to agree with this chance."""
+"""So many seeds decide that a difference of the size at hand is rejected with this chance."""
+BOTH = (1 + POWER) / 2
+"""With this chance each of two differences is, if both are to be with that one."""
 ROUNDING = 1e-12
 """A standard error below this share of the margin is rounding."""
 MOST = 1e9
-"""More seeds than this are none."""
-
-
-@dataclass(frozen=True)
-class Cells:
-    """Measured less predicted values of a comparison, arrays of one shape.
-
-    Parameters
-    ----------
-    difference
-        Measured less predicted; NaN where either is missing.
-    error
-        Its standard error; NaN where there is none, as of a single run.
-    freedom
-        Degrees of freedom of the error, infinite where it is known.
-    margin
-        By how much the control is off, to either side.
-    tolerance
-        Bound on the numerical error of the prediction.
-    """
-
-    difference: Array
-    error: Array
-    freedom: Array
-    margin: Array
-    tolerance: Array
+"""More seeds than this are none: the difference is rounding."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +66,13 @@ def together(verdicts: list[str]) -> str:
     return AGREES if set(verdicts) == {AGREES} else UNDECIDED
 
 
-def judged(cells: Cells) -> Judgement:
+def judged(
+    difference: Array,
+    error: Array,
+    margin: Array | float,
+    freedom: Array | float = np.inf,
+    tolerance: Array | float = 0.0,
+) -> Judgement:
     """Judge every cell of a comparison.
 
     A cell *differs* if its Student statistic is rejected clearly (:data:`CLEAR`) at :data:`LEVEL`
@@ -98,25 +83,40 @@ def judged(cells: Cells) -> Judgement:
     all do, the cells that agree are a choice made by looking at the data, and each has to pass at
     ``WRONG`` over the number of cells (Bonferroni). What neither differs nor agrees is
     *undecided*.
+
+    Parameters
+    ----------
+    difference
+        Measured less predicted; NaN where either is missing.
+    error
+        Its standard error, of the same shape; NaN where there is none, as of a single run.
+    margin
+        By how much the control is off, to either side.
+    freedom
+        Degrees of freedom of the error, infinite where it is known.
+    tolerance
+        Bound on the numerical error of the prediction.
     """
-    known = np.isfinite(cells.difference) & np.isfinite(cells.error)
+    there = np.isfinite(difference)
+    known = there & np.isfinite(error)
+    freedom = np.broadcast_to(freedom, known.shape)
+    most = np.broadcast_to(margin - np.asarray(tolerance), known.shape)
+    error = np.maximum(error, ROUNDING * np.asarray(margin))
     p, verdict = np.full(known.shape, np.nan), np.full(known.shape, "", dtype="<U9")
-    verdict[np.isfinite(cells.difference)] = UNDECIDED
-    error = np.maximum(cells.error, ROUNDING * cells.margin)
+    verdict[there] = UNDECIDED
     with np.errstate(divide="ignore", invalid="ignore"):
-        off = np.maximum(np.abs(cells.difference) - cells.tolerance, 0.0) / error
-        room = (cells.margin - np.abs(cells.difference) - cells.tolerance) / error
+        off = np.maximum(np.abs(difference) - tolerance, 0.0) / error
+        room = (most - np.abs(difference)) / error
     count = int(known.sum())
-    p[known] = holm(np.minimum(1.0, 2 * _beyond(off[known], cells.freedom[known])))
-    of_control = _beyond(room, cells.freedom)
+    p[known] = holm(np.minimum(1.0, 2 * _beyond(off[known], freedom[known])))
+    of_control = _beyond(room, freedom)
     within = known & (p >= LEVEL) & (of_control <= WRONG)
-    if not (count and within[known].all() and known.sum() == np.isfinite(cells.difference).sum()):
+    if not within[there].all():
         within &= of_control <= WRONG / max(count, 1)
     verdict[within] = AGREES
     verdict[known & (p < LEVEL / CLEAR)] = DIFFERS
     seeds, left = np.full(known.shape, np.nan), known & (verdict == UNDECIDED)
-    room_left = (cells.margin - cells.tolerance)[left]
-    seeds[left] = _more(room_left, error[left], cells.freedom[left], WRONG / max(count, 1))
+    seeds[left] = _more(most[left], error[left], freedom[left], WRONG / max(count, 1))
     return Judgement(verdict, p, seeds)
 
 
@@ -139,7 +139,7 @@ def _more(room: Array, error: Array, freedom: Array, level: float) -> Array:
     times = np.ones(error.shape)
     for _ in range(20):
         known = np.clip((freedom + 1) * times - 1, 1.0, MOST)
-        needed = -special.stdtrit(known, level) - special.ndtri((1 - POWER) / 2)
+        needed = -special.stdtrit(known, level) - special.ndtri(1 - BOTH)
         with np.errstate(divide="ignore", invalid="ignore"):
             wanted = np.where(room > 0, np.clip((needed * error / room) ** 2, 1e-3, MOST), MOST)
         step, times = np.abs(wanted - times), wanted

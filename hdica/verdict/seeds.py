@@ -9,19 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from hdica.verdict.cells import MOST, POWER
 from hdica.verdict.contrast import Contrast
 from hdica.verdict.ladder import MIN_SEEDS
 from hdica.verdict.simultaneous import critical_score
 
 Array = NDArray[np.float64]
-
-POWER = 0.95
-"""So many seeds decide that a difference of the size at hand is rejected with this chance."""
-BOTH = (1 + POWER) / 2
-"""With this chance each of two differences is, if both are to be with that one."""
-
-MOST = 1e9
-"""More seeds than this are none: the difference is rounding."""
 
 ROUNDS, EAGER = 20, 5
 CLOSE = 3e-3

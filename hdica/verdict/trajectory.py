@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.verdict.cells import AGREES, CLEAR, DIFFERS, UNDECIDED
+from hdica.verdict.cells import AGREES, BOTH, CLEAR, DIFFERS, UNDECIDED
 from hdica.verdict.contrast import Contrast, contrast, fit_matrix, misfit
 from hdica.verdict.ladder import MIN_SEEDS, Ladder
-from hdica.verdict.seeds import BOTH, seeds_that_decide
+from hdica.verdict.seeds import seeds_that_decide
 
 Array = NDArray[np.float64]
 

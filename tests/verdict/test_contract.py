@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from hdica.verdict.cells import CLEAR, LEVEL, WRONG, Cells, judged
+from hdica.verdict.cells import CLEAR, LEVEL, WRONG, judged
 from hdica.verdict.ladder import Ladder
 from hdica.verdict.trajectory import judge
 
@@ -33,8 +33,7 @@ def of_cells(rng: np.random.Generator, draw: str, seeds: int, off: Array, scatte
     """The verdict on cells whose prediction is wrong by ``off``, with a control of 1."""
     runs = off[:, None] + scatter * NOISE[draw](rng, (off.size, seeds))
     error = runs.std(axis=1, ddof=1) / np.sqrt(seeds)
-    known, none = np.full(off.size, seeds - 1.0), np.zeros(off.size)
-    return judged(Cells(runs.mean(axis=1), error, known, np.ones(off.size), none)).whole
+    return judged(runs.mean(axis=1), error, margin=1.0, freedom=seeds - 1.0).whole
 
 
 def rates(seeds: int, cells: int, draw: str) -> dict[str, float]:

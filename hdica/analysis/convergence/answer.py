@@ -11,7 +11,7 @@ from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import at_largest_n, points
 from hdica.analysis.show.sentences import N, among, cell
 from hdica.analysis.show.words import count, with_error
-from hdica.verdict.cells import AGREES, UNDECIDED
+from hdica.verdict.cells import AGREES, together
 
 
 def answer(data: xr.Dataset) -> Answer | None:
@@ -20,13 +20,13 @@ def answer(data: xr.Dataset) -> Answer | None:
     if not bool(data["sup_error"].notnull().any()):
         return None
     text = agreement(data, cells, "The simulation", cell)
-    power, usual = law(data, "fluctuation") if data.sizes["n"] > 1 else ("", True)
+    power, usual = law(data, "fluctuation") if data.sizes["n"] > 1 else ("", AGREES)
     if power:
-        text += f"{';' if usual else ', but'} the distance of a run from it falls as {power}"
+        text += (
+            f"{';' if usual == AGREES else ', but'} the distance of a run from it falls as {power}"
+        )
     largest = _largest(data)
-    verdict = verdict_of(data, cells)
-    if verdict == AGREES and not usual:
-        verdict = UNDECIDED
+    verdict = together([verdict_of(data, cells), usual])
     return Answer(f"{text}{largest}.", verdict, 2 if largest else 1)
 
 

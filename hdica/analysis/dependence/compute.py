@@ -12,7 +12,7 @@ from hdica.analysis.dependence.record import BOUNDS, Dependence, bound
 from hdica.analysis.describe import described
 from hdica.analysis.reading import at_end, check_numbers, grid_of, group, over
 from hdica.status import DIVERGED
-from hdica.verdict.cells import Cells, judged
+from hdica.verdict.cells import judged
 from hdica.verdict.resample import CONFIDENCE
 
 LONG_NAMES = {
@@ -84,7 +84,7 @@ def with_verdicts(out: xr.Dataset, control: float, where: Mapping[str, str]) -> 
             difference, error, dof, off = (
                 one.values[at] for one in (out["difference"], out["se"], freedom, margin)
             )
-            part_of = judged(Cells(difference, error, dof, off, np.zeros_like(off)))
+            part_of = judged(difference, error, off, dof)
             verdict.values[at], p_value.values[at] = part_of.verdict, part_of.p_value
             needed.values[at] = np.ceil(part_of.seeds * (freedom.values[at] + 1))
     found = {"margin": margin, "verdict": verdict, "p_value": p_value, "seeds_needed": needed}

@@ -11,7 +11,7 @@ from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.choose import Point, at_largest_n, points
 from hdica.analysis.show.sentences import N, among
 from hdica.analysis.show.words import count, method_name, number, with_error
-from hdica.verdict.cells import AGREES, UNDECIDED
+from hdica.verdict.cells import AGREES, together
 
 
 def _beside_draws(top: xr.Dataset) -> str:
@@ -40,16 +40,14 @@ def answer(data: xr.Dataset) -> Answer | None:
         return f"{method_name(point['simulation']).html}, {law_label(data, rest).html}"
 
     text = agreement(data, cells, "The density of the estimate", name)
-    power, usual = law(data, "ks") if data.sizes["n"] > 1 else ("", True)
+    power, usual = law(data, "ks") if data.sizes["n"] > 1 else ("", AGREES)
     falls = f" and falls as {power}" if power else ""
     distance = with_error(float(size[worst]), float(error[worst]))
     measured = (
         f"he Kolmogorov–Smirnov distance of one run from the limit is at most {distance} at {N} = "
         f"{count(float(top['n']))}{among()}{_beside_draws(top)}{falls}"
     )
-    verdict = verdict_of(data, cells)
-    if verdict == AGREES and not usual:
-        verdict = UNDECIDED
+    verdict = together([verdict_of(data, cells), usual])
     # What is known comes before what is not.
     known_first = f"T{measured}; {text[0].lower()}{text[1:]}."
     said = known_first if verdict == "undecided" else f"{text}; t{measured}."

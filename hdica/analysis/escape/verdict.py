@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.interpolate import PchipInterpolator
 
-from hdica.verdict.cells import AGREES, CLEAR, DIFFERS, UNDECIDED, WRONG
-from hdica.verdict.seeds import BOTH, POWER
+from hdica.verdict.cells import AGREES, BOTH, CLEAR, DIFFERS, POWER, UNDECIDED, WRONG
 from hdica.verdict.survival import EscapeTimes
 
 Array = NDArray[np.float64]
@@ -24,7 +23,7 @@ expected prove nothing."""
 ENOUGH = ((stats.norm.isf(WRONG) + stats.norm.ppf(BOTH)) / math.log(CONTROL)) ** 2
 """So many expected escapes reject both."""
 
-BLIND = "rates wrong by a factor of 1.5 would not have been rejected either"
+BLIND = f"rates wrong by a factor of {CONTROL} would not have been rejected either"
 """Why nothing is decided with too few escapes."""
 
 _DEEPEST = 690.0
@@ -113,13 +112,13 @@ def judged(runs: EscapeTimes | None, hazard: Hazard | None, level: float) -> Jud
             return Judged(expected, p, DIFFERS, f"runs escape {faster} than in theory")
         why = f"runs escape {faster} than in theory, by so little that it may be chance"
         return Judged(expected, p, DIFFERS, why, *_settling(p, level, many))
-    if not _told(runs.events, expected):
+    if not _controls_fall(runs.events, expected):
         needed = max(many * ENOUGH / expected, many + 1) if expected > 0 else math.inf
         return Judged(expected, p, UNDECIDED, BLIND, needed)
     return Judged(expected, p, AGREES, "as many runs escape as expected, within the noise")
 
 
-def _told(observed: int, expected: float) -> bool:
+def _controls_fall(observed: int, expected: float) -> bool:
     """Whether rates that are wrong by the control's factor are rejected, to both sides."""
     faster = float(stats.poisson.cdf(observed, expected * CONTROL))
     slower = float(stats.poisson.sf(observed - 1, expected / CONTROL))

@@ -9,11 +9,9 @@ from hdica.analysis.exponents.figure import fits, named, parameters
 from hdica.analysis.show.answer import Answer
 from hdica.analysis.show.sentences import listed
 from hdica.analysis.show.words import capital, count, method_name, number, resolved, symbol
-from hdica.verdict.cells import AGREES, DIFFERS, Cells, judged, together
+from hdica.verdict.cells import AGREES, CONTROL, DIFFERS, judged, together
 from hdica.verdict.pooled import pooled
 
-CONTROL = 0.1
-"""A theory whose factor or exponent is off by so much has to be rejected for one to agree."""
 FITS = 3
 """Fits that are told."""
 
@@ -58,11 +56,11 @@ def _theory(cells: list[xr.Dataset]) -> tuple[str, str]:
         return "", ""
     # All values together, the exponents, and each value alone, which may differ but tells little.
     seeds = np.concatenate([here["seeds"].values.ravel() for here in cells])
-    each = judged(_against(ratio - 1, errors, np.maximum(seeds - 1.0, 1.0)))
+    each = judged(ratio - 1, errors, CONTROL, np.maximum(seeds - 1.0, 1.0))
     slopes = [here["exponent"] - here["predicted_exponent"] for here in cells]
     off = np.concatenate([[mean - 1], *(one.values.ravel() for one in slopes)])
     noise = [here["exponent_error"].values.ravel() for here in cells]
-    found = judged(_against(off, np.concatenate([[error], *noise]), np.full(off.shape, np.inf)))
+    found = judged(off, np.concatenate([[error], *noise]), CONTROL)
     verdict = together([found.whole, *({DIFFERS} & set(each.verdict.tolist()))])
     name = method_name(cells[0].attrs["theory"]).html
     text = (
@@ -75,8 +73,3 @@ def _theory(cells: list[xr.Dataset]) -> tuple[str, str]:
     elif verdict == AGREES:
         text += f", and a factor or an exponent off by {number(CONTROL)} is rejected"
     return text, verdict
-
-
-def _against(difference: np.ndarray, error: np.ndarray, freedom: np.ndarray) -> Cells:
-    """Numbers beside those of theory, with the control's margin."""
-    return Cells(difference, error, freedom, np.full(error.shape, CONTROL), np.zeros(error.shape))

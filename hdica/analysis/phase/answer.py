@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.phase.boundary import CONTROL, agreement, gaps
+from hdica.analysis.phase.boundary import agreement, gaps
 from hdica.analysis.phase.figure import critical_symbol, critical_values, unstable_symbol
 from hdica.analysis.phase.say import compared, unseparated
 from hdica.analysis.show.answer import Answer
@@ -13,7 +13,7 @@ from hdica.analysis.show.choose import at_last_n
 from hdica.analysis.show.sentences import size_of
 from hdica.analysis.show.words import number, symbol, with_error
 from hdica.analysis.terms import spoken, steps
-from hdica.verdict.cells import AGREES, UNDECIDED
+from hdica.verdict.cells import AGREES, CONTROL, UNDECIDED
 
 HALF = 0.5
 """Share of runs from which on most of them succeed."""

@@ -122,14 +122,10 @@ def _separated(
     theory can fail. It counts once it has gone half of the way from its first value to the state,
     or is closer to it than a quarter of the distance to the next state.
     """
-    at, begin = states.at, values.isel(time=0, drop=True).reset_coords(drop=True)
-    if not bool((at < 0).any()):
-        begin, final = abs(begin), abs(final)
-    possible = states.stable == 1
+    at, begin = states.at, _sizes(values.isel(time=0, drop=True).reset_coords(drop=True), states)
+    final, possible = _sizes(final, states), states.stable == 1
     if states.divides:
-        edges = at.where(states.stable == 0).rename({AT: "edge"})
-        beside = (edges < final).sum("edge") == (edges < at).sum("edge")
-        possible = possible & beside
+        possible = possible & _same_side(final, states)
     distance = abs(final - at).where(possible)
     closest = distance.min(AT)
     goal = at.where(distance == closest).max(AT)
@@ -148,11 +144,15 @@ def _separated(
 
 def _in_basin(final: xr.DataArray, states: States) -> xr.DataArray:
     """Whether runs lie between the same unstable states as a stable informative one."""
-    at = states.at
-    # A store with one of each pair of mirror images has no negative state: there sizes are meant.
-    q = final if bool((at < 0).any()) else abs(final)
-    unstable = at.where(states.stable == 0)
-    edges = unstable.rename({AT: "edge"})
-    # Above how many unstable states a run lies, and every stable state.
-    run, state = (edges < q).sum("edge"), (edges < at).sum("edge")
-    return ((run == state) & states.informative).any(AT)
+    return (_same_side(_sizes(final, states), states) & states.informative).any(AT)
+
+
+def _sizes(values: xr.DataArray, states: States) -> xr.DataArray:
+    """Values beside the states: sizes where a store has one of each pair of mirror images."""
+    return values if bool((states.at < 0).any()) else abs(values)
+
+
+def _same_side(values: xr.DataArray, states: States) -> xr.DataArray:
+    """Which states lie above as many unstable ones as values do."""
+    edges = states.at.where(states.stable == 0).rename({AT: "edge"})
+    return (edges < values).sum("edge") == (edges < states.at).sum("edge")

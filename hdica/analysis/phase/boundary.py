@@ -14,10 +14,7 @@ from hdica.analysis.show.choose import evenly
 from hdica.analysis.show.sentences import N, among, at_size, listed
 from hdica.analysis.show.words import number, p_value, place, symbol, with_error
 from hdica.analysis.terms import starts
-from hdica.verdict.cells import CLEAR, DIFFERS, LEVEL, UNDECIDED, Cells, judged
-
-CONTROL = 0.1
-"""A boundary off by this share of theory's has to be rejected for one that is not to agree."""
+from hdica.verdict.cells import CLEAR, CONTROL, DIFFERS, LEVEL, UNDECIDED, judged
 
 
 @dataclass(frozen=True)
@@ -52,15 +49,12 @@ def gaps(data: xr.Dataset) -> Gaps | None:
     z, margin = gap[known] / error[known], CONTROL * np.abs(last["boundary"].values[known])
     if data.attrs["noise"] == "shared":  # no plain error of what is put together from such points
         p = min(1.0, many * 2 * float(stats.norm.sf(np.abs(z).max())))
-        sure = np.full(many, np.inf)
-        cells = Cells(gap[known], error[known], sure, margin, np.zeros(many))
-        return Gaps(z, np.nan, np.nan, p, judged(cells).whole)
+        return Gaps(z, np.nan, np.nan, p, judged(gap[known], error[known], margin).whole)
     weight = 1 / error[known] ** 2
     mean, se = float(weight @ gap[known] / weight.sum()), float(weight.sum() ** -0.5)
-    p, least = float(stats.chi2.sf((z**2).sum(), many)), float(margin.min())
+    p = float(stats.chi2.sf((z**2).sum(), many))
     # The gaps are as large as chance allows, and their mean is within the margin.
-    cells = Cells(*(np.array([one]) for one in (mean, se, np.inf, least, 0.0)))
-    verdict = judged(cells).whole
+    verdict = judged(np.array([mean]), np.array([se]), float(margin.min())).whole
     if p < LEVEL:
         verdict = DIFFERS if p < LEVEL / CLEAR else UNDECIDED
     return Gaps(z, mean, se, p, verdict)

@@ -153,11 +153,11 @@ def _threshold(out: xr.Dataset, x: str, y: str, each: _Seeds | None) -> xr.Datas
     whole seeds where cells share them.
     """
     known = out["probability"].sortby(y)
-    # Where runs have not separated a share is somewhere between those of both neighbours.
-    share = known.interpolate_na(y, use_coordinate=True) if known[y].dtype.kind in "fiu" else known
-    if share.sizes[y] < 3 or share[y].dtype.kind not in "fiu":
-        nothing = share.isel({y: 0}, drop=True) * np.nan
+    if known.sizes[y] < 3 or known[y].dtype.kind not in "fiu":
+        nothing = known.isel({y: 0}, drop=True) * np.nan
         return xr.Dataset({"threshold": nothing, "threshold_se": nothing})
+    # Where runs have not separated a share is somewhere between those of both neighbours.
+    share = known.interpolate_na(y, use_coordinate=True)
     at = share[y].astype(float)
     mean = _spearman_karber(share, y)
     # Where within its cell a rise lies is unknown, evenly over the cell's width.

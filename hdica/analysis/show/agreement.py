@@ -10,12 +10,11 @@ import xarray as xr
 from hdica.analysis.show.choose import Point
 from hdica.analysis.show.sentences import N, among, listed, near
 from hdica.analysis.show.words import count, p_value, with_error
+from hdica.verdict.cells import AGREES, UNDECIDED, together
 from hdica.verdict.pooled import pooled
 
 NAMED = 2
 """Comparisons that differ and are named."""
-
-
 EXPECTED, SIGMAS = 0.5, 3.0
 """Power of 1/n by which fluctuations fall, and how many errors off it another one is."""
 
@@ -26,10 +25,8 @@ def verdict_of(data: xr.Dataset, cells: Sequence[Point]) -> str:
     ``differs`` if one is rejected clearly: not one that chance may have rejected, near the level;
     ``agrees`` if all agree; else ``undecided``.
     """
-    found = [str(data["verdict"].sel(p).item()) for p in cells]
-    if any(v == "differs" and not near(data.sel(p)) for v, p in zip(found, cells, strict=True)):
-        return "differs"
-    return "agrees" if found and set(found) == {"agrees"} else "undecided"
+    found = [UNDECIDED if near(data.sel(p)) else str(data["verdict"].sel(p).item()) for p in cells]
+    return together(found) or UNDECIDED
 
 
 def agreement(
@@ -82,19 +79,19 @@ def _p(data: xr.Dataset, cells: Sequence[Point]) -> str:
     return p_value(smallest).replace("<", "&lt;")
 
 
-def law(data: xr.Dataset, name: str) -> tuple[str, bool]:
-    """A power of n with its standard error, pooled over comparisons, and whether it is −1/2.
+def law(data: xr.Dataset, name: str) -> tuple[str, str]:
+    """A power of n with its standard error, pooled over comparisons, and its verdict.
 
-    As in n^(-0.50 ± 0.02); where it is not the power of the central limit theorem, the text says
-    which was expected. Empty where no comparison has resolved it.
+    As in n^(-0.50 ± 0.02), which agrees with the power of the central limit theorem; of another
+    one, undecided, the text says which was expected. Empty where no comparison has resolved it.
     """
     if f"{name}_exponent" not in data:
-        return "", True
+        return "", AGREES
     value, errors = (data[f"{name}_exponent{end}"].values.ravel() for end in ("", "_error"))
     mean, error = pooled(value, errors)
     if not np.isfinite(mean):
-        return "", True
+        return "", AGREES
     text = f"{N}<sup>{with_error(-mean, error)}</sup>"
     if abs(mean - EXPECTED) <= SIGMAS * error:
-        return text, True
-    return f"{text}, where −1/2 is expected", False
+        return text, AGREES
+    return f"{text}, where −1/2 is expected", UNDECIDED
