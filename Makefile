@@ -1,5 +1,7 @@
 # make run    build .venv, then the studies of config/config.yaml (CORES=2 bounds the cores)
-# make test   build .venv, then the test suite (PYTEST="-k store" narrows it)
+# make test   build .venv, then the tests that every change should pass (ROOM=report: those of hdica/report and of what imports it;
+#             PYTEST="-k store" narrows them further)
+# make test-deep  build .venv, then all tests (DEEP=rest leaves out those of make test)
 # make lint   build .venv, then formatters, linters, types and import contracts
 # make bench  build .venv-bench with the rivals in it, then race them: the tables of docs/benchmarks.md and README.md
 # make slurm  build .venv-slurm, the environment for Slurm: the executor of Snakemake and dask-jobqueue in it
@@ -8,6 +10,8 @@
 PYTHON ?= python3
 CORES ?= all
 PYTEST ?=
+ROOM ?=
+DEEP ?=
 BIN := .venv/bin
 # The name carries what is installed, so a second call installs nothing and a changed lock does.
 INSTALLED := .installed-$(shell cat requirements.lock pyproject.toml | cksum | tr ' ' '-')
@@ -19,7 +23,7 @@ BENCH := .venv-bench
 SLURM := .venv-slurm
 SLURM_STAMP := $(SLURM)/.installed-$(shell cat requirements*.lock pyproject.toml | cksum | tr ' ' '-')
 
-.PHONY: env run test lint bench slurm lock
+.PHONY: env run test test-deep lint bench slurm lock
 .DEFAULT_GOAL := env
 
 define check_python
@@ -37,17 +41,20 @@ $(STAMP):
 	$(check_python)
 	@echo "installing into .venv: a minute or two, once"
 	@"$(PYTHON)" -m venv .venv
-	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-compile --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@rm -f .venv/.installed-*
 	@touch $@
 
 run: env
-	$(BIN)/snakemake --cores $(CORES)
+	@$(BIN)/snakemake --cores $(CORES) --quiet all
 	@echo "reports: $(RESULTS)/index.html"
 
 test: env
-	$(BIN)/python -m pytest -n auto $(PYTEST)
+	$(BIN)/python -m pytest -n auto -m "not deep" $(if $(ROOM),--room $(ROOM)) $(PYTEST)
+
+test-deep: env
+	$(BIN)/python -m pytest -n auto $(if $(DEEP),-m deep) $(if $(ROOM),--room $(ROOM)) $(PYTEST)
 
 lint: env
 	$(BIN)/ruff check .
@@ -64,7 +71,7 @@ $(BENCH)/$(INSTALLED):
 	$(check_python)
 	@echo "installing the rivals into $(BENCH): a few minutes, once"
 	@"$(PYTHON)" -m venv $(BENCH)
-	@$(BENCH)/bin/python -m pip install --quiet --require-hashes -r requirements.lock
+	@$(BENCH)/bin/python -m pip install --quiet --no-compile --require-hashes -r requirements.lock
 	@$(BENCH)/bin/python -m pip install --quiet --no-build-isolation --editable ".[benchmarks]"
 	@rm -f $(BENCH)/.installed-*
 	@touch $@

@@ -6,7 +6,7 @@ method the time of the processor that its points took over what its cost model s
 nothing is compiled before: numba begins with an empty cache, for each study anew.
 
 Run: python -m benchmarks.waiting [STUDY ...] [--workers N] [--cold]
-     (the studies of config/config.yaml by default: twelve minutes on two cores)
+     (the studies of config/config.yaml by default: three minutes on two cores)
 """
 
 from __future__ import annotations

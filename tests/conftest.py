@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from hdica.process import speed
+from tests import rooms
 from tests.browser import look
 from tests.warm import warm
 
@@ -80,13 +81,26 @@ def pytest_configure(config: pytest.Config) -> None:
         warm(config)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the choice of a room."""
+    text = "only tests of this folder or module of hdica/ and of those that import it"
+    parser.addoption("--room", choices=rooms.names(), metavar="ROOM", help=text)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what tests other rooms."""
+    room = config.getoption("--room")
+    outside = room and collection_path.name.startswith("test_")
+    return True if outside and not rooms.concerns(room, collection_path) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first, so that no process is at one of them when the others end.
 
-    All that waits stays in one process for minutes; then come files with slow tests.
+    All that waits stays in one process for minutes; then come files with deep tests.
     """
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (not item.nodeid.startswith(WAITING), item.path not in slow))
+    deep = {item.path for item in items if item.get_closest_marker("deep")}
+    items.sort(key=lambda item: (not item.nodeid.startswith(WAITING), item.path not in deep))
 
 
 @pytest.hookimpl(optionalhook=True)

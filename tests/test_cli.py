@@ -171,6 +171,7 @@ def test_shards_and_publish(study: str, tmp_path: Path, capsys: pytest.CaptureFi
     assert call(["verify", out]) == 0
 
 
+@pytest.mark.deep
 def test_damage_is_status_three_and_repair_brings_it_back(
     results: str, study: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -382,6 +383,7 @@ def test_the_shell_completes_commands() -> None:
     assert done.stdout.split() == ["verify"]
 
 
+@pytest.mark.deep
 def test_a_closed_pipe_is_no_error(results: str) -> None:
     code = f"import hdica.cli, sys; sys.exit(hdica.cli.call(['query', {results!r}, '--to', 'csv']))"
     with subprocess.Popen(
@@ -397,7 +399,7 @@ def test_a_closed_pipe_is_no_error(results: str) -> None:
         assert process.wait() == 0
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_tiny_runs_from_its_file_to_an_answer(tmp_path: Path) -> None:
     out = str(tmp_path / "tiny.zarr")
     script = ("-W", "error", "-m", "hdica.cli")
@@ -461,6 +463,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(p): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "name",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from hdica.sweep.study.study import study_from
+from hdica.systems import built_in
+from hdica.systems.registry import lookup
 from tests.sweep import toy
 from tests.sweep.conftest import made
 
@@ -63,6 +66,33 @@ def test_help_loads_neither_numbers_nor_stores(command: str) -> None:
     assert not loaded(command) & (NEVER | NUMERICAL | SYSTEMS | {"numpy", "zarr", "xarray"})
 
 
+def test_a_study_loads_its_own_system_alone() -> None:
+    found = loaded("validate", str(ROOT / "config/studies/tiny.yaml"))
+    records = {name for name in found if re.fullmatch(r"hdica\.systems\.\w+\.record", name)}
+    assert records == {"hdica.systems.online_ica.record"}
+    assert not found & SYSTEMS
+
+
+def test_systems_are_listed_in_one_order_whichever_was_asked_for_first() -> None:
+    code = """
+from hdica.systems.registry import check_installed, system_named, systems
+first = system_named("HebbianICA")
+check_installed("HebbianICA")
+print(*systems())
+assert systems()["HebbianICA"] is first
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [
+        name for name in vars(built_in) if isinstance(vars(built_in)[name], type)
+    ]
+
+
+@pytest.mark.parametrize("name", ["Kernel", "axes", "", ".", "OnlineIca"])
+def test_a_name_beside_the_systems_is_none_of_them(name: str) -> None:
+    assert lookup(name) is None
+
+
+@pytest.mark.deep
 def test_a_study_is_checked_planned_cited_and_sketched_without_stores_or_pages(
     tmp_path: Path,
 ) -> None:

@@ -55,6 +55,7 @@ def test_a_wrong_number_in_a_comment_is_seen() -> None:
     assert run("a = 2.0\na * 3  # 7, no\nprint", {}) == [("a * 3  # 7, no", 6.0, 7.0)]
 
 
+@pytest.mark.deep
 def test_tour_of_python_runs_from_top_to_bottom_and_gives_its_numbers() -> None:
     space: dict[str, Any] = {}
     examples = blocks((ROOT / "docs/tour.md").read_text(), "python")
@@ -72,6 +73,7 @@ def test_tour_of_python_begins_with_the_example_of_the_readme() -> None:
     assert first == tour
 
 
+@pytest.mark.deep
 def test_study_in_python_runs_and_writes_its_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

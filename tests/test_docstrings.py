@@ -4,9 +4,12 @@ import doctest
 import importlib
 import pkgutil
 
+import pytest
+
 import hdica
 
 
+@pytest.mark.deep
 def test_examples_in_docstrings_give_what_they_show():
     names = ["hdica", *(m.name for m in pkgutil.walk_packages(hdica.__path__, "hdica."))]
     outcomes = [doctest.testmod(importlib.import_module(name)) for name in names]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import rooms
+
 ROOT = Path(__file__).parents[1]
 
 STAND_IN = """#!/bin/sh
@@ -131,3 +133,35 @@ def test_a_build_ends_with_the_line_that_names_the_gallery(
         assert (done.returncode == 0) == (code == 0)
         last = done.stdout.splitlines()[-1]
         assert (last == f"reports: {place}/index.html") == (code == 0)
+
+
+def test_two_commands_run_every_test_between_them(folder: Path) -> None:
+    python = f"PYTHON={folder / 'python3'}"
+    make(folder, "env", python)
+    suite = "-m pytest -n auto"
+    for goals, called in (
+        (("test",), f"{suite} -m not deep"),
+        (("test-deep",), suite),
+        (("test-deep", "DEEP=rest"), f"{suite} -m deep"),
+        (("test", "ROOM=report", "PYTEST=-k store"), f"{suite} -m not deep --room report -k store"),
+    ):
+        done, calls = make(folder, *goals, python)
+        assert done.returncode == 0, done.stderr
+        assert [" ".join(call.split()) for call in calls] == [called]
+
+
+def test_tests_of_a_room_are_its_own_and_those_of_what_imports_it() -> None:
+    for room, file, chosen in (
+        ("report", "report/test_page.py", True),
+        ("report", "browser/test_page.py", True),
+        ("report", "test_cli.py", True),
+        ("report", "limits/test_passage.py", False),
+        ("verdict", "verdict/test_cells.py", True),
+        ("verdict", "analysis/test_phase.py", True),
+        ("verdict", "finite/test_kernels.py", False),
+        ("finite", "errata/test_wang_lu_2017.py", True),
+    ):
+        assert rooms.concerns(room, rooms.HERE / file) == chosen, (room, file)
+    folders = {path.parent.name for path in rooms.HERE.glob("*/test_*.py")}
+    assert folders <= {*rooms.names(), *rooms.OF_OTHERS}
+    assert set(rooms.OF_OTHERS.values()) <= set(rooms.names())

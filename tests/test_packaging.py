@@ -98,6 +98,7 @@ def test_console_script_is_the_documented_one() -> None:
     assert callable(script.load())
 
 
+@pytest.mark.deep
 def test_wheel_carries_templates_and_types(tmp_path: Path) -> None:
     # Built from a copy: setuptools leaves a build folder behind.
     for name in ("pyproject.toml", "README.md", "LICENSE"):

@@ -37,6 +37,7 @@ def small(tmp_path: Path) -> list[str]:
     return ["run", str(tmp_path / "small.yaml"), "--out", str(tmp_path / "small.zarr")]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])
 def test_streams_may_be_closed(small: list[str], tmp_path: Path, closed: str) -> None:
     done = subprocess.run(
@@ -113,6 +114,7 @@ def test_a_budget_is_a_time_in_which_a_point_can_be_computed(
     assert capsys.readouterr().err.startswith("hdica: cluster: budget = ")
 
 
+@pytest.mark.deep
 def test_numba_that_compiles_nothing_is_refused_where_something_is_simulated(
     small: list[str], tmp_path: Path
 ) -> None:
@@ -126,6 +128,7 @@ def test_numba_that_compiles_nothing_is_refused_where_something_is_simulated(
     assert os.listdir(tmp_path) == ["small.yaml"]
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("small")
 def test_workers_start_from_standard_input_and_from_a_daemonic_process(tmp_path: Path) -> None:
     program = """
@@ -144,6 +147,7 @@ one.join()
     assert (done.stdout, done.stderr) == ("[1]\n", "")
 
 
+@pytest.mark.deep
 def test_what_workers_are_forked_from_says_nothing_of_ctrl_c() -> None:
     """It goes to every process of a terminal, while they load their libraries, too."""
     program = """
@@ -201,6 +205,7 @@ def test_ctrl_c_while_a_command_starts_or_ends_is_no_traceback(
     assert (done.returncode, done.stderr) == (code, said)
 
 
+@pytest.mark.deep
 def test_a_home_that_cannot_be_written_to_is_not_needed(small: list[str]) -> None:
     given = {key: value for key, value in os.environ.items() if key != "XDG_CACHE_HOME"}
     done = subprocess.run(
@@ -226,6 +231,7 @@ def test_a_number_of_threads_that_numba_does_not_read_is_one_sentence(
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("small")
 def test_a_notebook_runs_studies(tmp_path: Path) -> None:
     """In a running loop, in a ``__main__`` of no file, with streams that are none of the system."""

@@ -67,6 +67,7 @@ def late(call: Callable[[], Any]) -> str:
     return str(raised.value)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("where", [here, elsewhere])
 def test_a_limit_ends_in_time_and_says_what_it_was_at(where: Callable[..., Any]) -> None:
     ica = hdica.OnlineICA(**FAR_OUT)
@@ -153,6 +154,7 @@ def _falls_to(number: int, least: int) -> bool:
     return True
 
 
+@pytest.mark.deep
 def test_one_combination_that_takes_too_long_leaves_the_others_alone() -> None:
     pca = hdica.SparsePCA(tau=0.1, prior={"sparse": 0.1}, regularizer="0.1*sign(x)")
     times = [0, 1, 10]
@@ -165,6 +167,7 @@ def test_one_combination_that_takes_too_long_leaves_the_others_alone() -> None:
     assert "took longer than timeout = 5 s, at density: refinement " in said
 
 
+@pytest.mark.deep
 def test_one_combination_that_has_no_limit_leaves_the_others_alone() -> None:
     pca, times = hdica.SparsePCA(tau=0.1), [0, 1, 10]
     found = hdica.limit(pca, times=times, over={"omega": [1.0, 1e20]})
@@ -229,6 +232,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.deep
 def test_a_keyboard_is_heeded_while_something_is_computed() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, text=True, start_new_session=True
@@ -345,8 +349,38 @@ print("equal")
 """
 
 
+@pytest.mark.deep
 def test_several_threads_run_out_of_time_again_and_again_and_nothing_is_left_locked() -> None:
     found = subprocess.run(
         [sys.executable, "-c", AT_ONCE], capture_output=True, text=True, timeout=120
     )
     assert found.stdout == "equal\n", found.stderr
+
+
+PROFILED = """
+import sys, time
+from hdica.process.interrupt import Beside
+
+def goes_on():
+    while True:
+        time.sleep(0.001)
+
+for work, after in ((goes_on, 0.0), (lambda: time.sleep(0.1), 0.0997)):
+    for k in range(10):
+        one = Beside(work)
+        one.wait(after)
+        assert one.end(10)
+calls = []
+sys.setprofile(lambda *event: calls.append(event[1]))
+(lambda: None)()
+sys.setprofile(None)
+print(len(calls) > 0)
+"""
+
+
+def test_what_follows_can_be_profiled() -> None:
+    """CPython 3.11 never returned from a profiled call once an exception was taken back."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROFILED], capture_output=True, text=True, timeout=120
+    )
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr

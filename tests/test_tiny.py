@@ -28,6 +28,7 @@ def serial(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, xr.DataTree]
     return out, computed(out, cluster={"mode": "serial"})
 
 
+@pytest.mark.deep
 def test_two_processes_and_other_blocks_give_the_same_bits(
     serial: tuple[Path, xr.DataTree], tmp_path: Path
 ) -> None:

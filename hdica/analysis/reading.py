@@ -12,16 +12,25 @@ import xarray as xr
 from pydantic import ValidationError
 
 from hdica.analysis.registry import asked_for
-from hdica.analysis.settings import Gives, needs_of
-from hdica.analysis.terms import padded
+from hdica.analysis.settings import TIME, Gives, Needs, needs_of
 from hdica.errors import HdicaError, one_sentence, suggestion
+from hdica.show.terms import padded
 from hdica.status import DONE
-from hdica.systems.method import Method
-from hdica.systems.registry import systems
+from hdica.systems.axes import parse_axis
+from hdica.systems.method import Method, Role
+from hdica.systems.registry import lookup
+from hdica.systems.space import Space, space_of
 from hdica.systems.system import System
 
 OWN = frozenset({"n", "seed", "time"})
 """Dimensions of trajectories that are not swept parameters."""
+
+
+def space(tree: xr.DataTree, record: System) -> Space:
+    """The grid of the study of a store, of whose points systems can be built."""
+    written = study(tree)
+    grid = {key: parse_axis(values, key) for key, values in (written.get("grid") or {}).items()}
+    return space_of(record.parameters, written.get("parameters") or {}, grid)
 
 
 def study(tree: xr.DataTree) -> dict[str, Any]:
@@ -39,18 +48,11 @@ def asked(tree: xr.DataTree, analysis: str) -> Any:
     A study that asks for none is shown what suits its system.
     """
     written = {k: v for k, v in (study(tree).get("analysis") or {}).items() if v is not None}
-    given: Any = written.get(analysis) if written else _usual(tree, analysis)
-    return None if given is None else settings_of(tree, analysis, given)
-
-
-def _usual(tree: xr.DataTree, analysis: str) -> Mapping[str, Any] | None:
-    """Settings of an analysis that suit the system of a store and its grid, None if none do.
-
-    What the record of the system says comes first, then what the analysis finds in the store.
-    """
-    found = _of_system(tree, analysis)
     suits = asked_for()[analysis].suits
-    return found if found is not None or suits is None else suits(tree)
+    given: Any = written.get(analysis) if written else _of_system(tree, analysis)
+    if not written and given is None and suits is not None:
+        given = suits(tree)
+    return None if given is None else settings_of(tree, analysis, given)
 
 
 def _of_system(tree: xr.DataTree, analysis: str) -> dict[str, str] | None:
@@ -58,23 +60,13 @@ def _of_system(tree: xr.DataTree, analysis: str) -> dict[str, str] | None:
     record = system_of(tree)
     if record is None or analysis not in record.analyses:
         return None
-    overlap, given = record.order_parameters[0], gives(tree)
-    kind, found = asked_for()[analysis].settings, {}
+    kind = asked_for()[analysis].settings
     needs = {} if kind is None else dict(needs_of(kind))
+    found = {}
     for key, role in record.analyses[analysis].items():
-        allowed = (needs[key].over if key in needs else ()) or (("time",),)
-        able = [
-            method.name
-            for method in record.with_role(role)
-            if method.name in given
-            and (key not in needs or needs[key].n in (None, given[method.name].n))
-            and given[method.name].outputs.get(overlap.name)
-            in [(*axis, *overlap.dims) for axis in allowed]
-        ]
-        if not able:
-            return None
-        found[key] = able[0]
-    return found
+        need = needs.get(key, Needs(None))
+        found[key] = offered(tree, role, *(need.over or (TIME,)), n=need.n)
+    return found if all(found.values()) else None
 
 
 def settings_of(tree: xr.DataTree, analysis: str, given: Mapping[str, Any]) -> Any:
@@ -118,7 +110,7 @@ def gives(tree: xr.DataTree) -> dict[str, Gives]:
 
 def system_of(tree: xr.DataTree) -> System | None:
     """The record of the system of a store; None if no plug-in that is loaded has it."""
-    return systems().get(str(tree.attrs.get("system")))
+    return lookup(tree.attrs.get("system"))
 
 
 def method_of(tree: xr.DataTree, name: str | None) -> Method | None:
@@ -173,12 +165,16 @@ def finished(data: xr.Dataset, variable: str) -> xr.DataArray:
     whole, so that a mean never mixes different sets of seeds at different times. Along padded
     dimensions and over the entries of a matrix each entry is judged alone.
     """
+    values = done(data, variable)
+    own = [d for d in values.dims if d not in {*data["status"].dims, *padded()}]
+    return values.where(values.notnull().all(own)) if own else values
+
+
+def done(data: xr.Dataset, variable: str) -> xr.DataArray:
+    """One variable with NaN wherever the point is not done, each number judged alone."""
     if variable not in data:
         raise HdicaError(f"method {data.attrs.get('method', '?')!r} has no variable {variable!r}")
-    values = data[variable]
-    own = [d for d in values.dims if d not in {*data["status"].dims, *padded()}]
-    whole = values.notnull().all(own) if own else values.notnull()
-    return values.where((data["status"] == DONE) & whole)
+    return data[variable].where(data["status"] == DONE)
 
 
 def at_end(data: xr.Dataset, variable: str) -> xr.DataArray:
@@ -222,7 +218,7 @@ def optional(data: xr.Dataset, variable: str, like: xr.DataArray) -> xr.DataArra
 
 
 def at_top(values: xr.DataArray) -> tuple[xr.DataArray, int | None]:
-    """Values at :func:`largest_n`, which is told; of a method without n as they are, and None."""
+    """Values at :func:`largest_n`, and that n; of a method without n as they are, and None."""
     if "n" not in values.dims:
         return values, None
     n = largest_n(values)
@@ -264,3 +260,35 @@ def comparisons_in(groups: Sequence[xr.Dataset], variable: str, along: str) -> i
         for data in groups
     ]
     return max(sum(cells), 1)
+
+
+def offered(tree: xr.DataTree, role: Role, *axes: tuple[str, ...], n: bool | None = None) -> str:
+    """The first method of a role that has the first order parameter over given dimensions.
+
+    ``n`` says whether it must have a dimension n; empty if there is none.
+    """
+    record, known = system_of(tree), gives(tree)
+    if record is None:
+        return ""
+    overlap = record.order_parameters[0]
+    allowed = [(*axis, *overlap.dims) for axis in axes]
+    for method in record.with_role(role):
+        has = known.get(method.name)
+        fits = has is not None and has.outputs.get(overlap.name) in allowed
+        if has is not None and fits and n in (None, has.n):
+            return method.name
+    return ""
+
+
+def numeric(tree: xr.DataTree, method: str) -> list[str]:
+    """Swept parameters of a method with two values or more, which are numbers, in order."""
+    data = tree[method].to_dataset()
+    swept = [d for d in grid_of(data) if d not in OWN]
+    return [d for d in swept if data[d].dtype.kind in "fiu" and data.sizes[d] > 1]
+
+
+def control(tree: xr.DataTree, swept: list[str]) -> str:
+    """The first of some swept parameters that has critical values; empty if none has."""
+    record = system_of(tree)
+    controls = [] if record is None else [one.name for one in record.controls]
+    return next((name for name in controls if name in swept), "")

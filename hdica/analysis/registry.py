@@ -9,7 +9,7 @@ from typing import Any
 from hdica.analysis.record import Analysis
 from hdica.errors import HdicaError
 from hdica.systems import plugins
-from hdica.systems.registry import systems
+from hdica.systems.registry import load_plugins
 
 GROUP = "hdica.analyses"
 """Entry points of packages that bring analyses of their own."""
@@ -40,7 +40,7 @@ def _load_own() -> None:
 def _load() -> None:
     """Register what comes with hdica and with other packages."""
     _load_own()
-    systems()  # a package that brings a system may bring analyses of it
+    load_plugins()  # a package that brings a system may bring analyses of it
     plugins.load(GROUP, "analysis", Analysis, register)
 
 

@@ -115,6 +115,15 @@ Level = Annotated[
     float,
     Field(gt=0, lt=1, description="chance that a study with right limits shows any “differs”"),
 ]
+Control = Annotated[
+    float,
+    Field(
+        gt=0,
+        lt=1,
+        description="share by which the drift of the control is wrong: simulations agree with a "
+        "limit only where they reject such a wrong one (default 0.02)",
+    ),
+]
 Band = Annotated[float, Field(gt=0, description="standard deviations that are drawn")]
 Variable = Annotated[
     str,

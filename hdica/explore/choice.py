@@ -22,7 +22,7 @@ from hdica.analysis.points.space import (
     variables_in,
     with_densities,
 )
-from hdica.analysis.show.words import Text, method_name, place, symbol, words
+from hdica.show.words import Text, method_name, place, symbol, words
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-    from hdica.analysis.show.panel import Panel
     from hdica.plots.source import Source
     from hdica.report.animated import Animation
+    from hdica.show.panel import Panel
 
 __all__ = ["Hdica", "Plots"]
 
@@ -255,9 +255,9 @@ class Plots:
         return drawn(self._panel(name, asked), ax, legend)
 
     def _panel(self, name: str, asked: dict[str, Any]) -> Panel:
-        from hdica.analysis.terms import speaking_of
         from hdica.plots.kinds import kind_of, named, panel_of
         from hdica.plots.source import read
+        from hdica.show.terms import speaking_of
 
         source = read(self._data)
         with speaking_of(source.system):

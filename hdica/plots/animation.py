@@ -9,17 +9,17 @@ import numpy as np
 import xarray as xr
 from matplotlib import rcParams
 
-from hdica.analysis.densities.together import WHAT, over_time
-from hdica.analysis.show.choose import evenly
-from hdica.analysis.show.film import FRAMES, Film, film
-from hdica.analysis.show.words import titled, words
-from hdica.analysis.terms import speaking_of
+from hdica.analysis.densities.figure import WHAT, over_time
 from hdica.errors import HdicaError, suggestion
 from hdica.plots import densities
 from hdica.plots.canvas import MARK, legend_on, style
 from hdica.plots.source import Source, matching
 from hdica.report.animated import Animation, animated
 from hdica.report.printed import STYLE
+from hdica.show.choose import evenly
+from hdica.show.panel import FRAMES, Film, film
+from hdica.show.terms import speaking_of
+from hdica.show.words import titled, words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,16 +6,16 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.reading import at_end
-from hdica.analysis.show.marks import GREY
-from hdica.analysis.show.panel import Item, Line, Panel, Points
-from hdica.analysis.show.words import EMPTY, OKABE_ITO, axis, of_n, size, words
 from hdica.analysis.steady.branches import branches_of
-from hdica.analysis.steady.figure import ERRORS, lines_of, once, style_of
-from hdica.analysis.terms import entries
+from hdica.analysis.steady.figure import lines_of, once, style_of
 from hdica.errors import HdicaError, suggestion
 from hdica.plots.source import NUMERIC, Source, matching
 from hdica.plots.tracks import Track, closed, tracks
-from hdica.verdict.moments import moments
+from hdica.show.marks import ERRORS, GREY
+from hdica.show.panel import Item, Line, Panel, Points
+from hdica.show.terms import entries
+from hdica.show.words import EMPTY, OKABE_ITO, axis, of_n, size, words
+from hdica.verdict.ladder import moments
 
 POINT = "fixed_point"
 BRANCH = "branch_point"

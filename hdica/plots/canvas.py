@@ -11,10 +11,10 @@ from matplotlib import rc_context, rcParams
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.transforms import ScaledTranslation
 
-from hdica.analysis.show.panel import Heat, Line, Panel, Points
-from hdica.analysis.show.words import OKABE_ITO
 from hdica.errors import HdicaError, suggestion
 from hdica.report.printed import HEIGHT, STYLE, WIDTH, above, columns, draw_on, legend_below
+from hdica.show.panel import Heat, Line, Panel, Points
+from hdica.show.words import OKABE_ITO
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

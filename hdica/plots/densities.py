@@ -6,11 +6,11 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.densities.compute import histogram_of, over_bins, xi_of
-from hdica.analysis.densities.together import together
+from hdica.analysis.densities.figure import together
 from hdica.analysis.reading import at_top, finished
-from hdica.analysis.show.panel import Panel
 from hdica.errors import HdicaError
 from hdica.plots.source import Source, at, matching
+from hdica.show.panel import Panel
 from hdica.systems.method import HISTOGRAM
 
 DENSITY = "density"

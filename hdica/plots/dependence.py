@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.escape.figure import wide_range
 from hdica.analysis.reading import at_end
-from hdica.analysis.show.choose import MOST, Point, shown
-from hdica.analysis.show.marks import color_of
-from hdica.analysis.show.panel import Line, Panel, Points
-from hdica.analysis.show.words import (
+from hdica.errors import HdicaError, suggestion
+from hdica.plots.source import NUMERIC, Source, at, matching
+from hdica.show.choose import MOST, Point, shown
+from hdica.show.marks import ERRORS, color_of, wide_range
+from hdica.show.panel import Line, Panel, Points
+from hdica.show.words import (
     EMPTY,
     Text,
     axis,
@@ -24,11 +25,7 @@ from hdica.analysis.show.words import (
     symbol,
     words,
 )
-from hdica.errors import HdicaError, suggestion
-from hdica.plots.source import NUMERIC, Source, at, matching
-from hdica.verdict.moments import moments
-
-ERRORS = 2.0
+from hdica.verdict.ladder import moments
 
 
 def holds(source: Source) -> bool:

@@ -7,14 +7,14 @@ from typing import Any
 
 import xarray as xr
 
+from hdica.analysis.escape import MEANS, Escape
 from hdica.analysis.escape.compute import escape as analysis
 from hdica.analysis.escape.figure import escape as figures
-from hdica.analysis.escape.record import MEANS, Escape
-from hdica.analysis.show.panel import Panel
-from hdica.analysis.show.words import EMPTY
 from hdica.errors import HdicaError, suggestion
 from hdica.plots.numbers import SEEN
 from hdica.plots.source import NUMERIC, Source, matching, tree_of
+from hdica.show.panel import Panel
+from hdica.show.words import EMPTY
 
 ALONE = "point"
 """A parameter of one value, for what was not swept."""

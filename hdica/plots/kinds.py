@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
-from hdica.analysis.show.panel import Panel
 from hdica.errors import HdicaError, suggestion
 from hdica.plots import (
     branches,
@@ -20,6 +19,7 @@ from hdica.plots import (
     transitions,
 )
 from hdica.plots.source import Source
+from hdica.show.panel import Panel
 
 
 @dataclass(frozen=True)

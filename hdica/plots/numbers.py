@@ -14,9 +14,9 @@ from hdica.analysis.describe import assembled
 from hdica.analysis.ensemble.passages import passages
 from hdica.errors import HdicaError, suggestion
 from hdica.plots.source import Source
-from hdica.verdict.moments import moments
-from hdica.verdict.passage import first_below
-from hdica.verdict.quantiles import quantile
+from hdica.verdict.ladder import moments
+from hdica.verdict.resample import quantile
+from hdica.verdict.survival import first_below
 
 Array = NDArray[np.float64]
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
+from hdica.analysis.phase import Phase
 from hdica.analysis.phase.compute import phase as analysis
 from hdica.analysis.phase.figure import phase as figures
-from hdica.analysis.phase.record import Phase
 from hdica.analysis.reading import at_end
-from hdica.analysis.show.panel import Heat, Panel, edges
-from hdica.analysis.show.words import axis, method_name, place, size, words
-from hdica.analysis.terms import entries, starts
 from hdica.errors import HdicaError, suggestion
 from hdica.plots import trajectories
 from hdica.plots.source import NUMERIC, Source, at, matching, tree_of
+from hdica.show.panel import Heat, Panel, edges
+from hdica.show.terms import entries, starts
+from hdica.show.words import axis, method_name, place, size, words
 
 LEAST = 3
 """Values of each parameter from which on a map says more than curves do."""

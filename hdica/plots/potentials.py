@@ -9,11 +9,11 @@ import xarray as xr
 
 from hdica.analysis.densities.compute import xi_of
 from hdica.analysis.densities.figure import GROUPS
-from hdica.analysis.potential.figure import panel_of
-from hdica.analysis.show.choose import spread
-from hdica.analysis.show.panel import Panel
+from hdica.analysis.potential.potential import panel_of
 from hdica.plots.densities import chosen_time, one_point
 from hdica.plots.source import Source
+from hdica.show.choose import spread
+from hdica.show.panel import Panel
 
 POTENTIAL = "potential"
 

@@ -10,11 +10,11 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.reading import finished
-from hdica.analysis.terms import STATES, order_parameters
 from hdica.errors import HdicaError, suggestion
+from hdica.show.terms import STATES, order_parameters
 from hdica.status import DONE
 from hdica.systems.kinds import STATE_KINDS, TRANSITION_KINDS
-from hdica.systems.registry import systems
+from hdica.systems.registry import lookup
 from hdica.systems.system import System
 
 OWN = STATES | {"seed", "time", "snapshot", "feature", "x", "edge", "threshold"}
@@ -87,7 +87,7 @@ class Source:
 
 def read(data: xr.Dataset) -> Source:
     """A dataset of ``simulate``, ``limit`` and their like, or of a group of a store."""
-    record = systems().get(str(data.attrs.get("system")))
+    record = lookup(data.attrs.get("system"))
     if "status" not in data:
         data = data.assign(status=_status(data, record))
     return Source(_coded(data), record)

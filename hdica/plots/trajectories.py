@@ -9,10 +9,13 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from hdica.analysis.show.choose import MOST, Point, banded, shown
-from hdica.analysis.show.marks import color_of
-from hdica.analysis.show.panel import Line, Panel
-from hdica.analysis.show.words import (
+from hdica.errors import HdicaError
+from hdica.plots.numbers import bands
+from hdica.plots.source import Source, at, matching
+from hdica.show.choose import MOST, Point, banded, shown
+from hdica.show.marks import color_of
+from hdica.show.panel import Line, Panel
+from hdica.show.words import (
     Text,
     clock,
     count,
@@ -26,9 +29,6 @@ from hdica.analysis.show.words import (
     plural,
     words,
 )
-from hdica.errors import HdicaError
-from hdica.plots.numbers import bands
-from hdica.plots.source import Source, at, matching
 
 
 def holds(source: Source) -> bool:

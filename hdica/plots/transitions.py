@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from hdica.analysis.show.marks import color_of
-from hdica.analysis.show.panel import Line, Panel
-from hdica.analysis.show.words import EMPTY, axis, critical, words
 from hdica.errors import HdicaError, suggestion
 from hdica.plots.source import NUMERIC, Source
+from hdica.show.marks import color_of
+from hdica.show.panel import Line, Panel
+from hdica.show.words import EMPTY, axis, critical, words
 from hdica.systems.kinds import TRANSITION_KINDS
 
 VALUE = "value"

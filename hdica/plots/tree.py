@@ -6,12 +6,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
     from matplotlib.axes import Axes
 
-    from hdica.analysis.show.panel import Panel
     from hdica.plots.accessor import Hdica
     from hdica.report.animated import Animation
+    from hdica.show.panel import Panel
 
 __all__ = ["HdicaTree"]
 
@@ -27,10 +28,12 @@ class HdicaTree:
         self._tree = tree
 
     def __repr__(self) -> str:
-        return f"<hdica: {', '.join(self.methods)}; mean, distance, figures, plot, animate>"
+        return (
+            f"<hdica: {', '.join(self.methods)}; mean, distance, findings, figures, plot, animate>"
+        )
 
     def __dir__(self) -> list[str]:
-        return ["animate", "distance", "figures", "mean", "methods", "plot"]
+        return ["animate", "distance", "figures", "findings", "mean", "methods", "plot"]
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -66,14 +69,35 @@ class HdicaTree:
         """How far a simulation's mean is from a limit, both named: see ``ds.hdica.distance``."""
         return self[simulation].distance(self.dataset(limit), variable)
 
+    def findings(self) -> pd.DataFrame:
+        """What the analyses of the study find, with predictions and verdicts.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each finding, in the order of the report: ``analysis``, ``quantity``,
+            ``place``, ``value`` with its standard ``error``, ``predicted`` with its numerical
+            ``predicted_error``, ``verdict`` (``"agrees"``, ``"differs"``, ``"undecided"`` or empty
+            for what is not judged) and ``evidence``; then a column for each coordinate of the
+            places, such as ``tau``, ``n`` and ``t``.
+        """
+        from hdica.analysis.findings import frame
+
+        return frame(self._aggregate)
+
+    @cached_property
+    def _aggregate(self) -> xr.DataTree:
+        from hdica.analysis.aggregate import analysed
+
+        return analysed(self._tree)
+
     @cached_property
     def _panels(self) -> dict[str, Panel]:
-        from hdica.analysis.aggregate import analysed
         from hdica.analysis.registry import analyses
-        from hdica.analysis.terms import speaking_of
+        from hdica.show.terms import speaking_of
 
         with speaking_of(str(self._tree.attrs.get("system", ""))):
-            found = analysed(self._tree)
+            found = self._aggregate
             sections = [
                 (section, found[one.name].to_dataset())
                 for one in analyses().values()

@@ -71,10 +71,13 @@ class Beside(Generic[Result]):
                 self._raised = exc
         while not self._ended.is_set():
             # Under the lock, so that nothing is raised in a thread that has ended, whose number
-            # may be another's by then; and what was raised too late is taken back.
+            # may be another's by then. What comes too late is raised here: taken back, it would
+            # leave CPython's note that some exception is due, with which 3.11 never returns from
+            # a function that is profiled or traced.
             with suppress(Late), self._lock:
                 if self._told:
-                    _raise_in(self._thread, None)
+                    self._told = False
+                    _raise_in(self._thread, Late)
                 self._ended.set()
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -158,11 +161,10 @@ def _unsaid() -> Iterator[None]:
             sys.unraisablehook = before
 
 
-def _raise_in(thread: threading.Thread, what: type[BaseException] | None) -> None:
-    """Let CPython raise an exception in a thread at its next bytecode, or take one back."""
+def _raise_in(thread: threading.Thread, what: type[BaseException]) -> None:
+    """Let CPython raise an exception in a thread at its next bytecode."""
     number = ctypes.c_ulong(thread.ident or 0)
-    given = None if what is None else ctypes.py_object(what)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(number, given)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(what))
 
 
 @contextmanager

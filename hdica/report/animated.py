@@ -12,10 +12,10 @@ from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, FuncAnimatio
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hdica.analysis.show.film import Film
 from hdica.errors import HdicaError
 from hdica.report.marks import TITLE
 from hdica.report.printed import HEIGHT, STYLE, WIDTH, draw_on, legend_below, own_style
+from hdica.show.panel import Film
 from hdica.sweep.files.paths import refuse_own
 
 DOTS = 150

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from hdica.analysis.show.panel import Panel
+from hdica.show.panel import Panel
 
 NAME = "captions.rst"
 """In the folder of the figures; no figure has this ending."""

@@ -11,12 +11,14 @@ import re
 from dataclasses import asdict, dataclass, fields
 from html import escape
 from html.parser import HTMLParser
-from typing import Self
+from typing import Any, Self
 
 MOST = 2**20
 """Bytes of a card."""
 LETTERS = 5_000
 """Of any text of a card but its picture."""
+ROWS = 200
+"""Findings of a card; the page's data have all."""
 VERDICTS = ("", "agrees", "differs", "undecided")
 MARKS = frozenset({"i", "em", "b", "strong", "sub", "sup", "code", "abbr"})
 """Marks that a headline may have, without attributes."""
@@ -50,6 +52,8 @@ class Card:
         What it shows, in plain text.
     thumbnail
         The picture, an address that holds its data; empty for none.
+    findings
+        The first findings, records of texts and numbers.
     """
 
     study: str
@@ -64,6 +68,7 @@ class Card:
     figure: str
     figure_title: str
     thumbnail: str
+    findings: list[dict[str, str | float | None]]
 
     def written(self) -> bytes:
         """Content of its file."""
@@ -79,7 +84,9 @@ class Card:
         names = {field.name for field in fields(cls)}
         if not isinstance(content, dict) or not names <= content.keys():
             return None
-        texts = {name: content[name] for name in names}
+        texts = {name: content[name] for name in names - {"findings"}}
+        if not _records(content["findings"]):
+            return None
         if not all(isinstance(text, str) for text in texts.values()):
             return None
         picture = texts["thumbnail"]
@@ -89,7 +96,17 @@ class Card:
             return None
         if picture and not PICTURE.fullmatch(picture):
             return None
-        return cls(**texts | {"headline": harmless(texts["headline"])})
+        headline = harmless(texts["headline"])
+        return cls(**texts | {"headline": headline, "findings": content["findings"]})
+
+
+def _records(rows: Any) -> bool:
+    """Whether something is a list of flat records."""
+    return isinstance(rows, list) and all(
+        isinstance(row, dict)
+        and all(v is None or isinstance(v, str | int | float) for v in row.values())
+        for row in rows
+    )
 
 
 class _Harmless(HTMLParser):

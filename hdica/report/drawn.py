@@ -6,14 +6,14 @@ from pathlib import Path
 
 import xarray as xr
 
-from hdica.analysis.terms import speaking_of
+from hdica.analysis.findings import summary
 from hdica.report import captions, gallery
-from hdica.report.answers import told
 from hdica.report.movies import Shown, movies
 from hdica.report.page import headings, panels, render
 from hdica.report.place import ALONE, CARD, place
 from hdica.report.printed import files
 from hdica.report.summary import card_of
+from hdica.show.terms import speaking_of
 
 
 def write_aggregate(
@@ -32,15 +32,15 @@ def write_aggregate(
     drawn: dict[str, bytes] = {}
     with speaking_of(str(found.attrs.get("system", ""))):
         sections = panels(found)
-        said = told(found)
+        content = summary(found)
         shown: list[Shown] = []
         if animate:
             drawn, shown = movies(found)
-        page = render(found, sections, gallery.assets(out, top), said, shown).encode()
-        beside = {CARD: card_of(found, sections, said.headline).written()}
+        page = render(found, sections, gallery.assets(out, top), content, shown).encode()
+        beside = {CARD: card_of(found, sections, content).written()}
         if one_file:
-            beside[ALONE] = render(found, sections, None, said).encode()
-        drawn[captions.NAME] = captions.captions(said.headline.html, sections, headings())
+            beside[ALONE] = render(found, sections, None, content).encode()
+        drawn[captions.NAME] = captions.captions(str(content.headline), sections, headings())
         for panel in (panel for section in sections.values() for panel in section):
             drawn.update(files(panel))
     # In memory: HDF5 would lock the file, and say of a full disk what it was doing when it failed.

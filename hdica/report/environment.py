@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from hdica.analysis.show.words import formula, prose, tied, unmarked
+from hdica.show.typeset import formula, prose, tied, unmarked
 
 
 def template(name: str) -> Template:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hdica.analysis.points.means import GROUP, spread_times
 from hdica.analysis.points.space import DENSITY, TIMES, Axis
-from hdica.analysis.show.words import method_name, symbol
+from hdica.show.words import method_name, symbol
 from hdica.status import STATUS_NAMES
 
 BUDGET = 740_000

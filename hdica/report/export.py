@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
+
+from hdica.analysis.findings import COLUMNS, record
+from hdica.show.finding import Finding
 
 DIGITS = 6
 """Significant digits in the page's tables; the netCDF file has all."""
@@ -31,6 +35,13 @@ def tables(aggregate: xr.DataTree) -> dict[str, dict[str, Any]]:
             key = f"{name} by {', '.join(dims)}" if dims else name
             out[key] = _flat(data, dims, members)
     return dict(sorted(out.items(), key=lambda item: _size(item[1])))
+
+
+def of_findings(findings: Mapping[str, Sequence[Finding]]) -> dict[str, Any]:
+    """The records of all findings as one table."""
+    rows = [record(name, one) for name, some in findings.items() for one in some]
+    columns = {name: _plain(np.array([row[name] for row in rows])) for name in COLUMNS}
+    return {"columns": columns, "long_name": {}}
 
 
 def within_budget(found: dict[str, dict[str, Any]]) -> tuple[dict[str, dict[str, Any]], list[str]]:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from hdica.analysis.show.panel import Heat, Line, Panel, Points, Vertical
-from hdica.analysis.show.ticks import ticks
-from hdica.analysis.show.words import Text
 from hdica.report.interactive_space import SCALES, space
 from hdica.report.mosaic import gallery
 from hdica.report.plain import rounded
+from hdica.show.panel import Heat, Line, Panel, Points, Vertical
+from hdica.show.ticks import ticks
+from hdica.show.words import Text
 
 ROW = 18
 """Pixels of a row of labels above the axes."""

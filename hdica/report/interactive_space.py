@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from hdica.analysis.show.panel import Panel, Places, Surface
-from hdica.analysis.show.words import Text
 from hdica.report.plain import rounded
+from hdica.show.panel import Panel, Places, Surface
+from hdica.show.words import Text
 
 DISTANCE = 2.2
 """Of the eye from the middle, in lengths of the box."""

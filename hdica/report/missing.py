@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import xarray as xr
 
-from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import count, plural
+from hdica.show.wording import listed
+from hdica.show.words import count, plural
 
 
 def missing(runs: xr.Dataset) -> str:

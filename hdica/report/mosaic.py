@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hdica.analysis.show.panel import Panel, Pictures
+from hdica.show.panel import Panel, Pictures
 
 Bytes = NDArray[np.uint8]
 WIDE = 2.5

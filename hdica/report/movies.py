@@ -8,7 +8,7 @@ from pathlib import Path
 import xarray as xr
 
 from hdica.analysis.registry import analyses
-from hdica.analysis.show.film import Film
+from hdica.show.panel import Film
 
 ENDINGS = (".gif", ".mp4")
 

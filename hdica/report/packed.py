@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from hdica.analysis.points.means import GROUP
 from hdica.analysis.points.space import DENSITY, Axis
-from hdica.analysis.show.marks import color_of
-from hdica.analysis.show.ticks import labels
-from hdica.analysis.show.words import clock, measured, method_name, symbol, words
 from hdica.report.explored import ERROR_BYTES, MEAN_BYTES, Explored, Table
+from hdica.show.marks import color_of
+from hdica.show.ticks import labels
+from hdica.show.words import clock, measured, method_name, symbol, words
 
 WORD = 4
 """Bytes of a number in single precision, and of the length at the beginning."""

@@ -13,22 +13,23 @@ from typing import Any
 import xarray as xr
 from ruamel.yaml import YAML
 
+from hdica.analysis.findings import Summary, summary
 from hdica.analysis.reading import study
 from hdica.analysis.record import Analysis
 from hdica.analysis.registry import analyses
-from hdica.analysis.runs.say import sharing, table
-from hdica.analysis.show.marks import bands
-from hdica.analysis.show.panel import Panel, Pictures
-from hdica.analysis.show.sentences import listed
-from hdica.analysis.show.words import count, symbol
-from hdica.analysis.terms import speaking_of
+from hdica.analysis.runs.runs import sharing, table
 from hdica.report import export, script
-from hdica.report.answers import Told, told
 from hdica.report.environment import source, template
 from hdica.report.explored import Explored, explored
 from hdica.report.interactive import figure
 from hdica.report.missing import missing
 from hdica.report.packed import packed
+from hdica.show.marks import bands
+from hdica.show.panel import Panel, Pictures
+from hdica.show.table import of_findings
+from hdica.show.terms import speaking_of
+from hdica.show.wording import listed
+from hdica.show.words import count, symbol
 from hdica.sweep.files.processors import several
 
 STYLES = ("base.css", "page.css", "explore.css")
@@ -68,7 +69,7 @@ def _saying_n(drawn: list[Panel], aggregate: xr.DataTree, analysis: Analysis) ->
     left = [count(n) for n in every if n not in shown]
     if not shown or not left:
         return drawn
-    text = f"Not drawn, and in the data: {symbol('n').html} = {listed(left)}."
+    text = f"Not drawn, but in the data: {symbol('n').html} = {listed(left)}."
     return [replace(drawn[0], caption=f"{drawn[0].caption} {text}".lstrip()), *drawn[1:]]
 
 
@@ -93,35 +94,36 @@ def render(
     aggregate: xr.DataTree,
     sections: dict[str, list[Panel]],
     assets: str | None = f"{script.ASSETS}/",
-    said: Told | None = None,
+    content: Summary | None = None,
     films: Sequence[tuple[str, list[str]]] = (),
 ) -> str:
     """The whole page as text, of what :func:`hdica.analysis.aggregate` returns and its panels.
 
     ``assets`` is the address of the folder with the script that pages share, as seen from the page,
-    and ends with a slash; None for a page that has it inside and needs nothing else. ``said`` is
-    what the page says, for who has it already; ``films`` are titles and file names of animations
-    among the figures.
+    and ends with a slash; None for a page that has it inside and needs nothing else. ``content`` is
+    the summary of the aggregate, which is made here if it is None; ``films`` are titles and file
+    names of animations among the figures.
 
     Everything a user wrote is escaped. Scripts run only if their digest is in the page's content
     security policy, which also forbids every request but that for the shared script. That one is
     known by a nonce which depends on all of the page: even text that escaped the escaping could
     neither run nor load anything.
     """
-    kept, left = export.within_budget(export.tables(aggregate))
+    content = summary(aggregate) if content is None else content
+    records = {"findings": export.of_findings(content.findings)}
+    kept, left = export.within_budget(records | export.tables(aggregate))
     figures = {p.key: figure(p) for found in sections.values() for p in found}
     heading = headings()
     runs, behaviour = aggregate["runs"].to_dataset(), source("page.js")
     around = explored(aggregate)
     looking = around is not None and bool(around.tables)
     scripts = [behaviour, *(["\n".join(map(source, EXPLORER))] if looking else [])]
-    content = {
+    parts = {
         "attrs": aggregate.attrs,
         "sections": [(name, heading[name], found) for name, found in sections.items()],
-        "told": told(aggregate) if said is None else said,
+        "summary": content,
         "missing": missing(runs),
-        "verdicts": _verdicts(aggregate, whole=True),
-        "laws": _verdicts(aggregate, whole=False),
+        "findings": of_findings(one for some in content.findings.values() for one in some),
         "runs": table(runs),
         "sharing": sharing(runs),
         "equations": _equations(runs),
@@ -144,10 +146,10 @@ def render(
     }
     page = template("page.html.j2")
     if assets is None:
-        return page.render(**content, nonce="")
+        return page.render(**parts, nonce="")
     # Nobody can write a text into a page that holds what is made of that page.
-    nonce = hashlib.sha256(page.render(**content, nonce="").encode()).hexdigest()[:32]
-    return page.render(**content, nonce=nonce)
+    nonce = hashlib.sha256(page.render(**parts, nonce="").encode()).hexdigest()[:32]
+    return page.render(**parts, nonce=nonce)
 
 
 def _explorable(figures: dict[str, dict[str, Any]]) -> frozenset[str]:
@@ -161,20 +163,6 @@ def _plotting(assets: str | None) -> dict[str, str]:
         return {"shared": "", "packed": script.packed(), "index": ""}
     above = assets.removesuffix(f"{script.ASSETS}/")
     return {"shared": assets + script.file_name(), "packed": "", "index": f"{above}index.html"}
-
-
-def _verdicts(aggregate: xr.DataTree, whole: bool) -> list[dict[str, Any]]:
-    """Tables of verdicts on means over seeds, or on laws: anchor, caption, rows and attributes."""
-    out = []
-    for name, analysis in analyses().items():
-        verdicts = analysis.verdicts
-        if verdicts is None or verdicts.whole != whole or name not in aggregate:
-            continue
-        data = aggregate[name].to_dataset()
-        if "verdict" in data:
-            one = {"id": f"{name}-table", "caption": verdicts.caption, "note": verdicts.note}
-            out.append({**one, "rows": verdicts.build(data), "attrs": data.attrs})
-    return out
 
 
 def _equations(data: xr.Dataset) -> list[tuple[str, str, str]]:

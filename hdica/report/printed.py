@@ -15,11 +15,11 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
 
-from hdica.analysis.show.panel import Heat, Line, Panel, Pictures, Points, Vertical, edges
-from hdica.analysis.show.ticks import ticks
 from hdica.report.marks import TITLE
 from hdica.report.mosaic import mosaic
 from hdica.report.printed_space import MARKS, axes_in_space
+from hdica.show.panel import Heat, Line, Panel, Pictures, Points, Vertical, edges
+from hdica.show.ticks import ticks
 
 WIDTH = 3.4
 """Inches: a single column of a two-column journal."""

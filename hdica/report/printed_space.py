@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from hdica.analysis.show.panel import Panel, Places, Surface
+from hdica.show.panel import Panel, Places, Surface
 
 Array = NDArray[np.float64]
 

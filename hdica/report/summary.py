@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import numpy as np
 import xarray as xr
 
-from hdica.analysis.show.answer import Answer
-from hdica.analysis.show.panel import Panel
-from hdica.report.answers import headline
-from hdica.report.card import LETTERS, Card
+from hdica.analysis.findings import Summary, record, summary
+from hdica.report.card import LETTERS, ROWS, Card
 from hdica.report.missing import missing
 from hdica.report.thumbnail import thumbnail
-from hdica.systems.registry import systems
+from hdica.show.panel import Panel
+from hdica.systems.registry import lookup
 
 
 def card_of(
-    aggregate: xr.DataTree, sections: dict[str, list[Panel]], answer: Answer | None = None
+    aggregate: xr.DataTree, sections: dict[str, list[Panel]], content: Summary | None = None
 ) -> Card:
     """The card of a report, from what :func:`hdica.analysis.aggregate` returns and its panels.
 
-    ``answer`` is the headline, for who has it already.
+    ``content`` is the summary of the aggregate, which is made here if it is None.
     """
-    attrs, answer = aggregate.attrs, headline(aggregate) if answer is None else answer
+    attrs, content = aggregate.attrs, summary(aggregate) if content is None else content
     first = next((panel for found in sections.values() for panel in found), None)
     return Card(
         study=str(attrs["study"]),
@@ -28,14 +28,24 @@ def card_of(
         description=_cut(str(attrs.get("description", ""))),
         system=str(attrs["system"]),
         about=_about(str(attrs["system"])),
-        headline=answer.html if len(answer.html) <= LETTERS else "",
-        verdict=answer.verdict,
+        headline=str(content.headline) if len(content.headline) <= LETTERS else "",
+        verdict=content.verdict,
         missing=_cut(missing(aggregate["runs"].to_dataset())),
         created=str(attrs.get("created", "")),
         figure="" if first is None else first.key,
         figure_title="" if first is None else _cut(first.title.plain),
         thumbnail="" if first is None else thumbnail(first),
+        findings=_records(content),
     )
+
+
+def _records(content: Summary) -> list[dict[str, str | float | None]]:
+    """The first findings as plain data; JSON has no NaN, so that None stands for it."""
+    every = [record(name, one) for name, some in content.findings.items() for one in some]
+    return [
+        {k: v if isinstance(v, str) or np.isfinite(v) else None for k, v in one.items()}
+        for one in every[:ROWS]
+    ]
 
 
 def _cut(text: str) -> str:
@@ -44,7 +54,7 @@ def _cut(text: str) -> str:
 
 def _about(system: str) -> str:
     """What a system is, with its papers; empty if no plug-in that is loaded has it."""
-    record = systems().get(system)
+    record = lookup(system)
     if record is None:
         return ""
     papers = "; ".join(paper.cite for paper in record.papers)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import io
 
-from hdica.analysis.show.panel import Panel
 from hdica.report.card import START
 from hdica.report.printed import HEIGHT, draw, own_style
+from hdica.show.panel import Panel
 
 DPI = 150
 """Dots an inch: 510 wide, twice what a card shows."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from hdica.errors import HdicaError, suggestion
@@ -41,12 +43,34 @@ def register(system: Any) -> System:
 
 
 @cache
-def _load() -> None:
-    """Load what comes with hdica and with other packages; each record registers itself."""
+def load_plugins() -> None:
+    """Load the systems of other packages, which may register analyses, too."""
     before = set(_SYSTEMS)
-    import_module("hdica.systems.built_in")
     plugins.load(GROUP, "system", System, register)
     _INSTALLED.update(set(_SYSTEMS) - before)
+
+
+@cache
+def _load() -> None:
+    """Load what comes with hdica and with other packages; each record registers itself."""
+    names = [name for name in vars(import_module("hdica.systems.built_in")) if name in _SYSTEMS]
+    # In the order of that list, whichever of them was asked for first.
+    for name in names:
+        _SYSTEMS[name] = _SYSTEMS.pop(name)
+    _INSTALLED.update(names)
+    load_plugins()
+
+
+@cache
+def _load_one(name: str) -> None:
+    """Load one system of hdica, whose folder has its name: OnlineICA that of online_ica.
+
+    A study needs one of them, and all take twice as long to import.
+    """
+    folder = re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    if folder.isidentifier() and Path(__file__).with_name(folder).joinpath("record.py").is_file():
+        import_module(f"{__package__}.{folder}.record")
+        _INSTALLED.update({name} & set(_SYSTEMS))
 
 
 def check_installed(name: str) -> None:
@@ -78,12 +102,18 @@ def _function(module: str, name: str) -> Any:
     return getattr(import_module(module), name)
 
 
+def lookup(name: object) -> System | None:
+    """The record of the system of that name, if there is one."""
+    _load_one(str(name))
+    return _SYSTEMS.get(str(name)) or systems().get(str(name))
+
+
 def system_named(name: str) -> System:
     """The record of a system."""
-    known = systems()
-    if name not in known:
-        raise HdicaError(f"system = {name!r} is not known ({suggestion(name, list(known))})")
-    return known[name]
+    record = lookup(name)
+    if record is None:
+        raise HdicaError(f"system = {name!r} is not known ({suggestion(name, list(systems()))})")
+    return record
 
 
 def built(name: str, text: str) -> Any:
@@ -99,10 +129,11 @@ def _built(parameters: Any, text: str) -> Any:
 
 def record_of(parameters: Any) -> System:
     """The record behind the parameters of a problem."""
-    name, known = type(parameters).__name__, systems()
-    if name not in known or not isinstance(parameters, known[name].parameters):
-        raise HdicaError(f"system: a {name} is not allowed (allowed: {', '.join(known)})")
-    return known[name]
+    name = type(parameters).__name__
+    record = lookup(name)
+    if record is None or not isinstance(parameters, record.parameters):
+        raise HdicaError(f"system: a {name} is not allowed (allowed: {', '.join(systems())})")
+    return record
 
 
 def methods_of(name: str, noise: str = "own") -> dict[str, Method]:

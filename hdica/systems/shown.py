@@ -45,9 +45,9 @@ def letter(name: str, record: System | None) -> str:
 
 
 def _record(system: Any) -> System | None:
-    from hdica.systems.registry import systems
+    from hdica.systems.registry import lookup
 
-    found = systems().get(type(system).__name__)
+    found = lookup(type(system).__name__)
     return found if found is not None and isinstance(system, found.parameters) else None
 
 

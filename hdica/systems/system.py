@@ -129,7 +129,7 @@ class System:
     title
         What it is, in a few words.
     short
-        The same in one or two words, as the subject of a sentence; the title if empty.
+        The same in one or two words, as it stands within a sentence; the title if empty.
     papers
         Where it comes from.
     order_parameters

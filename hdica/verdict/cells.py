@@ -35,6 +35,8 @@ BOTH = (1 + POWER) / 2
 """With this chance each of two differences is, if both are to be with that one."""
 ROUNDING = 1e-12
 """A standard error below this share of the margin is rounding."""
+CONFIDENCE = 0.95
+"""Of intervals."""
 MOST = 1e9
 """More seeds than this are none: the difference is rounding."""
 
@@ -72,12 +74,13 @@ def judged(
     margin: Array | float,
     freedom: Array | float = np.inf,
     tolerance: Array | float = 0.0,
+    level: float = LEVEL,
 ) -> Judgement:
     """Judge every cell of a comparison.
 
-    A cell *differs* if its Student statistic is rejected clearly (:data:`CLEAR`) at :data:`LEVEL`
-    after Holm's correction for all cells: among right predictions one is with a chance of at most
-    ``LEVEL / CLEAR``. A cell *agrees* if it is not rejected and both controls are, by one-sided
+    A cell *differs* if its Student statistic is rejected clearly (:data:`CLEAR`) at a level after
+    Holm's correction for all cells: among right predictions one is with a chance of at most
+    ``level / CLEAR``. A cell *agrees* if it is not rejected and both controls are, by one-sided
     tests. If all cells pass these at :data:`WRONG` each, all agree: a comparison in which any
     prediction is off by its margin passes with at most this chance (intersection of tests). If not
     all do, the cells that agree are a choice made by looking at the data, and each has to pass at
@@ -96,6 +99,8 @@ def judged(
         Degrees of freedom of the error, infinite where it is known.
     tolerance
         Bound on the numerical error of the prediction.
+    level
+        Chance that right predictions are rejected anywhere among all cells.
     """
     there = np.isfinite(difference)
     known = there & np.isfinite(error)
@@ -110,11 +115,11 @@ def judged(
     count = int(known.sum())
     p[known] = holm(np.minimum(1.0, 2 * _beyond(off[known], freedom[known])))
     of_control = _beyond(room, freedom)
-    within = known & (p >= LEVEL) & (of_control <= WRONG)
+    within = known & (p >= level) & (of_control <= WRONG)
     if not within[there].all():
         within &= of_control <= WRONG / max(count, 1)
     verdict[within] = AGREES
-    verdict[known & (p < LEVEL / CLEAR)] = DIFFERS
+    verdict[known & (p < level / CLEAR)] = DIFFERS
     seeds, left = np.full(known.shape, np.nan), known & (verdict == UNDECIDED)
     seeds[left] = _more(most[left], error[left], freedom[left], WRONG / max(count, 1))
     return Judgement(verdict, p, seeds)
@@ -135,14 +140,19 @@ def holm(p: Array) -> Array:
 
 
 def _more(room: Array, error: Array, freedom: Array, level: float) -> Array:
-    """How many times as many seeds decide, if the prediction is right: both controls fall."""
-    times = np.ones(error.shape)
-    for _ in range(20):
+    """How many times as many seeds decide, if the prediction is right: both controls fall.
+
+    So many that the score of the room at that number is the one that is needed; that one falls as
+    seeds become more, so that there is one solution, between the ends of a bisection.
+    """
+    freedom = np.minimum(freedom, MOST)
+    low, high = np.log10(2 / (freedom + 1)), np.full(error.shape, np.log10(MOST))  # from two seeds
+    for _ in range(40):
+        middle = (low + high) / 2
+        times = 10**middle
         known = np.clip((freedom + 1) * times - 1, 1.0, MOST)
         needed = -special.stdtrit(known, level) - special.ndtri(1 - BOTH)
         with np.errstate(divide="ignore", invalid="ignore"):
-            wanted = np.where(room > 0, np.clip((needed * error / room) ** 2, 1e-3, MOST), MOST)
-        step, times = np.abs(wanted - times), wanted
-        if (step <= 1e-2 * times).all():
-            break
-    return np.where(times < MOST, times, np.inf)
+            enough = (room > 0) & (np.sqrt(times) * room / error >= needed)
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return np.where(high < np.log10(MOST), 10**high, np.inf)

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from hdica.verdict.cells import CONFIDENCE
 from hdica.verdict.contrast import contrast, fit_matrix
 from hdica.verdict.ladder import Ladder
 
 Array = NDArray[np.float64]
 
-CONFIDENCE = 0.95
 BENT = 0.05
 """Smaller n are dropped while a power law is bent at this level."""
 

@@ -1,11 +1,15 @@
-"""Trajectories of one grid point at several dimensions n."""
+"""Finished runs of one grid point at several n, with their moments and pooled means."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
+from scipy import stats
+
+from hdica.verdict.cells import CONFIDENCE
 
 Array = NDArray[np.float64]
 
@@ -73,3 +77,48 @@ def ladder(values: Array, n: Array) -> Ladder:
     runs = [v[np.isfinite(v).all(axis=1)] for v in values]
     usable = sorted((float(k), r) for k, r in zip(n, runs, strict=True) if len(r) >= MIN_SEEDS)
     return Ladder(np.array([k for k, _ in usable]), tuple(r for _, r in usable))
+
+
+def moments(values: xr.DataArray) -> xr.Dataset:
+    """Mean over seeds with its standard error, standard deviation, and how many runs there are.
+
+    ``mean``, ``sd``, ``se`` = sd/sqrt(count), each without ``seed``, and ``count``, without
+    ``time`` too, of values that are NaN where a run is not finished; ``sd`` and ``se`` are NaN for
+    a single run.
+    """
+    known = values.notnull()
+    count = (known.all("time") if "time" in values.dims else known).sum("seed")
+    sd = values.std("seed", ddof=1)
+    se = sd / np.sqrt(count)
+    return xr.Dataset({"mean": values.mean("seed"), "sd": sd, "se": se, "count": count})
+
+
+def student(values: xr.DataArray) -> xr.Dataset:
+    """Mean over finished seeds with its 95 % interval by Student's t; NaN without any.
+
+    ``mean``, ``se``, ``low``, ``high``, ``sd`` and the number of ``seeds``.
+    """
+    seeds = values.notnull().sum("seed")
+    mean, sd = values.mean("seed"), values.std("seed", ddof=1).where(seeds > 1)
+    se = sd / np.sqrt(seeds.where(seeds > 0))
+    score = stats.t.ppf(0.5 + CONFIDENCE / 2, np.maximum(seeds.values - 1, 1))
+    half = se * xr.DataArray(score, seeds.coords, seeds.dims)
+    ends = {"low": mean - half, "high": mean + half}
+    return xr.Dataset({"mean": mean, "se": se, **ends, "sd": sd, "seeds": seeds})
+
+
+def pooled(values: Array, errors: Array) -> tuple[float, float]:
+    """Mean of measurements by their errors, with its standard error; both of shape (measurements,).
+
+    Where they scatter more than their errors say, the error is widened by the square root of
+    chi-square over its degrees of freedom. NaN without any measurement that has an error.
+    """
+    known = np.isfinite(values) & np.isfinite(errors) & (errors > 0)
+    if not known.any():
+        return float("nan"), float("nan")
+    value, weight = values[known], errors[known] ** -2
+    mean = float(weight @ value / weight.sum())
+    chi2 = float(weight @ (value - mean) ** 2)
+    dof = len(value) - 1
+    widening = max(np.sqrt(chi2 / dof), 1.0) if dof else 1.0
+    return mean, float(widening * weight.sum() ** -0.5)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from hdica.verdict.cells import CONFIDENCE
+
 Array = NDArray[np.float64]
 
-CONFIDENCE = 0.95
 SURE = float(stats.norm.ppf(0.5 + CONFIDENCE / 2))
 MISFIT = 0.05
 """Below this p-value shares scatter about the logistic curve by more than chance."""

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
+from hdica.verdict.cells import CONFIDENCE
+
 Array = NDArray[np.float64]
 
-CONFIDENCE = 0.95
 MISFIT = 0.05
 """A power law is called inexact, and its intervals are widened, below this p-value."""
 

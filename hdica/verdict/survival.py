@@ -1,4 +1,4 @@
-"""Escape times of which some were not waited for: survival curves, means, and tests of a law.
+"""Times of events of which some were not waited for: survival curves, means, and tests of a law.
 
 A run that has not escaped when it ends says that its time is longer: it is censored. Leaving such
 runs out, or counting their end as an escape, makes every mean too short.
@@ -8,15 +8,33 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.interpolate import PchipInterpolator
 
-from hdica.verdict.resample import CONFIDENCE
+from hdica.verdict.cells import AGREES, BOTH, CLEAR, CONFIDENCE, DIFFERS, POWER, UNDECIDED, WRONG
 
 Array = NDArray[np.float64]
+Hazard = Callable[[Array], Array]
+"""Cumulative hazard at times: -log of the survival."""
+
+CONTROL = 1.5
+"""Rates that are wrong by this factor, to either side, have to be rejected: else as many escapes as
+expected prove nothing."""
+ENOUGH = ((stats.norm.isf(WRONG) + stats.norm.ppf(BOTH)) / math.log(CONTROL)) ** 2
+"""So many expected escapes reject both."""
+
+BLIND = f"rates wrong by a factor of {CONTROL} would not have been rejected either"
+"""Why nothing is decided with too few escapes."""
+
+NO_LAW = "the results have no law of this escape by theory"
+
+_DEEPEST = 690.0
+"""Cumulative hazard of one run beyond which its survival leaves the range of float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +152,127 @@ def exponential_p(runs: EscapeTimes) -> float:
     at = np.sort(runs.times[runs.escaped])
     below = np.searchsorted(ends, at, side="left")
     clock = running[below] + (ends.size - below) * at
-    if runs.events == runs.times.size:
-        return float(stats.kstest(clock[:-1] / clock[-1], "uniform").pvalue)
-    return float(stats.kstest(clock / runs.exposure, "uniform").pvalue)
+    whole = runs.events == runs.times.size
+    uniform = clock[:-1] / clock[-1] if whole else clock / runs.exposure
+    return float(stats.kstest(uniform, "uniform").pvalue)
+
+
+def hazard_of(age: Array, survival: Array, mean: float) -> Hazard | None:
+    """Cumulative hazard, -log of the survival, in the unit of theory; None if it has no result.
+
+    The survival is known at increasing ages above 0, in units of the mean (infinite if nothing
+    escapes), both of shape (ages,). The hazard is 0 at time 0, monotone between the ages, and of a
+    constant rate beyond the last.
+    """
+    if np.isnan(mean):
+        return None
+    if np.isinf(mean):
+        return lambda times: np.zeros_like(times)
+    with np.errstate(divide="ignore"):
+        found = -np.log(np.clip(survival, 0.0, 1.0))
+    keep = np.isfinite(found)
+    if keep.sum() < 2:
+        return None
+    at = np.concatenate([[0.0], age[keep]])
+    known = np.concatenate([[0.0], np.maximum.accumulate(found[keep])])
+    inside = PchipInterpolator(at, known)
+    rate = (known[-1] - known[-2]) / (at[-1] - at[-2])
+
+    def hazard(times: Array) -> Array:
+        u = np.asarray(times, dtype=float) / mean
+        beyond = np.maximum(u - at[-1], 0.0)
+        return np.asarray(inside(np.minimum(u, at[-1])) + rate * beyond)
+
+    return hazard
+
+
+def count_p(observed: int, expected: float, complete: bool) -> float:
+    """Two-sided p-value of a number of escapes, by Poisson's tails.
+
+    On the clock that sums the cumulative hazards of all runs still observed, whose last reading is
+    what is expected, escapes are a Poisson process of rate 1 (each run brings its hazard until it
+    ends). Where every run escapes (``complete``) the tails are exact, because the clock then ends
+    with the last escape and its reading is a gamma variable; where runs end early they are close to
+    it, and right for few escapes and strict levels too, where a normal score is not.
+    """
+    if expected == 0:
+        return 1.0 if observed == 0 else 0.0
+    many = float(stats.poisson.sf(observed - 1, expected))
+    few = float(stats.poisson.cdf(observed - 1 if complete else observed, expected))
+    return min(1.0, 2 * min(many, few))
+
+
+@dataclass(frozen=True)
+class EscapeVerdict:
+    """Escapes of some runs against a theory; NaN where nothing can be tested.
+
+    ``verdict`` is ``"agrees"``, ``"differs"`` or ``"undecided"``, and ``why`` one sentence.
+    ``seeds_needed``, with its standard error, says with how many runs an open comparison would be
+    decided: so many that wrong rates are rejected 19 times in 20, or a rate as far from theory's as
+    the one measured. NaN where the verdict is not open.
+    """
+
+    expected: float
+    p_value: float
+    verdict: str
+    why: str
+    seeds_needed: float = math.nan
+    seeds_needed_error: float = math.nan
+
+
+def judge_escapes(runs: EscapeTimes | None, hazard: Hazard | None, level: float) -> EscapeVerdict:
+    """One-sample test of runs against a theory's hazard; ``level``: chance of a false "differs"."""
+    if runs is None or hazard is None:
+        lacking = "no run is done" if runs is None else NO_LAW
+        return EscapeVerdict(math.nan, math.nan, UNDECIDED, lacking)
+    clock = np.minimum(hazard(runs.times), _DEEPEST)
+    # Rounded as the survival of each run is.
+    expected = float(-np.log(np.exp(-clock)).sum()) if clock.any() else 0.0
+    p = count_p(runs.events, expected, runs.events == runs.times.size)
+    many = runs.times.size
+    if p < level:
+        pace = "faster" if runs.events > expected else "more slowly"
+        why = f"runs escape {pace} than in theory"
+        if p < level / CLEAR:
+            return EscapeVerdict(expected, p, DIFFERS, why)
+        why += ", by so little that it may be chance"
+        return EscapeVerdict(expected, p, DIFFERS, why, *_settling(p, level, many))
+    faster = float(stats.poisson.cdf(runs.events, expected * CONTROL))
+    slower = float(stats.poisson.sf(runs.events - 1, expected / CONTROL))
+    if max(faster, slower) > WRONG:  # rates wrong by the factor of the control are not rejected
+        needed = max(many * ENOUGH / expected, many + 1) if expected > 0 else math.inf
+        return EscapeVerdict(expected, p, UNDECIDED, BLIND, needed)
+    return EscapeVerdict(expected, p, AGREES, "as many runs escape as expected, within the noise")
+
+
+def _settling(p: float, level: float, many: int) -> tuple[float, float]:
+    """Runs with which a p-value this small is clear or gone, with their standard error.
+
+    The score grows as the root of the number of runs, and is itself known to 1.
+    """
+    score = float(stats.norm.isf(p / 2))
+    clear = float(stats.norm.isf(level / CLEAR / 2) + stats.norm.ppf(POWER))
+    needed = many * (clear / score) ** 2
+    return needed, needed * 2 / score
+
+
+def first_below(time: Array, values: Array, level: float) -> Array:
+    """First time at which values, shape (..., times), are at or below a level.
+
+    Between two output times the logarithm of the value is taken as linear in time, the value itself
+    where it or the level is not above 0: a run that went below and came back between two output
+    times is not seen there. Infinite where it never does, NaN where the curve is not known.
+    """
+    below = values <= level
+    never = ~below.any(axis=-1)
+    after = below.argmax(axis=-1)
+    before = np.maximum(after - 1, 0)
+    high, low = (np.take_along_axis(values, k[..., None], -1)[..., 0] for k in (before, after))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        straight = (high - level) / (high - low)
+        curved = np.log(high / level) / np.log(high / low) if level > 0 else straight
+    part = np.where((low > 0) & (level > 0), curved, straight)
+    part = np.where(after > 0, part, 0.0)
+    found = time[before] + part * (time[after] - time[before])
+    known = np.isfinite(values).all(axis=-1)
+    return np.where(known, np.where(never, math.inf, found), math.nan)

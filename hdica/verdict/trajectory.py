@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
+from scipy import stats
 
-from hdica.verdict.cells import AGREES, BOTH, CLEAR, DIFFERS, UNDECIDED
-from hdica.verdict.contrast import Contrast, contrast, fit_matrix, misfit
+from hdica.verdict.cells import AGREES, BOTH, CLEAR, DIFFERS, MOST, POWER, UNDECIDED
+from hdica.verdict.contrast import Contrast, contrast, critical_score, fit_matrix, misfit
 from hdica.verdict.ladder import MIN_SEEDS, Ladder
-from hdica.verdict.seeds import seeds_that_decide
 
 Array = NDArray[np.float64]
 
 LONG_NAMES = {
     "verdict": "agrees, differs or undecided",
     "why": "reason of the verdict",
-    "control_p": "p-value of the same test against a drift wrong by 2 %, the larger of both signs",
-    "control_rejected": "1 where the drift wrong by 2 % is rejected",
-    "power": "chance that a drift wrong by 2 % is rejected",
+    "control_p": "p-value of the same test against the control, the larger of both signs",
+    "control_rejected": "1 where the wrong drift of the control is rejected",
+    "power": "chance that the wrong drift of the control is rejected",
     "seeds_needed": "seeds at each n that would decide an open comparison 19 times in 20",
     "seeds_needed_error": "standard error of the seeds that would decide",
     "n_from": "smallest n in the test",
@@ -31,8 +33,11 @@ LONG_NAMES = {
 WINDOW_LEVEL = 0.05
 """Smaller n are dropped while the means deviate from the expansion in 1/n at this level."""
 
-BLIND = "a drift wrong by 2 % would not have been rejected either"
+BLIND = "the wrong drift of the control would not have been rejected either"
 """Why nothing is decided with too few seeds."""
+
+WRONG_DRIFT = 0.02
+"""Share by which the drift of the controls that limits come with is wrong."""
 
 NEAR = "the distance to the limit exceeds its error bars, so little that it may be chance"
 """The reason of a "differs" near the level, of which a report says how rare it is by chance."""
@@ -44,10 +49,10 @@ class Verdict:
 
     The p-value is of the hypothesis that the simulation tends to the limit, the score the largest
     normal score over times. ``control_p`` and ``control_rejected`` are the same against the limit
-    with a drift wrong by 2 %; ``power`` is the chance that such a control is rejected.
+    with a wrong drift, the control; ``power`` is the chance that such a control is rejected.
 
     ``seeds_needed``, with its standard error, says with how many seeds at each n an open comparison
-    would be decided 19 times in 20: so many reject a drift wrong by 2 %, or, of a "differs" near
+    would be decided 19 times in 20: so many reject the control, or, of a "differs" near
     the level, a difference as large as the measured one clearly. Infinite where no number would do;
     NaN where the verdict is not open, or what is missing is not seeds.
 
@@ -74,6 +79,14 @@ class Verdict:
     extrapolated_error: Array
 
 
+def controlled(limits: xr.Dataset, share: float) -> xr.Dataset:
+    """Limits whose ``control`` has a drift that is wrong by a share, to first order in it."""
+    if share == WRONG_DRIFT:
+        return limits
+    off = (limits["control"] - limits["limit"]) * (share / WRONG_DRIFT)
+    return limits.assign(control=limits["limit"] + off)
+
+
 def judge(
     runs: Ladder,
     limit: Array,
@@ -91,7 +104,7 @@ def judge(
     Student statistic (Welch's degrees of freedom). The solver's own error, whose bound is the
     tolerance, is subtracted from the distance. The largest statistic over times is judged by
     Hunter's and Worsley's bound with the correlations of neighbouring times estimated from the
-    seeds (:mod:`hdica.verdict.simultaneous`): valid for ten seeds and forty times
+    seeds (:mod:`hdica.verdict.contrast`): valid for ten seeds and forty times
     alike, where the full covariance of times could not be inverted. ``level`` is the chance of a
     false "differs" for this grid point.
 
@@ -104,7 +117,7 @@ def judge(
     those of the limit (from three n on but for D(t)/n^2), which a single n can tell, too, and more
     sharply than an intercept that is extrapolated.
 
-    The identical test against the control, a limit whose drift is wrong by 2 % (NaN if there is
+    The identical test against the control, a limit whose drift is wrong (NaN if there is
     none), must reject, and so it must against one that is off by as much to the other side. Else
     the data could not have told right from wrong, and the verdict is "undecided". A rejection
     whose p-value is not :data:`CLEAR` times below the level is a "differs" with the reason
@@ -195,7 +208,7 @@ def decide(p: float, level: float, rejected: bool | None, count: int) -> tuple[s
         return UNDECIDED, "the limit has no negative control"
     if not rejected:
         return UNDECIDED, BLIND
-    return AGREES, "within the error bars, and a drift wrong by 2 % is rejected"
+    return AGREES, "within the error bars, and the wrong drift of the control is rejected"
 
 
 def _seeds(
@@ -222,3 +235,62 @@ def nothing(limit: Array, why: str) -> Verdict:
         extrapolated=empty,
         extrapolated_error=empty,
     )
+
+
+ROUNDS, EAGER = 20, 5
+CLOSE = 3e-3
+"""Iterations for the number of seeds, those with whole steps, and the step at which they end."""
+
+
+def more(test: Contrast, times: float, seeds: float) -> Contrast:
+    """The same contrast with so many times the seeds that there are at each n."""
+    growth = (times * seeds - 1) / (seeds - 1)
+    return replace(test, error=test.error / math.sqrt(times), dof=test.dof * growth)
+
+
+def seeds_that_decide(
+    test: Contrast, shift: Array, level: float, seeds: float, chance: float = POWER
+) -> tuple[float, float]:
+    """Seeds at each n with which a true contrast ``shift`` is rejected with a ``chance``.
+
+    The standard error of the number, given with it, is that of the scatter it is computed from: it
+    grows as the variance over seeds, whose relative error is sqrt(2/dof). The number is infinite
+    where no number of seeds would do, because the difference is nowhere larger than the reference's
+    own error, and NaN where nothing scatters. ``seeds`` are those at each n now, at least six.
+    """
+    k = test.informative
+    if not k.any():
+        return math.nan, math.nan
+    excess = np.where(k, np.abs(shift) - test.tolerance, -np.inf)
+    if not (excess > 0).any():
+        return math.inf, math.nan
+    found, telling = _factor(test, k, excess, level, seeds, chance)
+    if found * seeds > MOST:
+        return math.inf, math.nan
+    return max(found * seeds, MIN_SEEDS), found * seeds * math.sqrt(2 / float(test.dof[telling]))
+
+
+def _factor(
+    test: Contrast, k: NDArray[np.bool_], excess: Array, level: float, seeds: float, chance: float
+) -> tuple[float, int]:
+    """Factor on the number of seeds, and the most telling time.
+
+    The score that is needed depends on the number of seeds through the degrees of freedom alone,
+    and ever less: iteration finds both, with half steps of the logarithm where whole ones do not.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        seen = np.where(k & (excess > 0), excess / test.error, 0.0)
+    factor, telling = 1.0, int(np.argmax(seen))
+    for turn in range(ROUNDS):
+        then = more(test, max(factor, MIN_SEEDS / seeds), seeds)
+        score = critical_score(level, test.correlation, then.dof[k])
+        needed = np.full_like(seen, np.inf)
+        needed[k] = stats.t.isf(stats.norm.sf(score), then.dof[k]) + stats.norm.ppf(chance)
+        with np.errstate(divide="ignore"):
+            wanted = (needed / seen) ** 2
+        telling = int(np.argmin(wanted))
+        step = (float(wanted[telling]) / factor) ** (1.0 if turn < EAGER else 0.5)
+        factor *= step
+        if abs(step - 1) < CLOSE:
+            break
+    return factor, telling

@@ -17,7 +17,7 @@ from tests.analysis.laws import marked
 FOLD, PITCHFORK = 0.2, 0.6
 OMEGAS = [0.1, 0.3, 0.5, 0.7, 0.9]
 STARTS = [0.1, 0.9]
-SIZES = [400, 1600]
+SIZES = [400, 6400]
 STEADY: dict[str, Any] = {
     "x": "omega",
     "limits": ["fixed_points"],

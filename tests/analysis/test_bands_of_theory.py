@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.convergence.theory import edges, said
+from hdica.analysis.convergence.theory import caption, edges
 
 SIZES = [100, 200, 400]
 
@@ -37,6 +37,6 @@ def test_a_band_that_is_not_drawn_does_not_end(from_n, drawn, words):
     data = aggregate(from_n)
     lines = edges(data, [{}], [(n, "#000000") for n in SIZES])
     assert len(lines) == 2 * drawn
-    text = said(data, [{}], SIZES)
+    text = caption(data, [{}], SIZES)
     assert words in text
     assert ("three standard" in text) == (max(from_n) > SIZES[0])

@@ -5,9 +5,9 @@ import pytest
 import xarray as xr
 
 import hdica
-from hdica.analysis.phase.answer import answer as phase_answer
-from hdica.analysis.phase.basins import fate, states_of
-from hdica.analysis.phase.say import unseparated
+from hdica.analysis.phase.findings import findings
+from hdica.analysis.phase.theory import fate, states_of
+from hdica.show.finding import verdict_of
 from hdica.verdict.trend import falling
 from tests.analysis import toy
 
@@ -74,8 +74,11 @@ def test_runs_that_have_hardly_moved_decide_nothing(tree):
     assert TIMES[1] < float(begun["time_needed"].sel(middle)) < TIMES[-1]
     assert float(done["probability"].sel(middle)) > 0.9
     assert int(done["separated"].sel(middle)) == 16
-    assert "Success is not decided in" in unseparated(begun)
-    assert phase_answer(begun).verdict != "agrees"
+    first = findings(begun)[0]
+    assert first.quantity.plain == "the share of points whose runs have reached a state"
+    assert (first.verdict, first.unit.plain) == ("undecided", "%")
+    assert first.value < 50
+    assert verdict_of(findings(begun)) != "agrees"
 
 
 def test_without_a_limit_a_falling_run_is_no_success(bare):

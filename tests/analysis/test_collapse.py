@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdica.analysis.collapse import judge
-from hdica.analysis.collapse.answer import answer
+from hdica.analysis.collapse import RIGHT, WRONG, Powers
+from hdica.analysis.collapse.compute import findings, means, mirrored, shares
 from hdica.analysis.collapse.figure import collapse as panels
-from hdica.analysis.collapse.record import RIGHT, WRONG
-from hdica.analysis.collapse.say import collapse as sentences
-from hdica.analysis.show.panel import Line, Points
 from hdica.errors import HdicaError
+from hdica.show.finding import verdict_of
+from hdica.show.panel import Line, Points
 from tests.analysis import collapses, toy
 
 KINDS = ("fold", "separatrix", "pitchfork")
+STREAMS = 30
 collapse = toy.computed("collapse")
 
 
@@ -31,45 +31,83 @@ def test_points_of_the_law_itself_are_on_it(kind: str) -> None:
     half = (data["y_high"] - data["y_low"]).values / 2
     assert np.mean(np.abs(y - law) <= half * 1.05) > 0.75
     assert np.abs(y - law).max() > 1e-4
-    told = answer(data)
-    assert told is not None
-    assert told.verdict == "agrees"
-    assert "no exponent fitted" in told.html
+    whole, farthest = findings(data)[:2]
+    assert whole.verdict == farthest.verdict == "agrees"
+    assert whole.value == float(data["chi2"])
+    assert whole.predicted == int(data["points"])
+    assert whole.error == pytest.approx((2 * whole.predicted) ** 0.5)
+    assert farthest.value == float(abs(data["score"]).max())
+    assert farthest.value == abs(float(data["score"].sel(farthest.place)))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_p_value_of_right_points_is_uniform(kind: str) -> None:
-    p = [float(found(kind, stream=k)["p_value"]) for k in range(60)]
+    p = [float(found(kind, stream=k)["p_value"]) for k in range(STREAMS)]
     # Of two tests of which the smaller counts twice: at most even, and not piled up at 0.
-    assert np.mean(np.array(p) < 0.1) < 0.1 + 3 * (0.1 * 0.9 / 60) ** 0.5
+    assert np.mean(np.array(p) < 0.1) < 0.1 + 3 * (0.1 * 0.9 / STREAMS) ** 0.5
     assert np.mean(np.array(p) < 0.5) > 0.2
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_control_is_rejected_and_few_runs_cannot_reject_it(kind: str) -> None:
-    assert float(found(kind)["p_control"]) < 1e-5
-    few = found(kind, seeds=8)
-    assert float(few["p_control"]) > float(found(kind)["p_control"])
+def test_controls_are_rejected_and_few_runs_cannot_reject_them(kind: str) -> None:
+    data, few = found(kind), found(kind, seeds=8)
+    for control in ("p_control", "p_opposite"):
+        assert float(data[control]) < 1e-5
+        assert float(few[control]) > float(data[control])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_runs_with_other_powers_of_n_differ(kind: str) -> None:
-    right, wrong = RIGHT[kind], WRONG[kind]
-    shifted = (wrong.window - right.window, wrong.size - right.size)
-    data = found(kind, wrong=shifted)
-    told = answer(data)
-    assert told is not None
-    assert told.verdict == "differs"
-    # And these are the control's own powers.
-    assert float(data["p_control"]) > 0.001
+def test_runs_with_powers_wrong_to_either_side_differ(kind: str) -> None:
+    right = RIGHT[kind]
+    for wrong, control in (
+        (WRONG[kind], "p_control"),
+        (mirrored(right, WRONG[kind]), "p_opposite"),
+    ):
+        shifted = (wrong.window - right.window, wrong.size - right.size)
+        data = found(kind, wrong=shifted)
+        assert verdict_of(findings(data)) == "differs"
+        # And these are the powers of that control.
+        assert float(data[control]) > 0.001
 
 
-def test_a_control_with_the_right_powers_decides_nothing() -> None:
+def test_the_second_control_is_wrong_by_as_much_to_the_other_side() -> None:
+    assert mirrored(Powers(0.5, 0.25), Powers(1.0, 0.0)) == Powers(0.0, 0.5)
+
+
+@pytest.mark.parametrize("control", ["p_control", "p_opposite"])
+def test_nothing_agrees_unless_both_controls_are_rejected(control: str) -> None:
+    data = found("fold")
+    assert verdict_of(findings(data)) == "agrees"
+    for p in (1e-3, np.nan):  # rejected, but not clearly at a level of 0.01; and not tested
+        data[control].values[...] = p
+        assert verdict_of(findings(data)) == "undecided"
+    assert all("not rejected either" in one.evidence for one in findings(data) if one.verdict)
+
+
+def test_a_rejection_near_the_level_is_undecided() -> None:
+    data = found("fold")
+    data["worst"].values[...] = 0.002  # twice that, of two tests, is below the level of 0.01
+    whole, farthest = findings(data)[:2]
+    assert (whole.verdict, farthest.verdict) == ("agrees", "undecided")
+    assert "near the level" in farthest.evidence
+    data["worst"].values[...] = 1e-4
+    assert findings(data)[1].verdict == "differs"
+
+
+def test_controls_with_the_right_powers_decide_nothing() -> None:
     data = found("fold", {"wrong_window": 2 / 3, "wrong_size": 1 / 3})
     assert float(data["p_control"]) == pytest.approx(float(data["p_value"]))
-    told = answer(data)
-    assert told is not None
-    assert told.verdict == "undecided"
+    assert float(data["p_opposite"]) == pytest.approx(float(data["p_value"]))
+    assert verdict_of(findings(data)) == "undecided"
+
+
+def test_what_the_prediction_has_beyond_the_curve_is_a_finding_at_both_ends_of_n() -> None:
+    first, last = findings(found("fold"))[2:]
+    assert [one.place["n"] for one in (first, last)] == [collapses.SIZES[0], collapses.SIZES[-1]]
+    assert first.value == pytest.approx(abs(collapses.OFFSET["fold"]))
+    first, last = findings(found("separatrix"))[2:]
+    assert last.value == pytest.approx(collapses.SHIFT["separatrix"])
 
 
 def test_means_are_those_of_the_runs() -> None:
@@ -100,12 +138,13 @@ def test_cells_with_runs_that_have_not_fallen_have_no_mean() -> None:
     assert not still.all()
     assert np.isnan(data["measured"].values[still]).all()
     assert np.isfinite(data["measured"].values[~still]).all()
-    assert any("no mean" in text for text in sentences(data))
+    assert findings(data)[-1].value == still.sum()
+    assert "without a mean" in findings(data)[-1].quantity.plain
 
 
 def test_a_store_without_a_cell_has_a_page_that_decides_nothing() -> None:
     data = found("fold", end=1e-6)
-    assert answer(data) is None
+    assert not findings(data)
     assert np.isnan(data["measured"].values).all()
     assert all(np.isfinite(data["curve"].values))
     for panel in panels(data):
@@ -126,13 +165,13 @@ def test_figures_have_the_points_of_every_n_and_the_law() -> None:
 
 def test_scores_of_shares_are_exact_where_few_are_expected() -> None:
     hits, runs = np.array([0.0, 3.0, 50.0]), np.array([100.0, 100.0, 100.0])
-    fit = judge.shares(hits, runs, np.array([0.0, 1e-4, 0.5]))
+    fit = shares(hits, runs, np.array([0.0, 1e-4, 0.5]))
     assert fit.points == 1
     assert fit.score[0] == pytest.approx(0.0)
     assert fit.score[2] == pytest.approx(0.0)
     assert fit.score[1] > 4
     assert fit.p_value < 1e-4
-    sure = judge.shares(np.array([1.0]), np.array([100.0]), np.array([0.0]))
+    sure = shares(np.array([1.0]), np.array([100.0]), np.array([0.0]))
     assert sure.p_value < 1e-100
 
 
@@ -141,10 +180,10 @@ def test_means_of_few_skewed_times_are_judged_by_their_predicted_scatter() -> No
     times = rng.exponential(size=(4000, runs))
     mean, se = times.mean(axis=1), times.std(axis=1, ddof=1) / runs**0.5
     many, one = np.full(4000, float(runs)), np.ones(4000)
-    fit = judge.means(mean, se, many, one, one)
+    fit = means(mean, se, many, one, one)
     for level in (-2.0, -1.0, 1.0, 2.0):
         share = stats.norm.cdf(level)
         assert abs(np.mean(fit.score < level) - share) < 4 * (share * (1 - share) / 4000) ** 0.5
     # By the scatter of the runs themselves far too many lie below.
-    student = judge.means(mean, se, many, one)
+    student = means(mean, se, many, one)
     assert np.mean(student.score < -2) > 2 * stats.norm.cdf(-2)

@@ -44,11 +44,24 @@ def test_a_drift_wrong_by_two_percent_differs():
 def test_too_few_seeds_are_undecided():
     few = convergence(toy.store(seeds=8, sigma=0.5), toy.CONVERGENCE)
     assert (few["verdict"] == "undecided").all()
-    assert (few["why"] == "a drift wrong by 2 % would not have been rejected either").all()
+    assert (
+        few["why"] == "the wrong drift of the control would not have been rejected either"
+    ).all()
     fewer = convergence(toy.store(seeds=3), toy.CONVERGENCE)
     assert (fewer["verdict"] == "undecided").all()
     assert (fewer["why"] == "no n has 6 finished seeds").all()
     assert fewer["mean"].notnull().all()
+
+
+@pytest.mark.deep
+def test_few_seeds_decide_about_a_coarser_control():
+    coarse = convergence(toy.store(seeds=8, sigma=0.5), {**toy.CONVERGENCE, "control": 0.6})
+    assert (coarse["verdict"] == "agrees").any()
+    fine = convergence(toy.store(seeds=8, sigma=0.5), toy.CONVERGENCE)
+    off = [one["limit_control"] - one["limit"] for one in (coarse, fine)]
+    assert off[0].values == pytest.approx(30 * off[1].values)
+    wrong = convergence(toy.store(error=0.02), {**toy.CONVERGENCE, "control": 0.6})
+    assert (wrong["verdict"] == "differs").sum() >= 3
 
 
 def test_fluctuation_follows_the_central_limit_theorem(found):
@@ -155,6 +168,7 @@ def test_the_runs_are_accounted_for(store):
     assert float(chain["cpu_seconds"]) == pytest.approx(384e-3)
 
 
+@pytest.mark.deep
 def test_the_aggregate_survives_netcdf(store, tmp_path):
     tree = aggregate(store)
     tree.to_netcdf(tmp_path / "aggregate.nc", engine="h5netcdf")

@@ -7,11 +7,11 @@ import pytest
 import xarray as xr
 from pydantic import ValidationError
 
-from hdica.analysis.curves.compute import curves, half_way
-from hdica.analysis.curves.figure import curves as drawn
-from hdica.analysis.curves.record import Curves
-from hdica.analysis.curves.say import curves as said
-from hdica.analysis.show.panel import Line, Points
+from hdica.analysis.curves import Curves
+from hdica.analysis.curves.curves import curves, findings, half_way
+from hdica.analysis.curves.curves import panels as drawn
+from hdica.show.finding import Form
+from hdica.show.panel import Line, Points
 from tests.analysis import waves
 
 
@@ -33,25 +33,44 @@ def test_means_and_errors_are_those_over_seeds() -> None:
     assert found["theory"].sel(variable="late").isnull().all()
 
 
-def test_what_rises_first_is_told_whatever_its_direction_and_size() -> None:
+def test_what_rises_first_is_found_whatever_its_direction_and_size() -> None:
     found = computed()
     assert found["rise"].sel(variable="early").values.tolist() == [4.0, 4.0]
     assert found["rise"].sel(variable="late").values.tolist() == [8.0, 8.0]
     assert found["first"].sel(variable="early").values.tolist() == [1.0, 1.0]
     assert found["first"].sel(variable="late").values.tolist() == [0.0, 0.0]
-    text = said(found)
-    assert "early at 4" in text[0]
-    assert "late at 8 steps" in text[0]
-    assert text[-1] == "Half-way before the others, or with them, is early at 2 of 2 points."
-    assert not said(computed(rises=False))
+    first, *rises = findings(found)
+    assert "early" in first.quantity.plain
+    assert (first.value, first.unit.plain) == (100.0, "%")
+    assert [(one.place["pace"], one.value) for one in rises] == [
+        (1.0, 4.0), (2.0, 4.0), (1.0, 8.0), (2.0, 8.0),
+    ]  # fmt: skip
+    assert {one.unit.plain for one in rises} == {"steps"}
+    assert ["late" in one.quantity.plain for one in rises] == [False, False, True, True]
 
 
-def test_without_halves_maxima_inside_are_told() -> None:
+def test_the_variable_that_is_first_in_most_runs_is_named_with_its_share() -> None:
+    found = computed()
+    found["first"].loc[{"variable": "early", "pace": 1.0}] = 0.25
+    found["first"].loc[{"variable": "late"}] = [0.75, 0.75]
+    first = findings(found)[0]
+    assert "late" in first.quantity.plain
+    assert first.value == 75.0
+
+
+def test_without_halves_maxima_inside_are_found() -> None:
     found = computed(rises=False)
+    assert not findings(found)
     found["mean"].loc[{"variable": "late", "pace": 2.0, "time": 4.0}] = 50.0
-    (text,) = said(found)
-    assert text.startswith("At pace = 2, largest is late at ")
-    assert " = 4 (50" in text
+    (one,) = findings(found)
+    assert one.form is Form.LARGEST
+    assert one.quantity.plain == "late"
+    assert one.place == {"pace": 2.0, "t": 4.0}
+    assert one.value == 50.0
+    assert one.error == pytest.approx(float(found["se"].sel(variable="late", pace=2.0, time=4.0)))
+    # A plateau has no maximum.
+    found["mean"].loc[{"variable": "late", "pace": 2.0}] = [0.0, 0.5, 0.9, 1 + 1e-15, 1.0, 1.0]
+    assert not findings(found)
 
 
 def test_a_seed_that_is_not_done_counts_nowhere() -> None:

@@ -5,8 +5,9 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.decay.compute import diagonal
+from hdica.analysis.decay.decay import diagonal, findings
 from hdica.errors import HdicaError
+from hdica.show.finding import Form, grouped
 from tests.analysis import escapes, toy
 from tests.analysis.escapes import MOMENTS, POWERS
 
@@ -50,6 +51,7 @@ def test_slopes_of_simulations_agree_within_their_errors(found):
     assert (here["count"] == 12).all()
 
 
+@pytest.mark.deep
 def test_errors_of_slopes_are_as_large_as_slopes_scatter():
     base = escapes.overlaps(seeds=40 * 12)["chain"]
     parts = [base.isel(seed=slice(12 * k, 12 * k + 12)) for k in range(40)]
@@ -71,6 +73,25 @@ def test_products_with_time_tell_a_wrong_limit(store):
     assert apart.sel(limit="wrong").min() > 3.5
     last = -0.5 * 1000 * 1001.0 ** -np.array(POWERS)
     assert found["limit_scaled"].sel(limit="ode").values == pytest.approx(last)
+
+
+def test_every_curve_has_its_power_and_its_end(found):
+    powers, ends = grouped(findings(found))
+    assert [one.place.get("limit", "chain") for one in powers] == ["chain", "ode"] * 2
+    assert powers[0].place == {"source": 0.0, "simulation": "chain", "n": 1000}
+    for power, (chain, ode) in zip(POWERS, (powers[:2], powers[2:]), strict=True):
+        assert (chain.form, chain.base.plain) == (Form.POWER, "t")
+        assert ode.value == pytest.approx(exact_slope(power))
+        assert 0 < abs(chain.value - ode.value) < 4 * chain.error
+    assert (ends[0].quantity.plain, ends[0].place["t"]) == ("|1 − mean R|", 1000)
+    for power, (chain, ode) in zip(POWERS, (ends[:2], ends[2:]), strict=True):
+        assert ode.value == pytest.approx(0.5 * 1001.0**-power)
+        assert 0 < abs(chain.value - ode.value) < 4 * chain.error
+
+
+def test_a_curve_alone_needs_no_name(store):
+    (first, *_) = findings(decay(store, {"curves": ["ode"]}))
+    assert first.place == {"source": 0.0}
 
 
 def test_a_slope_lost_in_noise_is_not_told():

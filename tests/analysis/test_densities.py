@@ -3,12 +3,15 @@ import pytest
 import xarray as xr
 from scipy import stats
 
-from hdica.analysis.condensing.compute import condensing
+from hdica.analysis.condensing.condensing import condensing, notes
+from hdica.analysis.densities.compute import findings
 from hdica.analysis.densities.figure import densities as figure
-from hdica.analysis.runs.compute import runs
+from hdica.analysis.runs.runs import notes as account
+from hdica.analysis.runs.runs import runs
 from hdica.ingredients.save import Save
 from hdica.systems.registry import systems
 from tests.analysis import bifurcation, laws, toy
+from tests.report.shown import plain
 
 compare = toy.computed("compare")
 densities = toy.computed("densities")
@@ -158,6 +161,10 @@ def test_a_negative_curvature_at_the_end_is_kept(law_store):
     stopped["pde"]["status"].values[0] = 2
     end = condensing(stopped).sel({"method": "pde", "tau": 0.1})
     assert (float(end["curvature"]), float(end["end"])) == (0.1, 1.0)
+    assert notes(condensing(law_store)) == []
+    (note,) = plain(notes(condensing(toy.tree({**groups, "pde": laws.limit(curvature=-0.02)}, {}))))
+    assert note.startswith("The estimate condenses")
+    assert "(2h = −0.02 at τ = 0.1, t = 3 (PDE))" in note
     assert condensing(bifurcation.store()) is None
 
 
@@ -176,12 +183,51 @@ def test_several_methods_side_by_side(law_store):
     assert np.sort(stable[np.isfinite(stable)]) == pytest.approx([0.0, bifurcation.end(0.3, 0.9)])
 
 
-def test_a_reason_is_told_with_its_place(law_store):
+def test_a_reason_has_its_place_and_is_escaped(law_store):
     lost = law_store.copy(deep=True)
     pde = lost["pde"].to_dataset()
     pde["status"].values[...] = 2
-    pde["reason"] = (("tau",), np.array(["mass reached the end of the domain"], dtype=object))
+    pde["reason"] = (("tau",), np.array(["mass <b>reached</b> the end"], dtype=object))
     lost["pde"] = pde
-    told = runs(lost)["reason"].sel({"method": "pde"}).item()
-    assert told == "tau = 0.1: mass reached the end of the domain"
+    data = runs(lost)
+    reason = data["reason"].sel({"method": "pde"}).item()
+    assert reason == "tau = 0.1: mass <b>reached</b> the end"
+    assert "no result at 1 point: τ = 0.1: mass &lt;b&gt;reached" in account(data)[-1]
     assert runs(law_store)["reason"].values.tolist() == ["", ""]
+    assert len(account(runs(law_store))) == 1
+
+
+def test_the_mean_entry_has_that_of_the_limit_beside_it(law_store):
+    (one,) = findings(densities(law_store, laws.ANALYSES["densities"]))
+    assert one.quantity.plain == "the mean entry of the estimate"
+    assert one.place == {"tau": 0.1, "xi": 2.0, "t": 3.0, "n": 4000}
+    assert one.predicted == pytest.approx(2 * float(laws.center(3.0)), rel=1e-2)
+    assert 0 < abs(one.off) < 4 * one.error
+    assert (one.verdict, one.theory.plain) == ("", "the limit")
+    (wrong,) = findings(densities(laws.store(factor=1.05), laws.ANALYSES["densities"]))
+    assert wrong.value / wrong.predicted == pytest.approx(1.05, abs=0.01)
+
+
+def test_one_seed_has_no_error_and_the_limit_alone_no_prediction(law_store):
+    single = law_store["vector"].to_dataset().isel(seed=[0])
+    store = toy.tree({"vector": single, "pde": law_store["pde"].to_dataset()}, {})
+    (one,) = findings(densities(store, laws.ANALYSES["densities"]))
+    assert np.isnan(one.error)
+    (alone,) = findings(densities(store, {"limit": "pde", "simulation": None}))
+    assert alone.quantity.plain == "the mean entry of the limiting density"
+    assert alone.value == pytest.approx(one.predicted, rel=1e-3)
+    assert np.isnan(alone.predicted)
+    nothing = law_store.copy(deep=True)
+    for name in ("density", "cdf"):
+        nothing["pde"][name].values[...] = np.nan
+    assert findings(densities(nothing, laws.ANALYSES["densities"])) == []
+
+
+def test_a_steady_density_is_no_limit_at_a_time(law_store):
+    groups = {"vector": law_store["vector"].to_dataset(), "fixed_points": steady_group()}
+    store = toy.tree(groups, {})
+    (one,) = findings(densities(store, {"simulation": "vector", "limit": "fixed_points"}))
+    assert (one.place["t"], one.theory.plain) == (3.0, "the steady density")
+    (alone,) = findings(densities(store, {"simulation": None, "limit": "fixed_points"}))
+    assert alone.quantity.plain == "the mean entry of the limiting density in the steady state"
+    assert "t" not in alone.place

@@ -1,8 +1,7 @@
-"""Means along a swept parameter beside theory: intervals, predictions, what is drawn and said."""
+"""Means along a swept parameter beside theory: intervals, predictions, figures and findings."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,12 @@ import pytest
 import xarray as xr
 from pydantic import ValidationError
 
+from hdica.analysis.dependence import Dependence
 from hdica.analysis.dependence.compute import dependence as compute
+from hdica.analysis.dependence.compute import findings, with_verdicts
 from hdica.analysis.dependence.figure import dependence as drawn
-from hdica.analysis.dependence.peak import peaks
-from hdica.analysis.dependence.record import Dependence
-from hdica.analysis.dependence.say import dependence as say
-from hdica.analysis.show.choose import at_last_n
-from hdica.analysis.show.panel import Line, Points
+from hdica.show.finding import Finding, Form, verdict_of
+from hdica.show.panel import Line, Points
 from hdica.status import FAILED
 from tests.analysis import powers, toy
 
@@ -46,6 +44,7 @@ def test_means_have_student_intervals_over_seeds_and_a_difference_to_theory():
     assert (here["seeds"] == 64).all()
 
 
+@pytest.mark.deep
 def test_intervals_cover_the_truth_as_often_as_they_say():
     hits = []
     for seed in range(60):
@@ -58,7 +57,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
     assert abs(share - 0.95) < 4 * np.sqrt(0.95 * 0.05 / np.size(hits))
 
 
-def test_failed_runs_are_left_out_counted_and_said():
+def test_failed_runs_are_left_out_and_counted():
     data = powers.training(np.random.default_rng(1), 8, SIGMA)
     data["status"][0, 0, :7] = FAILED
     out = found({"training": data})
@@ -66,7 +65,8 @@ def test_failed_runs_are_left_out_counted_and_said():
     assert int(here["seeds"]) == 1
     assert np.isnan(float(here["se"]))
     assert int(here["diverged"]) == 7
-    assert "7 runs diverged or failed and are missing." in say(out)
+    alone = next(one for one in findings(out) if one.place == {"d": 10, "T": 1e3})
+    assert (alone.verdict, alone.evidence) == ("undecided", "one seed has no error")
 
 
 def test_further_outputs_have_panels_and_theories_of_their_own():
@@ -108,6 +108,7 @@ def test_a_theory_that_all_curves_share_has_the_colour_of_none():
 
 def test_what_is_drawn_is_what_was_computed():
     data = found(levels={"chance": 0.25})
+    data.attrs |= {k: data.attrs[k][0] for k in ("levels", "level_names")}  # as read from a file
     panel, difference = drawn(data)
     points = [item for item in panel.items if isinstance(item, Points)]
     lines = [item for item in panel.items if isinstance(item, Line)]
@@ -122,22 +123,28 @@ def test_what_is_drawn_is_what_was_computed():
     assert not difference.log_y
 
 
-def test_it_says_in_how_many_cells_theory_is_right_and_where_it_is_wrong():
-    right = say(found())[-1]
-    hits = re.search(r"lies in (\d+) of 12 95 % intervals", right)
-    assert hits is not None
-    assert int(hits[1]) >= 9
-    wrong = say(found({"bounds": powers.theory(30.0)}))[-1]
-    assert "lies in 0 of 12" in wrong
-    alone = found(theory=None)
-    (first,) = say(alone)
-    means = [alone["mean"].isel(T=i) for i in (0, -1)]
-    ends = [f"{float(end):.2f}" for mean in means for end in (mean.min(), mean.max())]
-    assert ends[0] in first
-    assert ends[1] in first
-    two = say(alone.isel(d=[0, 1]))
-    assert len(two) == 2
-    assert "d = 20: mean" in re.sub("<.*?>", "", two[1])
+def test_every_point_is_a_finding_with_its_prediction_and_a_wrong_theory_differs():
+    data = found()
+    first, *_ = right = findings(data)
+    assert len(right) == len(powers.D) * len(powers.T)
+    here = data.sel(simulation="training", output="tan2", d=10, T=1e3)
+    assert first.place == {"d": 10, "T": 1e3}
+    assert first.quantity.plain == "mean tan² ∠"
+    assert (first.value, first.error) == (float(here["mean"]), float(here["se"]))
+    assert first.predicted == pytest.approx(powers.law(3.0 * MEAN)[0, 0])
+    assert "differs" not in {one.verdict for one in right}
+    wrong = findings(found({"bounds": powers.theory(30.0)}))
+    assert {one.verdict for one in wrong} == {"differs"}
+
+
+def test_without_theory_both_ends_of_every_curve_are_findings():
+    data = found(theory=None)
+    ends = findings(data)
+    places = [one.place for one in ends]
+    assert places == [{"d": d, "T": t} for d in powers.D for t in (powers.T[0], powers.T[-1])]
+    assert {one.verdict for one in ends} == {""}
+    assert ends[0].value == data["mean"].isel(d=0, T=0).item()
+    assert findings(data.assign(mean=data["mean"] * np.nan)) == []
 
 
 @pytest.mark.parametrize(
@@ -160,29 +167,101 @@ def test_without_a_parameter_it_takes_the_one_with_most_values():
     assert compute(toy.tree({"training": alone}, {}), asked) is None
 
 
+def _means(difference: np.ndarray, error: float = 0.01, seeds: int = 50) -> xr.Dataset:
+    """Means over x = 1 ... about a prediction of 0.5."""
+    dims = ("output", "simulation", "x")
+    mean = (0.5 + difference)[None, None]
+    full = {k: (dims, np.full_like(mean, v)) for k, v in {"se": error, "predicted": 0.5}.items()}
+    data = xr.Dataset(
+        {"mean": (dims, mean), **full, "seeds": (dims, np.full(mean.shape, seeds))},
+        {"output": ["R"], "simulation": ["runs"], "x": np.arange(1.0, 1 + len(difference))},
+        {"over": "x", "variable": "R"},
+    )
+    return data.assign(difference=data["mean"] - data["predicted"])
+
+
+def _judged(data: xr.Dataset, where: dict[str, str] | None = None) -> list[Finding]:
+    return findings(with_verdicts(data, 0.1, where or {}))
+
+
+def test_a_mean_agrees_with_its_prediction_where_wrong_ones_are_rejected() -> None:
+    right = _judged(_means(np.array([0.01, -0.012, 0.004, 0.0])))
+    assert [one.verdict for one in right] == ["agrees"] * 4
+    assert "a prediction off by 0.05 is rejected" in right[0].evidence
+    wrong = _judged(_means(np.array([0.3, 0.2, 0.3, 0.25])))
+    assert [one.verdict for one in wrong] == ["differs"] * 4
+
+
+def test_no_part_is_chosen_after_looking_and_a_study_may_claim_one_before() -> None:
+    late = _means(np.array([0.3, 0.2, 0.01, -0.004, 0.002]))
+    assert [one.verdict for one in _judged(late)] == ["differs"] * 2 + ["agrees"] * 3
+    claimed = _judged(late, {"x": ">= 3"})
+    assert verdict_of(claimed) == "agrees"
+    outside = [one for one in claimed if not one.verdict]
+    assert [one.place["x"] for one in outside] == [1.0, 2.0]
+    assert {one.quantity.plain for one in outside} == {"mean R outside the claimed part"}
+    assert outside[0].off == pytest.approx(0.3)
+    assert verdict_of(_judged(late, {"x": ">= 2"})) == "differs"
+
+
+def test_few_seeds_agree_with_nothing_and_as_many_as_needed_do() -> None:
+    few = _judged(_means(np.array([0.01, 0.02]), error=0.05, seeds=3))
+    assert [one.verdict for one in few] == ["undecided"] * 2
+    assert "a prediction off by 0.05 would not be rejected" in few[0].evidence
+    needed = int(max(one.seeds for one in few))
+    more = _means(np.array([0.01, 0.02]), 0.05 * (3 / needed) ** 0.5, needed)
+    assert verdict_of(_judged(more)) == "agrees"
+
+
+def _sides(difference: float) -> xr.Dataset:
+    """Means at two spaces over x, with standard errors of 0.01 and no prediction."""
+    data = _means(np.zeros(3)).expand_dims(space=["all", "few"]).transpose("output", ..., "x")
+    shift = xr.DataArray([0.0, difference], dims="space")
+    nothing = data["predicted"] * np.nan
+    mean = (data["mean"] + shift).transpose(*data["mean"].dims)
+    return data.assign(mean=mean, predicted=nothing, difference=nothing)
+
+
+def test_the_change_between_two_words_is_a_finding_with_its_error() -> None:
+    change = findings(_sides(-0.2))[:3]
+    assert [one.place for one in change] == [{"x": x} for x in (1.0, 2.0, 3.0)]
+    assert {one.quantity.plain for one in change} == {
+        "the change of mean R from space = all to space = few"
+    }
+    assert change[0].value == pytest.approx(-0.2)
+    assert change[0].error == pytest.approx(0.01 * np.sqrt(2))
+    rest = findings(_sides(-0.2))[3:]
+    assert [one.place["space"] for one in rest] == ["all", "all", "few", "few"]
+
+
 @pytest.mark.parametrize(
-    ("shift", "error", "said"),
-    [
-        (0, 0.1, "; within errors it is largest where the prediction is, at "),
-        (1, 1.0, "; within errors it is largest where the prediction is, at "),
-        (1, 0.1, "; within errors it is largest where the prediction is in 0 of 3 curves"),
-        (None, 0.1, ""),
-    ],
+    ("top", "error", "near"), [(2.0, 0.001, False), (2.0, 0.2, True), (1.0, 0.001, False)]
 )
-def test_a_maximum_of_the_prediction_is_told_where_the_means_have_it(
-    shift: int | None, error: float, said: str
+def test_the_largest_mean_is_found_with_its_place_and_what_rivals_it(
+    top: float, error: float, near: bool
 ) -> None:
-    data = at_last_n(found()).sel(output="tan2").isel(d=slice(3))
-    over = str(data.attrs["over"])
-    at = xr.DataArray(np.arange(data.sizes[over]), coords={over: data[over]})
-    top = data.sizes[over] // 2
-    # A prediction that rises all along has no maximum inside.
-    law = -np.abs(at - top) if shift is not None else at
-    mean = -np.abs(at - top - (shift or 0))
-    data["predicted"] = law.astype(float).broadcast_like(data["mean"])
-    data["mean"] = mean.astype(float).broadcast_like(data["mean"])
-    data["se"] = xr.full_like(data["mean"], error)
-    clause = peaks(data)
-    assert clause.startswith(said) if said.endswith("at ") else clause == said
-    if said.endswith("at "):
-        assert clause.count(f"{data[over].values[top]:g}") == data.sizes["d"]
+    data = _sides(0.1)
+    bump = 0.1 * (abs(data["x"] - top) < 0.5)
+    theory = xr.where(data["x"] == 3.0, 0.9, 0.5).broadcast_like(data["mean"])
+    changed = {"mean": data["mean"] + bump, "se": data["se"] * 0 + error, "predicted": theory}
+    data = data.assign({k: v.transpose(*data["mean"].dims) for k, v in changed.items()})
+    assert Form.LARGEST not in {one.form for one in findings(data)}
+    first, *_ = findings(data.assign_attrs(extreme="largest"))
+    assert (first.form, first.place) == (Form.LARGEST, {"space": "few", "x": top})
+    assert first.value == pytest.approx(0.7)
+    assert first.quantity.plain == "mean R"
+    assert first.predicted == 0.5
+    assert "from the largest with space = all" in first.evidence
+    assert ("within errors of" in first.evidence) == near
+    assert ("at an end of the swept range" in first.evidence) == (top == 1.0)
+    assert "largest in theory at <i>x</i> = 3" in first.evidence
+    least, *_ = findings(data.assign_attrs(extreme="smallest"))
+    assert (least.form, least.place["space"]) == (Form.SMALLEST, "all")
+    assert least.value == pytest.approx(0.5)
+
+
+def test_an_extreme_is_sought_for_each_value_of_a_swept_number() -> None:
+    data = _sides(0.1).assign_coords(space=[1, 2]).assign_attrs(extreme="largest")
+    some = [one for one in findings(data) if one.form is Form.LARGEST]
+    assert [one.place["space"] for one in some] == [2, 1]
+    assert {one.quantity.plain for one in some} == {"mean R for each space"}

@@ -2,11 +2,14 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.distances.compute import bridge_maximum
+from hdica.analysis.distances.compute import bridge_maximum, findings
 from hdica.analysis.laws import Part, agreement, thinned
 from hdica.errors import HdicaError
+from hdica.show.finding import Form, grouped, verdict_of
+from hdica.show.wording import sentence
 from hdica.verdict.exponents import decay_exponent
 from tests.analysis import laws, toy
+from tests.report.shown import plain
 
 distances = toy.computed("distances")
 
@@ -63,6 +66,52 @@ def test_a_simulation_of_another_law_differs():
     assert wrong["verdict"].item() == "differs"
 
 
+def test_every_law_has_its_verdict_and_the_largest_distance_that_of_draws(found):
+    laws_, ks, w1, *powers = findings_by_quantity(found)
+    assert len(laws_) == 4
+    # The law of the group of 0 moves with no drift: a wrong one predicts the same.
+    assert sorted(one.verdict for one in laws_) == ["", "", "agrees", "undecided"]
+    assert [one.place["xi"] for one in laws_ if "no drift moves it" in one.evidence] == [0.0, 0.0]
+    (far,) = [one for one in laws_ if one.verdict == "agrees"]
+    assert far.place == {"tau": 0.1, "xi": 2.0, "n": 4000, "t": 3.0}
+    assert far.value == float(found["ks_pooled"].sel(simulation="vector", n=4000, **FAR))
+    for (one,), kind in ((ks, "ks"), (w1, "w1")):
+        top = found[kind].sel(n=4000)
+        assert (one.form, one.value) == (Form.LARGEST, float(top.max()))
+        assert abs(one.off) < 4 * one.error
+        assert one.verdict == ""  # entries are no independent draws
+    for (one,) in powers:
+        assert (one.form, one.base.plain, one.predicted) == (Form.POWER, "n", -0.5)
+        assert abs(one.off) < 4 * one.error
+
+
+def test_a_wrong_law_differs_and_few_seeds_decide_nothing():
+    wrong = findings(distances(laws.store(factor=1.05), laws.METHODS))
+    assert verdict_of(wrong) == "differs"
+    (far,) = [one for one in wrong if one.verdict == "differs"]
+    assert (far.place["xi"], far.place["t"]) == (2.0, 3.0)
+    (text,) = plain([sentence(grouped(wrong)[0])])
+    assert text.endswith(
+        "in 1 of 2 comparisons, at τ = 0.1, ξ = 2, n = 4000, t = 3; 1 is undecided."
+    )
+    few = findings(distances(laws.store(seeds=3), laws.METHODS))
+    assert {one.verdict for one in few if one.form is Form.VALUE} == {"undecided"}
+
+
+def test_a_power_agrees_only_where_a_third_and_two_thirds_are_rejected(found):
+    for error, verdict in ((0.01, "agrees"), (0.18, "agrees"), (0.22, "undecided")):
+        data = found.assign(ks_exponent=found["ks_exponent"] * 0 + 0.5)
+        data["ks_exponent_error"] = data["ks_exponent_error"] * 0 + error
+        (one,) = [f for f in findings(data) if f.form is Form.POWER and "Kolm" in f.quantity.plain]
+        assert (one.verdict, one.error) == (verdict, pytest.approx(error / 2))
+        off = findings(data.assign(ks_exponent=data["ks_exponent"] + 0.1))
+        assert next(f for f in off if f.form is Form.POWER).verdict == "undecided"
+
+
+def findings_by_quantity(data):
+    return grouped([one for one in findings(data) if one.verdict or np.isfinite(one.value)])
+
+
 def test_a_finite_n_term_is_no_difference():
     biased = distances(laws.store(c=40.0), laws.METHODS).sel(simulation="vector", **FAR)
     assert float(biased["ks"].sel(n=500)) > 1.5 * float(biased["ks_expected"].sel(n=500))
@@ -90,6 +139,12 @@ def test_mass_outside_the_edges_is_reported(law_store):
     beyond = 1 - laws.law().cdf(narrow[-1])[1, 1, 0]
     assert float(found["outside_limit"].sel(**FAR)) == pytest.approx(beyond, abs=1e-6)
     assert float(found["outside"].sel(n=4000, **FAR)[0]) == pytest.approx(beyond, abs=0.01)
+    *_, last = findings(found)
+    assert (last.quantity.plain.split(" outside")[0], last.unit.plain) == (
+        "the share of entries",
+        "%",
+    )
+    assert (last.value, last.place["xi"]) == (pytest.approx(100 * beyond, abs=1), 2.0)
 
 
 def test_a_diverged_limit_leaves_nothing_to_compare(law_store):
@@ -117,6 +172,7 @@ def test_bridge_maximum_is_the_mean_distance_of_independent_draws(edges, mean):
     assert bridge_maximum(law) == pytest.approx(mean, rel=0.04)
 
 
+@pytest.mark.deep
 def test_false_alarms_along_a_law_are_as_rare_as_stated():
     """With a bias c/n, few seeds and coarse laws."""
     rng, repeats, n = np.random.default_rng(4), 300, np.array([300, 600, 1200])

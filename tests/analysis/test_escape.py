@@ -5,9 +5,8 @@ import pytest
 from scipy import stats
 
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.escape.verdict import count_p, hazard_of, judged
 from hdica.errors import HdicaError
-from hdica.verdict.survival import EscapeTimes
+from hdica.verdict.survival import EscapeTimes, count_p, hazard_of, judge_escapes
 from tests.analysis import escapes, toy
 from tests.analysis.escapes import LADDER, NUS, mean
 
@@ -262,11 +261,11 @@ def test_hazards_of_nothing():
     never = hazard_of(escapes.AGES, np.full(escapes.AGES.size, np.nan), np.inf)
     assert never(np.array([1e9])) == 0
     runs = EscapeTimes(np.ones(9), np.zeros(9, bool))
-    assert judged(runs, never, 0.01).verdict == "undecided"
+    assert judge_escapes(runs, never, 0.01).verdict == "undecided"
     seen = EscapeTimes(np.ones(9), np.arange(9) < 1)
-    assert judged(seen, never, 0.01).verdict == "differs"
+    assert judge_escapes(seen, never, 0.01).verdict == "differs"
     swift = hazard_of(escapes.AGES, np.exp(-escapes.AGES), 1e-9)  # beyond float64's survival
-    assert judged(runs, swift, 0.01).verdict == "differs"
+    assert judge_escapes(runs, swift, 0.01).verdict == "differs"
 
 
 def test_counts_of_complete_runs_have_exact_p_values():

@@ -22,6 +22,7 @@ def test_fluctuation_exponent_and_its_interval(a):
         assert covered(found, 0.5) < 0.2
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("b", "c"), [(1.0, 25.0), (0.5, 1.5)])
 def test_bias_exponent_and_its_interval(b, c):
     rng = np.random.default_rng(6)

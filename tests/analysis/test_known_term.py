@@ -42,6 +42,7 @@ def test_it_is_sharper_than_a_fitted_term() -> None:
     assert known.control_p < 0.1 * fitted.control_p
 
 
+@pytest.mark.deep
 def test_right_limits_are_rejected_as_rarely_as_stated() -> None:
     ladders = [_runs([100, 400], 40, 10 + k) for k in range(400)]
     found = [judge(one, LIMIT, EXACT, CONTROL, 0.05, TERM).p_value for one in ladders]

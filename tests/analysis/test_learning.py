@@ -3,8 +3,9 @@
 import pytest
 
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.learning.compute import learning
-from hdica.report.answers import findings
+from hdica.analysis.findings import summary
+from hdica.analysis.learning.learning import learning
+from hdica.status import PENDING
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.outcome.results import open_results
 from hdica.sweep.run.runner import run
@@ -31,6 +32,10 @@ HEBBIAN = {
 }
 
 
+def _notes(tree):
+    return summary(aggregate(tree)).notes["Where nothing is learned"]
+
+
 @pytest.fixture
 def rows(tmp_path):
     def said(content):
@@ -43,7 +48,7 @@ def rows(tmp_path):
             return {}, []
         names = ("method", "what", "count", "points", "note")
         found = zip(*(data[k].values.tolist() for k in names), strict=True)
-        return {m: rest for m, *rest in found}, findings(aggregate(tree))
+        return {m: rest for m, *rest in found}, _notes(tree)
 
     return said
 
@@ -70,11 +75,13 @@ def test_the_condition_of_the_theorem_is_on_the_page_of_sparse_pca(rows):
     assert any("Theorem 1 of Wang and Lu 2016 asks for Q_0 other than 0" in s for s in sentences)
 
 
+@pytest.mark.deep
 def test_a_range_is_read_back_from_the_store(rows):
     ranged = {**ONLINE, "grid": {"tau": {"start": 0.01, "stop": 0.02, "num": 2}, "Q0": [0.0, 0.8]}}
     assert rows(ranged) == rows(ONLINE)
 
 
+@pytest.mark.deep
 def test_the_wrong_sign_is_said_of_every_method(rows):
     wrong = {**ONLINE, "parameters": {"source": "laplace"}}
     wrong |= {"grid": {"tau": [0.05, 0.1], "Q0": [0.7, 0.8]}, "times": [0, 4000]}
@@ -90,10 +97,11 @@ def test_the_wrong_sign_is_said_of_every_method(rows):
     assert sum("nothing is learned at any point" in s for s in sentences) == 3
 
 
+@pytest.mark.deep
 def test_what_learns_somewhere_is_not_said_to_learn_nothing(rows):
     found, sentences = rows({**ONLINE, "grid": {"tau": [0.02, 0.5], "Q0": [0.3, 0.8]}})
     assert found == {}
-    assert not any("learns nothing" in s for s in sentences)
+    assert sentences == []
 
 
 def test_matrices_of_overlaps_too(rows):
@@ -111,4 +119,12 @@ def test_stores_without_a_system_are_read_by_their_numbers():
     assert found["method"].values.tolist() == ["ode"]
     assert found["what"].values.tolist() == ["lost"]
     assert found["note"].values.tolist() == [""]
-    assert "nothing is learned at any point: the limit ends" in str(findings(aggregate(lost)))
+    assert "nothing is learned at any point: the limit ends" in str(_notes(lost))
+
+
+def test_pending_points_are_none_at_which_nothing_is_learned() -> None:
+    tree = toy.tree({"fixed_points": bifurcation.fixed_points()}, {})
+    tree["fixed_points"]["stable"].values[...] = 0.0
+    assert "learning" in aggregate(tree)
+    tree["fixed_points"]["status"].values[...] = PENDING
+    assert "learning" not in aggregate(tree)

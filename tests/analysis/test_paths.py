@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.paths.answer import answer
-from hdica.analysis.paths.figure import paths as draw
-from hdica.analysis.paths.say import paths as say
+from hdica.analysis.paths.paths import findings, notes
+from hdica.analysis.paths.paths import panels as draw
 from hdica.errors import HdicaError
+from hdica.show.finding import Finding
 from tests.analysis import escapes, toy
 from tests.report.shown import plain
 
@@ -44,47 +44,55 @@ def found(seeds: int = 1, **more: object) -> xr.Dataset:
     return paths(tree, {**ASKED, **more})
 
 
-def told(data: xr.Dataset) -> list[str]:
-    return list(plain(say(data)))
+def times(data: xr.Dataset) -> list[Finding]:
+    """Findings on the threshold, at which something is reached."""
+    found = [one for one in findings(data) if "reaches" in one.quantity.plain]
+    return [one for one in found if np.isfinite(one.value)]
 
 
-def test_the_first_sentence_says_which_runs_reach_the_threshold_and_when():
+def test_every_entry_has_the_time_after_which_it_reaches_the_threshold():
     data = found()
-    assert told(data)[0] == (
-        "Within 4 million steps |R| reaches 0.8 after 1 and 3 million steps at ν = 1 and after "
-        "500\u202f000 steps at ν = 2, and not at ν = 4."
-    )
-    known = answer(data)
-    assert known is not None
-    assert plain([known.html])[0] == told(data)[0]
+    first, second, third = times(data)
+    assert first.quantity.plain == "the time after which |R| reaches 0.8"
+    assert [one.value for one in (first, second, third)] == [1e6, 3e6, 5e5]
+    assert [one.place["source"] for one in (first, second, third)] == [0, 1, 0]
+    assert (third.place["nu"], third.place["n"], third.unit.plain) == (2.0, 100, "steps")
+    assert plain(notes(data)) == [
+        "No run reaches |R| = 0.8 within 4\u202f000\u202f000 steps at ν = 4."
+    ]
     assert data["reached"].sel(nu=1.0).values.ravel().tolist() == [10_000.0, 30_000.0]
     assert np.isnan(data["reached"].sel(nu=4.0)).all()
 
 
-def test_what_lies_beyond_the_last_time_is_neither_drawn_nor_told():
+def test_what_lies_beyond_the_last_time_is_neither_drawn_nor_counted():
     data = found(until=20_000)
     assert float(data["time"].max()) == 20_000
-    assert told(data)[0].startswith("Within 2 million steps |R| reaches 0.8 after 1 million steps")
+    assert [one.value for one in times(data)] == [1e6, 5e5]
     with pytest.raises(HdicaError, match=r"^analysis\.paths\.until = 10 is not allowed \(at least"):
         found(until=10)
 
 
 def test_several_runs_are_counted():
-    text = told(found(2, runs=2))[0]
-    assert "in 1 of 2 runs, first after 1 million steps, at ν = 1" in text
+    first = times(found(2, runs=2))[0]
+    assert (first.value, first.evidence) == (1e6, "1 of 2 runs")
+    assert first.quantity.plain.endswith("in the first run that does so")
 
 
-def test_nothing_reached_is_said():
-    assert told(found(threshold=0.95))[0] == (
-        "Within 4 million steps |R| does not reach 0.95 at ν = 1, ν = 2 and ν = 4."
+def test_where_no_run_reaches_the_threshold_is_a_note():
+    data = found(threshold=0.95)
+    assert times(data) == []
+    assert plain(notes(data))[0].endswith(
+        "within 4\u202f000\u202f000 steps at ν = 1, ν = 2 and ν = 4."
     )
+    data["path"].values[...] = np.nan  # no run is done
+    assert notes(data) == []
 
 
 def test_dashed_lines_stand_at_the_tops_of_the_barrier():
     data = found()
-    assert told(data)[1] == (
-        "For n → ∞ the potential is highest at ±0.25 at ν = 1 and ±0.35 at ν = 2 (dashed lines)."
-    )
+    tops = [one for one in findings(data) if "barrier" in one.quantity.plain]
+    assert tops[0].quantity.plain == "|R| at the top of the barrier for n → ∞"
+    assert [(one.place["nu"], one.value) for one in tops] == [(1.0, 0.25), (2.0, 0.35)]
     levels = []
     for panel in draw(data):
         lines = [one for one in panel.items if "barrier" in one.label.plain]
@@ -93,9 +101,9 @@ def test_dashed_lines_stand_at_the_tops_of_the_barrier():
     assert levels == [[-0.25, 0.25], [-0.35, 0.35], []]
 
 
-def test_without_a_threshold_nothing_is_told():
+def test_without_a_threshold_there_are_no_findings():
     tree = toy.tree({"chain": runs()}, {})
     data = paths(tree, {"simulation": "chain"})
-    assert say(data) == []
-    assert answer(data) is None
+    assert findings(data) == []
+    assert notes(data) == []
     assert len(draw(data)) == 3

@@ -25,6 +25,7 @@ def found(tree):
     return phase(tree, toy.PHASE)
 
 
+@pytest.mark.deep
 def test_overlap_and_wilson_intervals(tree, found):
     q = np.abs(tree["chain"]["Q"].values[..., -1])
     assert found["overlap"].values == pytest.approx(q.mean(axis=-1))

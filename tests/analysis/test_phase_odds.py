@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 import xarray as xr
 from scipy import special, stats
 
+from hdica.analysis.phase.compute import _beside
+from hdica.analysis.phase.figure import lines
 from hdica.analysis.phase.figure import phase as panels
-from hdica.analysis.phase.odds import _beside, lines
-from hdica.analysis.phase.say import phase as sentences
-from hdica.analysis.show.panel import Line
+from hdica.analysis.phase.findings import findings
+from hdica.show.panel import Line
 from tests.analysis import toy
 from tests.analysis.escapes import group
 
@@ -43,25 +42,28 @@ def diagram(shift: float = 0.0, stream: int = 0) -> xr.Dataset:
     return phase(toy.tree(groups, {"phase": ASKED}), ASKED)
 
 
-def _told(data: xr.Dataset) -> tuple[int, float]:
-    """How many cells are off, and how many would be by chance."""
-    text = next(t for t in sentences(data) if "predicted probability" in t)
-    found = re.search(r"in (\d+) of (\d+) cells, where ([\d.]+) would by chance", text)
-    assert found is not None, text
-    assert int(found[2]) == len(TAUS) * len(STARTS)
-    return int(found[1]), float(found[3])
+def _off(data: xr.Dataset) -> tuple[int, float]:
+    """In how many cells the share is off the prediction, and in how many it would be by chance."""
+    return int((data["odds_p"] < 0.05).sum()), float(data["odds_chance"].sum())
 
 
+@pytest.mark.deep
 def test_shares_of_the_law_itself_are_off_it_by_chance_alone() -> None:
-    off, expected = zip(*(_told(diagram(stream=k)) for k in range(40)), strict=True)
+    off, expected = zip(*(_off(diagram(stream=k)) for k in range(40)), strict=True)
     assert len(set(expected)) == 1
     assert 0 < expected[0] < 0.05 * len(TAUS) * len(STARTS)
     assert abs(np.mean(off) - expected[0]) < 3.5 * (expected[0] / 40) ** 0.5
 
 
-def test_a_boundary_that_is_shifted_by_half_a_width_is_seen() -> None:
-    off, expected = _told(diagram(0.02))
-    assert off > expected + 4 * expected**0.5
+def _verdict(data: xr.Dataset) -> str:
+    (one,) = [f for f in findings(data) if "predicted probability" in f.quantity.plain]
+    return one.verdict
+
+
+def test_a_right_law_agrees_and_one_shifted_by_half_a_width_differs() -> None:
+    assert [_verdict(diagram(stream=k)) for k in range(5)].count("agrees") >= 4
+    assert _verdict(diagram(0.02)) == "differs"
+    assert _verdict(diagram(-0.02)) == "differs"
 
 
 @pytest.mark.parametrize("p0", [0.0, 1e-4, 0.03, 0.4, 1.0])

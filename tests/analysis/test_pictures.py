@@ -10,17 +10,17 @@ import xarray as xr
 from PIL import Image
 
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.pictures.figure import pictures as draw
-from hdica.analysis.pictures.say import pictures as say
+from hdica.analysis.findings import summary
+from hdica.analysis.pictures.pictures import findings
+from hdica.analysis.pictures.pictures import panels as draw
 from hdica.analysis.reading import settings_of
-from hdica.analysis.show.panel import Pictures
-from hdica.analysis.show.words import words
 from hdica.errors import HdicaError
 from hdica.report import printed
-from hdica.report.answers import findings
 from hdica.report.interactive import figure
 from hdica.report.mosaic import columns, mosaic
 from hdica.report.page import panels, render
+from hdica.show.panel import Pictures
+from hdica.show.words import words
 from tests.analysis import galleries, toy
 from tests.analysis.galleries import COUNT, SEEDS, SETTINGS, WIDTHS, residual, wave
 
@@ -62,10 +62,15 @@ def test_quartiles_are_over_components_and_seeds(found):
     assert found["by"].isel(breadth=0).values == pytest.approx(expected)
     assert found["against"].isel(breadth=1).values == pytest.approx(expected + 0.5)
     assert int(found["count"].isel(breadth=0)) == COUNT * SEEDS
-    text = say(found)
-    assert len(text) == len(WIDTHS)
-    assert text[0].startswith("At breadth = 4: relative residual: median 0.31")
-    assert "(15 pictures); chance: median 0.81" in text[0]
+    medians = findings(found)
+    assert [one.quantity.plain.removeprefix("the median ") for one in medians] == [
+        *["relative residual"] * 2,
+        *["chance"] * 2,
+    ]
+    assert [one.place for one in medians[:2]] == [{"breadth": width} for width in WIDTHS]
+    assert medians[0].value == pytest.approx(expected[1])
+    assert medians[3].value == pytest.approx(expected[1] + 0.5)
+    assert medians[0].evidence == "of 15 pictures; middle half 0.205 to 0.415"
 
 
 def test_no_more_pictures_are_drawn_than_asked_for():
@@ -77,7 +82,7 @@ def test_no_more_pictures_are_drawn_than_asked_for():
 def test_without_a_number_they_stand_as_they_are():
     data = pictures(galleries.store(), {"method": "bank", "show": "waves"})
     assert data["number"].isel(shown=0, breadth=0).values.tolist() == list(range(COUNT))
-    assert say(data) == []
+    assert findings(data) == []
     assert "Sorted" not in draw(data)[0].caption
 
 
@@ -161,7 +166,7 @@ def test_a_report_has_a_section_of_pictures():
     drawn = panels(tree)
     assert [panel.key for panel in drawn["pictures"]] == [f"pictures_{k}" for k in (1, 2, 3, 4)]
     assert drawn["pictures"][0].title.html == "Waves &amp; more · breadth = 4"
-    assert any("relative residual" in text for text in findings(tree))
+    assert "median relative residual" in summary(tree).headline
     assert 'id="plot-pictures_1"' in render(tree, drawn)
 
 

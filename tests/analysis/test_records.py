@@ -15,20 +15,22 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from markupsafe import escape
 
 from hdica.analysis import manual, registry
 from hdica.analysis.aggregate import aggregate
+from hdica.analysis.findings import summary
 from hdica.analysis.reading import asked, settings_of
 from hdica.analysis.record import Analysis, Section
 from hdica.analysis.registry import analyses, asked_for, register
 from hdica.analysis.settings import Needs, Settings, Swept, needs_of
-from hdica.analysis.show.panel import Panel
-from hdica.analysis.show.table import Table
-from hdica.analysis.terms import speaking_of
 from hdica.errors import HdicaError
-from hdica.report.answers import findings
 from hdica.report.page import panels, render
+from hdica.show.finding import Finding, grouped
+from hdica.show.panel import Panel
+from hdica.show.table import MOST_ROWS, of_findings
+from hdica.show.terms import speaking_of
+from hdica.show.wording import sentence
+from hdica.show.words import words
 from hdica.status import PENDING
 from hdica.sweep.study.study import Study, study_from
 from hdica.systems import plugins
@@ -59,7 +61,9 @@ def _critical() -> xr.Dataset:
 def _overlaps() -> xr.DataTree:
     groups = {**escapes.overlaps(), "trapping": escapes.trap()}
     both = {"curves": ["chain", "ode"]}
-    return toy.tree(groups, {"decay": both, "paths": {"simulation": "chain"}, "trapping": {}})
+    return toy.tree(
+        groups, {"decay": both, "paths": {"simulation": "chain", "threshold": 0.5}, "trapping": {}}
+    )
 
 
 def _still() -> xr.DataTree:
@@ -133,9 +137,16 @@ def test_an_answer_is_described_drawn_and_said(name: str) -> None:
     drawn = [section.draw(data) for section in analysis.sections]
     assert all(isinstance(panel, Panel) for found in drawn for panel in found)
     assert not analysis.sections or any(drawn)
-    assert analysis.say is None or all(isinstance(text, str) for text in analysis.say(data))
-    if analysis.verdicts is not None:
-        assert isinstance(analysis.verdicts.build(data), Table)
+    assert analysis.findings or analysis.notes
+    notes = [] if analysis.notes is None else analysis.notes(data)
+    assert all(isinstance(text, str) for text in notes)
+    found = [] if analysis.findings is None else analysis.findings(data)
+    found = [one for one in found if np.isfinite(one.value)]
+    assert found or notes or analysis.findings is None
+    with speaking_of(str(store.attrs["system"])):
+        for group in grouped(found):
+            assert not re.search(r"[{}]|  |\bnan\b|\d{12}", plain([sentence(group)])[0])
+        assert len(of_findings(found).rows) == min(len(found), MOST_ROWS)
 
 
 def _study(store: xr.DataTree) -> dict[str, Any]:
@@ -165,19 +176,19 @@ def _shown(analysis: Analysis, store: xr.DataTree) -> tuple[list[str], set[str]]
     data = analysis.compute(store, *given)
     if data is None:
         return [], set()
-    out = [] if analysis.say is None else list(analysis.say(data))
-    off = set()
-    for function in (analysis.answer, analysis.beside, analysis.decides):
-        found = None if function is None else function(data)
-        if found is not None:
-            out.append(found.html)
-            off |= {"answer"} if found.verdict == "differs" else set()
+    found = [] if analysis.findings is None else list(analysis.findings(data))
+    found = [one for one in found if np.isfinite(one.value)]
+    out = [] if analysis.notes is None else list(analysis.notes(data))
+    out += map(sentence, grouped(found))
+    off = {
+        f"{one.quantity.plain} {sorted(map(str, one.place.items()))}"
+        for one in found
+        if one.verdict == "differs"
+    }
     for name in {"verdict", "corrected_verdict"} & set(data.data_vars):
         off |= {f"{name} {at}" for at in np.flatnonzero(data[name].values == "differs")}
     for section in analysis.sections:
         out += [text for p in section.draw(data) for text in (p.caption, p.title.plain)]
-    if analysis.verdicts is not None:
-        analysis.verdicts.build(data)
     return plain(out), off
 
 
@@ -238,7 +249,7 @@ def test_settings_say_what_they_are(name: str) -> None:
 
 def test_reading_order_is_told_for_everything_that_is_shown() -> None:
     sections = [section for one in analyses().values() for section in one.sections]
-    ranks = [one.rank for one in analyses().values() if one.say is not None]
+    ranks = [one.rank for one in analyses().values() if one.findings or one.notes]
     assert len({section.rank for section in sections}) == len(sections)
     assert len({section.name for section in sections}) == len(sections)
     assert len(set(ranks)) == len(ranks)
@@ -252,10 +263,11 @@ def test_the_manual_says_every_key() -> None:
         assert all(f"`{key}`: " in row for key in analysis.settings.model_fields)
 
 
+@pytest.mark.deep
 def test_a_study_is_checked_without_what_computes_and_draws() -> None:
     code = (
         "import sys; from hdica.analysis.registry import analyses; analyses(); "
-        "print(*{'plotly', 'matplotlib', 'hdica.analysis.show.panel'} & set(sys.modules))"
+        "print(*{'plotly', 'matplotlib', 'hdica.show.panel'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == ""
@@ -282,7 +294,7 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Analysis:
         _ends,
         Ends,
         (Section("ends", "Where runs end", lambda data: [_panel()], 99),),
-        lambda data: [f"Runs end at {escape(float(data['end'].mean()))}."],
+        findings=lambda data: [Finding(words("the end"), {}, float(data["end"].mean()))],
     )
     known = analyses()
     monkeypatch.setitem(known, "ends", record)
@@ -291,8 +303,6 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Analysis:
 
 
 def _panel() -> Panel:
-    from hdica.analysis.show.words import words
-
     return Panel("ends", words("Ends"), words("x"), words("y"), ())
 
 
@@ -306,7 +316,7 @@ def test_a_plug_in_is_validated_computed_and_shown(ends: Analysis) -> None:
     tree = toy.tree({"chain": toy.store()["chain"].to_dataset()}, {"ends": {"simulation": "chain"}})
     found = aggregate(tree)
     assert "ends" in panels(found)
-    assert any(text.startswith("Runs end at ") for text in findings(found))
+    assert summary(found).headline.startswith("The end is ")
     assert "Where runs end" in render(found, panels(found))
 
 

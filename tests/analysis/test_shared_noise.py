@@ -9,7 +9,7 @@ from scipy import stats
 
 import hdica
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.slopes.compute import slopes
+from hdica.analysis.slopes.slopes import findings, slopes
 from hdica.systems.registry import methods_of
 from hdica.verdict.resample import jackknife_error, resampled_shares, shares_noise
 from tests.analysis import shared, toy
@@ -48,6 +48,7 @@ def covered(data: xr.Dataset, width: float = T) -> float:
     return float((abs(data["threshold"] - BOUNDARY) <= width * data["threshold_se"]).mean())
 
 
+@pytest.mark.deep
 def test_the_start_with_even_odds_is_covered_over_seeds(found: xr.Dataset) -> None:
     # 300 draws of which the three step sizes are nearly copies: 0.95 is known to 0.013.
     assert 0.91 < covered(found) < 0.99
@@ -101,6 +102,19 @@ def test_slopes_are_covered_and_know_more_than_seeds_apart(tree: xr.DataTree) ->
     # Apart, the errors of both ends add: the common NOISE is a hundredfold of what is left.
     gain = float(at["slope_tau_se_apart"].mean() / true_error)
     assert gain == pytest.approx(np.hypot(1, 10), rel=0.1)
+
+
+def test_a_finding_says_how_much_better_differences_are_known() -> None:
+    for tree in (shared.store(2, 12), shared.store(1, 12)):
+        data = slopes(tree)
+        assert data is not None
+        (tau, start), top = findings(data), data.isel(n=-1)
+        assert start.quantity.plain == tau.quantity.plain.replace("τ", "Q₀")
+        ratio = (top["slope_tau_se"] / top["slope_tau_se_apart"]).values
+        assert tau.value == np.median(ratio[np.isfinite(ratio) & (ratio > 0)]) < 0.3
+        assert tau.place == {"n": int(top["n"]), "t": data.attrs["time"]}
+        bare = findings(data.isel(n=-1, drop=True))[0]
+        assert bare.place == {"t": data.attrs["time"]}
 
 
 def test_slopes_use_seeds_that_are_finished_on_both_sides(tree: xr.DataTree) -> None:
@@ -180,6 +194,7 @@ def real() -> xr.DataTree:
     return toy.tree({"chain": data.assign_attrs(noise="shared")}, {})
 
 
+@pytest.mark.deep
 def test_a_real_boundary_is_covered_over_seeds_and_not_by_cells(real: xr.DataTree) -> None:
     settings = {"simulation": "chain", "x": "tau", "y": "Q0"}
     over_seeds, over_cells = phase(real, settings), phase(as_if_independent(real), settings)

@@ -8,16 +8,16 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.show.panel import Line, Panel, Places, Points, Surface
-from hdica.analysis.show.words import place
-from hdica.analysis.sphere.figure import sphere as draw
-from hdica.analysis.sphere.say import law
-from hdica.analysis.sphere.say import sphere as say
+from hdica.analysis.findings import summary
+from hdica.analysis.sphere.sphere import findings
+from hdica.analysis.sphere.sphere import panels as draw
 from hdica.errors import HdicaError
 from hdica.report import printed
-from hdica.report.answers import findings
 from hdica.report.interactive import figure
 from hdica.report.page import panels, render
+from hdica.show.finding import verdict_of
+from hdica.show.panel import Line, Panel, Places, Points, Surface
+from hdica.show.wording import sentence
 from hdica.sweep.study.study import study_from
 from hdica.systems.method import Output
 from hdica.systems.registry import systems
@@ -26,6 +26,13 @@ from tests.analysis.spheres import SETTINGS
 from tests.sweep import toy as cheap
 
 sphere = toy.computed("sphere")
+KINDS = ("minimisers", "maximisers", "saddles")
+NUMBERS = {2: (4, 4, 0), 3: (6, 8, 12), 4: (8, 16, 56)}
+"""Minimisers, maximisers and saddles by dimension: 2d, 2^d, and the rest of 3^d - 1."""
+
+
+def numbers(data: xr.Dataset, of: str) -> list[float]:
+    return [one.value for one in findings(data) if one.quantity.plain == f"the number of {of}"]
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +52,9 @@ def test_numbers_of_critical_points_are_counted(found):
     for d in spheres.DIMENSIONS:
         here = found.sel(dimension=d)
         many = tuple(int(here[k]) for k in ("minimisers", "maximisers", "saddles"))
-        assert many == law(d)
+        assert many == NUMBERS[d]
         assert sum(many) == 3**d - 1
         assert int(here["index_sum"]) == int(here["characteristic"]) == (2 if d % 2 else 0)
-    assert law(3) == (6, 8, 12)
 
 
 def test_parameters_on_which_nothing_depends_are_left_out(found):
@@ -67,35 +73,45 @@ def test_a_landscape_may_depend_on_more_than_its_critical_points_do():
     groups["critical_points"].attrs = spheres.critical().attrs
     here = sphere(toy.tree(groups, {}), SETTINGS)
     assert [panel.title.plain[-10:] for panel in draw(here)] == ["rate = 0.1", "rate = 0.2"]
-    assert "6, 8, 12 for <i>d</i> = 3" in say(here)[0]
+    assert [numbers(here, kind) for kind in KINDS] == [[6], [8], [12]]
 
 
-def test_a_report_has_both_its_sentences_and_its_panels():
+def test_a_report_has_both_its_findings_and_its_panels():
     found = aggregate(spheres.store())
     assert "learning" not in found.children  # a value in a direction is no transition
     assert [panel.key for panel in panels(found)["sphere"]] == ["sphere_1", "sphere_2"]
-    assert any("Euler characteristic" in text for text in findings(found))
+    assert "Euler characteristic" in summary(found).headline
     assert render(found, panels(found))
 
 
-def test_sentences_have_the_law_and_the_numbers(found):
-    first, second = say(found)
-    assert first.startswith("The landscape has 2<i>d</i> minimisers, 2<sup><i>d</i></sup> ")
-    numbers = "4, 4, 0 for <i>d</i> = 2; 6, 8, 12 for <i>d</i> = 3; 8, 16, 56 for <i>d</i> = 4."
-    assert first.endswith(f"− 2<i>d</i> − 1 saddles: {numbers}")
-    assert "Euler characteristic" in second
-    assert second.endswith("as they must if none is missing.")
+def test_every_kind_is_counted_and_the_indices_are_judged(found):
+    assert numbers(found, "critical points") == [8, 26, 80]
+    for k, kind in enumerate(KINDS):
+        assert numbers(found, kind) == [NUMBERS[d][k] for d in spheres.DIMENSIONS]
+    assert numbers(found, "listed minimisers off the coordinate axes") == [0, 0, 0]
+    sums = findings(found)[-3:]
+    assert [one.place["dimension"] for one in sums] == spheres.DIMENSIONS
+    assert [one.value for one in sums] == [one.predicted for one in sums] == [0, 2, 0]
+    assert {one.verdict for one in sums} == {"agrees"}
+    # Equal whole numbers agree exactly, not to within 0.
+    assert sentence(tuple(sums)).endswith("sphere in all 3 comparisons.")
 
 
-def test_a_point_that_is_missing_is_seen():
-    texts = say(sphere(spheres.store(missing=1), SETTINGS))
-    assert not any("2<i>d</i>" in text for text in texts)
-    where = [place({"dimension": d}).html for d in (2, 3)]
-    assert texts[1].startswith(
-        f"At {where[1]} the landscape has 6 minimisers, 7 maximisers and 12 saddles"
-    )
-    assert texts[1].count("<i>d</i> = 3") == 1
-    assert f"sum to 1 at {where[0]}, not to 0, the Euler" in texts[-1]
+def test_a_point_that_is_missing_differs():
+    fewer = sphere(spheres.store(missing=1), SETTINGS)
+    assert numbers(fewer, "maximisers") == [3, 7, 15]
+    sums = findings(fewer)[-3:]
+    assert [one.value - one.predicted for one in sums] == [1, -1, 1]
+    assert {one.verdict for one in sums} == {"differs"}
+
+
+def test_minimisers_off_the_axes_are_counted():
+    data = spheres.critical()
+    turned = data["v"].copy(data=data["v"].values)
+    lowest = np.flatnonzero(data["stable"].values[1, 0] == 1)[0]
+    turned.values[1, :, lowest, :3] = [0.6, 0.8, 0.0]
+    here = sphere(_changed("critical_points", v=turned), SETTINGS)
+    assert numbers(here, "listed minimisers off the coordinate axes") == [0, 1, 0]
 
 
 def test_points_that_stand_for_several_are_counted_so():
@@ -110,8 +126,8 @@ def test_points_that_stand_for_several_are_counted_so():
     here = sphere(
         toy.tree({"critical_points": some}, {}), {"states": "critical_points", "coordinates": "v"}
     )
-    assert "6, 8, 12 for <i>d</i> = 3" in say(here)[0]
-    assert "Euler" in say(here)[1]
+    assert [numbers(here, kind) for kind in KINDS] == [[6], [8], [12]]
+    assert verdict_of(findings(here)) == "agrees"
     assert draw(here) == []
 
 
@@ -127,7 +143,7 @@ def test_a_point_that_is_not_done_is_not_counted():
     groups["critical_points"]["status"].values[1] = 3
     here = sphere(toy.tree(groups, {}), SETTINGS)
     assert np.isnan(here["minimisers"].sel(dimension=3))
-    assert "for <i>d</i> = 3" not in say(here)[0]
+    assert {one.place["dimension"] for one in findings(here)} == {2, 4}
     assert [panel.key for panel in draw(here)] == ["sphere"]
 
 
@@ -183,6 +199,7 @@ def test_a_landscape_over_azimuth_alone_is_a_circle(found):
     assert here.x == pytest.approx(known.x)
 
 
+@pytest.mark.deep
 def test_both_are_drawn_for_print_and_for_the_page(found):
     for panel in draw(found):
         assert printed.files(panel)

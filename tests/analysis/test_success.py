@@ -4,18 +4,19 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from hdica.analysis.show.panel import Heat, Line, Points
-from hdica.analysis.show.words import symbol
-from hdica.analysis.success.figure import event
+from hdica.analysis.success.compute import event, findings
 from hdica.analysis.success.figure import success as panels
-from hdica.analysis.success.say import success as sentences
 from hdica.errors import HdicaError
+from hdica.show.finding import Form
+from hdica.show.panel import Heat, Line, Points
+from hdica.show.words import symbol
 from hdica.status import DIVERGED, PENDING
 from hdica.verdict.odds import _crossing, even_odds
 from tests.analysis import powers, toy
-from tests.report.shown import of, plain
+from tests.report.shown import of
 
-WRITTEN, KAPPA = plain([symbol(name).html for name in ("tan2", "kappa")])
+EVEN = f"{symbol('kappa').plain} with even odds of {symbol('tan2').plain} ≤ 1/3"
+LAWS = {"flat": 0.0, "right": powers.BOUNDARY, "<b>steep</b>": 1.0}
 
 success = toy.computed("success")
 
@@ -43,6 +44,7 @@ def test_shares_have_wilson_intervals(runs, found):
     assert float(found["probability_high"][1, 4]) == pytest.approx(ci.high)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seeds", [12, 48])
 def test_intervals_cover_the_boundary_and_its_power_and_not_others(seeds):
     rng = np.random.default_rng(21)
@@ -142,37 +144,77 @@ def test_diverged_runs_are_failures_and_pending_ones_are_none(runs, found):
     assert int(data["trials"][0, 8]) == 24
     assert int(data["trials"][1, 8]) == 18
     assert int(data["diverged"].sum()) == 10
-    assert plain(sentences(data))[-1] == "10 runs of 858 diverged and count as failures."
-    assert "diverged" not in " ".join(plain(sentences(found)))
     assert "Diverged runs count as failures." in panels(data)[0].caption
     assert "Diverged" not in panels(found)[0].caption
 
 
-def test_sentences_answer_first(found):
-    (said,) = plain(sentences(found))
-    at, error = float(found["boundary"][0]), float(found["boundary_error"][0])
-    first = f"{KAPPA} = {at:.3f} ± {at * error:.3f} at d = 10"
-    assert said.startswith(f"Success ({WRITTEN} ≤ 1/3) has even odds at {first}")
-    power, bar = float(found["exponent"]), float(found["exponent_error"])
-    assert f"the boundary moves as d−{-power:.2f} ± {bar:.2f} (95 % interval [" in said
-    assert "no exact power" not in said
+def test_the_power_of_the_boundary_comes_first_and_then_its_values(found):
+    first, *others = findings(found)
+    assert (first.quantity.plain, first.base.plain) == (f"the {EVEN}", "d")
+    assert (first.form, first.verdict) == (Form.POWER, "")
+    assert (first.value, first.error) == (float(found["exponent"]), float(found["exponent_error"]))
+    assert [one.quantity.plain for one in others] == [f"the {EVEN}"] * 4
+    assert [one.place for one in others] == [{"d": d} for d in powers.D]
+    assert [one.value for one in others] == found["boundary"].values.tolist()
+    error = found["boundary"] * found["boundary_error"]
+    assert [one.error for one in others] == pytest.approx(error.values)
 
 
-def test_it_is_said_where_the_boundary_is_not_seen(runs):
+@pytest.mark.parametrize(("seeds", "verdict"), [(400, "agrees"), (12, "undecided")])
+def test_the_nearest_law_is_judged_with_a_control_half_way_to_the_next(seeds, verdict):
+    data = measured(powers.start(np.random.default_rng(7), seeds), powers=LAWS)
+    laws = {one.theory.plain: one for one in findings(data) if one.theory.plain in LAWS}
+    assert {name: one.predicted for name, one in laws.items()} == LAWS
+    assert laws["right"].verdict == verdict
+    assert laws["<b>steep</b>"].verdict == ""
+    assert "standard errors off" in laws["<b>steep</b>"].evidence
+    assert "<b>" not in laws["<b>steep</b>"].theory.html
+    assert "control: a power off by 0.15" in laws["right"].evidence
+    assert laws["right"].quantity.plain == f"the power of d in the {EVEN}"
+
+
+def test_the_truth_half_way_between_two_laws_is_neither():
+    laws = {"wrong": 0.0, "other": 2 * powers.BOUNDARY}  # the truth is half-way between the two
+    data = measured(powers.start(np.random.default_rng(8), 200), powers=laws)
+    assert "agrees" not in {one.verdict for one in findings(data)}
+
+
+@pytest.mark.parametrize(
+    ("least", "verdict"), [(0.4, "agrees"), (0.0, "agrees"), (-0.4, "differs")]
+)
+def test_a_law_that_says_at_most_is_off_only_where_the_power_is_larger(least, verdict):
+    bounds = {"law 0": f"<= {powers.BOUNDARY + least:.2f}"}
+    bounds |= {"law 1": "<= 1"} if least >= 0 else {}  # the nearest of several is judged
+    data = measured(powers.start(np.random.default_rng(7), 400), powers=bounds)
+    laws = [one for one in findings(data) if one.theory.plain.startswith("law")]
+    assert [one.verdict for one in laws] == [verdict, *[""] * (len(bounds) - 1)]
+    number = f"{powers.BOUNDARY + least:.3g}".replace("-", "−")
+    assert laws[0].theory.plain == f"law 0 (at most {number})"
+    assert np.isnan(laws[0].predicted)
+
+
+@pytest.mark.parametrize("wrong", ["<", "<= d", ">= 1"])
+def test_a_law_is_a_number_or_at_most_one(wrong):
+    with pytest.raises(HdicaError, match=r"is not allowed \(a number, or '<= 0'"):
+        measured(powers.start(np.random.default_rng(7), 4), powers={"law": wrong})
+
+
+def test_values_of_x_without_a_boundary_are_counted(runs):
     part = runs.copy(deep=True)
     part["tan2"].values[0] = 5.0
     part["tan2"].values[3] = 0.1
-    said = plain(sentences(measured(part)))
-    assert said[1] == (
-        "There are no even odds to be had where most runs fail everywhere at d = 10; "
-        "most runs succeed everywhere at d = 80."
-    )
+    *others, missing = findings(measured(part))
+    assert missing.quantity.plain == "the number of values of d, of 4, without even odds"
+    assert missing.value == 2
+    assert {one.place.get("d") for one in others} == {None, 20, 40}
     part["tan2"].values[:] = 5.0
+    part["tan2"].values[1, 2, :6] = 0.1
     nowhere = measured(part)
-    assert plain(sentences(nowhere)) == [
-        f"The data hold no even odds of success ({WRITTEN} ≤ 1/3): most runs fail everywhere at "
-        "d = 10, 20, 40 and 80."
-    ]
+    largest, least, missing = findings(nowhere)
+    assert (largest.form, least.form) == (Form.LARGEST, Form.SMALLEST)
+    assert largest.place == {"d": 20, "kappa": powers.KAPPAS[2]}
+    assert (largest.value, least.value, missing.value) == (0.25, 0.0, 4)
+    assert largest.low < 0.25 < largest.high
     assert len(panels(nowhere)) == 2
     assert np.isnan(float(nowhere["exponent"]))
 
@@ -180,14 +222,11 @@ def test_it_is_said_where_the_boundary_is_not_seen(runs):
 def test_what_is_not_done_and_what_is_not_settled_is_neither_failure_nor_success(runs):
     part = runs.copy(deep=True)
     part["status"].values[0] = PENDING
-    assert plain(sentences(measured(part)))[1] == (
-        "There are no even odds to be had where no run is done at d = 10."
-    )
+    assert findings(measured(part))[-1].value == 1
     part["status"].values[:] = PENDING
-    (said,) = plain(sentences(measured(part)))
-    assert said.endswith("≤ 1/3): no run is done at d = 10, 20, 40 and 80.")
-    (said,) = plain(sentences(measured(runs.isel(seed=[0]))))
-    assert said.endswith("≤ 1/3): the shares do not settle it at d = 10, 20, 40 and 80.")
+    (missing,) = findings(measured(part))
+    assert missing.value == 4
+    assert findings(measured(runs.isel(seed=[0])))[-1].value == 4
 
 
 def test_above_is_the_opposite_of_below_and_time_is_the_last(runs, found):
@@ -206,7 +245,7 @@ def test_above_is_the_opposite_of_below_and_time_is_the_last(runs, found):
 def test_a_dimension_n_changes_nothing_and_other_parameters_have_a_map_each(runs, found):
     data = measured(powers.with_n(runs))
     assert data["boundary"].isel(n=0).values == pytest.approx(found["boundary"].values)
-    assert plain(sentences(data))[0].startswith("At n = 100: success")
+    assert findings(data)[0].place == {"n": 100}
     again = runs.expand_dims(T=[10.0, 20.0]).transpose("d", "kappa", "T", "seed")
     both = measured(again.assign_attrs(runs.attrs))
     assert both["exponent"].dims == ("T",)
@@ -222,6 +261,7 @@ def test_the_order_of_values_does_not_matter(runs, found):
     assert data["probability"].equals(found["probability"])
 
 
+@pytest.mark.deep
 def test_shared_noise_has_errors_over_whole_seeds():
     rng = np.random.default_rng(23)
     at, power = [], []

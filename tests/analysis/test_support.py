@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from hdica.analysis.support.support import findings
 from tests.analysis import laws, toy
 
 support = toy.computed("support")
@@ -52,3 +53,25 @@ def test_the_limit_alone(law_store):
     found = support(law_store, {"limit": "pde", "simulation": None})
     assert "verdict" not in found
     assert found["tpr_limit"].dims == ("tau", "snapshot", "threshold")
+
+
+def test_the_share_of_the_best_threshold_stands_beside_that_of_the_limit(found):
+    early, late, area = findings(found)
+    # At the first time 24 seeds do not reject what is wrong by 2 %.
+    assert [one.verdict for one in (early, late, area)] == ["undecided", "agrees", ""]
+    limit = found["misclassified_limit"].sel(tau=0.1, snapshot=3.0)
+    assert late.place["threshold"] == float(limit["threshold"][int(limit.values.argmin())])
+    assert late.place["n"] == 4000
+    assert late.predicted == 100 * float(limit.min())
+    assert 0 < abs(late.off) < 4 * late.error
+    assert area.value == float(found["area_limit"].sel(tau=0.1, snapshot=3.0))
+    wrong = findings(support(laws.store(factor=1.05), laws.METHODS))[1]
+    assert (wrong.verdict, wrong.predicted) == ("differs", late.predicted)
+    assert abs(wrong.off) > 4 * wrong.error
+
+
+def test_without_simulation_the_share_is_that_of_the_limit(law_store, found):
+    _, late, _ = findings(support(law_store, {"limit": "pde", "simulation": None}))
+    assert late.quantity.plain.endswith("in the limit")
+    assert late.value == findings(found)[1].predicted
+    assert (late.verdict, np.isnan(late.predicted)) == ("", True)

@@ -39,6 +39,7 @@ def test_the_step_size_of_oja_is_that_of_the_closed_form():
     assert oja_square(1.1 * brute.x, 1.0, 0.1, 15.0) < -brute.fun - 1e-3
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("system", "taus", "q", "time", "tau"),
     [
@@ -63,6 +64,7 @@ def test_the_best_system_is_told_and_gives_the_value():
     assert hdica.limit(best, times=[5]).Q[-1].item() == pytest.approx(found.value.item(), abs=1e-13)
 
 
+@pytest.mark.deep
 def test_two_ranges_and_choices_are_no_worse_than_a_grid():
     over = {"regularizer": ["beta*sign(x)", "beta*sign(x)/(1 + abs(x)/g)", "0"], "beta": (0, 0.3)}
     found = hdica.best(OIST, over, "steady overlap", timeout=None)
@@ -98,6 +100,7 @@ def test_a_matrix_of_overlaps_has_its_largest_entry():
         assert abs(hdica.limit(other, times=[200]).R.values[-1]).max() < found.value.item()
 
 
+@pytest.mark.deep
 def test_an_end_of_a_range_and_a_goal_out_of_reach_are_said():
     low = hdica.best(OJA, {"tau": (0.05, 0.5)}, "steady overlap")
     assert low.tau.item() == 0.05
@@ -108,6 +111,7 @@ def test_an_end_of_a_range_and_a_goal_out_of_reach_are_said():
     assert "not 0.999" in never.attrs["note"]
 
 
+@pytest.mark.deep
 def test_it_gives_the_same_bits_twice():
     one, two = (hdica.best(OJA, {"tau": (0.05, 1)}, {"overlap at": 5}) for _ in range(2))
     assert one.identical(two)

@@ -97,6 +97,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.deep
 def test_a_published_store(published: Path) -> None:
     tree = hdica.open_results(published)
     for one in (tree, xr.open_datatree(published, engine="zarr", chunks=None)):

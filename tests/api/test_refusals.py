@@ -207,6 +207,7 @@ NO_MISSPELLING = {
 """Functions whose refusals list what no word that was written is like."""
 
 
+@pytest.mark.deep
 def test_every_list_of_names_comes_with_the_nearest_one() -> None:
     """By the one function for it: none writes such a list into its sentence itself."""
     found = set()
@@ -326,3 +327,14 @@ def test_what_is_no_number_or_beyond_all_numbers_is_refused_in_a_sentence(
 ) -> None:
     with pytest.raises(HdicaError, match=r"is not (allowed|known)"):
         call()
+
+
+def test_no_output_time_is_refused_in_a_sentence() -> None:
+    import hdica
+
+    system = hdica.OnlineICA(tau=0.05, start={"overlap": 0.5})
+    for over in (None, {"tau": [0.1]}):
+        with pytest.raises(HdicaError, match="times is an empty list"):
+            hdica.limit(system, times=[], over=over)
+        with pytest.raises(HdicaError, match="times is an empty list"):
+            hdica.simulate(system, times=[], n=[100], seeds=2, over=over)

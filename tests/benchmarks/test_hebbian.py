@@ -43,6 +43,7 @@ def ours(case, method="chain"):
     ).R.values[:, 0]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("phi", ["cubic", "tanh"])
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_rival_chains_have_our_law(size, phi):
@@ -56,6 +57,7 @@ def test_rival_chains_have_our_law(size, phi):
                 assert ks_2samp(found[:, i, j], law[:, i, j]).pvalue > 1e-4
 
 
+@pytest.mark.deep
 def test_another_step_size_has_another_law():
     case = Case(1, "cubic", N, SEEDS, STEPS, MU["cubic"])
     other = Case(1, "cubic", N, SEEDS, STEPS, 1.5 * MU["cubic"])

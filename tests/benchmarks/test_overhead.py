@@ -18,11 +18,13 @@ def expected():
         return first
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("route", [overhead.in_process, *overhead.OURS.values()])
 def test_a_route_computes_what_the_bare_kernels_compute(route, expected):
     assert route(3) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.deep
 def test_a_longer_study_has_more_seeds_for_both_processes():
     few, many = overhead.seeds_for(0.01), overhead.seeds_for(5.0)
     assert 2 <= few < many

@@ -9,6 +9,8 @@ from benchmarks import REGISTRY
 from benchmarks.harness import Row, missing
 from benchmarks.vector import RIVALS, cases, spoken
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.fixture(scope="module", params=REGISTRY)
 def rows(request: pytest.FixtureRequest) -> tuple[str, list[Row]]:

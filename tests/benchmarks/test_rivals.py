@@ -45,6 +45,7 @@ def overlaps(rival: Rival, problem: Problem) -> Array:
     return np.array(found)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("rival", RIVALS, ids=lambda rival: rival.name)
 def test_overlap_has_our_law_and_follows_the_limit(rival: Rival, name: str) -> None:

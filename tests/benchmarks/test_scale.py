@@ -31,6 +31,7 @@ def test_page_shows_what_was_measured():
     assert scale.with_tables(PAGE, measured) == PAGE
 
 
+@pytest.mark.deep
 def test_examples_of_the_page_split_a_study_and_put_it_together(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write, ask, lazily = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -63,6 +64,7 @@ def test_vectors_of_the_account_take_about_twenty_milliseconds(tmp_path):
     assert 0.2 < segment.seconds_per_point * segment.block <= 2.1
 
 
+@pytest.mark.deep
 def test_time_of_a_study_is_accounted_for():
     found = account.measure(points=200, last=1.0, bare=2)
     assert found["points"] == 200
@@ -74,6 +76,7 @@ def test_time_of_a_study_is_accounted_for():
     assert f"{2 * found['wall'] / found['own']:.4f}" in said
 
 
+@pytest.mark.deep
 def test_a_command_that_fails_says_why(tmp_path):
     command = [str(Path(account.sys.executable).parent / "hdica"), "query", "absent.zarr"]
     with pytest.raises(RuntimeError, match="does not exist"):
@@ -89,7 +92,7 @@ def test_a_shape_has_about_as_many_points_as_asked(name):
         assert point_count(study_from(make(points))) == pytest.approx(points, rel=0.15)
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_every_cost_of_a_study_is_measured():
     found = {
         "cells": million.shape(million.cells(100), True),

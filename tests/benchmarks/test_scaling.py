@@ -55,6 +55,7 @@ def test_sizes_take_turns():
     assert found.tolist() == [[3, 5], [4, 6]]
 
 
+@pytest.mark.deep
 def test_every_stage_is_timed_in_a_process_of_its_own(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["stages", "90"])
     stages.main()

@@ -12,11 +12,11 @@ from unittest.mock import patch
 
 from filelock import FileLock
 
-from hdica.analysis.show.panel import Panel
 from hdica.inputs.plain_yaml import read_yaml
 from hdica.report import drawn
 from hdica.report.printed import draw, files
 from hdica.report.write import write
+from hdica.show.panel import Panel
 from hdica.sweep.run.runner import run
 from tests.browser.small import small
 

@@ -45,6 +45,7 @@ def said(browser: Any, folder: Path, body: str, view: look.View, *names: str) ->
         return shown.faults(*names)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("check", "bad", "good"),
     [
@@ -109,6 +110,7 @@ def test_a_heading_at_the_foot_of_a_sheet_is_found(chromium: Any, tmp_path: Path
         assert len(look.orphaned(printed)) == orphans
 
 
+@pytest.mark.deep
 def test_a_focus_that_is_not_seen_is_found(chromium: Any, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.write_text(HEAD + '<a href="#one">one</a><button>two</button></main></body></html>')

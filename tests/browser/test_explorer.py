@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser import judge, look
 
-pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.deep, pytest.mark.browser, pytest.mark.timeout(600)]
 LIGHT, DARK, NARROW, PRINT = look.VIEWS
 Report = Callable[[str], Path]
 SLIDERS = "#explore input[type=range]"
@@ -40,7 +40,7 @@ def wait_for_point(shown: look.Opened, axis: str, at: int) -> None:
     )
 
 
-@pytest.mark.parametrize("view", [LIGHT, DARK, NARROW], ids=lambda view: view.name)
+@pytest.mark.parametrize("view", [DARK, NARROW], ids=lambda view: view.name)
 def test_every_slider_chooses_by_the_keyboard(
     view: look.View, report: Report, chromium: Any, axe: Any
 ) -> None:

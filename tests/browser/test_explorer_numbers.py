@@ -17,7 +17,7 @@ from hdica.report.page import panels, render
 from tests.browser.shipped import unwritten
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.deep,
     pytest.mark.browser,
     pytest.mark.timeout(600),
 ]

@@ -15,7 +15,7 @@ import xarray as xr
 from hdica.report.page import panels, render
 from tests.browser import look
 
-pytestmark = [pytest.mark.slow, pytest.mark.browser]
+pytestmark = [pytest.mark.deep, pytest.mark.browser]
 LIGHT, DARK, NARROW, _ = look.VIEWS
 
 

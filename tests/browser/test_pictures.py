@@ -30,7 +30,7 @@ import xarray as xr
 
 from tests.browser import look
 
-pytestmark = [pytest.mark.slow, pytest.mark.browser]
+pytestmark = [pytest.mark.deep, pytest.mark.browser]
 skimage = pytest.importorskip("skimage.metrics", reason='needs: pip install "hdica[images]"')
 
 REFERENCES = Path(__file__).parent / "references"

@@ -1,7 +1,7 @@
 """Every shipped page: on a wide screen, on a telephone and on paper.
 
-Pages that together have every analysis are seen in the dark, too, and judged by axe: what other
-pages have is made of the same parts.
+Pages that together have every analysis are seen in the dark, printed and judged by axe; what other
+pages have is made of the same parts, and they are seen on a wide screen.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import pytest
 from hdica.report.gallery import update
 from tests.browser import judge, look, shipped, wording
 
-pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(600)]
 LIGHT, DARK, NARROW, PRINT = look.VIEWS
 Report = Callable[[str], Path]
 Place = Callable[[str], Path | None]
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize("name", shipped.names())
 def test_on_a_wide_screen_and_on_paper(
     name: str, report: Report, chromium: Any, axe: Any, kept: Place
@@ -33,15 +34,11 @@ def test_on_a_wide_screen_and_on_paper(
             shown.turn(DARK)
             shown.picture(kept(f"{name}-dark.png"))
             faults += [*shown.faults(), *judge.severe(axe, shown.page, judge.CONTRAST)]
-        else:
-            shown.turn(NARROW)
-            shown.picture(kept(f"{name}-narrow.png"))
+            shown.turn(LIGHT)
+            faults += look.orphaned(shown.paper(kept(f"{name}.pdf")))
+            shown.turn(PRINT)
+            shown.picture(kept(f"{name}-print.png"))
             faults += shown.faults()
-        shown.turn(LIGHT)
-        faults += look.orphaned(shown.paper(kept(f"{name}.pdf")))
-        shown.turn(PRINT)
-        shown.picture(kept(f"{name}-print.png"))
-        faults += shown.faults()
         look.fine(faults + shown.complaints)
 
 
@@ -50,6 +47,7 @@ def test_names_are_typeset_and_captions_are_of_what_is_drawn(name: str, report: 
     look.fine(wording.faults(report(name), set(shipped.names())))
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize("name", shipped.judged())
 def test_on_a_telephone(name: str, report: Report, chromium: Any, axe: Any, kept: Place) -> None:
     with look.opened(chromium, report(name), NARROW) as shown:
@@ -57,6 +55,7 @@ def test_on_a_telephone(name: str, report: Report, chromium: Any, axe: Any, kept
         look.fine(shown.faults() + judge.severe(axe, shown.page) + shown.complaints)
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize("view", look.VIEWS, ids=lambda view: view.name)
 def test_the_gallery_of_them_all(
     view: look.View, report: Report, chromium: Any, axe: Any, kept: Place

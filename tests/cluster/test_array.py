@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.commands import ask, ended, field, resume_nodes, set_node, states, submit
 from tests.cluster.conftest import NAME, POINTS, Site, Undisturbed
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm, pytest.mark.deep]
 
 SCRIPT = "workflow/profiles/slurm/array.sbatch"
 FITTING = ("--cpus-per-task=1", "--time=10")

@@ -11,7 +11,7 @@ from tests.cluster.commands import ask, ended, submit
 from tests.cluster.conftest import VENV, Site, Undisturbed
 from tests.workflow.conftest import ROOT
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm, pytest.mark.deep]
 
 # Two nodes of one processor, instead of four of sixteen.
 HERE = ("--partition=hd", "--account=none", "--nodes=2", "--cpus-per-task=1", "--time=10")

@@ -64,6 +64,7 @@ def test_make_slurm_installs_both_locks_beside_the_other_environment(folder: Pat
     assert len(installs(make(folder, "slurm", python)[1])) == 2
 
 
+@pytest.mark.deep
 def test_without_the_executor_only_its_profile_is_refused_in_one_sentence(site: Site) -> None:
     assert find_spec("snakemake_executor_plugin_slurm") is None
     assert "slurm" not in (site.folder / "profiles/default/config.yaml").read_text().lower()
@@ -80,6 +81,7 @@ def test_without_the_executor_only_its_profile_is_refused_in_one_sentence(site: 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.deep
 @pytest.mark.slurm
 def test_the_two_locks_fit_together() -> None:
     if not (VENV / "bin/python").exists():

@@ -14,7 +14,7 @@ from tests.cluster.commands import BOUND, SECONDS, ask, set_node, wait_for
 from tests.cluster.conftest import VENV, Site, Undisturbed
 from tests.workflow.conftest import ROOT
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm, pytest.mark.deep]
 
 WORKERS = {
     "queue": "hd",

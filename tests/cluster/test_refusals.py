@@ -13,7 +13,7 @@ from tests.cluster.commands import ask, set_node
 from tests.cluster.conftest import VENV, Site
 from tests.cluster.daemons import NODES
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.deep]
 
 
 def refusal(site: Site, **changes: Any) -> str:
@@ -35,6 +35,7 @@ def refusal(site: Site, **changes: Any) -> str:
     return sentence
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -52,6 +53,7 @@ def test_what_slurm_says_against_a_job_is_said_before_anything_is_written(
     assert not ask("squeue", "--noheader")
 
 
+@pytest.mark.deep
 def test_a_job_that_fits_no_node_is_refused_when_it_is_submitted(slurm: Path, site: Site) -> None:
     sentence = refusal(site, memory="900GiB")
     assert sentence.startswith("hdica: Slurm refuses the jobs of cluster.slurm (")
@@ -59,6 +61,7 @@ def test_a_job_that_fits_no_node_is_refused_when_it_is_submitted(slurm: Path, si
     assert site.blocks() == 0
 
 
+@pytest.mark.deep
 def test_jobs_that_do_not_start_in_time_are_named_with_slurms_reason(
     slurm: Path, site: Site
 ) -> None:

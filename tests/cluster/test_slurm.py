@@ -10,7 +10,7 @@ from tests.cluster import daemons
 from tests.cluster.commands import ended, field, submit
 from tests.cluster.conftest import Site
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.deep]
 
 
 def test_two_jobs_run_on_two_nodes_at_once(slurm: Path, site: Site) -> None:

@@ -19,7 +19,7 @@ from tests.workflow.conftest import rules
 
 SECONDS = 300
 """For a build of some forty seconds, on a machine that may be busy."""
-pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.timeout(SECONDS + 120)]
+pytestmark = [pytest.mark.slurm, pytest.mark.deep, pytest.mark.timeout(SECONDS + 120)]
 
 PROFILE = ("--profile", "workflow/profiles/slurm")
 MANIFEST = f"results/{NAME}.manifest.json"

@@ -120,6 +120,7 @@ def test_the_tensor_is_that_of_moments():
         assert abs(16 * right - (3 - 2 * np.sum((2 * a.T @ u) ** 4))) > 40
 
 
+@pytest.mark.deep
 def test_phase_one_needs_the_fourth_cumulant_in_its_step():
     """With beta = 0.2, d ln T/T makes a fifth of the way; over beta T it makes all of it."""
     rng, d, steps, beta, runs = np.random.default_rng(2), 5, 100_000, 0.2, 200
@@ -191,6 +192,7 @@ def test_the_error_has_one_logarithm():
     assert_mean(many, few.mean(), wrong, slack=AGREES / 2 * few.std() / math.sqrt(runs))
 
 
+@pytest.mark.deep
 def test_traverse_times_have_constants():
     """From the maximiser (d/4) ln(1/eta) + c, from anywhere d/(4 ln d): never d ln(1/eta) or d."""
     rng, d = np.random.default_rng(6), 5
@@ -234,6 +236,7 @@ def test_lemma_6_noise_grows_with_d_alone():
     assert abs(ratio - 64) > REJECTED * 64 * error
 
 
+@pytest.mark.deep
 def test_psi_2_excludes_laplace_and_the_level_does_not():
     rademacher_b, uniform_b = (orlicz_bound(make_source(s)) for s in ("rademacher", "uniform"))
     assert rademacher_b == pytest.approx(1.9614, abs=5e-5)

@@ -98,6 +98,7 @@ def test_13_sigma_stands_on_the_right():
     assert np.abs(turn @ printed - turned[1]).max() > 0.1 * np.abs(printed).max()
 
 
+@pytest.mark.deep
 def test_13_signs_belong_to_projections():
     """One step from W'W = I: R' - R = eta Sigma phi s', whose first row has the first sign."""
     r = [[0.6, 0.6], [0.5, -0.7]]
@@ -293,6 +294,7 @@ def test_section_41_critical_annealing(case, share, entry, exponent):
     assert abs(slope - printed) > 0.2
 
 
+@pytest.mark.deep
 def test_appendix_a_holds_for_every_alpha_below_one():
     """Printed: alpha of the order of eta, then large; "it is hoped" that alpha = O(1) will do."""
     limit = float(hdica.limit(hebbian(mu=0.05), times=[40.0]).R.values.item())
@@ -371,6 +373,7 @@ def test_21_is_correct_for_symmetric_sources(sigma, sources):
     assert 1.001e6 * u == pytest.approx(printed, rel=2e-3, abs=1e-6)
 
 
+@pytest.mark.deep
 def test_19_to_21_lack_the_drive_of_skewed_sources():
     """<phi(s_1)><phi(s_2)> is not zero if both are skewed: simulated at n = 2000, mu = mu_0/t."""
     sources, law = [SKEWED, SKEWED], make_source(SKEWED)

@@ -128,6 +128,7 @@ def moved(alpha, n, nu, start, time, count):
     return found.ravel() * math.sqrt(n)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("alpha", [0.05, 0.5, 0.95])
 def test_24_and_25_hold_for_every_alpha_below_one(alpha):
     """Large nu, where (24) is linear: mean and variance of r after a time 1/(P nu^2)."""
@@ -149,6 +150,7 @@ def test_24_is_correct_where_r_grows():
     assert r.mean() - start > REJECTED * error
 
 
+@pytest.mark.deep
 def test_26_is_correct_and_d_is_twice_a_diffusion_constant():
     """Large nu: r has the law exp(-2U/D), of variance one as the text says, not exp(-U/D)."""
     n, nu = 1000, 50.0
@@ -184,6 +186,7 @@ def test_27_has_twice_the_exponent():
     assert growth(32.0) - printed > 0.99 * printed
 
 
+@pytest.mark.deep
 def test_27_with_half_the_exponent_is_not_what_chains_do():
     """Rademacher, n = 100, nu = 3: the diffusion with the moments of a step, or with twice D."""
     nu, n, count = 3.0, 100, 200
@@ -195,6 +198,7 @@ def test_27_with_half_the_exponent_is_not_what_chains_do():
     assert_agrees(times, escape_law(one).mean, printed)
 
 
+@pytest.mark.deep
 def test_text_after_27_small_learning_rates_are_slow_too():
     """Printed: as the learning rate is reduced so is the time-scale for escape."""
 
@@ -245,7 +249,7 @@ def test_figure_3c_the_barrier_lies_beyond_the_dashed_lines():
     assert 0.53 - r.mean() > REJECTED * r.std(ddof=1) / 8
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_figure_3c_is_far_from_the_limit():
     """n = 100, nu = 4: 1227 n^3 steps to an escape, 585 by a diffusion, and not 10.3; chains are
     counted for 1.3e9.
@@ -284,6 +288,7 @@ def test_section_43_symmetric_fixed_points_need_equal_signs():
     assert leaving[0] == pytest.approx(-leaving[1], abs=1e-9)
 
 
+@pytest.mark.deep
 def test_section_43_symmetric_saddles_are_left_in_n_log_n_steps():
     """At mu = n eta fixed noise of order n^-1/2 breaks the symmetry, which grows as exp(k t)."""
     mu, level = 0.005, 0.3

@@ -121,6 +121,7 @@ def descended(source, contrast, sign, start=0.8, steps=300, batch=2000, eta=1.0)
     return np.array(ends)
 
 
+@pytest.mark.deep
 def test_theorem_4_needs_a_sign():
     """Super-Gaussian h and G = -exp(-s^2/2): ascent leaves the feature, descent finds it."""
     assert np.all(descended("laplace", "exp", 1.0) < 0.5)
@@ -239,6 +240,7 @@ def test_lemma_3_estimated_components_are_orthonormal():
     assert np.max(np.abs(np.triu(independent @ independent.T, 1))) > 1e-2
 
 
+@pytest.mark.deep
 def test_b3_holds_of_subspaces_of_equal_spikes():
     size, c, beta, rank = 200, 0.5, 2.0, 4
     overlaps = np.array([components(seed, size, c, beta, rank)[:rank] ** 2 for seed in range(40)])
@@ -394,6 +396,7 @@ def samples_for_half(size, gamma=0.95, runs=250):
     return expected * math.exp((0.5 - middle) / rise), expected
 
 
+@pytest.mark.deep
 def test_one_step_takes_r_to_the_fourth_samples():
     """The information exponent 4; 2, which Lemma 5 as printed has, would take r^2."""
     sizes = np.array([5, 7, 10])

@@ -133,6 +133,7 @@ def test_20_leaves_the_sphere(beta):
     assert size < 0.9 * TAU**2 / 2
 
 
+@pytest.mark.deep
 def test_20_is_not_what_the_rule_reaches_above_m0_one():
     """p = 400, beta = 0.1, no signal: R is 0.0755 and not tau^2/2 = 0.125."""
     beta, p, rng, seen = 0.1, 400, np.random.default_rng(1), []
@@ -170,6 +171,7 @@ def condensed(p):
     return share
 
 
+@pytest.mark.deep
 def test_20_leaves_the_rest_of_the_norm_on_one_entry_below_m0_one():
     """No signal, beta = 0.27: all entries but one follow (20) up to O(p^-1/2)."""
     p, rng, top = 400, np.random.default_rng(2), []
@@ -237,6 +239,7 @@ def test_the_uninformative_state_is_stable_beyond_oja_s_threshold():
     assert TAU / 2 > 0.21
 
 
+@pytest.mark.deep
 def test_8_to_11_are_correct():
     """Drift and diffusion of one step, along directions that see each term alone."""
     rng, p, q = np.random.default_rng(5), 200, 0.6

@@ -247,6 +247,7 @@ def test_appendix_normalisation_has_a_plus_sign():
     assert fine[1] > 50 * fine[0]
 
 
+@pytest.mark.deep
 def test_9_and_10_are_correct_with_the_corrected_11():
     rng, n, q, tau, beta = np.random.default_rng(9), 200, 0.6, 0.1, 0.5
     xi, x = pair(rng, n, q)

@@ -13,7 +13,7 @@ from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import Study
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.deep,
     pytest.mark.browser,
     pytest.mark.timeout(600),
 ]

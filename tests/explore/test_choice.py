@@ -74,6 +74,7 @@ def test_single_entries_of_what_is_committed_are_read_at_their_places(half: Path
         xr.testing.assert_equal(fresh.load(), known.isel(place))
 
 
+@pytest.mark.deep
 def test_points_appear_as_they_are_computed(study: Study, tmp_path: Path) -> None:
     out = tmp_path / "toy.zarr"
     run(study, out, shard=(0, 3), progress=False, block=4)

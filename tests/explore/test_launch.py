@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from hdica.analysis.show.words import words
 from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.explore import launch
+from hdica.show.words import words
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import study_from
@@ -64,7 +64,7 @@ def test_results_that_are_not_there_are_refused(
     assert "absent.zarr does not exist" in capfd.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_it_prints_one_line_and_ends_cleanly(few: Path, number: int, status: int) -> None:
@@ -97,6 +97,7 @@ def test_without_a_display_no_browser_is_opened(monkeypatch: pytest.MonkeyPatch)
     assert launch.has_display()
 
 
+@pytest.mark.deep
 def test_a_browser_is_started_with_a_private_file_that_leads_to_the_address(
     few: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ from tests.faults.bench import LOCAL, SERIAL, Bench, content
 pytestmark = pytest.mark.faults
 
 
+@pytest.mark.deep
 def test_two_runs_at_once_share_the_work(bench: Bench) -> None:
     runs = [bench.start(SERIAL), bench.start(SERIAL)]
     for one in runs:
@@ -31,6 +32,7 @@ def test_two_runs_at_once_share_the_work(bench: Bench) -> None:
     assert len(bench.calls) < 1.6 * 91
 
 
+@pytest.mark.deep
 def test_two_runs_on_processes_and_a_shard_change_no_bit(bench: Bench) -> None:
     runs = [bench.start(LOCAL), bench.start(LOCAL), bench.start(SERIAL, "--shard", "1/3")]
     for one in runs:
@@ -39,6 +41,7 @@ def test_two_runs_on_processes_and_a_shard_change_no_bit(bench: Bench) -> None:
     bench.whole()
 
 
+@pytest.mark.deep
 def test_publishing_during_a_run_shows_what_is_there(bench: Bench) -> None:
     study = study_from(bench.study)
     going = bench.start(SERIAL)

@@ -66,6 +66,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("cluster", [SERIAL, LOCAL], ids=["serial", "local"])
 def test_a_full_disk_ends_a_run_with_one_sentence(
     disk: Disk, bench: Bench, cluster: dict[str, Any]
@@ -84,6 +85,7 @@ def test_a_full_disk_ends_a_run_with_one_sentence(
     bench.finish()
 
 
+@pytest.mark.deep
 def test_a_full_disk_leaves_what_was_published_before(disk: Disk, bench: Bench) -> None:
     disk.set("size=20m")
     methods = {"walk": {"n": [10], "seeds": 4}, "line": {}}
@@ -104,6 +106,7 @@ def test_a_full_disk_leaves_what_was_published_before(disk: Disk, bench: Bench) 
     bench.whole()
 
 
+@pytest.mark.deep
 def test_a_folder_that_may_not_be_written_is_one_sentence(disk: Disk, bench: Bench) -> None:
     bench.study = content(sleep=0.0)
     disk.set("ro", "size=20m")
@@ -144,6 +147,7 @@ def test_a_full_disk_leaves_the_report_and_the_answer_of_before(disk: Disk) -> N
     assert (out / PAGE).read_bytes() == b"page"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("kind", "error", "said"),
     [
@@ -184,6 +188,7 @@ def test_a_point_that_this_machine_cannot_compute_is_pending_and_not_failed(
     bench.finish()
 
 
+@pytest.mark.deep
 def test_points_that_an_earlier_version_called_failed_for_its_cache_are_computed_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

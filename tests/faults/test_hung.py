@@ -15,7 +15,7 @@ from hdica.sweep.outcome.status import status
 from tests.faults.bench import LOCAL, Bench, content, kill
 from tests.faults.cluster import Cluster
 
-pytestmark = [pytest.mark.faults, pytest.mark.slow]
+pytestmark = [pytest.mark.faults, pytest.mark.deep]
 
 FEW = {
     "grid": {"tau": [0.1, 0.3], "Q0": [0.5]},

@@ -31,6 +31,7 @@ def test_a_rerun_computes_what_was_not_committed_and_nothing_else(
     bench.whole()
 
 
+@pytest.mark.deep
 def test_a_point_that_kills_its_worker_leaves_the_rest_alone(bench: Bench) -> None:
     bench.variables["DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES"] = "0"
     methods = {"walk": {"n": [10], "seeds": 8}, "line": {}}

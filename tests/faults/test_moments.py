@@ -9,14 +9,16 @@ import pytest
 from tests.faults.crash import Crash
 from tests.faults.moments import FAULTS, fraction
 
-pytestmark = [pytest.mark.faults, pytest.mark.slow]
+pytestmark = pytest.mark.faults
 
-MOMENTS = {"worker": 2, "nanny": 2, "scheduler": 2, "driver": 1, "group": 2, "snakemake": 1}
+MOMENTS = {"worker": 2, "nanny": 1, "scheduler": 1, "driver": 1, "group": 1, "snakemake": 1}
 MOST = 8
 """Moments that are tried until one of them finds something to kill."""
 
 
-@pytest.mark.parametrize("name", MOMENTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.deep] * (name != "nanny")) for name in MOMENTS]
+)
 def test_a_kill_at_any_moment_loses_and_changes_nothing(name: str, tmp_path: Path) -> None:
     fault, outcomes = FAULTS[name](tmp_path), []
     try:
@@ -29,6 +31,7 @@ def test_a_kill_at_any_moment_loses_and_changes_nothing(name: str, tmp_path: Pat
     assert name not in ("worker", "nanny") or all(outcome.alone for outcome in outcomes)
 
 
+@pytest.mark.deep
 def test_a_kill_before_any_change_of_a_file_loses_and_changes_nothing(tmp_path: Path) -> None:
     crash = Crash(tmp_path)
     total = crash.count()

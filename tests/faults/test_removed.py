@@ -12,7 +12,7 @@ from hdica.sweep.files.paths import manifest_path, work_path
 from hdica.sweep.outcome.integrity import verify
 from tests.faults.bench import LOCAL, SERIAL, Bench
 
-pytestmark = [pytest.mark.faults, pytest.mark.slow]
+pytestmark = [pytest.mark.faults, pytest.mark.deep]
 
 
 def removed(path: Path) -> None:

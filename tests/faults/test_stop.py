@@ -19,7 +19,7 @@ from tests.faults.bench import LOCAL, SERIAL, Bench, alive, content, kill
 from tests.faults.cluster import Cluster
 from tests.faults.workflow import WorkflowBench
 
-pytestmark = [pytest.mark.faults, pytest.mark.slow]
+pytestmark = [pytest.mark.faults, pytest.mark.deep]
 
 STATUS = {signal.SIGTERM: 143, signal.SIGINT: 130}
 

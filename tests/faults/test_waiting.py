@@ -123,6 +123,7 @@ def write(work: Path, who: Holder) -> None:
     (work / NOTE).write_text(json.dumps(asdict(who)))
 
 
+@pytest.mark.deep
 def test_a_run_says_that_it_waits_for_a_publish(
     bench: Bench, small: list[str], children: Children, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +176,7 @@ def test_it_is_said_within_a_second_and_not_at_once(
     )
 
 
+@pytest.mark.deep
 def test_of_holders_that_pass_it_on_few_are_named(
     work: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -141,6 +141,7 @@ CASES = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("rule", "reference"), CASES, ids=range(len(CASES)))
 def test_vector_is_equal_in_law_to_plain_numpy(rule, reference):
     kernel = trials(run_vector, rule, STEPS / N, N, COUNT, SAVE)
@@ -158,6 +159,7 @@ def test_a_batch_that_is_ignored_is_noticed(rule, reference):
     assert z > 6
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("m", [2, 5])
 @pytest.mark.parametrize(
     "make", [lambda m: ica(m, "x**3/4"), lambda m: ica(m, "tanh(x)", "laplace", "2*x"), pca]

@@ -115,7 +115,7 @@ def sample():
     return np.concatenate([draw(PART) for _ in range(COUNT // PART + 1)])[:COUNT]
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_moments_to_eighth_order(sample):
     sums = np.zeros(8)
     for part in np.array_split(sample, COUNT // PART):
@@ -129,7 +129,7 @@ def test_moments_to_eighth_order(sample):
         assert abs(sums[k - 1] / COUNT - exact[k]) < 4 * error, k
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_tails_beyond_five_sigma(sample):
     counts, _ = np.histogram(sample, EDGES)
     expected = COUNT * np.diff(ndtr(EDGES))
@@ -137,7 +137,7 @@ def test_tails_beyond_five_sigma(sample):
         assert stats.binomtest(int(seen), COUNT, mean / COUNT).pvalue > LEVEL
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_kolmogorov_smirnov_and_anderson_darling(sample):
     ordered, worst, anderson = np.sort(sample), 0.0, Anderson(COUNT)
     for first in range(0, COUNT, PART):

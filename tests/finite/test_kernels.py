@@ -65,6 +65,7 @@ def test_vector_follows_the_printed_rule_step_by_step(phi):
 CASES = list(itertools.product(["x**3", "-tanh(x)"], ["dense", {"sparse": 0.3}], [20, 100, 500]))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("f", "prior", "n"), CASES, ids=str)
 def test_chain_and_vector_are_equal_in_law(f, prior, n):
     rule, times = make_rule(f=f, prior=prior), np.array([0.0, 1.0, 4.0])
@@ -82,6 +83,7 @@ def test_ks_notices_a_step_size_that_is_fifteen_percent_off():
     assert stats.ks_2samp(right[:, 0], wrong[:, 0]).pvalue < KS_LEVEL
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("n", [20, 100])
 def test_linear_regularizer_is_exact_in_the_chain_too(n):
     rule, times = make_rule(phi="3*x"), np.array([3.0])

@@ -111,6 +111,7 @@ def test_a_point_that_stops_leaves_the_others_alone():
     same(alone[0], found[1])
 
 
+@pytest.mark.deep
 def test_shared_noise_keeps_the_law_and_sharpens_differences():
     rules, n, count = [make_rule(tau=tau).vector for tau in (0.2, 0.21)], 60, 1500
     times = np.array([3.0])

@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     assert os.listdir(tmp_path) in ([], ["fuzz.yaml"])
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @settings(max_examples=VALID, derandomize=True, deadline=None, suppress_health_check=CHECKS)
 @given(raw=texts(studies()))
 def test_a_valid_study_is_accepted(folder: Path, raw: bytes) -> None:
@@ -34,7 +34,7 @@ def test_a_valid_study_is_accepted(folder: Path, raw: bytes) -> None:
     assert isinstance(found, Study), found
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @settings(max_examples=BROKEN, derandomize=True, deadline=None, suppress_health_check=CHECKS)
 @given(raw=CASES)
 def test_a_broken_study_ends_in_a_study_or_one_sentence(folder: Path, raw: bytes) -> None:
@@ -70,6 +70,7 @@ BROAD: dict[str, dict[str, set[str]]] = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("system", list(BROAD))
 def test_valid_studies_are_broad(system: str) -> None:
     seen: dict[str, set[str]] = {"methods": set(), "analysis": set(), "save": set()}

@@ -97,6 +97,7 @@ def test_an_index_of_numba_that_another_user_left_is_not_run(
     assert sorted(p.relative_to(ours) for p in ours.rglob("*.nb[ic]")) == sorted(names)
 
 
+@pytest.mark.deep
 def test_a_folder_inside_of_a_good_one_counts_too(
     stranger: Stranger, names: list[Path], tmp_path: Path
 ) -> None:
@@ -111,6 +112,7 @@ def test_a_folder_inside_of_a_good_one_counts_too(
     assert f"others can write to {cache / names[0].parent}: compiled functions are" in said
 
 
+@pytest.mark.deep
 def test_compiled_code_beside_the_sources_that_others_left_is_not_run(
     stranger: Stranger, names: list[Path], copy: Path, tmp_path: Path
 ) -> None:
@@ -132,6 +134,7 @@ def test_compiled_code_beside_the_sources_that_others_left_is_not_run(
     assert compiled(copy, tmp_path) == ""
 
 
+@pytest.mark.deep
 def test_an_open_umask_opens_no_folder_of_compiled_code(copy: Path, tmp_path: Path) -> None:
     said = compiled(copy, tmp_path, umask=0)
     assert "the umask lets others write to files in" in said

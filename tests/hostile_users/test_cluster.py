@@ -18,7 +18,7 @@ from tests.faults.bench import wait_for
 from tests.hostile_users.conftest import Stranger
 from tests.sweep.fake_slurm import FakeSlurm
 
-pytestmark = [pytest.mark.faults, pytest.mark.slow]
+pytestmark = [pytest.mark.faults, pytest.mark.deep]
 
 HDICA = str(Path(sys.executable).parent / "hdica")
 STUDY = {

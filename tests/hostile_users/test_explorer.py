@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -22,6 +24,7 @@ pytestmark = [pytest.mark.faults]
 BROWSER = f"{sys.executable} -c 'import time; time.sleep(60)' %s &"
 
 
+@pytest.mark.deep
 def test_no_other_user_finds_the_token_when_a_browser_is_opened(
     stranger: Stranger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -33,10 +36,13 @@ def test_no_other_user_finds_the_token_when_a_browser_is_opened(
 
     def looked(_: Feed) -> None:
         """The browser is open: the stranger reads the arguments of all processes."""
-        stranger.does(f"cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' >{seen} || true")
-        # Explorers of other tests may be open.
-        own = re.escape(str(scratch()))
-        (opened,) = re.findall(rf"file://({own}/explore.html)", seen.read_text())
+        # Explorers of other tests may be open; the browser's process may not have begun yet.
+        own, found = re.escape(str(scratch())), set[str]()
+        late = time.monotonic() + 60
+        while not found and time.monotonic() < late:
+            stranger.does(f"cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' >{seen} || true")
+            found = set(re.findall(rf"file://({own}/explore.html)", seen.read_text()))
+        (opened,) = found
         # All that is below, too, and what is in the folder.
         stranger.does(f"cat {opened} >>{seen} || cat {Path(opened).parent}/* >>{seen} || true")
         assert Path(opened).exists()
@@ -54,8 +60,9 @@ def test_no_other_user_finds_the_token_when_a_browser_is_opened(
     finally:
         toy.forget()
         for one in psutil.Process().children():
-            if "explore.html" in " ".join(one.cmdline()):
-                one.kill()
-                one.wait()
+            with suppress(psutil.NoSuchProcess):  # of what has ended there is no command line
+                if "explore.html" in " ".join(one.cmdline()):
+                    one.kill()
+                    one.wait()
     (token,) = re.findall(r"http://127\.0\.0\.1:\d+/([\w-]{43})/", printed[0])
     assert token not in seen.read_text()

@@ -36,6 +36,7 @@ def killed(bench: Bench, group: bool) -> Run:
     return run
 
 
+@pytest.mark.deep
 def test_a_killed_run_leaves_one_folder_and_the_next_run_removes_it(
     bench: Bench, common: Path
 ) -> None:
@@ -54,6 +55,7 @@ def test_a_killed_run_leaves_one_folder_and_the_next_run_removes_it(
     bench.finish()
 
 
+@pytest.mark.deep
 def test_a_run_leaves_the_folder_of_a_living_one_alone(bench: Bench, common: Path) -> None:
     bench.trouble.write_text("hang")
     run = bench.start(LOCAL)

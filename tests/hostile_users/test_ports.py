@@ -88,6 +88,7 @@ def test_nothing_of_a_local_cluster_answers_another_user(stranger: Stranger) -> 
     assert answers(stranger, {}) == ["none"] * 9
 
 
+@pytest.mark.deep
 def test_it_would_answer_without_certificates(stranger: Stranger) -> None:
     assert answers(stranger, {"insecure": True}) == [
         *("Scheduler", "none", "none"),

@@ -136,6 +136,7 @@ def _word_elsewhere(folder, k, body):
     ).stdout.strip()
 
 
+@pytest.mark.deep
 def test_the_key_is_the_same_in_every_process_and_follows_source_and_constants(tmp_path):
     folders = [tmp_path / name for name in "abc"]
     for folder in folders:

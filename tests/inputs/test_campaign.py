@@ -298,6 +298,7 @@ def read_apart(folder: Path) -> str:
     return done.stdout.strip() + done.stderr[-2000:]
 
 
+@pytest.mark.deep
 def test_no_file_of_data_runs_code_or_takes_long_or_much_memory(tmp_path: Path) -> None:
     made(64, tmp_path)
     assert read_apart(tmp_path) == ""

@@ -40,7 +40,7 @@ def test_every_number_says_what_it_is_and_how_well_it_is_known(name: str) -> Non
     assert found.paper
     for key, one in found.numbers.items():
         assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", key), key
-        assert one.what, key
+        assert re.match("(the|a|an) ", one.what), key
         assert one.where, key
         assert (one.error > 0) == (one.origin == "simulated"), key
         assert one.how or one.origin != "simulated", key

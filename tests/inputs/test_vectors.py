@@ -185,6 +185,7 @@ def test_the_limit_of_a_vector_is_where_its_simulations_go():
     assert np.all(np.abs(wrong) > 4)  # negative control
 
 
+@pytest.mark.deep
 def test_the_empirical_law_of_a_feature_is_that_of_its_density(data):
     xi = feature(n=2000)
     system = SparsePCA(**{**PCA, "prior": {"vector": xi}})

@@ -46,6 +46,7 @@ def test_soft_thresholds_below_condensation(beta, subcritical):
     assert not of(found, "junction")
 
 
+@pytest.mark.deep
 def test_without_regularizer_the_critical_step_sizes_in_closed_form():
     for source, case in GOLDEN["ica_cubic_phi0_fixed_points"]["cases"].items():
         found = transitions(lambda tau, s=source: ica(tau, s, phi="0"), 1e-3, 1.0)
@@ -54,6 +55,7 @@ def test_without_regularizer_the_critical_step_sizes_in_closed_form():
         assert found.q**2 == pytest.approx([case["q_c"]], abs=1e-9)
 
 
+@pytest.mark.deep
 def test_a_fold_and_two_junctions_over_five_decades_of_the_step_size():
     found = transitions(ica, 1e-4, 10.0)
     case = GOLDEN["ica_l1_steady"]["cases"]["rademacher"]["0.1"]
@@ -77,6 +79,7 @@ def test_critical_step_size_as_the_regularizer_grows(source):
     assert np.all(curve.error < 1e-12)
 
 
+@pytest.mark.deep
 def test_a_fold_is_followed_into_the_junction_and_out_again():
     tau = np.array([0.5, 0.54, 0.56, 0.6])
     curve = transition_curve(lambda omega, t: oist(omega, t), tau, (0.1967, 0.503))
@@ -102,6 +105,7 @@ def test_a_crossing_without_mirror_symmetry_is_transcritical():
         assert abs(sizes[0] - sizes[1]) == 2, (v, q)
 
 
+@pytest.mark.deep
 def test_transitions_in_the_strength_of_the_regularizer():
     found = transitions(lambda beta: oist(0.3, beta=beta), 0.1, 0.6)
     # beta^2/tau^3 = omega at Q = 0, where m0 = 1 at beta = tau^2/sqrt(2).
@@ -114,6 +118,7 @@ def test_transitions_in_the_strength_of_the_regularizer():
     assert sizes == [5, 1]
 
 
+@pytest.mark.deep
 def test_transitions_of_a_smooth_regularizer():
     def family(omega, beta):
         return oist(omega, beta=beta, phi="beta*tanh(5*x)")
@@ -131,6 +136,7 @@ def test_transitions_of_a_smooth_regularizer():
     assert (below.kind[-2], above.kind[-2]) == ("informative", "condensed")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("family", [oist, ica], ids=["oist", "ica"])
 def test_branches_pass_through_all_states_and_no_others(family):
     found = branches(family, 0.01, 0.7)
@@ -148,6 +154,7 @@ def test_branches_pass_through_all_states_and_no_others(family):
         assert [s for _, s in sorted(met)] == states.stable[upper].tolist()
 
 
+@pytest.mark.deep
 def test_branches_are_smooth_and_hold_their_transitions():
     found = branches(oist, 0.1, 2.0)
     assert len(found) == 2

@@ -126,6 +126,7 @@ def test_matrix_entries_are_independent_copies_with_the_stationary_law():
     assert np.abs(flat.mean(axis=0)).max() < 4.5 * error
 
 
+@pytest.mark.deep
 def test_passage_times_follow_the_fokker_planck_equation():
     g, high = 0.08, 10.0
     rng = np.random.default_rng(5)

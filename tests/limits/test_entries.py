@@ -130,6 +130,7 @@ def distances(last, count, **wrong):
     return np.array(found)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("wrong", "agree"), [({}, True), ({"sign": -1.0}, False), ({"noise": 1.1**0.5}, False)]
 )
@@ -162,6 +163,7 @@ def scores(system_noise, a, b, v):
     return np.array([*slopes, spread]), stats.kstest(rest / np.sqrt(v), "norm").pvalue
 
 
+@pytest.mark.deep
 def test_the_law_given_start_and_feature_is_exact_without_a_regularizer():
     a, b, v = moments(8.0)
     z, p = scores(1.0, a, b, v)

@@ -45,6 +45,7 @@ def test_time_to_infinity(g):
     assert averaged.mean == pytest.approx(TABLE[g]["Favg"], rel=1e-5)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("g", [1.0, 0.2])
 def test_an_averaged_start_against_another_integrator(g):
     def slope(t, z):

@@ -120,6 +120,7 @@ def table():
     return "".join(["| files | what has a count | what protects it |\n|---|---|---|\n", *lines])
 
 
+@pytest.mark.deep
 def test_every_count_is_listed_with_what_protects_it():
     each = [(file, name) for _, file, names, _ in listed() for name in names]
     assert set(each) == counted()
@@ -271,6 +272,7 @@ def set_count(room, name, count, monkeypatch):
         monkeypatch.setattr(room, name, count)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("module", "name", "few", "compute", "off"), COUNTS)
 def test_twice_as_many_change_nothing(module, name, few, compute, off, monkeypatch):
     # Cells of a survival are refined on their own: few of them leave octaves of time as sharp.
@@ -306,6 +308,7 @@ def exact_states(field, rho, q):
     return q
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("prior", "rho", "tau", "beta"),
     [
@@ -381,6 +384,7 @@ def test_a_potential_does_not_depend_on_the_places_where_it_is_wanted(x, text, w
     assert found == pytest.approx(whole(at), rel=1e-10, abs=1e-10)
 
 
+@pytest.mark.deep
 def test_a_random_start_that_reaches_the_threshold_is_in_the_error(monkeypatch):
     chain = exact.Chain(parse_formula("x**3").value, make_source("rademacher"), 0.05, 20, 0.5, True)
     usual = exact.exact_passage(chain, "random")

@@ -49,6 +49,7 @@ def _exact(a, slope, odd, near):
         )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("a", "slope"), [(1e-8, 14.0), (1e-13, 23.0), (3e-19, 33.0), (5e-23, 40.0)]
 )
@@ -106,6 +107,7 @@ def _second(a, slope):
         return float((core[1] + far * tail) / (core[0] + mass))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("strength", [2.2, 3.0, 4.0, 5.0])
 def test_a_plateau_carries_the_square_of_a_steady_state(strength):
     field = _field(strength)

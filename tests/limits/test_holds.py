@@ -21,6 +21,7 @@ def _normal(system: object, n: int, time: float) -> float:
 
 
 # Beside Q_u, where runs part, past a fold, where they linger, and beside a Q_u that moves.
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("tau", "overlap", "time"),
     [(0.02, 0.38, 150.0), (0.17, 0.98, 40.0), ("0.1/(1+t/20)", 0.53, 100.0)],
@@ -35,6 +36,7 @@ def test_far_above_that_n_runs_are_normal_and_below_it_they_are_not(
     assert _normal(ica, int(0.25 * least), time) < 1e-6
 
 
+@pytest.mark.deep
 def test_a_path_that_crosses_a_moving_unstable_state_is_no_reason_to_wait() -> None:
     """Where Q_u passes the path within an instant, and runs of a small n are normal."""
     ica = hdica.OnlineICA(

@@ -46,6 +46,7 @@ def test_both_methods_agree_where_both_can_be_afforded(monkeypatch):
     assert np.abs(implicit.states - explicit.states).max() < 1e-8
 
 
+@pytest.mark.deep
 def test_a_signal_of_any_strength_leads_to_the_steady_state():
     times = [0, 1, 10]
     for omega in (1e7, 1e12):
@@ -56,6 +57,7 @@ def test_a_signal_of_any_strength_leads_to_the_steady_state():
         assert abs(found.Q.values[-1] - end[0]) <= error < 1e-3
 
 
+@pytest.mark.deep
 def test_a_huge_step_size_forgets_and_leaves_its_neighbours_alone():
     ica, times = hdica.OnlineICA(tau=0.05), [0, 10, 100]
     found = hdica.limit(ica, times=times, over={"tau": [0.05, 1000.0]})

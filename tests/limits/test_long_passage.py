@@ -76,6 +76,7 @@ def test_changes_of_polynomials_keep_their_digits(even):
                 assert abs(value - exact) <= 2e-12 * order**2 * min(abs(by), 1.0)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("alpha", [0.1, 0.5])
 def test_nodes_of_the_length_are_those_of_its_law(alpha):
     """Gaussian nodes of a sample of chains whose direction stays; another alpha is seen."""
@@ -99,12 +100,14 @@ def test_nodes_of_the_length_are_those_of_its_law(alpha):
     assert off(alpha + 0.3) > 0.1
 
 
+@pytest.mark.deep
 def test_what_is_alike_on_both_sides_need_not_be_told():
     one, two = (exact_passage(chain(2.0, 30, even=even), "random") for even in (True, False))
     assert two.mean == pytest.approx(one.mean, rel=5e-3)
     assert two.sd == pytest.approx(one.sd, rel=5e-3)
 
 
+@pytest.mark.deep
 def test_a_survival_is_that_of_all_modes():
     """Arnoldi's method against all eigenvalues, and against the moments."""
     found = exact_passage(chain(0.5, 14), "zero")
@@ -119,6 +122,7 @@ def test_a_survival_is_that_of_all_modes():
     assert square == pytest.approx(found.sd**2 + found.mean**2, rel=2e-3)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(10))
 def test_the_error_covers(seed):
     """Random passages against polynomials and nodes of a far finer grid."""
@@ -133,6 +137,7 @@ def test_the_error_covers(seed):
     assert abs(found.mean / mean - 1) <= 2 * found.error + 1e-9
 
 
+@pytest.mark.deep
 def test_a_passage_too_long_says_so():
     with pytest.raises(HdicaError, match=r"n = 100 with eta = 0.001 is too long, .* allowed to"):
         exact_passage(chain(10.0, 100, "uniform"), "zero")

@@ -50,6 +50,7 @@ def test_a_simulation_stays_at_an_end_exactly_where_that_is_stable(regularizer, 
     assert np.all(q > 0.999) if share < 1 else np.all(np.abs(q) < 0.9), q
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("nonlinearity", ["x**3 - x", "x**5 - x", "sin(pi*x)", "x*(abs(x) - 1)"])
 def test_no_rounding_puts_an_end_outside(nonlinearity):
     for tau in np.geomspace(1e-3, 3, 60):
@@ -58,6 +59,7 @@ def test_no_rounding_puts_an_end_outside(nonlinearity):
         assert np.all(np.abs(q[1:-1]) < 1 - 1e-6)
 
 
+@pytest.mark.deep
 def test_no_end_is_steady_where_the_regularizer_moves_it_or_noise_does():
     sparse = modulus(0.3, "0.2*x**3", prior="gaussian")
     assert np.all(np.abs(hdica.fixed_points(sparse).Q) < 1)

@@ -96,6 +96,7 @@ def mean_and_error(values):
     return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("case", "limit", "index"),
     [("ica_l1", cubic(), slice(1, 9)), ("sparse_pca_example_2", sparse_pca(), slice(1, 9))],
@@ -127,6 +128,7 @@ def test_the_error_falls_as_the_square_of_the_step_at_a_kink():
         assert deviation[coarse] / (deviation[fine] - 4 * errors[fine]) < 2**2.6
 
 
+@pytest.mark.deep
 def test_the_error_falls_as_the_square_of_the_step_where_phi_is_smooth():
     limit, seeds = sparse_pca("0.4*tanh(2*x)", SPARSE), range(48)
     fine, coarse, reference = (
@@ -183,6 +185,7 @@ def test_a_random_prior_agrees_with_its_simulation_at_finite_n():
     assert abs(without[1] - mean[1]) > 2 * allowed[1]
 
 
+@pytest.mark.deep
 def test_matching_takes_most_of_the_noise_and_of_the_bias_away(monkeypatch):
     golden, count, seeds = GOLDEN["ica_l1"], 200, range(300)
     times, exact = [40.0], golden["Q"][golden["t"].index(40.0)]
@@ -196,6 +199,7 @@ def test_matching_takes_most_of_the_noise_and_of_the_bias_away(monkeypatch):
     assert abs(exact - matched.mean()) < 0.001
 
 
+@pytest.mark.deep
 def test_means_over_seeds_of_few_particles_are_biased_by_less_than_a_tenth_over_count():
     golden, count = GOLDEN["ica_l1"], 100
     index = [golden["t"].index(t) for t in (20.0, 40.0)]

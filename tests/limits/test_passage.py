@@ -76,6 +76,7 @@ def test_what_is_alike_on_both_sides_need_not_be_told():
     assert two.sd == pytest.approx(one.sd, rel=3e-5)
 
 
+@pytest.mark.deep
 def test_a_one_sided_rule_leaves_on_its_side():
     """Of x^2 and a skewed source Q and -Q are not alike: against paths of the chain itself."""
     n, tau, runs = 16, 0.16, 4000
@@ -101,6 +102,7 @@ def test_a_one_sided_rule_leaves_on_its_side():
     assert stats.kstest(times * 1.1, lambda t: 1 - found.survival(t)).pvalue < 1e-3
 
 
+@pytest.mark.deep
 def test_survival_has_the_mean_and_begins_at_one():
     found = exact_passage(chain(1.2, 12), "zero")
     steps = np.arange(0, 30 * int(found.mean), dtype=float)
@@ -112,6 +114,7 @@ def test_survival_has_the_mean_and_begins_at_one():
     assert square == pytest.approx(found.sd**2 + found.mean**2, rel=1e-4)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(10))
 def test_the_error_covers(seed):
     """Random passages against polynomials and nodes of a far finer grid."""
@@ -126,6 +129,7 @@ def test_the_error_covers(seed):
     assert abs(found.mean / mean - 1) <= 2 * found.error + 1e-9
 
 
+@pytest.mark.deep
 def test_a_long_passage_keeps_its_digits():
     """By the asymptotics n C exp(n S) at tau = 0.04, whose error falls as 1/n."""
     s, c = 0.116148535054, 110.018244465
@@ -138,6 +142,7 @@ def test_a_long_passage_keeps_its_digits():
     assert ratios[220] - 1 == pytest.approx((ratios[150] - 1) * 150 / 220, rel=0.1)
 
 
+@pytest.mark.deep
 def test_a_passage_too_long_says_so():
     with pytest.raises(HdicaError, match="too long, or its samples too rough"):
         exact_passage(chain(0.04 * 400, 400, "uniform"), "zero")

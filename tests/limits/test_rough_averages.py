@@ -26,6 +26,7 @@ POINTS = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("text", "source", "q"), POINTS, ids=str)
 def test_averages_of_rough_functions_against_adaptive_quadrature(text, source, q):
     f, law = parse_formula(text), make_source(source)
@@ -88,6 +89,7 @@ def _sharp(q):
     return function, SPARSE, q, jumps, scale
 
 
+@pytest.mark.deep
 def test_sign_is_found_with_every_source():
     """It was refused with a Laplace source: the gain has a corner at |Q| = 1."""
     for source in ("laplace", "uniform", "rademacher", {"chi2": 2}, {"student": 5}):
@@ -125,12 +127,14 @@ def test_a_normal_source_is_the_null_control(text):
     assert hdica.critical(system)["value"].size == 0
 
 
+@pytest.mark.deep
 def test_averages_that_refinement_does_not_find_are_refused(monkeypatch):
     monkeypatch.setattr("hdica.limits.averages.double_average.MOST_POINTS", 1)
     with pytest.raises(HdicaError, match="known no better than"):
         averages(parse_formula("sin(9*x)"), make_source({"student": 2.2}))
 
 
+@pytest.mark.deep
 def test_hebbian_averages_refine_too_and_convert_keeps_its_promise():
     """One projection and one source are online ICA, for a rough nonlinearity as well."""
     hebbian = hdica.HebbianICA(

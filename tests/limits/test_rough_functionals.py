@@ -68,6 +68,7 @@ def solved():
     return field, means, cuts, exact
 
 
+@pytest.mark.deep
 def test_errors_cover_and_are_those_of_a_smooth_functional(solved):
     field, means, cuts, exact = solved
     assert all(cuts.values())

@@ -99,6 +99,7 @@ CASES = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("source", "tau", "start", "phi", "batch"), CASES)
 def test_the_mean_of_runs_lies_beyond_the_limit_by_m(
     source: str, tau: object, start: dict, phi: str, batch: int
@@ -114,6 +115,7 @@ def test_the_mean_of_runs_lies_beyond_the_limit_by_m(
     assert (np.abs(off - limit.Q_bias) <= room).all()
 
 
+@pytest.mark.deep
 def test_a_wrong_bias_is_rejected() -> None:
     ica = hdica.OnlineICA(tau=0.05, source="uniform", start={"overlap": 0.8})
     limit = hdica.limit(ica, times=[60], bias=True)

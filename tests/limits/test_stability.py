@@ -132,6 +132,7 @@ def _by_finite_volumes(field, q, h, cells):
     return values[3]
 
 
+@pytest.mark.deep
 def test_rates_are_the_limit_of_a_plain_discretisation():
     field = oist(0.4)
     found = steady_states(field)

@@ -257,6 +257,7 @@ def test_a_linear_term_shifts_the_multiplier_and_nothing_else():
         assert 2 * h == pytest.approx(oist(0.3).curvature(q, r, tau), abs=1e-12)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("field", [oist(2.0, phi="0.2*abs(x)"), oist(0.5, bias=0.4)], ids="ab")
 def test_without_mirror_symmetry_no_state_is_missed(field):
     found = steady_states(field)

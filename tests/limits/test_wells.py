@@ -45,6 +45,7 @@ def test_what_levels_off_holds_nothing_without_a_multiplier():
     assert held.tolist() == [True, False]
 
 
+@pytest.mark.deep
 def test_the_second_moment_is_one_on_either_side_of_coexistence():
     field = mean_field(LEVELLING)
     q = np.concatenate([np.geomspace(3e-4, 0.05, 9), np.linspace(0.2, 0.23, 9)])
@@ -56,7 +57,7 @@ def test_the_second_moment_is_one_on_either_side_of_coexistence():
     assert np.abs(np.diff(found.excess / q)).max() < 0.2
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_transitions_of_a_regularizer_that_levels_off():
     found = hdica.critical(LEVELLING, low=0.02, high=1.0)
     assert found["kind"].values.tolist() == ["fold"]

@@ -14,8 +14,8 @@ from matplotlib.collections import FillBetweenPolyCollection
 from PIL import Image
 
 import hdica
-from hdica.analysis.show.film import CUT, FRAMES
 from hdica.report import animated
+from hdica.show.panel import CUT, FRAMES
 from tests.plots.conftest import about
 
 TIMES = [0.0, 1.0, 2.5, 5.0]
@@ -202,6 +202,7 @@ open(sys.argv[-1], "w").write(" ".join([str(len(data)), size, *sys.argv]))
 """
 
 
+@pytest.mark.deep
 def test_mp4_is_given_every_frame(film, tmp_path, monkeypatch):
     """With a program of the name that notes what it is given."""
     import sys

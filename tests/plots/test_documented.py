@@ -14,7 +14,7 @@ from hdica.plots.kinds import KINDS
 PAGE = (Path(__file__).parents[2] / "docs/python.md").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_its_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     space: dict[str, Any] = {}

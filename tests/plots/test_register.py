@@ -24,6 +24,7 @@ assert type(xarray.__spec__.loader).__module__.startswith(('importlib', '_frozen
 """
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("case", CASES, ids=list(CASES))
 def test_the_accessor_is_there(case: str) -> None:
     done = subprocess.run(

@@ -15,7 +15,7 @@ WHY = why_not()
 RUNS = 40
 pytestmark = [
     pytest.mark.faults,
-    pytest.mark.slow,
+    pytest.mark.deep,
     pytest.mark.skipif(bool(WHY), reason=WHY),
 ]
 

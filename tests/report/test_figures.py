@@ -6,16 +6,16 @@ from matplotlib import rc_context, rcParams
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.convergence.figure import fluctuation_and_bias, trajectories
 from hdica.analysis.phase.figure import unstable
-from hdica.analysis.show.choose import grouped, shown, spread
-from hdica.analysis.show.panel import Heat, Line, Panel, Points, Surface, Vertical
-from hdica.analysis.show.ticks import ticks
-from hdica.analysis.show.words import clock, count, number, place, symbol, words
 from hdica.report.interactive import figure
 from hdica.report.marks import is_figure
 from hdica.report.page import panels
 from hdica.report.printed import STYLE, draw, files, in_lines, own_style
 from hdica.report.script import file_name
 from hdica.report.thumbnail import thumbnail
+from hdica.show.choose import grouped, shown, spread
+from hdica.show.panel import Heat, Line, Panel, Points, Surface, Vertical
+from hdica.show.ticks import ticks
+from hdica.show.words import clock, count, number, place, symbol, words
 from tests.analysis import toy
 from tests.report.shown import of
 
@@ -69,6 +69,7 @@ def test_slices_have_wilson_bars(drawn, aggregated):
     assert mark.high == pytest.approx(here["probability_high"].values, nan_ok=True)
 
 
+@pytest.mark.deep
 def test_printed_figures_are_the_same_bytes_twice(drawn):
     for key in ("trajectories_1", "phase_overlap"):
         first = files(drawn[key])
@@ -97,6 +98,7 @@ svg.fonttype: none
 """
 
 
+@pytest.mark.deep
 def test_figures_do_not_depend_on_the_readers_matplotlibrc(drawn, tmp_path):
     rc = tmp_path / "matplotlibrc"
     rc.write_text(HOSTILE)

@@ -34,6 +34,7 @@ from tests.report.test_page import Page
 PLAIN = Card(
     study="first", title="First", description="", system="OnlineICA", about="a rule", headline="",
     verdict="agrees", missing="", created="", figure="bias", figure_title="Bias", thumbnail="",
+    findings=[{"quantity": "the bias", "value": 0.1, "error": None}],
 )  # fmt: skip
 
 
@@ -53,6 +54,7 @@ def card(aggregated: xr.DataTree) -> Card:
     return card_of(aggregated, panels(aggregated))
 
 
+@pytest.mark.deep
 def test_every_link_of_a_card_leads_to_a_file(aggregated: xr.DataTree, tmp_path: Path) -> None:
     write_aggregate(aggregated, tmp_path / "toy", tmp_path, one_file=True)
     found = links(tmp_path / "index.html")
@@ -108,6 +110,8 @@ def test_of_a_headline_harmless_marks_are_left(html: str, left: str) -> None:
         {"thumbnail": START + 'x" onerror="alert(1)'},
         {"figure": "../../secret"},
         {"verdict": "certain"},
+        {"findings": "none"},
+        {"findings": [{"value": [1]}]},
         {"title": 3},
         {"headline": "x" * 10_000},
     ],
@@ -210,6 +214,7 @@ def test_the_shared_script_is_mended_and_not_written_again(tmp_path: Path) -> No
     assert path.stat().st_size < 2.5e6
 
 
+@pytest.mark.deep
 def test_a_page_as_one_file_goes_with_the_report_that_had_it(
     aggregated: xr.DataTree, tmp_path: Path
 ) -> None:

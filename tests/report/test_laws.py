@@ -1,6 +1,4 @@
-"""Figures, tables and sentences on densities, distances, support, potential and methods."""
-
-import re
+"""Figures and findings on densities, distances, support, potential and methods."""
 
 import numpy as np
 import pytest
@@ -8,25 +6,18 @@ import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.densities.figure import densities
-from hdica.analysis.distances import say as on_distances
-from hdica.analysis.show.panel import Line, Points
-from hdica.analysis.support import say as on_support
-from hdica.report.answers import findings
+from hdica.analysis.findings import frame
 from hdica.report.interactive import figure
 from hdica.report.page import panels, render
 from hdica.report.printed import draw
-from tests.analysis import laws, toy
-from tests.report.shown import of, plain
+from hdica.show.panel import Line, Points
+from tests.analysis import laws
+from tests.report.shown import of
 
 
 @pytest.fixture(scope="module")
 def drawn(aggregated_laws):
     return {p.key: p for found in panels(aggregated_laws).values() for p in found}
-
-
-@pytest.fixture(scope="module")
-def said(aggregated_laws):
-    return plain(findings(aggregated_laws))
 
 
 def test_density_panels_are_rows_of_snapshots_and_columns_of_groups(drawn):
@@ -96,56 +87,27 @@ def test_methods_side_by_side_have_bars_of_the_band(drawn, aggregated_laws):
     assert (band.high - band.y).max() > 2 * sd.max()  # a smaller n is drawn first
 
 
-def test_without_a_predicted_fluctuation_none_is_claimed(drawn, said):
+def test_without_a_predicted_fluctuation_none_is_claimed(drawn, aggregated_laws):
     assert "central limit" not in drawn["fluctuation"].caption
-    assert not any(re.search(r"central limit|\bnan\b| –", s) for s in said)
+    assert not frame(aggregated_laws)["quantity"].str.contains("central limit").any()
 
 
-def test_laws_are_spoken_of(said):
-    assert any(
-        s.startswith("Of 4 comparisons of the entries' law with the limit 1 agree") for s in said
-    )
-    ks = next(s for s in said if s.startswith("At n = 4000 the Kolmogorov–Smirnov distance"))
-    assert "times that of as many independent draws" in ks
-    assert any(s.startswith("The Kolmogorov–Smirnov distance falls as KS ∼ n−a") for s in said)
-    area = next(s for s in said if "area under the limit's curve" in s)
-    assert "At t = 3, τ = 0.1" in area
-    assert re.search(r"vector at n = 4000: 9\.\d+ ± 0\.\d+ %", area)
-    assert any("not convex at t = 0 … 0.5 (2 of 4 output times)" in s for s in said)
+def test_laws_and_supports_are_among_the_findings(aggregated_laws):
+    found = frame(aggregated_laws)
+    assert {"densities", "distances", "support"} <= set(found["analysis"])
+    laws_ = found[found["quantity"] == "the law of the entries of the estimate"]
+    assert laws_["verdict"].value_counts().to_dict() == {"": 2, "agrees": 1, "undecided": 1}
+    assert sorted(laws_["xi"]) == [0.0, 0.0, 2.0, 2.0]
+    assert set(laws_["t"]) == {0.5, 3.0}
 
 
-def test_a_condensing_limit_is_said_to_condense(said):
-    assert not any("condenses" in s for s in said)
-    groups = {"pde": laws.limit(curvature=-0.02)}
-    condensed = plain(findings(aggregate(toy.tree(groups, {}))))
-    sentence = next(s for s in condensed if "The estimate condenses" in s)
-    assert "PDE, τ = 0.1 (2h = −0.02 at t = 3)" in sentence
-
-
-def test_a_reason_is_told_and_escaped():
-    lost = laws.limit()
-    lost["status"].values[...] = 2
-    lost["reason"] = (("tau",), np.array(["mass <b>reached</b> the end"], dtype=object))
-    sentences = findings(aggregate(toy.tree({"pde": lost}, {})))
-    assert "PDE has no result at 1 point: τ = 0.1: mass &lt;b&gt;reached" in str(sentences[-1])
-
-
-def test_a_single_n_draws_no_distances_and_says_so():
-    found = aggregate(laws.store(ladder=[1000]))
-    assert "distances" not in panels(found)
-    assert any(s.startswith("With a single n a finite-n term") for s in plain(findings(found)))
-
-
-def test_tables_of_verdicts(aggregated_laws):
-    table = on_distances.table(aggregated_laws["distances"].to_dataset())
-    assert len(table.rows) == table.total == 4
-    assert {len(row) for row in table.rows} == {len(table.head)} == {len(table.numeric)}
-    assert table.rows[-1][:2] == ("vector, t = 3, ξ = 2", "agrees")
-    rates = on_support.table(aggregated_laws["support"].to_dataset())
-    assert rates.rows[-1][:2] == ("vector, τ = 0.1, t = 3", "agrees")
-    text = render(aggregated_laws, panels(aggregated_laws))
-    assert 'id="distances-table"' in text
-    assert "columns-3" in text
+def test_a_single_n_draws_no_distances_and_has_no_power():
+    tree = aggregate(laws.store(ladder=[1000]))
+    assert "distances" not in panels(tree)
+    found = frame(tree)
+    here = found[found["analysis"] == "distances"]["quantity"]
+    assert "the law of the entries of the estimate" in set(here)
+    assert not here.str.endswith("of one run").any()  # what a power is of
 
 
 def test_a_store_without_results_has_figures_all_the_same():

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from PIL import Image
 
-from hdica.analysis.densities.together import FILMS
+from hdica.analysis.densities.figure import FILMS
 from hdica.cli import call
 from hdica.report.drawn import write_aggregate
 from hdica.report.marks import is_figure
@@ -33,6 +33,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("alone", "unprinted")
 def test_they_are_written_linked_and_gone_with_the_next_report(kept, tmp_path):
     out = tmp_path / "toy"
@@ -89,6 +90,7 @@ def test_one_snapshot_is_no_animation_and_that_is_said(kept):
     ]
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("alone", "unprinted")
 def test_the_command_says_what_it_wrote_and_what_is_missing(tmp_path, capsys, monkeypatch):
     from hdica.report import write

@@ -108,6 +108,7 @@ def test_a_page_as_one_file_asks_for_nothing(aggregated):
     assert unpacked.decode() == get_plotlyjs()
 
 
+@pytest.mark.deep
 def test_a_run_that_has_not_finished_says_so_on_top():
     tree = toy.store()
     tree["chain"]["status"].values[..., :3] = 0

@@ -1,14 +1,12 @@
 """What a report says and draws of a phase diagram."""
 
-import re
-
 import numpy as np
 import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
 from hdica.analysis.phase.figure import phase as panels
-from hdica.analysis.phase.say import phase as sentences
+from hdica.analysis.phase.findings import findings
 from tests.analysis import shared, toy
 from tests.report.shown import plain
 
@@ -26,19 +24,22 @@ def data():
     return aggregate(toy.tree(groups, {"phase": toy.PHASE}))["phase"].to_dataset()
 
 
+def of(data, words):
+    """The findings whose quantity has these words."""
+    return [one for one in findings(data) if words in one.quantity.plain]
+
+
+@pytest.mark.deep
 def test_runs_that_are_large_and_decay_are_counted_and_drawn(data):
     many = int(data["decaying"].sum())
     assert many > 50
-    said = plain(sentences(data))
-    total = 16 * len(TAUS) * len(STARTS)
-    (one,) = [s for s in said if "still decaying" in s]
-    assert one.startswith(f"{many} runs of {total} at n = 400 are above |Q| = 0.5 at t = 3")
-    assert "τ = 0.061" in one
+    (one,) = of(data, "still decay")
+    assert (one.value, one.place) == (many, {"n": 400, "t": 3.0})
     drawn = {p.key: p for p in panels(data)}
     assert np.nanmax(drawn["phase_decaying"].items[0].z) == 1
     settled = data.assign(decaying=0 * data["decaying"])
     assert "phase_decaying" not in {p.key for p in panels(settled)}
-    assert not any("still decaying" in s for s in plain(sentences(settled)))
+    assert not of(settled, "still decay")
 
 
 @pytest.mark.parametrize(("many", "drawn"), [(1, 1), (2, 2), (4, 4), (6, 4)])
@@ -65,25 +66,23 @@ def test_the_report_says_what_success_is(data):
 
 
 def test_the_measured_boundary_is_compared_with_theory_over_all_values(data):
-    said = plain(sentences(data))[0]
-    assert said.startswith(
-        "At n = 400 learning begins at the boundary Qu of theory: the difference"
-    )
-    assert re.search(r"is −?0.0\d+ ± 0.0\d+ on average \(p = [\d.]+ for all 2 values of τ", said)
-    off = data.assign(boundary=data["boundary"] + 0.15)
-    said = plain(sentences(off))[0]
-    assert said.startswith("At n = 400 learning begins off the boundary")
-    assert "−0.14" in said
-    assert "n−1/2 = 0.05" in said
+    (one,) = of(data, "mean offset of the start")
+    assert (one.verdict, one.predicted, one.place) == ("agrees", 0.0, {"n": 400})
+    assert abs(one.value) < 3 * one.error < 0.1
+    assert "for all 2 values of" in one.evidence
+    (off,) = of(data.assign(boundary=data["boundary"] + 0.15), "mean offset of the start")
+    assert off.verdict == "differs"
+    assert off.value == pytest.approx(one.value - 0.15, abs=0.01)
 
 
 def test_where_noise_is_shared_no_plain_error_is_claimed():
     tree = shared.store(1)
     found = phase(tree, shared.PHASE)
     found["boundary"] = ("tau", shared.boundary())
-    said = plain(sentences(found))
-    assert "standard errors apart" in said[0]
-    assert "on average" not in said[0]
+    (one,) = of(found, "in standard errors")
+    assert one.value > 0
+    assert np.isnan(one.error)
+    assert not of(found, "mean offset")
 
 
 def test_the_caption_names_the_critical_value_of_its_own_axis(data):
@@ -96,10 +95,3 @@ def test_the_caption_names_the_critical_value_of_its_own_axis(data):
     assert "τc" not in legend(other)
     # A line outside the axis is not drawn and not explained.
     assert "pright" not in legend(data.sel(tau=TAUS[:2]))
-
-
-def test_the_share_of_cells_has_an_error(data):
-    part = data.copy(deep=True)
-    part["agreement_share"].values[:] = 0.9
-    (said,) = [s for s in plain(sentences(part)) if "is on the limit's side" in s]
-    assert "90.0 ± 3.7 % of 67 cells" in said

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hdica.analysis.show.panel import Line, Panel
-from hdica.analysis.show.words import symbol, words
 from hdica.errors import HdicaError, Unwritable
 from hdica.report.marks import TITLE
 from hdica.report.place import DATA, FIGURES, PAGE, check, place
 from hdica.report.printed import files
+from hdica.show.panel import Line, Panel
+from hdica.show.words import symbol, words
 from hdica.sweep.files import folder
 from hdica.sweep.files.folder import PARTIAL, made, write_file
 from tests.faults.crash import forked
@@ -96,6 +96,7 @@ def test_a_report_replaces_another_with_its_figures_and_nothing_of_the_users(out
     assert found(out) == OTHER | mine
 
 
+@pytest.mark.deep
 def test_figures_of_an_earlier_report_are_known_by_their_titles(tmp_path: Path) -> None:
     line = Line(np.arange(2.0), np.arange(2.0), words("one"), "#000000")
     a, b = (files(Panel(key, words(key), symbol("t"), symbol("Q"), (line,))) for key in "ab")
@@ -257,6 +258,7 @@ def dying(work: Callable[[], object], moment: int) -> int:
     return forked(disturbed)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("new", [NEW, OTHER], ids=["same", "other"])
 def test_a_kill_at_any_change_leaves_the_old_report_or_the_new_one(
     tmp_path: Path, new: Content

@@ -7,8 +7,8 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.show.words import with_error
-from hdica.report.answers import findings
+from hdica.analysis.findings import frame
+from hdica.analysis.phase.findings import findings
 from hdica.report.page import panels, render
 from tests.analysis import shared
 
@@ -16,7 +16,7 @@ from tests.analysis import shared
 def said(tree: xr.DataTree) -> tuple[xr.DataTree, str, str]:
     """Aggregate, findings and page of a store."""
     found = aggregate(tree)
-    return found, " ".join(findings(found)), render(found, panels(found))
+    return found, " ".join(frame(found)["quantity"]), render(found, panels(found))
 
 
 @pytest.fixture(scope="module")
@@ -32,23 +32,11 @@ def test_the_page_names_the_methods_that_share_noise(told: tuple[xr.DataTree, st
 
 
 def test_findings_give_the_interval_over_seeds(told: tuple[xr.DataTree, str, str]) -> None:
-    found, text, _ = told
-    top = found["phase"].to_dataset().isel(n=-1)
-    low, high = (100 * float(top[f"agreement_share_{k}"]) for k in ("low", "high"))
-    assert f"95 % interval over seeds, which the cells share: {low:.4g} … {high:.4g} %" in text
-    shift = (float(top[name][1]) for name in ("threshold_shift", "threshold_shift_se"))
-    assert f"moves, seed by seed, by {with_error(*shift)} up to" in text
-
-
-def test_findings_say_how_much_better_differences_are_known(
-    told: tuple[xr.DataTree, str, str],
-) -> None:
-    found, text, _ = told
-    top = found["slopes"].to_dataset().isel(n=-1)
-    ratio = (top["slope_tau_se"] / top["slope_tau_se_apart"]).values
-    middle = np.median(ratio[np.isfinite(ratio) & (ratio > 0)])
-    assert f"has {middle:.2g} times" in text
-    assert f"as if there were {middle**-2:.2g} times as many seeds" in text
+    data = told[0]["phase"].to_dataset()
+    top = data.isel(n=-1)
+    (share,) = [f for f in findings(data) if "most runs go where" in f.quantity.plain]
+    ends = [100 * float(top[f"agreement_share_{k}"]) for k in ("low", "high")]
+    assert [share.low, share.high] == pytest.approx(ends)
 
 
 def test_slopes_are_drawn_with_their_intervals(told: tuple[xr.DataTree, str, str]) -> None:
@@ -67,8 +55,7 @@ def test_slopes_are_drawn_with_their_intervals(told: tuple[xr.DataTree, str, str
 def test_with_own_noise_nothing_of_it_is_said() -> None:
     found, text, page = said(shared.store(2, 12, noise="own"))
     assert "slopes" not in found
-    for word in ("seed by seed", "over seeds, which"):
-        assert word not in text
+    assert "independent noise" not in text
     assert 'id="sharing"' not in page
     assert "rise and fall together" not in page
 
@@ -83,7 +70,7 @@ def test_without_n_the_same_is_said_without_it(told: tuple[xr.DataTree, str, str
     assert np.array_equal(
         values[0], told[0]["slopes"].to_dataset()["slope_tau"].isel(n=-1).values, equal_nan=True
     )
-    assert "majority of seeds is on the limit's side" in text
-    assert "n</i> = " not in text
-    assert "as if there were" in text
+    assert "most runs go where the limit goes" in text
+    assert all("n" not in one.place for one in findings(found["phase"].to_dataset()))
+    assert "over that with independent noise" in text
     assert "Change along" in page

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from hdica.analysis.show.panel import Heat, Line, Panel, Places, Surface, edges
-from hdica.analysis.show.words import words
 from hdica.report.interactive import figure
 from hdica.report.marks import is_figure
 from hdica.report.page import render
 from hdica.report.printed import draw, files
 from hdica.report.printed_space import hidden
+from hdica.show.panel import Heat, Line, Panel, Places, Surface, edges
+from hdica.show.words import words
 from tests.browser.look import CHROMIUM, FLAGS
 
 POLAR, AROUND = np.meshgrid(np.linspace(0, np.pi, 31), np.linspace(0, 2 * np.pi, 61))
@@ -55,6 +55,7 @@ def test_a_surface_and_places_are_drawn_in_a_scene_that_turns():
     json.dumps(drawn, allow_nan=False)
 
 
+@pytest.mark.deep
 def test_a_printed_surface_is_the_same_bytes_twice():
     first = files(sphere())
     assert files(sphere()) == first
@@ -148,7 +149,7 @@ window.addEventListener("load", () => setTimeout(async () => {
 TOLD = ["--no-first-run", "--enable-logging=stderr", "--virtual-time-budget=20000"]
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: install the Debian package chromium")
 def test_a_surface_is_drawn_and_turned_by_the_mouse_under_the_pages_policy(aggregated, tmp_path):

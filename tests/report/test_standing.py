@@ -51,6 +51,7 @@ def unpublished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return store
 
 
+@pytest.mark.deep
 def test_a_run_that_has_not_finished_has_a_report_that_says_so(
     unpublished: Path, tmp_path: Path
 ) -> None:
@@ -66,6 +67,7 @@ def test_a_run_that_has_not_finished_has_a_report_that_says_so(
     assert sorted(p.name for p in unpublished.parent.iterdir()) == before
 
 
+@pytest.mark.deep
 def test_a_store_that_is_not_published_is_shown_as_planned(
     unpublished: Path, tmp_path: Path
 ) -> None:
@@ -85,6 +87,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return store
 
 
+@pytest.mark.deep
 def test_a_study_file_is_shown_as_it_is_now(published: Path, tmp_path: Path) -> None:
     asked = {"convergence": {"simulation": "chain", "limit": "ode", "variable": "Q"}}
     study = file_of(tmp_path, CONTENT | {"title": "Said later", "analysis": asked})
@@ -134,6 +137,7 @@ def test_what_is_not_computed_is_one_sentence(
     assert "is no study file" in capsys.readouterr().err
 
 
+@pytest.mark.deep
 def test_the_last_line_names_the_gallery(
     published: Path,
     tmp_path: Path,

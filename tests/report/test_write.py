@@ -5,13 +5,13 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.terms import speaking_of
 from hdica.cli import call
 from hdica.errors import HdicaError
 from hdica.report import write
 from hdica.report.drawn import write_aggregate
 from hdica.report.page import panels, render
 from hdica.report.printed import draw
+from hdica.show.terms import speaking_of
 from hdica.sweep.outcome.publish import publish
 from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import Study
@@ -56,6 +56,7 @@ def test_a_published_store_becomes_a_report(store, tmp_path):
         assert int(tree["runs"]["done"].sum()) == 2 * 2 * 2 * 6 + 4 + 2 + 2 + 1
 
 
+@pytest.mark.deep
 def test_two_reports_at_once_both_succeed(aggregated, tmp_path):
     parts = {name: aggregated[name].to_dataset() for name in ("runs", "flow")}
     found = xr.DataTree.from_dict(parts)
@@ -94,6 +95,7 @@ def test_the_same_store_gives_the_same_page(written, aggregated):
     assert again == written[0].read_text(encoding="utf-8")
 
 
+@pytest.mark.deep
 def test_a_study_of_which_nothing_is_done_has_a_report():
     tree = toy.store()
     for node in tree.children.values():

@@ -187,6 +187,7 @@ except HdicaError as exc:
 """
 
 
+@pytest.mark.deep
 def test_of_two_studies_that_start_at_once_one_wins(out: Path) -> None:
     started = [
         subprocess.Popen(

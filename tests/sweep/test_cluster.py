@@ -117,6 +117,7 @@ def loaded() -> list[str]:
     return sorted(name for name in local.PRELOADED if name in sys.modules)
 
 
+@pytest.mark.deep
 def test_workers_have_one_thread_their_libraries_and_the_environment_of_now(
     toy_workers: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +212,7 @@ def test_without_a_limit_workers_have_none_and_no_more_start_than_there_are_bloc
         assert not worker["memory_limit"]
 
 
+@pytest.mark.deep
 def test_a_run_on_processes_counts_what_the_store_says(out: Path, toy_workers: None) -> None:
     study = study_from(toy.study(grid={"tau": [0.1, 0.13, 0.17], "Q0": [0.5]}))
     local = {"mode": "local", "workers": 2}
@@ -223,6 +225,7 @@ def test_a_run_on_processes_counts_what_the_store_says(out: Path, toy_workers: N
     assert (retried.computed, retried.counts["failed"]) == (12, 12)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("command", "absent"),
     [

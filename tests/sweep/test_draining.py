@@ -43,6 +43,7 @@ async def begun_while_one_closes(worker_class: Any, file: Path) -> Counter[str]:
     return Counter(file.read_text().split())
 
 
+@pytest.mark.deep
 def test_a_block_is_ended_where_it_was_begun(tmp_path: Path) -> None:
     from hdica.sweep.workers.draining import DrainingWorker
 
@@ -50,6 +51,7 @@ def test_a_block_is_ended_where_it_was_begun(tmp_path: Path) -> None:
     assert begun == {str(number): 1 for number in range(8)}
 
 
+@pytest.mark.deep
 def test_a_worker_of_dask_gives_it_away(tmp_path: Path) -> None:
     from distributed import Worker
 
@@ -57,6 +59,7 @@ def test_a_worker_of_dask_gives_it_away(tmp_path: Path) -> None:
     assert sum(begun.values()) > 8
 
 
+@pytest.mark.deep
 def test_a_lifetime_drains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the option that jobs start it with: nobody calls it."""
     from hdica.sweep.workers.draining import DrainingWorker

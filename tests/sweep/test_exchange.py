@@ -119,6 +119,7 @@ ATTACKS = [
 ]  # fmt: skip
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("left", ["all", "no manifest", "nothing but the store"])
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_no_chunk_passes_in_the_place_of_another(

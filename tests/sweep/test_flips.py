@@ -31,7 +31,7 @@ from tests.sweep import flips, toy
 from tests.sweep.conftest import values
 from tests.sweep.harm import cut, empty, flip, remove
 
-pytestmark = [pytest.mark.faults, pytest.mark.slow]
+pytestmark = pytest.mark.faults
 
 Harm = Callable[[Path], None]
 
@@ -74,6 +74,7 @@ KINDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.deep
 def test_there_are_no_other_kinds_of_files(template: Path) -> None:
     found = flips.files(template / "toy.zarr")
     assert set(KINDS) <= set(found)
@@ -88,6 +89,7 @@ def test_every_flip_is_found_and_never_read(readers: flips.Readers, kind: str) -
     flips.trial(readers, file, int(random.integers(8 * file.stat().st_size)))
 
 
+@pytest.mark.deep
 @settings(
     max_examples=20, derandomize=True, deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -164,6 +166,7 @@ def held(study: Study, out: Path, file: Path) -> set[tuple[str, int]]:
     return {(placed.path.name, point) for point in points}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("kind", "harm"),
     [
@@ -188,6 +191,7 @@ def test_exactly_the_points_of_a_working_file_become_pending(
     assert values(out) == before
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "kind",
     [f"published chunk of {name}" for name in ("Q", "status", "reason", "fixed_point", "step")],
@@ -224,6 +228,7 @@ def test_exactly_the_points_of_a_published_chunk_become_pending(
     assert verify(out).code == 0
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "kind",
     ["manifest", "note of a processor", "published array metadata", "published group metadata",
@@ -246,6 +251,7 @@ def test_what_holds_no_points_is_withdrawn_or_written_again(
     assert values(out) == before
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", [*KINDS[::3], "published root metadata", "working group metadata"])
 def test_the_command_line_says_one_sentence_or_is_right(
     study: Study, out: Path, kind: str, capsys: pytest.CaptureFixture[str]
@@ -282,6 +288,7 @@ def test_the_command_line_says_one_sentence_or_is_right(
     assert str(file) in complaint
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["Q", "status", "reason", "cpu_seconds"])
 def test_every_bit_of_a_chunk(study: Study, out: Path, name: str) -> None:
     path = place(study, out)[0].path
@@ -336,6 +343,7 @@ def test_a_store_that_is_published_anew_under_a_reader_is_not_called_damaged(
         tree["line"].Q.load()
 
 
+@pytest.mark.deep
 def test_without_its_manifest_a_store_is_still_checked(study: Study, out: Path) -> None:
     manifest_path(out).unlink()
     shutil.rmtree(work_path(out))

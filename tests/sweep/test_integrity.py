@@ -47,6 +47,7 @@ def walk(study: Study, out: Path) -> store.Working:
     return store.open_segment(place(study, out)[0].path)
 
 
+@pytest.mark.deep
 def test_a_whole_store_is_whole(study: Study, out: Path) -> None:
     verdict = verify(out)
     assert (verdict.code, verdict.points) == (0, 79)
@@ -204,6 +205,7 @@ def test_a_published_store_alone_is_verified(study: Study, out: Path) -> None:
     assert status(out).source == "published store"
 
 
+@pytest.mark.deep
 def test_what_is_not_computed_published_or_current_is_incomplete(out: Path) -> None:
     study = study_from(toy.study())
     with pytest.raises(HdicaError, match="does not exist"):

@@ -38,7 +38,7 @@ def results(template: Path, out: Path) -> Path:
     return out
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("links", [True, False])
 def test_reading_while_two_grids_are_published_in_turns(results: Path, links: bool) -> None:
     readers, published = republish.looked(results, 3, links, report=links)
@@ -87,6 +87,7 @@ def test_what_is_half_done_is_waited_for(
         assert looking.result(60)
 
 
+@pytest.mark.deep
 def test_a_publication_that_hangs_is_no_damage(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def simulated(noise: str, method: str, n: int, tau: float, start: float) -> np.n
     ).Q.values
 
 
+@pytest.mark.deep
 def test_every_point_is_the_point_of_the_api(tree: xr.DataTree) -> None:
     for method, n in (("vector", 20), ("vector", 40), ("chain", 20)):
         for tau in TAUS:
@@ -123,6 +124,7 @@ def counted(out: Path, what: str) -> int:
     return found.total(what)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("block", [1, 5, 100])
 def test_the_size_of_blocks_changes_no_bit(
     study: Study, whole: tuple[Path, dict[str, bytes]], tmp_path: Path, block: int
@@ -130,6 +132,7 @@ def test_the_size_of_blocks_changes_no_bit(
     assert computed(study, tmp_path / "noise.zarr", block=block) == whole[1]
 
 
+@pytest.mark.deep
 def test_two_processes_change_no_bit(
     study: Study, whole: tuple[Path, dict[str, bytes]], tmp_path: Path
 ) -> None:
@@ -146,6 +149,7 @@ def test_shards_in_any_order_change_no_bit(
     assert computed(study, out) == whole[1]
 
 
+@pytest.mark.deep
 def test_a_run_that_was_cut_goes_on_with_the_same_bits(
     study: Study, whole: tuple[Path, dict[str, bytes]], tmp_path: Path
 ) -> None:
@@ -162,6 +166,7 @@ def test_a_run_that_was_cut_goes_on_with_the_same_bits(
     assert verify(out).code == 0
 
 
+@pytest.mark.deep
 def test_a_grown_grid_keeps_the_bits_of_its_old_points(
     study: Study, whole: tuple[Path, dict[str, bytes]], tmp_path: Path
 ) -> None:
@@ -181,6 +186,7 @@ def test_a_block_holds_the_cells_of_one_seed(study: Study, tmp_path: Path) -> No
         assert seeds == [[k] * 6 for k in range(4)]
 
 
+@pytest.mark.deep
 def test_own_and_shared_points_have_different_keys_and_places(study: Study, tmp_path: Path) -> None:
     own = study_from(content("own"))
     assert own.content_hash() != study.content_hash()

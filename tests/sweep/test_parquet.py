@@ -83,6 +83,7 @@ def test_the_same_answer_is_the_same_file(results: Path) -> None:
     assert asked(results, "--method", "line").read_bytes() == first
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("to", BINARY)
 def test_a_terminal_gets_a_sentence_and_a_pipe_the_bytes(results: Path, to: str) -> None:
     code = f"""

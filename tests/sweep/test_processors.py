@@ -20,6 +20,7 @@ def _anew() -> None:
     processors.note.cache_clear()
 
 
+@pytest.mark.deep
 def test_every_processor_that_computed_is_named_in_the_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

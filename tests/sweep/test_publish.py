@@ -97,6 +97,7 @@ def test_words_on_an_axis(out: Path) -> None:
     assert line.Q.sel(source="laplace", tau=0.1).shape == (3,)
 
 
+@pytest.mark.deep
 def test_it_opens_without_this_package_and_without_a_warning(tree: xr.DataTree, out: Path) -> None:
     code = (
         "import sys, xarray as xr; tree = xr.open_datatree(sys.argv[1], engine='zarr');"
@@ -170,6 +171,7 @@ def test_a_missing_published_chunk_is_never_nan(tree: xr.DataTree, out: Path) ->
         open_results(out)
 
 
+@pytest.mark.deep
 def test_a_publication_cut_short_leaves_the_old_store(
     tree: xr.DataTree, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +192,7 @@ def test_a_publication_cut_short_leaves_the_old_store(
     assert open_results(out)["walk"].sizes["tau"] == 4
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("elements", [1, 3, 7, 20, 100, 10_000])
 def test_chunks_of_any_size_hold_the_same_numbers(
     tree: xr.DataTree, out: Path, monkeypatch: pytest.MonkeyPatch, elements: int

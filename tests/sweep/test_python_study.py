@@ -147,6 +147,7 @@ def test_a_run_is_that_of_the_command_line(tmp_path):
     assert identical(tree, hdica.open_results(other))
 
 
+@pytest.mark.deep
 def test_a_rerun_computes_what_is_pending(out, calls):
     study = hdica.Study.from_mapping(toy.study(grid={"tau": [0.1], "Q0": [0.25]}))
     first = study.run(out)
@@ -161,6 +162,7 @@ def test_a_rerun_computes_what_is_pending(out, calls):
     assert len(calls.read_text().splitlines()) == count + pending
 
 
+@pytest.mark.deep
 def test_results_in_memory_leave_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tree = probe().run()
@@ -182,6 +184,7 @@ def test_an_interruption_leaves_nothing_behind(monkeypatch):
     assert not leftovers()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_leaves_nothing_behind(tmp_path, number):
     script = tmp_path / "script.py"
@@ -210,6 +213,7 @@ def test_a_signal_leaves_nothing_behind(tmp_path, number):
     assert not list(folder.glob("hdica-*"))
 
 
+@pytest.mark.deep
 def test_points_that_diverge_or_fail_are_told_and_the_rest_is_there(out):
     study = hdica.Study.from_mapping(toy.study(grid={"tau": [0.1, 0.13, 0.17], "Q0": [0.5]}))
     with warnings.catch_warnings(record=True) as told:
@@ -234,6 +238,7 @@ def test_points_that_diverge_or_fail_are_told_and_the_rest_is_there(out):
         assert identical(tree, study.run())
 
 
+@pytest.mark.deep
 def test_a_run_says_nothing_where_nothing_is_to_be_said(out, capfd):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -267,11 +272,13 @@ def test_settings_of_a_run_are_checked(given, said):
     assert not leftovers()
 
 
+@pytest.mark.deep
 def test_several_workers_have_the_same_bits(tmp_path):
     tree = probe().run(tmp_path / "probe.zarr", workers=2, cluster={"mode": "local"})
     assert identical(tree, probe().run())
 
 
+@pytest.mark.deep
 def test_a_script_that_every_worker_would_run_again_is_told_so(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -286,6 +293,7 @@ def test_a_script_that_every_worker_would_run_again_is_told_so(tmp_path):
     assert "has to begin its work below: if __name__ == '__main__'" in done.stderr
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("unprinted")
 def test_the_report_is_that_of_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -304,6 +312,7 @@ def test_the_report_is_that_of_the_command_line(tmp_path, monkeypatch):
     assert in_memory.exists()
 
 
+@pytest.mark.deep
 def test_the_report_shows_what_the_study_asks_for_now(tmp_path):
     tree = probe().run()
     asked = {"convergence": {"simulation": "chain", "limit": "ode"}}

@@ -50,6 +50,7 @@ def yaml(out: Path, tmp_path: Path) -> str:
     return str(file)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("left", ["all of it", "no versions", "no working store", "no manifest"])
 def test_a_finished_study_is_whole_where_nothing_can_be_written(
     out: Path, tmp_path: Path, yaml: str, left: str, capsys: pytest.CaptureFixture[str], calls: Path
@@ -104,6 +105,7 @@ print([call(command) for command in commands])
 """
 
 
+@pytest.mark.deep
 def test_a_finished_study_of_another_user_is_whole(out: Path, yaml: str, tmp_path: Path) -> None:
     if os.geteuid():
         pytest.skip("it takes root to be somebody else")

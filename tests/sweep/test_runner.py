@@ -34,6 +34,7 @@ def expected(study: Study, tmp_path: Path) -> dict[str, bytes]:
     return made(study, tmp_path / "expected" / "toy.zarr")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("block", [1, 5, 7, 4096])
 def test_the_size_of_blocks_changes_no_bit(
     study: Study, out: Path, expected: dict[str, bytes], block: int
@@ -41,6 +42,7 @@ def test_the_size_of_blocks_changes_no_bit(
     assert made(study, out, block=block) == expected
 
 
+@pytest.mark.deep
 def test_the_order_of_blocks_changes_no_bit(
     study: Study, out: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,6 +63,7 @@ def test_two_processes_change_no_bit(
     assert made(study, out, block=4, cluster={"mode": "local", "workers": 2}) == expected
 
 
+@pytest.mark.deep
 def test_shards_in_any_order_change_no_bit(
     study: Study, out: Path, expected: dict[str, bytes]
 ) -> None:
@@ -78,6 +81,7 @@ def test_a_rerun_computes_nothing(study: Study, out: Path, calls: Path) -> None:
     assert len(calls.read_text().splitlines()) == 79
 
 
+@pytest.mark.deep
 def test_a_grown_grid_computes_its_new_points_alone(study: Study, out: Path, calls: Path) -> None:
     run(study, out, progress=False)
     calls.write_text("")

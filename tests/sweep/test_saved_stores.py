@@ -53,6 +53,7 @@ def tree(template: Path, out: Path) -> xr.DataTree:
     return open_results(out)
 
 
+@pytest.mark.deep
 def test_dimensions_and_coordinates(tree: xr.DataTree) -> None:
     walk, profile = tree["walk"], tree["profile"]
     points = ("tau", "Q0", "n", "seed")
@@ -100,6 +101,7 @@ def test_groups_that_differ_among_cells_are_numbered(out: Path) -> None:
     assert walk.xi.sel(feature=1).isel(n=0, seed=0, tau=0).values.tolist() == [5, 2]
 
 
+@pytest.mark.deep
 def test_it_opens_without_this_package_and_without_a_warning(tree: xr.DataTree, out: Path) -> None:
     code = (
         "import sys, xarray as xr; tree = xr.open_datatree(sys.argv[1], engine='zarr');"
@@ -115,6 +117,7 @@ def test_it_opens_without_this_package_and_without_a_warning(tree: xr.DataTree, 
     assert done.stdout == "True\n"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("block", [1, 5])
 def test_blocks_and_shards_change_no_bit(out: Path, block: int) -> None:
     study, other = saved(), out.with_name("other.zarr")
@@ -125,12 +128,14 @@ def test_blocks_and_shards_change_no_bit(out: Path, block: int) -> None:
     assert values(out) == expected
 
 
+@pytest.mark.deep
 def test_two_processes_change_no_bit(out: Path, toy_workers: None) -> None:
     study = saved()
     expected = made(study, out.with_name("other.zarr"))
     assert made(study, out, block=4, cluster={"mode": "local", "workers": 2}) == expected
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("elements", [3, 7, 100])
 def test_chunks_of_any_size_hold_the_same_numbers(
     tree: xr.DataTree, out: Path, monkeypatch: pytest.MonkeyPatch, elements: int
@@ -161,6 +166,7 @@ def test_a_block_is_read_once_for_neighbouring_chunks(
     assert read.count((segment, "density")) == 1
 
 
+@pytest.mark.deep
 def test_a_grown_grid_computes_its_new_points_alone(out: Path, calls: Path) -> None:
     run(saved(), out, progress=False)
     calls.write_text("")
@@ -171,6 +177,7 @@ def test_a_grown_grid_computes_its_new_points_alone(out: Path, calls: Path) -> N
     assert values(out) == made(larger, out.with_name("alone.zarr"))
 
 
+@pytest.mark.deep
 def test_another_save_computes_in_segments_of_its_own(out: Path, calls: Path) -> None:
     base = saved()
     before = made(base, out)
@@ -211,6 +218,7 @@ def test_an_output_that_is_not_returned_fails_its_point(
     assert reason == "HdicaError: density is missing from what the method returned"
 
 
+@pytest.mark.deep
 @pytest.mark.faults
 @pytest.mark.parametrize("name", ["density", "xi", "tpr", "mse"])
 def test_a_damaged_working_chunk_is_named_repaired_and_restored(
@@ -229,6 +237,7 @@ def test_a_damaged_working_chunk_is_named_repaired_and_restored(
     assert values(out) == before
 
 
+@pytest.mark.deep
 @pytest.mark.faults
 @pytest.mark.parametrize("elements", [2**18, 7])
 def test_a_damaged_published_density_is_pending_and_comes_back(

@@ -51,6 +51,7 @@ def test_nobody_listens() -> None:
     assert refusal({"address": address}) == f"no Dask scheduler answers at {address}"
 
 
+@pytest.mark.deep
 def test_what_listens_but_never_answers_is_not_waited_for(port: socket.socket) -> None:
     # As a scheduler that is stopped, or a machine that hangs: the kernel accepts for it.
     address = f"tcp://127.0.0.1:{port.getsockname()[1]}"

@@ -73,9 +73,10 @@ def test_defaults_are_those_that_the_analyses_expect() -> None:
         steady={"x": "tau", "limits": "line"},
     ).analysis.model_dump(mode="json", exclude_none=True)
     assert found["convergence"] == {
-        "simulation": ["walk"], "limit": "line", "variable": "Q", "level": 0.01, "band": 1.0,
+        "simulation": ["walk"], "limit": "line", "variable": "Q", "level": 0.01,
+        "control": 0.02, "band": 1.0,
     }  # fmt: skip
-    assert found["support"] == {"limit": "shares", "level": 0.01}
+    assert found["support"] == {"limit": "shares", "level": 0.01, "control": 0.02}
     assert found["steady"] == {"x": "tau", "limits": ["line"], "simulation": [], "variable": "Q"}
 
 

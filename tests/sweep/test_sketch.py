@@ -42,6 +42,7 @@ def usual_pace(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     speed.pace.cache_clear()
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("usual_pace")
 @of_every_system
 def test_whatever_can_be_asked_is_a_study_of_seconds_that_says_what_it_is(
@@ -71,6 +72,7 @@ def test_densities_and_support_are_asked_where_methods_keep_them() -> None:
         assert ({"densities", "support"} <= set(possible(record.name))) == keeping
 
 
+@pytest.mark.deep
 @of_every_system
 def test_what_cannot_be_asked_is_refused_for_a_reason_that_is_true(
     record: System, monkeypatch: pytest.MonkeyPatch
@@ -139,6 +141,7 @@ def test_sizes_that_are_given_are_kept() -> None:
         sketch(record, "phase", "probe", Sizes(n=(2,)))
 
 
+@pytest.mark.deep
 def test_the_command_writes_a_file_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -158,6 +161,7 @@ def test_the_command_writes_a_file_once(
     assert file.read_bytes() != before
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -188,6 +192,7 @@ def test_what_is_wrong_is_one_sentence_and_writes_nothing(
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.deep
 def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

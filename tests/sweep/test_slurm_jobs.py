@@ -141,6 +141,7 @@ def test_a_job_says_what_was_asked_for(tmp_path: Path) -> None:
     assert "--worker-class hdica.sweep.workers.draining.DrainingWorker" in command
 
 
+@pytest.mark.deep
 @LIBRARY
 def test_a_study_in_jobs_has_the_bits_of_one_process_and_leaves_no_key(
     slurm: FakeSlurm, tmp_path: Path
@@ -174,7 +175,7 @@ def test_a_study_in_jobs_has_the_bits_of_one_process_and_leaves_no_key(
 
 
 @LIBRARY
-@pytest.mark.slow
+@pytest.mark.deep
 def test_jobs_that_end_are_replaced(slurm: FakeSlurm, tmp_path: Path) -> None:
     study, out = slow_study(), tmp_path / "toy.zarr"
     how = settings(tmp_path, cores=2, maximum=1)
@@ -222,6 +223,7 @@ def test_jobs_that_slurm_does_not_take_later_are_one_sentence_too(
     assert not any(record.exc_info for record in caplog.records)
 
 
+@pytest.mark.deep
 @LIBRARY
 def test_a_queue_that_is_full_is_waited_for_only_so_long(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.fill()
@@ -235,6 +237,7 @@ def test_a_queue_that_is_full_is_waited_for_only_so_long(slurm: FakeSlurm, tmp_p
     assert (slurm.folder / "jobs/100/cancelled").exists()
 
 
+@pytest.mark.deep
 @LIBRARY
 def test_neither_the_scheduler_nor_a_job_has_web_pages(slurm: FakeSlurm, tmp_path: Path) -> None:
     with connect(ready(settings(tmp_path)), 1) as client:

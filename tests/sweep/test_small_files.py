@@ -20,7 +20,7 @@ from tests.sweep import small_files, toy
 from tests.sweep.conftest import values
 from tests.sweep.small_files import ALONE, CONTENT, PAIRS, Trials, draw, swapped
 
-pytestmark = [pytest.mark.faults, pytest.mark.slow]
+pytestmark = [pytest.mark.faults, pytest.mark.deep]
 
 SAMPLE = 40
 """Of the 300 damages of ``python -m tests.sweep.small_files``."""

@@ -193,6 +193,7 @@ def computed(out: Path, cluster: dict[str, Any]) -> dict[str, bytes]:
     return values(out)
 
 
+@pytest.mark.deep
 def test_where_it_runs_changes_no_bit(
     outside: Outside, tmp_path: Path, toy_workers: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,6 +304,7 @@ def test_a_scheduler_without_certificates_is_not_taken_for_one_that_has_them(
     assert said == f"what answers at {encrypted} has no certificates"
 
 
+@pytest.mark.deep
 def test_an_expired_certificate_is_refused_and_named(
     outside: Outside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

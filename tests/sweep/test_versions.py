@@ -87,6 +87,7 @@ def test_a_version_is_links_to_the_files_that_were_published(out: Path) -> None:
     assert verify(out).code == 0
 
 
+@pytest.mark.deep
 def test_the_last_two_versions_stay_and_those_that_somebody_reads(out: Path) -> None:
     published(out)
     first, tree = version(out), open_results(out)
@@ -113,6 +114,7 @@ print(lazy.compute(scheduler="synchronous").values.tolist())
 """
 
 
+@pytest.mark.deep
 def test_what_was_sent_to_a_worker_reads_on(out: Path) -> None:
     published(out)
     sent, first = out.parent / "sent.pickle", version(out)
@@ -323,6 +325,7 @@ def cut_short(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object], after
     return False
 
 
+@pytest.mark.deep
 def test_a_repair_that_is_cut_short_is_gone_on_with(
     out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,6 +386,7 @@ def test_what_is_no_version_is_left_alone_and_named(out: Path, tmp_path: Path) -
     assert len(names(out)) == 2
 
 
+@pytest.mark.deep
 def test_a_version_with_a_file_of_somebody_is_not_removed(out: Path) -> None:
     published(out)
     first = hdica.version_path(out)

@@ -56,6 +56,7 @@ CASES = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("system", CASES, ids=range(3))
 def test_simulation_follows_the_limit_and_its_fluctuations(system):
     """With standard errors: the mean to O(1/n), sqrt(n) sd, and a Lambda that is not divided."""

@@ -33,6 +33,14 @@ EVERY = [
     for record in RECORDS
     for method in record.methods
 ]
+OF_EACH_KIND = list(
+    {
+        (m.role, m.stochastic, m.takes_n, bool(m.keeps), bool(m.extras)): one
+        for one in reversed(EVERY)
+        for m in [one.values[1]]
+    }.values()
+)
+"""A method of each kind, of which a sweep treats all alike."""
 KEEPING = [one for one in EVERY if one.values[1].keeps]
 EXTRA = [one for one in EVERY if one.values[1].extras]
 SENTENCE = re.compile(r"[^\n]{10,600}")
@@ -210,6 +218,7 @@ def test_a_refusal_is_one_sentence(record: System, method: Method) -> None:
         assert why == "" or SENTENCE.fullmatch(why)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("record", "method"), EVERY)
 def test_fields_that_it_ignores_change_nothing(record: System, method: Method) -> None:
     """Of fields with a plain number: others are tried by the tests of their system."""
@@ -241,7 +250,7 @@ def _study(record: System, method: Method, out: Any) -> Any:
     })  # fmt: skip
 
 
-@pytest.mark.parametrize(("record", "method"), EVERY)
+@pytest.mark.parametrize(("record", "method"), OF_EACH_KIND)
 def test_a_study_of_it_resumes_with_the_bits_of_one_run(
     record: System, method: Method, tmp_path: Any
 ) -> None:

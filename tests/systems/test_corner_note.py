@@ -1,9 +1,12 @@
 """One corner that is both a fold and a junction is said to be one point."""
 
+import pytest
+
 import hdica
 from hdica import SparsePCA
 
 
+@pytest.mark.deep
 def test_a_fold_at_a_junction_is_said_to_be_one_point():
     def system(tau):
         return SparsePCA(

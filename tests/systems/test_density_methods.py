@@ -137,6 +137,7 @@ def test_critical_step_size_of_l1_regularised_ica(source, beta, tau_c):
     assert np.min(np.abs(folds - tau_c)) < 1e-8
 
 
+@pytest.mark.deep
 def test_critical_step_size_followed_over_the_strength_of_the_regularizer():
     system = hdica.OnlineICA(
         tau=0.05, regularizer="beta*sign(x)", prior={"sparse": 0.3}, constants={"beta": 0.1}

@@ -82,6 +82,7 @@ def correlation(found, value):
     return np.mean(parts), np.std(parts, ddof=1) / np.sqrt(len(parts))
 
 
+@pytest.mark.deep
 def test_entries_of_the_algorithm_remember_as_long():
     asked = {"n": 1000, "times": [0, 10, 20], "seeds": range(8), "snapshots": [10, 20]}
     asked["estimate"] = True

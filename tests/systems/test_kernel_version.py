@@ -60,6 +60,7 @@ def digests() -> dict[str, dict[str, object]]:
     return found
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("folder", folders())
 def test_the_version_of_a_folder_belongs_to_its_sources(folder: str) -> None:
     record = json.loads(RECORD.read_text())

@@ -33,6 +33,7 @@ CASES = list(
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("source", "f"), sorted({(str(s), f) for s, f, _, _ in CASES}))
 def test_a_limit_has_a_note_exactly_where_the_overlap_falls_to_zero(source, f):
     for law, own, start, tau in CASES:
@@ -45,6 +46,7 @@ def test_a_limit_has_a_note_exactly_where_the_overlap_falls_to_zero(source, f):
         assert fallen == bool(note(end)), (system, note(end))
 
 
+@pytest.mark.deep
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("tau", [0.05, 2.0])
 def test_an_f_that_vanishes_on_the_source_is_not_called_one_that_learns_nothing(tau):
@@ -77,6 +79,7 @@ def test_the_wrong_sign_of_f_is_said_wherever_it_shows(f):
         assert float(learned["Q"][-1]) > 0.9
 
 
+@pytest.mark.deep
 def test_a_source_without_a_fourth_moment_is_no_obstacle():
     found = note(hdica.critical(ica({"student": 3.5}, "-tanh(x)")))
     assert "with this sign of f: Q falls to 0 from every start; take" in found
@@ -209,6 +212,7 @@ def test_an_empty_search_says_where_it_searched():
     assert note(found) == ""
 
 
+@pytest.mark.deep
 def test_grids_have_a_note_a_point():
     system = ica(f="a*x**3", constants={"a": 1.0}, start=0.7)
     found = hdica.limit(system, times=LATE, over={"tau": [0.02, 0.5], "a": [-1.0, 1.0]})

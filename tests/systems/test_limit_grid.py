@@ -84,6 +84,7 @@ def test_a_point_to_which_the_method_does_not_apply_is_empty_and_says_so():
     assert grid["note"].sel(beta=0.0).item() == ""
 
 
+@pytest.mark.deep
 def test_a_point_that_stops_is_empty_from_there_on_and_the_others_go_on(monkeypatch):
     monkeypatch.setattr(density_march, "BUDGET", 2e5)
     system = pca(prior={"sparse": 0.05})

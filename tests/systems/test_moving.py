@@ -96,6 +96,7 @@ CASES = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("case", CASES, ids=["pca-exchange", "pca-jump", "ica-exchange"])
 def test_the_rule_is_that_of_plain_numpy_in_law(case):
     make, rule_of, step, motion, q0 = case
@@ -147,6 +148,7 @@ def test_simulations_tend_to_the_limit(make, prior):
     assert np.abs((runs.mean("seed") - still).values[later] / error).max() > 12
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("motion", [EXCHANGE, JUMPS], ids=["exchange", "jump"])
 def test_fluctuations_are_those_of_the_central_limit_theorem(motion):
     n, count = 300, 200
@@ -187,6 +189,7 @@ def test_the_split_march_is_of_second_order():
     assert np.all(np.abs(orders - 2) < 0.25), (errors, orders)
 
 
+@pytest.mark.deep
 def test_any_regularizer_density_particles_and_simulation():
     system = pca({"exchange": 0.15}, {"sparse": 0.3}, regularizer="0.1*sign(x)", tau=0.3)
     times = np.array([2.0, 5.0, 10.0])

@@ -42,6 +42,7 @@ CASES = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", CASES)
 def test_simulations_tend_to_the_limit_with_its_noise_divided(name):
     system, n, count = CASES[name], 400, 100
@@ -61,6 +62,7 @@ EARLY = np.array([0.0, 1.0, 2.0])
 SOON = {"exchange": 0.15, "jumps": {"times": [1.0], "share": 0.4}}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("system", [pca(motion=SOON), ica(motion=SOON)], ids=["pca", "ica"])
 def test_densities_and_particles_follow_the_overlap(system):
     ode, pde = (hdica.limit(system, times=EARLY, method=method) for method in ("ode", "pde"))
@@ -71,6 +73,7 @@ def test_densities_and_particles_follow_the_overlap(system):
     assert off_by(cloud, still, 8, 2e-3).max() > 10
 
 
+@pytest.mark.deep
 def test_limits_with_a_signal_that_varies_agree():
     system = pca(omega=VARIES)
     ode, *others = (
@@ -98,6 +101,7 @@ def plain(n, steps, trials, tau=1.2, m=4):
     return x @ xi / n
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("run", [run_vector, run_chain], ids=["vector", "chain"])
 def test_the_batch_with_a_signal_that_varies_is_that_of_plain_numpy_in_law(run):
     n, t, count = 20, 1.5, 1500
@@ -168,6 +172,7 @@ def test_folds_are_those_of_both_sides_whatever_the_start():
     assert "no step size tracks the feature" in fast.attrs["note"]
 
 
+@pytest.mark.deep
 def test_a_feature_that_is_a_vector_and_one_drawn_entry_by_entry_move():
     values = np.repeat([-1.0, 0.0, 1.0], [80, 240, 80]).tolist()
     n, count = 400, 60

@@ -62,6 +62,7 @@ def plain(text: str, source: str, tau: float, steps: int, n: int, seed: int) -> 
     return float(xi @ x / n)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("text", "source", "tau"), PUSHES)
 def test_vector_and_chain_have_the_law_of_plain_numpy(text: str, source: str, tau: float) -> None:
     n, steps, count = 40, 60, 600
@@ -110,6 +111,7 @@ def test_averages_of_regression_are_those_in_closed_form() -> None:
     assert drift.at(q, 0.3) == pytest.approx(rate, abs=1e-12)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("text", "source", "tau"), PUSHES)
 def test_the_limit_is_where_chains_go_and_two_percent_off_is_not(
     text: str, source: str, tau: float

@@ -48,6 +48,7 @@ def test_steady_states_refuse_a_sign_that_goes_with_the_side_of_the_start(method
     assert not refused(sided, "ode")
 
 
+@pytest.mark.deep
 def test_batches_times_and_signals_agree_between_methods():
     """Q by every limit that takes them together."""
     times = [0, 2, 6]

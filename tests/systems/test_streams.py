@@ -115,6 +115,7 @@ def test_proximal_is_soft_thresholding():
     assert np.abs(path[-1] - pca_reference(y, x)[-1]).max() > 1e-9  # control
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("which", ["ica", "pca"])
 def test_samples_of_the_model_give_the_law_of_its_simulation(which):
     rng, xi, runs, last = np.random.default_rng(4), feature(), 200, 3
@@ -142,6 +143,7 @@ def test_samples_of_the_model_give_the_law_of_its_simulation(which):
     assert ks_2samp(ends(scaled), model).pvalue < 1e-4
 
 
+@pytest.mark.deep
 def test_the_same_samples_have_the_same_key_and_bits_wherever_they_lie(data, monkeypatch):
     y = ica_samples(np.random.default_rng(5), 200, feature())
     np.save(data / "y.npy", y)

@@ -37,6 +37,7 @@ STEADY = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("system", STEADY, ids=["oja", "cubic", "tanh", "cubic, Q < 0"])
 def test_the_best_step_is_that_of_golden_section_over_steady_states(system):
     found = hdica.best_step(system)

@@ -50,6 +50,7 @@ def refused(**asked: Any) -> str:
     return str(found.value)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "promise",
     [
@@ -167,6 +168,7 @@ def page(study: Study, out: Path) -> str:
     return write(out, out.with_suffix(""))[0].read_text(encoding="utf-8")
 
 
+@pytest.mark.deep
 def test_analyses_that_need_no_n_show_none(tmp_path: Path) -> None:
     methods = {"wander": {"seeds": 4}, "sized": {"n": [10, 20], "seeds": 2}, "fade": {}}
     out = tmp_path / "some.zarr"
@@ -204,6 +206,7 @@ def test_analyses_over_n_refuse_methods_without(name: str, given: dict[str, Any]
         study(analysis={name: given})
 
 
+@pytest.mark.deep
 def test_what_suits_every_system_is_not_chosen_without_n(tmp_path: Path) -> None:
     out = tmp_path / "quiet.zarr"
     text = page(study(), out)

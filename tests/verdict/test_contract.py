@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from hdica.verdict.cells import CLEAR, LEVEL, WRONG, judged
+from hdica.verdict.cells import _more as more
 from hdica.verdict.ladder import Ladder
 from hdica.verdict.trajectory import judge
 
@@ -22,6 +23,10 @@ NOISE: dict[str, Callable[..., Array]] = {
     "normal": lambda rng, shape: rng.standard_normal(shape),
     "heavy tails": lambda rng, shape: rng.standard_t(5, shape) / np.sqrt(5 / 3),
 }
+
+DRAWS = pytest.mark.parametrize(
+    "draw", ["heavy tails", pytest.param("normal", marks=pytest.mark.deep)]
+)
 
 
 def most(share: float, sets: int = SETS) -> int:
@@ -52,14 +57,31 @@ def rates(seeds: int, cells: int, draw: str) -> dict[str, float]:
     return {name: float(np.mean(shares)) for name, shares in found.items()}
 
 
-@pytest.mark.parametrize("draw", NOISE)
+@DRAWS
 @pytest.mark.parametrize("cells", [1, 100])
-@pytest.mark.parametrize("seeds", [2, 3, 8, 32])
+@pytest.mark.parametrize(
+    "seeds", [3, *(pytest.param(seeds, marks=pytest.mark.deep) for seeds in (2, 8, 32))]
+)
 def test_cells(seeds: int, cells: int, draw: str) -> None:
     found = rates(seeds, cells, draw)
     assert SETS * found["right"] <= most(LEVEL / CLEAR)
     assert SETS * found["one wrong"] <= most(WRONG)
     assert SETS * found["all wrong"] <= most(WRONG)
+
+
+@pytest.mark.parametrize("scatter", [0.2, 1.0, 4.0])
+def test_seeds_that_decide_do_so_and_do_not_depend_on_how_many_there_are(scatter: float) -> None:
+    room = np.array([0.999])
+    wanted = []
+    for now in (2, 3, 30):
+        error, freedom = np.full(1, scatter / np.sqrt(now)), np.full(1, now - 1.0)
+        wanted.append(now * more(room, error, freedom, WRONG).item())
+    assert wanted == pytest.approx(wanted[:1] * 3, rel=1e-6)
+    rng, seeds = np.random.default_rng(3), int(np.ceil(wanted[0]))
+    found = [of_cells(rng, "normal", seeds, np.zeros(1), scatter) for _ in range(400)]
+    assert found.count("agrees") >= 400 - most(0.05, 400)
+    few = [of_cells(rng, "normal", max(seeds // 3, 2), np.zeros(1), scatter) for _ in range(400)]
+    assert few.count("agrees") < found.count("agrees") - 20
 
 
 @pytest.mark.parametrize("cells", [1, 100])
@@ -83,7 +105,7 @@ def of_curves(rng: np.random.Generator, draw: str, seeds: int, n: list[int], off
     return judge(runs_at, limit, np.zeros(times.size), limit + control, LEVEL).verdict
 
 
-@pytest.mark.parametrize("draw", NOISE)
+@DRAWS
 @pytest.mark.parametrize("n", [[1000], [250, 500, 1000, 2000]], ids=["one n", "a ladder"])
 @pytest.mark.parametrize("seeds", [8, 32])
 def test_trajectories(seeds: int, n: list[int], draw: str) -> None:

@@ -13,7 +13,7 @@ from hdica.sweep.outcome.integrity import verify
 from hdica.sweep.outcome.repair import repair
 from tests.workflow.conftest import Checkout
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.deep
 
 
 def report(checkout: Checkout, study: str = "first") -> Path:

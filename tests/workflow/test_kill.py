@@ -15,7 +15,7 @@ from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import load_study
 from tests.workflow.conftest import Checkout
 
-pytestmark = [pytest.mark.faults, pytest.mark.slow]
+pytestmark = [pytest.mark.faults, pytest.mark.deep]
 
 
 def chunks(checkout: Checkout) -> int:

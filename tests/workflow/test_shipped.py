@@ -25,13 +25,15 @@ def test_every_shipped_study_is_valid_and_described(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("wide_registers")
-def test_default_studies_take_some_three_minutes_on_two_cores(tmp_path: Path) -> None:
-    ica = ["wang2017_fig1a", "wang2017_fig1b", "ica_ladder", "phase_tau_start"]
-    others = ["wang2016_fig1", "hebbian_pairs", "rattray2002_fig2", "li2021_landscape"]
-    subspace = ["rc2025_recovery", "rc2025_network"]
-    assert [*ica, *others, *subspace] == DEFAULT
-    seconds = sum(plan(study(name), tmp_path / f"{name}.zarr").seconds for name in DEFAULT)
-    assert 10 < seconds < 2 * 185
+def test_default_studies_are_one_a_system_and_short(tmp_path: Path) -> None:
+    papers = {"OnlineICA", "SparsePCA", "HebbianICA", "TensorialICA"}
+    systems = [study(name).system for name in DEFAULT]
+    assert len(set(systems)) == len(DEFAULT) == 5
+    assert papers < set(systems)
+    # Two processes on one core of two threads are as fast as one alone.
+    seconds = [plan(study(name), tmp_path / f"{name}.zarr").seconds for name in DEFAULT]
+    assert max(seconds) < 30
+    assert sum(seconds) < 75
 
 
 def test_fig1a_has_the_papers_setting_and_the_ladders() -> None:
@@ -60,7 +62,7 @@ def test_phase_diagram_spans_the_transition() -> None:
     shipped = study("phase_tau_start")
     tau, start = shipped.space.axes
     assert (tau.dim, start.dim) == ("tau", "Q0")
-    assert min(tau.size, start.size) >= 40
+    assert min(tau.size, start.size) >= 20
     assert shipped.methods["chain"].seed_count == 16
     system = hdica.OnlineICA(tau=0.1, **shipped.parameters)
     critical = float(hdica.critical(system, "tau")["value"][0])

@@ -11,7 +11,7 @@ import snakemake
 from hdica.report.captions import NAME, titles
 from tests.workflow.conftest import Checkout
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.deep
 
 MOST = 10_000_000
 """Bytes of the report of the default studies."""

@@ -45,6 +45,10 @@ def targets(names):
 STUDIES = listed(config["studies"])
 FIGURES = listed(config["figures"])
 
+# Up to four shards at a time: while one compiles or starts, which takes one core, the others compute.
+CORES = workflow.resource_settings.cores or 64
+THREADS = config.get("threads") or -(-CORES // min(4, SHARDS * max(1, len(STUDIES))))
+
 
 def study_file(wildcards):
     return f"{config['study_folder']}/{wildcards.study}.yaml"

@@ -17,7 +17,7 @@ rule shard:
         f"{LOGS}/{{study}}/shard-{{shard}}-of-{SHARDS}.tsv"
     conda:
         "../envs/hdica.yaml"
-    threads: config["threads"]
+    threads: THREADS
     params:
         content=content_hash,
         shards=SHARDS,

@@ -10,11 +10,11 @@ from hdica.errors import HdicaError, Stopped
 
 
 @contextmanager
-def logged(path: str) -> Iterator[TextIO | None]:
+def logged(path: str) -> Iterator[TextIO]:
     """Send everything a job and its children print to a log file.
 
     A mistake of the user's, or a signal that says to stop, ends the job with one sentence there.
-    The body is given the terminal of whoever waits for the job, or None if there is none.
+    The body gets the standard error of before, where somebody may wait for the job.
 
     Parameters
     ----------
@@ -28,14 +28,12 @@ def logged(path: str) -> Iterator[TextIO | None]:
     """
     with ExitStack() as opened:
         log = opened.enter_context(open(path, "w", buffering=1))
-        terminal: TextIO | None = None
-        if sys.stderr.isatty():
-            terminal = opened.enter_context(open(os.dup(sys.stderr.fileno()), "w", buffering=1))
+        shown = opened.enter_context(open(os.dup(sys.stderr.fileno()), "w", buffering=1))
         # Descriptors, not sys.stderr: the processes of a local cluster inherit only those.
         os.dup2(log.fileno(), sys.stdout.fileno())
         os.dup2(log.fileno(), sys.stderr.fileno())
         try:
-            yield terminal
+            yield shown
         except HdicaError as exc:
             sys.exit(str(exc))
         except Stopped as exc:

@@ -74,7 +74,7 @@ def main(
 
 
 if __name__ == "__main__":
-    with logged(snakemake.log[0]) as terminal, acting(f"Snakemake's rule {snakemake.rule}"):
+    with logged(snakemake.log[0]) as shown, acting(f"Snakemake's rule {snakemake.rule}"):
         main(
             snakemake.params.study,
             snakemake.params.store,
@@ -82,5 +82,5 @@ if __name__ == "__main__":
             (int(snakemake.wildcards.shard), snakemake.params.shards),
             snakemake.threads,
             snakemake.config["cluster"],
-            terminal,
+            shown if shown.isatty() else None,
         )

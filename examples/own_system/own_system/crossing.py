@@ -1,4 +1,4 @@
-"""When does the overlap cross a level? Settings, numbers, figure and words of an analysis."""
+"""When does the overlap cross a level? Settings, numbers, figure and findings of an analysis."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from hdica.analysis.describe import described
 from hdica.analysis.reading import finished, group, largest_n
 from hdica.analysis.record import Analysis, Section
 from hdica.analysis.settings import TIME, Needs, Settings, SweptName, Variable, looked_at
-from hdica.analysis.show.panel import Panel, Points
-from hdica.analysis.show.words import OKABE_ITO, axis, with_error, words
+from hdica.show.finding import Finding, Form
+from hdica.show.panel import Panel, Points
+from hdica.show.words import OKABE_ITO, axis, words
 
 
 class Crossing(Settings):
@@ -59,14 +60,14 @@ def figure(data: xr.Dataset) -> list[Panel]:
     return [Panel("crossing", words("Crossing"), axis(x), axis("t"), (points,), caption)]
 
 
-def say(data: xr.Dataset) -> list[str]:
+def findings(data: xr.Dataset) -> list[Finding]:
     """The earliest crossing, with its error."""
     if not data["crossing"].notnull().any():
-        return [f"No run crosses {data.attrs['level']:g}."]
-    best = data.isel(data["crossing"].argmin(...))
-    time = with_error(float(best["crossing"]), float(best["crossing_se"]))
-    where = f"{data.attrs['x']} = {float(best[data.attrs['x']]):g}"
-    return [f"The level {data.attrs['level']:g} is crossed first at {where}: at t = {time}."]
+        return []
+    best, x = data.isel(data["crossing"].argmin(...)), data.attrs["x"]
+    name = words(f"the mean time at which runs cross {data.attrs['level']:g}")
+    value, error = float(best["crossing"]), float(best["crossing_se"])
+    return [Finding(name, {x: float(best[x])}, value, error, form=Form.SMALLEST)]
 
 
 ANALYSIS = Analysis(
@@ -74,6 +75,6 @@ ANALYSIS = Analysis(
     compute=compute,
     settings=Crossing,
     sections=(Section("crossing", "Crossing times", figure, 50),),
-    say=say,
+    findings=findings,
     rank=50,
 )

@@ -1,18 +1,33 @@
-"""Measured points of every n on the curve that they share, and on one of wrong exponents."""
+"""Measured points of every n on the curve that they share, and on those of wrong powers of n.
+
+Two controls have wrong powers of n, by the same amount to either side of the right ones. Only where
+the points reject both do they lie on the curve itself.
+"""
 
 from __future__ import annotations
 
+from fractions import Fraction
+from typing import Any, NamedTuple
+
 import numpy as np
 import xarray as xr
-from scipy import special
+from numpy.typing import NDArray
+from scipy import special, stats
 
-from hdica.analysis.collapse import judge
-from hdica.analysis.collapse.measure import measured
-from hdica.analysis.collapse.record import RIGHT, Collapse
+from hdica.analysis.collapse import RIGHT, Collapse, Powers
 from hdica.analysis.describe import described
 from hdica.analysis.reading import finished, group
+from hdica.errors import HdicaError
 from hdica.limits.collapse.laws import law
+from hdica.show.choose import points
+from hdica.show.finding import Finding
+from hdica.show.words import Text, number, p_value, symbol, words
 from hdica.status import DIVERGED
+from hdica.verdict.cells import AGREES, CLEAR, DIFFERS, UNDECIDED
+from hdica.verdict.ladder import student
+from hdica.verdict.odds import wilson
+
+Array = NDArray[np.float64]
 
 LONG_NAMES = {
     "measured": "measured value: {w}",
@@ -50,11 +65,23 @@ LONG_NAMES = {
     "points_control": "cells in it",
     "worst_control": "least p-value of a cell with wrong powers of n times the number of cells",
     "p_control": "p-value of all cells with wrong powers of n",
+    "p_opposite": "p-value of all cells with powers of n wrong by as much to the other side",
 }
 WHAT = {
     "fold": "mean time of the fall",
     "separatrix": "share of runs that go up",
     "pitchfork": "steady mean of {v}^2",
+}
+POINTS = {
+    "fold": "times of falls",
+    "separatrix": "shares of runs that go up",
+    "pitchfork": "steady mean squares",
+}
+"""What lies on the curve."""
+CORRECTED = {
+    "fold": "time of a fall",
+    "separatrix": "distance z",
+    "pitchfork": "steady mean square",
 }
 SURE = 1e-9
 """A probability nearer to 0 or 1 tells no shift."""
@@ -63,6 +90,11 @@ ALONE = {"fold": (-1.0, 6.0), "separatrix": (-3.0, 3.0), "pitchfork": (-6.0, 6.0
 """Scaled controls between which a law stands without points."""
 SHOWN = {"fold": 6.0, "separatrix": 4.0, "pitchfork": 6.0}
 """Largest scaled control of figures; beyond it there is little noise."""
+EXPECTED = 5.0
+"""Successes and failures from which on a share is normal enough for chi-square."""
+LEAST_P = 1e-300
+LEAST = 8
+"""Runs from which on a mean is judged by its scatter."""
 
 
 def collapse(tree: xr.DataTree, settings: Collapse) -> xr.Dataset:
@@ -72,7 +104,8 @@ def collapse(tree: xr.DataTree, settings: Collapse) -> xr.Dataset:
     x, y = (measured - offset)/unit, with the offset that the prediction at n has beyond the law,
     and the score of measured beside predicted. The control has the same with x and unit that go
     with wrong powers of n, right at the geometric mean of the n: its scores tell whether the runs
-    would have seen them. ``curve`` is the law over ``at``.
+    would have seen them. Of a second control, which is wrong by as much to the other side, there is
+    the p-value alone. ``curve`` is the law over ``at``.
     """
     data, theory = group(tree, settings.simulation), group(tree, settings.theory)
     runs = measured(data, theory, settings)
@@ -81,10 +114,11 @@ def collapse(tree: xr.DataTree, settings: Collapse) -> xr.Dataset:
     lost = (data["status"] >= DIVERGED).sum("seed").reset_coords(drop=True)
     out = runs.merge(known.broadcast_like(runs["measured"])).assign(diverged=lost)
     out = out.transpose(*runs["measured"].dims)
-    out = _scaled(out, settings, "")
-    out = _scaled(out, settings, "_control")
-    out = out.merge(_curve(out, settings.kind)).drop_vars("unit")
+    out = _scaled(out, settings.kind)
     right, wrong = RIGHT[settings.kind], settings.wrong
+    opposite = _scaled(out, settings.kind, mirrored(right, wrong))["p_control"]
+    out = _scaled(out, settings.kind, wrong).assign(p_opposite=opposite)
+    out = out.merge(_curve(out, settings.kind)).drop_vars("unit")
     out.attrs = {"kind": settings.kind, "variable": settings.variable, "level": settings.level}
     out.attrs |= {"simulation": settings.simulation, "theory": settings.theory}
     out.attrs |= {"window": right.window, "size": right.size}
@@ -117,17 +151,23 @@ def _theory(theory: xr.Dataset, kind: str) -> xr.Dataset:
     return xr.Dataset({k: v.where(near).reset_coords(drop=True) for k, v in parts.items()})
 
 
-def _scaled(out: xr.Dataset, settings: Collapse, tail: str) -> xr.Dataset:
+def mirrored(right: Powers, wrong: Powers) -> Powers:
+    """Powers that are wrong by as much to the other side."""
+    return Powers(2 * right.window - wrong.window, 2 * right.size - wrong.size)
+
+
+def _scaled(out: xr.Dataset, kind: str, wrong: Powers | None = None) -> xr.Dataset:
     """Points in units of theory, or in those of wrong powers of n, and how they lie."""
     x, unit, found = out["x"], out["unit"], out["law"]
     predicted = out["predicted"]
-    if tail:
-        right, wrong = RIGHT[settings.kind], settings.wrong
+    tail = "" if wrong is None else "_control"
+    if wrong is not None:
+        right = RIGHT[kind]
         grown = out["n"] / np.exp(np.log(out["n"].astype(float)).mean())
         x = (x - out["shift"]) * grown ** (wrong.window - right.window) + out["shift"]
         x = x.transpose(*out["x"].dims)
         unit = unit * grown ** (wrong.size - right.size)
-        found = x.copy(data=law(settings.kind, x.values))
+        found = x.copy(data=law(kind, x.values))
         predicted = out["offset"] + unit * found
     fit = _fit(out, predicted)
     more = {
@@ -142,14 +182,14 @@ def _scaled(out: xr.Dataset, settings: Collapse, tail: str) -> xr.Dataset:
     return out.assign(more).assign({"p_control" if tail else "p_value": fit.p_value})
 
 
-def _fit(out: xr.Dataset, predicted: xr.DataArray) -> judge.Fit:
+def _fit(out: xr.Dataset, predicted: xr.DataArray) -> Fit:
     dims = out["measured"].dims
     at = predicted.transpose(*dims).values
     if bool(out["hits"].notnull().any()):
         hits = out["hits"].where(out["measured"].notnull()).values
-        return judge.shares(hits, out["runs"].values, at)
+        return shares(hits, out["runs"].values, at)
     cv = (out["sd"] / out["predicted"]).transpose(*dims).values if "sd" in out else None
-    return judge.means(out["measured"].values, out["se"].values, out["runs"].values, at, cv)
+    return means(out["measured"].values, out["se"].values, out["runs"].values, at, cv)
 
 
 def _curve(out: xr.Dataset, kind: str) -> xr.Dataset:
@@ -171,3 +211,203 @@ def _curve(out: xr.Dataset, kind: str) -> xr.Dataset:
         },
         coords={"at": found["x"]},
     )
+
+
+def measured(data: xr.Dataset, theory: xr.Dataset, settings: Collapse) -> xr.Dataset:
+    """In each cell ``measured`` with ``se``, ``low`` and ``high``, ``runs``, ``open`` and ``hits``.
+
+    ``open`` are runs that ended before what they were to show: a mean of the others would be too
+    small, so such a cell has none. ``hits`` are successes where shares are counted, else NaN.
+    """
+    if settings.kind == "separatrix":
+        return _shares(data, theory, settings)
+    if settings.kind == "pitchfork":
+        square = _settled(finished(data, settings.variable), settings.since) ** 2
+        return _means(square.mean("time"), xr.zeros_like(square.isel(time=0), dtype=bool))
+    times = finished(data, "first")
+    ended = (finished(data, "first_seen") == 0) & times.notnull()
+    return _means(times, ended)
+
+
+def _settled(values: xr.DataArray, since: float | None) -> xr.DataArray:
+    """The times at which runs are steady."""
+    time = values["time"].values.astype(float)
+    begin = time[-1] / 2 if since is None else since
+    if not (time >= begin).any():
+        raise HdicaError(
+            f"analysis.collapse.since = {begin:g} is not allowed (the last time is {time[-1]:g})"
+        )
+    return values.isel(time=time >= begin)
+
+
+def _means(values: xr.DataArray, ended: xr.DataArray) -> xr.Dataset:
+    """Means over seeds with their Student intervals."""
+    found, still = student(values), (ended & values.notnull()).sum("seed")
+    known = (still == 0) & (found["seeds"] >= LEAST)
+    out = found[["mean", "se", "low", "high"]].where(known).rename(mean="measured")
+    nothing = xr.full_like(out["measured"], np.nan)
+    return out.assign(runs=found["seeds"], open=still, hits=nothing).reset_coords(drop=True)
+
+
+def _shares(data: xr.Dataset, theory: xr.Dataset, settings: Collapse) -> xr.Dataset:
+    """Shares of runs that end above the unstable state, with their Wilson intervals."""
+    values = finished(data, settings.variable).isel(time=-1, drop=True)
+    _, edge = xr.align(values, finished(theory, "edge").reset_coords(drop=True), join="left")
+    hits = ((values > edge) & values.notnull()).sum("seed")
+    runs = values.notnull().sum("seed")
+    hits = hits.transpose(*runs.dims)
+    low, high = xr.apply_ufunc(wilson, hits, runs, output_core_dims=[[], []], vectorize=True)
+    share = (hits / runs).where(runs > 0)
+    out = {"measured": share, "se": np.sqrt(share * (1 - share) / runs), "low": low, "high": high}
+    out |= {"runs": runs, "open": xr.zeros_like(runs), "hits": hits.astype(float)}
+    return xr.Dataset(out).reset_coords(drop=True)
+
+
+class Fit(NamedTuple):
+    """All cells together."""
+
+    score: Array
+    """Normal score of each cell, NaN where it is not judged."""
+    chi2: float
+    """Sum of squared scores of the cells that are normal enough, which have ``points``."""
+    points: int
+    worst: float
+    """Least p-value of a cell times the number of cells."""
+    p_value: float
+    """Of chi-square and of the worst cell, the smaller times two."""
+
+
+def means(
+    measured: Array, se: Array, runs: Array, predicted: Array, cv: Array | None = None
+) -> Fit:
+    """Of means over seeds, whose scatter is predicted, or estimated from as many runs.
+
+    Times are skewed: where few are long, the mean and the scatter of a sample are small together,
+    and Student's statistic is too often far below 0. With a predicted ratio ``cv`` of standard
+    deviation and mean, the mean of the runs has the gamma law with both moments.
+    """
+    if cv is not None:
+        shape = runs / cv**2
+        part = np.asarray(measured / predicted * shape)
+        below, above = stats.gamma.cdf(part, shape), stats.gamma.sf(part, shape)
+        p, side = np.minimum(below, above), np.where(above < below, 1.0, -1.0)
+        known = np.isfinite(p)
+        return _together(np.where(known, _scores(p, side), np.nan), known)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        student = (measured - predicted) / np.where(se > 0, se, np.nan)
+    p = stats.t.sf(np.abs(student), np.maximum(runs - 1, 1))
+    return _together(_scores(p, student), np.isfinite(student))
+
+
+def shares(hits: Array, runs: Array, predicted: Array) -> Fit:
+    """Of shares of runs: exactly in each cell, by chi-square where enough is expected."""
+    p0 = np.clip(predicted, 0.0, 1.0)
+    known = np.isfinite(hits) & np.isfinite(p0) & (runs > 0)
+    p = np.full(np.shape(hits), np.nan)
+    for k in np.argwhere(known):
+        i = tuple(k)
+        p[i] = stats.binomtest(int(hits[i]), int(runs[i]), float(p0[i])).pvalue / 2
+    expected = runs * np.minimum(p0, 1 - p0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        normal = (hits - runs * p0) / np.sqrt(runs * p0 * (1 - p0))
+    many = known & (expected >= EXPECTED)
+    score = np.where(many, normal, _scores(p, hits - runs * p0))
+    return _together(np.where(known, score, np.nan), many, p)
+
+
+def _scores(p: Array, side: Array) -> Array:
+    """Normal scores of one-sided p-values."""
+    return np.asarray(np.sign(side) * stats.norm.isf(np.clip(p, LEAST_P, 0.5)))
+
+
+def _together(score: Array, normal: NDArray[np.bool_], p: Array | None = None) -> Fit:
+    known = np.isfinite(score)
+    points = int((known & normal).sum())
+    chi2 = float(np.sum(score[known & normal] ** 2))
+    each = stats.norm.sf(np.abs(score[known])) if p is None else p[known]
+    worst = min(1.0, 2 * float(each.min(initial=0.5)) * int(known.sum())) if known.any() else np.nan
+    both = [worst, float(stats.chi2.sf(chi2, points))] if points else [worst]
+    whole = min(1.0, len(both) * min(both)) if known.any() else np.nan
+    return Fit(score, chi2, points, worst, whole)
+
+
+def findings(data: xr.Dataset) -> list[Finding]:
+    """Chi-square about the curve and the farthest point, and what the curve leaves to each n."""
+    dims = [str(d) for d in data["measured"].dims]
+    known = [p for p in points(data, dims) if np.isfinite(float(data["score"].sel(p)))]
+    if not known:
+        return []
+    many, chi2 = int(data["points"]), float(data["chi2"])
+    tests = 2 if many else 1
+    worst = max(known, key=lambda p: abs(float(data["score"].sel(p))))
+    farthest = Finding(
+        words("the largest distance of a point from its prediction"),
+        worst,
+        abs(float(data["score"].sel(worst))),
+        theory=words("what chance allows"),
+        unit=words("standard errors"),
+        digits=2,
+        **_judgement(data, tests * float(data["worst"])),
+    )
+    whole = Finding(
+        words(f"χ² of the {POINTS[str(data.attrs['kind'])]} about one curve for all ")
+        + symbol("n"),
+        {},
+        chi2,
+        float(np.sqrt(2 * many)),
+        predicted=many,
+        theory=words("its expected value"),
+        **_judgement(data, tests * float(stats.chi2.sf(chi2, many))),
+    )
+    unfallen = int((data["open"] > 0).sum())
+    name = words("the number of points without a mean, since runs ended before they fell,")
+    open_ = [Finding(name, {}, unfallen)] if unfallen else []
+    return [*([whole] if many else []), farthest, *_corrections(data), *open_]
+
+
+def _judgement(data: xr.Dataset, p: float) -> dict[str, Any]:
+    """Verdict and evidence: points agree with the curve only where they reject both controls."""
+    p, level = min(p, 1.0), float(data.attrs["level"])
+    controls = [float(data[name]) for name in ("p_control", "p_opposite")]
+    right = Powers(float(data.attrs["window"]), float(data.attrs["size"]))
+    wrong = Powers(float(data.attrs["wrong_window"]), float(data.attrs["wrong_size"]))
+    sides = [
+        f"{p_value(control)} with {_named(powers)}"
+        for control, powers in zip(controls, (wrong, mirrored(right, wrong)), strict=True)
+    ]
+    least = sides[int(np.argmax(controls))]
+    verdict, evidence = UNDECIDED, f"wrong powers of <i>n</i> are not rejected either: {least}"
+    if p < level / CLEAR:
+        verdict, evidence = DIFFERS, p_value(p)
+    elif p < level:
+        evidence = f"{p_value(p)} is near the level, which chance may have made"
+    elif all(control < level / CLEAR for control in controls):
+        verdict, evidence = AGREES, f"{p_value(p)}; {' and '.join(sides)}"
+    return {"verdict": verdict, "evidence": evidence}
+
+
+def _named(powers: Powers) -> str:
+    """Powers of n of the window and, where it has one, of what is measured."""
+    window, size = power(-powers.window).html, power(powers.size).html
+    return f"a window of {window}" + (f" and a size of {size}" if powers.size else "")
+
+
+def power(exponent: float) -> Text:
+    """A power of n: n^(−2/3)."""
+    near = Fraction(exponent).limit_denominator(9)
+    text = str(near) if abs(float(near) - exponent) < 1e-9 else number(exponent)
+    text = text.replace("-", "−")
+    return Text(f"<i>n</i><sup>{text}</sup>", f"$n^{{{text.replace('−', '-')}}}$", f"n^({text})")
+
+
+def _corrections(data: xr.Dataset) -> list[Finding]:
+    """What the prediction has beyond the curve, which is not fitted, at both ends of n."""
+    kind = str(data.attrs["kind"])
+    size = abs(data["shift"] if kind == "separatrix" else data["offset"])
+    if kind == "pitchfork":
+        size = 100 * size / data["predicted"]
+    known = size.where(data["score"].notnull()).max([d for d in size.dims if d != "n"])
+    name = words(f"the largest correction of the {CORRECTED[kind]} at finite ") + symbol("n")
+    unit = words("%" if kind == "pitchfork" else "")
+    ends = dict.fromkeys(int(n) for n in data["n"].values[[0, -1]])
+    return [Finding(name, {"n": n}, float(known.sel(n=n)), unit=unit, digits=2) for n in ends]

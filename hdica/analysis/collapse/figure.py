@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
-import numpy as np
 import xarray as xr
 
-from hdica.analysis.show.marks import SYMBOLS, captioned, color_of
-from hdica.analysis.show.panel import Item, Line, Panel, Points
-from hdica.analysis.show.words import Text, number, of_n, plural, symbol, words
+from hdica.analysis.collapse.compute import power
+from hdica.show.marks import SHARES, SYMBOLS, bars, captioned, color_of, interval
+from hdica.show.panel import Item, Line, Panel, Points
+from hdica.show.words import Text, of_n, plural, symbol, words
 
 _EPS = Text("ε", r"$\varepsilon$", "ε")
 _Z = Text("<i>z</i>", "$z$", "z")
@@ -25,19 +24,6 @@ LAWS = {
     "separatrix": Text("Φ(<i>z</i>)", r"$\Phi(z)$", "Φ(z)"),
     "pitchfork": Text("Ψ(<i>x</i>)", r"$\Psi(x)$", "Ψ(x)"),
 }
-
-
-def power(exponent: float) -> Text:
-    """A power of n: n^(−2/3)."""
-    told = _fraction(exponent)
-    return Text(f"<i>n</i><sup>{told}</sup>", f"$n^{{{told.replace('−', '-')}}}$", f"n^({told})")
-
-
-def _fraction(value: float) -> str:
-    """A power as a fraction of small whole numbers where it is one."""
-    near = Fraction(value).limit_denominator(9)
-    told = str(near) if abs(float(near) - value) < 1e-9 else number(value)
-    return told.replace("-", "−")
 
 
 def quantity(data: xr.Dataset) -> Text:
@@ -63,38 +49,30 @@ def _panel(data: xr.Dataset, tail: str) -> Panel:
     at = data[f"curve{tail}_at" if tail else "at"].values
     items: list[Line | Points] = [Line(at, data[f"curve{tail}"].values, LAWS[kind], "ink")]
     for k, n in enumerate(sizes):
-        here = data.sel(n=n)
-        x, y, low, high = (
-            here[part].values.ravel()
-            for part in (f"x{tail}", f"y{tail}", f"y{tail}_low", f"y{tail}_high")
-        )
-        known = np.isfinite(y) & (x >= at[0]) & (x <= at[-1])
-        if known.any():
-            color, mark = color_of(k, len(sizes)), SYMBOLS[k % len(SYMBOLS)]
-            ends = low[known], high[known]
-            items.append(Points(x[known], y[known], of_n(int(n)), color, *ends, mark))
-    title = (
-        words("Control: wrong powers of ") + symbol("n") if tail else words("No exponent fitted")
-    )
+        here, mark = data.sel(n=n), SYMBOLS[k % len(SYMBOLS)]
+        x, found = here[f"x{tail}"].values.ravel(), interval(here, f"y{tail}")
+        inside = (x >= at[0]) & (x <= at[-1])
+        drawn = [values.ravel()[inside] for values in found]
+        items += bars(x[inside], drawn, of_n(int(n)), color_of(k, len(sizes)), symbol=mark)
+    wrong = " wrong powers of " + symbol("n")
     return Panel(
         f"collapse{tail}",
-        title,
+        "Control:" + wrong if tail else words("No exponent fitted"),
         lead + name,
-        words("the same with wrong powers of ") + symbol("n") if tail else quantity(data),
+        "the same with" + wrong if tail else quantity(data),
         tuple(items),
-        caption=_control_caption(data) if tail else _caption(data, items),
+        _control_caption(data) if tail else _caption(data, items),
         log_y=kind == "fold",
         x_range=(float(at[0]), float(at[-1])),
-        y_range=(-0.03, 1.03) if kind == "separatrix" else None,
+        y_range=SHARES if kind == "separatrix" else None,
     )
 
 
 def _caption(data: xr.Dataset, items: Sequence[Item]) -> str:
-    law = LAWS[str(data.attrs["kind"])].html
     sentences = {
         "points": "Points: runs with 95 % intervals, without what the prediction at their "
         "<i>n</i> has beyond the law of all <i>n</i>.",
-        "solid": f"Line: the law {law}, without a parameter.",
+        "solid": f"Line: the law {LAWS[str(data.attrs['kind'])].html}, without a parameter.",
     }
     return " ".join([*captioned(items, sentences), f"{windows(data)}{_beyond(data)}"])
 

@@ -1,1 +1,13 @@
-"""Whether a limit condenses: mass that no density can hold."""
+"""Whether a limit condenses: mass that no density can hold: its record."""
+
+from __future__ import annotations
+
+from hdica.analysis.record import Analysis, lazy
+
+CONDENSING = Analysis(
+    name="condensing",
+    compute=lazy(__name__, "condensing:condensing"),
+    rank=12,
+    notes=lazy(__name__, "condensing:notes"),
+    topic="Condensation",
+)

@@ -1,1 +1,55 @@
-"""Simulation against limit as n grows."""
+"""Simulation against limit as n grows: settings and record."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.settings import (
+    TIME,
+    Band,
+    Control,
+    Level,
+    Methods,
+    Needs,
+    Settings,
+    Variable,
+    looked_at,
+)
+
+
+class Convergence(Settings):
+    """Simulation against limit as n grows."""
+
+    simulation: Annotated[Methods, Needs(True, looked_at, (TIME,), n=True)] = Field(
+        min_length=1, description="stochastic methods to compare"
+    )
+    limit: Annotated[str, Needs(False, looked_at, (TIME,))] = Field(
+        description="method that gives the limit"
+    )
+    variable: Variable = ""
+    level: Level = 0.01
+    control: Control = 0.02
+    band: Band = 1.0
+
+
+CONVERGENCE = Analysis(
+    name="convergence",
+    compute=lazy(__name__, "compute:convergence"),
+    settings=Convergence,
+    sections=(
+        Section(
+            "trajectories",
+            "Trajectories and their limit",
+            lazy(__name__, "figure:trajectories"),
+            10,
+        ),
+        Section(
+            "scaling", "Error against dimension", lazy(__name__, "figure:fluctuation_and_bias"), 15
+        ),
+    ),
+    rank=8,
+    findings=lazy(__name__, "compute:findings"),
+)

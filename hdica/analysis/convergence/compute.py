@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.convergence.record import Convergence
+from hdica.analysis.convergence import Convergence
 from hdica.analysis.describe import Cell, assembled, described, units_by
 from hdica.analysis.reading import comparisons_in, finished, group, optional, over, swept
+from hdica.show.choose import Point, at_largest_n, points
+from hdica.show.finding import Finding, Form, judgement, named
+from hdica.show.words import Text, symbol, words
 from hdica.status import DIVERGED, FAILED, PENDING
+from hdica.verdict.cells import AGREES, UNDECIDED, judged
 from hdica.verdict.exponents import (
     Exponent,
     bias_exponent,
     bias_p_values,
     fluctuation_exponent,
 )
-from hdica.verdict.ladder import Ladder, ladder
-from hdica.verdict.moments import moments
+from hdica.verdict.ladder import Ladder, ladder, moments, pooled
 from hdica.verdict.trajectory import LONG_NAMES as VERDICT_NAMES
-from hdica.verdict.trajectory import Verdict, judge
+from hdica.verdict.trajectory import Verdict, controlled, judge
 
 LONG_NAMES = {
     **VERDICT_NAMES,
@@ -58,7 +63,7 @@ LONG_NAMES = {
     "extrapolated_error": "standard error of the extrapolated mean",
     "limit": "limit of {v}",
     "limit_error": "solver error of the limit of {v}",
-    "limit_control": "limit of {v} with a drift wrong by 2 %",
+    "limit_control": "limit of {v} with the wrong drift of the control",
     "limit_bias": "n times (mean of {v} - limit) by theory",
     "term_known": "1 where C is that of theory and not fitted",
     "limit_from_n": "n from which theory at order 1/n holds",
@@ -67,6 +72,15 @@ LONG_NAMES = {
 
 Array = NDArray[np.float64]
 
+HALF, RIVAL = 1 / 2, 1 / 6
+"""Power of 1/n by which a scatter falls, and how far the next powers are, 1/3 and 2/3.
+
+At a fold fluctuations fall as n^(-1/3), so that this is what runs have to tell from a half."""
+COMPARED = (
+    *("sup_error", "sup_time", "mean", "se", "limit", "limit_error"),
+    *("verdict", "why", "p_value", "control_p", "seeds_needed"),
+)
+"""Variables of a comparison."""
 SEED_COUNTS = ("count", "diverged", "failed", "pending")
 
 
@@ -81,7 +95,7 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
     variable, simulations = settings.variable, settings.simulation
     level, limit_name = settings.level, settings.limit
     groups = [group(tree, name) for name in simulations]
-    limits = limits_of(group(tree, limit_name), variable)
+    limits = controlled(limits_of(group(tree, limit_name), variable), settings.control)
     tests = comparisons_in(groups, variable, "time")
     parts = [_compare(data, limits, variable, level / tests) for data in groups]
     joined = over(parts, "simulation", simulations, SEED_COUNTS)
@@ -92,6 +106,7 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
         "level": level,
         "tests": tests,
         "band": settings.band,
+        "control": settings.control,
         "level_each": level / tests,
     }
     return described(joined, LONG_NAMES, variable, units_by(joined["time"]))
@@ -108,8 +123,9 @@ def limits_of(data: xr.Dataset, variable: str) -> xr.Dataset:
 def _compare(data: xr.Dataset, limits: xr.Dataset, variable: str, level: float) -> xr.Dataset:
     """One simulation method against the limit."""
     values = finished(data, variable).reset_coords(drop=True)
-    compared = against_limit(values, limits)
-    counts = _counts(data["status"].reset_coords(drop=True))
+    compared, status = against_limit(values, limits), data["status"].reset_coords(drop=True)
+    kinds = {"diverged": DIVERGED, "failed": FAILED, "pending": PENDING}
+    counts = xr.Dataset({name: (status == code).sum("seed") for name, code in kinds.items()})
     return xr.merge([compared, counts, _inference(values, limits, level)], join="exact")
 
 
@@ -146,12 +162,6 @@ def against_limit(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
             "count": found["count"],
         }
     ).transpose(*swept(values), "n", "time", missing_dims="ignore")
-
-
-def _counts(status: xr.DataArray) -> xr.Dataset:
-    """How many seeds gave no result, by n."""
-    kinds = {"diverged": DIVERGED, "failed": FAILED, "pending": PENDING}
-    return xr.Dataset({name: (status == code).sum("seed") for name, code in kinds.items()})
 
 
 def _inference(values: xr.DataArray, limits: xr.Dataset, level: float) -> xr.Dataset:
@@ -201,13 +211,98 @@ def exponent(name: str, found: Exponent) -> Cell:
 
 
 def _verdict(found: Verdict) -> Cell:
-    curves = {"coefficient", "coefficient_error", "extrapolated", "extrapolated_error"}
-    plain = {
-        "control_rejected": float(found.control_rejected),
-        "term_known": float(found.term_known),
-        "n_count": float(found.n_count),
-    }
+    plain = ("control_rejected", "term_known", "n_count")
     return {
-        name: (("time",) if name in curves else (), plain.get(name, value))
+        name: (("time",) * np.ndim(value), float(value) if name in plain else value)
         for name, value in vars(found).items()
     }
+
+
+def findings(data: xr.Dataset) -> list[Finding]:
+    """Every comparison where its mean is farthest from the limit, and how scatter and bias fall."""
+    dims = [str(d) for d in data["verdict"].dims]
+    compared = data[list(COMPARED)]  # what is selected point by point
+    cells = [_comparison(compared, point) for point in points(data, dims)]
+    scatter = words("the standard deviation of ") + symbol(str(data.attrs["variable"]))
+    powers = [*half_power(data, "fluctuation_exponent", scatter), *_bias(data)]
+    return [*cells, *powers, *_scatter_predicted(data, dims)]
+
+
+def _mean(data: xr.Dataset) -> Text:
+    return words("mean ") + symbol(str(data.attrs["variable"]))
+
+
+def _comparison(data: xr.Dataset, point: Point) -> Finding:
+    """The mean at the largest n that is done, at the time when it is farthest from the limit."""
+    here = data.sel(point)
+    top = at_largest_n(here, here["sup_error"].notnull())
+    time = float(top["sup_time"])
+    at = top.sel(time=time) if np.isfinite(time) else top.isel(time=-1)
+    return Finding(
+        _mean(data),
+        {**named(data, point), "n": int(top["n"]), "t": time},
+        float(at["mean"]),
+        float(at["se"]),
+        predicted=float(at["limit"]),
+        predicted_error=float(at["limit_error"]),
+        theory=words("the limit"),
+        **judgement(data, point),
+    )
+
+
+def half_power(data: xr.Dataset, exponent: str, quantity: Text) -> list[Finding]:
+    """The power of n by which a quantity falls, pooled over all comparisons, against 1/2.
+
+    Terms of higher order in 1/n change the power at every n: one unlike a half differs from no
+    limit, and is undecided.
+    """
+    values, errors = (data[f"{exponent}{end}"].values.ravel() for end in ("", "_error"))
+    mean, error = pooled(values, errors)
+    if not np.isfinite(mean):
+        return []
+    whole = judged(np.array([mean - HALF]), np.array([error]), RIVAL).whole
+    return [
+        Finding(
+            quantity,
+            {},
+            -mean,
+            error,
+            predicted=-HALF,
+            verdict=AGREES if whole == AGREES else UNDECIDED,
+            evidence="pooled over all comparisons; the controls are the powers −1/3 and −2/3",
+            form=Form.POWER,
+            base=symbol("n"),
+        )
+    ]
+
+
+def _bias(data: xr.Dataset) -> list[Finding]:
+    """The power of n by which the mean approaches the limit, where it stands above its noise."""
+    value, low, high = (data[f"bias_exponent{end}"].values for end in ("", "_low", "_high"))
+    known = np.isfinite(value)
+    if not known.any():
+        return []
+    inside = int(((low <= 1) & (high >= 1))[known].sum())
+    return [
+        Finding(
+            words("the distance of ") + _mean(data) + words(" from the limit"),
+            {},
+            -float(np.median(value[known])),
+            predicted=-1.0,
+            evidence=f"median; {inside} of {int(known.sum())} 95 % intervals contain 1",
+            form=Form.POWER,
+            base=symbol("n"),
+            digits=2,
+        )
+    ]
+
+
+def _scatter_predicted(data: xr.Dataset, dims: Sequence[str]) -> list[Finding]:
+    """Measured scatter over that of the central limit theorem, at the largest n."""
+    top = at_largest_n(data, data["rms_sd"].notnull().any(dims))
+    ratio = top["rms_sd"] / top["rms_sd_predicted"]
+    name = words("the standard deviation over that of the central limit theorem")
+    return [
+        Finding(name, {**named(data, point), "n": int(top["n"])}, float(ratio.sel(point)), digits=3)
+        for point in points(data, dims)
+    ]

@@ -8,12 +8,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.show.choose import Point
-from hdica.analysis.show.panel import Line
-from hdica.analysis.show.words import count, number, words
+from hdica.show.choose import Point, selected
+from hdica.show.panel import Array, Line
+from hdica.show.words import count, number, words
 
-Array = NDArray[np.float64]
-Band = tuple[Array, Array, NDArray[np.bool_]]
+REACHED = "three standard deviations reach an unstable state"
 
 
 def deviations(band: float) -> str:
@@ -21,10 +20,10 @@ def deviations(band: float) -> str:
     return "standard deviation" if band == 1 else f"{number(band)} standard deviations"
 
 
-def _at(data: xr.Dataset, point: Point, n: int) -> Band:
+def _at(data: xr.Dataset, point: Point, n: int) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Mean and standard deviation of runs at n, and where they are wrong by construction."""
     limit, sd, bias, least = (
-        data[name].sel({k: v for k, v in point.items() if k in data[name].dims}).values
+        selected(data[name], point).values
         for name in ("limit", "limit_sd", "limit_bias", "limit_from_n")
     )
     return limit + np.nan_to_num(bias) / n, sd / np.sqrt(n), np.asarray(least > n)
@@ -49,32 +48,31 @@ def edges(
     return out
 
 
-def said(data: xr.Dataset, members: Sequence[Point], sizes: Sequence[int]) -> str:
+def caption(data: xr.Dataset, members: Sequence[Point], sizes: Sequence[int]) -> str:
     """What the edges are, and at which n they end, with the reason; empty without theory."""
-    known = [(n, *_at(data, point, n)) for n in sizes for point in members]
-    known = [one for one in known if np.isfinite(one[2]).any()]
-    if not known:
+    right, wrong = set[int](), set[int]()
+    for n in sizes:
+        for point in members:
+            _, sd, off = _at(data, point, n)
+            off = off[np.isfinite(sd)]
+            if (~off).any():
+                right.add(n)
+            if off.any():
+                wrong.add(n)
+    if not right and not wrong:
         return ""
-    if all(wrong[np.isfinite(sd)].all() for _, _, sd, wrong in known):
+    if not right:
         return (
-            " No band of theory is drawn: three standard deviations reach an unstable state, where "
-            "runs part or linger, and a normal band is wrong."
+            f" No band of theory is drawn: {REACHED}, where runs part or linger, and a normal band "
+            "is wrong."
         )
     term = " + <i>m</i>/<i>n</i>" if bool(data["limit_bias"].notnull().any()) else ""
     text = f" Dotted: limit{term} ± {deviations(data.attrs['band'])} by the central limit theorem."
-    partial = sorted({n for n, _, sd, wrong in known if (wrong & np.isfinite(sd)).any()})
-    drawn = {n for n, _, sd, wrong in known if (~wrong & np.isfinite(sd)).any()}
-    where = [
-        f"{verb} at <i>n</i> = {', '.join(map(count, some))}"
-        for verb, some in (
-            ("ends", [n for n in partial if n in drawn]),
-            ("is missing", [n for n in partial if n not in drawn]),
-        )
-        if some
-    ]
+    some = {"ends": sorted(wrong & right), "is missing": sorted(wrong - right)}
+    where = [f"{verb} at <i>n</i> = {', '.join(map(count, ns))}" for verb, ns in some.items() if ns]
     if not where:
         return text
     return (
-        f"{text} It {' and '.join(where)}, where three standard deviations reach an unstable "
-        "state: runs part or linger there, and a normal band is wrong."
+        f"{text} It {' and '.join(where)}, where {REACHED}: runs part or linger there, and a "
+        "normal band is wrong."
     )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.densities.record import Densities
+from hdica.analysis.densities import Densities
 from hdica.analysis.describe import described
-from hdica.analysis.reading import finished, group, largest_n, overlap_in
+from hdica.analysis.reading import finished, gives, group, largest_n, overlap_in
+from hdica.analysis.settings import BY_X
 from hdica.ingredients.save import Save
+from hdica.show.choose import points
+from hdica.show.finding import Finding
+from hdica.show.words import words
 
 FEATURE = "value of xi of the group"
 
@@ -49,7 +55,10 @@ def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
         n = largest_n(finished(data, "density"))
         data = data.sel(n=n, drop=True)
         histogram = histogram_of(data, n)
-        out = out.merge(histogram.assign(_mean_entry(data, histogram["count"])), join="outer")
+        center, count = _center(finished(data, "density")), histogram["count"]
+        error = (center.std("seed", ddof=1) / np.sqrt(count)).where(count > 1)
+        histogram = histogram.assign(mean=center.mean("seed"), mean_se=error)
+        out = out.merge(histogram, join="outer")
         attrs |= {"simulation_method": name, "n": n, "seeds": int(histogram["count"].max())}
     out["limit_center"] = _center(out["limit"])
     out = out.reset_coords(drop=True)
@@ -113,13 +122,6 @@ def histogram_of(data: xr.Dataset, n: float | xr.DataArray) -> xr.Dataset:
     return xr.Dataset({"density": mean, "density_se": error, "count": count})
 
 
-def _mean_entry(data: xr.Dataset, count: xr.DataArray) -> dict[str, xr.DataArray]:
-    """Mean entry of every group with its standard error, over so many seeds."""
-    center = _center(finished(data, "density"))
-    error = (center.std("seed", ddof=1) / np.sqrt(count)).where(count > 1)
-    return {"mean": center.mean("seed"), "mean_se": error}
-
-
 def _widths(x: xr.DataArray) -> xr.DataArray:
     """Widths of the bins around some entries."""
     return xr.DataArray(np.diff(Save(x=tuple(x.values)).edges), dims="x")
@@ -130,3 +132,42 @@ def _center(density: xr.DataArray) -> xr.DataArray:
     share = density * _widths(density["x"])
     total = share.sum("x", skipna=False)
     return (share * density["x"]).sum("x", skipna=False) / total.where(total > 0)
+
+
+def findings(data: xr.Dataset) -> list[Finding]:
+    """The mean entry of the last group at the last snapshot, beside that of the limit."""
+    if not data.sizes["snapshot"]:
+        return []
+    last = data.isel(snapshot=-1)
+    time = float(last["snapshot"])
+    steady = words(" in the steady state") if np.isinf(time) else words("")
+    grid = [str(d) for d in last["limit_center"].dims if d != "feature"]
+    out = []
+    for cell in points(last, grid):
+        groups = last.sel(cell)
+        known = np.flatnonzero(np.isfinite(groups["limit_center"].values))
+        if not len(known):
+            continue
+        here = groups.isel(feature=int(known[-1]))
+        limit, xi = float(here["limit_center"]), float(here["xi"])
+        at = {**cell, "xi": float(f"{xi:.4g}")} | ({} if steady else {"t": time})
+        if "mean" in here and np.isfinite(float(here["mean"])):
+            value, error = float(here["mean"]), float(here["mean_se"])
+            at["n"] = int(data.attrs["n"])
+            name = words("the mean entry of the estimate")
+            theory = words("the steady density" if "overlap" in data else "the limit")
+            out.append(Finding(name, at, value, error, predicted=limit, theory=theory))
+        else:
+            name = words("the mean entry of the limiting density") + steady
+            out.append(Finding(name, at, limit))
+    return out
+
+
+def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+    """The limiting density at the snapshots, with a simulation's histograms if there are any."""
+    known = {m: has for m, has in gives(tree).items() if has.outputs.get("density") == BY_X}
+    runs = next((m for m, has in known.items() if has.stochastic and has.n), "")
+    limit = next((m for m, has in known.items() if not has.stochastic), "")
+    if not limit:
+        return None
+    return {"limit": limit} | ({"simulation": runs} if runs else {})

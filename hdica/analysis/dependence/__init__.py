@@ -1,1 +1,150 @@
-"""How a quantity depends on a swept parameter, measured and predicted."""
+"""How a quantity depends on a swept parameter, beside theory: settings and record."""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.settings import (
+    ALONE,
+    TIME,
+    Methods,
+    Named,
+    Needs,
+    Settings,
+    Swept,
+    Variable,
+    looked_at,
+    names,
+    needs_of,
+)
+from hdica.errors import HdicaError
+from hdica.systems.system import System
+
+BOUNDS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
+Outputs = Annotated[tuple[str, ...], BeforeValidator(names)]
+Level = Annotated[float, Field(allow_inf_nan=False)]
+
+
+def bound(text: str) -> tuple[str, float]:
+    """The sign and the number of a bound such as ``>= 8``; a ValueError of anything else."""
+    sign = max((one for one in BOUNDS if text.strip().startswith(one)), key=len, default="")
+    number = float(text.strip().removeprefix(sign))
+    if not sign or not math.isfinite(number):
+        raise ValueError(text)
+    return sign, number
+
+
+class Dependence(Settings):
+    """How a quantity depends on a swept parameter, as a mean over seeds beside theory."""
+
+    simulation: Annotated[Methods, Needs(True, looked_at, (ALONE, TIME))] = Field(
+        min_length=1, description="stochastic methods, at the last time"
+    )
+    over: Annotated[str | None, Swept()] = Field(
+        default=None,
+        description="swept parameter on the horizontal axis, numbers (default: the one with most "
+        "values)",
+    )
+    variable: Variable = ""
+    beside: Outputs = Field(
+        default=(), description="further outputs of the simulations, a panel each"
+    )
+    theory: Annotated[str | None, Needs(False, looked_at, (ALONE, TIME))] = Field(
+        default=None, description="method without seeds that predicts the variable"
+    )
+    predicted: Outputs = Field(
+        default=(),
+        description="outputs of theory: one, or one for the variable and each output beside it "
+        "(default: the same outputs)",
+    )
+    levels: dict[str, Level] = Field(
+        default={}, description="horizontal lines, a value by its label (default: none)"
+    )
+    control: float = Field(
+        default=0.1,
+        gt=0,
+        lt=1,
+        description="share of the largest prediction by which the control is off: means agree with "
+        "a prediction only where they reject such a wrong one (default: 0.1)",
+    )
+    where: Annotated[dict[str, str], Swept()] = Field(
+        default={},
+        description="part of the grid for which the study claims the prediction: a swept parameter "
+        "and its bound, such as {tau: '<= 0.1'} (default: all of it)",
+    )
+    extreme: Literal["none", "largest", "smallest"] = Field(
+        default="none",
+        description="what the study asks for: where the mean is largest or smallest, among all "
+        "values of swept words and of the parameter on the axis (default: none)",
+    )
+    log: Literal["none", "x", "y", "both"] = Field(
+        default="none", description="logarithmic axes: x, y, both or none (default: none)"
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Dependence:
+        if self.predicted and not self.theory:
+            raise HdicaError("theory is missing (predicted needs it)")
+        many = 1 + len(self.beside)
+        if self.predicted and len(self.predicted) not in {1, many}:
+            raise HdicaError(
+                f"predicted has {len(self.predicted)} outputs, not one or {many}, one a panel"
+            )
+        for name, text in self.where.items():
+            try:
+                bound(text)
+            except ValueError:
+                raise HdicaError(
+                    f"where.{name} = {text!r} is no bound (allowed: <=, <, >= or > and a number)"
+                ) from None
+        if len({self.variable, *self.beside}) < many:
+            raise HdicaError("beside has an output twice, which is not allowed")
+        return self
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What is drawn of the simulations."""
+        return (self.variable, *self.beside)
+
+    def prediction(self, output: str) -> str:
+        """The output of theory for an output of the simulations, empty if there is none."""
+        if not self.theory:
+            return ""
+        if not self.predicted:
+            return output
+        place = self.outputs.index(output)
+        return self.predicted[place] if place < len(self.predicted) else ""
+
+    def named(self, system: System | None) -> list[Named]:
+        """Every method, once for each output that is taken of it."""
+        return [
+            self._named(key, method, replace(needs, output=output), system)
+            for key, needs in needs_of(type(self))
+            for method in names(getattr(self, key))
+            for output in self._taken(key)
+        ]
+
+    def _taken(self, key: str) -> tuple[str, ...]:
+        """Outputs of a method that a key names."""
+        if key == "theory":
+            return self.predicted or self.outputs
+        return self.outputs
+
+
+DEPENDENCE = Analysis(
+    name="dependence",
+    compute=lazy(__name__, "compute:dependence"),
+    settings=Dependence,
+    sections=(
+        Section("dependence", "Along a parameter", lazy(__name__, "figure:dependence"), 3.4),
+    ),
+    rank=3.4,
+    findings=lazy(__name__, "compute:findings"),
+    suits=lazy(__name__, "compute:suits"),
+)

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy import stats
 
-from hdica.analysis.dependence.record import BOUNDS, Dependence, bound
+from hdica.analysis.dependence import BOUNDS, Dependence, bound
 from hdica.analysis.describe import described
-from hdica.analysis.reading import at_end, check_numbers, grid_of, group, over
+from hdica.analysis.reading import (
+    at_end,
+    check_numbers,
+    control,
+    grid_of,
+    group,
+    numeric,
+    offered,
+    over,
+)
+from hdica.analysis.settings import ALONE, TIME
+from hdica.show.choose import Point, at_last_n, points
+from hdica.show.finding import Finding, Form, named
+from hdica.show.wording import listed, where
+from hdica.show.words import Text, measurement, number, p_value, place, symbol, words
 from hdica.status import DIVERGED
-from hdica.verdict.cells import judged
-from hdica.verdict.resample import CONFIDENCE
+from hdica.systems.method import Role
+from hdica.verdict.cells import AGREES, DIFFERS, LEVEL, judged
+from hdica.verdict.ladder import student
 
 LONG_NAMES = {
     "mean": "mean of the output over seeds",
@@ -32,6 +47,9 @@ LONG_NAMES = {
     "seeds_needed": "seeds that would decide an undecided point",
 }
 COUNTS = ("seeds", "diverged")
+FORMS = {"largest": Form.LARGEST, "smallest": Form.SMALLEST}
+SIGMAS = 2.0
+"""Means that are fewer standard errors apart are equal within errors."""
 
 
 def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
@@ -57,6 +75,8 @@ def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
     out.attrs = {"variable": settings.variable, "over": settings.over, "log": settings.log}
     out.attrs |= {"theory": settings.theory or "", "levels": list(settings.levels.values())}
     out.attrs["level_names"] = list(settings.levels)
+    if settings.extreme != "none":
+        out.attrs["extreme"] = settings.extreme
     if bool(out["difference"].notnull().any()):
         out = with_verdicts(out, settings.control, settings.where)
     return described(out, LONG_NAMES)
@@ -111,7 +131,7 @@ def _simulated(data: xr.Dataset, theory: xr.Dataset | None, settings: Dependence
     """All outputs of one method, over ``output``."""
     parts = []
     for output in settings.outputs:
-        part = _means(at_end(data, output))
+        part = student(at_end(data, output))
         prediction = settings.prediction(output)
         if theory is not None and prediction:
             part["predicted"] = _like(at_end(theory, prediction), part["mean"])
@@ -124,20 +144,176 @@ def _simulated(data: xr.Dataset, theory: xr.Dataset | None, settings: Dependence
     return found.assign(diverged=lost).transpose("output", ..., settings.over)
 
 
-def _means(values: xr.DataArray) -> xr.Dataset:
-    """Mean over the finished seeds with its interval; NaN without any."""
-    seeds = values.notnull().sum("seed")
-    mean, sd = values.mean("seed"), values.std("seed", ddof=1).where(seeds > 1)
-    se = sd / np.sqrt(seeds.where(seeds > 0))
-    score = stats.t.ppf(0.5 + CONFIDENCE / 2, np.maximum(seeds.values - 1, 1))
-    half = se * xr.DataArray(score, seeds.coords, seeds.dims)
-    ends = {"low": mean - half, "high": mean + half}
-    return xr.Dataset({"mean": mean, "se": se, **ends, "sd": sd, "seeds": seeds})
-
-
 def _like(theory: xr.DataArray, mean: xr.DataArray) -> xr.DataArray:
     """Theory in the cells of a simulation; at its largest n where the simulation has none."""
     if "n" in theory.dims and "n" not in mean.dims:
         theory = theory.isel(n=-1, drop=True)
     _, known = xr.align(mean, theory, join="left")
     return known.broadcast_like(mean).transpose(*mean.dims)
+
+
+def findings(data: xr.Dataset) -> list[Finding]:
+    """The extreme for which the study asks, then every output beside theory or at its ends."""
+    here = at_last_n(data)
+    cuts = [here.sel(output=output) for output in here["output"].values]
+    out = _extremes(cuts[0])
+    for cut in cuts:
+        compared = bool(cut["difference"].notnull().any())
+        out += _comparisons(cut) if compared else [*_changes(cut), *_ends(cut)]
+    return out
+
+
+def others(data: xr.Dataset) -> list[str]:
+    """Dimensions of the cells beside the swept parameter on the axis."""
+    apart = ("simulation", "output", "n", data.attrs["over"])
+    return [str(d) for d in data["mean"].dims if d not in apart]
+
+
+def _curves(cut: xr.Dataset) -> list[Point]:
+    return points(cut, ["simulation", *others(cut)])
+
+
+def _along(cut: xr.Dataset, curve: Point) -> list[Point]:
+    """Points of a curve that have a mean."""
+    x = str(cut.attrs["over"])
+    some = cut["mean"].sel(curve).dropna(x)
+    return [{**curve, **one} for one in points(some.to_dataset(name="mean"), [x])]
+
+
+def _mean(cut: xr.Dataset) -> Text:
+    return words("mean ") + symbol(str(cut["output"].item()))
+
+
+def _finding(cut: xr.Dataset, point: Point, quantity: Text, **more: Any) -> Finding:
+    """The mean at one point, with what theory has."""
+    value, error, predicted = (float(cut[k].sel(point)) for k in ("mean", "se", "predicted"))
+    size = {"n": int(cut["n"])} if "n" in cut.coords else {}
+    at = {**named(cut, point), **size}
+    return Finding(quantity, at, value, error, predicted=predicted, **more)
+
+
+def _comparisons(cut: xr.Dataset) -> list[Finding]:
+    """Every point that is judged; those for which the study does not claim theory come last."""
+    judgements, elsewhere = [], []
+    for point in (one for curve in _curves(cut) for one in _along(cut, curve)):
+        here = cut.sel(point)
+        verdict = str(here["verdict"].item())
+        if verdict and bool(here["claimed"]):
+            more = {"verdict": verdict, "seeds": float(here["seeds_needed"])}
+            judgements.append(_finding(cut, point, _mean(cut), evidence=_evidence(here), **more))
+        elif verdict:
+            elsewhere.append(_finding(cut, point, _mean(cut) + words(" outside the claimed part")))
+    return [*judgements, *elsewhere]
+
+
+def _evidence(here: xr.Dataset) -> str:
+    """What decides on a point: its p-value and the control."""
+    p, verdict = float(here["p_value"]), str(here["verdict"].item())
+    if not np.isfinite(p):
+        return "one seed has no error"
+    text = p_value(p)
+    if verdict == DIFFERS:
+        return text
+    if p < LEVEL:
+        return f"{text} is near the level, which chance may have made"
+    be = "is" if verdict == AGREES else "would not be"
+    return f"{text}; a prediction off by {number(float(here['margin']))} {be} rejected"
+
+
+def _changes(cut: xr.Dataset) -> list[Finding]:
+    """By how much the mean changes between the two values of a parameter that is a word.
+
+    Errors of differences take the means as independent, which is on the safe side where both are of
+    the same seeds.
+    """
+    sides = [d for d in others(cut) if cut.sizes[d] == 2 and cut[d].dtype.kind not in "fiub"]
+    if not sides:
+        return []
+    old, new = ({sides[-1]: value.item()} for value in cut[sides[-1]])
+    quantity = words("the change of ") + _mean(cut) + words(" from ") + place(old)
+    quantity = quantity + words(" to ") + place(new)
+    change = cut.sel(new)[["mean", "se", "predicted"]].drop_vars(sides[-1])
+    change["mean"] = change["mean"] - cut["mean"].sel(old)
+    change["se"] = np.hypot(change["se"], cut["se"].sel(old))
+    change = change.assign_coords(n=cut["n"]) if "n" in cut.coords else change
+    change.attrs = cut.attrs
+    every = [one for curve in _curves(change) for one in _along(change, curve)]
+    return [_finding(change, point, quantity) for point in every]
+
+
+def _ends(cut: xr.Dataset) -> list[Finding]:
+    """Means at both ends of every curve."""
+    curves = [_along(cut, curve) for curve in _curves(cut)]
+    ends = [curve[k] for curve in curves if curve for k in sorted({0, len(curve) - 1})]
+    return [_finding(cut, point, _mean(cut)) for point in ends]
+
+
+def _extremes(cut: xr.Dataset) -> list[Finding]:
+    """Where the mean is largest or smallest, for each value of swept numbers beside the axis."""
+    form = FORMS.get(cut.attrs.get("extreme", ""))
+    if form is None:
+        return []
+    conditions = [d for d in others(cut) if cut[d].dtype.kind in "fiu" and cut.sizes[d] > 1]
+    quantity = _mean(cut)
+    for k, name in enumerate(conditions):
+        quantity = quantity + words(" and " if k else " for each ") + symbol(name)
+    found = [_extreme(cut, one, quantity, form) for one in points(cut, conditions)]
+    known = [one for one in found if one is not None]
+    return sorted(known, key=lambda one: one.value, reverse=form is Form.LARGEST)
+
+
+def _extreme(cut: xr.Dataset, condition: Point, quantity: Text, form: Form) -> Finding | None:
+    """The extreme of all curves on which a condition holds; None if they have no mean."""
+    sign = 1.0 if form is Form.LARGEST else -1.0
+
+    def height(point: Point, name: str = "mean") -> float:
+        return sign * float(cut[name].sel(point))
+
+    curves = [_along(cut, one) for one in _curves(cut) if condition.items() <= one.items()]
+    best = sorted((max(one, key=height) for one in curves if one), key=height, reverse=True)
+    if not best:
+        return None
+    first, x, word = best[0], str(cut.attrs["over"]), form.name.lower()
+    curve = next(one for one in curves if first in one)
+    evidence = []
+    if len(best) > 1:
+        lead = measurement(*_apart(cut, first, best[1]))
+        evidence.append(f"{lead} from the {word} with {_place(cut, best[1], first)}")
+    if len(curve) > 1 and first in (curve[0], curve[-1]):
+        evidence.append("it is at an end of the swept range")
+    apart = [(one, *_apart(cut, first, one)) for one in curve if one != first]
+    near = [_place(cut, one, first) for one, gap, error in apart if not gap > SIGMAS * error]
+    if near:
+        evidence.append(f"within errors of {listed(near)}")
+    predictions = [one for one in curve if np.isfinite(height(one, "predicted"))]
+    if predictions:
+        top = max(predictions, key=lambda one: height(one, "predicted"))
+        evidence.append(f"{word} in theory at {place({x: top[x]}).html}")
+    return _finding(cut, first, quantity, form=form, evidence="; ".join(evidence))
+
+
+def _apart(cut: xr.Dataset, one: Point, other: Point) -> tuple[float, float]:
+    """The distance of two means and its standard error, as if they were independent."""
+    (a, b), (da, db) = ([float(cut[k].sel(p)) for p in (one, other)] for k in ("mean", "se"))
+    return abs(a - b), float(np.hypot(da, db))
+
+
+def _place(cut: xr.Dataset, point: Point, beside: Point) -> str:
+    """Where a point is, without the coordinates that it shares with another."""
+    return where({k: v for k, v in named(cut, point).items() if v != beside[k]}).html
+
+
+def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+    """Settings for a study that asks for nothing: the order parameter at the end, with theory.
+
+    It is drawn against the parameter that is swept most; not where a phase diagram shows the same,
+    over two parameters.
+    """
+    simulation = offered(tree, Role.SIMULATION, ALONE, TIME)
+    if not simulation:
+        return None
+    swept = numeric(tree, simulation)
+    if not swept or (control(tree, swept) and len(swept) > 1):
+        return None
+    limit = offered(tree, Role.LIMIT, ALONE, TIME)
+    return {"simulation": simulation} | ({"theory": limit} if limit else {})

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.convergence.compute import exponent
+from hdica.analysis.convergence.compute import exponent, half_power
 from hdica.analysis.densities.compute import FEATURE, xi_of
 from hdica.analysis.describe import assembled, described
-from hdica.analysis.distances.record import Distances
+from hdica.analysis.distances import Distances
 from hdica.analysis.laws import LONG_NAMES as AGREEMENT
 from hdica.analysis.laws import Part, agreement, companions
-from hdica.analysis.reading import comparisons_in, finished, group, over
+from hdica.analysis.reading import comparisons_in, finished, gives, group, over
+from hdica.analysis.settings import BY_EDGE
+from hdica.show.choose import Point, at_largest_n, points
+from hdica.show.finding import Finding, Form, judgement, named
+from hdica.show.words import words
 from hdica.verdict.exponents import decay_exponent
+from hdica.verdict.trajectory import controlled
 
 EXPONENT = {
     "": "a in {d} ~ n^-a",
@@ -53,8 +60,9 @@ BRIDGES = 1000
 
 DENSE = 1000
 """More edges than this are thinned for it, evenly in probability; that costs two percent."""
-
-KINDS = ("ks", "w1")
+NAMES = {"ks": "Kolmogorov–Smirnov", "w1": "Wasserstein-1"}
+UNSEEN = 1e-4
+"""A share outside the edges below this is none."""
 
 
 def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
@@ -71,7 +79,7 @@ def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
     """
     simulations, limit_name, level = settings.simulation, settings.limit, settings.level
     limits = group(tree, limit_name)
-    curves = companions(limits, "cdf", finished(limits, "cdf"))
+    curves = controlled(companions(limits, "cdf", finished(limits, "cdf")), settings.control)
     groups = [group(tree, name) for name in simulations]
     tests = comparisons_in(groups, "cdf", "edge")
     parts = [_compare(data, curves, _weight(data, limits), level / tests) for data in groups]
@@ -79,7 +87,7 @@ def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
     out["xi"] = xi_of(limits)
     out["outside_limit"] = _outside(curves["limit"])
     out.attrs = {"limit_method": limit_name, "level": level, "tests": tests}
-    out.attrs["level_each"] = level / tests
+    out.attrs |= {"level_each": level / tests, "control": settings.control}
     return described(out, LONG_NAMES)
 
 
@@ -87,8 +95,7 @@ def _weight(data: xr.Dataset, limits: xr.Dataset) -> xr.DataArray:
     """Share of the entries in every group, over the grid and n."""
     if "weight" in data:
         return finished(data, "weight").mean("seed").reset_coords(drop=True)
-    share = finished(limits, "weight").reset_coords(drop=True)
-    return share.expand_dims(n=data["n"].values)
+    return finished(limits, "weight").reset_coords(drop=True).expand_dims(n=data["n"].values)
 
 
 def _compare(
@@ -103,7 +110,7 @@ def _compare(
     entries = weight * data["n"]
     pooled, one = _sizes(gap.mean("seed")), _independent(curves["limit"], entries)
     together = _independent(curves["limit"], entries * count)
-    for kind in KINDS:
+    for kind in NAMES:
         out[kind] = single[kind].mean("seed")
         out[f"{kind}_se"] = single[kind].std("seed", ddof=1) / np.sqrt(count)
         out[f"{kind}_expected"] = one[kind]
@@ -166,8 +173,108 @@ def _decay(out: xr.Dataset) -> xr.Dataset:
     cells = []
     for i in np.ndindex(*(data.sizes[d] for d in grid)):
         cell: dict[str, Any] = {}
-        for kind in KINDS:
+        for kind in NAMES:
             mean, se = data[kind].values[i], data[f"{kind}_se"].values[i]
             cell |= exponent(f"{kind}_exponent", decay_exponent(n, mean, se, dof))
         cells.append(cell)
     return assembled(cells, grid, {d: data[d].values for d in grid})
+
+
+def grid_of(data: xr.Dataset) -> list[str]:
+    """Swept parameters, snapshots and groups of the distances."""
+    return [str(d) for d in data["verdict"].dims if d != "simulation"]
+
+
+def findings(data: xr.Dataset) -> list[Finding]:
+    """Verdicts on the laws, distances of one run beside those of draws, and their powers of n.
+
+    A verdict is on the mean law of all runs and the limit, up to a term of order 1/n. The entries
+    of a run are no independent draws: a distance unlike that of draws differs from no limit.
+    """
+    laws = [_law(data, cell) for cell in points(data, ["simulation", *grid_of(data)])]
+    # The distance of independent draws falls as the power −1/2.
+    one_run = {f"{k}_exponent": words(f"the {v} distance of one run") for k, v in NAMES.items()}
+    return [
+        *(_verdict(data, law) for law in laws),
+        *(one for kind in NAMES for one in _largest(kind, laws)),
+        *(one for kind, name in one_run.items() for one in half_power(data, kind, name)),
+        *_beyond_edges(laws),
+    ]
+
+
+@dataclass(frozen=True)
+class _Law:
+    """One law: its cell in the data, its place, and its numbers at the largest n with any."""
+
+    cell: Point
+    place: Point
+    top: xr.Dataset
+
+    def number(self, name: str) -> float:
+        return float(self.top[name])
+
+
+def _law(data: xr.Dataset, cell: Point) -> _Law:
+    here = data.sel(cell)
+    top = at_largest_n(here, here["ks"].notnull())
+    place = {k: v for k, v in named(data, cell).items() if k not in ("snapshot", "feature")}
+    if "feature" in cell:
+        xi = float(top["xi"])
+        place["xi"] = float(f"{xi if np.isfinite(xi) else cell['feature']:.4g}")
+    return _Law(cell, {**place, "n": int(top["n"]), "t": float(cell["snapshot"])}, top)
+
+
+def _verdict(data: xr.Dataset, law: _Law) -> Finding:
+    """Whether the entries of all runs together have the law of the limit."""
+    return Finding(
+        words("the law of the entries of the estimate"),
+        law.place,
+        law.number("ks_pooled"),
+        theory=words("the limit"),
+        unit=words("from the limit (Kolmogorov–Smirnov distance of all runs together)"),
+        digits=2,
+        **judgement(data, law.cell),
+    )
+
+
+def _largest(kind: str, laws: Sequence[_Law]) -> list[Finding]:
+    """The largest distance of one run, beside that of as many independent draws."""
+    some = [law for law in laws if law.number(kind) > 0]
+    return [
+        Finding(
+            words(f"the {NAMES[kind]} distance of one run from the limit"),
+            law.place,
+            law.number(kind),
+            law.number(f"{kind}_se"),
+            predicted=law.number(f"{kind}_expected"),
+            theory=words("as many independent draws"),
+            form=Form.LARGEST,
+            digits=2,
+        )
+        for law in sorted(some, key=lambda one: one.number(kind))[-1:]
+    ]
+
+
+def _beyond_edges(laws: Sequence[_Law]) -> list[Finding]:
+    """The largest share of entries outside the edges, which no distance sees."""
+    shares = [np.fmax(law.number("outside"), law.number("outside_limit")) for law in laws]
+    some = [(share, law) for share, law in zip(shares, laws, strict=True) if share > UNSEEN]
+    return [
+        Finding(
+            words("the share of entries outside the edges of the histogram"),
+            law.place,
+            float(100 * share),
+            unit=words("%"),
+            form=Form.LARGEST,
+            digits=2,
+        )
+        for share, law in sorted(some, key=lambda pair: pair[0])[-1:]
+    ]
+
+
+def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+    """Simulations with n that keep densities against the limit's."""
+    known = {m: has for m, has in gives(tree).items() if has.outputs.get("cdf") == BY_EDGE}
+    runs = [m for m, has in known.items() if has.stochastic and has.n]
+    limit = next((m for m, has in known.items() if not has.stochastic), "")
+    return {"simulation": runs, "limit": limit} if runs and limit else None

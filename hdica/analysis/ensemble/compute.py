@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.describe import Cell, assembled, described
+from hdica.analysis.ensemble import Ensemble
 from hdica.analysis.ensemble.passages import LONG_NAMES as OF_PASSAGES
 from hdica.analysis.ensemble.passages import LONG_TIMES, passages
-from hdica.analysis.ensemble.record import Ensemble
-from hdica.analysis.ensemble.theory import LONG_NAMES as OF_THEORY
-from hdica.analysis.ensemble.theory import predictions, stages, terms
-from hdica.analysis.reading import at_top, finished, group, swept
-from hdica.analysis.show.choose import spread
+from hdica.analysis.reading import at_top, finished, group, over, swept
+from hdica.show.choose import Point, points, selected, spread
+from hdica.show.finding import Finding
+from hdica.show.words import (
+    EMPTY,
+    SCALED,
+    Text,
+    measurement,
+    method_name,
+    number,
+    simple,
+    symbol,
+    words,
+)
 from hdica.status import DIVERGED
-from hdica.verdict.quantiles import quantile
+from hdica.verdict.cells import CONTROL, UNDECIDED, judged
+from hdica.verdict.resample import quantile, share_interval
+from hdica.verdict.survival import first_below
 
 LONG_NAMES = {
     "quantile": "quantile of {v} over runs",
@@ -29,7 +45,23 @@ LONG_NAMES = {
     "run": "{v} of a single run",
     "level_at": "value of a horizontal line",
     **OF_PASSAGES,
-    **OF_THEORY,
+    "predicted": "prediction of {v}",
+    "moving": "1 where the prediction depends on time, 0 where it is one level",
+    "ratio": "median of {v} at the last time over its prediction",
+    "ratio_se": "standard error of the median at the last time over its prediction",
+    "mean_ratio": "mean of {v} at the last time over its prediction",
+    "mean_ratio_se": "standard error of the mean at the last time over its prediction",
+    "predicted_passage": "time at which the prediction first goes below the value",
+    "passed_by": "share of runs that are below the value by the predicted time",
+    "passed_by_low": "lower end of the 95 % interval of the share by the predicted time",
+    "passed_by_high": "upper end of the 95 % interval of the share by the predicted time",
+    "bounded": "bound of {v}, or a term of one",
+    "looseness": "bound at the last time over the median of {v}",
+    "stage_time": "predicted time at which runs go below a value",
+    "stage_passed_by": "share of runs that are below the value by the time of the stage",
+    "stage_passed_by_low": "lower end of the 95 % interval of the share by the time of the stage",
+    "stage_passed_by_high": "upper end of the 95 % interval of the share by the time of the stage",
+    "stage_crossing": "the value below which runs go at the predicted time",
 }
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -57,16 +89,26 @@ def ensemble(tree: xr.DataTree, settings: Ensemble) -> xr.Dataset:
     kept = spread(time.size, MOST_TIMES)
     coords = {d: values[d].values for d in grid} | {"share": list(SHARES), "time": time[kept]}
     out = assembled([_moments(row[:, kept]) for row in rows], grid, coords)
-    out["run"] = _single(values.isel(time=kept), settings.runs)
-    out = out.assign(_lost(data, n))
+    out["run"] = values.isel(time=kept, seed=slice(settings.runs)).reset_coords(drop=True)
+    lost = (data["status"] == DIVERGED).sum("seed")
+    out["diverged"] = (lost if n is None else lost.sel(n=n)).reset_coords(drop=True)
     if settings.crossings:
         out = out.merge(passages(rows, time, settings.crossings, grid, coords))
-    out = out.merge(predictions(tree, settings, n, kept, out))
-    out = out.merge(terms(tree, settings, n, kept, out)).merge(stages(tree, settings, n, out))
+    out = out.merge(_predictions(tree, settings, n, kept, out))
+    out = out.merge(_terms(tree, settings, n, kept, out)).merge(_stages(tree, settings, n, out))
     if settings.levels:
         lines = xr.Dataset({"level_at": ("level", list(settings.levels.values()))})
         out = out.merge(lines.assign_coords(level=list(settings.levels)))
-    return _told(out.reset_coords(drop=True), settings, n, values["time"])
+    out = out.reset_coords(drop=True)
+    out["time"].attrs = dict(values["time"].attrs)
+    log = settings.log if isinstance(settings.log, str) else str(settings.log).lower()
+    out.attrs = {"variable": variable, "simulation": settings.simulation, "log": log}
+    if settings.within:
+        out.attrs["within"] = settings.within
+    if n is not None:
+        out.attrs["n"] = n
+    units = dict.fromkeys(LONG_TIMES, str(values["time"].attrs.get("units", "1")))
+    return described(out, LONG_NAMES, variable, units)
 
 
 def _moments(runs: Array) -> Cell:
@@ -87,25 +129,300 @@ def _moments(runs: Array) -> Cell:
     }
 
 
-def _single(values: xr.DataArray, most: int) -> xr.DataArray:
-    """The first runs; NaN where one is not done."""
-    return values.isel(seed=slice(most)).reset_coords(drop=True)
+def _predictions(
+    tree: xr.DataTree, settings: Ensemble, n: int | None, kept: Sequence[int], runs: xr.Dataset
+) -> xr.Dataset:
+    """Predicted curves over ``limit``, and the ratios of the runs' median and mean to them.
+
+    ``kept`` are the indices of the times that ``runs`` has.
+    """
+    parts, labels = [], []
+    for method, output in settings.predictions():
+        values = _at_n(finished(group(tree, method), output), n)
+        parts.append(_prediction(values, settings, kept, runs))
+        labels.append(method if output == settings.variable else f"{method}, {output}")
+    return over(parts, "limit", labels).reset_coords(drop=True) if parts else xr.Dataset()
 
 
-def _lost(data: xr.Dataset, n: int | None) -> dict[str, xr.DataArray]:
-    """Runs that diverged."""
-    lost = (data["status"] == DIVERGED).sum("seed")
-    return {"diverged": (lost if n is None else lost.sel(n=n)).reset_coords(drop=True)}
+def _at_n(values: xr.DataArray, n: int | None) -> xr.DataArray:
+    """A prediction at the n of the runs; at its largest if these have none."""
+    if "n" not in values.dims:
+        return values
+    if n is None:
+        return values.isel(n=-1, drop=True)
+    return values.reindex(n=[n]).isel(n=0, drop=True)
 
 
-def _told(out: xr.Dataset, settings: Ensemble, n: int | None, time: xr.DataArray) -> xr.Dataset:
-    """The dataset with its attributes, its times in the units of the system."""
-    out["time"].attrs = dict(time.attrs)
-    log = settings.log if isinstance(settings.log, str) else str(settings.log).lower()
-    out.attrs = {"variable": settings.variable, "simulation": settings.simulation, "log": log}
-    if settings.within:
-        out.attrs["within"] = settings.within
-    if n is not None:
-        out.attrs["n"] = n
-    units = dict.fromkeys(LONG_TIMES, str(time.attrs.get("units", "1")))
-    return described(out, LONG_NAMES, settings.variable, units)
+def _prediction(
+    values: xr.DataArray, settings: Ensemble, kept: Sequence[int], runs: xr.Dataset
+) -> xr.Dataset:
+    """One prediction with what is compared with it."""
+    timed = "time" in values.dims
+    end = values.isel(time=-1) if timed else values
+    curve = values.isel(time=list(kept)) if timed else values.broadcast_like(runs["time"])
+    # One level, which is where runs end, is below a value from the first time on.
+    moving = timed and bool(((values != end) & values.notnull()).any())
+    end = end.where(end != 0).reset_coords(drop=True)
+    middle = runs["quantile"].sel(share=0.5, drop=True)
+    out = {"predicted": curve, "moving": xr.DataArray(int(moving))}
+    for name, value, error in (
+        ("ratio", middle, runs["median_se"]),
+        ("mean_ratio", runs["mean"], runs["mean_se"]),
+    ):
+        out[name] = value.isel(time=-1, drop=True) / end
+        out[f"{name}_se"] = error.isel(time=-1, drop=True) / abs(end)
+    if moving and settings.crossings:
+        at = _passages(values, settings.crossings)
+        out |= {"predicted_passage": at, **_passed_by(at, runs, "passed_by")}
+    return xr.Dataset({name: one.reset_coords(drop=True) for name, one in out.items()})
+
+
+def _passages(values: xr.DataArray, levels: Sequence[float]) -> xr.DataArray:
+    """Times at which a predicted curve first goes below each level."""
+    dims = [d for d in values.dims if d != "time"]
+    curve = values.transpose(*dims, "time")
+    time = curve["time"].values.astype(float)
+    found = np.stack([first_below(time, curve.values, level) for level in levels], axis=-1)
+    coords = {d: curve[d].values for d in dims} | {"crossing": list(levels)}
+    return xr.DataArray(found, coords, (*dims, "crossing"))
+
+
+def _passed_by(at: xr.DataArray, runs: xr.Dataset, name: str) -> dict[str, xr.DataArray]:
+    """Share of runs that are below a value by predicted times, with its exact interval.
+
+    One half by a predicted median, whatever the law of the times is.
+    """
+    count = runs["count"].where(runs["count"] > 0)
+    hits = (runs["passed_at"] <= at).sum("order").where(at.notnull() & count.notnull())
+    hits, many = xr.broadcast(hits, count)
+    low, high = share_interval(hits.values, many.values)
+    ends = {f"{name}_low": hits.copy(data=low), f"{name}_high": hits.copy(data=high)}
+    return {name: hits / many, **ends}
+
+
+def _terms(
+    tree: xr.DataTree, settings: Ensemble, n: int | None, kept: Sequence[int], runs: xr.Dataset
+) -> xr.Dataset:
+    """Bounds, or terms of one, over ``term``, raised to the power that the settings say.
+
+    With their last values over the median's.
+    """
+    if settings.bound is None:
+        return xr.Dataset()
+    data = group(tree, settings.bound)
+    parts = []
+    for name in settings.terms:
+        values = _at_n(finished(data, name), n) ** settings.power
+        if "time" in values.dims:
+            values = values.isel(time=list(kept))
+        curve = values.broadcast_like(runs["time"])
+        parts.append(xr.Dataset({"bounded": curve.reset_coords(drop=True)}))
+    out = over(parts, "term", settings.terms).reset_coords(drop=True)
+    middle = runs["quantile"].sel(share=0.5, drop=True).isel(time=-1, drop=True)
+    return out.assign(looseness=out["bounded"].isel(time=-1, drop=True) / middle)
+
+
+def _stages(tree: xr.DataTree, settings: Ensemble, n: int | None, runs: xr.Dataset) -> xr.Dataset:
+    """Predicted times over ``stage``, each with the value whose passage it predicts."""
+    if settings.times is None:
+        return xr.Dataset()
+    data = group(tree, settings.times)
+    parts = [xr.Dataset({"stage_time": _at_n(finished(data, one), n)}) for one in settings.stages]
+    out = over(parts, "stage", settings.stages).reset_coords(drop=True)
+    each = settings.crossings
+    values = each if len(each) == len(settings.stages) else each * len(settings.stages)
+    which = xr.DataArray(list(values), {"stage": list(settings.stages)}, "stage")
+    own = runs[["passed_at", "count"]].sel(crossing=which)
+    passed = _passed_by(out["stage_time"], own, "stage_passed_by")
+    out = out.assign({name: one.reset_coords(drop=True) for name, one in passed.items()})
+    return out.assign(stage_crossing=("stage", list(values)))
+
+
+def grid_of(data: xr.Dataset) -> list[str]:
+    """Swept parameters, and dimensions of entries."""
+    return [str(d) for d in data["count"].dims]
+
+
+def theory_name(name: object) -> Text:
+    """A prediction as its system calls it: a method, or the output that is taken of one."""
+    return method_name(str(name).rpartition(", ")[2])
+
+
+def crossed(data: xr.Dataset, level: float) -> Text:
+    """What a run has done that is below a value: "tan² ≤ 0.333"."""
+    return symbol(str(data.attrs["variable"])) + words(f" ≤ {simple(level)}")
+
+
+def findings(data: xr.Dataset) -> list[Finding]:
+    """When the median run gets there and where it ends, with what theory has for both."""
+    cells = [p for p in points(data, grid_of(data)) if int(selected(data["count"], p)) > 0]
+    bounds = _bounds(data, cells)
+    compared = [*_arrivals(data, cells), *_ends(data, cells)]
+    several = data.sizes.get("term", 0) > 1 and "passage" not in data
+    return [
+        *([*bounds, *compared] if several else [*compared, *bounds]),
+        *_other_theories(data, cells),
+        *_stragglers(data, cells),
+        *_other_stages(data, cells),
+    ]
+
+
+def _place(data: xr.Dataset, cell: Point, at_end: bool = False) -> Point:
+    n = {"n": int(data.attrs["n"])} if "n" in data.attrs else {}
+    return {**cell, **n, **({"t": float(data["time"][-1])} if at_end else {})}
+
+
+def _median(data: xr.Dataset) -> Text:
+    return words("the median of ") + symbol(str(data.attrs["variable"]))
+
+
+def _judged(data: xr.Dataset, found: Sequence[Finding], seeds: Sequence[int]) -> list[Finding]:
+    """Findings with verdicts on measured over predicted, which may miss 1 by what a study allows.
+
+    The control misses it by twice as much, or by a tenth where nothing is allowed.
+    """
+    value, error, predicted = (
+        np.array([getattr(one, name) for one in found]) for name in ("value", "error", "predicted")
+    )
+    usable = np.where(predicted != 0, predicted, np.nan)
+    allowed, runs = float(data.attrs.get("within", 0.0)), np.array(seeds, dtype=float)
+    margin = 2 * allowed or CONTROL
+    off, noise = value / usable - 1, error / abs(usable)
+    each = judged(off, noise, margin, np.maximum(runs - 1, 1.0), allowed)
+    control = f"control: a prediction wrong by {number(100 * margin)} %"
+    if allowed:
+        control += f"; up to {number(100 * allowed)} % off counts as agreement"
+    evidence = np.where(np.isfinite(noise), control, "too few runs for an error")
+    return [
+        replace(one, verdict=str(verdict), evidence=str(why) if verdict else "", seeds=float(more))
+        for one, verdict, why, more in zip(
+            found, each.verdict, evidence, each.seeds * runs, strict=True
+        )
+    ]
+
+
+def _arrivals(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
+    """When the median run goes below each value, against the predicted time."""
+    if "passage" not in data:
+        return []
+    known = str(data["time"].attrs.get("units", ""))
+    unit = EMPTY if known.startswith(SCALED) else words(known)
+    out, seeds = [], []
+    for level in map(float, data["crossing"].values):
+        here = data.sel(crossing=level)
+        middle, error = (here[name].sel(share=0.5) for name in ("passage", "passage_se"))
+        name = words("the time after which the median run reaches ") + crossed(data, level)
+        for cell in cells:
+            value, se = (float(selected(one, cell)) for one in (middle, error))
+            if np.isfinite(value):
+                at, theory = _place(data, cell), _predicted_time(data, level, cell)
+                out.append(Finding(name, at, value, se, predicted=theory, unit=unit))
+                seeds.append(int(selected(data["count"], cell)))
+    return _judged(data, out, seeds)
+
+
+def _predicted_time(data: xr.Dataset, level: float, cell: Point) -> float:
+    """Of the first stage that ends at a value, or of the first prediction that moves."""
+    if "stage_time" in data:
+        own = np.flatnonzero(data["stage_crossing"].values == level)
+        if own.size:
+            return float(selected(data["stage_time"].isel(stage=int(own[0])), cell))
+    if "predicted_passage" in data:
+        moving = int(np.flatnonzero(data["moving"].values > 0)[0])
+        at = data["predicted_passage"].sel(crossing=level).isel(limit=moving)
+        return float(selected(at, cell))
+    return float("nan")
+
+
+def _ends(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
+    """The median at the last time, against the first prediction of it that there is."""
+    last = data.isel(time=-1)
+    middle = last["quantile"].sel(share=0.5)
+    known = _predicting(data)
+    predicted = last["predicted"].isel(limit=known[0]) if known else xr.full_like(middle, np.nan)
+    found = [
+        Finding(
+            _median(data),
+            _place(data, cell, at_end=True),
+            float(selected(middle, cell)),
+            float(selected(last["median_se"], cell)),
+            predicted=float(selected(predicted, cell)),
+        )
+        for cell in cells
+    ]
+    return _judged(data, found, [int(selected(data["count"], cell)) for cell in cells])
+
+
+def _predicting(data: xr.Dataset) -> list[int]:
+    """Which predictions have a value at the last time."""
+    if "ratio" not in data:
+        return []
+    return [k for k in range(data.sizes["limit"]) if data["ratio"].isel(limit=k).notnull().any()]
+
+
+def _other_theories(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
+    """The median at the last time over further predictions."""
+    out = []
+    for k in _predicting(data)[1:]:
+        here = data.isel(limit=k)
+        name = words("the ratio of ") + _median(data) + words(" to the prediction (")
+        name += theory_name(here["limit"].item()) + words(")")
+        for cell in cells:
+            value, error = (float(selected(here[key], cell)) for key in ("ratio", "ratio_se"))
+            out.append(Finding(name, _place(data, cell, at_end=True), value, error))
+    return out
+
+
+def _bounds(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
+    """How far each bound is above the median at the last time."""
+    out = []
+    for term in data["term"].values if "looseness" in data else ():
+        lead = words("the ratio of the bound (") + symbol(str(term))
+        name, values = lead + words(") to ") + _median(data), data["looseness"].sel(term=term)
+        out += [
+            Finding(name, _place(data, cell, at_end=True), float(selected(values, cell)), digits=3)
+            for cell in cells
+        ]
+    return out
+
+
+def _stragglers(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
+    """The share of runs that get there at all; where it is too few, a predicted time is open."""
+    if "passage" not in data:
+        return []
+    end, out = float(data["time"][-1]), []
+    for level in map(float, data["crossing"].values):
+        name = words("the share of runs that reach ") + crossed(data, level)
+        for cell in cells:
+            here = data.sel({**cell, "crossing": level})
+            if not int(here["never"]):
+                continue
+            low, high = share_interval(*(here[k].values for k in ("reached", "count")))
+            share = float(here["reached"] / here["count"])
+            at = _predicted_time(data, level, cell)
+            late = at <= end and not np.isfinite(here["passage"].sel(share=0.5))
+            half = f"by theory half of them do after {measurement(at, 0.0)}"
+            open_: dict[str, Any] = {"verdict": UNDECIDED, "evidence": half} if late else {}
+            place = _place(data, cell, at_end=True)
+            out.append(Finding(name, place, share, low=float(low), high=float(high), **open_))
+    return out
+
+
+def _other_stages(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
+    """The share of runs that are there by the times of further stages."""
+    out, values = [], data["stage_crossing"].values if "stage_time" in data else np.empty(0)
+    for k in range(1, len(values)):
+        if values[k] not in values[:k]:
+            continue
+        here = data.isel(stage=k)
+        name = words("the share of runs that reach ") + crossed(data, float(values[k]))
+        name += words(" by the predicted time (")
+        name += symbol(str(here["stage"].item())) + words(")")
+        for cell in cells:
+            share, *ends = (
+                float(selected(here[f"stage_passed_by{end}"], cell))
+                for end in ("", "_low", "_high")
+            )
+            if np.isfinite(selected(here["stage_time"], cell)):
+                out.append(Finding(name, _place(data, cell), share, low=ends[0], high=ends[1]))
+    return out

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from hdica.analysis.describe import Cell, assembled
-from hdica.verdict.passage import first_below
-from hdica.verdict.quantiles import quantile, share_interval
-from hdica.verdict.resample import CONFIDENCE
-from hdica.verdict.survival import EscapeTimes, restricted_mean
+from hdica.verdict.cells import CONFIDENCE
+from hdica.verdict.resample import quantile, share_interval
+from hdica.verdict.survival import EscapeTimes, first_below, restricted_mean
 
 LONG_NAMES = {
     "reached": "runs that go below the value",
@@ -57,70 +56,63 @@ def passages(
     one that has not passed by the last time has a time above all others: quantiles are unbiased,
     and infinite where too few have passed.
     """
-    shares = coords["share"]
-    most = max(len(runs) for runs in cells)
+    shares, most = coords["share"], max(len(runs) for runs in cells)
     found: list[Cell] = []
     for runs in cells:
         each = [_level(runs, time, level, shares, most) for level in levels]
-        found.append({k: (("crossing", *own), _stack(each, k)) for k, (own, _) in each[0].items()})
+        found.append(
+            {
+                name: (("crossing", *own), np.stack([np.asarray(one[name][1]) for one in each]))
+                for name, (own, _) in each[0].items()
+            }
+        )
     known = {d: coords[d] for d in grid} | {"share": shares, "crossing": list(levels)}
     return assembled(found, grid, known)
 
 
-def _stack(each: Sequence[Cell], name: str) -> Array:
-    return np.stack([np.asarray(one[name][1]) for one in each])
-
-
 def _level(runs: Array, time: Array, level: float, shares: Sequence[float], most: int) -> Cell:
     """First passages of one cell below one level, padded to ``most`` runs."""
-    many = len(runs)
-    at = np.sort(first_below(time, runs, level))
+    many, at = len(runs), np.sort(first_below(time, runs, level))
     found = [quantile(at, share) for share in shares]
     reached = int(np.isfinite(at).sum())
     passed = np.arange(1.0, many + 1)[:reached]
-    ends = share_interval(passed, many) if many else (passed, passed)
-    curve = {"passed": passed / max(many, 1), "passed_low": ends[0], "passed_high": ends[1]}
-    named = {"": "value", "_low": "low", "_high": "high", "_se": "error"}
+    low, high = share_interval(passed, many) if many else (passed, passed)
+    curves = {
+        "passed_at": at[:reached],
+        "passed": passed / max(many, 1),
+        "passed_low": low,
+        "passed_high": high,
+    }
+    rest = (0, most - reached)
+    fields = {"": "value", "_low": "low", "_high": "high", "_se": "error"}
     return {
         "reached": ((), reached),
         "never": ((), many - reached),
         **{
             f"passage{end}": (("share",), np.array([float(getattr(q, one)) for q in found]))
-            for end, one in named.items()
+            for end, one in fields.items()
         },
         **_means(at, float(time[-1])),
         "passage_gap": ((), _gap(time, at[:reached])),
-        "passed_at": (("order",), _padded(at[:reached], most)),
-        **{name: (("order",), _padded(values, most)) for name, values in curve.items()},
+        **{k: (("order",), np.pad(v, rest, constant_values=np.nan)) for k, v in curves.items()},
     }
 
 
 def _means(at: Array, end: float) -> Cell:
     """Mean, where every run passes, and restricted mean, with standard errors."""
-    if not at.size:
-        return {name: ((), np.nan) for name in LONG_NAMES if "mean" in name or "restrict" in name}
-    passed = np.isfinite(at)
-    found = restricted_mean(EscapeTimes(np.minimum(at, end), passed))
-    error = (found.high - found.value) / float(stats.norm.isf((1 - CONFIDENCE) / 2))
-    every = bool(passed.all())
-    return {
-        "passage_mean": ((), found.value if every else np.inf),
-        "passage_mean_se": ((), error if every else np.nan),
-        "passage_restricted": ((), found.value),
-        "passage_restricted_se": ((), error),
-    }
+    names = ("passage_mean", "passage_mean_se", "passage_restricted", "passage_restricted_se")
+    values = [np.nan] * 4
+    if at.size:
+        passed = np.isfinite(at)
+        found = restricted_mean(EscapeTimes(np.minimum(at, end), passed))
+        error = (found.high - found.value) / float(stats.norm.isf((1 - CONFIDENCE) / 2))
+        mean = (found.value, error) if passed.all() else (np.inf, np.nan)
+        values = [*mean, found.value, error]
+    return {name: ((), value) for name, value in zip(names, values, strict=True)}
 
 
 def _gap(time: Array, at: Array) -> float:
     """Longest time between two outputs within which one of the passages lies."""
     inside = at[at > time[0]]
-    if not inside.size:
-        return 0.0
     after = np.searchsorted(time, inside, side="left").clip(1, time.size - 1)
-    return float((time[after] - time[after - 1]).max())
-
-
-def _padded(values: Array, most: int) -> Array:
-    out = np.full(most, np.nan)
-    out[: values.size] = values
-    return out
+    return float((time[after] - time[after - 1]).max(initial=0.0))

@@ -1,1 +1,57 @@
-"""Escape times: runs that ended too early included, against theory."""
+"""Escape times: runs that ended too early included, against theory: settings and record."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.settings import ALONE, Level, Methods, Needs, Settings, SweptName
+from hdica.errors import HdicaError
+
+MEANS = {"first": "mean", "last": "mean_last"}
+"""Output with the mean in theory, by event."""
+LAWS = {"first": "survival", "last": "survival_last"}
+"""Output with the survival in theory over age, the time in multiples of that mean."""
+
+
+def _event(settings: Escape) -> str:
+    return settings.event
+
+
+def _mean(settings: Escape) -> str:
+    return MEANS[settings.event]
+
+
+class Escape(Settings):
+    """Escape times, the runs that end too early included, against theory."""
+
+    x: SweptName = Field(description="swept parameter on the horizontal axis, its values numbers")
+    simulation: Annotated[Methods, Needs(True, _event, (ALONE,), n=True)] = Field(
+        default=(), description="stochastic methods that give escapes"
+    )
+    limits: Annotated[Methods, Needs(False, _mean, (ALONE,))] = Field(
+        default=(), description="methods that give mean escape times: at that n, or n → ∞"
+    )
+    event: Literal["first", "last"] = Field(
+        default="first", description="escape of the first projection, or of the last"
+    )
+    level: Level = 0.01
+
+    @model_validator(mode="after")
+    def _something(self) -> Escape:
+        if not (self.simulation or self.limits):
+            raise HdicaError("it needs simulation or limits (something to draw)")
+        return self
+
+
+ESCAPE = Analysis(
+    name="escape",
+    compute=lazy(__name__, "compute:escape"),
+    settings=Escape,
+    sections=(Section("escape", "Escape times", lazy(__name__, "figure:escape"), 6),),
+    rank=4,
+    findings=lazy(__name__, "findings:findings"),
+    suits=lazy(__name__, "compute:suits"),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,18 +10,21 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.describe import Cell, assembled, described
-from hdica.analysis.escape.record import LAWS, MEANS, Escape
-from hdica.analysis.escape.unit import POWERS, USUAL, common_unit, unit_of
-from hdica.analysis.escape.verdict import Hazard, hazard_of, judged
-from hdica.analysis.reading import check_numbers, finished, grid_of, group, over
-from hdica.analysis.terms import entries, matrix_over
+from hdica.analysis.escape import LAWS, MEANS, Escape
+from hdica.analysis.reading import check_numbers, finished, gives, grid_of, group, numeric, over
+from hdica.analysis.settings import ALONE
+from hdica.errors import HdicaError
+from hdica.show.terms import entries, matrix_over
+from hdica.show.words import SQUARED_STEPS, STEPS, Text
 from hdica.status import DIVERGED
 from hdica.verdict.survival import (
     EscapeTimes,
     Estimate,
-    SurvivalCurve,
+    Hazard,
     exponential_mean,
     exponential_p,
+    hazard_of,
+    judge_escapes,
     restricted_mean,
     survival_curve,
 )
@@ -65,6 +68,11 @@ LONG_TIMES = (
 
 Array = NDArray[np.float64]
 
+USUAL = "n^3 steps"
+POWERS = {USUAL: 3, "n^2 steps": 2}
+"""The units of escape times, n^2 steps where a trap is left sooner, with their powers of n."""
+WRITTEN = {USUAL: STEPS, "n^2 steps": SQUARED_STEPS}
+
 ABOUT = (0.05, 4.0)
 """Range of times around a mean in which survival falls from 1 to 0."""
 TIMES = 81
@@ -78,7 +86,7 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
 
     Over ``simulation``, the swept parameters and ``n``: counts, mean, restricted mean, median and,
     over ``elapsed``, survival with its interval; over ``limit``: ``theory`` and its survival, and
-    with ``simulation`` too the test of :func:`hdica.analysis.escape.verdict.judged`; ``kramers``
+    with ``simulation`` too the test of :func:`hdica.verdict.survival.judge_escapes`; ``kramers``
     and ``printed`` over swept parameters. Each part only if a method gives it; means and ends of
     intervals that the runs do not bound are infinite. The mean of the first escape supposes a
     constant rate, which ``exponential_p`` tests; that of the last supposes nothing and needs every
@@ -89,7 +97,7 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     limits = {name: group(tree, name) for name in settings.limits}
     for data in [*runs.values(), *limits.values()][: max(len(runs), 1)]:
         check_numbers(data, x, "analysis.escape.x")
-    unit = common_unit([*runs.values(), *limits.values()])
+    unit = _common_unit([*runs.values(), *limits.values()])
     means = [mean * width for mean in _ends(limits, MEANS[event]) for width in ABOUT]
     at = _axis(_ends(runs, event) or means)
     parts = [_theory(limits, event, at)] if limits else []
@@ -154,50 +162,34 @@ def _cells(data: xr.Dataset, event: str) -> list[EscapeTimes | None]:
     ]
 
 
-def _mean(runs: EscapeTimes, constant: bool) -> dict[str, float]:
-    """Mean of one cell: by a constant rate, or of all runs if each escaped.
+def _estimates(runs: EscapeTimes | None, constant: bool) -> Cell:
+    """Numbers of one cell: the mean by a constant rate, or of all runs if each escaped.
 
     The last of several escapes has no constant rate, so that runs that end before it bound its
     mean from below only.
     """
-    found = exponential_mean(runs) if constant else restricted_mean(runs)
-    if constant or runs.events == runs.times.size:
-        return _named("mean", found)
-    return _named("mean", Estimate(np.inf, found.low, np.inf))
-
-
-def _named(name: str, found: Estimate) -> dict[str, float]:
-    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
-
-
-def _estimates(runs: EscapeTimes | None, constant: bool) -> Cell:
-    """Numbers of one cell."""
     if runs is None:
-        nothing = {f"{k}{end}": ((), np.nan) for k in _ESTIMATED for end in ("", "_low", "_high")}
-        known = {"runs": ((), 0), "escapes": ((), 0), "exposure": ((), 0.0)}
-        return {**known, **nothing, "longest": ((), np.nan), "exponential_p": ((), np.nan)}
-    values = {
-        "runs": runs.times.size,
-        "escapes": runs.events,
-        "exposure": runs.exposure,
-        **_mean(runs, constant),
-        **_named("restricted", restricted_mean(runs)),
-        **_median(survival_curve(runs)),
-        "longest": float(runs.times.max()),
-        "exponential_p": exponential_p(runs),
-    }
+        values = {"runs": 0, "escapes": 0, "exposure": 0.0}
+        values |= dict.fromkeys(("longest", "exponential_p"), np.nan)
+        found = dict.fromkeys(("mean", "restricted", "median"), Estimate(np.nan, np.nan, np.nan))
+    else:
+        values = {"runs": runs.times.size, "escapes": runs.events, "exposure": runs.exposure}
+        values |= {"longest": float(runs.times.max()), "exponential_p": exponential_p(runs)}
+        mean = exponential_mean(runs) if constant else restricted_mean(runs)
+        if not constant and runs.events < runs.times.size:
+            mean = Estimate(np.inf, mean.low, np.inf)
+        found = {"mean": mean, "restricted": restricted_mean(runs), "median": _median(runs)}
+    for name, one in found.items():
+        values |= {name: one.value, f"{name}_low": one.low, f"{name}_high": one.high}
     return {name: ((), value) for name, value in values.items()}
 
 
-_ESTIMATED = ("mean", "restricted", "median")
-
-
-def _median(curve: SurvivalCurve) -> dict[str, float]:
+def _median(runs: EscapeTimes) -> Estimate:
     """Median, with the times at which the ends of the survival's interval pass one half."""
-    value = curve.median
+    curve = survival_curve(runs)
     ends = [curve.times[band <= 0.5] for band in (curve.low, curve.high)]  # NaN passes nothing
     low, high = (float(t[0]) if t.size else np.inf for t in ends)
-    return {"median": value, "median_low": min(low, value), "median_high": max(high, value)}
+    return Estimate(curve.median, min(low, curve.median), max(high, curve.median))
 
 
 def _curve(runs: EscapeTimes | None, at: Array) -> Cell:
@@ -281,7 +273,72 @@ def _tested(data: xr.Dataset, theory: xr.Dataset, event: str) -> list[tuple[Any,
 
 def _judgement(data: xr.Dataset, tested: list[tuple[Any, Any]], level: float) -> xr.Dataset:
     """Tests of a simulation against a theory in every cell."""
-    found = [judged(runs, hazard, level) for runs, hazard in tested]
+    found = [judge_escapes(runs, hazard, level) for runs, hazard in tested]
     grid = [*grid_of(data), "n"]
     cells: list[Cell] = [{name: ((), value) for name, value in vars(one).items()} for one in found]
     return assembled(cells, grid, {d: data[d].values for d in grid})
+
+
+def unit_of(data: xr.Dataset) -> str:
+    """The unit of the times of a method."""
+    known = [data[name].attrs.get("units") for name in ("first", "mean") if name in data]
+    unit = next((one for one in known if one is not None), USUAL)
+    return unit if unit in POWERS else USUAL
+
+
+def _common_unit(groups: Iterable[xr.Dataset]) -> str:
+    """The one unit of several methods, or a refusal."""
+    found = sorted({unit_of(data) for data in groups})
+    if len(found) > 1:
+        raise HdicaError(
+            f"simulation, limits: times in {' and in '.join(found)} are not allowed in one "
+            "analysis (methods of one unit)"
+        )
+    return found[0] if found else USUAL
+
+
+def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+    """Times of the first escape, measured and predicted, over the first swept parameter."""
+    known = gives(tree).items()
+    runs = [m for m, has in known if has.outputs.get("first") == ALONE and has.stochastic and has.n]
+    theory = [m for m, has in known if has.outputs.get("mean") == ALONE and not has.stochastic]
+    units = {m: unit_of(group(tree, m)) for m in (*runs, *theory)}
+    unit = next(iter(units.values()), "")
+    runs, theory = ([m for m in some if units[m] == unit] for some in (runs, theory))
+    swept = [numeric(tree, name) for name in (*runs, *theory)]
+    if not swept or not all(swept):
+        return None
+    return {"x": swept[0][0], "simulation": runs, "limits": theory}
+
+
+def steps(data: xr.Dataset) -> Text:
+    """How the unit of an analysis is written."""
+    return WRITTEN[str(data.attrs.get("unit", USUAL))]
+
+
+def others(data: xr.Dataset) -> list[str]:
+    """Swept parameters beside x."""
+    own = {"limit", "simulation", "elapsed", "n", data.attrs["x"]}
+    return [str(d) for d in data.dims if d not in own]
+
+
+def sizes(data: xr.Dataset) -> list[int]:
+    """Dimensions n of the runs, or of theory where there are none."""
+    if "n" not in data.dims:
+        return []
+    if "runs" not in data:
+        return [int(n) for n in data["n"].values]
+    some = (data["runs"] > 0).any([d for d in data["runs"].dims if d != "n"])
+    return [int(n) for n in data["n"].values[some.values]]
+
+
+def theories(data: xr.Dataset) -> list[tuple[str, bool]]:
+    """Names of the theories, and whether they are for one n."""
+    if "theory" not in data:
+        return []
+    return [(str(m), bool(data["at_n"].sel(limit=m) > 0)) for m in data["limit"].values]
+
+
+def methods(data: xr.Dataset) -> list[str]:
+    """Names of the simulations."""
+    return [str(m) for m in data["simulation"].values] if "runs" in data else []

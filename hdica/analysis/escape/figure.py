@@ -2,90 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import cycle
+from typing import Any
+
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
-from hdica.analysis.escape.unit import steps
-from hdica.analysis.show.choose import Point, said, selected, shown
-from hdica.analysis.show.marks import GREY, SYMBOLS, captioned, color_of
-from hdica.analysis.show.panel import Cells, Heat, Line, Panel, Points
-from hdica.analysis.show.words import (
-    EMPTY,
-    Text,
-    method_name,
-    of_n,
-    place,
-    symbol,
-    titled,
-    words,
+from hdica.analysis.escape.compute import methods, others, sizes, steps, theories
+from hdica.show.choose import Point, selected, selection_note, shown
+from hdica.show.marks import (
+    DASHES,
+    GREY,
+    SHARES,
+    SYMBOLS,
+    bars,
+    captioned,
+    color_of,
+    interval,
+    known,
+    positive,
+    tailed,
+    wide_range,
 )
+from hdica.show.panel import Array, Cells, Heat, Line, Panel, Points
+from hdica.show.words import EMPTY, method_name, of_n, place, symbol, titled, words
 
-Array = NDArray[np.float64]
 Item = Line | Points
 
 MAPS = 3
 ARROW = 1.6
 """The bar of a lower bound ends at so many times its value: the mean may lie anywhere above."""
-
-DASHES = ("solid", "dash", "dot")
-"""How theories for one n are told apart, in their order."""
-
 AT_N = "theory at that <i>n</i>"
-
 ABOVE = 30.0
 """Theory is drawn up to so many times what was measured; alone, over six decades."""
-
-OWN = {"limit", "simulation", "elapsed", "n"}
 
 
 def escape(data: xr.Dataset) -> list[Panel]:
     """Means against x, survival at some grid points, and a map over x and n."""
-    cells = shown(data, others(data))
-    tails = [f"_{k + 1}" if len(cells) > 1 else "" for k in range(len(cells))]
-    means = [_means(data, cell, tail) for cell, tail in zip(cells, tails, strict=True)]
-    maps = [_map(data, cell, tail) for cell, tail in zip(cells[:MAPS], tails, strict=False)]
+    cells = tailed(shown(data, others(data)))
+    means = [_means(data, cell, tail) for tail, cell in cells]
+    maps = [_map(data, cell, tail) for tail, cell in cells[:MAPS]]
     return [p for p in (*means, *_survivals(data), *maps) if p is not None]
 
 
-def others(data: xr.Dataset) -> list[str]:
-    """Swept parameters beside x."""
-    return [str(d) for d in data.dims if d not in OWN and d != data.attrs["x"]]
-
-
-def sizes(data: xr.Dataset) -> list[int]:
-    """Dimensions n of the runs, or of theory where there are none."""
-    if "n" not in data.dims:
-        return []
-    if "runs" not in data:
-        return [int(n) for n in data["n"].values]
-    some = (data["runs"] > 0).any([d for d in data["runs"].dims if d != "n"])
-    return [int(n) for n in data["n"].values[some.values]]
-
-
-def theories(data: xr.Dataset) -> list[tuple[str, bool]]:
-    """Names of the theories, and whether they are for one n."""
-    if "theory" not in data:
-        return []
-    return [(str(m), bool(data["at_n"].sel(limit=m) > 0)) for m in data["limit"].values]
-
-
-def methods(data: xr.Dataset) -> list[str]:
-    """Names of the simulations."""
-    return [str(m) for m in data["simulation"].values] if "runs" in data else []
-
-
-def _theory_name(data: xr.Dataset, method: str, n: int | None = None) -> Text:
-    """A theory with its n; by its method where there are several for one n, or for infinity."""
-    several = sum(finite == (n is not None) for _, finite in theories(data)) > 1
-    name = method if several else "theory"
-    return of_n(n, name) if n is not None else symbol("n") + words(" → ∞, ") + method_name(name)
-
-
-def _along(data: xr.Dataset, name: str, point: Point) -> Array:
-    """A variable along x, NaN where it is infinite; constant if it does not depend on x."""
-    x = data[data.attrs["x"]]
-    values = selected(data[name], point).broadcast_like(x).values.astype(float)
+def _along(data: xr.Dataset, name: str, along: str, point: Point) -> Array:
+    """A variable along a dimension, NaN where it is infinite; constant where it has not it."""
+    values = selected(data[name], point).broadcast_like(data[along]).values.astype(float)
     return np.where(np.isfinite(values), values, np.nan)
 
 
@@ -93,8 +56,8 @@ def _means(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
     """Mean escape time against x: runs with intervals, lower bounds, and every theory."""
     x = data[data.attrs["x"]].values.astype(float)
     marks = [m for n in sizes(data) for m in _measured(data, {**cell, "n": n}, x)]
-    items: list[Item] = [*_theory(data, cell, x), *marks]
-    items = [i for i in items if np.isfinite(i.y).any()]
+    theory = _theories(data, "theory", data.attrs["x"], cell, DASHES)
+    items: list[Item] = known([*theory, *_formulas(data, cell, x), *marks])
     if not items:
         return None
     which = "first" if data.attrs["event"] == "first" else "last"
@@ -102,9 +65,9 @@ def _means(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
         f"escape_mean{tail}",
         titled(words(f"Mean time of the {which} escape"), cell),
         symbol(data.attrs["x"]),
-        words("mean escape time, ") + steps(data),
+        "mean escape time, " + steps(data),
         tuple(items),
-        caption=_caption(data, bool(marks)),
+        _caption(data, bool(marks)),
         log_x=wide_range(x),
         log_y=True,
         y_range=_range(items),
@@ -112,54 +75,58 @@ def _means(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
     )
 
 
-def wide_range(x: Array) -> bool:
-    """Whether values need a logarithmic axis."""
-    return bool(x.min() > 0 and x.max() >= 10 * x.min())
-
-
-def _measured(data: xr.Dataset, point: Point, x: Array) -> list[Item]:
+def _measured(data: xr.Dataset, point: Point, x: Array) -> list[Points]:
     """Means with 95 % intervals, and triangles where runs only bound them."""
-    every, out = sizes(data), list[Item]()
-    color = color_of(every.index(point["n"]), len(every))
+    every, several = sizes(data), len(methods(data)) > 1
+    color, out = color_of(every.index(point["n"]), len(every)), list[Points]()
     for j, method in enumerate(methods(data)):
         here = {**point, "simulation": method}
-        y, low, high = (_along(data, k, here) for k in ("mean", "mean_low", "mean_high"))
-        name = method if len(methods(data)) > 1 else ""
-        seen = np.isfinite(y)
-        bound = ~seen & np.isfinite(low)
-        if seen.any():
-            mark = SYMBOLS[j % 3]
-            label = of_n(point["n"], name)
-            out.append(Points(x[seen], y[seen], label, color, low[seen], high[seen], mark))
-        if bound.any():
-            label = of_n(point["n"], name) + words(" lower bound" if name else ", lower bound")
-            least = low[bound]
-            ends = least, ARROW * least
-            out.append(Points(x[bound], least, label, color, *ends, "triangle"))
+        y, low, high = (
+            _along(data, k, data.attrs["x"], here) for k in ("mean", "mean_low", "mean_high")
+        )
+        label = of_n(point["n"], method if several else "")
+        out += bars(x, (y, low, high), label, color, symbol=SYMBOLS[j % 3])
+        label += " lower bound" if several else ", lower bound"
+        least = np.where(np.isnan(y), low, np.nan)
+        out += bars(x, (least, least, ARROW * least), label, color, symbol="triangle")
     return out
 
 
-def _theory(data: xr.Dataset, cell: Point, x: Array) -> list[Item]:
-    """Theory at every n in its colour, for n -> infinity in ink, and Kramers' formula."""
-    out: list[Item] = []
-    every, dashes = sizes(data), iter(DASHES * len(theories(data)))
-    for method, finite in theories(data):
+def _theories(
+    data: xr.Dataset, name: str, along: str, cell: Point, dashes: Sequence[str]
+) -> list[Line]:
+    """Theory at every n in its colour, with a dash for each, and for n -> infinity in ink."""
+    if name not in data:
+        return []
+    every, every_dash, kinds = sizes(data), cycle(dashes), theories(data)
+    x, out = data[along].values.astype(float), list[Line]()
+    for method, finite in kinds:
+        # By its method where there are several for one n, or for infinity.
+        called = method if sum(other == finite for _, other in kinds) > 1 else "theory"
+        point = {**cell, "limit": method}
         if not finite:
-            y = _along(data, "theory", _first_n(data, {**cell, "limit": method}))
-            out.append(Line(x, y, _theory_name(data, method), "ink", bold=True))
+            y = _along(data, name, along, _first_n(data, point))
+            label = symbol("n") + " → ∞, " + method_name(called)
+            out.append(Line(x, y, label, "ink", bold=name == "theory"))
             continue
-        dash = next(dashes)
+        dash = next(every_dash)
         for i, n in enumerate(every):
-            y = _along(data, "theory", {**cell, "limit": method, "n": n})
-            out.append(Line(x, y, _theory_name(data, method, n), color_of(i, len(every)), dash))
-    for name, label, look in (
-        ("kramers", words("Kramers"), ("ink", "dot")),
-        ("printed", words("Kramers, exponent as printed"), (GREY, "dashdot")),
-    ):
-        if _drawn(data, name):
-            y = _along(data, name, _first_n(data, cell, name))
-            out.append(Line(x, y, label, *look))
+            y = _along(data, name, along, {**point, "n": n})
+            out.append(Line(x, y, of_n(n, called), color_of(i, len(every)), dash))
     return out
+
+
+def _formulas(data: xr.Dataset, cell: Point, x: Array) -> list[Line]:
+    """Kramers' formula, and the same as it is printed."""
+    looks = {
+        "kramers": (words("Kramers"), "ink", "dot"),
+        "printed": (words("Kramers, exponent as printed"), GREY, "dashdot"),
+    }
+    return [
+        Line(x, _along(data, name, data.attrs["x"], _first_n(data, cell)), *look)
+        for name, look in looks.items()
+        if _drawn(data, name)
+    ]
 
 
 def _drawn(data: xr.Dataset, name: str) -> bool:
@@ -167,21 +134,18 @@ def _drawn(data: xr.Dataset, name: str) -> bool:
     return name in data and data[name].sizes.get("n", 1) == 1
 
 
-def _first_n(data: xr.Dataset, point: Point, name: str = "theory") -> Point:
+def _first_n(data: xr.Dataset, point: Point) -> Point:
     """What is for n -> infinity is the same at every n."""
-    return {**point, "n": data["n"].values[0]} if "n" in data[name].dims else point
+    return {**point, "n": data["n"].values[0]} if "n" in data.dims else point
 
 
 def _range(items: list[Item]) -> tuple[float, float]:
     """Limits of the axis: formulas that grow without bound are cut."""
     marks = [i for i in items if isinstance(i, Points)]
-    y = np.concatenate([i.y for i in items])
-    y = y[np.isfinite(y) & (y > 0)]
-    tops = [np.nanmax(i.high) for i in marks if i.high is not None]
-    lows = [np.nanmin(i.low) for i in marks if i.low is not None]
-    low = float(min([y.min(), *lows])) / 1.5
-    high = ABOVE * float(max(tops)) if tops else 1e6 * low
-    return low, min(high, 1.5 * float(max([y.max(), *tops])))
+    low, top = positive([*(i.y for i in items), *(i.low for i in marks)]) or (1.0, 1.0)
+    low, tops = low / 1.5, positive(i.high for i in marks)
+    top = max(top, tops[1]) if tops else top
+    return low, min(ABOVE * tops[1] if tops else 1e6 * low, 1.5 * top)
 
 
 def _caption(data: xr.Dataset, marks: bool) -> str:
@@ -194,15 +158,17 @@ def _caption(data: xr.Dataset, marks: bool) -> str:
         if bool(np.isinf(data["mean"]).any()):
             why = "no run" if first else "not every run"
             parts.append(f"Triangles: {why} escaped; the mean lies above, at 97.5 % confidence.")
-    for text, kind in (("Thin lines: theory at", True), ("Thick line: theory for", False)):
+    for text, kind in (
+        ("Thin lines: theory at that <i>n</i>", True),
+        ("Thick line: theory for <i>n</i> → ∞", False),
+    ):
         names = " and ".join(method_name(m).html for m, finite in theories(data) if finite == kind)
-        if names:
-            parts.append(f"{text} {'that <i>n</i>' if kind else '<i>n</i> → ∞'} ({names}).")
+        parts += [f"{text} ({names})."] if names else []
     if _drawn(data, "kramers"):
         parts.append("Kramers: the formula for the pair that escapes first.")
     if _drawn(data, "printed"):
         parts.append("Dash-dotted: the same with the exponent as printed, half of the right one.")
-    parts += said(data, others(data), len(shown(data, others(data))))
+    parts += selection_note(data, others(data), len(shown(data, others(data))))
     return " ".join(parts)
 
 
@@ -211,64 +177,46 @@ def _survivals(data: xr.Dataset) -> list[Panel]:
     if not {"survival", "theory_survival"} & set(data):
         return []
     cells = shown(data, [*others(data), data.attrs["x"]])
-    out = []
-    for k, cell in enumerate(cells):
-        items = _survival(data, cell)
-        if items:
-            out.append(
-                Panel(
-                    f"escape_survival_{k + 1}",
-                    place(cell),
-                    words("time, ") + steps(data),
-                    words("share not escaped"),
-                    tuple(items),
-                    caption=_survival_caption(items),
-                    log_x=True,
-                    y_range=(-0.03, 1.03),
-                )
-            )
-    return out
+    drawn = [(k, cell, _survival(data, cell)) for k, cell in enumerate(cells, start=1)]
+    return [
+        Panel(
+            f"escape_survival_{k}",
+            place(cell),
+            "time, " + steps(data),
+            words("share not escaped"),
+            tuple(items),
+            _survival_caption(items),
+            log_x=True,
+            y_range=SHARES,
+        )
+        for k, cell, items in drawn
+        if items
+    ]
 
 
-def _survival(data: xr.Dataset, cell: Point) -> list[Item]:
-    """Kaplan and Meier's curves with bands, and the theories."""
-    time, out, every = data["elapsed"].values, list[Item](), sizes(data)
+def _survival(data: xr.Dataset, cell: Point) -> list[Line]:
+    """Kaplan and Meier's curves with bands, and the theories, as runs have the solid lines."""
+    time, out, every = data["elapsed"].values, list[Line](), sizes(data)
     for i, n in enumerate(every):
         for method in methods(data):
-            point = {**cell, "n": n, "simulation": method}
-            y, low, high = (
-                selected(data[f"survival{k}"], point).values for k in ("", "_low", "_high")
-            )
+            here = data.sel({**cell, "n": n, "simulation": method})
+            y, low, high = interval(here, "survival")
             keep = np.isfinite(y)
-            if keep.any():
-                label = of_n(n, method if len(methods(data)) > 1 else "")
-                bands = {"low": low[keep], "high": high[keep]}
-                out.append(Line(time[keep], y[keep], label, color_of(i, len(every)), **bands))
-    # Runs have the solid lines.
-    dashes = iter(DASHES[1:] * len(theories(data)))
-    for method, finite in theories(data) if "theory_survival" in data else []:
-        law, point = data["theory_survival"], {**cell, "limit": method}
-        if finite:
-            dash = next(dashes)
-            for i, n in enumerate(every):
-                y, color = selected(law, {**point, "n": n}).values, color_of(i, len(every))
-                out.append(Line(time, y, _theory_name(data, method, n), color, dash))
-        else:
-            y = selected(law, _first_n(data, point)).values
-            out.append(Line(time, y, _theory_name(data, method), "ink"))
-    out = [item for item in out if np.isfinite(item.y).any()]
-    return out
+            label = of_n(n, method if len(methods(data)) > 1 else "")
+            ends: dict[str, Any] = {"low": low[keep], "high": high[keep]}
+            out.append(Line(time[keep], y[keep], label, color_of(i, len(every)), **ends))
+    return known([*out, *_theories(data, "theory_survival", "elapsed", cell, DASHES[1:])])
 
 
-def _survival_caption(items: list[Item]) -> str:
+def _survival_caption(items: list[Line]) -> str:
     sentences = {
         "band": "Lines with bands: Kaplan and Meier's estimate, 95 % at each time.",
         "dash": f"Dashed: {AT_N}.",
         "dot": f"Dotted: {AT_N}.",
     }
     parts = captioned(items, sentences)
-    if any(isinstance(item, Line) and item.color == "ink" for item in items):
-        banded = any(isinstance(item, Line) and item.low is not None for item in items)
+    if any(item.color == "ink" for item in items):
+        banded = any(item.low is not None for item in items)
         kind = "Solid line without a band" if banded else "Solid line"
         parts.append(f"{kind if len(items) > 1 else 'Line'}: theory for <i>n</i> → ∞.")
     return " ".join(parts)
@@ -276,36 +224,32 @@ def _survival_caption(items: list[Item]) -> str:
 
 def _map(data: xr.Dataset, cell: Point, tail: str) -> Panel | None:
     """Logarithm of the mean over x and n, on a scale from the least to the largest."""
-    x, every = data[data.attrs["x"]].values.astype(float), sizes(data)
+    along, every, runs = str(data.attrs["x"]), sizes(data), methods(data)[:1]
+    x, n = data[along].values.astype(float), np.array(every, dtype=float)
     finite = [m for m, at_n in theories(data) if at_n]
-    if len(every) < 2 or len(x) < 2 or not (methods(data) or finite):
+    if len(every) < 2 or len(x) < 2 or not (runs or finite):
         return None
-    runs = methods(data)[:1]
-    key = {"simulation": runs[0]} if runs else {"limit": finite[0]}
+    source = (runs or finite)[0]
     rows = []
-    for n in every:
-        point = {**cell, **key, "n": n}
-        y = _along(data, "mean" if runs else "theory", point)
-        rows.append(np.where(np.isfinite(y), y, _along(data, "mean_low", point)) if runs else y)
+    for size in every:
+        point = {**cell, "simulation" if runs else "limit": source, "n": size}
+        y = _along(data, "mean" if runs else "theory", along, point)
+        rows.append(np.where(np.isnan(y), _along(data, "mean_low", along, point), y) if runs else y)
     with np.errstate(divide="ignore"):
         z = np.log10(np.array(rows))
     if not np.isfinite(z).any():
         return None
-    low, high = float(np.nanmin(z)), float(np.nanmax(z))
-    log_x = wide_range(x)
-    across = np.log10(x) if log_x else x
-    up = np.log10(np.array(every, dtype=float))
     few = "no run" if data.attrs["event"] == "first" else "not every run"
     bounds = f", lower bounds where {few} escaped" if runs else ""
-    source = method_name(runs[0] if runs else finite[0]).html
-    lead = words("log₁₀ ")
-    cells = Cells(str(data.attrs["x"]), "n", x, np.array(every, dtype=float), cell)
+    log_x, cells = wide_range(x), Cells(along, "n", x, n, cell)
+    scale: dict[str, Any] = {"low": float(np.nanmin(z)), "high": float(np.nanmax(z))}
+    across, lead = np.log10(x) if log_x else x, words("log₁₀ ")
     return Panel(
         f"escape_map{tail}",
         titled(words("Mean escape time"), cell),
-        (lead if log_x else EMPTY) + symbol(data.attrs["x"]),
+        (lead if log_x else EMPTY) + symbol(along),
         lead + symbol("n"),
-        (Heat(across, up, z, lead + words("mean"), low=low, high=high, cells=cells),),
-        caption=f"Mean escape time in {symbol('steps').html}, log<sub>10</sub>, by {source}"
-        f"{bounds}.",
+        (Heat(across, np.log10(n), z, lead + "mean", **scale, cells=cells),),
+        f"Mean escape time in {symbol('steps').html}, log<sub>10</sub>, by "
+        f"{method_name(source).html}{bounds}.",
     )

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
+from scipy import stats
 
 from hdica.analysis.describe import Cell, assembled, described
-from hdica.analysis.exponents.fit import fitted
-from hdica.analysis.exponents.record import Exponents
+from hdica.analysis.exponents import Exponents
 from hdica.analysis.reading import at_end, check_positive, group, over
+from hdica.show.choose import Point, at_largest_n, evenly, points
+from hdica.show.finding import Finding, Form, named
+from hdica.show.words import symbol, words
 from hdica.status import DIVERGED
-from hdica.verdict.resample import shares_noise
+from hdica.verdict.cells import CONFIDENCE, CONTROL, DIFFERS, judged
+from hdica.verdict.ladder import pooled
+from hdica.verdict.powers import MISFIT, PowerLaw, moderated, power_law
+from hdica.verdict.resample import resampled, shares_noise
 
 LONG_NAMES = {
     "value": "{s} of {v} over seeds",
@@ -40,15 +48,15 @@ LONG_NAMES = {
     "ratio_high": "upper end of the 95 % interval of the ratio",
     "ratio_error": "standard error of the ratio",
 }
+Array = NDArray[np.float64]
+
+LOST = 0.025
+"""A cell is left out if the statistic is not positive in more than this share of its resamples."""
+FITS = 3
+"""Of fits of one method at most so many are shown."""
 STATISTICS: dict[str, Callable[..., Any]] = {"median": np.nanmedian, "mean": np.nanmean}
 COUNTS = ("seeds", "diverged", "used", "cells", "left_out")
-BY_PARAMETER = (
-    "exponent",
-    "exponent_low",
-    "exponent_high",
-    "exponent_error",
-    "predicted_exponent",
-)
+BY_PARAMETER = {*(f"exponent{k}" for k in ("", "_low", "_high", "_error")), "predicted_exponent"}
 
 
 def exponents(tree: xr.DataTree, settings: Exponents) -> xr.Dataset:
@@ -89,7 +97,7 @@ def _simulated(data: xr.Dataset, theory: xr.DataArray | None, settings: Exponent
         here = runs.values[i].reshape(len(log_p), -1)
         predicted = known.values[i].ravel()
         statistic, shared = STATISTICS[settings.statistic], shares_noise(data)
-        made.append(_shaped(fitted(here, log_p, predicted, statistic, shared), along, shape))
+        made.append(_shaped(_fitted(here, log_p, predicted, statistic, shared), along, shape))
     coords = {d: runs[d].values for d in [*others, *along]} | {"parameter": along}
     out = assembled(made, others, coords)
     if theory is None:
@@ -120,3 +128,177 @@ def _predicted(theory: xr.DataArray | None, like: xr.DataArray) -> xr.DataArray:
     _, known = xr.align(like, theory, join="left")
     known = known.broadcast_like(like).transpose(*like.dims)
     return known.where((known > 0) & np.isfinite(known))
+
+
+def _fitted(
+    values: Array, log_p: Array, predicted: Array, statistic: Callable[..., Any], shared: bool
+) -> dict[str, Any]:
+    """Numbers of one fit, by the names of the analysis.
+
+    ``values`` have shape (cells, seeds), NaN where a seed is not finished; ``log_p``, the
+    logarithms of the parameters, (cells, parameters); ``predicted`` (cells,), positive, NaN without
+    theory. ``statistic(values, axis)`` ignores NaN; ``shared`` says whether cells share noise.
+    """
+    seeds = (~np.isnan(values)).sum(axis=1)
+    center, half, error = np.full((3, len(values)), np.nan)
+    enough = seeds >= 2
+    center[enough] = statistic(values[enough], axis=1)
+    log_q, covariance, known = _noise(values, center, seeds, statistic, shared)
+    used = np.isfinite(log_q)
+    law = power_law(log_p[used], log_q[used], covariance, known)
+    error[used] = np.sqrt(np.diag(covariance))
+    half[used] = stats.t.ppf(0.5 + CONFIDENCE / 2, known) * error[used]
+    ends = {"_low": np.exp(log_q - half), "_high": np.exp(log_q + half)}
+    ratio = {"": np.where(used, center, np.nan), **ends}
+    return {
+        "value": center,
+        **{f"value{k}": v for k, v in ends.items()},
+        **{f"ratio{k}": v / predicted for k, v in ratio.items()},
+        "ratio_error": ratio[""] * error / predicted,
+        "seeds": seeds,
+        "used": used.astype(int),
+        "predicted": predicted,
+        "fitted": np.exp(law.constant + log_p @ law.exponents),
+        "exponent": law.exponents,
+        "exponent_low": law.low,
+        "exponent_high": law.high,
+        "exponent_error": law.error,
+        "predicted_exponent": _predicted_exponents(law, log_p[used], predicted[used], covariance),
+        **{k: getattr(law, k) for k in ("chi2", "dof", "p_value", "widening")},
+        "cells": int(used.sum()),
+        "left_out": int((~used).sum()),
+    }
+
+
+def _noise(
+    values: Array, center: Array, seeds: Array, statistic: Callable[..., Any], shared: bool
+) -> tuple[Array, Array, float]:
+    """Logarithms, NaN in cells left out; covariance of the others, its degrees of freedom."""
+    log_q = np.full(len(center), np.nan)
+    positive = np.flatnonzero(np.isfinite(center) & (center > 0))
+    if not positive.size:
+        return log_q, np.zeros((0, 0)), np.inf
+    draws = resampled(values[positive], statistic, shared)
+    sure = np.isnan(draws).mean(axis=0) <= LOST
+    keep, draws = positive[sure], draws[:, sure]
+    if not keep.size:
+        return log_q, np.zeros((0, 0)), np.inf
+    log_q[keep] = np.log(center[keep])
+    draws = np.where(np.isnan(draws), np.nanmin(draws, axis=0), draws)
+    one, known = moderated(draws.var(axis=0) * seeds[keep], seeds[keep] - 1.0)
+    error = np.sqrt(one / seeds[keep])
+    if not shared:
+        return log_q, np.diag(error**2), known
+    deviation = draws - draws.mean(axis=0)
+    size = np.sqrt((deviation**2).mean(axis=0))
+    scaled = deviation / np.where(size > 0, size, 1.0) * error
+    together = scaled.T @ scaled / len(scaled)
+    np.fill_diagonal(together, error**2)
+    return log_q, together, known
+
+
+def _predicted_exponents(law: PowerLaw, log_p: Array, predicted: Array, covariance: Array) -> Array:
+    """Exponents of the theory in the cells of the fit, by the same weights."""
+    rows = np.flatnonzero(np.isfinite(predicted))
+    if rows.size < predicted.size:
+        law = power_law(log_p[rows], np.log(predicted[rows]), covariance[np.ix_(rows, rows)])
+    return law.of(np.log(predicted[rows]))
+
+
+def fits(data: xr.Dataset) -> list[Point]:
+    """What tells fits apart: the method and what is not in ``over``, each at its largest n."""
+    along = parameters(data)
+    others = [str(d) for d in data["value"].dims if d not in ("simulation", "n", *along)]
+    some = evenly(points(data, others), FITS)
+    out = []
+    for method in data["simulation"].values:
+        here = data.sel(simulation=method)
+        top = {}
+        if "n" in data.dims:
+            seeds = here["seeds"].any([d for d in here["seeds"].dims if d != "n"])
+            top = {"n": int(at_largest_n(here, seeds)["n"])}
+        out += [{"simulation": str(method), **other, **top} for other in some]
+    return out
+
+
+def parameters(data: xr.Dataset) -> list[str]:
+    """Parameters of the power law, in order."""
+    return [str(name) for name in data["parameter"].values]
+
+
+def findings(data: xr.Dataset) -> list[Finding]:
+    """The exponents of every fit, its values over those of theory, and what it leaves out."""
+    chosen = [p for p in fits(data) if np.isfinite(data.sel(p)["exponent_low"].values).all()]
+    laws = [one for point in chosen for one in _exponents(data, point)]
+    every = [{**point, **cell} for point in chosen for cell in points(data, parameters(data))]
+    cells = [p for p in every if "ratio" in data and np.isfinite(data["ratio_error"].sel(p))]
+    left = [one for point in fits(data) for one in _of_the_fit(data, point)]
+    return [*_judged(data, laws, cells), *left]
+
+
+def _exponents(data: xr.Dataset, point: Point) -> list[Finding]:
+    """A fit's exponent of every parameter."""
+    here = [data.sel(point).isel(parameter=k) for k in range(data.sizes["parameter"])]
+    return [
+        Finding(
+            words(f"the {data.attrs['statistic']} of ") + symbol(str(data.attrs["variable"])),
+            named(data, point),
+            float(one["exponent"]),
+            float(one["exponent_error"]),
+            predicted=float(one.get("predicted_exponent", np.nan)),
+            form=Form.POWER,
+            base=symbol(str(one["parameter"].item())),
+        )
+        for one in here
+    ]
+
+
+def _judged(data: xr.Dataset, laws: Sequence[Finding], cells: Sequence[Point]) -> list[Finding]:
+    """Exponents, the mean ratio of cells to theory, and each ratio.
+
+    The mean ratio and the exponents are judged together, with a control. A single value can show
+    that theory is wrong but hardly that it is right: values have verdicts only where one differs.
+    """
+    if not cells:
+        return list(laws)
+    ratio, errors, seeds = (
+        np.array([float(data[name].sel(cell)) for cell in cells])
+        for name in ("ratio", "ratio_error", "seeds")
+    )
+    name = words("ratio of measured to predicted ") + symbol(str(data.attrs["variable"]))
+    total = Finding(words("the mean ") + name, {}, *pooled(ratio, errors), predicted=1.0)
+    together = [*laws, total]
+    each = judged(ratio - 1, errors, CONTROL, np.maximum(seeds - 1.0, 1.0))
+    values = [
+        Finding(words("the ") + name, named(data, cell), *pair)
+        for cell, *pair in zip(cells, ratio.tolist(), errors.tolist(), strict=True)
+    ]
+    if not np.isfinite(total.value):
+        return [*laws, *values]
+    off, error = (np.array([getattr(one, key) for one in together]) for key in ("off", "error"))
+    found = judged(off, error, CONTROL)
+    evidence = f"control: a factor or an exponent off by {CONTROL:g}"
+    together = [
+        replace(one, verdict=str(v), evidence=evidence, seeds=float(s * seeds.max()))
+        for one, v, s in zip(together, found.verdict, found.seeds, strict=True)
+    ]
+    if DIFFERS in each.verdict:
+        values = [
+            replace(one, predicted=1.0, verdict=str(verdict))
+            for one, verdict in zip(values, each.verdict, strict=True)
+        ]
+    return [*together, *values]
+
+
+def _of_the_fit(data: xr.Dataset, point: Point) -> list[Finding]:
+    """How far a law is from a power, and which cells it leaves out."""
+    here, out = data.sel(point), []
+    if float(here["p_value"]) < MISFIT:
+        name = words("the factor by which scatter about the power law widens its errors")
+        out.append(Finding(name, named(data, point), float(here["widening"]), digits=2))
+    left, total = int(here["left_out"]), int(here["left_out"] + here["cells"])
+    if left:
+        name = words(f"the number of cells, of {total}, that the fit leaves out")
+        reason = "without two finished seeds or without a value above its noise"
+        out.append(Finding(name, named(data, point), float(left), evidence=reason))
+    return out

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
+from scipy import stats
 
 from hdica.analysis.describe import described
-from hdica.analysis.phase.basins import Fate, fate, states_of
-from hdica.analysis.phase.odds import LONG_NAMES as OF_ODDS
-from hdica.analysis.phase.odds import odds
-from hdica.analysis.phase.record import Phase
-from hdica.analysis.phase.theory import theory, with_theory
-from hdica.analysis.reading import check_swept, finished, group
+from hdica.analysis.phase import Phase
+from hdica.analysis.phase.theory import Fate, fate, states_of, theory, with_theory
+from hdica.analysis.reading import check_swept, control, finished, group, numeric, offered
+from hdica.analysis.settings import TIME
+from hdica.show.terms import starts
 from hdica.status import DIVERGED
+from hdica.systems.method import Role
 from hdica.verdict.odds import wilson
 from hdica.verdict.resample import (
     interval,
@@ -22,6 +25,8 @@ from hdica.verdict.resample import (
     resampled_shares,
     shares_noise,
 )
+
+Array = NDArray[np.float64]
 
 LONG_NAMES = {
     "overlap": "mean of |{v}| over seeds at the last time",
@@ -51,9 +56,14 @@ LONG_NAMES = {
     "critical_value": "critical value",
     "critical_overlap": "overlap at the critical value",
     "critical_error": "error of the critical value",
-    **OF_ODDS,
+    "odds": "predicted probability that a run succeeds",
+    "odds_p": "p-value of the share of runs beside the predicted probability",
+    "odds_chance": "chance that this p-value is below 0.05 if the prediction is right",
 }
 
+CELL_LEVEL = 0.05
+"""Of the share of runs in one cell beside its predicted probability."""
+_ALIKE = 1e-7
 EDGE = 0.05
 """A threshold is estimated only where the success share leaves 0 and reaches 1 this closely."""
 
@@ -61,7 +71,7 @@ EDGE = 0.05
 def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     """Phase diagram of a study over two of its parameters.
 
-    A run succeeds if it goes to an informative state, as :func:`hdica.analysis.phase.basins.fate`
+    A run succeeds if it goes to an informative state, as :func:`hdica.analysis.phase.theory.fate`
     says: by the basins of the limit's steady states where the store has them, else by its trend.
     Being large at the last time is not enough.
 
@@ -254,3 +264,42 @@ def _majority(share: xr.DataArray, side: xr.DataArray) -> xr.DataArray:
     """1 where more than half of the seeds are on the limit's side, 0.5 where just half are."""
     right = xr.where(side > 0, share, 1 - share)
     return xr.where(right > 0.5, 1.0, xr.where(right == 0.5, 0.5, 0.0))
+
+
+def odds(theory: xr.Dataset, out: xr.Dataset) -> xr.Dataset:
+    """The prediction in the cells of a diagram, and how the shares of runs lie beside it."""
+    share = out["probability"]
+    _, known = xr.align(share, finished(theory, "predicted").reset_coords(drop=True), join="left")
+    known = known.broadcast_like(share).transpose(*share.dims)
+    p, chance = np.full(share.shape, np.nan), np.full(share.shape, np.nan)
+    trials = out["trials"].transpose(*share.dims).values
+    hits = out["successes"].transpose(*share.dims).values
+    for many in np.unique(trials[trials > 0]):
+        cells = (trials == many) & np.isfinite(known.values) & np.isfinite(share.values)
+        p[cells], chance[cells] = _beside(hits[cells], int(many), known.values[cells])
+    found = {"odds": known, "odds_p": share.copy(data=p), "odds_chance": share.copy(data=chance)}
+    return xr.Dataset(found)
+
+
+def _beside(hits: Array, many: int, p0: Array) -> tuple[Array, Array]:
+    """Exact two-sided p-values of shares, and the chance that such a one is below the level."""
+    mass = stats.binom.pmf(np.arange(many + 1), many, p0[:, None])
+    # As improbable or more: the sum of all that are, for each number of successes.
+    less = mass[:, None, :] <= mass[:, :, None] * (1 + _ALIKE)
+    every = np.minimum(np.sum(np.where(less, mass[:, None, :], 0.0), axis=2), 1.0)
+    chance = np.sum(np.where(every < CELL_LEVEL, mass, 0.0), axis=1)
+    return every[np.arange(hits.size), hits.astype(int)], chance
+
+
+def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+    """A control parameter against the start, or another parameter, where both are swept."""
+    simulation = offered(tree, Role.SIMULATION, TIME)
+    if not simulation:
+        return None
+    swept = numeric(tree, simulation)
+    x = control(tree, swept)
+    others = sorted((d for d in swept if d != x), key=lambda d: d not in starts())
+    if not x or not others:
+        return None
+    limit = offered(tree, Role.LIMIT, TIME)
+    return {"simulation": simulation, "x": x, "y": others[0]} | ({"limit": limit} if limit else {})

@@ -7,31 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 import xarray as xr
+from scipy import special
 
-from hdica.analysis.phase.odds import DASHES_OF_LEVELS, SHOWN, curve, lines
-from hdica.analysis.show.choose import Point, evenly, points
-from hdica.analysis.show.marks import captioned, color_of
-from hdica.analysis.show.panel import Cells, Heat, Item, Line, Panel, Points, Vertical
-from hdica.analysis.show.words import (
-    Text,
-    axis,
-    critical,
-    number,
-    place,
-    size,
-    symbol,
-    titled,
-    words,
-)
-from hdica.analysis.terms import starts
+from hdica.show.choose import Point, evenly, points
+from hdica.show.marks import SHARES, captioned, color_of, interval, map_of, shared_noise, tailed
+from hdica.show.marks import upright as across
+from hdica.show.panel import Array, Item, Line, Panel, Points, Vertical
+from hdica.show.terms import starts
+from hdica.show.words import Text, axis, critical, number, place, size, symbol, titled, words
 
 MAPS = 3
 """Of further swept parameters at most so many combinations are drawn."""
-
 SIZES = 4
 """... each at several n, of which there are at most so many of all combinations together."""
-
 SLICES = 4
+LEVELS = {"dot": 0.1, "dash": 0.9}
+"""Predicted probabilities between which noise decides, by the dashes of their lines."""
 
 
 def phase(data: xr.Dataset) -> list[Panel]:
@@ -42,15 +33,14 @@ def phase(data: xr.Dataset) -> list[Panel]:
     x, y = data.attrs["x"], data.attrs["y"]
     if any(data[axis].dtype.kind not in "fiu" for axis in (x, y)):
         return []
-    others = [str(d) for d in data["overlap"].dims if d not in (x, y, "n")]
-    every = points(data, others)
+    every = points(data, [str(d) for d in data["overlap"].dims if d not in (x, y, "n")])
     chosen = evenly(every, MAPS)
-    sizes = _sizes(data, SIZES // len(chosen))
+    known = data["n"].values[::-1].tolist() if "n" in data.dims else []
+    sizes = [{"n": int(n)} for n in evenly(known, SIZES // len(chosen))] or [{}]
     out: list[Panel] = []
-    for k, other in enumerate(chosen):
-        tail = "" if len(chosen) == 1 else f"_{k + 1}"
-        at = [{**other, **size} for size in sizes]
-        tails = [tail, *(f"{tail}_n{size['n']}" for size in sizes[1:])]
+    for tail, other in tailed(chosen):
+        at = [{**other, **one} for one in sizes]
+        tails = [tail, *(f"{tail}_n{one['n']}" for one in sizes[1:])]
         cuts = [(data.sel(one), one, end) for one, end in zip(at, tails, strict=True)]
         for draw in (_overlap, _success, _decaying, _slices):
             out += [panel for cut in cuts for panel in draw(*cut)]
@@ -60,18 +50,11 @@ def phase(data: xr.Dataset) -> list[Panel]:
     return out
 
 
-def _sizes(data: xr.Dataset, most: int) -> list[Point]:
-    """The n that are drawn, from the largest down; without n one point that says nothing."""
-    if "n" not in data.dims:
-        return [{}]
-    return [{"n": int(n)} for n in evenly(data["n"].values[::-1].tolist(), max(most, 1))]
-
-
 def _overlap(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     quantity, time = size(str(here.attrs["variable"])), place({"snapshot": here.attrs["time"]})
-    label, title = words("mean ") + quantity, titled(words("Overlap at ") + time, other)
+    titles = titled("Overlap at " + time, other), "mean " + quantity
     caption = f"Mean of {quantity.html} over seeds at {time.html}."
-    return [_map(here, "overlap", label, title, f"phase_overlap{tail}", caption, other)]
+    return [_map(here, here["overlap"], f"phase_overlap{tail}", titles, caption, other, "viridis")]
 
 
 def success(data: xr.Dataset) -> str:
@@ -88,18 +71,15 @@ def success(data: xr.Dataset) -> str:
 
 
 def _success(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
-    label = words("success probability")
-    what = success(here)
     caption = (
-        f"{what[0].upper()}{what[1:]} at <i>t</i> = {number(here.attrs['time'])}; shown is the "
-        "share of such runs."
+        f"A{success(here)[1:]} at <i>t</i> = {number(here.attrs['time'])}; shown is the share of "
+        "such runs."
     )
     if bool(((here["trials"] > 0) & here["probability"].isnull()).any()):
         caption += " Cells are empty where most runs are still closer to their start than to the "
         caption += "state to which they go."
-    title = titled(words("Success probability"), other)
-    key = f"phase_success{tail}"
-    return [_map(here, "probability", label, title, key, caption, other, "cividis")]
+    titles = titled(words("Success probability"), other), words("success probability")
+    return [_map(here, here["probability"], f"phase_success{tail}", titles, caption, other)]
 
 
 def _decaying(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
@@ -107,16 +87,13 @@ def _decaying(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
     if not bool((here["decaying"] > 0).any()):
         return []
     share = (here["decaying"] / here["trials"]).where(here["trials"] > 0)
-    variable = size(str(here.attrs["variable"])).html
     caption = (
-        f"Share of runs with {variable} &gt; {number(here.attrs['success'])} at <i>t</i> = "
-        f"{number(here.attrs['time'])} that do not succeed: they are on their way down."
+        f"Share of runs with {size(str(here.attrs['variable'])).html} &gt; "
+        f"{number(here.attrs['success'])} at <i>t</i> = {number(here.attrs['time'])} that do not "
+        "succeed: they are on their way down."
     )
-    drawn = here.assign(decaying=share)
-    label, title = words("share still decaying"), titled(words("Still decaying"), other)
-    return [
-        _map(drawn, "decaying", label, title, f"phase_decaying{tail}", caption, other, "cividis")
-    ]
+    titles = titled(words("Still decaying"), other), words("share still decaying")
+    return [_map(here, share, f"phase_decaying{tail}", titles, caption, other)]
 
 
 def unstable_symbol(here: xr.Dataset) -> Text:
@@ -132,64 +109,29 @@ def unstable(here: xr.Dataset) -> str:
     return f"{q}, which with a regularizer is no boundary in the start's overlap alone"
 
 
-def _bounded(here: xr.Dataset) -> bool:
-    """Whether the vertical axis is the start, which unstable states may divide."""
-    known = "boundary" in here and bool(here["boundary"].notnull().any())
-    return known and here.attrs["y"] in starts()
-
-
-def _legend(here: xr.Dataset, items: Sequence[Item]) -> list[str]:
-    """What the marks on a map are."""
-    y = str(here.attrs["y"])
-    what = "start" if y in starts() else symbol(y).html
-    levels = [item.dash for item in lines(here)]
-    level = "where the predicted probability of success is"
-    return captioned(
-        items,
-        {
-            "solid": f"Solid line: {unstable(here)}.",
-            "points": f"Dots: {what} with even odds in the simulation.",
-            "upright": f"Upright dashed line: {critical_symbol(here).html}.",
-            **{
-                dash: f"{'Dotted' if dash == 'dot' else 'Dashed'}: {level} {number(at)}."
-                for dash, at in zip(DASHES_OF_LEVELS, SHOWN, strict=True)
-                if dash in levels
-            },
-        },
-    )
-
-
 def _map(
     here: xr.Dataset,
-    name: str,
-    label: Text,
-    title: Text,
+    values: xr.DataArray,
     key: str,
+    titles: tuple[Text, Text],
     caption: str,
     other: Point,
-    scale: str = "viridis",
+    scale: str = "cividis",
 ) -> Panel:
-    x, y = here.attrs["x"], here.attrs["y"]
-    at_x, at_y = here[x].values.astype(float), here[y].values.astype(float)
-    z = here[name].transpose(y, x).values
-    cells = Cells(x, y, at_x, at_y, other)
-    items: list[Heat | Line | Points | Vertical] = [Heat(at_x, at_y, z, label, scale, cells=cells)]
-    items += _theory(here, at_x)
-    caption = " ".join([caption, *_legend(here, items)])
-    across, up = _edges(at_x), _edges(at_y)
-    return Panel(key, title, axis(x), axis(y), tuple(items), caption, x_range=across, y_range=up)
-
-
-def _edges(at: np.ndarray) -> tuple[float, float]:
-    """Outer edges of the cells."""
-    if len(at) == 1:
-        return float(at[0] - 0.5), float(at[0] + 0.5)
-    return float(at[0] - (at[1] - at[0]) / 2), float(at[-1] + (at[-1] - at[-2]) / 2)
-
-
-def critical_symbol(here: xr.Dataset) -> Text:
-    """The critical value of the horizontal axis."""
-    return critical(str(here.attrs["x"]))
+    """A map with the theory and the measured boundary on top, and what these marks are."""
+    x, y = str(here.attrs["x"]), str(here.attrs["y"])
+    items = _theory(here, here[x].values.astype(float))
+    level = "where the predicted probability of success is"
+    legend = {
+        "solid": f"Solid line: {unstable(here)}.",
+        "points": f"Dots: {'start' if y in starts() else symbol(y).html} with even odds in the "
+        "simulation.",
+        "upright": f"Upright dashed line: {critical(x).html}.",
+        "dot": f"Dotted: {level} {number(LEVELS['dot'])}.",
+        "dash": f"Dashed: {level} {number(LEVELS['dash'])}.",
+    }
+    whole = " ".join([caption, *captioned(items, legend)])
+    return map_of(values.transpose(y, x), key, titles, whole, items, other, scale=scale)
 
 
 def critical_values(data: xr.Dataset) -> list[tuple[float, float]]:
@@ -200,8 +142,8 @@ def critical_values(data: xr.Dataset) -> list[tuple[float, float]]:
     return [(float(v), float(q)) for v, q in pairs if np.isfinite(v)]
 
 
-def _theory(here: xr.Dataset, at_x: np.ndarray) -> list[Line | Points | Vertical]:
-    out: list[Line | Points | Vertical] = []
+def _theory(here: xr.Dataset, at_x: Array) -> Sequence[Item]:
+    out: list[Item] = []
     known = critical_values(here)
     if "boundary" in here and here["boundary"].ndim == 1 and here.attrs["y"] in starts():
         boundary = here["boundary"].values
@@ -211,11 +153,13 @@ def _theory(here: xr.Dataset, at_x: np.ndarray) -> list[Line | Points | Vertical
         if beyond and len(line_x) < len(at_x):  # close the branch at its fold
             line_x, line_y = np.append(line_x, beyond[0][0]), np.append(line_y, beyond[0][1])
         if len(line_x):
-            label = unstable_symbol(here) + words(" (theory)")
+            label = unstable_symbol(here) + " (theory)"
             out.append(Line(line_x, line_y, label, "#000000", bold=True, cased=True))
-    for value, _ in known:
-        if at_x[0] <= value <= at_x[-1]:
-            out.append(Vertical(value, critical_symbol(here) + words(f" = {number(value, 4)}")))
+    out += [
+        Vertical(value, critical(str(here.attrs["x"])) + f" = {number(value, 4)}")
+        for value, _ in known
+        if at_x[0] <= value <= at_x[-1]
+    ]
     out += lines(here)
     # Across a gap of cells in which runs have not separated it is nowhere in particular.
     step = np.abs(np.diff(here[here.attrs["y"]].values.astype(float))).max(initial=0.0)
@@ -226,48 +170,65 @@ def _theory(here: xr.Dataset, at_x: np.ndarray) -> list[Line | Points | Vertical
 
 
 def _slices(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
-    x, y = here.attrs["x"], here.attrs["y"]
+    """The share along y at a few values of x, evenly among those where the start decides."""
+    x, y = str(here.attrs["x"]), str(here.attrs["y"])
     at = here[y].values.astype(float)
-    items: list[Points | Vertical | Line] = []
-    kept = _informative(here, x)
+    span = (here["probability"].max(y) - here["probability"].min(y)).values
+    telling = np.flatnonzero(span >= 0.5) if (span >= 0.5).any() else np.arange(span.size)
+    kept = evenly(telling.tolist(), SLICES)
+    items: list[Item] = []
     for i, k in enumerate(kept):
-        cut = here.isel({x: k})
-        color = color_of(i, len(kept))
-        label = place({x: here[x].values[k]})
-        p = cut["probability"].values
-        low, high = cut["probability_low"].values, cut["probability_high"].values
+        cut, color = here.isel({x: k}), color_of(i, len(kept))
+        label, (p, low, high) = place({x: here[x].values[k]}), interval(cut, "probability")
         items.append(Points(at, p, label, color, low, high, joined=True))
-        items += curve(cut, y, color)
-        if "boundary" in cut and cut["boundary"].ndim == 0 and y in starts():
-            edge = float(cut["boundary"])
-            if np.isfinite(edge):
-                ends = np.array([edge, edge]), np.array([0.0, 1.0])
-                items.append(Line(*ends, label, color, "dash", listed=False))
-    panel = Panel(
-        f"phase_slices{tail}",
-        titled(words("Slices"), other),
-        axis(y),
-        words("success probability"),
-        tuple(items),
-        caption=f"Share of seeds that succeed, with 95 % Wilson intervals{_together(here)}."
-        + (f" Dashed: {unstable(here)}." if _bounded(here) else "")
-        + (" Dotted: the predicted probability." if "odds" in here else ""),
-        wide=True,
-        y_range=(-0.03, 1.03),
-    )
-    return [panel]
+        if "odds" in cut and bool(cut["odds"].notnull().any()):
+            predicted = words("predicted probability")
+            items.append(Line(at, cut["odds"].values, predicted, color, "dot", listed=False))
+        edge = cut.get("boundary", xr.DataArray(np.nan))
+        if edge.ndim == 0 and y in starts() and np.isfinite(edge):
+            items.append(across(float(edge), label, color, "dash", listed=False))
+    warning = " of single points, which share their noise and so rise and fall together"
+    bounded = y in starts() and "boundary" in here and bool(here["boundary"].notnull().any())
+    return [
+        Panel(
+            f"phase_slices{tail}",
+            titled(words("Slices"), other),
+            axis(y),
+            words("success probability"),
+            tuple(items),
+            "Share of seeds that succeed, with 95 % Wilson intervals"
+            + f"{shared_noise(here, warning)}."
+            + (f" Dashed: {unstable(here)}." if bounded else "")
+            + (" Dotted: the predicted probability." if "odds" in here else ""),
+            wide=True,
+            y_range=SHARES,
+        )
+    ]
 
 
-def _together(here: xr.Dataset) -> str:
-    """A warning where the points of a slice are not independent."""
-    if here.attrs["noise"] != "shared":
-        return ""
-    return " of single points, which share their noise and so rise and fall together"
+def lines(here: xr.Dataset) -> list[Line]:
+    """Where the predicted probability is 0.1 and 0.9, between which noise decides."""
+    if "odds" not in here:
+        return []
+    x, y = str(here.attrs["x"]), str(here.attrs["y"])
+    at: Array = here[x].values.astype(float)
+    out: list[Line] = []
+    for dash, level in LEVELS.items():
+        cross = np.array([_crossing(here["odds"].isel({x: k}), y, level) for k in range(at.size)])
+        if np.isfinite(cross).any():
+            label = words(f"predicted probability {number(level)}")
+            out.append(Line(at, cross, label, "#d55e00", dash))
+    return out
 
 
-def _informative(here: xr.Dataset, x: str) -> list[int]:
-    """A few values of x, evenly among those where the outcome depends on the start."""
-    span = here["probability"].max(here.attrs["y"]) - here["probability"].min(here.attrs["y"])
-    telling = np.flatnonzero(span.values >= 0.5)
-    pool = telling if len(telling) else np.arange(here.sizes[x])
-    return evenly(pool.tolist(), SLICES)
+def _crossing(share: xr.DataArray, y: str, level: float) -> float:
+    """Where a share that rises along y passes a level, linear in its normal score."""
+    known = share.sortby(y).dropna(y)
+    at, p = known[y].values.astype(float), known.values
+    after = np.flatnonzero((p[:-1] < level) & (p[1:] >= level))
+    if not after.size:
+        return float("nan")
+    k = int(after[0])
+    low, high = special.ndtri(np.clip(p[k : k + 2], 1e-12, 1 - 1e-12))
+    part = (special.ndtri(level) - low) / (high - low)
+    return float(at[k] + part * (at[k + 1] - at[k]))

@@ -1,25 +1,38 @@
-"""The boundary in theory: from the store, or found here where the study computed none."""
+"""The limit in a phase diagram: steady states, their basins and critical values."""
 
 from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.reading import group, steady_states, study, system_of, transitions_in
+from hdica.analysis.reading import (
+    finished,
+    group,
+    method_of,
+    overlaps,
+    steady_states,
+    study,
+    system_of,
+    transitions_in,
+)
 from hdica.errors import HdicaError
 from hdica.ingredients.save import NOTHING
+from hdica.show.terms import entries
 from hdica.status import DONE
 from hdica.systems.kinds import FOLD, ZERO
 from hdica.systems.method import Method, Role
 from hdica.systems.registry import system_named
-from hdica.systems.space import Space, space_of
+from hdica.systems.space import space_of
+from hdica.verdict.trend import falling
 
-NONE = np.empty(0)
-"""The times of what has none."""
 MOST = 64
 """Values of x at which steady states are found here."""
 SECONDS = 30.0
 """What a method may take by its own model of cost, over all values of x, to be run here."""
+AT = "fixed_point"
 
 
 def with_theory(tree: xr.DataTree, x: str, simulation: str) -> xr.DataTree:
@@ -30,27 +43,18 @@ def with_theory(tree: xr.DataTree, x: str, simulation: str) -> xr.DataTree:
     :data:`MOST` values of x: a study that names the method has it at any cost. Nothing is added to
     results that name no study, whose fixed parameters are unknown.
     """
-    if not tree.attrs.get("study_yaml"):
-        return tree
-    found = tree
-    if transitions_in(tree, x) is None:
-        found = _with(found, x, simulation, Role.TRANSITIONS)
-    if steady_states(tree) is None and tree[simulation].sizes[x] <= MOST:
-        found = _with(found, x, simulation, Role.STEADY_STATES)
-    return found
-
-
-def _with(tree: xr.DataTree, x: str, simulation: str, role: Role) -> xr.DataTree:
-    """The store with the group of the first method of a role that suits it."""
-    method = _suiting(tree, x, simulation, role)
-    if method is None:
-        return tree
-    try:
-        data = _found(tree, simulation, method, x if role is Role.STEADY_STATES else "")
-    except HdicaError:
-        return tree  # without it the diagram is drawn all the same
+    lacking = []
+    if tree.attrs.get("study_yaml"):
+        lacking += [Role.TRANSITIONS] if transitions_in(tree, x) is None else []
+        few = tree[simulation].sizes[x] <= MOST
+        lacking += [Role.STEADY_STATES] if steady_states(tree) is None and few else []
     found = tree.copy()
-    found[method.name] = xr.DataTree(data)
+    for role in lacking:
+        method = _suiting(found, x, simulation, role)
+        if method is not None:
+            with suppress(HdicaError):  # without it the diagram is drawn all the same
+                along = x if role is Role.STEADY_STATES else ""
+                found[method.name] = xr.DataTree(_found(tree, simulation, method, along))
     return found
 
 
@@ -74,28 +78,20 @@ def _found(tree: xr.DataTree, simulation: str, method: Method, x: str) -> xr.Dat
     """What a method gives at every value of x, or once without x, as a store has it."""
     from hdica.systems.labelled import dataset
 
-    space = _space(tree, simulation)
-    axis = next((one for one in space.axes if one.dim == x), None)
-    chosen = [{}] if axis is None else [{axis.path: value} for value in axis.values]
+    content, runs, never = study(tree), tree[simulation].to_dataset(), np.empty(0)
+    record = system_named(str(content["system"]))
+    grid = {key: tuple(runs[key.replace(".", "_")].values.tolist()) for key in content["grid"]}
+    space = space_of(record.parameters, content.get("parameters") or {}, grid)
+    axes = [one for one in space.axes if one.dim == x]
+    chosen = [{one.path: value} for one in axes for value in one.values] or [{}]
     needed = sum(method.seconds(space.at(one), None, 0.0) for one in chosen)
     if needed > SECONDS:
         raise HdicaError(f"{method.name} would take about {needed:.0f} s (name it in the study)")
-    results = [method.run(space.at(one), NONE, None, None, NOTHING) for one in chosen]
-    record = system_named(str(tree.attrs["system"]))
-    given = results if axis is not None else results[:1]
-    data = dataset(record, method, NONE, NOTHING, space.at().dims(), given, x)
-    if axis is not None:
-        data = data.assign_coords({x: list(axis.values)})
-    shape = [data.sizes[x]] if axis is not None else []
-    return data.assign(status=([x] if x else [], np.full(shape, DONE, dtype=np.uint8)))
-
-
-def _space(tree: xr.DataTree, simulation: str) -> Space:
-    """The systems of the study of a store, with the values that its simulation has."""
-    said, data = study(tree), tree[simulation].to_dataset()
-    parameters = system_named(str(said["system"])).parameters
-    grid = {key: tuple(data[key.replace(".", "_")].values.tolist()) for key in said["grid"]}
-    return space_of(parameters, said.get("parameters") or {}, grid)
+    results = [method.run(space.at(one), never, None, None, NOTHING) for one in chosen]
+    data = dataset(record, method, never, NOTHING, space.at().dims(), results, x if axes else "")
+    data = data.assign_coords({one.dim: list(one.values) for one in axes})
+    shape = [data.sizes[x] for _ in axes]
+    return data.assign(status=([x] * len(axes), np.full(shape, DONE, dtype=np.uint8)))
 
 
 def theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
@@ -114,3 +110,133 @@ def theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
         pairs = {"critical_value": "value", "critical_overlap": variable, "critical_error": "error"}
         out |= {name: found[own] for name, own in pairs.items() if own in found}
     return xr.Dataset(out).reset_coords(drop=True)
+
+
+@dataclass(frozen=True)
+class States:
+    """Steady states of the limit, over ``fixed_point`` and the swept parameters they depend on.
+
+    ``at`` is the variable there, NaN where there are fewer; ``known`` has no ``fixed_point`` and
+    says whether the point is done. ``divides``: the variable alone evolves, so that its unstable
+    states divide the runs.
+    """
+
+    at: xr.DataArray
+    stable: xr.DataArray
+    known: xr.DataArray
+    divides: bool
+
+    @property
+    def informative(self) -> xr.DataArray:
+        """Stable states away from 0."""
+        size = abs(self.at)
+        size = size.max([d for d in size.dims if d in entries()])
+        return (self.stable == 1) & (size > ZERO)
+
+
+def states_of(tree: xr.DataTree, variable: str, limit: str | None) -> States | None:
+    """Steady states in a store, None without any of this variable.
+
+    The variable evolves alone if the limit that the study names is a closed equation, and without a
+    name unless the states differ in more than the variable.
+    """
+    name = steady_states(tree)
+    if name is None:
+        return None
+    data = group(tree, name)
+    if variable not in data or AT not in data[variable].dims:
+        return None
+    at = finished(data, variable).reset_coords(drop=True)
+    stable = data["stable"].where(data["status"] == DONE).reset_coords(drop=True)
+    paired = any(d in at.dims for d in entries())
+    method = method_of(tree, limit)
+    closed = method is not None and method.closed
+    others = [data[k] for k in overlaps(tree) if k in data and k != variable]
+    # Where the overlap closes the limit, all states agree in the other parameters.
+    spreads = ((other.max(AT) - other.min(AT)).fillna(0.0) for other in others)
+    alone = limit is None and all(bool((spread < ZERO).all()) for spread in spreads)
+    return States(at, stable, stable.notnull().any(AT), not paired and (closed or alone))
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What becomes of runs, over the dimensions of their last values.
+
+    ``success``: a run goes to an informative state, False where it is not finished; ``decaying``:
+    it does not although it is still above the threshold. ``by_limit``, over the cells, is 1 where
+    the limit's steady states decide, 0 where the trend does. ``separated``: it has come close to
+    the state of its basin, so that its last value tells more than its start does; ``left`` is the
+    share of the way that remains.
+    """
+
+    success: xr.DataArray
+    decaying: xr.DataArray
+    by_limit: xr.DataArray
+    separated: xr.DataArray
+    left: xr.DataArray
+
+
+def fate(values: xr.DataArray, threshold: float, states: States | None) -> Fate:
+    """Where finished runs over ``time``, and ``seed`` if there are several, go.
+
+    A run succeeds if its last value lies in the basin of a stable informative state of the limit:
+    on the same side of every unstable state. Where no such state exists nothing succeeds, however
+    large a run still is. Where states exist that do not divide the runs, because more than this
+    variable evolves, and where no state is known, it succeeds if its size is above the threshold
+    and not falling (:func:`hdica.verdict.trend.falling`). A run within a distance of
+    order n^-1/2 of an unstable state may still cross it; as many do either way, so that even odds
+    stay there.
+    """
+    final = values.isel(time=-1, drop=True).reset_coords(drop=True)
+    above = abs(final) > threshold
+    success = above & ~falling(values, above, threshold)
+    by_limit = xr.zeros_like(above.any("seed") if "seed" in above.dims else above, dtype=float)
+    if states is not None:
+        possible = states.informative.any(AT)
+        reached, decided = success & possible, states.known & ~possible
+        if states.divides:  # between the same unstable states as a stable informative one
+            basin = _same_side(_sizes(final, states), states)
+            reached, decided = (basin & states.informative).any(AT), states.known
+        success = xr.where(states.known, reached, success).transpose(*above.dims)
+        by_limit = (by_limit + decided).transpose(*by_limit.dims)
+    success = success & final.notnull()
+    separated, left = xr.ones_like(above), xr.zeros_like(final)
+    if states is not None and not any(d in states.at.dims for d in entries()):
+        separated, left = _separated(values, final, states, threshold)
+    return Fate(success, above & ~success, by_limit, separated, left)
+
+
+def _separated(
+    values: xr.DataArray, final: xr.DataArray, states: States, threshold: float
+) -> tuple[xr.DataArray, xr.DataArray]:
+    """Which runs are close to the stable state of their basin, and how much of the way is left.
+
+    A run that has not moved lies on one side of an unstable state because it began there, which no
+    theory can fail. It counts once it has gone half of the way from its first value to the state,
+    or is closer to it than a quarter of the distance to the next state.
+    """
+    at, begin = states.at, _sizes(values.isel(time=0, drop=True).reset_coords(drop=True), states)
+    final, possible = _sizes(final, states), states.stable == 1
+    if states.divides:
+        possible = possible & _same_side(final, states)
+    distance = abs(final - at).where(possible)
+    closest = distance.min(AT)
+    goal = at.where(distance == closest).max(AT)
+    steps = abs(at - goal)
+    next_one = steps.where(steps > ZERO).min(AT).fillna(threshold)
+    way = abs(begin - goal)
+    separated = (closest <= way / 2) | (closest <= next_one / 4)
+    left = (closest / way).where(way > 0).where(states.known)
+    separated = xr.where(states.known, separated, True)
+    return separated.transpose(*final.dims), left.transpose(*final.dims)
+
+
+def _sizes(values: xr.DataArray, states: States) -> xr.DataArray:
+    """Values beside the states: sizes where a store has one of each pair of mirror images."""
+    return values if bool((states.at < 0).any()) else abs(values)
+
+
+def _same_side(values: xr.DataArray, states: States) -> xr.DataArray:
+    """Which states lie above as many unstable ones as values do."""
+    edges = states.at.where(states.stable == 0).rename({AT: "edge"})
+    return (edges < values).sum("edge") == (edges < states.at).sum("edge")

@@ -1,1 +1,82 @@
-"""Arrays over the pixels of a picture, such as filters, drawn as pictures."""
+"""Arrays over the pixels of a picture, such as filters, drawn as pictures: settings and record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.settings import Named, Needs, Settings, names
+from hdica.errors import HdicaError
+from hdica.systems.system import System
+
+BY_PIXEL = ("row", "column")
+"""Dimensions of a picture; red, green and blue lie along ``channel``."""
+NUMBER, CHANNEL = "component", "channel"
+PIXELS = tuple(
+    (*time, *number, *BY_PIXEL, *colour)
+    for time in ((), ("time",))
+    for number in ((), (NUMBER,))
+    for colour in ((), (CHANNEL,))
+)
+BY_NUMBER = tuple((*time, NUMBER) for time in ((), ("time",)))
+
+
+class Shown(Settings):
+    """Outputs over the pixels of a picture, each drawn as pictures beside one another."""
+
+    method: Annotated[str, Needs(None, None)] = Field(description="method that gives the pictures")
+    show: Annotated[tuple[str, ...], BeforeValidator(names)] = Field(
+        description="its outputs over `row` and `column` (with `component` several pictures, with "
+        "`channel` in colour, of `time` the last), on request in `save.extra`"
+    )
+    by: str | None = Field(
+        default=None,
+        description="its output over `component` by which pictures are sorted, the least first, "
+        "and named",
+    )
+    against: str | None = Field(
+        default=None, description="its output over `component` that `by` is compared with"
+    )
+    unsorted: Annotated[tuple[str, ...], BeforeValidator(names)] = Field(
+        default=(), description="those of `show` whose components have an order of their own"
+    )
+    scale: Literal["each", "together"] = Field(
+        default="each",
+        description="`each` picture from black to white about its grey zero, or all `together`",
+    )
+    most: int = Field(default=64, ge=1, le=400, description="pictures of an output at most")
+
+    @field_validator("show")
+    @classmethod
+    def _some(cls, found: tuple[str, ...]) -> tuple[str, ...]:
+        if not found or len(set(found)) < len(found):
+            raise HdicaError(
+                f"show = {list(found)} is not allowed (at least one output, each only once)"
+            )
+        return found
+
+    def named(self, system: System | None) -> list[Named]:
+        """The method, once for each output that is taken of it."""
+        (one,) = super().named(system)
+        return [*_each(one, self.show, PIXELS), *_each(one, self._numbers(), BY_NUMBER)]
+
+    def _numbers(self) -> list[str]:
+        return [name for name in (self.by, self.against) if name is not None]
+
+
+def _each(one: Named, outputs: Iterable[str], dims: tuple[tuple[str, ...], ...]) -> list[Named]:
+    return [replace(one, output=name, dims=dims) for name in outputs]
+
+
+PICTURES = Analysis(
+    name="pictures",
+    compute=lazy(__name__, "pictures:pictures"),
+    settings=Shown,
+    sections=(Section("pictures", "Pictures", lazy(__name__, "pictures:panels"), 16.8),),
+    rank=13.8,
+    findings=lazy(__name__, "pictures:findings"),
+)

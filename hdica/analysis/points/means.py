@@ -17,7 +17,7 @@ from hdica.analysis.points.space import (
     quantity,
     variables_in,
 )
-from hdica.analysis.show.choose import spread
+from hdica.show.choose import spread
 from hdica.status import STATUS_NAMES
 from hdica.systems.method import HISTOGRAM
 
@@ -32,20 +32,16 @@ ENTRIES = 2
 
 
 def means(tree: xr.DataTree) -> xr.DataTree | None:
-    """Every variable of every method, mean over seeds, at all grid points.
+    """Every variable of every method, mean over seeds, at all grid points; None without any.
 
-    Returns
-    -------
-    xarray.DataTree | None
-        A group for each method, over its swept parameters, ``n`` and the variables' own
-        dimensions: each variable, ``<variable>_error`` (standard error over seeds; of a method
-        without seeds the solver's, left out where there is none), and the counts of points by
-        status, ``runs_done``, ``runs_diverged``, ``runs_failed`` and ``runs_pending``. Attributes
-        of a variable: ``along``, the own dimension along which it is drawn, and ``others``, which
-        ``method/variable`` have the same quantity. Where there are too many numbers, fewer times
-        are kept (the first, the last, others evenly between), then fewer variables. Attributes of
-        the whole: ``times``, how many there were at most, and ``left``, which ``method/variable``
-        had too many numbers. None if there is nothing to look at.
+    A group for each method, over its swept parameters, ``n`` and the variables' own dimensions:
+    each variable, ``<variable>_error`` (standard error over seeds; of a method without seeds the
+    solver's, left out where there is none), and the counts of points by status, ``runs_done``,
+    ``runs_diverged``, ``runs_failed`` and ``runs_pending``. Attributes of a variable: ``along``,
+    the own dimension along which it is drawn, and ``others``, which ``method/variable`` have the
+    same quantity. Where there are too many numbers, fewer times are kept (the first, the last,
+    others evenly between), then fewer variables. Attributes of the whole: ``times``, how many there
+    were at most, and ``left``, which ``method/variable`` had too many numbers.
     """
     every = [one for method in methods_in(tree) for one in _explorable(tree, method)]
     if not every:
@@ -78,11 +74,8 @@ def _numbers(one: Quantity, times: int) -> int:
 
 def _within(most: int, every: list[Quantity]) -> list[Quantity]:
     """Those that fit, the first variable of every method before the second of any."""
-    places: dict[str, int] = {}
-    ranks = []
-    for one in every:
-        ranks.append(places.get(one.method, 0))
-        places[one.method] = ranks[-1] + 1
+    methods = [one.method for one in every]
+    ranks = [methods[:k].count(method) for k, method in enumerate(methods)]
     kept, used = set(), 0
     for k in sorted(range(len(every)), key=lambda k: ranks[k]):
         size = min(_numbers(every[k], max(a.size for a in every[k].axes)), MOST)

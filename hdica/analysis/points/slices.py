@@ -14,7 +14,7 @@ from hdica.analysis.densities.compute import histogram_of, over_bins, xi_of
 from hdica.analysis.points.space import DENSITY, Point, Quantity
 from hdica.analysis.reading import finished
 from hdica.status import STATUS_NAMES
-from hdica.verdict.moments import moments
+from hdica.verdict.ladder import moments
 
 Array = NDArray[np.float64]
 MOST_CELLS = 160
@@ -38,27 +38,12 @@ def places(shown: Quantity, point: Point, free: tuple[str, ...]) -> dict[str, in
 def surface(
     tree: xr.DataTree, shown: Quantity, point: Point, x: str, y: str, whole: bool = True
 ) -> xr.Dataset:
-    """A variable over two swept parameters, mean over seeds.
+    """A variable over two swept parameters, mean over seeds, at a point of the other ones.
 
-    Parameters
-    ----------
-    tree
-        Results.
-    shown
-        The variable.
-    point
-        Where the other parameters are, and the entry.
-    x, y
-        Names of two swept parameters; ``y`` empty for a map of one row.
-    whole
-        Whether all times are wanted, rather than that of the point.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``mean`` and ``error`` (standard error over seeds; of a method without seeds the solver's,
-        NaN where it has none) over y, x and the quantity's own dimension if it is whole; and the
-        counts of seeds by status, ``pending``, ``done``, ``diverged`` and ``failed``, over y, x.
+    ``y`` is empty for a map of one row. ``mean`` and ``error`` (standard error over seeds; of a
+    method without seeds the solver's, NaN where it has none) over y, x and, if all times are wanted
+    (``whole``) rather than that of the point, the quantity's own dimension; and the counts of seeds
+    by status, ``pending``, ``done``, ``diverged`` and ``failed``, over y, x.
     """
     data = tree[shown.method].to_dataset()
     sides = tuple(name for name in (y, x) if name)
@@ -88,14 +73,6 @@ def _reduced(band: xr.Dataset, shown: Quantity, point: Point, free: tuple[str, .
     return _means(band, shown).assign(_counts(band["status"])).reset_coords(drop=True)
 
 
-def _over_seeds(values: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
-    """Mean over seeds and its standard error, NaN for fewer than two; without seeds as it is."""
-    if "seed" not in values.dims:
-        return values, xr.full_like(values, np.nan)
-    found = moments(values)
-    return found["mean"], found["se"]
-
-
 def _counts(status: xr.DataArray) -> dict[str, xr.DataArray]:
     """How many seeds have each status, by its name."""
     found = {name: status == code for code, name in enumerate(STATUS_NAMES)}
@@ -103,14 +80,7 @@ def _counts(status: xr.DataArray) -> dict[str, xr.DataArray]:
 
 
 def course(tree: xr.DataTree, shown: Quantity, point: Point) -> xr.Dataset:
-    """A variable at one point along its own dimension, mean over seeds.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``mean`` and ``error`` as of :func:`surface`, over the quantity's own dimension, and the
-        counts of seeds by status.
-    """
+    """``mean``, ``error`` and counts as of :func:`surface` at one point, over its own dimension."""
     free = (shown.along.name,) if shown.along else ()
     part = _at(tree, shown, point, free)
     return _reduced(part, shown, point, free)
@@ -149,12 +119,8 @@ def _with_error(data: xr.Dataset, shown: Quantity) -> xr.Dataset:
 def density(tree: xr.DataTree, shown: Quantity, point: Point) -> xr.Dataset:
     """The density of the estimate given the feature at one point, a snapshot and a group.
 
-    Returns
-    -------
-    xarray.Dataset
-        ``mean`` and ``error`` over x; for one seed the error is that of independent entries. ``xi``
-        is the value of xi of the group. Of runs and of limits it is the mean over the bin around
-        each x.
+    ``mean`` and ``error`` over x, of runs and of limits the mean over the bin around each x; for
+    one seed the error is that of independent entries. ``xi`` is the value of xi of the group.
     """
     data = tree[shown.method].to_dataset()
     more = [name for name in ("xi", "weight", "cdf") if name in data]
@@ -183,20 +149,9 @@ def everywhere(
 ) -> xr.Dataset:
     """A variable at every grid point, mean over seeds, read in bands.
 
-    Parameters
-    ----------
-    tree
-        Results.
-    shown
-        The variable.
-    kept
-        Positions along some of the variable's own dimensions that are wanted; of others all.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``mean`` and ``error`` as of :func:`surface` over every dimension of the variable but the
-        seed; of densities as of :func:`density`.
+    ``mean`` and ``error`` as of :func:`surface`, of densities as of :func:`density`, over every
+    dimension of the variable but the seed. ``kept`` are positions along some of the variable's own
+    dimensions that are wanted; of others all are.
     """
     data = tree[shown.method].to_dataset()
     dense = shown.variable == DENSITY.name and shown.seeds > 0
@@ -214,9 +169,13 @@ def everywhere(
 
 
 def _means(band: xr.Dataset, shown: Quantity) -> xr.Dataset:
-    """Mean and error of what is in memory, at all its times."""
+    """Mean and error of what is in memory, at all its times; of one seed no error is known."""
     dense = shown.variable == DENSITY.name
-    mean, error = _over_seeds(over_bins(band) if dense else finished(band, shown.variable))
+    mean = over_bins(band) if dense else finished(band, shown.variable)
+    error = xr.full_like(mean, np.nan)
+    if "seed" in mean.dims:
+        found = moments(mean)
+        mean, error = found["mean"], found["se"]
     if f"{shown.variable}_error" in band:
         error = finished(band, f"{shown.variable}_error")
     return xr.Dataset({"mean": mean, "error": error}).reset_coords(drop=True)

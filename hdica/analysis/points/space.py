@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,8 +11,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.reading import grid_of, overlaps
-from hdica.analysis.show.words import Text, axis, count, is_numbered, symbol, value_of, words
-from hdica.analysis.terms import padded
+from hdica.show.terms import padded
+from hdica.show.words import Text, axis, count, is_numbered, symbol, value_of, words
 from hdica.systems.method import DENSITIES, STEADY_DENSITIES
 
 DENSITY = DENSITIES[0]
@@ -56,11 +55,9 @@ class Axis:
     @property
     def symbol(self) -> Text:
         """As it is written before a value."""
-        return (
-            symbol("snapshot") + words(TIMES.get(self.name, ""))
-            if self.name in TIMES
-            else symbol(self.name)
-        )
+        if self.name in TIMES:
+            return symbol("snapshot") + words(TIMES[self.name])
+        return symbol(self.name)
 
     @property
     def scale(self) -> Literal["linear", "log", "places"]:
@@ -72,7 +69,7 @@ class Axis:
             return "linear"
         return "log" if steps[0] > 0 and _even(np.log(steps)) else "places"
 
-    def said(self, place: int) -> Text:
+    def at_value(self, place: int) -> Text:
         """One value with the symbol: "τ = 0.05"."""
         return self.symbol + words(self.equals + self.shown(place))
 
@@ -150,9 +147,14 @@ class Quantity:
 
 def methods_in(tree: xr.DataTree) -> list[str]:
     """Methods of results, in the order of their study; what is no method's group is left out."""
-    order = list(json.loads(tree.attrs.get("study_yaml") or "{}").get("methods", {}))
+    order = list(_study(tree).get("methods", {}))
     known = [str(name) for name, node in tree.children.items() if "status" in node]
     return sorted(known, key=lambda name: order.index(name) if name in order else len(order))
+
+
+def _study(tree: xr.DataTree) -> dict[str, Any]:
+    """The study of results, empty if they have none."""
+    return dict(json.loads(tree.attrs.get("study_yaml") or "{}"))
 
 
 def first_method(tree: xr.DataTree) -> str:
@@ -183,13 +185,10 @@ def variables_in(tree: xr.DataTree, method: str) -> list[str]:
         and beside <= set(values.dims)
     ]
     meant = overlaps(tree)
-    kept = [name for name in names if not _is_companion(name, names)]
+    stems = {name: [name.removesuffix(end) for end in COMPANIONS] for name in names}
+    kept = [k for k, some in stems.items() if not any(s != k and s in names for s in some)]
     order = [*meant, *(name for name in kept if name not in meant and name != ERROR), ERROR]
     return sorted(kept, key=order.index)
-
-
-def _is_companion(name: str, names: list[str]) -> bool:
-    return any(name.endswith(end) and name.removesuffix(end) in names for end in COMPANIONS)
 
 
 def quantity(tree: xr.DataTree, method: str, variable: str) -> Quantity:
@@ -218,17 +217,16 @@ def beside(tree: xr.DataTree, shown: Quantity) -> list[Quantity]:
 
     That is what has the same name, and what the study's analyses compare with it.
     """
-    names = _predicted(tree, shown.variable)
-    found = []
-    for method in (m for m in methods_in(tree) if m != shown.method):
-        known = variables_in(tree, method)
-        for name in dict.fromkeys([shown.variable, *names]):
-            if name not in known:
-                continue
-            other = quantity(tree, method, name)
-            if _own(other) == _own(shown) and (name == shown.variable or not other.seeds):
-                found.append(other)
-    return found
+    names = dict.fromkeys([shown.variable, *_predicted(tree, shown.variable)])
+    methods = [m for m in methods_in(tree) if m != shown.method]
+    every = [
+        quantity(tree, m, name) for m in methods for name in names if name in variables_in(tree, m)
+    ]
+    return [
+        one
+        for one in every
+        if _own(one) == _own(shown) and (one.variable == shown.variable or not one.seeds)
+    ]
 
 
 def _own(one: Quantity) -> tuple[str, tuple[str, ...]]:
@@ -237,14 +235,11 @@ def _own(one: Quantity) -> tuple[str, tuple[str, ...]]:
 
 def _predicted(tree: xr.DataTree, variable: str) -> list[str]:
     """Names under which the analyses of the study have a theory's value of a variable."""
-    asked: Mapping[str, Any] = (
-        json.loads(tree.attrs.get("study_yaml") or "{}").get("analysis") or {}
-    )
     found: list[str] = []
-    for settings in asked.values():
+    for settings in (_study(tree).get("analysis") or {}).values():
         if isinstance(settings, dict) and settings.get("predicted"):
-            told = [settings.get("variable"), *(settings.get("beside") or ())]
-            pairs = zip(told, settings["predicted"], strict=False)
+            measured = [settings.get("variable"), *(settings.get("beside") or ())]
+            pairs = zip(measured, settings["predicted"], strict=False)
             found += [theirs for ours, theirs in pairs if ours == variable]
     return found
 

@@ -1,1 +1,82 @@
-"""Results beside the numbers that a paper prints."""
+"""Results beside the numbers that a paper prints: settings and record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.settings import ALONE, TIME, Dims, Level, Named, Settings
+from hdica.errors import HdicaError, suggestion
+from hdica.inputs.place import relative
+from hdica.systems.system import System
+
+
+class Place(BaseModel):
+    """Where in the results a number is: a method, its output, and what to select of that."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    method: str
+    variable: str
+    sel: dict[str, int | float | str] = Field(default={})
+    magnitude: bool = Field(default=False)
+
+
+class Printed(Settings):
+    """Results beside the numbers that a paper prints, or that were found apart from this code."""
+
+    file: str = Field(
+        description="numbers, a path below the folder of data: `reference/wang2017.yaml`"
+    )
+    numbers: dict[str, Place] = Field(
+        min_length=1,
+        max_length=100,
+        description=(
+            "by name in the file, where ours is: `{method, variable}`, with `sel: {tau: 0.05, "
+            "time: 10}` where there is more than one (the last time and the largest n if not "
+            "said), and `magnitude: true` for absolute values"
+        ),
+    )
+    level: Level = 0.01
+
+    @field_validator("file")
+    @classmethod
+    def _below(cls, given: str) -> str:
+        return relative(given)
+
+    def named(self, system: System | None) -> list[Named]:
+        """The method of every number, which must have its output."""
+        return [
+            Named("numbers", one.method, None, one.variable, tuple(_dims(system, one.variable)))
+            for one in self.numbers.values()
+        ]
+
+
+def _dims(system: System | None, output: str) -> Iterator[Dims]:
+    """Dimensions that an output of some name has; those of an average of entries are of times."""
+    methods = () if system is None else system.methods
+    found = {one.dims for m in methods for one in m.outputs_of() if one.name == output}
+    yield from sorted(found) or (TIME, ALONE)
+
+
+def check_names(asked: Settings, known: list[str], file: str) -> None:
+    """Refuse names that a file of numbers does not have."""
+    assert isinstance(asked, Printed)
+    for name in asked.numbers:
+        if name not in known:
+            raise HdicaError(
+                f"analysis.printed.numbers: {name!r} is not in {file} ({suggestion(name, known)})"
+            )
+
+
+PRINTED = Analysis(
+    name="printed",
+    compute=lazy(__name__, "compute:printed"),
+    settings=Printed,
+    sections=(Section("printed", "Beside known numbers", lazy(__name__, "figure:printed"), 0.5),),
+    rank=17.5,
+    findings=lazy(__name__, "compute:findings"),
+    notes=lazy(__name__, "compute:notes"),
+)

@@ -6,18 +6,16 @@ import numpy as np
 import xarray as xr
 from markupsafe import escape
 
-from hdica.analysis.printed.say import what_of
-from hdica.analysis.show.choose import evenly
-from hdica.analysis.show.marks import GREY
-from hdica.analysis.show.panel import Panel, Points
-from hdica.analysis.show.words import OKABE_ITO, Text, words
+from hdica.analysis.printed.compute import what_of
+from hdica.show.choose import evenly
+from hdica.show.marks import ERRORS, GREY
+from hdica.show.panel import Panel, Points
+from hdica.show.words import OKABE_ITO, words
 
 LEAST, MOST = 3, 40
-"""Fewer numbers are in the table alone, and at most so many are drawn."""
+"""Of fewer numbers there is no figure, and at most so many are drawn."""
 NAMED = 8
 """So many numbers are named below the figure."""
-BARS = 2.0
-"""Standard errors of the bars."""
 
 
 def printed(data: xr.Dataset) -> list[Panel]:
@@ -27,53 +25,49 @@ def printed(data: xr.Dataset) -> list[Panel]:
     if len(kept) < LEAST:
         return []
     here = data.isel(number=kept)
-    at, unit = np.arange(1.0, len(kept) + 1), here["printed"].values
-    items = [_theirs(here, at, unit), *_corrected(here, at, unit), _ours(here, at, unit)]
     return [
         Panel(
             "printed",
             words("Beside known numbers"),
             words("numbers, named below"),
             words("ours / theirs"),
-            tuple(items),
-            caption=_caption(here, len(data["number"])),
+            _marks(here),
+            _caption(here, len(data["number"])),
             x_range=(0.4, len(kept) + 0.6),
             wide=True,
         )
     ]
 
 
-def _bars(at: np.ndarray, y: np.ndarray, error: np.ndarray, label: Text, color: str) -> Points:
-    half = np.nan_to_num(error)
-    return Points(at, y, label, color, y - half, y + half)
-
-
-def _ours(here: xr.Dataset, at: np.ndarray, unit: np.ndarray) -> Points:
-    error = np.abs((BARS * here["se"] + here["own_error"]).values / unit)
-    return _bars(at, here["ours"].values / unit, error, words("ours"), OKABE_ITO[0])
-
-
-def _theirs(here: xr.Dataset, at: np.ndarray, unit: np.ndarray) -> Points:
-    half = np.abs((BARS * here["printed_error"] + here["rounding"]).values / unit)
-    ones = np.ones(at.size)
-    return Points(at, ones, words("theirs"), GREY, ones - half, ones + half, "square")
-
-
-def _corrected(here: xr.Dataset, at: np.ndarray, unit: np.ndarray) -> list[Points]:
-    value = here["corrected"].values / unit
-    some = np.isfinite(value)
-    if not some.any():
-        return []
-    label = words("corrected")
-    return [Points(at[some], value[some], label, OKABE_ITO[2], symbol="diamond")]
+def _marks(here: xr.Dataset) -> tuple[Points, ...]:
+    """Theirs, theirs corrected where that is known, and ours, in units of what is printed."""
+    at, unit = np.arange(1.0, here.sizes["number"] + 1), here["printed"].values
+    out = []
+    for label, name, errors, look in (
+        ("theirs", "printed", ("printed_error", "rounding"), (GREY, "square")),
+        ("corrected", "corrected", None, (OKABE_ITO[2], "diamond")),
+        ("ours", "ours", ("se", "own_error"), (OKABE_ITO[0], "circle")),
+    ):
+        y, (color, mark) = here[name].values / unit, look
+        some = np.isfinite(y)
+        if errors is None:
+            bars = None, None
+        else:
+            sampled, exact = (here[error] for error in errors)
+            half = np.nan_to_num(np.abs((ERRORS * sampled + exact).values / unit))[some]
+            bars = y[some] - half, y[some] + half
+        if some.any():
+            out.append(Points(at[some], y[some], words(label), color, *bars, mark))
+    return tuple(out)
 
 
 def _caption(here: xr.Dataset, total: int) -> str:
-    told = ", ".join(f"{k} {what_of(here, k - 1)}" for k in range(1, here.sizes["number"] + 1))
-    names = told if here.sizes["number"] <= NAMED else "as they are numbered in the table"
     drawn = here.sizes["number"]
-    left = f" {total - drawn} of {total} are in the table alone." if drawn < total else ""
+    every = [f"{k + 1} {what_of(here.isel(number=k))}" for k in range(drawn)]
+    names = ", ".join(every) if drawn <= NAMED else "as they are numbered in the table"
+    left = f" {total - drawn} of {total} are not drawn." if drawn < total else ""
     return (
         f"Dots: ours, ± 2 standard errors over seeds and the method's own error; squares: those of "
-        f"{escape(here.attrs['paper'])}, with its error and rounding. From the left: {names}.{left}"
+        f"{escape(here.attrs['paper'])}, with its error and rounding. From the left: "
+        f"{escape(names)}.{left}"
     )

@@ -1,1 +1,13 @@
-"""What was run: points, outcomes and time by method."""
+"""What was run: points, outcomes and time by method: its record."""
+
+from __future__ import annotations
+
+from hdica.analysis.record import Analysis, lazy
+
+RUNS = Analysis(
+    name="runs",
+    compute=lazy(__name__, "runs:runs"),
+    rank=15,
+    notes=lazy(__name__, "runs:notes"),
+    topic="What was run",
+)

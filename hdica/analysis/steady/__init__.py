@@ -1,1 +1,64 @@
-"""Steady states over one parameter, and where simulations end."""
+"""Steady states over one parameter, and where simulations end: settings and record."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from hdica.analysis.record import Analysis, Section, lazy
+from hdica.analysis.settings import (
+    BRANCH_POINT,
+    BY_TRANSITION,
+    FIXED_POINT,
+    TIME,
+    Methods,
+    Needs,
+    Settings,
+    Swept,
+    SweptName,
+    Variable,
+    looked_at,
+)
+from hdica.errors import HdicaError
+
+
+class Steady(Settings):
+    """Steady states of the limit and of simulations over one swept parameter."""
+
+    x: SweptName = Field(description="swept parameter on the horizontal axis")
+    limits: Annotated[Methods, Needs(False, looked_at, (FIXED_POINT, TIME))] = Field(
+        default=(), description="methods that give steady states, or limits at the last time"
+    )
+    branches: Annotated[str | None, Needs(False, looked_at, (BRANCH_POINT,))] = Field(
+        default=None, description="method that gives whole branches"
+    )
+    critical: Annotated[str | None, Needs(False, "value", (BY_TRANSITION,))] = Field(
+        default=None, description="method that gives transitions"
+    )
+    simulation: Annotated[Methods, Needs(True, looked_at, (TIME,), n=True)] = Field(
+        default=(), description="stochastic methods, at the last time"
+    )
+    variable: Variable = ""
+    series: Annotated[str | None, Swept()] = Field(
+        default=None, description="swept parameter that separates the simulation's series"
+    )
+
+    @model_validator(mode="after")
+    def _something(self) -> Steady:
+        if not (self.limits or self.branches or self.simulation):
+            raise HdicaError("it needs limits, branches or simulation (something to draw)")
+        if self.series == self.x:
+            raise HdicaError(f"series = {self.series!r} is not allowed (it is x already)")
+        return self
+
+
+STEADY = Analysis(
+    name="steady",
+    compute=lazy(__name__, "compute:steady"),
+    settings=Steady,
+    sections=(Section("steady", "Steady states", lazy(__name__, "figure:steady"), 1),),
+    rank=1,
+    findings=lazy(__name__, "compute:findings"),
+    suits=lazy(__name__, "compute:suits"),
+)

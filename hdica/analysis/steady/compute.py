@@ -9,12 +9,29 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.describe import described
-from hdica.analysis.reading import check_swept, finished, group, over
+from hdica.analysis.reading import (
+    at_end,
+    check_swept,
+    control,
+    finished,
+    group,
+    numeric,
+    offered,
+    over,
+)
+from hdica.analysis.settings import BRANCH_POINT, FIXED_POINT, TIME
+from hdica.analysis.steady import Steady
 from hdica.analysis.steady.branches import branches_of, distinct
-from hdica.analysis.steady.record import Steady
-from hdica.analysis.terms import STATES as NUMBERED
 from hdica.errors import HdicaError
+from hdica.show.choose import Point, at_largest_n, points
+from hdica.show.finding import Finding, named
+from hdica.show.terms import STATES as NUMBERED
+from hdica.show.words import number, p_value, size, symbol, words
 from hdica.status import DONE
+from hdica.systems.kinds import INFORMATIVE
+from hdica.systems.method import Role
+from hdica.verdict.cells import CONTROL, judged
+from hdica.verdict.ladder import moments
 
 
 def _columns(prefix: str, where: str) -> dict[str, str]:
@@ -66,10 +83,14 @@ with n random numbers, and of one large entry of a condensed estimate."""
 ERRORS = 3.0
 """... and so many standard errors."""
 
+ROUNDED = 1e-6
+"""A smaller relative error of a critical value is not seen in its digits."""
+
 STATES = ("stable_state", 8, "state", "state_kind")
 RANGES = ("range", 6, "bistable_from", "bistable_to")
 """Lists: dimension, the most that are kept, and their two variables."""
 
+CONDENSED = 2
 POINT = "branch_point"
 BESIDE = ("n", "simulation", "limit", "stable_state", "range")
 """Dimensions that are not swept, beside those of steady states."""
@@ -85,11 +106,7 @@ def steady(tree: xr.DataTree, settings: Steady) -> xr.Dataset:
     over the swept parameters that it depends on, and only if a method gives it.
     """
     x, variable, simulations = settings.x, settings.variable, settings.simulation
-    theory, ends = _limits(tree, settings.limits, variable)
-    parts = [*theory, *ends]
-    parts += _branches(tree, settings.branches, variable)
-    parts += _transitions(tree, settings.critical, variable)
-    out = _merged(parts)
+    out = _merged(_theory(tree, settings))
     if simulations:
         groups = [group(tree, name) for name in simulations]
         for data in groups:
@@ -111,59 +128,40 @@ def _merged(parts: Sequence[xr.Dataset]) -> xr.Dataset:
     return xr.merge([p.reset_coords(drop=True) for p in parts], join="outer")
 
 
-def _renamed(data: xr.Dataset, prefix: str, variables: Sequence[str]) -> xr.Dataset:
-    return xr.Dataset({f"{prefix}_{k}": finished(data, k) for k in variables if k in data})
+def _theory(tree: xr.DataTree, settings: Steady) -> list[xr.Dataset]:
+    """Fixed points of the first limit that has them, ends of the others, branches, transitions."""
+    variable = settings.variable
+    of_states = [variable, "h", "bulk", "stable", "kind"]
 
+    def named_by(prefix: str, data: xr.Dataset, names: Sequence[str]) -> xr.Dataset:
+        known = {k: finished(data, k) for k in names if k in data}
+        own = {variable: f"{prefix}_Q", "branch": f"{prefix}_index"}
+        return xr.Dataset({own.get(k, f"{prefix}_{k}"): v for k, v in known.items()})
 
-def _limits(
-    tree: xr.DataTree, methods: Sequence[str], variable: str
-) -> tuple[list[xr.Dataset], list[xr.Dataset]]:
-    """Fixed points of the first method that has them, and the last values of trajectories."""
-    groups = {m: group(tree, m) for m in methods}
+    groups = {m: group(tree, m) for m in settings.limits}
     fixed = [data for data in groups.values() if "fixed_point" in data.dims]
+    out = [named_by("fixed", data, of_states) for data in fixed[:1]]
     moving = [m for m, data in groups.items() if "time" in data.dims]
-    pairs = [variable, "h", "bulk", "stable", "kind"]
-    points = [_renamed(data, "fixed", pairs) for data in fixed[:1]]
-    points = [p.rename({f"fixed_{variable}": "fixed_Q"}) for p in points]
-    ends = [xr.Dataset({"limit_end": abs(_last(groups[m], variable))}) for m in moving]
-    return points, [over(ends, "limit", moving)] if ends else []
-
-
-def _branches(tree: xr.DataTree, method: str | None, variable: str) -> list[xr.Dataset]:
-    if not method:
-        return []
-    pairs = ["value", variable, "h", "bulk", "stable", "kind", "branch"]
-    found = _renamed(group(tree, method), "branch", pairs)
-    return [found.rename({f"branch_{variable}": "branch_Q", "branch_branch": "branch_index"})]
-
-
-def _transitions(tree: xr.DataTree, method: str | None, variable: str) -> list[xr.Dataset]:
-    if not method:
-        return []
-    data = group(tree, method)
-    found = _renamed(data, "transition", ["value", variable, "error", "kind"])
-    done = (data["status"] == DONE).astype(float)
-    return [found.rename({f"transition_{variable}": "transition_Q"}).assign(transition_done=done)]
-
-
-def _last(data: xr.Dataset, variable: str) -> xr.DataArray:
-    return finished(data, variable).isel(time=-1, drop=True)
+    ends = [xr.Dataset({"limit_end": abs(at_end(groups[m], variable))}) for m in moving]
+    out += [over(ends, "limit", moving)] if ends else []
+    if settings.branches:
+        names = ["value", *of_states, "branch"]
+        out.append(named_by("branch", group(tree, settings.branches), names))
+    if settings.critical:
+        data = group(tree, settings.critical)
+        found = named_by("transition", data, ["value", variable, "error", "kind"])
+        out.append(found.assign(transition_done=(data["status"] == DONE).astype(float)))
+    return out
 
 
 def _end(data: xr.Dataset, variable: str) -> xr.Dataset:
     """Where the runs of one method end."""
-    size = abs(_last(data, variable))
-    count = size.notnull().sum("seed")
-    out = {
-        "overlap": size.mean("seed"),
-        "overlap_se": size.std("seed", ddof=1) / np.sqrt(count),
-        "count": count,
-    }
-    if "largest" in data:
-        share = _last(data, "largest")
-        out |= {"largest": share.mean("seed")}
-        out |= {"largest_se": share.std("seed", ddof=1) / np.sqrt(share.notnull().sum("seed"))}
-    return xr.Dataset(out).reset_coords(drop=True)
+    ends = {"overlap": abs(at_end(data, variable))}
+    ends |= {"largest": at_end(data, "largest")} if "largest" in data else {}
+    found = {name: moments(values) for name, values in ends.items()}
+    out = {name: one["mean"] for name, one in found.items()}
+    out |= {f"{name}_se": one["se"] for name, one in found.items()}
+    return xr.Dataset(out).assign(count=found["overlap"]["count"])
 
 
 def _states(out: xr.Dataset, x: str) -> xr.Dataset:
@@ -172,9 +170,12 @@ def _states(out: xr.Dataset, x: str) -> xr.Dataset:
     if "fixed_Q" in out and x in out["fixed_Q"].dims:
         found |= _fixed_states(out)
     if "branch_Q" in out:
-        found |= _branch_ranges(out, x)
+        grid, cells = _branch_cells(out)
+        found |= _branch_ranges(out, grid, cells)
         if "state" not in found and x in out.dims:
-            found |= _branch_states(out, x)
+            at = out[x].values.astype(float)
+            stable = {(*i, k): b.stable_at(v) for i, b in cells.items() for k, v in enumerate(at)}
+            found |= _padded(out, stable, [*grid, x], STATES)
     return xr.Dataset(found)
 
 
@@ -219,16 +220,10 @@ def _branch_cells(out: xr.Dataset) -> tuple[list[str], dict[tuple[int, ...], Any
     return grid, {i: branches_of(*(a[i] for a in arrays)) for i in np.ndindex(*shape)}
 
 
-def _branch_states(out: xr.Dataset, x: str) -> dict[str, xr.DataArray]:
-    grid, cells = _branch_cells(out)
-    at = out[x].values.astype(float)
-    found = {(*i, k): b.stable_at(v) for i, b in cells.items() for k, v in enumerate(at)}
-    return _padded(out, found, [*grid, x], STATES)
-
-
-def _branch_ranges(out: xr.Dataset, x: str) -> dict[str, xr.DataArray]:
+def _branch_ranges(
+    out: xr.Dataset, grid: list[str], cells: Mapping[tuple[int, ...], Any]
+) -> dict[str, xr.DataArray]:
     """Ranges of x with several stable states."""
-    grid, cells = _branch_cells(out)
     known, found = out.get("transition_value"), {}
     for i, branches in cells.items():
         here = np.zeros(0)
@@ -260,3 +255,167 @@ def extra_dims(data: xr.Dataset) -> list[str]:
     """Swept parameters beside x and the series."""
     own = NUMBERED | {*BESIDE, data.attrs["x"]}
     return [str(d) for d in data.dims if d not in own and d != data.attrs["series"]]
+
+
+def findings(data: xr.Dataset) -> list[Finding]:
+    """Where steady states change, where simulations end, and where several states are stable."""
+    return [*_critical(data), *_ends(data), *_bistable(data), *_stable(data), *_shares(data)]
+
+
+def _cells(data: xr.Dataset, name: str, own: str) -> list[Point]:
+    """Swept parameters on which a variable depends beside a dimension of its own and x."""
+    return points(data, [str(d) for d in data[name].dims if d not in (own, data.attrs["x"])])
+
+
+def _critical(data: xr.Dataset) -> list[Finding]:
+    """Critical values by their kind, folds first, and the overlap at each."""
+    if "transition_value" not in data:
+        return []
+    x, variable, out = symbol(str(data.attrs["x"])), size(str(data.attrs["variable"])), []
+    cells = [(one, data.sel(one)) for one in _cells(data, "transition_value", "transition")]
+    for code, kind in enumerate(TRANSITIONS):
+        places = [
+            (cell, here.isel(transition=k))
+            for cell, here in cells
+            for k in np.flatnonzero(here["transition_kind"].values == code)
+        ]
+        name = words("the critical value of ") + x + words(f" ({kind})")
+        out += [Finding(name, p, *_located(here), digits=6) for p, here in places]
+        name = variable + words(f" at the {kind}")
+        out += [Finding(name, p, abs(float(here["transition_Q"]))) for p, here in places]
+    return out
+
+
+def _located(here: xr.Dataset) -> tuple[float, float]:
+    """A critical value with its error, NaN for one that its digits do not show."""
+    value, error = (float(here.get(f"transition_{k}", np.nan)) for k in ("value", "error"))
+    return value, error if error > ROUNDED * abs(value) else np.nan
+
+
+def _ended(data: xr.Dataset) -> list[tuple[Point, xr.Dataset]]:
+    """Places of simulations at their largest n that have a stable state to compare with."""
+    if "nearest" not in data:
+        return []
+    out = []
+    for point in points(data, [str(d) for d in data["nearest"].dims if d != "n"]):
+        here = data.sel(point)
+        here = at_largest_n(here, here["nearest"].notnull())
+        place = {**named(data, point), "n": int(here["n"]), "t": data.attrs["until"]}
+        out += [(place, here)] if np.isfinite(here["nearest"]) else []
+    return out
+
+
+def _ends(data: xr.Dataset) -> list[Finding]:
+    """Every simulated mean at the last time beside the stable state that is nearest to it.
+
+    Where a limit has not reached a stable state by then, the mean is compared with that limit. The
+    control is off by a tenth of the largest state.
+    """
+    names = ["overlap", "overlap_se", "count"]
+    known = _ended(data)
+    rows = [[float(here[k]) for k in names] + [*_predicted(here)] for _, here in known]
+    columns = np.array(rows).reshape(-1, len(names) + 3).T
+    mean, error, count, predicted, allowed, moving = columns
+    margin = CONTROL * float(data["state"].max()) if known else np.nan
+    result = judged(mean - predicted, error, margin, count - 1, allowed)
+    out = [
+        Finding(
+            words("mean ") + size(str(data.attrs["variable"])),
+            place,
+            mean[k],
+            error[k],
+            predicted=predicted[k],
+            verdict=str(result.verdict[k]),
+            evidence=_evidence(result.p_value[k], allowed[k], margin),
+            seeds=float(np.maximum(np.ceil(result.seeds[k] * count[k]), count[k] + 1)),
+            theory=words("the limit" if moving[k] else "the nearest stable state"),
+        )
+        for k, (place, _) in enumerate(known)
+    ]
+    return sorted(out, key=lambda one: one.theory.plain, reverse=True)
+
+
+def _evidence(p: float, allowed: float, margin: float) -> str:
+    """What decides on one end."""
+    if not np.isfinite(p):
+        return "one seed has no error"
+    beyond = f"{p_value(p)} beyond an allowance of {number(allowed)}"
+    return f"{beyond}; control: {number(margin)} to either side"
+
+
+def _predicted(here: xr.Dataset) -> tuple[float, float, bool]:
+    """Where theory puts a mean, its allowance at finite n, and whether the limit is on its way.
+
+    The allowance of order 1/sqrt(n) is for states without overlap, condensed ones and a limit far
+    from every state; that of an informative state, and of a limit which nears one, is of order 1/n.
+    """
+    n, state = float(here["n"]), float(here["nearest"])
+    wide, narrow = ALLOWANCE / np.sqrt(n), ALLOWANCE / n
+    end = float(here["limit_end"].isel(limit=0)) if "limit_end" in here else np.nan
+    gap = float(abs(here["state"] - end).min())
+    if gap > wide:
+        return end, wide, True
+    if here["nearest_kind"] != INFORMATIVE:
+        return state, wide, False
+    if narrow < abs(end - state) <= wide:
+        return end, narrow, True
+    return state, narrow, False
+
+
+def _bistable(data: xr.Dataset) -> list[Finding]:
+    """Both ends of the ranges with several stable states: there the start decides."""
+    if "bistable_from" not in data:
+        return []
+    range_ = words(" end of the range of ") + symbol(str(data.attrs["x"]))
+    range_ = range_ + words(" with several stable states")
+    return [
+        Finding(words(f"the {end}") + range_, cell, float(value), digits=6)
+        for end, name in (("lower", "bistable_from"), ("upper", "bistable_to"))
+        for cell in _cells(data, name, "range")
+        for value in data[name].sel(cell).values
+        if np.isfinite(value)
+    ]
+
+
+def _stable(data: xr.Dataset) -> list[Finding]:
+    """The largest stable state at the first and the last value of x."""
+    if "state" not in data:
+        return []
+    x, out = str(data.attrs["x"]), []
+    quantity = size(str(data.attrs["variable"])) + words(" of the largest stable state")
+    for cell in _cells(data, "state", "stable_state"):
+        largest = data["state"].sel(cell).max("stable_state").dropna(x)
+        for k in sorted({0, largest.sizes[x] - 1} if largest.size else ()):
+            at = {**cell, x: largest[x].values[k].item()}
+            out.append(Finding(quantity, at, float(largest[k])))
+    return out
+
+
+def _shares(data: xr.Dataset) -> list[Finding]:
+    """How much of |x|^2 is on one entry of condensed estimates."""
+    if "largest" not in data:
+        return []
+    name = words("the share of ") + symbol("|x|")
+    name += words("² on the largest entry of a condensed estimate")
+    return [
+        Finding(name, place, float(here["largest"]), float(here["largest_se"]))
+        for place, here in _ended(data)
+        if here["nearest_kind"] == CONDENSED and here["on_branch"] == 1
+    ]
+
+
+def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+    """Settings for a study that asks for nothing: steady states over a control parameter.
+
+    With what there is of branches and of runs; not over two parameters, where a phase diagram
+    shows it.
+    """
+    states = offered(tree, Role.STEADY_STATES, FIXED_POINT)
+    branches = offered(tree, Role.BRANCHES, BRANCH_POINT)
+    x = control(tree, numeric(tree, states or branches)) if states else ""
+    simulation = offered(tree, Role.SIMULATION, TIME, n=True)
+    if not x or (simulation and len(numeric(tree, simulation)) > 1):
+        return None
+    found: dict[str, Any] = {"x": x, "limits": [states]}
+    found |= {"branches": branches} if branches else {}
+    return found | ({"simulation": [simulation]} if simulation else {})

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.show.choose import Point, points, said, selected, shown
-from hdica.analysis.show.marks import GREY, SYMBOLS, color_of
-from hdica.analysis.show.panel import Line, Panel, Points, Vertical
-from hdica.analysis.show.words import (
-    EMPTY,
+from hdica.analysis.steady.branches import Branches, branches_of
+from hdica.analysis.steady.compute import BRANCH, CONDENSED, TRANSITIONS, extra_dims
+from hdica.show.choose import Point, points, selected, selection_note, shown
+from hdica.show.marks import ERRORS, GREY, NOWHERE, SHARES, SYMBOLS, color_of
+from hdica.show.panel import Item, Line, Panel, Points, Vertical
+from hdica.show.words import (
     Text,
+    joined,
     leading,
     method_name,
     number,
@@ -22,50 +25,39 @@ from hdica.analysis.show.words import (
     symbol,
     words,
 )
-from hdica.analysis.steady.branches import Branches, branches_of
-from hdica.analysis.steady.compute import BRANCH, TRANSITIONS, extra_dims
 
-CONDENSED = 2
 LETTER = 0.021
 """Width of a letter of a label as a share of the printed axis."""
-
-ERRORS = 2.0
-
-Item = Line | Points | Vertical
 
 
 def steady(data: xr.Dataset) -> list[Panel]:
     """One panel: theory as lines, simulations as markers."""
-    others = extra_dims(data)
-    cells = shown(data, others)
-    at = x_range(data)
-    items = _theory(data, cells, at)
-    items += _transitions(data, cells, at)
+    cells = shown(data, extra_dims(data))
+    at = _x_range(data)
+    items = [*_theory(data, cells, at), *_transitions(data, cells, at)]
     for i, cell in enumerate(cells):
         items += _dots(data, cell, color_of(i, len(cells)) if len(cells) > 1 else "")
     if not items:
         return []
-    x, name = str(data.attrs["x"]), str(data.attrs["variable"])
     return [
         Panel(
             "steady",
             words("Steady states"),
-            symbol(x),
-            size(name),
+            symbol(str(data.attrs["x"])),
+            size(str(data.attrs["variable"])),
             tuple(once(items)),
-            caption=_caption(data, cells),
+            _caption(data, cells),
             x_range=at,
-            y_range=(-0.03, 1.03),
+            y_range=SHARES,
             wide=True,
         )
     ]
 
 
-def x_range(data: xr.Dataset) -> tuple[float, float]:
+def _x_range(data: xr.Dataset) -> tuple[float, float]:
     """The swept values with a margin; without them, somewhat beyond the transitions."""
-    x = data.attrs["x"]
-    if x in data.dims:
-        values = data[x].values.astype(float)
+    if data.attrs["x"] in data.dims:
+        values = data[data.attrs["x"]].values.astype(float)
     else:
         known = data.get("transition_value", data.get("branch_value", xr.DataArray([0.0, 1.0])))
         values = known.values[np.isfinite(known.values)]
@@ -74,23 +66,12 @@ def x_range(data: xr.Dataset) -> tuple[float, float]:
     return float(values.min() - margin), float(values.max() + margin)
 
 
-def branches_in(data: xr.Dataset, cell: Point) -> Branches | None:
-    """The branches of a cell, if the data have any."""
-    if "branch_Q" not in data:
-        return None
-    columns = [selected(data[name], cell) for name in BRANCH]
-    if any(c.ndim != 1 for c in columns):
-        return None
-    return branches_of(*(c.values for c in columns))
-
-
 def style_of(stable: bool, kind: int, color: str) -> tuple[Text, str, str]:
     """Name, colour and dash of a piece of a branch."""
-    lead = "condensed, " if kind == CONDENSED else ""
-    name = words(lead + ("stable" if stable else "unstable"))
+    name = "stable" if stable else "unstable"
     if kind == CONDENSED:
-        return name, GREY, "solid" if stable else "dot"
-    return name, color, "solid" if stable else "dash"
+        return words(f"condensed, {name}"), GREY, "solid" if stable else "dot"
+    return words(name), color, "solid" if stable else "dash"
 
 
 def _own(values: xr.DataArray, cells: list[Point]) -> Iterator[tuple[int, Point]]:
@@ -100,24 +81,23 @@ def _own(values: xr.DataArray, cells: list[Point]) -> Iterator[tuple[int, Point]
 
 
 def _theory(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) -> list[Item]:
-    """Theory once for every cell on which it depends."""
-    name = next((k for k in ("branch_Q", "fixed_Q") if k in data), None)
-    if name is None:
+    """Branches, or fixed points without any, once for every cell on which they depend."""
+    name = next((k for k in ("branch_Q", "fixed_Q") if k in data), "")
+    if not name:
         return []
     out: list[Item] = []
-    cells = with_series(data, cells, name)
+    cells = _with_series(data, cells, name)
     for i, cell in _own(data[name], cells):
-        color = color_of(i, len(cells)) if cell else "ink"
-        lead = leading(cell)
-        branches = branches_in(data, cell)
-        if branches is None:
-            out += _fixed(data, cell, color, lead)
-        else:
-            out += lines_of(branches, color, lead, at)
+        color, lead = color_of(i, len(cells)) if cell else "ink", leading(cell)
+        columns = [selected(data[k], cell) for k in BRANCH if "branch_Q" in data]
+        if columns and all(column.ndim == 1 for column in columns):
+            out += lines_of(branches_of(*(c.values for c in columns)), color, lead, at)
+        elif "fixed_Q" in data and data.attrs["x"] in data["fixed_Q"].dims:
+            out.append(_fixed(data, cell, color, lead))
     return out
 
 
-def with_series(data: xr.Dataset, cells: list[Point], name: str) -> list[Point]:
+def _with_series(data: xr.Dataset, cells: list[Point], name: str) -> list[Point]:
     """The cells, each for every value of the series where branches depend on it.
 
     Fixed points of all values stand in one column; a curve has one value.
@@ -139,21 +119,17 @@ def lines_of(branches: Branches, color: str, lead: Text, at: tuple[float, float]
     return out
 
 
-def _fixed(data: xr.Dataset, cell: Point, color: str, lead: Text) -> list[Item]:
-    """Fixed points at every swept value as markers."""
-    if "fixed_Q" not in data or data.attrs["x"] not in data["fixed_Q"].dims:
-        return []
+def _fixed(data: xr.Dataset, cell: Point, color: str, lead: Text) -> Points:
+    """Fixed points at every swept value as markers; the states of all series in one column."""
     at = data.attrs["x"]
-    # The series is no part of a cell: the states of all its values stand in one column, as in
-    # ``_own`` those of a cell that does not matter to them.
     columns = xr.broadcast(*(selected(data[k], cell) for k in ("fixed_Q", "fixed_stable")))
     q, stable = (c.transpose(at, ...).values.reshape(data.sizes[at], -1) for c in columns)
     x = np.repeat(data[at].values.astype(float), q.shape[1])
     keep = np.isfinite(q.ravel())
     shade = "#444444" if color == "ink" else color
     filled = stable.ravel()[keep] > 0.5
-    label = lead + words("fixed points")
-    return [Points(x[keep], np.abs(q.ravel()[keep]), label, shade, filled=filled)]
+    label = lead + "fixed points"
+    return Points(x[keep], np.abs(q.ravel()[keep]), label, shade, filled=filled)
 
 
 def _transitions(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) -> list[Vertical]:
@@ -166,83 +142,56 @@ def _transitions(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) 
             selected(data[f"transition_{k}"], cell).values.ravel() for k in ("value", "kind")
         )
         color = color_of(i, len(cells)) if cell else GREY
-        known = np.flatnonzero(np.isfinite(value) & (at[0] <= value) & (value <= at[1]))
         found += [
-            (float(value[k]), f"{TRANSITIONS[int(kind[k])]} {number(value[k], 4)}", color)
-            for k in known
+            (float(v), f"{TRANSITIONS[int(k)]} {number(v, 4)}", color)
+            for v, k in zip(value, kind, strict=True)
+            if at[0] <= v <= at[1]
         ]
     ends: list[float] = []
     out = []
-    for value_, text, color in sorted(found):
-        left, right, anchor = _extent(value_, text, at)
-        free = [r for r, end in enumerate(ends) if end < left]
-        row = free[0] if free else len(ends)
-        ends[row : row + 1] = [right]
-        out.append(Vertical(value_, words(text), color, anchor, row))
+    for x, text, color in sorted(found):
+        # A label has its middle at the line, but near an end of the axis it grows inwards.
+        share, width = (x - at[0]) / (at[1] - at[0]), LETTER * len(text)
+        outside = share < width / 2, share > 1 - width / 2
+        left, anchor = share - width / 2, "center"
+        if outside[0]:
+            left, anchor = share, "left"
+        elif outside[1]:
+            left, anchor = share - width, "right"
+        row = next((r for r, end in enumerate(ends) if end < left), len(ends))
+        ends[row : row + 1] = [left + width]
+        out.append(Vertical(x, words(text), color, anchor, row))
     return out
-
-
-def _extent(value: float, text: str, at: tuple[float, float]) -> tuple[float, float, str]:
-    """Where a label begins and ends, as a share of the axis, and its anchor.
-
-    Labels near an end of the axis grow inwards.
-    """
-    share, width = (value - at[0]) / (at[1] - at[0]), LETTER * len(text)
-    if share < width / 2:
-        return share, share + width, "left"
-    if share > 1 - width / 2:
-        return share - width, share, "right"
-    return share - width / 2, share + width / 2, "center"
 
 
 def _dots(data: xr.Dataset, cell: Point, color: str) -> list[Item]:
     """Ends of the simulations at their largest n, and of limits that were followed in time."""
-    series = [data.attrs["series"]] if data.attrs["series"] in data.dims else []
-    starts = points(data, series) if series else [{}]
+    x = data.attrs["x"]
+    at = data[x].values.astype(float) if x in data.dims else NOWHERE
+    starts = points(data, [d for d in (data.attrs["series"],) if d in data.dims])
     out: list[Item] = []
-    if "overlap" in data:
-        methods = [str(m) for m in data["simulation"].values]
-        every = [(m, s) for m in methods for s in starts]
-        for j, (method, start) in enumerate(every):
-            name = method if len(methods) > 1 or not (start or cell) else ""
-            label = _joined(words(name), place(start), place(cell))
+    methods = data["simulation"].values if "overlap" in data else ()
+    every = [(str(m), start) for m in methods for start in starts]
+    for j, (method, start) in enumerate(every):
+        name = method if len(methods) > 1 or not (start or cell) else ""
+        label = joined(words(name), place(start), place(cell))
+        point = {"simulation": method, **start, **cell}
+        here = [selected(data[k], point).transpose(x, "n") for k in ("overlap", "overlap_se")]
+        done = np.flatnonzero((selected(data["count"], point) > 0).any(x))
+        if len(done):
+            y, se = (one.values[:, done[-1]] for one in here)
+            bar, keep = ERRORS * np.nan_to_num(se), np.isfinite(y)
+            ends, mark = ((y - bar)[keep], (y + bar)[keep]), SYMBOLS[j % len(SYMBOLS)]
             shade = color or color_of(j, len(every))
-            at = {"simulation": method, **start, **cell}
-            out += _series(data, at, label, shade, SYMBOLS[j % 4])
-    if "limit_end" in data:
-        for method in data["limit"].values:
-            for start in starts:
-                own = method_name(method) + words(", last time")
-                label = _joined(own, place(start), place(cell))
-                out.append(_ends(data, {**start, **cell, "limit": method}, label, color or GREY))
+            out.append(Points(at[keep], y[keep], label, shade, *ends, mark))
+    limits = data["limit"].values if "limit_end" in data else ()
+    for method in limits:
+        for start in starts:
+            label = joined(method_name(method) + ", last time", place(start), place(cell))
+            values = selected(data["limit_end"], {**start, **cell, "limit": method}).values
+            look: dict[str, Any] = {"symbol": "diamond", "filled": np.zeros(len(at), bool)}
+            out.append(Points(at, values, label, color or GREY, **look))
     return out
-
-
-def _joined(*parts: Text) -> Text:
-    """The parts that say something, separated by commas."""
-    out = EMPTY
-    for part in parts:
-        out = out + (words(", ") if out and part else EMPTY) + part
-    return out
-
-
-def _series(data: xr.Dataset, point: Point, label: Text, color: str, mark: str) -> list[Item]:
-    here = {k: selected(data[k], point) for k in ("overlap", "overlap_se", "count")}
-    x, order = data.attrs["x"], (data.attrs["x"], "n")
-    q, se, seeds = (v.transpose(*order).values for v in here.values())
-    done = np.flatnonzero((seeds > 0).any(axis=0))
-    if not len(done):
-        return []
-    y, bar = q[:, done[-1]], ERRORS * np.nan_to_num(se[:, done[-1]])
-    keep = np.isfinite(y)
-    at = data[x].values.astype(float)[keep]
-    return [Points(at, y[keep], label, color, (y - bar)[keep], (y + bar)[keep], mark)]
-
-
-def _ends(data: xr.Dataset, point: Point, label: Text, color: str) -> Points:
-    values = selected(data["limit_end"], point).values
-    at = data[data.attrs["x"]].values.astype(float)
-    return Points(at, values, label, color, symbol="diamond", filled=np.zeros(len(at), bool))
 
 
 def once(items: Sequence[Item]) -> list[Item]:
@@ -250,23 +199,12 @@ def once(items: Sequence[Item]) -> list[Item]:
     seen: set[str] = set()
     out: list[Item] = []
     for item in items:
-        if not isinstance(item, Vertical):
+        if isinstance(item, Line | Points):
             again = item.label.plain in seen
             seen.add(item.label.plain)
             item = replace(item, listed=False) if again else item
         out.append(item)
     return out
-
-
-def _left_out(data: xr.Dataset, cells: list[Point]) -> list[str]:
-    """What a branch depends on that is not chosen here, so that it is not drawn."""
-    every = with_series(data, cells, "branch_Q")
-    rest = {str(d) for k in BRANCH for c in every for d in selected(data[k], c).dims}
-    rest -= {"branch_point"}
-    if not rest:
-        return []
-    names = " and ".join(symbol(one).html for one in sorted(rest))
-    return [f"Branches are not drawn: they depend on {names}, which is not chosen here."]
 
 
 def _caption(data: xr.Dataset, cells: list[Point]) -> str:
@@ -275,7 +213,13 @@ def _caption(data: xr.Dataset, cells: list[Point]) -> str:
         parts.append("Solid: stable steady states; dashed: unstable.")
         if bool((data["branch_kind"] == CONDENSED).any()):
             parts.append("Condensed states: solid if stable, dotted if not.")
-        parts += _left_out(data, cells)
+        every = _with_series(data, cells, "branch_Q")
+        rest = {str(d) for k in BRANCH for c in every for d in selected(data[k], c).dims}
+        if rest := rest - {"branch_point"}:
+            names = " and ".join(symbol(one).html for one in sorted(rest))
+            parts.append(
+                f"Branches are not drawn: they depend on {names}, which is not chosen here."
+            )
     elif "fixed_Q" in data:
         parts.append("Circles: steady states, filled if stable.")
     if "overlap" in data:
@@ -284,5 +228,4 @@ def _caption(data: xr.Dataset, cells: list[Point]) -> str:
             f"Markers: mean of {size(str(data.attrs['variable'])).html} over seeds at the last "
             f"time ± 2 standard errors ({methods}, at the largest {symbol('n').html})."
         )
-    parts += said(data, extra_dims(data), len(cells))
-    return " ".join(parts)
+    return " ".join([*parts, *selection_note(data, extra_dims(data), len(cells))])

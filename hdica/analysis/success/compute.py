@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,14 @@ from scipy import stats
 
 from hdica.analysis.describe import Cell, assembled, described
 from hdica.analysis.reading import at_end, check_positive, group
-from hdica.analysis.success.record import Success
+from hdica.analysis.success import Success
+from hdica.show.choose import Point, evenly, points
+from hdica.show.finding import Finding, Form
+from hdica.show.words import Text, number, simple, symbol, words
 from hdica.status import DIVERGED
-from hdica.verdict.odds import CONFIDENCE, EvenOdds, even_odds, wilson
-from hdica.verdict.powers import power_law
+from hdica.verdict.cells import CONFIDENCE, CONTROL, judged
+from hdica.verdict.odds import EvenOdds, even_odds, wilson
+from hdica.verdict.powers import MISFIT, power_law
 from hdica.verdict.resample import shares_noise
 
 LONG_NAMES = {
@@ -40,6 +45,8 @@ LONG_NAMES = {
     "p_value": "p-value of the boundary being a power of {x}",
     "widening": "factor by which scatter about the power law widens the exponent's interval",
 }
+MAPS = 3
+"""Of further swept parameters at most so many combinations are shown."""
 SURE = float(stats.norm.ppf(0.5 + CONFIDENCE / 2))
 
 Array = NDArray[np.float64]
@@ -148,3 +155,141 @@ def _boundary(grid: _Grid) -> dict[str, Any]:
         "p_value": law.p_value,
         "widening": law.widening,
     }
+
+
+def maps(data: xr.Dataset) -> list[Point]:
+    """What tells maps apart, at the largest n."""
+    own = (data.attrs["x"], data.attrs["y"], "n")
+    others = [str(d) for d in data["probability"].dims if d not in own]
+    top = {"n": int(data["n"].values[-1])} if "n" in data.dims else {}
+    return [{**other, **top} for other in evenly(points(data, others), MAPS)]
+
+
+def event(data: xr.Dataset) -> Text:
+    """What counts as success: "tan² ≤ 1/3"."""
+    below = "below" in data.attrs
+    mark, bound = ("≤", data.attrs["below"]) if below else ("≥", data.attrs["above"])
+    sign = Text(f" {mark} ", r" $\leq$ " if below else r" $\geq$ ", f" {mark} ")
+    return symbol(str(data.attrs["variable"])) + sign + words(simple(float(bound)))
+
+
+def findings(data: xr.Dataset) -> list[Finding]:
+    """The power of x as which the boundary moves, each law of it, and the boundary itself."""
+    chosen = maps(data)
+    moving = [m for m in chosen if np.isfinite(data["exponent_error"].sel(m))]
+    boundary = [one for m in chosen for one in _bracketed(data, m)]
+    return [
+        *(_power(data, m) for m in moving),
+        *_laws(data, moving),
+        *(boundary or _extremes(data, chosen)),
+        *_misfits(data, moving),
+        *_unbracketed(data, chosen),
+    ]
+
+
+def _even_odds(data: xr.Dataset) -> Text:
+    return symbol(data.attrs["y"]) + words(" with even odds of ") + event(data)
+
+
+def _power(data: xr.Dataset, chosen: Point) -> Finding:
+    """The power of x as which the boundary of a map moves."""
+    here = data.sel(chosen)
+    return Finding(
+        words("the ") + _even_odds(data),
+        chosen,
+        float(here["exponent"]),
+        float(here["exponent_error"]),
+        form=Form.POWER,
+        base=symbol(data.attrs["x"]),
+    )
+
+
+def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
+    """Each law's power beside that of every map; the nearest is judged, the others are its rivals.
+
+    The control of the nearest is half-way to the next law. A law that says at most is off only
+    where the power is larger, and of several the least is the nearest. Rivals that are off are no
+    fault of what the page claims, and have no verdict.
+    """
+    stated = {name: str(p) for name, p in json.loads(data.attrs.get("laws", "{}")).items()}
+    if not stated or not chosen:
+        return []
+    laws = {name: float(p.removeprefix("<=")) for name, p in stated.items()}
+    value, error = (
+        np.array([float(data[name].sel(m)) for m in chosen])
+        for name in ("exponent", "exponent_error")
+    )
+    off = {name: value - p for name, p in laws.items()}
+    off |= {name: np.maximum(off[name], 0) for name, p in stated.items() if p.startswith("<=")}
+    order = sorted(laws, key=lambda name: (float(np.abs(off[name] / error).max()), laws[name]))
+    nearest = order[0]
+    others = [q for q in laws.values() if q != laws[nearest]]
+    margin = min((abs(laws[nearest] - q) / 2 for q in others), default=CONTROL)
+    found = judged(off[nearest], error, margin)
+    quantity = words("the power of ") + symbol(data.attrs["x"]) + words(" in the ")
+    out = []
+    for name in order:
+        bound = stated[name].startswith("<=")
+        one = Finding(
+            quantity + _even_odds(data),
+            predicted=np.nan if bound else laws[name],
+            theory=words(f"{name} (at most {number(laws[name])})" if bound else name),
+        )
+        for k, m in enumerate(chosen):
+            evidence = f"{number(abs(off[name][k]) / error[k], 2)} standard errors off"
+            here = replace(one, place=m, value=value[k], error=error[k], evidence=evidence)
+            if name == nearest:
+                here = replace(
+                    here,
+                    verdict=str(found.verdict[k]),
+                    evidence=f"control: a power off by {number(margin)}",
+                    seeds=float(found.seeds[k] * data["trials"].max()),
+                )
+            out.append(here)
+    return out
+
+
+def _bracketed(data: xr.Dataset, chosen: Point) -> list[Finding]:
+    """The y with even odds at every x where the shares bracket it."""
+    x, here = str(data.attrs["x"]), data.sel(chosen)
+    cells = [here.sel({x: at}) for at in here[x].values]
+    return [
+        Finding(
+            words("the ") + _even_odds(data),
+            {**chosen, x: cell[x].item()},
+            float(cell["boundary"]),
+            float(cell["boundary"] * cell["boundary_error"]),
+        )
+        for cell in cells
+        if np.isfinite(cell["boundary"])
+    ]
+
+
+def _extremes(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
+    """The largest and the least share of success, where there is no boundary."""
+    own = [str(data.attrs[k]) for k in ("x", "y")]
+    cells = [{**m, **cell} for m in chosen for cell in points(data, own)]
+    shares = [(float(data["probability"].sel(cell)), cell) for cell in cells]
+    known = [pair for pair in shares if np.isfinite(pair[0])]
+    name, out = words("the share of runs with ") + event(data), []
+    for form, pick in ((Form.LARGEST, max), (Form.SMALLEST, min)):
+        for share, cell in [pick(known, key=lambda pair: pair[0])] if known else []:
+            low, high = (float(data[f"probability_{end}"].sel(cell)) for end in ("low", "high"))
+            out.append(Finding(name, cell, share, low=low, high=high, form=form))
+    return out
+
+
+def _misfits(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
+    """By how much errors are widened where the boundary is no exact power."""
+    name = words("the factor by which scatter about the power law widens its error")
+    bent = [point for point in chosen if float(data["p_value"].sel(point)) < MISFIT]
+    return [Finding(name, point, float(data["widening"].sel(point)), digits=2) for point in bent]
+
+
+def _unbracketed(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
+    """At how many values of x the shares bracket no even odds."""
+    name = words("the number of values of ") + symbol(data.attrs["x"])
+    name += words(f", of {data.sizes[data.attrs['x']]}, without even odds")
+    missing = [int((~np.isfinite(data["boundary"].sel(point))).sum()) for point in chosen]
+    pairs = zip(chosen, missing, strict=True)
+    return [Finding(name, point, float(many)) for point, many in pairs if many]

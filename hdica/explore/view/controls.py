@@ -11,9 +11,9 @@ import xarray as xr
 from bokeh.models import CustomJSTickFormatter
 
 from hdica.analysis.points.space import Axis, methods_in, variables_in
-from hdica.analysis.show.words import Text, method_name, symbol
 from hdica.explore.choice import Choice
 from hdica.explore.view.theme import WIDGETS
+from hdica.show.words import Text, method_name, symbol
 
 MOST_OPTIONS = 12
 """Words of which one is chosen are listed; numbers, and more words, are moved by a slider."""

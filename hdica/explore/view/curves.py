@@ -9,14 +9,12 @@ from bokeh.models import ColumnDataSource, GlyphRenderer, HoverTool, Legend, Spa
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
-from hdica.analysis.show.marks import color_of
-from hdica.analysis.show.words import Text, measurement, number
 from hdica.explore.view.ranges import Fitted
 from hdica.explore.view.theme import styled
+from hdica.show.marks import ERRORS, color_of
+from hdica.show.words import Text, measurement, number
 
 Array = NDArray[np.float64]
-ERRORS = 2.0
-"""Standard errors above and below a mean."""
 EXACT = 1e-6
 """Errors beside their value that are not told, because so many digits are not read."""
 SEEN = 2e-3

@@ -10,8 +10,6 @@ from bokeh.plotting import figure
 
 from hdica.analysis.points import slices
 from hdica.analysis.points.space import Quantity
-from hdica.analysis.show.marks import bands, color_of
-from hdica.analysis.show.words import clock, measured, number, symbol, words
 from hdica.explore.choice import Choice
 from hdica.explore.feed import Snapshot
 from hdica.explore.surfaces import Surfaces
@@ -21,6 +19,8 @@ from hdica.explore.view.ranges import Fitted
 from hdica.explore.view.sides import Side, dress
 from hdica.explore.view.theme import styled
 from hdica.ingredients.save import Save
+from hdica.show.marks import bands, color_of
+from hdica.show.words import clock, measured, number, symbol, words
 
 LEAST_SEEDS = 5
 """Seeds from which on their values are shown as a histogram."""

@@ -18,10 +18,10 @@ from bokeh.models import (
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
-from hdica.analysis.show.words import Text
 from hdica.explore.surfaces import Map
 from hdica.explore.view.sides import Side, dress
 from hdica.explore.view.theme import STATUS_COLORS, styled
+from hdica.show.words import Text
 from hdica.status import DIVERGED, DONE, FAILED, PENDING, STATUS_NAMES
 
 NO_COLOR = "rgba(0, 0, 0, 0)"

@@ -10,8 +10,6 @@ from bokeh.events import Tap
 from bokeh.models import Checkbox, CustomJS
 
 from hdica.analysis.points import slices
-from hdica.analysis.show.words import count, measured
-from hdica.analysis.terms import speaking_of
 from hdica.errors import HdicaError
 from hdica.explore.choice import Choice, chosen
 from hdica.explore.feed import Feed, Snapshot
@@ -20,6 +18,8 @@ from hdica.explore.view import figures
 from hdica.explore.view.controls import Controls
 from hdica.explore.view.curves import said
 from hdica.explore.view.theme import DARK, LIGHT, PAGE, STATUS_COLORS, paint
+from hdica.show.terms import speaking_of
+from hdica.show.words import count, measured
 from hdica.status import STATUS_NAMES
 
 EVERY = 1000
@@ -223,7 +223,7 @@ def status_key(now: Snapshot) -> str:
 
 def told(now: Snapshot, choice: Choice) -> str:
     """Values of every method at the chosen point, as HTML."""
-    at = ", ".join(a.said(choice.point[a.name]).html for a in choice.shown.axes if a.size > 1)
+    at = ", ".join(a.at_value(choice.point[a.name]).html for a in choice.shown.axes if a.size > 1)
     rows = []
     for one in (choice.shown, *choice.others):
         point = choice.point_of(one)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hdica.analysis.points.slices import every_nth
 from hdica.analysis.points.space import Axis
-from hdica.analysis.show.choose import spread
+from hdica.show.choose import spread
 
 Array = NDArray[np.float64]
 TICKS = 8

@@ -7,8 +7,8 @@ from functools import cache
 from itertools import pairwise
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], tuple[Array, Array]]
@@ -61,7 +61,9 @@ def _between(function: Function, a: float, b: float, which: int) -> float:
     at_a, at_b = one(a), one(b)
     if at_a * at_b > 0:
         return a if abs(at_a) < abs(at_b) else b
-    return float(brentq(one, a, b, xtol=1e-15, rtol=4 * np.finfo(float).eps, maxiter=200))
+    return float(
+        scipy.optimize.brentq(one, a, b, xtol=1e-15, rtol=4 * np.finfo(float).eps, maxiter=200)
+    )
 
 
 def find_zeros(function: Function, nodes: Array) -> Array:

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import eig, lu_factor, lu_solve
 
 from hdica.limits.passage.step import Step
 from hdica.process.threads import one_thread
@@ -62,12 +62,12 @@ class Collocation:
 
     def _solved(self, right: Array) -> Array:
         with one_thread():
-            return np.asarray(lu_solve(self._factors, right))
+            return np.asarray(scipy.linalg.lu_solve(self._factors, right))
 
     @cached_property
     def _factors(self) -> tuple[Array, NDArray[np.int32]]:
         with one_thread():
-            return lu_factor(self.matrix)
+            return scipy.linalg.lu_factor(self.matrix)
 
     @cached_property
     def rounding(self) -> float:
@@ -88,7 +88,7 @@ class Collocation:
         whole numbers: between them it is the same sum of powers.
         """
         with one_thread():
-            rates, modes = eig(self.matrix, self.values)
+            rates, modes = scipy.linalg.eig(self.matrix, self.values)
             ones = np.zeros(len(self.orders), dtype=complex)
             ones[0] = 1.0  # the first polynomial is 1
             parts = np.linalg.solve(modes, ones) * np.sum(weights[:, None] * modes, axis=0)

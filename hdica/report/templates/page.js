@@ -259,6 +259,47 @@
     return [names.map(quoted).join(","), ...rows].join("\r\n") + "\r\n";
   }
 
+  // A click on a heading sorts the rows, the next one the other way round.
+  function sorted(table, column, down) {
+    const body = table.tBodies[0];
+    const cell = (row) => row.cells[column];
+    const compared = (a, b) => {
+      const [one, other] = [a, b].map((row) => cell(row).dataset.key);
+      if (one !== undefined && other !== undefined) return one - other;
+      return (one === undefined) - (other === undefined) || cell(a).textContent.localeCompare(cell(b).textContent);
+    };
+    const rows = [...body.rows].sort(compared);
+    body.append(...(down ? rows.reverse() : rows));
+    [...table.tHead.rows[0].cells].forEach((head, k) => {
+      if (k === column) head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+  }
+
+  for (const table of document.querySelectorAll("table.sortable")) {
+    [...table.tHead.rows[0].cells].forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      button.addEventListener("click", () => sorted(table, column, head.getAttribute("aria-sort") === "ascending"));
+      head.append(button);
+    });
+  }
+
+  async function copied() {
+    const table = document.getElementById("finding-table");
+    const lines = [...table.rows].map((row) => [...row.cells].map((cell) => cell.textContent.trim()).join("\t"));
+    const note = document.getElementById("copied");
+    try {
+      await navigator.clipboard.writeText(lines.join("\n") + "\n");
+      note.textContent = "Copied.";
+    } catch {
+      getSelection().selectAllChildren(table);
+      note.textContent = "This browser does not copy by itself: the table is selected.";
+    }
+  }
+  if (document.getElementById("copy")) document.getElementById("copy").addEventListener("click", copied);
+
   document.getElementById("json").addEventListener("click", () => {
     save(JSON.stringify(tables), "application/json", "aggregate.json");
   });

@@ -61,7 +61,7 @@ def _parse_methods(given: Any) -> Any:
 
 def _one_spelling(content: dict[str, Any]) -> dict[str, Any]:
     """A study whose swept constants have one spelling, in the grid and in its analyses."""
-    grid, record = content.get("grid"), registry.systems().get(str(content.get("system")))
+    grid, record = content.get("grid"), registry.lookup(content.get("system"))
     if not isinstance(grid, dict) or record is None or not all(isinstance(k, str) for k in grid):
         return content
     fixed = content.get("parameters")

@@ -28,7 +28,7 @@ SYSTEM = register(
     System(
         parameters=OnlineICA,
         title="Online ICA with one feature",
-        short="Online ICA",
+        short="online ICA",
         papers=(WANG_LU_2017,),
         works=(RATTRAY_2002,),
         order_parameters=(OVERLAP, PENALTY),

@@ -42,7 +42,7 @@ SYSTEM = register(
     System(
         parameters=SeveralICA,
         title="Online ICA with several features",
-        short="Online ICA with several features",
+        short="online ICA with several features",
         papers=(WANG_LU_2017,),
         order_parameters=(
             OrderParameter(

@@ -26,7 +26,7 @@ SYSTEM = register(
     System(
         parameters=SparsePCA,
         title="Online sparse PCA of the spiked covariance model",
-        short="Online sparse PCA",
+        short="online sparse PCA",
         papers=(
             Paper(
                 "Wang and Lu 2016",

@@ -45,7 +45,7 @@ SYSTEM = register(
     System(
         parameters=TensorialICA,
         title="Online tensorial ICA: all sources non-Gaussian, one found at a time",
-        short="Tensorial ICA",
+        short="tensorial ICA",
         papers=(
             Paper(
                 "Li and Jordan 2021",

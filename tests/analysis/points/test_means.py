@@ -29,6 +29,7 @@ def found(whole: Path) -> xr.DataTree:
     return made
 
 
+@pytest.mark.deep
 def test_means_and_errors_are_those_of_numpy_at_every_point(
     found: xr.DataTree, walks: xr.Dataset
 ) -> None:
@@ -120,6 +121,7 @@ def test_what_analyses_find_is_not_touched() -> None:
     assert both.attrs == alone.attrs
 
 
+@pytest.mark.deep
 def test_the_means_are_written_with_the_rest(tmp_path: Path) -> None:
     found = aggregate(toy.store())
     path = tmp_path / "aggregate.nc"

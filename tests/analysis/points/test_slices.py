@@ -19,6 +19,7 @@ def walks(whole: Path) -> xr.Dataset:
     return open_results(whole)["walk"].to_dataset().load()
 
 
+@pytest.mark.deep
 def test_a_map_has_means_and_errors_over_seeds(whole: Path, walks: xr.Dataset) -> None:
     tree = open_results(whole)
     choice = chosen(tree, values={"n": 10})

@@ -53,6 +53,7 @@ def test_the_bands_of_sparse_pca() -> None:
     np.testing.assert_allclose(found.tpr_sd[:2, 0], [3.099, 4.188], rtol=5e-3)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("prior", "start"), CASES, ids=str)
 def test_without_a_regularizer_they_are_those_of_the_overlap(prior: object, start: dict) -> None:
     ica = hdica.OnlineICA(tau=0.05, source="rademacher", prior=prior, start=start)
@@ -63,6 +64,7 @@ def test_without_a_regularizer_they_are_those_of_the_overlap(prior: object, star
     np.testing.assert_allclose(one.R_sd, 0.0, atol=1e-12)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("tau", "omega", "batch"),
     [
@@ -108,6 +110,7 @@ def test_a_sweep_converges_with_order_two() -> None:
     assert ((ratio > 3) & (ratio < 5)).all()
 
 
+@pytest.mark.deep
 def test_many_times_are_interpolated() -> None:
     times = np.linspace(0, 5, 101)
     many = hdica.limit(OIST, times=times, bands=True, method="pde")
@@ -115,6 +118,7 @@ def test_many_times_are_interpolated() -> None:
     np.testing.assert_allclose(many.Q_sd[[0, 13, 37, 71, 100]], few.Q_sd, rtol=3e-3)
 
 
+@pytest.mark.deep
 def test_what_has_no_bands_says_so() -> None:
     moving = hdica.SparsePCA(tau=0.5, regularizer="0.2*sign(x)", prior="gaussian", motion=MOVES)
     with pytest.raises(hdica.HdicaError, match="bands = True is not allowed with motion"):

@@ -39,6 +39,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("system", CLOSED, ids=lambda one: f"{type(one).__name__}{one.start}")
 def test_without_a_regularizer_it_is_that_of_the_overlap(system: object) -> None:
     times = [0.0, 2.0, 5.0]
@@ -47,6 +48,7 @@ def test_without_a_regularizer_it_is_that_of_the_overlap(system: object) -> None
     np.testing.assert_allclose(density.Q_bias, overlaps.Q_bias, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("system", OTHERS, ids=lambda one: f"{type(one).__name__}-{one.batch}")
 def test_batches_and_step_sizes_that_vary(system: object) -> None:
     times = [2.0, 5.0]
@@ -106,7 +108,7 @@ BATCHED = STRONG.model_copy(update={"tau": "0.3/(1 + t/5)", "batch": 3})
 RUNS = [(OIST, 800, 3.0, 4000), (STRONG, 400, 10.0, 3000), (BATCHED, 200, 5.0, 4000)]
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize(("system", "n", "time", "seeds"), RUNS, ids=["OIST", "ICA", "batches"])
 def test_means_of_runs_are_where_it_says(system: object, n: int, time: float, seeds: int) -> None:
     """Q, E abs(x), rates and a bin of the density; three at least differ from 0 by four errors."""
@@ -138,6 +140,7 @@ def test_where_phi_acts_makes_a_difference_that_runs_tell() -> None:
     assert abs(wrong[0] - right[0]) > 0.05
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

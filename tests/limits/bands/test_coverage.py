@@ -26,6 +26,7 @@ def _outside(values: np.ndarray, center: np.ndarray, band: np.ndarray) -> float:
     return worst
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("tau", "source", "n"), [(0.05, "uniform", 1000), (0.02, "rademacher", 20_000)]
 )
@@ -42,7 +43,7 @@ def test_bands_of_the_overlap_cover_about_mean_and_bias(tau: float, source: str,
     assert _outside(values, center, 0.8 * band) > 4
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize(("system", "n", "times"), [(ICA, 1000, [5.0]), (OIST, 2000, [1.0, 3.0])])
 def test_bands_of_densities_cover(system: object, n: int, times: list[float]) -> None:
     """Cases 2, 3, 5 and 6: Q and E abs(x) of either rule, both rates, and bins of the density."""
@@ -57,6 +58,7 @@ def test_bands_of_densities_cover(system: object, n: int, times: list[float]) ->
         assert _outside(values, center, 0.75 * band) > 4, name
 
 
+@pytest.mark.deep
 def test_bands_of_a_matrix_of_overlaps_cover() -> None:
     """Case 4: two projections of two sources, all four overlaps."""
     system = hdica.HebbianICA(
@@ -72,6 +74,7 @@ def test_bands_of_a_matrix_of_overlaps_cover() -> None:
     assert _outside(values, values.mean(axis=0), 0.75 * band) > 4
 
 
+@pytest.mark.deep
 def test_without_the_common_noise_bands_are_wrong() -> None:
     ica = hdica.OnlineICA(tau=0.1, source="rademacher", start={"overlap": 0.7})
     n, seeds, target = 1000, 20_000, [means(5.0, [overlap])]

@@ -68,7 +68,7 @@ def shares() -> tuple[Array, Array, Array]:
     return edges, runs.density.isel(snapshot=0).values * np.diff(edges), law
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_a_chi_square_of_a_histogram_takes_the_bins_as_they_are(
     shares: tuple[Array, Array, Array], group: int
@@ -87,6 +87,7 @@ def test_a_chi_square_of_a_histogram_takes_the_bins_as_they_are(
     assert wrong.mean() - size > 5 * error
 
 
+@pytest.mark.deep
 def test_twice_the_nodes_of_a_prior_change_bands_and_densities_by_little():
     """As little as the manual says, of variances and of densities."""
     system = hdica.SparsePCA(

@@ -20,6 +20,7 @@ def found(most: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, NDArray[np.fl
     return {name: limit[name].values for name in (*ALWAYS, "density_sd", "cdf_sd")}
 
 
+@pytest.mark.deep
 def test_bands_between_the_times_that_are_solved_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within a few per cent with what there usually is; fewer times are worse, and seen."""
     few, some, every = (found(most, monkeypatch) for most in (6, bands.MOST_LAWS, len(TIMES)))

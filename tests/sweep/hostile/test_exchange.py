@@ -90,6 +90,7 @@ def comes_back(study: Study, out: Path, before: dict[str, bytes]) -> None:
     assert values(out) == before
 
 
+@pytest.mark.deep
 def test_two_chunks_of_a_segment_are_exchanged(study: Study, out: Path) -> None:
     before, walk = values(out), segment(study, out, 10)
     exchange(walk / "Q/c/0", walk / "Q/c/1")
@@ -203,6 +204,7 @@ def chunked(out: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     return study
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["key", "parameters", "seed"])
 def test_what_was_planned_is_exchanged(chunked: Study, out: Path, name: str) -> None:
     walk = segment(chunked, out, 10)
@@ -264,6 +266,7 @@ def half(file: Path) -> None:
     file.write_bytes(raw[: len(raw) // 2] + bytes(len(raw) - len(raw) // 2))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("harm", [cut, zeros, half, empty, Path.unlink])
 @pytest.mark.parametrize(
     "name", ["Q/c/1/0", "cpu_seconds/c/1", "status/c/1", "key/c/0/0", "seed/c/0", "Q/zarr.json"]

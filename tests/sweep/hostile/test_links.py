@@ -40,6 +40,7 @@ def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> Non
         inside(tmp_path, name)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["../outside/precious.txt", "/etc/passwd", "a/../../outside/0"])
 def test_a_manifest_cannot_name_files_outside_its_store(
     study: Study, out: Path, outside: Path, name: str
@@ -86,6 +87,7 @@ LINKS: list[tuple[str, Callable[[Study, Path], Path]]] = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("what", "where"), LINKS, ids=[what for what, _ in LINKS])
 def test_links_are_named_and_never_followed(
     study: Study, out: Path, outside: Path, what: str, where: Callable[[Study, Path], Path]

@@ -30,6 +30,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return said.err
 
 
+@pytest.mark.deep
 def test_a_value_that_is_no_finite_number_selects_nothing(
     store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

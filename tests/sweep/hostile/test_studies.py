@@ -109,6 +109,7 @@ def test_characters_that_json_escapes_as_two_are_one(tmp_path: Path) -> None:
         load_study(file)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("form", ["flow", "block", "nested"])
 def test_more_values_than_are_read_are_refused_on_the_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str

@@ -29,6 +29,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.deep
 def test_reports_and_tables_show_hostile_texts_as_texts(
     study: Study, out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -83,7 +83,7 @@ def test_trainings_are_written_where_studies_find_them(
     assert both[0]["kurtosis"].values.tobytes() == both[1]["kurtosis"].values.tobytes()
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.timeout(600)
 def test_the_subspace_is_found_by_learning_and_not_by_descent_alone(torch: Any) -> None:
     pytest.importorskip("skimage", reason="its photographs: hdica[images]")

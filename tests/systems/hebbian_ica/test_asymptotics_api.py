@@ -179,6 +179,7 @@ def test_the_two_rules_agree_at_finite_n():
     assert abs(wrong["Q"].values.mean() - r.mean()) > 20 * error
 
 
+@pytest.mark.deep
 def test_fluctuations_are_those_of_chains():
     """Standard deviations of 400 chains at n = 2000, within 4 of their standard errors."""
     pair = heb(

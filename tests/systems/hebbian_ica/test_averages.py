@@ -154,6 +154,7 @@ def test_kinked_averages_on_the_boundary_say_that_they_are_inaccurate():
     assert found.error > 1e-3
 
 
+@pytest.mark.deep
 def test_error_is_an_upper_bound_away_from_kinks():
     phi, sources = parse_formula("tanh(2*x)"), laws("laplace", "uniform")
     fine = mean_function(phi, sources, 1e-13)(MIXED)

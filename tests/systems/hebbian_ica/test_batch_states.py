@@ -50,6 +50,7 @@ def test_fixed_points_are_the_roots_of_the_rate_with_its_batch(mu, batch):
     assert np.abs(listed - roots(mu, batch + 1)).max() > 1e-4
 
 
+@pytest.mark.deep
 def test_the_limit_ends_where_two_projections_of_a_batch_rest():
     both = {
         "sources": ["rademacher", "uniform"],

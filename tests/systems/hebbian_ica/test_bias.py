@@ -31,6 +31,7 @@ def test_a_direction_moves_as_online_ica_does(monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_allclose(found.R_bias.values.ravel(), other.Q_bias, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("settings", "n", "told"),
     [

@@ -196,6 +196,7 @@ def test_the_law_of_the_last_escape_in_closed_form():
     assert last_survival(slow, t) == pytest.approx(np.exp(-2 * t**2), abs=1e-12)
 
 
+@pytest.mark.deep
 def test_the_law_of_the_last_escape_has_its_mean():
     found = escape([UNIFORM, LAPLACE], CUBIC, [-1, 1], 1.0, n=200, start="random")
     t = np.linspace(0, 40 * found.last, 40_001)
@@ -227,6 +228,7 @@ def chains(k, m, nu, n, seeds):
     return system, found["first"].values.ravel(), found["last"].values.ravel()
 
 
+@pytest.mark.deep
 def test_chains_race_like_independent_copies_at_a_rate_that_traps():
     """K = M = 2 beside chains of one entry: no diffusion, and no law, comes in between."""
     n, nu = 30, 1.0

@@ -7,11 +7,10 @@ import pytest
 from scipy import stats
 
 import hdica
-from hdica.analysis.escape.verdict import judged
 from hdica.errors import HdicaError
 from hdica.systems.hebbian_ica.methods.escape import POSITIONS
 from hdica.systems.registry import methods_of
-from hdica.verdict.survival import EscapeTimes, exponential_mean
+from hdica.verdict.survival import EscapeTimes, exponential_mean, judge_escapes
 
 SEEDS = range(200)
 
@@ -20,6 +19,7 @@ def trap(nu=1.0, **more):
     return hdica.HebbianICA(**{"sources": ["uniform"], "sigma": [-1], "nu": nu, **more})
 
 
+@pytest.mark.deep
 def test_the_contract_in_one_breath():
     four = trap(4.0, nonlinearity="x**3")
     assert float(hdica.escape_time(four, start="zero")["mean"]) == pytest.approx(10.3286, rel=1e-5)
@@ -45,6 +45,7 @@ def test_means_from_zero_as_n_grows(nu, mean):
     assert half == pytest.approx(math.exp(-float(found["exponent"][0, 0]) / 2))
 
 
+@pytest.mark.deep
 def test_any_unit_of_the_step_size_gives_the_same_time_at_a_given_n():
     means = [
         float(hdica.escape_time(trap(**{"nu": None, unit: value}), n=100)["mean"])
@@ -53,6 +54,7 @@ def test_any_unit_of_the_step_size_gives_the_same_time_at_a_given_n():
     assert means[1:] == pytest.approx([means[0]] * 2, rel=1e-12)
 
 
+@pytest.mark.deep
 def test_of_several_entries_the_first_and_the_last():
     one = hdica.escape_time(trap(), n=100)
     two = hdica.escape_time(
@@ -119,10 +121,11 @@ def test_chains_escape_as_the_diffusion_at_their_n_says_and_not_as_the_limit_doe
     def hazard(times):
         return -np.log(np.interp(times / float(law["mean"]), law["age"], law["survival"]))
 
-    assert judged(runs, hazard, 0.01).p_value > 0.01
-    assert judged(runs, lambda times: hazard(times / 1.5), 0.01).p_value < 1e-4
+    assert judge_escapes(runs, hazard, 0.01).p_value > 0.01
+    assert judge_escapes(runs, lambda times: hazard(times / 1.5), 0.01).p_value < 1e-4
 
 
+@pytest.mark.deep
 def test_paths_of_the_diffusion_have_its_density_and_leave_as_its_survival_says():
     system = trap(2.0, threshold=0.8)
     n, times = 10_000, np.array([0.02, 0.2]) * 1e8

@@ -42,6 +42,7 @@ def named(cell):
     return f"{type(system).__name__} {source} {system.nu} {n}"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("cell", CELLS, ids=named)
 def test_ten_cells_of_chains_have_the_exact_law(cell):
     """Mean and law of runs, by standard errors and by Kolmogorov and Smirnov; controls fail."""
@@ -68,6 +69,7 @@ def test_ten_cells_of_chains_have_the_exact_law(cell):
     assert times.std() == pytest.approx(float(law["sd"]), rel=4 / math.sqrt(runs))
 
 
+@pytest.mark.deep
 def test_ten_per_cent_off_is_seen():
     system, n, runs = trap(0.6, "uniform"), 20, 6000
     law = hdica.escape_time(system, n=n)
@@ -84,6 +86,7 @@ def test_ten_per_cent_off_is_seen():
         assert stats.kstest(times * off, reached).pvalue < 1e-6
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("nu", "exact", "diffusion"),
     [(1.0, 1.7890, 1.7658), (2.0, 4.1754, 3.873), (4.0, 1226.5, 585.3)],
@@ -98,6 +101,7 @@ def test_the_trap_of_figure_3(nu, exact, diffusion):
     assert float(other["mean"]) == pytest.approx(diffusion, rel=2e-3)
 
 
+@pytest.mark.deep
 def test_as_n_grows_the_exact_time_is_that_of_the_limit():
     limit = float(hdica.escape_time(trap(1.0))["mean"])
     off = {n: float(hdica.escape_time(trap(1.0), n=n)["mean"]) / limit - 1 for n in (50, 100, 200)}
@@ -113,6 +117,7 @@ def test_one_entry_is_the_first_and_the_last():
     assert found["survival"].values.tolist() == found["survival_last"].values.tolist()
 
 
+@pytest.mark.deep
 def test_how_fast_the_length_is_forgotten_hardly_matters():
     """As in the limit, for every alpha below 1."""
     means = [
@@ -123,6 +128,7 @@ def test_how_fast_the_length_is_forgotten_hardly_matters():
     assert means[0] != means[1]
 
 
+@pytest.mark.deep
 def test_a_start_inside_is_sooner_and_a_threshold_matters():
     whole = float(hdica.escape_time(trap(2.0), n=40)["mean"])
     inside = hdica.escape_time(trap(2.0), n=40, start={"overlap": -0.6})
@@ -130,6 +136,7 @@ def test_a_start_inside_is_sooner_and_a_threshold_matters():
     assert float(hdica.escape_time(trap(2.0), n=40, threshold=0.5)["mean"]) < whole
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("given", "n", "sentence"),
     [

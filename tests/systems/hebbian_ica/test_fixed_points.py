@@ -142,6 +142,7 @@ def test_skewed_sources_mix_to_first_order():
     assert abs(push[0, 1]) > 0.1
 
 
+@pytest.mark.deep
 def test_the_optimal_point_ends_at_the_fold():
     end = GOLDEN["scalar"]["critical_mu"]["uniform"]
 

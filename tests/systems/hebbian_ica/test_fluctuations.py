@@ -63,6 +63,7 @@ def test_spread_of_simulations_at_large_n(name):
     assert np.all(np.abs(seen / found.spread[-1] - 1) < 4.5 * 0.0354)
 
 
+@pytest.mark.deep
 def test_what_a_start_adds_is_carried_by_the_flow():
     """S0 = v v' adds (Phi v)(Phi v)', with the derivative Phi of the limit by its start."""
     field, schedule = field_of(MIXED), make_schedule(MIXED["mu"])
@@ -139,6 +140,7 @@ def test_what_has_no_finite_noise_is_refused_in_one_sentence():
         noise(make_field([1] * 4, parse_formula("x**3"), [plain] * 4))
 
 
+@pytest.mark.deep
 def test_the_bands_of_the_limit_are_those_of_the_central_limit_theorem() -> None:
     system = hdica.HebbianICA(
         mu=0.05, sources=["uniform", "rademacher"], projections=2, nonlinearity="x**3"

@@ -89,6 +89,7 @@ def test_a_chain_that_is_through_has_not_diverged_whatever_comes_after():
         assert abs(passage.R[0, 0]) >= 1e9
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("source", "n", "nu", "count"),
     [("uniform", 100, 1.0, 64), ("rademacher", 100, 4.0, 24), ("rademacher", 50, 2.0, 96)],
@@ -117,6 +118,7 @@ def test_the_first_of_two_sources_is_found_in_half_the_time():
     assert abs(times.mean() - known["first"]) < 4 * np.hypot(error, known["se"])
 
 
+@pytest.mark.deep
 def test_two_projections_of_figure_3_find_one_source_long_before_both():
     """n = 100, nu = 1, uniform, K = M = 2: 4.5e5 and 1.95e6 steps in 40 runs of other code."""
     known = GOLDEN["figure_3"]["cases"]["K2M2nu1.0"]

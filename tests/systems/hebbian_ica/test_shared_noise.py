@@ -24,6 +24,7 @@ def runs(name, noise, system, seeds=SEEDS):
     return np.array([one.values["R"][-1, 0, 0] for one in found])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["vector", "chain"])
 def test_each_point_keeps_its_law_and_differences_are_far_less_noisy(name):
     own, shared = (

@@ -9,9 +9,8 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import kstest
 
 import hdica
-from hdica.analysis.escape.compute import escape
-from hdica.analysis.escape.record import Escape
-from hdica.analysis.escape.unit import steps
+from hdica.analysis.escape import Escape
+from hdica.analysis.escape.compute import escape, steps
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import parse_formula
 from hdica.ingredients.sources import make_source
@@ -84,6 +83,7 @@ def test_kramers_formula_is_the_mean_of_a_high_barrier():
     assert errors[1] < 0.6 * errors[0] < 0.1
 
 
+@pytest.mark.deep
 def test_chains_escape_in_units_of_n_squared_steps():
     law = skewed_escape([SOURCE], PHI, 1, NU2, "random")
     for n, count in ((60, 300), (200, 300)):
@@ -110,6 +110,7 @@ def test_sigma_decides_the_side_and_not_the_time():
         assert float(found["mean"]) == law.first
 
 
+@pytest.mark.deep
 def test_another_nonlinearity_and_a_continuous_source():
     phi, source = parse_formula("x**2", "x"), make_source({"chi2": 4})
     skew = skew_near_zero(phi, source)
@@ -121,6 +122,7 @@ def test_another_nonlinearity_and_a_continuous_source():
     assert abs(z_of(first, 1.5 * law.first)) > 4
 
 
+@pytest.mark.deep
 def test_pairs_are_independent_copies_where_the_mean_of_phi_vanishes():
     law = skewed_escape([SOURCE] * 2, PHI, 2, NU2, "random")
     one = system(sources=[TWO] * 2, projections=2, sigma=[1, 1])
@@ -134,6 +136,7 @@ def test_pairs_are_independent_copies_where_the_mean_of_phi_vanishes():
     assert law.error < 1e-3
 
 
+@pytest.mark.deep
 def test_the_best_rate_is_the_same_number_for_all():
     for start in ("zero", "random"):
         best = skewed_optimum(start)
@@ -212,6 +215,7 @@ def test_nu2_is_a_unit_of_the_step_size():
         system(nu=1.0)
 
 
+@pytest.mark.deep
 def test_studies_have_both_units_and_do_not_mix_them():
     spec = {
         "study": "skewed",

@@ -85,6 +85,7 @@ def test_symmetries_are_those_of_the_system(phi, sigma, sources, count):
         assert one.at(turned(kind), 0.1) == pytest.approx(turned(one.at(kind, 0.1)), abs=1e-9)
 
 
+@pytest.mark.deep
 def test_the_certificate_finds_what_is_kept_from_it():
     one = field("x**3", [-1, -1], ["uniform", "uniform"])
     poly, group = polynomial(one, 0.01), symmetries(one)
@@ -133,6 +134,7 @@ def roots(rate_of, points=301):
     return [brentq(rate_of, grid[i], grid[i + 1], xtol=1e-15) for i in pairs]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("sigma", "direction", "mu", "known"),
     [
@@ -163,7 +165,7 @@ def test_random_starts_find_nothing_that_is_not_listed(number):
     assert seen > 0.6 * int(listed["multiplicity"].sum())
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_random_starts_find_nothing_else_of_three_projections_and_sources():
     unlisted, seen, listed = campaign.missing(campaign.SYSTEMS[25], 300)
     assert not len(unlisted)
@@ -183,6 +185,7 @@ def test_the_random_starts_see_what_the_list_of_before_missed():
     assert np.mean(gap > 1e-6) > 0.2
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("hidden", "plain", "sigma", "sources"),
     [
@@ -205,6 +208,7 @@ def test_the_search_by_quadrature_finds_what_is_proved_of_a_polynomial(
     assert found.hits.sum() <= found.starts
 
 
+@pytest.mark.deep
 def test_states_of_tanh_are_fixed_points_and_stand_for_their_images():
     one = field("tanh(x)", [1], ["uniform", "rademacher"])
     found = states(one, 0.02)
@@ -219,6 +223,7 @@ def test_states_of_tanh_are_fixed_points_and_stand_for_their_images():
     assert found.hits.sum() <= found.starts
 
 
+@pytest.mark.deep
 def test_a_continuum_of_fixed_points_is_refused_in_one_sentence():
     with pytest.raises(HdicaError, match="are not isolated: .* have a singular Jacobian"):
         states(field("1 + 0*x", [-1, -1], ["uniform", "uniform"]), 0.01)

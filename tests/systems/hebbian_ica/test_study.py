@@ -66,6 +66,7 @@ def trap(tmp_path_factory):
     return published(TRAP, tmp_path_factory.mktemp("trap") / "trap.zarr")
 
 
+@pytest.mark.deep
 def test_a_method_may_have_dimensions_and_no_seeds(trap):
     data = trap["escape_diffusion"].to_dataset()
     assert data["mean"].dims == ("nu", "threshold", "n")
@@ -88,6 +89,7 @@ def test_what_does_not_depend_on_the_threshold_is_computed_once(trap):
     assert bool((low < high).any())
 
 
+@pytest.mark.deep
 def test_results_do_not_depend_on_workers_or_order(trap, tmp_path):
     other = {**TRAP, "grid": dict(reversed(TRAP["grid"].items()))}
     again = published(other, tmp_path / "trap.zarr", workers=2)

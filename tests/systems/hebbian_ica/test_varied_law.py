@@ -91,6 +91,7 @@ def vectors(name):
     return runs(run_varied_vector, *CASES[name], "vector")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", CASES)
 def test_chain_and_vector_are_equal_in_law(name):
     vector, chain = vectors(name), runs(run_varied_chain, *CASES[name], "chain")

@@ -156,6 +156,7 @@ WRONG = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", CASES)
 def test_chains_follow_the_limit_and_not_another(name):
     given, times = CASES[name]
@@ -211,6 +212,7 @@ def test_a_drift_only_forgets(nonlinearity):
     assert still == pytest.approx(plain, abs=1e-9)
 
 
+@pytest.mark.deep
 def test_errors_bound_what_coarser_runs_change():
     path = curve([0.0, 2.0, 60.0], **FALLING | {"sigma": "adaptive", "nonlinearity": "tanh(x)"})
     hidden = curve(
@@ -250,6 +252,7 @@ def test_a_row_that_stays_at_zero_needs_no_sign():
     assert np.all(adaptive[:, 1] == 0)
 
 
+@pytest.mark.deep
 def test_the_sign_of_an_annealed_step_is_that_of_the_plain_mean():
     """With mu0/(t + t0) and mu0 < 1 the rate of the mean is 1/t for ever; with 2 it changes."""
     for mu in ("0.8/(t + 4)", "3/(t + 4)"):

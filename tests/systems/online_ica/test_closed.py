@@ -25,6 +25,7 @@ def system(source="uniform", f="x**3", tau=0.04, q0=0.7, **more):
     return hdica.OnlineICA(tau=tau, source=source, nonlinearity=f, start={"overlap": q0}, **more)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("source", "f"), CASES, ids=str)
 @pytest.mark.parametrize("tau", [0.03, 0.05, 0.2])
 def test_it_agrees_with_the_equation_below_and_above_the_fold(source, f, tau):

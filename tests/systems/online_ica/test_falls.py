@@ -50,6 +50,7 @@ def _plain(n: int, tau: float, runs: int) -> np.ndarray:
     return out
 
 
+@pytest.mark.deep
 def test_falls_have_the_law_of_a_plain_chain() -> None:
     n = 60
     first, seen = _falls(_ica(), n, 512, 5000.0)
@@ -87,6 +88,7 @@ def test_runs_that_end_before_they_fall_say_so() -> None:
     assert np.array_equal(there, np.zeros(2))
 
 
+@pytest.mark.deep
 def test_the_diffusion_at_n_predicts_the_mean() -> None:
     n = 1000
     first, seen = _falls(_ica(), n, 256, 20_000.0)
@@ -137,6 +139,7 @@ def test_nothing_goes_up_beyond_the_fold() -> None:
     assert float(found["edge"]) == 1.0
 
 
+@pytest.mark.deep
 def test_a_sampled_start_brings_its_own_spread() -> None:
     n, q = 2000, 0.62
     run = METHODS["success_diffusion"].run

@@ -74,6 +74,7 @@ def random_folds(kind):
         yield text, source, partial(rates, law)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("kind", "folds"), [("polynomial", 12), ("sine", 8)])
 def test_the_bar_of_a_fold_holds_its_distance_to_forty_digits(kind, folds):
     off, bar, size = [], [], []

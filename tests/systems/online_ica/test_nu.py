@@ -130,6 +130,7 @@ def test_what_is_given_by_tau_keeps_its_streams_and_the_threshold_moves_none():
     assert all("threshold" in m.ignores for m in known if m.name not in at_n)
 
 
+@pytest.mark.deep
 def test_a_passage_is_the_first_of_the_chain_s_own_path_whatever_runs_beside_it():
     n, problem = 20, rule(at_dimension(ica(2.0, start={"overlap": 0}), 20)).chain
     found = passages(problem, n, [stream(seed) for seed in range(21)], 0.7, 30_000)
@@ -158,6 +159,7 @@ def test_a_chain_that_diverges_says_so():
         assert passage.diverged.startswith(f"the update was not finite at step {passage.steps} ")
 
 
+@pytest.mark.deep
 def test_passage_times_have_the_law_of_plain_numpy_and_not_of_a_smaller_step():
     n, runs = 12, 600
     found = hdica.simulate(ica(1.0), times=[200.0 * n**2], n=n, seeds=runs, method="escape_times")
@@ -167,6 +169,7 @@ def test_passage_times_have_the_law_of_plain_numpy_and_not_of_a_smaller_step():
     assert stats.ks_2samp(times, plain_passages(0.4, n, runs)).pvalue < 1e-6
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("nu", "source", "n", "start", "exact", "runs"),
     [

@@ -60,6 +60,7 @@ def test_averages_differ_by_less_than_their_errors(function, text):
         assert error < 1e-10
 
 
+@pytest.mark.deep
 def test_limits_differ_by_less_than_their_errors():
     kept = {"tau": 0.1, "source": "laplace", "start": {"overlap": 0.6}}
     one, other = (

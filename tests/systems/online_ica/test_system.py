@@ -117,6 +117,7 @@ def test_fluctuations_match_independent_numbers(row):
     assert found["Q_sd"].values == pytest.approx(row["sqrt_n_sd"], abs=1e-4)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "row", GOLDEN["ica_sign_checks_chain"], ids=lambda r: f"{r['f']}-{r['source']}"
 )
@@ -153,6 +154,7 @@ def test_two_percent_of_drift_is_told_apart():
     assert abs(q.mean() - float(limit["Q_control"][0])) > allowed
 
 
+@pytest.mark.deep
 def test_bias_falls_as_one_over_n():
     system, end, seeds = ica("x**3", "rademacher", 0.1, 0.7, exact=True), 6.0, 3000
     exact = float(hdica.limit(system, times=[end])["Q"][0])

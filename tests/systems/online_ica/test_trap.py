@@ -33,6 +33,7 @@ def test_golden_passages(row):
     assert float(other["mean"]) * n**3 > row["zero"] * (1 + 5e-3)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("n", "nu", "start"), [(12, 0.6, ZERO), (20, 1.5, SPHERE), (30, 1.0, SPHERE), (16, 1.2, ZERO)]
 )
@@ -56,6 +57,7 @@ def test_exact_passages_have_the_law_of_chains(n, nu, start):
     assert abs(times.mean() - limit) > 4 * times.std() / math.sqrt(runs)
 
 
+@pytest.mark.deep
 def test_as_n_grows_the_exact_time_is_that_of_the_limit():
     """At nu = 1 from Q = 0; the distance falls as 1/n."""
     limit = float(hdica.escape_time(ica(1.0))["mean"])
@@ -73,6 +75,7 @@ def test_the_limit_is_that_of_the_hebbian_rule():
     assert float(one["sd"]) == other["pair_sd"].item()
 
 
+@pytest.mark.deep
 def test_the_diffusion_at_n_tends_to_the_limit_and_is_off_where_the_barrier_is_high():
     """The exact one-step moments at n = 100: 1.8962, 42.42 and 2086 for nu = 1, 3 and 4."""
     for nu, mean in ((1.0, 1.89622), (3.0, 42.4183), (4.0, 2085.75)):
@@ -127,6 +130,7 @@ def test_a_sign_chosen_for_the_source_lets_it_escape():
     assert "-tanh" in found.attrs["chosen"] or "tanh" in found.attrs["chosen"]
 
 
+@pytest.mark.deep
 def test_the_ode_arrives_when_its_path_does_and_below_the_unstable_overlap_never():
     """From Q0 = 0.3, n = 100: small steps follow it; from nu = 2.27 on Q0 lies below Q_u."""
     start = {"overlap": 0.3, "exact": True}

@@ -35,6 +35,7 @@ def test_golden_exponents(source, tau, top, s, wrong, c):
     assert float(found["prefactor"]) == pytest.approx(c, rel=1e-3)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("source", "tau"), [("uniform", 0.04), ("rademacher", 0.08)])
 def test_the_exact_time_tends_to_it_as_one_over_n(source, tau):
     """The exponent of a diffusion does not."""
@@ -60,6 +61,7 @@ def test_small_steps_have_the_exponent_of_the_trap():
         assert float(trap["exponent"]) == pytest.approx(100 * lead, rel=1e-9)
 
 
+@pytest.mark.deep
 def test_where_the_exact_equation_has_lost_its_digits_the_asymptotics_go_on():
     deep = ica("uniform", tau=0.04)
     with pytest.raises(HdicaError, match="WKB is the better the longer it is"):
@@ -85,9 +87,10 @@ def is_quick(case):
     return case["source"] == "rademacher" or "discrete" in case["source"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(one, marks=[] if is_quick(one) else pytest.mark.slow) for one in CASES],
+    [pytest.param(one, marks=[] if is_quick(one) else pytest.mark.deep) for one in CASES],
     ids=lambda case: f"{case['nonlinearity']}-{case['tau']:.4g}",
 )
 def test_true_errors_lie_within_the_stated_ones(case):

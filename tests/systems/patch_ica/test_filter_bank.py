@@ -57,6 +57,7 @@ def test_principal_components_are_eigenvectors_with_their_shares(found):
     assert np.all(np.diff(found["variance"]) < 0)
 
 
+@pytest.mark.deep
 def test_the_least_gaussian_come_first_and_a_lack_is_nan(found):
     assert np.all(np.diff(np.abs(found["score"])) <= 0)
     padded = run(system(kept=6))
@@ -74,7 +75,7 @@ def test_colours_are_channels():
     assert np.ptp(found["filters"], axis=-1).max() > 0
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_filters_are_nearer_to_gabor_functions_than_random_ones_are():
     found = run(
         system(

@@ -169,7 +169,7 @@ natural = pytest.mark.skipif(
 
 
 @natural
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("width", [8, 16])
 def test_natural_images_as_figure_1_has_them(width):
     """Bounds of the golden record; its own errors are of eleven photographs, not of seeds alone."""
@@ -188,7 +188,7 @@ def test_natural_images_as_figure_1_has_them(width):
 
 
 @natural
-@pytest.mark.slow
+@pytest.mark.deep
 def test_without_variance_one_the_whole_space_seems_to_learn_more():
     """The golden record: -0.90 ... -1.09 in all dimensions, -1.0 ... -1.6 in the principal ones
     against directions of all dimensions, which those have at the start already."""

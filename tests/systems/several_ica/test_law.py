@@ -50,6 +50,7 @@ def p_values(one, other):
     return [stats.ks_2samp(a, b).pvalue for a, b in zip(*both, strict=True)]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("text", FUNCTIONS)
 @pytest.mark.parametrize("method", ["chain", "vector"])
 def test_it_has_the_law_of_the_full_rule(method, text):
@@ -61,6 +62,7 @@ def test_it_has_the_law_of_the_full_rule(method, text):
         assert np.all(np.abs(difference) < 4 * np.sqrt(spread / RUNS))
 
 
+@pytest.mark.deep
 def test_the_chain_has_the_law_of_the_vector():
     assert min(p_values(by("chain", "x**3/3"), by("vector", "x**3/3"))) > LEVEL
 
@@ -81,6 +83,7 @@ def test_noise_along_the_features_is_another_law():
     assert min(p_values(by("chain", "x**3/3"), wrong)) < LEVEL / 1000
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("method", ["chain", "vector"])
 def test_one_feature_is_online_ica(method):
     one = hdica.SeveralICA(tau=0.5, sources=["laplace"], start={"overlap": [0.6]})

@@ -94,6 +94,7 @@ def test_errors_are_errors():
 OPPOSITE = {"sources": ["rademacher", "laplace"], "Q1": 0.5, "Q2": 0.5}
 
 
+@pytest.mark.deep
 def test_simulations_go_to_the_limit_and_not_to_one_that_is_wrong():
     """Sources of opposite kurtosis, whose rates differ; n = 4000, finite-n terms allowed."""
     system, n, runs = hdica.SeveralICA(tau=0.05, **OPPOSITE), 4000, 600

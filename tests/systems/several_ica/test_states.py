@@ -54,6 +54,7 @@ CASES = [
 ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("names", "text", "f", "tau"), CASES)
 def test_every_fixed_point_is_one_and_every_flow_ends_at_a_stable_one(names, text, f, tau):
     found = listed(names, text, tau)

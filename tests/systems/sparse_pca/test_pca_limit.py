@@ -78,6 +78,7 @@ def test_support_recovery_agrees_with_the_limit(simulated):
             assert np.all(np.abs(mean - limit) < LEVEL * error + BIAS["rate"] / 1000)
 
 
+@pytest.mark.deep
 def test_chain_has_the_mean_and_the_spread_of_oja_s_limit():
     golden, n, count = GOLDEN["oja"], 2000, 800
     start = {"overlap": golden["Q0"], "exact": True}
@@ -115,6 +116,7 @@ def test_the_two_variants_differ_on_the_same_samples_by_order_n_to_minus_three_h
         assert abs(gap.mean()) < LEVEL * gap.std() / np.sqrt(gap.size)
 
 
+@pytest.mark.deep
 def test_below_every_threshold_one_entry_carries_what_the_bulk_does_not():
     """At t >> sqrt(p)/beta, x_1^2 = p (1 - m) with m near m0 = tau^4/(2 beta^2).
 

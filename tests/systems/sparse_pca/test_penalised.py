@@ -52,6 +52,7 @@ def searched(s, a, starts=60):
     return lowest
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("a", [0.1, 0.6])
 def test_no_other_solver_finds_a_lower_objective(seed, a):

@@ -113,6 +113,7 @@ def test_chain_is_exact_in_law_in_few_dimensions_too(n):
     assert stats.ks_2samp(vector[:, 0], chain[:, 0]).pvalue > KS_LEVEL
 
 
+@pytest.mark.deep
 def test_ks_notices_a_step_size_that_is_fifteen_percent_off():
     # Negative control of the tests above.
     n, count, times = 100, 1200, np.array([8.0])
@@ -146,6 +147,7 @@ def test_a_linear_regularizer_is_inert(run):
     assert proximal["R"] == pytest.approx(np.full(12, 30.0), rel=1e-12)
 
 
+@pytest.mark.deep
 def test_a_linear_regularizer_above_n_turns_the_vector_round_at_every_step():
     n, times = 20, np.array([0.5, 0.55])
     plain, turned, chain = (

@@ -44,6 +44,7 @@ def test_bits_do_not_depend_on_the_output_times():
     assert last[0] == last[1]
 
 
+@pytest.mark.deep
 def test_bits_do_not_depend_on_the_threads_of_blas():
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     for threads in ("1", "2"):

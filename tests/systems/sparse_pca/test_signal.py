@@ -67,6 +67,7 @@ def test_simulations_follow_the_signal_in_law(run, omega):
     assert stats.ks_2samp(found, wrong).pvalue < 1e-6
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("omega", [WAVE, STEPS], ids=["formula", "steps"])
 def test_the_limits_agree_and_a_constant_signal_does_not(omega):
     ode, pde = (hdica.limit(given(omega), times=TIMES, method=m) for m in ("ode", "pde"))

@@ -194,6 +194,7 @@ def test_a_start_without_density_is_sent_to_the_particles():
         hdica.limit(oist(start={"overlap": 1}), times=[0, 1])
 
 
+@pytest.mark.deep
 def test_transitions_of_another_parameter():
     """The fold in beta at the omega of the fold in omega."""
     system = oist(0.1966821711684483, regularizer="beta*sign(x)", constants={"beta": 0.2})

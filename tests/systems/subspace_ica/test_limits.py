@@ -305,6 +305,7 @@ def test_whoever_asks_for_any_limit_is_told_what_is_amiss(given, words):
         hdica.limit(SubspaceICA(**(BASE | given)), times=[0, 1])
 
 
+@pytest.mark.deep
 def test_new_samples_in_every_iteration_have_the_variance_without_whitening():
     """With the population's whitening E g^2/L'(1)^2, and five times what V is with the samples'."""
     given = {"space": "known", "rank": 4, "samples_per_dimension": None, "samples": 20000}

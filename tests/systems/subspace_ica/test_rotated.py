@@ -59,6 +59,7 @@ def drawn(kind, case, sample=True, scale=1.0):
     ])  # fmt: skip
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("sample", [True, False])
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_told_of_both_has_one_law(case, sample):

@@ -20,6 +20,7 @@ def trained(case, seeds):
     return ten, found
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("case", TWO_PHASE, ids=lambda c: f"{c['src']}-{c['d']}-{c['T']}")
 def test_two_phase_medians_are_those_of_other_code_and_within_ten_percent_of_the_prediction(case):
     seeds = max(24, min(case["n"], int(6e8 / (case["d"] * case["T"]))))

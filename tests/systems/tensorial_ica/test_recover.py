@@ -183,6 +183,7 @@ def test_the_last_component_is_what_the_others_leave():
     assert np.allclose(rest, np.outer(found.vectors[-1], found.vectors[-1]), rtol=0, atol=1e-13)
 
 
+@pytest.mark.deep
 def test_errors_do_not_add_up_from_component_to_component():
     # E tan^2 = (d - 1) eta/4 (1 + 14 (d - 1) eta/4) for Rademacher sources, one after another.
     d, eta, seeds = 5, 5e-4, 150

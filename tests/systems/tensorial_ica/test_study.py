@@ -15,6 +15,7 @@ GIVEN = {
 }
 
 
+@pytest.mark.deep
 def test_without_an_analysis_the_ensemble_is_shown():
     study = hdica.Study(**GIVEN, grid={"dimension": [3, 5]})
     tree = study.run()

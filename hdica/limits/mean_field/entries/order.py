@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
 
 from hdica.limits.mean_field.density.solve import DensityPath
 from hdica.limits.mean_field.density.solve import solve as solve_density
@@ -27,8 +27,8 @@ class Order:
     ``known`` is the last time until which they are, ``stopped`` why they are not later, or empty.
     """
 
-    q: PchipInterpolator
-    r: PchipInterpolator
+    q: scipy.interpolate.PchipInterpolator
+    r: scipy.interpolate.PchipInterpolator
     known: float
     stopped: str
 
@@ -58,5 +58,8 @@ def order_of(field: MeanField, last: float, knots: int = KNOTS) -> Order:
     known = np.isfinite(path.q) & np.isfinite(path.r)
     times, q, r = times[known], path.q[known], path.r[known]
     return Order(
-        PchipInterpolator(times, q), PchipInterpolator(times, r), float(times[-1]), path.stopped
+        scipy.interpolate.PchipInterpolator(times, q),
+        scipy.interpolate.PchipInterpolator(times, r),
+        float(times[-1]),
+        path.stopped,
     )

@@ -14,8 +14,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from hdica.errors import HdicaError
 from hdica.limits.mean_field.family import OVERLAP, PENALTY, MeanField
@@ -39,7 +39,7 @@ def _begin(field: MeanField, count: int, rng: np.random.Generator) -> tuple[Arra
     for group in np.unique(groups):
         members = np.flatnonzero(groups == group)
         strata = rng.permutation(members.size) + rng.random(members.size)
-        normal[members] = ndtri(strata / members.size)
+        normal[members] = scipy.special.ndtri(strata / members.size)
     return xi, on_sphere(mean + math.sqrt(variance) * matched(normal, xi, mean))
 
 

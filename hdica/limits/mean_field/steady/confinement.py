@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy
 import sympy as sp
 from numpy.polynomial import Polynomial
 from numpy.polynomial.chebyshev import cheb2poly, chebint, chebval, chebvander
 from numpy.typing import NDArray
-from scipy.interpolate import PPoly
 
 from hdica.errors import HdicaError
 from hdica.ingredients.formula import Formula
@@ -139,7 +139,7 @@ def _table(shape: Confinement, reach: float) -> tuple[Callable[[Array], Array], 
     local = np.einsum("ij,jp->ip", _to_powers(rising.shape[0]), rising)
     local[0] = np.concatenate([-below, [0.0], above[:-1]])
     powers = half ** np.arange(local.shape[0])[:, None]
-    return PPoly((local / powers)[::-1], np.append(left, reach)), left
+    return scipy.interpolate.PPoly((local / powers)[::-1], np.append(left, reach)), left
 
 
 def _to_powers(size: int) -> Array:

@@ -17,9 +17,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.polynomial import Legendre
 from numpy.typing import NDArray
-from scipy.special import roots_legendre
 
 from hdica.limits.mean_field.steady.confinement import Confinement
 from hdica.limits.mean_field.steady.panels import edges, potential
@@ -37,7 +37,7 @@ _RISE = 6.0
 @lru_cache(maxsize=1)
 def _gauss() -> tuple[Array, Array, Array]:
     """Points and weights on [-1, 1], and integrals of their Lagrange polynomials from -1."""
-    points, weights = roots_legendre(_NODES)
+    points, weights = scipy.special.roots_legendre(_NODES)
     inverse = np.linalg.inv(np.polynomial.legendre.legvander(points, _NODES - 1))
     basis = [Legendre.basis(j).integ(lbnd=-1)(points) for j in range(_NODES)]
     return points, weights, np.stack(basis, axis=1) @ inverse

@@ -11,13 +11,13 @@ import math
 
 import numba
 import numpy as np
-from scipy.special import roots_legendre
+import scipy
 
 ORDER = 5
 """Moments x^0 to x^4."""
 _SWITCH = 0.5
 _FALL = 46.0
-_POINTS, _WEIGHTS = roots_legendre(48)
+_POINTS, _WEIGHTS = scipy.special.roots_legendre(48)
 _POINTS, _WEIGHTS = (_POINTS + 1) / 2, _WEIGHTS / 2
 _HALF = math.sqrt(math.pi) / 2
 _STEPS = 200

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from hdica.limits.mean_field.family import MeanField, coefficient_error
 from hdica.limits.mean_field.steady.boltzmann import density
@@ -149,7 +149,7 @@ def junctions(field: MeanField, q: Array) -> Array:
     def over(x: float) -> float:
         return 1 / end_moment(field, x) - 1
 
-    found = [brentq(over, q[i], q[i + 1], xtol=1e-15) for i in crossing]
+    found = [scipy.optimize.brentq(over, q[i], q[i + 1], xtol=1e-15) for i in crossing]
     return np.array([v for x in found for v in (x - 1e-10, x + 1e-10)])
 
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from hdica.limits.mean_field.transitions.conditions import junction, solve
 from hdica.limits.mean_field.transitions.landscape import Landscape
@@ -127,7 +127,7 @@ def _beyond_corner(land: Landscape, at: Spot) -> list[Spot]:
     values = np.array([around(float(a)) for a in angles[4:-4]])
     signs = np.flatnonzero(values[:-1] * values[1:] < 0)
     for i in signs:
-        angle = float(brentq(around, angles[4 + i], angles[5 + i]))
+        angle = float(scipy.optimize.brentq(around, angles[4 + i], angles[5 + i]))
         way = (math.cos(angle), math.sin(angle))
         q, u = corner.q + radius * way[0], corner.u + radius * way[1]
         other = _spot(land, q, u, way)

@@ -1,0 +1,270 @@
+"""Recovery of the feature's support by thresholding the estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hdica.analysis.describe import described
+from hdica.analysis.laws import LONG_NAMES as AGREEMENT
+from hdica.analysis.laws import Part, agreement, companions
+from hdica.analysis.reading import comparisons_in, finished, gives, group, over
+from hdica.analysis.settings import BY_THRESHOLD, names
+from hdica.analysis.support import Support
+from hdica.show.choose import Point, at_largest_n, points, shown, spread
+from hdica.show.finding import Finding, judgement, named
+from hdica.show.marks import ERRORS, GREY, SYMBOLS, color_of
+from hdica.show.panel import Line, Panel, Points
+from hdica.show.words import Text, count, method_name, place, symbol, titled, words
+from hdica.verdict.trajectory import controlled
+
+LONG_NAMES = {
+    **AGREEMENT,
+    "tpr": "true positive rate, mean over seeds",
+    "tpr_se": "standard error of the true positive rate",
+    "tpr_limit": "limit of the true positive rate",
+    "fpr": "false positive rate, mean over seeds",
+    "fpr_se": "standard error of the false positive rate",
+    "fpr_limit": "limit of the false positive rate",
+    "misclassified": "misclassified share, mean over seeds",
+    "misclassified_se": "standard error of the misclassified share",
+    "misclassified_limit": "limit of the misclassified share",
+    "area_limit": "area under the limit's true against false positive rate",
+}
+
+RATES = ("tpr", "fpr", "misclassified")
+
+CELLS = 2
+SNAPSHOTS = 6
+MARKERS = 13
+
+Item = Line | Points
+
+
+def support(tree: xr.DataTree, settings: Support) -> xr.Dataset:
+    """True and false positive rates of the support {i: |x_i| > threshold}, against the limit's.
+
+    Over ``simulation``, the swept parameters, ``n``, ``snapshot`` and ``threshold``: the rates'
+    means over seeds with standard errors, and the limit's rates; per snapshot the area under the
+    limit's curve of true against false positives, and the verdict of
+    :func:`hdica.analysis.laws.agreement` on both rates together.
+    """
+    simulations, limit_name, level = names(settings.simulation), settings.limit, settings.level
+    limits, groups = group(tree, limit_name), [group(tree, name) for name in simulations]
+    curves = {
+        rate: controlled(companions(limits, rate, finished(limits, rate)), settings.control)
+        for rate in RATES
+    }
+    tests = comparisons_in(groups, "tpr", "threshold")
+    out = xr.Dataset()
+    if simulations:
+        parts = [_compare(data, limits, curves, level / tests) for data in groups]
+        out = over(parts, "simulation", simulations, ["count"])
+    for rate in RATES:
+        out[f"{rate}_limit"] = curves[rate]["limit"].reset_coords(drop=True)
+    out["area_limit"] = area(out["tpr_limit"], out["fpr_limit"])
+    out.attrs = {"limit_method": limit_name, "level": level, "tests": tests}
+    out.attrs |= {"level_each": level / tests, "control": settings.control}
+    return described(out, LONG_NAMES)
+
+
+def _compare(
+    data: xr.Dataset, limits: xr.Dataset, curves: Mapping[str, xr.Dataset], level: float
+) -> xr.Dataset:
+    """One simulation method against the limit."""
+    rates = {rate: finished(data, rate).reset_coords(drop=True) for rate in RATES}
+    count = rates["tpr"].notnull().all("threshold").sum("seed")
+    out = xr.Dataset({"count": count})
+    for rate, values in rates.items():
+        out[rate] = values.mean("seed")
+        out[f"{rate}_se"] = values.std("seed", ddof=1) / np.sqrt(count)
+    active = xr.DataArray(0.5)  # where no method keeps the share of entries with xi != 0
+    if "weight" in limits and "xi" in limits:
+        active = finished(limits, "weight").where(finished(limits, "xi") != 0).sum("feature")
+    active = active.reset_coords(drop=True).expand_dims(n=data["n"].values)
+    parts = [
+        Part(rates[rate], curves[rate], share, "threshold")
+        for rate, share in (("tpr", active), ("fpr", 1 - active))
+    ]
+    return xr.merge([out, agreement(parts, level)], join="exact")
+
+
+def area(tpr: xr.DataArray, fpr: xr.DataArray) -> xr.DataArray:
+    """Area under the true positive rate as a function of the false one, by trapezoids.
+
+    The curve is closed by its ends (0, 0) and (1, 1); NaN where a rate is NaN.
+    """
+    tpr, fpr = (rate.transpose(..., "threshold") for rate in xr.broadcast(tpr, fpr))
+    # Rates fall as the threshold rises: from (1, 1) to (0, 0).
+    one, zero = np.ones((*tpr.shape[:-1], 1)), np.zeros((*tpr.shape[:-1], 1))
+    y, x = (np.concatenate([one, rate.values, zero], axis=-1) for rate in (tpr, fpr))
+    found = -np.trapezoid(y, x, axis=-1)
+    return tpr.isel(threshold=0, drop=True).copy(data=found)
+
+
+def findings(data: xr.Dataset) -> list[Finding]:
+    """What the best threshold misclassifies, with the verdict on both rates; areas at the end.
+
+    A verdict is on the rates at all thresholds together, up to a term of order 1/n.
+    """
+    compared = data["verdict" if "verdict" in data else "area_limit"]
+    out = [_misclassified(data, one) for one in points(data, [str(d) for d in compared.dims])]
+    last = data.isel(snapshot=-1)["area_limit"]
+    name = words("the area under the limit’s curve of true against false positives")
+    for cell in points(data, [str(d) for d in last.dims]):
+        at = {**cell, "t": float(last["snapshot"])}
+        out.append(Finding(name, at, float(last.sel(cell)), digits=6))
+    return out
+
+
+def _misclassified(data: xr.Dataset, cell: Point) -> Finding:
+    """The share in percent at the threshold at which that of the limit is least."""
+    here = data.sel(cell)
+    best = int(here["misclassified_limit"].fillna(np.inf).values.argmin())
+    at = here.isel(threshold=best)
+    limit = 100 * float(at["misclassified_limit"])
+    place_of = {k: v for k, v in named(data, cell).items() if k != "snapshot"}
+    place_of |= {"threshold": float(at["threshold"]), "t": float(cell["snapshot"])}
+    name, percent = "the share of entries that the best threshold misclassifies", words("%")
+    if "verdict" not in data:
+        return Finding(words(f"{name} in the limit"), place_of, limit, unit=percent)
+    top = at_largest_n(at, at["count"] > 0)
+    return Finding(
+        words(name),
+        {**place_of, "n": int(top["n"])},
+        100 * float(top["misclassified"]),
+        100 * float(top["misclassified_se"]),
+        predicted=limit,
+        theory=words("the limit"),
+        unit=percent,
+        **judgement(data, cell),
+    )
+
+
+def suits(tree: xr.DataTree) -> dict[str, Any] | None:
+    """The limiting rates at the snapshots, with a simulation's if it keeps them."""
+    known = {m: has for m, has in gives(tree).items() if has.outputs.get("tpr") == BY_THRESHOLD}
+    runs = [m for m, has in known.items() if has.stochastic and has.n]
+    limit = next((m for m, has in known.items() if not has.stochastic), "")
+    return {"simulation": runs, "limit": limit} if limit else None
+
+
+def panels(data: xr.Dataset) -> list[Panel]:
+    """True against false positives, both against the threshold, and the misclassified share."""
+    grid = [str(d) for d in data["tpr_limit"].dims if d not in ("snapshot", "threshold")]
+    out = []
+    for k, cell in enumerate(shown(data, grid, CELLS)):
+        tail = "" if k == 0 else f"_{k + 1}"
+        here = data.sel(cell)
+        if bool(here["fpr_limit"].notnull().any()):
+            out.append(_roc(here, cell, tail))
+        rates = _against_threshold(here, "tpr", "solid", True)
+        rates += _against_threshold(here, "fpr", "dash", False)
+        wrong = _against_threshold(here, "misclassified", "solid", True)
+        marks = "Solid: true positive rate; dashed: false positive rate. "
+        for key, title, label, items, lead, ends in (
+            ("rates", "Rates against the threshold", "rate", rates, marks, (-0.02, 1.04)),
+            (
+                "wrong",
+                "Misclassified entries",
+                "misclassified share of the entries",
+                wrong,
+                "",
+                None,
+            ),
+        ):
+            panel = Panel(
+                f"support_{key}{tail}",
+                titled(words(title), cell),
+                words("threshold on ") + symbol("|x|"),
+                words(label),
+                tuple(items),
+                caption=lead + _caption(here),
+                y_range=ends,
+            )
+            out.append(panel)
+    every = bool(data["fpr_limit"].notnull().any())
+    return [replace(panel, columns=3) for panel in out] if every else out
+
+
+def _snapshots(here: xr.Dataset) -> list[tuple[Text, str, xr.Dataset]]:
+    """Label, colour and data of the snapshots to draw."""
+    times = here["snapshot"].values
+    kept = spread(len(times), SNAPSHOTS)
+    return [
+        (place({"snapshot": float(times[k])}), color_of(i, len(kept)), here.isel(snapshot=k))
+        for i, k in enumerate(kept)
+    ]
+
+
+def _methods(one: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
+    """Marker and data of every simulation at its largest n."""
+    names = one["simulation"].values if "simulation" in one.dims else ()
+    own = [one.sel(simulation=m) for m in names]
+    return [(SYMBOLS[j % 4], at_largest_n(m, m["count"] > 0)) for j, m in enumerate(own)]
+
+
+def _markers(
+    own: xr.Dataset, x: str, y: str, keep: np.ndarray, label: Text, color: str, mark: str
+) -> Points:
+    """A rate of a simulation at some thresholds, with bars of two standard errors."""
+    at, height = (own[name].values[keep].astype(float) for name in (x, y))
+    bar = ERRORS * np.nan_to_num(own[f"{y}_se"].values[keep])
+    return Points(at, height, label, color, height - bar, height + bar, mark, listed=False)
+
+
+def _caption(here: xr.Dataset) -> str:
+    text = f"Lines: the limit ({method_name(here.attrs['limit_method']).html})."
+    parts = []
+    for _, own in _methods(here.isel(snapshot=0)):
+        method = method_name(own["simulation"].item()).html
+        parts.append(f"{method} at {symbol('n').html} = {count(float(own['n']))}")
+    return f"{text} Markers: {' and '.join(parts)}, ± 2 standard errors." if parts else text
+
+
+def _roc(here: xr.Dataset, cell: Point, tail: str) -> Panel:
+    chance = Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), words("chance"), GREY, "dot")
+    items: list[Item] = [chance]
+    for label, color, one in _snapshots(here):
+        x, y = one["fpr_limit"].values, one["tpr_limit"].values
+        items.append(Line(x, y, label, color, bold=True))
+        for mark, own in _methods(one):
+            keep = _spaced(own["fpr"].values, own["tpr"].values)
+            items.append(_markers(own, "fpr", "tpr", keep, label, color, mark))
+    return Panel(
+        f"support_roc{tail}",
+        titled(words("True against false positives"), cell),
+        words("false positive rate"),
+        words("true positive rate"),
+        tuple(items),
+        caption=_caption(here) + " One point a threshold on |<i>x</i>|.",
+        x_range=(-0.02, 1.02),
+        y_range=(-0.02, 1.04),
+    )
+
+
+def _spaced(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Positions of markers evenly along a curve."""
+    known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    if len(known) < 2:
+        return known
+    steps = np.hypot(np.diff(x[known]), np.diff(y[known]))
+    length = np.concatenate([[0.0], np.cumsum(steps)])
+    even = np.linspace(0.0, length[-1], MARKERS)
+    return np.asarray(known[np.unique(np.abs(length[:, None] - even).argmin(axis=0))])
+
+
+def _against_threshold(here: xr.Dataset, name: str, dash: str, listed: bool) -> list[Item]:
+    items: list[Item] = []
+    at = here["threshold"].values.astype(float)
+    keep = np.array(spread(len(at), MARKERS))
+    for label, color, one in _snapshots(here):
+        curve = one[f"{name}_limit"].values
+        items.append(Line(at, curve, label, color, dash, bold=True, listed=listed))
+        for mark, own in _methods(one):
+            items.append(_markers(own, "threshold", name, keep, label, color, mark))
+    return items

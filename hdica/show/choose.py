@@ -1,0 +1,88 @@
+"""Which grid points a figure shows when it cannot show all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any, TypeVar
+
+import numpy as np
+import xarray as xr
+
+MOST = 6
+"""No figure shows more grid points than this."""
+
+BANDS = 3
+"""Of more curves the first and the last alone have bands: those of all would be one grey."""
+
+Point = dict[str, Any]
+T = TypeVar("T")
+
+
+def spread(count: int, most: int = MOST) -> list[int]:
+    """At most ``most`` indices out of ``count``, evenly from the first to the last."""
+    if count <= most:
+        return list(range(count))
+    return [int(i) for i in np.unique(np.round(np.linspace(0, count - 1, most)).astype(int))]
+
+
+def evenly(items: Sequence[T], most: int = MOST) -> list[T]:
+    """At most ``most`` of some items, evenly from the first to the last."""
+    return [items[i] for i in spread(len(items), most)]
+
+
+def banded(items: Sequence[T]) -> list[T]:
+    """Which of some curves in their order have bands, so that each can be seen."""
+    return list(items) if len(items) <= BANDS else [items[0], items[-1]]
+
+
+def points(data: xr.Dataset, dims: Sequence[str]) -> list[Point]:
+    """All combinations of coordinates over ``dims``."""
+    axes = [data[d].values for d in dims]
+    return [
+        {d: v.item() if isinstance(v, np.generic) else v for d, v in zip(dims, c, strict=True)}
+        for c in product(*axes)
+    ]
+
+
+def selected(values: xr.DataArray, point: Point) -> xr.DataArray:
+    """A variable at a point of the grid, of which it may know some coordinates only."""
+    return values.sel({k: v for k, v in point.items() if k in values.dims})
+
+
+def at_largest_n(data: xr.Dataset, known: xr.DataArray) -> xr.Dataset:
+    """The data at the largest n at which something is known, or the largest of all."""
+    where = np.flatnonzero(known.values)
+    return data.isel(n=int(where[-1]) if len(where) else -1)
+
+
+def at_last_n(data: xr.Dataset) -> xr.Dataset:
+    """The data at the last n, or as they are without n."""
+    return data.isel(n=-1, missing_dims="ignore")
+
+
+def shown(data: xr.Dataset, dims: Sequence[str], most: int = MOST) -> list[Point]:
+    """Grid points for a figure: first every value of the last axis that fits, evenly."""
+    if not dims:
+        return [{}]
+    inner = evenly(points(data, dims[-1:]), 3 if len(dims) > 1 else most)
+    outer = evenly(points(data, dims[:-1]), max(most // len(inner), 1))
+    return [{**o, **i} for o in outer for i in inner]
+
+
+def selection_note(data: xr.Dataset, dims: Sequence[str], drawn: int) -> list[str]:
+    """What a caption says where a figure cannot show all grid points over ``dims``."""
+    total = int(np.prod([data.sizes[d] for d in dims], dtype=int))
+    return [f"{drawn} of {total} grid points, chosen evenly."] if total > MOST else []
+
+
+def grouped(chosen: Iterable[Point], inner: str | None) -> list[tuple[Point, list[Point]]]:
+    """Points with the same values but for ``inner``, together."""
+    out: list[tuple[Point, list[Point]]] = []
+    for point in chosen:
+        outer = {k: v for k, v in point.items() if k != inner}
+        if out and out[-1][0] == outer:
+            out[-1][1].append(point)
+        else:
+            out.append((outer, [point]))
+    return out

@@ -1,0 +1,358 @@
+"""What a figure shows, independent of how it is drawn.
+
+One builder describes each figure once; :mod:`hdica.report.interactive` and
+:mod:`hdica.report.printed` draw the same description, so the page and the paper agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdica.show.words import EMPTY, Text, number
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve, optionally with a band.
+
+    Parameters
+    ----------
+    x, y
+        Shape (points,); NaN breaks the line.
+    label
+        Name, in the legend and on hover; equal names are switched together.
+    listed
+        Whether the legend has an entry.
+    color
+        Hex colour, or ``"ink"`` for theory: black on white, light on dark.
+    dash
+        ``"solid"``, ``"dash"``, ``"dot"`` or ``"dashdot"``.
+    low, high
+        Ends of the band, shape (points,).
+    bold
+        Whether the line stands out.
+    cased
+        Whether it has a white edge, to be seen on every colour of a heat map.
+    """
+
+    x: Array
+    y: Array
+    label: Text
+    color: str
+    dash: str = "solid"
+    low: Array | None = None
+    high: Array | None = None
+    bold: bool = False
+    cased: bool = False
+    listed: bool = True
+
+
+@dataclass(frozen=True)
+class Points:
+    """Markers with error bars.
+
+    Parameters
+    ----------
+    x, y
+        Shape (points,).
+    low, high
+        Ends of the error bars, shape (points,); None for none.
+    symbol
+        ``"circle"``, ``"square"``, ``"diamond"`` or ``"triangle"``.
+    filled
+        Which markers are filled, shape (points,); None for all.
+    joined
+        Whether a thin line joins them.
+    listed
+        Whether the legend has an entry.
+    """
+
+    x: Array
+    y: Array
+    label: Text
+    color: str
+    low: Array | None = None
+    high: Array | None = None
+    symbol: str = "circle"
+    filled: NDArray[np.bool_] | None = None
+    joined: bool = False
+    listed: bool = True
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Which grid points the cells of a heat map are, for a page in which points are chosen.
+
+    Parameters
+    ----------
+    x, y
+        Names of the swept parameters, or ``n``, on its sides.
+    x_values, y_values
+        Their values, shape (columns,) and (rows,).
+    at
+        Values of other parameters, by their names.
+    """
+
+    x: str
+    y: str
+    x_values: Array
+    y_values: Array
+    at: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A heat map over a rectangular grid.
+
+    Parameters
+    ----------
+    x, y
+        Coordinates of the cells' centres.
+    z
+        Shape (y, x).
+    low, high
+        Ends of the colour scale.
+    written
+        What is written in the cells, rows as of ``z``; empty for nothing.
+    cells
+        Which grid points they are; None if they are none.
+    """
+
+    x: Array
+    y: Array
+    z: Array
+    label: Text
+    scale: str = "viridis"
+    low: float = 0.0
+    high: float = 1.0
+    written: tuple[tuple[str, ...], ...] = ()
+    cells: Cells | None = None
+
+
+def edges(centres: Array, log: bool) -> Array:
+    """Edges of the cells of a heat map, one more than centres: in the middle, on a log axis too."""
+    at = np.log(centres) if log else np.asarray(centres, dtype=float)
+    half = np.diff(at) / 2 if at.size > 1 else np.array([0.5])
+    ends = np.concatenate([[at[0] - half[0]], at[: half.size] + half, [at[-1] + half[-1]]])
+    ends = ends if at.size > 1 else ends[[0, 2]]
+    return np.exp(ends) if log else ends
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A surface in space, coloured; a panel with one has three axes and is turned by the mouse.
+
+    Parameters
+    ----------
+    x, y, z
+        Shape (rows, columns): where the points of a grid on the surface lie.
+    color
+        Shape (rows, columns): the value that is shown as colour.
+    label
+        Of the colour scale, and on hover.
+    scale
+        Of Plotly and Matplotlib: ``"viridis"`` or ``"cividis"``.
+    low, high
+        Ends of the colour scale; None for those of the values.
+    """
+
+    x: Array
+    y: Array
+    z: Array
+    color: Array
+    label: Text
+    scale: str = "viridis"
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Places:
+    """Places in space, on a surface or beside it.
+
+    Parameters
+    ----------
+    x, y, z
+        Shape (points,).
+    label
+        In the legend and on hover.
+    color
+        Hex colour.
+    symbol
+        ``"circle"``, ``"square"``, ``"diamond"`` or ``"triangle"``.
+    names
+        What is written beside each, shape (points,); empty for nothing.
+    joined
+        Whether a line joins them: a path.
+    """
+
+    x: Array
+    y: Array
+    z: Array
+    label: Text
+    color: str
+    symbol: str = "circle"
+    names: tuple[Text, ...] = ()
+    joined: bool = False
+
+
+@dataclass(frozen=True)
+class Vertical:
+    """A vertical line at ``x`` with a label above the axes.
+
+    Parameters
+    ----------
+    x
+        In data units.
+    label
+        Text.
+    color
+        Of a thin dotted line and its label; empty for a dashed black line with a white edge, to be
+        seen on every colour of a heat map.
+    anchor
+        Which end of the label is at ``x``: ``"left"``, ``"center"`` or ``"right"``.
+    row
+        Rows of labels between this one and the axes.
+    """
+
+    x: float
+    label: Text
+    color: str = ""
+    anchor: str = "center"
+    row: int = 0
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Pictures of one size in rows, pixel by pixel; a panel with them has no axes.
+
+    Parameters
+    ----------
+    pixels
+        Shape (pictures, rows, columns) for grey, (pictures, rows, columns, 3) for red, green and
+        blue: from 0, black, to 1, white.
+    names
+        Of each picture, on hover, shape (pictures,).
+    """
+
+    pixels: Array
+    names: tuple[Text, ...]
+
+
+Item = Line | Points | Heat | Vertical | Surface | Places | Pictures
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One set of axes.
+
+    Parameters
+    ----------
+    key
+        File stem of the printed twin and anchor on the page.
+    title, x_label, y_label
+        Text.
+    caption
+        HTML; for the page only.
+    items
+        What is drawn, in this order.
+    log_x, log_y
+        Logarithmic axes.
+    x_range, y_range
+        Limits, in data units; None for automatic.
+    wide
+        Whether it takes the page's whole width.
+    columns
+        How many panels of its section stand side by side on a wide page; 0 for as many as fit.
+    equal
+        Whether a unit is as long on every axis.
+    z_label
+        Of the third axis, where items lie in space.
+    view
+        Where a panel in space is seen from at first: azimuth and height in degrees.
+    """
+
+    key: str
+    title: Text
+    x_label: Text
+    y_label: Text
+    items: tuple[Item, ...]
+    caption: str = ""
+    log_x: bool = False
+    log_y: bool = False
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float, float] | None = None
+    wide: bool = False
+    columns: int = 0
+    equal: bool = False
+    z_label: Text = EMPTY
+    view: tuple[float, float] = (-50.0, 25.0)
+
+    @property
+    def in_space(self) -> bool:
+        """Whether it has three axes."""
+        return any(isinstance(item, Surface | Places) for item in self.items)
+
+    @property
+    def pictured(self) -> bool:
+        """Whether it has pictures, and so no axes."""
+        return any(isinstance(item, Pictures) for item in self.items)
+
+
+FRAMES = 60
+"""No animation has more frames than this; of more times so many are chosen evenly."""
+
+CUT = 4.0
+"""A peak so many times as high as the middle one of all frames is cut, lest it flatten them."""
+
+ROOM = 1.06
+"""The axis ends so far above the highest curve."""
+
+
+@dataclass(frozen=True)
+class Film:
+    """Panels one after another.
+
+    Parameters
+    ----------
+    key
+        File stem.
+    title
+        What it shows, and of which grid point.
+    frames
+        Each says its time in its title; all have the same limits.
+    """
+
+    key: str
+    title: Text
+    frames: tuple[Panel, ...]
+
+
+def film(key: str, title: Text, panels: list[Panel]) -> Film:
+    """Panels of non-negative curves on common axes from zero.
+
+    A peak beyond the axis is said in the title of its frame.
+    """
+    seen = [one.x_range for one in panels if one.x_range is not None]
+    ends = (min(low for low, _ in seen), max(high for _, high in seen)) if seen else None
+    tops = np.array([_top(one) for one in panels])
+    top = min(tops.max(), CUT * float(np.median(tops[tops > 0]))) if tops.any() else 1.0
+    limits, frames = (0.0, ROOM * top), []
+    for one, peak in zip(panels, tops, strict=True):
+        beyond = f", peak {number(peak)} beyond the axis" if peak > limits[1] else ""
+        frames.append(replace(one, title=one.title + beyond, x_range=ends, y_range=limits))
+    return Film(key, title, tuple(frames))
+
+
+def _top(panel: Panel) -> float:
+    """The highest value of any curve or band, 0 without any."""
+    lines = [item for item in panel.items if isinstance(item, Line)]
+    ends = [end for line in lines for end in (line.y, line.high) if end is not None]
+    return max((float(np.nanmax(end)) for end in ends if np.isfinite(end).any()), default=0.0)

@@ -1,0 +1,99 @@
+"""What the known systems call things: dimensions of matrices, order parameters, starts, symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from hdica.systems.registry import lookup, systems
+from hdica.systems.system import OrderParameter, Symbol
+
+STATES = frozenset({"fixed_point", "transition", "branch_point"})
+"""Dimensions along which steady states and transitions are numbered."""
+_SPOKEN_OF: ContextVar[str] = ContextVar("system", default="")
+
+
+@contextmanager
+def speaking_of(system: str) -> Iterator[None]:
+    """Names as one system writes them, where it says how: several may share a name."""
+    token = _SPOKEN_OF.set(system)
+    try:
+        yield
+    finally:
+        _SPOKEN_OF.reset(token)
+
+
+def spoken() -> str:
+    """What the system that is spoken of is called, in short; empty if none is."""
+    record = lookup(_SPOKEN_OF.get())
+    return "" if record is None else (record.short or record.title)
+
+
+def entries() -> frozenset[str]:
+    """Dimensions that number entries of a matrix, each of which is looked at like a cell."""
+    return frozenset(dim for record in systems().values() for dim in record.entries)
+
+
+def numbers_entries(name: str) -> bool:
+    """Whether a dimension numbers entries of a matrix, in the system that is spoken of if any."""
+    record = lookup(_SPOKEN_OF.get())
+    return name in (entries() if record is None else record.entries)
+
+
+def padded() -> frozenset[str]:
+    """Dimensions along which points have different numbers of entries; the rest is NaN."""
+    sized = {
+        dim for record in systems().values() for dim in getattr(record.parameters, "sized_by", {})
+    }
+    return STATES | sized | entries()
+
+
+def written(name: str) -> Symbol | None:
+    """How a name is written, by the system that is spoken of or the first that says so."""
+    known = sorted(systems().values(), key=lambda record: record.name != _SPOKEN_OF.get())
+    found = (record.symbols.get(name) for record in known)
+    return next((symbol for symbol in found if symbol is not None), None)
+
+
+def own(name: str) -> Symbol | None:
+    """How the system that is spoken of writes a name, None if it does not say or none is."""
+    record = lookup(_SPOKEN_OF.get())
+    return None if record is None else record.symbols.get(name)
+
+
+def starts() -> frozenset[str]:
+    """Swept parameters that set the one number that the limit follows at the start."""
+    return frozenset(
+        alias
+        for record in systems().values()
+        for alias, path in getattr(record.parameters, "aliases", {}).items()
+        if path == ("start", "overlap") and not record.order_parameters[0].dims
+    )
+
+
+def steps() -> frozenset[str]:
+    """Parameters that are step sizes."""
+    controls = (control for record in systems().values() for control in record.controls)
+    return frozenset(control.name for control in controls if control.step)
+
+
+def order_parameters(name: str = "") -> Iterator[OrderParameter]:
+    """Order parameters of every system; those of one name."""
+    for record in systems().values():
+        for parameter in record.order_parameters:
+            if name in ("", parameter.name):
+                yield parameter
+
+
+def matrix_over(dims: Collection[object]) -> OrderParameter | None:
+    """The order parameter that is a matrix over most of these dimensions, if any: the first."""
+    found = (p for p in order_parameters() if p.dims and set(p.dims) <= set(dims))
+    return max(found, key=lambda p: len(p.dims), default=None)
+
+
+def own_matrix(dims: Collection[object]) -> OrderParameter | None:
+    """The first order parameter of the system that is spoken of whose entries some dims number."""
+    record = lookup(_SPOKEN_OF.get())
+    every = () if record is None else record.order_parameters
+    return next((p for p in every if p.dims and set(p.dims) <= set(dims)), None)

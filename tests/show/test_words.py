@@ -1,0 +1,30 @@
+"""Formulas, texts and figures as they are printed."""
+
+from markupsafe import Markup
+
+from hdica.show.typeset import formula, prose, tied, typeset
+
+
+def test_formulas_are_written_as_they_are_printed() -> None:
+    assert typeset("where(abs(x) < 0.3, 6*sign(x), 0)") == "6 sign(x) if |x| < 0.3, else 0"
+    assert typeset("n^-1/2, n^1/2, tau^2/2, n -> infinity") == "n^-1/2, n^1/2, τ²/2, n → ∞"
+    assert typeset("x**3 - 0.27*sign(x)") == "x³ − 0.27 sign(x)"
+    assert typeset("max(7 - 2.5e-3*x, -x)") == "max(7 − 2.5 × 10⁻³ x, −x)"
+    assert formula("eq. (1)-(2); Dormand-Prince, tolerance 1e-12") == (
+        "eq. (1)–(2); Dormand–Prince, tolerance 10⁻¹²"
+    )
+    assert typeset("step size tau = 0.1, beta2 stays") == "step size τ = 0.1, beta2 stays"
+    assert prose("up to tau_c < x_0^2 of a_study_file") == (
+        "up to τ<sub>c</sub> &lt; x<sub>0</sub>² of a_study_file"
+    )
+    assert prose("as n^(-2/3), (V/n)^(1/2) and x^(a + b)") == (
+        "as n<sup>−2/3</sup>, (V/n)<sup>1/2</sup> and x^(a + b)"
+    )
+
+
+def test_lines_break_within_no_figure() -> None:
+    said = "at <i>n</i> = 900 it is 0.1 ± 0.2 (5 % of it, p &lt; 1)"
+    bound = "at <i>n</i>~=~900 it is 0.1~±~0.2 (5~% of it, p~&lt;~1)"
+    assert tied(Markup(said)) == bound.replace("~", "\u00a0")
+    assert tied("a < b") == "a\u00a0&lt;\u00a0b"
+    assert tied("<b>") == "&lt;b&gt;"
