@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,15 +17,16 @@ from hdica.sweep.run import spread as module
 from hdica.sweep.run.spread import NO_SCHEDULER, Patience, Task, spread
 from hdica.sweep.workers.care import Care
 
+QUIET = {"processes": False, "dashboard_address": None, "memory_limit": 0}
+
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     """Of a real scheduler with three threads."""
     from distributed import Client, LocalCluster
 
-    quiet = {"processes": False, "dashboard_address": None, "memory_limit": 0}
     with (
-        LocalCluster(n_workers=1, threads_per_worker=3, **quiet) as cluster,
+        LocalCluster(n_workers=1, threads_per_worker=3, **QUIET) as cluster,
         Client(cluster) as connected,
     ):
         yield connected
@@ -96,11 +98,29 @@ def test_a_future_without_result_or_reason_means_a_lost_scheduler() -> None:
         raise RuntimeError("cancelled")
 
     assert module._failure(SimpleNamespace(status="finished")) is None
-    lost = module._failure(SimpleNamespace(status="lost", exception=lambda: None))
+    lost = module._failure(SimpleNamespace(status="pending", exception=lambda: None))
     assert isinstance(lost, HdicaError)
     assert str(lost) == NO_SCHEDULER
     cancelled = module._failure(SimpleNamespace(status="cancelled", exception=refuses))
     assert isinstance(cancelled, RuntimeError)
+
+
+def test_a_block_is_committed_though_its_worker_dies_after_it() -> None:
+    from distributed import Client, LocalCluster, wait
+
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, **QUIET) as cluster,
+        Client(cluster) as connected,
+    ):
+        future = connected.submit(fail_at_five, Path("segment"), 1, Care())
+        wait(future)
+        # Not before: no worker is left to compute it once more.
+        cluster.scale(0)
+        deadline = time.monotonic() + 30
+        while future.status == "finished" and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert future.status == "lost"
+        assert module._failure(future) is None
 
 
 RELEASED = threading.Event()

@@ -153,9 +153,10 @@ def _failure(future: Any) -> Exception | None:
     """Why an ended future has no result; None if it has one.
 
     The result itself stays where it is: to fetch it from each of a thousand workers would cost
-    the scheduler more than all the rest.
+    the scheduler more than all the rest. Where a worker dies with a result, Dask calls the future
+    lost and computes it again; what the result stands for was committed before.
     """
-    if future.status == "finished":
+    if future.status in ("finished", "lost"):
         return None
     try:
         return future.exception() or HdicaError(NO_SCHEDULER)
