@@ -91,16 +91,23 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Leave out what tests other rooms."""
     room = config.getoption("--room")
     outside = room and collection_path.name.startswith("test_")
-    return True if outside and not rooms.concerns(room, collection_path) else None
+    return True if outside and rooms.of(collection_path) not in rooms.above(room) else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest first, so that no process is at one of them when the others end.
 
-    All that waits stays in one process for minutes; then come files with deep tests.
+    All that waits stays in one process for minutes; then come files with deep tests. Before
+    either come those of the room that is asked for, which notice a fault in it soonest.
     """
+    room = config.getoption("--room")
     deep = {item.path for item in items if item.get_closest_marker("deep")}
-    items.sort(key=lambda item: (not item.nodeid.startswith(WAITING), item.path not in deep))
+
+    def place(item: pytest.Item) -> tuple[bool, bool, bool]:
+        other = rooms.of(item.path) != room
+        return other, not item.nodeid.startswith(WAITING), item.path not in deep
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -37,10 +37,10 @@ def names() -> list[str]:
     )
 
 
-def concerns(room: str, path: Path) -> bool:
-    """Whether a file of tests is of a room or of one above it."""
+def of(path: Path) -> str:
+    """The room that a file of tests is of."""
     folder = path.relative_to(HERE).parts[0] if path.parent != HERE else COMMANDS
-    return OF_OTHERS.get(folder, folder) in above(room)
+    return OF_OTHERS.get(folder, folder)
 
 
 @cache
