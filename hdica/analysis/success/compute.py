@@ -204,6 +204,25 @@ def _power(data: xr.Dataset, chosen: Point) -> Finding:
     )
 
 
+@dataclass(frozen=True)
+class _Law:
+    """A power of x that a law has for the boundary, or that it bounds the power by."""
+
+    name: str
+    power: float
+    bound: bool
+
+    def off(self, powers: Array) -> Array:
+        """By how much measured powers are off; below a bound they are not."""
+        return np.maximum(powers - self.power, 0.0) if self.bound else powers - self.power
+
+    def finding(self, quantity: Text) -> Finding:
+        """What the law says of a quantity, to be completed by what was measured."""
+        text = f"{self.name} (at most {number(self.power)})" if self.bound else self.name
+        said = np.nan if self.bound else self.power
+        return Finding(quantity, predicted=said, theory=words(text))
+
+
 def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     """Each law's power beside that of every map; the nearest is judged, the others are its rivals.
 
@@ -211,34 +230,27 @@ def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     where the power is larger, and of several the least is the nearest. Rivals that are off are no
     fault of what the page claims, and have no verdict.
     """
-    stated = {name: str(p) for name, p in json.loads(data.attrs.get("laws", "{}")).items()}
-    if not stated or not chosen:
+    stated = [(k, str(p)) for k, p in json.loads(data.attrs.get("laws", "{}")).items()]
+    laws = [_Law(k, float(p.removeprefix("<=")), p.startswith("<=")) for k, p in stated]
+    if not laws or not chosen:
         return []
-    laws = {name: float(p.removeprefix("<=")) for name, p in stated.items()}
     value, error = (
         np.array([float(data[name].sel(m)) for m in chosen])
         for name in ("exponent", "exponent_error")
     )
-    off = {name: value - p for name, p in laws.items()}
-    off |= {name: np.maximum(off[name], 0) for name, p in stated.items() if p.startswith("<=")}
-    order = sorted(laws, key=lambda name: (float(np.abs(off[name] / error).max()), laws[name]))
-    nearest = order[0]
-    others = [q for q in laws.values() if q != laws[nearest]]
-    margin = min((abs(laws[nearest] - q) / 2 for q in others), default=CONTROL)
-    found = judged(off[nearest], error, margin)
+    laws = sorted(laws, key=lambda law: (float(np.abs(law.off(value) / error).max()), law.power))
+    nearest = laws[0]
+    others = [law.power for law in laws if law.power != nearest.power]
+    margin = min((abs(nearest.power - q) / 2 for q in others), default=CONTROL)
+    found = judged(nearest.off(value), error, margin)
     quantity = words("the power of ") + symbol(data.attrs["x"]) + words(" in the ")
     out = []
-    for name in order:
-        bound = stated[name].startswith("<=")
-        one = Finding(
-            quantity + _even_odds(data),
-            predicted=np.nan if bound else laws[name],
-            theory=words(f"{name} (at most {number(laws[name])})" if bound else name),
-        )
+    for law in laws:
+        one, off = law.finding(quantity + _even_odds(data)), np.abs(law.off(value) / error)
         for k, m in enumerate(chosen):
-            evidence = f"{number(abs(off[name][k]) / error[k], 2)} standard errors off"
+            evidence = f"{number(off[k], 2)} standard errors off"
             here = replace(one, place=m, value=value[k], error=error[k], evidence=evidence)
-            if name == nearest:
+            if law is nearest:
                 here = replace(
                     here,
                     verdict=str(found.verdict[k]),
