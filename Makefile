@@ -1,11 +1,11 @@
-# make run    build .venv, then the studies of config/config.yaml (CORES=2 bounds the cores)
+# make run    build of .venv what it needs, then the studies of config/config.yaml (CORES=2 bounds the cores)
 # make test   build .venv, then the tests that every change should pass (ROOM=report: those of hdica/report and of what imports it;
 #             PYTEST="-k store" narrows them further)
 # make test-deep  build .venv, then all tests (DEEP=rest leaves out those of make test)
 # make lint   build .venv, then formatters, linters, types and import contracts
 # make bench  build .venv-bench with the rivals in it, then race them: the tables of docs/benchmarks.md and README.md
 # make slurm  build .venv-slurm, the environment for Slurm: the executor of Snakemake and dask-jobqueue in it
-# make lock   resolve pyproject.toml anew into requirements.lock and requirements-slurm.lock (needs uv)
+# make lock   resolve pyproject.toml anew into requirements.lock, requirements-test.lock and requirements-slurm.lock (needs uv)
 
 PYTHON ?= python3
 CORES ?= all
@@ -16,6 +16,8 @@ BIN := .venv/bin
 # The name carries what is installed, so a second call installs nothing and a changed lock does.
 INSTALLED := .installed-$(shell cat requirements.lock pyproject.toml | cksum | tr ' ' '-')
 STAMP := .venv/$(INSTALLED)
+# The studies need two thirds of it.
+ALL := .venv/.all-$(shell cat requirements.lock requirements-test.lock pyproject.toml | cksum | tr ' ' '-')
 # What `make run` ends with, below all that Snakemake says of itself, names the folder of config/config.yaml.
 RESULTS = $(or $(shell sed -n "s|^results: *[\"']*\([^\"'\# ]*[^\"'\# /]\).*|\1|p" config/config.yaml),results)
 BENCH := .venv-bench
@@ -35,7 +37,12 @@ define check_python
 	  echo "hdica needs the venv module of $(PYTHON): install it (on Debian and Ubuntu the package python3-venv)" >&2; exit 1; }
 endef
 
-env: $(STAMP)
+env: $(ALL)
+
+$(ALL): $(STAMP)
+	@$(BIN)/python -m pip install --quiet --no-compile --require-hashes --no-deps -r requirements-test.lock
+	@rm -f .venv/.all-*
+	@touch $@
 
 $(STAMP):
 	$(check_python)
@@ -46,7 +53,7 @@ $(STAMP):
 	@rm -f .venv/.installed-*
 	@touch $@
 
-run: env
+run: $(STAMP)
 	@$(BIN)/snakemake --cores $(CORES) --quiet all
 	@echo "reports: $(RESULTS)/index.html"
 
@@ -82,15 +89,16 @@ $(SLURM_STAMP):
 	$(check_python)
 	@echo "installing into $(SLURM): a minute or two, once"
 	@"$(PYTHON)" -m venv $(SLURM)
-	@$(SLURM)/bin/python -m pip install --quiet --require-hashes -r requirements.lock -r requirements-slurm.lock
+	@$(SLURM)/bin/python -m pip install --quiet --no-compile --require-hashes -r requirements.lock -r requirements-slurm.lock
 	@$(SLURM)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@rm -f $(SLURM)/.installed-*
 	@touch $@
 
+COMPILE := uv pip compile pyproject.toml --python-version 3.11 --universal --generate-hashes --no-annotate --no-header --upgrade
+# The others leave out what is in the first lock, but for what that has on some processors alone.
+ABOVE = --constraint requirements.lock $$(sed -n '/platform_machine/d; s/^\([a-z0-9.-]*\)==.*/--no-emit-package \1/p' requirements.lock)
+
 lock:
-	uv pip compile pyproject.toml --extra build --extra test --extra lint --extra images --extra explore --extra tables \
-	  --python-version 3.11 \
-	  --universal --generate-hashes --no-annotate --no-header --upgrade --output-file requirements.lock
-	uv pip compile pyproject.toml --extra slurm --constraint requirements.lock --python-version 3.11 \
-	  --universal --generate-hashes --no-annotate --no-header --upgrade --output-file requirements-slurm.lock \
-	  $$(sed -n 's/^\([a-z0-9.-]*\)==.*/--no-emit-package \1/p' requirements.lock)
+	$(COMPILE) --extra build --extra images --output-file requirements.lock
+	$(COMPILE) --extra test --extra lint --extra explore --extra tables $(ABOVE) --output-file requirements-test.lock
+	$(COMPILE) --extra slurm $(ABOVE) --output-file requirements-slurm.lock

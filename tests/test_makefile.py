@@ -25,7 +25,7 @@ esac
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+    for name in ("Makefile", "requirements.lock", "requirements-test.lock", "pyproject.toml"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     return tmp_path
 
@@ -56,11 +56,22 @@ def installs(calls: list[str]) -> list[str]:
 def test_first_call_installs_the_lock_with_hashes_and_then_the_package(folder: Path) -> None:
     done, calls = make(folder)
     assert done.returncode == 0, done.stderr
-    lock, package = installs(calls)
-    assert "--require-hashes" in lock
-    assert "-r requirements.lock" in lock
+    lock, package, more = installs(calls)
+    for one, name in ((lock, "requirements.lock"), (more, "requirements-test.lock")):
+        assert "--require-hashes" in one
+        assert one.endswith(f"-r {name}")
     assert "--no-deps" in package
     assert "--editable ." in package
+
+
+def test_studies_need_no_tools_of_the_tests(folder: Path) -> None:
+    python = f"PYTHON={folder / 'python3'}"
+    done, calls = make(folder, "run", python)
+    assert done.returncode != 0  # there is no Snakemake
+    assert len(installs(calls)) == 2
+    assert not any("requirements-test" in call for call in calls)
+    assert [call.endswith("requirements-test.lock") for call in installs(make(folder)[1])] == [True]
+    assert installs(make(folder, "run", python)[1]) == []
 
 
 def test_second_call_runs_nothing_and_a_changed_lock_installs_again(folder: Path) -> None:
@@ -72,7 +83,10 @@ def test_second_call_runs_nothing_and_a_changed_lock_installs_again(folder: Path
         lock.write("# changed\n")
     done, calls = make(folder)
     assert done.returncode == 0
-    assert len(installs(calls)) == 2
+    assert len(installs(calls)) == 3
+    with (folder / "requirements-test.lock").open("a") as lock:
+        lock.write("# changed\n")
+    assert len(installs(make(folder)[1])) == 1
     assert make(folder)[1] == []
 
 

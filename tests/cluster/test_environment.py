@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 def added() -> set[str]:
     """Every package that the Slurm lock adds."""
-    return set(re.findall(r"^([a-z0-9.-]+)==", ADDED, re.MULTILINE))
+    return locked(ADDED)
 
 
 def test_the_lock_names_no_address_and_no_index() -> None:
