@@ -123,7 +123,7 @@ def worst_first(findings: Sequence[Finding]) -> list[Finding]:
 def judgement(data: xr.Dataset, point: Point) -> dict[str, Any]:
     """Fields of a finding from the variables that :mod:`hdica.verdict` leaves in a dataset.
 
-    A rejection near the level, which chance may have made, is undecided. What no drift moves, such
+    A rejection close to the level, which chance may have made, is undecided. What no drift moves, such
     as a law at the start, is not judged: a wrong limit predicts the same.
     """
     here = data.sel({k: v for k, v in point.items() if k in data["verdict"].dims})
@@ -132,7 +132,7 @@ def judgement(data: xr.Dataset, point: Point) -> dict[str, Any]:
     level = data.attrs["level"] / data.attrs["tests"]
     if verdict == DIFFERS and p >= level / CLEAR:
         verdict = UNDECIDED
-        evidence = f"{p_value(p)} is near the level, which chance may have made"
+        evidence = f"{p_value(p)} is too close to the level to decide"
     elif "control_p" in here and np.isfinite(p):
         control, share = float(here["control_p"]), 100 * data.attrs.get("control", WRONG_DRIFT)
         evidence = f"{p_value(p)}; {p_value(control)} for a drift wrong by {share:.3g} %"

@@ -380,7 +380,7 @@ def _judgement(data: xr.Dataset, p: float) -> dict[str, Any]:
     if p < level / CLEAR:
         verdict, evidence = DIFFERS, p_value(p)
     elif p < level:
-        evidence = f"{p_value(p)} is near the level, which chance may have made"
+        evidence = f"{p_value(p)} is too close to the level to decide"
     elif all(control < level / CLEAR for control in controls):
         verdict, evidence = AGREES, f"{p_value(p)}; {' and '.join(sides)}"
     return {"verdict": verdict, "evidence": evidence}

@@ -35,7 +35,7 @@ LONG_NAMES = {
     "first": "share of seeds in which no other variable is half-way before this one",
     "theory": "each variable by theory",
     "meaning": "what the variable is",
-    "at": "where the variables are told",
+    "at": "what the variables are functions of",
 }
 Array = NDArray[np.float64]
 ROUNDING = 1e-9

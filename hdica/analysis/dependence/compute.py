@@ -215,7 +215,7 @@ def _evidence(here: xr.Dataset) -> str:
     if verdict == DIFFERS:
         return text
     if p < LEVEL:
-        return f"{text} is near the level, which chance may have made"
+        return f"{text} is too close to the level to decide"
     be = "is" if verdict == AGREES else "would not be"
     return f"{text}; a prediction off by {number(float(here['margin']))} {be} rejected"
 
