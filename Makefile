@@ -7,6 +7,8 @@
 # make slurm  build .venv-slurm, the environment for Slurm: the executor of Snakemake and dask-jobqueue in it
 # make lock   resolve pyproject.toml anew into requirements.lock, requirements-test.lock and requirements-slurm.lock (needs uv)
 
+# What is installed is compiled as it is first imported, which every process would do anew.
+unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 CORES ?= all
 PYTEST ?=
