@@ -38,5 +38,6 @@ rule reproduce:
 
 
 onsuccess:
-    if Path(INDEX).exists():
+    # `make run`, which asks for quiet, says it itself, also where nothing was left to do.
+    if Path(INDEX).exists() and not workflow.output_settings.quiet:
         print(f"reports: {INDEX}", file=sys.stderr)
