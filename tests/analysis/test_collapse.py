@@ -90,7 +90,7 @@ def test_a_rejection_near_the_level_is_undecided() -> None:
     data["worst"].values[...] = 0.002  # twice that, of two tests, is below the level of 0.01
     whole, farthest = findings(data)[:2]
     assert (whole.verdict, farthest.verdict) == ("agrees", "undecided")
-    assert "near the level" in farthest.evidence
+    assert "too close to the level" in farthest.evidence
     data["worst"].values[...] = 1e-4
     assert findings(data)[1].verdict == "differs"
 

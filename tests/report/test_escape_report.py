@@ -212,7 +212,7 @@ def test_a_rejection_near_the_level_is_undecided(found):
     data["verdict"][here], data["p_value"][here] = "differs", 0.9 * data.attrs["level"] / 16
     (near,) = [one for one in records(data) if one.verdict and one.place == {"nu": 0.5, "n": 100}]
     assert near.verdict == "undecided"
-    assert "near the level" in near.evidence
+    assert "too close to the level" in near.evidence
     data["p_value"][here] = 1e-6
     assert verdict_of(records(data)) == "differs"
 
