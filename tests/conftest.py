@@ -88,10 +88,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out what tests other rooms."""
+    """Leave out what tests other rooms, and files without a deep test if only those are asked for.
+
+    Else every process would import them all, half a minute for each.
+    """
+    if not collection_path.name.startswith("test_"):
+        return None
     room = config.getoption("--room")
-    outside = room and collection_path.name.startswith("test_")
-    return True if outside and rooms.of(collection_path) not in rooms.above(room) else None
+    elsewhere = room and rooms.of(collection_path) not in rooms.above(room)
+    quick = config.option.markexpr == "deep" and "deep" not in collection_path.read_text("utf-8")
+    return True if elsewhere or quick else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 SEVERE = ("serious", "critical")
 CONTRAST = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
 """What may be right in one theme and wrong in the other."""
+LAYOUT = {"rules": {"color-contrast": {"enabled": False}}, "resultTypes": ["violations"]}
+"""What may be right at one width and wrong at another."""
 
 
 def severe(axe: Any, page: Any, options: dict[str, Any] | None = None) -> list[str]:

@@ -23,7 +23,7 @@ Place = Callable[[str], Path | None]
 
 @pytest.mark.browser
 @pytest.mark.parametrize("name", shipped.names())
-def test_on_a_wide_screen_and_on_paper(
+def test_on_a_screen_on_paper_and_on_a_telephone(
     name: str, report: Report, chromium: Any, axe: Any, kept: Place
 ) -> None:
     with look.opened(chromium, report(name), LIGHT) as shown:
@@ -39,20 +39,15 @@ def test_on_a_wide_screen_and_on_paper(
             shown.turn(PRINT)
             shown.picture(kept(f"{name}-print.png"))
             faults += shown.faults()
+            shown.turn(NARROW)
+            shown.picture(kept(f"{name}-narrow.png"))
+            faults += [*shown.faults(), *judge.severe(axe, shown.page, judge.LAYOUT)]
         look.fine(faults + shown.complaints)
 
 
 @pytest.mark.parametrize("name", shipped.names())
 def test_names_are_typeset_and_captions_are_of_what_is_drawn(name: str, report: Report) -> None:
     look.fine(wording.faults(report(name), set(shipped.names())))
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("name", shipped.judged())
-def test_on_a_telephone(name: str, report: Report, chromium: Any, axe: Any, kept: Place) -> None:
-    with look.opened(chromium, report(name), NARROW) as shown:
-        shown.picture(kept(f"{name}-narrow.png"))
-        look.fine(shown.faults() + judge.severe(axe, shown.page) + shown.complaints)
 
 
 @pytest.mark.browser
