@@ -123,8 +123,8 @@ def worst_first(findings: Sequence[Finding]) -> list[Finding]:
 def judgement(data: xr.Dataset, point: Point) -> dict[str, Any]:
     """Fields of a finding from the variables that :mod:`hdica.verdict` leaves in a dataset.
 
-    A rejection close to the level, which chance may have made, is undecided. What no drift moves, such
-    as a law at the start, is not judged: a wrong limit predicts the same.
+    A rejection close to the level, which chance may have made, is undecided. What no drift moves,
+    such as a law at the start, is not judged: a wrong limit predicts the same.
     """
     here = data.sel({k: v for k, v in point.items() if k in data["verdict"].dims})
     verdict, p = str(here["verdict"].item()), float(here["p_value"])

@@ -7,7 +7,9 @@ values reject both do they agree with the prediction itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,13 +47,21 @@ MOST = 1e9
 class Judgement:
     """Verdicts on the cells of a comparison, of their shape.
 
-    ``verdict`` is empty where there is no value. ``p_value`` is corrected for all cells (Holm).
-    ``seeds`` says how many times as many seeds would decide an undecided cell.
+    ``verdict`` is empty where there is no value. ``p_value`` is corrected for all cells (Holm), NaN
+    where there is no error. ``deciding(cells)`` are the seeds that decide some undecided cells.
     """
 
     verdict: NDArray[np.str_]
     p_value: Array
-    seeds: Array
+    deciding: Callable[[NDArray[np.bool_]], Array]
+
+    @cached_property
+    def seeds(self) -> Array:
+        """How many times as many seeds would decide an undecided cell; NaN of the others."""
+        found, left = np.full(self.verdict.shape, np.nan), self.verdict == UNDECIDED
+        left &= np.isfinite(self.p_value)
+        found[left] = self.deciding(left)
+        return found
 
     @property
     def whole(self) -> str:
@@ -120,9 +130,11 @@ def judged(
         within &= of_control <= WRONG / max(count, 1)
     verdict[within] = AGREES
     verdict[known & (p < level / CLEAR)] = DIFFERS
-    seeds, left = np.full(known.shape, np.nan), known & (verdict == UNDECIDED)
-    seeds[left] = _more(most[left], error[left], freedom[left], WRONG / max(count, 1))
-    return Judgement(verdict, p, seeds)
+
+    def deciding(left: NDArray[np.bool_]) -> Array:
+        return _more(most[left], error[left], freedom[left], WRONG / max(count, 1))
+
+    return Judgement(verdict, p, deciding)
 
 
 def _beyond(score: Array, freedom: Array) -> Array:
