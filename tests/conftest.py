@@ -95,7 +95,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if not collection_path.name.startswith("test_"):
         return None
     room = config.getoption("--room")
-    elsewhere = room and rooms.of(collection_path) not in rooms.above(room)
+    elsewhere = room and not rooms.concerns(room, collection_path)
     quick = config.option.markexpr == "deep" and "deep" not in collection_path.read_text("utf-8")
     return True if elsewhere or quick else None
 

@@ -1,10 +1,12 @@
 """Which tests concern a room, a folder or a module of ``hdica/``: its own and those of rooms above.
 
-A room is above another if it imports it, directly or not.
+A room is above another if it imports it, directly or not. A test of a room may use others, as one
+of the sweep that calls the command line: it concerns them, too.
 """
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -41,6 +43,12 @@ def of(path: Path) -> str:
     """The room that a file of tests is of."""
     folder = path.relative_to(HERE).parts[0] if path.parent != HERE else COMMANDS
     return OF_OTHERS.get(folder, folder)
+
+
+def concerns(room: str, path: Path) -> bool:
+    """Whether a file of tests is of a room or of one above it, or uses one."""
+    used = re.findall(r"\bhdica(?:\.| import )(\w+)", path.read_text(encoding="utf-8"))
+    return not above(room).isdisjoint({of(path), *used})
 
 
 @cache

@@ -161,11 +161,10 @@ def test_the_command_writes_a_file_once(
     assert file.read_bytes() != before
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "--system is missing (allowed: OnlineICA, "),
+        ([], "hdica: --system is missing (allowed: OnlineICA, "),
         (["--system", "Nothing"], "system = 'Nothing' is not known (allowed: "),
         (
             ["--system", "OnlineICA", "--ask", "phse"],
@@ -209,6 +208,7 @@ def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
     text = seen.decode()
     assert process.wait(60) == 0, text
     assert "nothing is none of these" in text
+    assert text.index("System, a number or a name") < text.index("What is asked, a number or a")
     assert f"1  {RECORDS[0].name}: {RECORDS[0].title}" in text
     (written,) = tmp_path.iterdir()
     assert load_study(written).system == RECORDS[0].name
