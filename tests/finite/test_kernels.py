@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from hdica.finite.aligned import aligned_zeros
 from hdica.finite.random.streams import digest, point_stream, run_length
 from hdica.finite.record import steps_of
 from hdica.ingredients.formula import parse_formula
@@ -40,6 +41,13 @@ def trials(run, rule, times, n, count, label="test"):
         return values["Q"]
 
     return np.array([one(seed) for seed in range(count)])
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (16, 1000)])
+def test_arrays_of_kernels_begin_with_a_cache_line(shape):
+    several = [aligned_zeros(*shape) for _ in range(8)]
+    assert {one.ctypes.data % 64 for one in several} == {0}
+    assert all(one.shape == shape and not one.any() for one in several)
 
 
 @pytest.mark.parametrize("phi", ["0", "0.4*x", "0.3*sign(x)", "x**3 - x"])

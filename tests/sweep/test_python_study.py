@@ -293,6 +293,13 @@ def test_a_script_that_every_worker_would_run_again_is_told_so(tmp_path):
     assert "has to begin its work below: if __name__ == '__main__'" in done.stderr
 
 
+@pytest.mark.usefixtures("unprinted")
+def test_the_report_of_results_in_memory_is_a_page(tmp_path):
+    page = probe().report(probe().run(), tmp_path / "report")
+    assert page == tmp_path / "report" / "report.html"
+    assert "probe" in page.read_text()
+
+
 @pytest.mark.deep
 @pytest.mark.usefixtures("unprinted")
 def test_the_report_is_that_of_the_command_line(tmp_path, monkeypatch):
