@@ -126,8 +126,8 @@ def drawn(seed: int, count: int) -> list[Fault]:
     dice.shuffle(places)
     found: list[Fault] = []
     for room in cycle(places):
-        if len(found) == count:
-            return found
+        if len(found) == count or not any(left.values()):
+            break
         kinds = sorted({one.kind for one in left[room]})
         if kinds:
             kind = dice.choice(kinds)

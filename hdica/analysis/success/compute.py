@@ -219,8 +219,8 @@ class _Law:
     def finding(self, quantity: Text) -> Finding:
         """What the law says of a quantity, to be completed by what was measured."""
         text = f"{self.name} (at most {number(self.power)})" if self.bound else self.name
-        said = np.nan if self.bound else self.power
-        return Finding(quantity, predicted=said, theory=words(text))
+        predicted = np.nan if self.bound else self.power
+        return Finding(quantity, predicted=predicted, theory=words(text))
 
 
 def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
