@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from hdica.sweep.outcome.results import open_results
 from hdica.sweep.outcome.status import status
+from hdica.sweep.run import watch
 from hdica.sweep.run.runner import run
 from hdica.sweep.study.study import study_from
 from tests.faults import trouble
@@ -51,6 +54,25 @@ def test_a_point_over_its_budget_fails_alone_in_the_run_itself(bench: Bench, kin
 def test_a_point_over_its_budget_fails_alone_in_a_worker(bench: Bench, kind: str) -> None:
     bench.variables |= NO_RESPITE
     troubled(bench, kind, {**LOCAL, "workers": 1}, OVER)
+
+
+def test_a_job_that_was_suspended_is_no_fault_of_its_point(bench: Bench) -> None:
+    """It lasts beyond the alarm: three times what reading a block and its first point may take."""
+    bench.study = content(0.0, **ONE)
+    bench.trouble.write_text("pause")
+    run = bench.start({**SERIAL, **BUDGET})
+
+    def stopped() -> list[psutil.Process]:
+        return [one for one in run.session() if one.status() == psutil.STATUS_STOPPED]
+
+    run.until(lambda: bool(stopped()), "a process that is stopped")
+    time.sleep(3 * (watch.BEGIN + 4 * BUDGET["budget"]) + 1)
+    for one in stopped():
+        one.resume()
+    assert run.ended() == 0, run.text
+    assert "a point is begun again, its process rested" in run.text
+    run.gone()
+    bench.whole()
 
 
 def test_what_failed_for_its_budget_is_tried_again_on_request(bench: Bench) -> None:

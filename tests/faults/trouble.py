@@ -8,6 +8,7 @@ import importlib
 import math
 import os
 import py_compile
+import signal
 import sys
 import tempfile
 import time
@@ -142,6 +143,14 @@ def sink() -> None:
         page[0]
 
 
+def pause() -> None:
+    """As in a job that its cluster suspends, once."""
+    stopped = Path(os.environ[VARIABLE]).with_suffix(".stopped")
+    if not stopped.exists():
+        stopped.touch()
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
 KINDS: dict[str, Callable[[], None]] = {
     "hang": hang,
     "loop": loop,
@@ -158,6 +167,7 @@ KINDS: dict[str, Callable[[], None]] = {
     "lack": lack,
     "crowd": crowd,
     "sink": sink,
+    "pause": pause,
 }
 
 

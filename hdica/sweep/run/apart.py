@@ -136,6 +136,10 @@ def _buried(path: Path, block: int, care: Care, place: int, status: int) -> Hdic
     begun = begin_block(path, block)
     if begun.data.status[place] != store.PENDING:
         return Again(f"{label}: its process has ended ({_how(status)})")
+    if -status == signal.SIGALRM and place not in care.alarmed:
+        # By the clock: a job that is suspended for an hour, or a machine that swaps, has used none
+        # of the point's processor time. A kernel that waits for ever meets the alarm once more.
+        return Again(f"{label}: a point is begun again, its process rested", alarmed=(place,))
     if -status in ALARMS:
         planned = begun.work.seconds((place,))
         reason = over_budget(care.limit(planned), planned)

@@ -57,6 +57,8 @@ class Again(HdicaError):
         Whether points are to be computed one by one, to find the one that is in the way.
     without
         A point to be left pending and why, if there is one.
+    alarmed
+        A point at which the clock has ended a process, if there is one.
     """
 
     def __init__(
@@ -65,15 +67,20 @@ class Again(HdicaError):
         summary: BlockSummary | None = None,
         singly: bool = False,
         without: tuple[tuple[int, str], ...] = (),
+        alarmed: tuple[int, ...] = (),
     ) -> None:
         super().__init__(message)
         self.summary = summary or BlockSummary()
-        self.singly, self.without = singly, without
+        self.singly, self.without, self.alarmed = singly, without, alarmed
 
     def next(self, care: Care) -> Care:
         """How the block is computed then."""
-        singly, without = care.singly or self.singly, care.without + self.without
-        return replace(care, singly=singly, without=without)
+        return replace(
+            care,
+            singly=care.singly or self.singly,
+            without=care.without + self.without,
+            alarmed=care.alarmed + self.alarmed,
+        )
 
 
 def method_of(working: store.Working) -> Method:

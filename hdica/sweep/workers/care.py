@@ -21,6 +21,7 @@ class Care:
     singly: bool = False  # one by one where the method could compute points together
     apart: bool = False  # in a process of its own, because the block has ended others
     without: tuple[tuple[int, str], ...] = ()  # places left pending, and why
+    alarmed: tuple[int, ...] = ()  # places at which the clock has ended a process before
 
     def limit(self, seconds: float) -> float:
         """Seconds that something may take of which the plan says ``seconds``."""
