@@ -132,7 +132,9 @@ def judged(
     verdict[known & (p < level / CLEAR)] = DIFFERS
 
     def deciding(left: NDArray[np.bool_]) -> Array:
-        return _more(most[left], error[left], freedom[left], WRONG / max(count, 1))
+        # What is within the tolerance is no chance, and stays there with more seeds.
+        room = most - np.minimum(np.abs(difference), tolerance)
+        return _more(room[left], error[left], freedom[left], WRONG / max(count, 1))
 
     return Judgement(verdict, p, deciding)
 

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from hdica.verdict.cells import CLEAR
+from hdica.verdict.cells import CLEAR, judged
 from hdica.verdict.contrast import contrast
 from hdica.verdict.ladder import Ladder
 from hdica.verdict.survival import ENOUGH, EscapeTimes, hazard_of, judge_escapes
@@ -89,3 +89,12 @@ def test_open_escape_verdicts_say_how_many_runs_would_do():
     assert LEVEL / CLEAR < close.p_value < LEVEL
     assert "may be chance" in close.why
     assert 200 < close.seeds_needed < 2000
+
+
+def test_no_number_of_seeds_moves_what_lies_within_the_tolerance() -> None:
+    """Means of |Q| about a state without overlap are of the size that is allowed for at this n."""
+    found = judged(np.array([0.036]), np.array([0.0035]), 0.0926, 59.0, tolerance=0.0671)
+    assert (found.whole, found.seeds.item()) == ("undecided", np.inf)
+    nearer = judged(np.array([0.012]), np.array([0.0105]), 0.0926, 59.0, tolerance=0.0671)
+    assert nearer.whole == "undecided"
+    assert 1 < nearer.seeds.item() < 30
