@@ -1,5 +1,5 @@
 # make run    build of .venv what it needs, then the studies of config/config.yaml (CORES=2 bounds the cores)
-# make test   build .venv, then the tests that every change should pass (ROOM=report: those of hdica/report and of what imports it;
+# make test   build .venv, then the tests that every change should pass (ROOM=report: those of hdica/report and of what uses it;
 #             PYTEST="-k store" narrows them further)
 # make test-deep  build .venv, then all tests (DEEP=rest leaves out those of make test)
 # make lint   build .venv, then formatters, linters, types and import contracts
@@ -8,6 +8,7 @@
 # make lock   resolve pyproject.toml anew into requirements.lock, requirements-test.lock and requirements-slurm.lock (needs uv)
 
 # What is installed is compiled as it is first imported, which every process would do anew.
+INSTALL := -m pip install --quiet --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 CORES ?= all
@@ -42,7 +43,7 @@ endef
 env: $(ALL)
 
 $(ALL): $(STAMP)
-	@$(BIN)/python -m pip install --quiet --no-compile --require-hashes --no-deps -r requirements-test.lock
+	@$(BIN)/python $(INSTALL) --require-hashes --no-deps -r requirements-test.lock
 	@rm -f .venv/.all-*
 	@touch $@
 
@@ -50,8 +51,8 @@ $(STAMP):
 	$(check_python)
 	@echo "installing into .venv: a minute or two, once"
 	@"$(PYTHON)" -m venv .venv
-	@$(BIN)/python -m pip install --quiet --no-compile --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/python $(INSTALL) --require-hashes -r requirements.lock
+	@$(BIN)/python $(INSTALL) --no-deps --no-build-isolation --editable .
 	@rm -f .venv/.installed-*
 	@touch $@
 
@@ -80,8 +81,8 @@ $(BENCH)/$(INSTALLED):
 	$(check_python)
 	@echo "installing the rivals into $(BENCH): a few minutes, once"
 	@"$(PYTHON)" -m venv $(BENCH)
-	@$(BENCH)/bin/python -m pip install --quiet --no-compile --require-hashes -r requirements.lock
-	@$(BENCH)/bin/python -m pip install --quiet --no-build-isolation --editable ".[benchmarks]"
+	@$(BENCH)/bin/python $(INSTALL) --require-hashes -r requirements.lock
+	@$(BENCH)/bin/python $(INSTALL) --no-build-isolation --editable ".[benchmarks]"
 	@rm -f $(BENCH)/.installed-*
 	@touch $@
 
@@ -91,8 +92,8 @@ $(SLURM_STAMP):
 	$(check_python)
 	@echo "installing into $(SLURM): a minute or two, once"
 	@"$(PYTHON)" -m venv $(SLURM)
-	@$(SLURM)/bin/python -m pip install --quiet --no-compile --require-hashes -r requirements.lock -r requirements-slurm.lock
-	@$(SLURM)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(SLURM)/bin/python $(INSTALL) --require-hashes -r requirements.lock -r requirements-slurm.lock
+	@$(SLURM)/bin/python $(INSTALL) --no-deps --no-build-isolation --editable .
 	@rm -f $(SLURM)/.installed-*
 	@touch $@
 

@@ -44,7 +44,7 @@ def new(
     from hdica.sweep.study.sketch import questions, seconds_of, sketch
     from hdica.sweep.study.sketch_text import commented
     from hdica.sweep.study.study import study_from
-    from hdica.systems.registry import system_named, systems
+    from hdica.systems.registry import snake, system_named, systems
 
     asking = sys.stdin.isatty() and sys.stderr.isatty()
     titles = {name: record.title for name, record in systems().items()}
@@ -52,7 +52,7 @@ def new(
     known = questions(record)
     first = next(iter(known))
     asked = ask or (_chosen("--ask", "What is asked", "", known, True) if asking else first)
-    target = _target(file, f"{_snake(record.name)}_{asked}")
+    target = _target(file, f"{snake(record.name)}_{asked}")
     if target.exists() and not replace:
         raise HdicaError(f"{target} is there already (--replace writes over it)")
     check_file(target)
@@ -102,8 +102,3 @@ def _target(file: Path | None, name: str) -> Path:
             f"FILE = {str(target)!r} is not allowed (lower case letters, digits and _, then .yaml)"
         )
     return target
-
-
-def _snake(name: str) -> str:
-    """``TwoWords`` as ``two_words``, and ``AnICA`` as ``an_ica``."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -42,6 +42,11 @@ def register(system: Any) -> System:
     return system
 
 
+def snake(name: str) -> str:
+    """``TwoWords`` as ``two_words``, and ``AnICA`` as ``an_ica``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
 @cache
 def load_plugins() -> None:
     """Load the systems of other packages, which may register analyses, too."""
@@ -67,7 +72,7 @@ def _load_one(name: str) -> None:
 
     A study needs one of them, and all take twice as long to import.
     """
-    folder = re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    folder = snake(name)
     if folder.isidentifier() and Path(__file__).with_name(folder).joinpath("record.py").is_file():
         import_module(f"{__package__}.{folder}.record")
         _INSTALLED.update({name} & set(_SYSTEMS))

@@ -21,6 +21,8 @@ from scipy import stats
 
 from hdica.verdict.cells import CONFIDENCE
 
+Array = NDArray[np.float64]
+
 RESAMPLES = 1000
 AT_ONCE = 2**20
 """Numbers in the resamples that are held at a time."""
@@ -107,9 +109,6 @@ def resampled(values: NDArray[np.float64], statistic: Statistic, shared: bool) -
     with np.errstate(invalid="ignore", divide="ignore"):
         logs = np.log(np.where((found > 0) & np.isfinite(found), found, np.nan))
     return np.log(center) + (logs - np.log(center)) * np.sqrt(count / (count - 1))
-
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

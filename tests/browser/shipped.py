@@ -7,6 +7,7 @@ With ``HDICA_GALLERY`` the pages are those of that folder, as ``make run`` write
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
@@ -31,6 +32,7 @@ def names() -> list[str]:
     return sorted(path.stem for path in STUDIES.glob("*.yaml"))
 
 
+@cache
 def judged() -> list[str]:
     """Studies whose pages together have every analysis: the first that has one which none had."""
     seen: set[str] = set()
