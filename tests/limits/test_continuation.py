@@ -94,6 +94,13 @@ def test_a_fold_is_followed_into_the_junction_and_out_again():
     assert both == pytest.approx([curve.value[1]] * 2, abs=1e-12)
 
 
+def test_at_a_junction_where_two_states_merge_there_is_one_fold():
+    found = transitions(lambda omega: oist(omega, 0.56), 0.05, 1.0)
+    assert sorted(found.kind) == ["fold", "junction", "pitchfork"]
+    at = [of(found, kind)[0][:2] for kind in ("fold", "junction")]
+    assert at[0] == pytest.approx(at[1], abs=1e-11)
+
+
 def test_a_crossing_without_mirror_symmetry_is_transcritical():
     found = transitions(lambda omega: oist(omega, beta=0.1, bias=0.2), 0.05, 1.0)
     crossing = of(found, "transcritical")
