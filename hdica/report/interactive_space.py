@@ -41,12 +41,10 @@ def _hover(panel: Panel, head: Text, extra: str = "") -> str:
 
 def _surface(item: Surface, panel: Panel) -> dict[str, Any]:
     seen = item.color[np.isfinite(item.color)]
-    low = float(seen.min()) if item.low is None else item.low
-    high = float(seen.max()) if item.high is None else item.high
     return {
         "type": "surface", "x": rounded(item.x), "y": rounded(item.y), "z": rounded(item.z),
-        "surfacecolor": rounded(item.color), "cmin": low, "cmax": high,
-        "colorscale": SCALES[item.scale], "showlegend": False,
+        "surfacecolor": rounded(item.color), "cmin": float(seen.min()), "cmax": float(seen.max()),
+        "colorscale": SCALES["viridis"], "showlegend": False,
         "colorbar": {"title": {"text": item.label.html, "side": "right"}, "thickness": 12},
         # Light would change the colours, which are what is shown.
         "lighting": {"ambient": 0.9, "diffuse": 0.2, "specular": 0.0, "fresnel": 0.0},
@@ -57,21 +55,16 @@ def _surface(item: Surface, panel: Panel) -> dict[str, Any]:
 
 
 def _places(item: Places, panel: Panel) -> dict[str, Any]:
-    mode = "lines+markers" if item.joined else "markers"
-    trace: dict[str, Any] = {
-        "type": "scatter3d", "mode": f"{mode}+text" if item.names else mode,
+    return {
+        "type": "scatter3d", "mode": "markers",
         "x": rounded(item.x), "y": rounded(item.y), "z": rounded(item.z),
         "marker": {
-            "symbol": MARKS[item.symbol], "color": item.color, "size": 2 if item.joined else 5,
-            "line": {"width": 0 if item.joined else 1, "color": "#ffffff"},
+            "symbol": MARKS[item.symbol], "color": item.color, "size": 5,
+            "line": {"width": 1, "color": "#ffffff"},
         },
-        "line": {"width": 4, "color": item.color},
         "name": item.label.html, "showlegend": bool(item.label),
         "hovertemplate": _hover(panel, item.label),
     }  # fmt: skip
-    if item.names:
-        trace |= {"text": [name.html for name in item.names], "textposition": "top center"}
-    return trace
 
 
 def _ticks(panel: Panel, axis: str) -> dict[str, Any]:

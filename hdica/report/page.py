@@ -26,9 +26,8 @@ from hdica.report.missing import missing
 from hdica.report.packed import packed
 from hdica.show.marks import bands
 from hdica.show.panel import Panel, Pictures
-from hdica.show.table import of_findings
 from hdica.show.terms import speaking_of
-from hdica.show.wording import listed
+from hdica.show.wording import listed, table_of
 from hdica.show.words import count, symbol
 from hdica.sweep.files.processors import several
 
@@ -123,7 +122,7 @@ def render(
         "sections": [(name, heading[name], found) for name, found in sections.items()],
         "summary": content,
         "missing": missing(runs),
-        "findings": of_findings(one for some in content.findings.values() for one in some),
+        "findings": table_of([one for some in content.findings.values() for one in some]),
         "runs": table(runs),
         "sharing": sharing(runs),
         "equations": _equations(runs),

@@ -100,9 +100,7 @@ def _frame(axes: Any, panel: Panel) -> None:
 
 def _surface(axes: Any, item: Surface) -> None:
     seen = item.color[np.isfinite(item.color)]
-    low = float(seen.min()) if item.low is None else item.low
-    high = float(seen.max()) if item.high is None else item.high
-    norm, scale = Normalize(low, high), colormaps[item.scale]
+    norm, scale = Normalize(float(seen.min()), float(seen.max())), colormaps["viridis"]
     step = [max(-(-size // MOST), 1) for size in item.color.shape]
     axes.plot_surface(
         item.x, item.y, item.z, facecolors=scale(norm(item.color)), rstride=step[0],
@@ -114,15 +112,11 @@ def _surface(axes: Any, item: Surface) -> None:
 
 
 def _places(axes: Any, item: Places, behind: NDArray[np.bool_]) -> None:
-    """Markers or a path, pale where a surface hides them."""
+    """Markers, pale where a surface hides them."""
     at = np.stack([item.x, item.y, item.z]).astype(float)
-    marks: dict[str, Any] = {"linestyle": "-", "linewidth": 0.9}
-    if not item.joined:
-        marks = {"linestyle": "", "marker": MARKS[item.symbol], "markersize": 3.4}
-        marks |= {"markeredgecolor": "white", "markeredgewidth": 0.4}
+    marks: dict[str, Any] = {"linestyle": "", "marker": MARKS[item.symbol], "markersize": 3.4}
+    marks |= {"markeredgecolor": "white", "markeredgewidth": 0.4}
     for some, alpha, label in ((~behind, 1.0, item.label.tex), (behind, PALE, None)):
         if some.any() or label:
             here = np.where(some, at, np.nan)
             axes.plot(*here, color=item.color, alpha=alpha, zorder=4, label=label, **marks)
-    for where, name, pale in zip(at.T, item.names, behind, strict=False):
-        axes.text(*where, name.tex, fontsize=6.5, zorder=5, alpha=PALE if pale else 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import product
+from itertools import groupby, product
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,9 +21,8 @@ T = TypeVar("T")
 
 def spread(count: int, most: int = MOST) -> list[int]:
     """At most ``most`` indices out of ``count``, evenly from the first to the last."""
-    if count <= most:
-        return list(range(count))
-    return [int(i) for i in np.unique(np.round(np.linspace(0, count - 1, most)).astype(int))]
+    even = np.linspace(0, count - 1, min(count, most))
+    return [int(i) for i in np.unique(np.round(even))]
 
 
 def evenly(items: Sequence[T], most: int = MOST) -> list[T]:
@@ -38,11 +37,8 @@ def banded(items: Sequence[T]) -> list[T]:
 
 def points(data: xr.Dataset, dims: Sequence[str]) -> list[Point]:
     """All combinations of coordinates over ``dims``."""
-    axes = [data[d].values for d in dims]
-    return [
-        {d: v.item() if isinstance(v, np.generic) else v for d, v in zip(dims, c, strict=True)}
-        for c in product(*axes)
-    ]
+    axes = (data[d].values.tolist() for d in dims)
+    return [dict(zip(dims, values, strict=True)) for values in product(*axes)]
 
 
 def selected(values: xr.DataArray, point: Point) -> xr.DataArray:
@@ -78,11 +74,8 @@ def selection_note(data: xr.Dataset, dims: Sequence[str], drawn: int) -> list[st
 
 def grouped(chosen: Iterable[Point], inner: str | None) -> list[tuple[Point, list[Point]]]:
     """Points with the same values but for ``inner``, together."""
-    out: list[tuple[Point, list[Point]]] = []
-    for point in chosen:
-        outer = {k: v for k, v in point.items() if k != inner}
-        if out and out[-1][0] == outer:
-            out[-1][1].append(point)
-        else:
-            out.append((outer, [point]))
-    return out
+
+    def outer(point: Point) -> Point:
+        return {k: v for k, v in point.items() if k != inner}
+
+    return [(common, list(members)) for common, members in groupby(chosen, key=outer)]

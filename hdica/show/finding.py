@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import groupby
@@ -112,12 +112,6 @@ def grouped(findings: Iterable[Finding]) -> list[Group]:
 def verdict_of(findings: Iterable[Finding]) -> str:
     """One verdict for several findings; those without one do not count."""
     return together([one.verdict for one in findings if one.verdict])
-
-
-def worst_first(findings: Sequence[Finding]) -> list[Finding]:
-    """The same in the order of a table: whatever does not agree comes first."""
-    order = {DIFFERS: 0, UNDECIDED: 1}
-    return sorted(findings, key=lambda one: order.get(one.verdict, 2))
 
 
 def judgement(data: xr.Dataset, point: Point) -> dict[str, Any]:

@@ -140,8 +140,7 @@ def edges(centres: Array, log: bool) -> Array:
     """Edges of the cells of a heat map, one more than centres: in the middle, on a log axis too."""
     at = np.log(centres) if log else np.asarray(centres, dtype=float)
     half = np.diff(at) / 2 if at.size > 1 else np.array([0.5])
-    ends = np.concatenate([[at[0] - half[0]], at[: half.size] + half, [at[-1] + half[-1]]])
-    ends = ends if at.size > 1 else ends[[0, 2]]
+    ends = np.concatenate([[at[0] - half[0]], at[:-1] + half, [at[-1] + half[-1]]])
     return np.exp(ends) if log else ends
 
 
@@ -157,10 +156,6 @@ class Surface:
         Shape (rows, columns): the value that is shown as colour.
     label
         Of the colour scale, and on hover.
-    scale
-        Of Plotly and Matplotlib: ``"viridis"`` or ``"cividis"``.
-    low, high
-        Ends of the colour scale; None for those of the values.
     """
 
     x: Array
@@ -168,30 +163,11 @@ class Surface:
     z: Array
     color: Array
     label: Text
-    scale: str = "viridis"
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass(frozen=True)
 class Places:
-    """Places in space, on a surface or beside it.
-
-    Parameters
-    ----------
-    x, y, z
-        Shape (points,).
-    label
-        In the legend and on hover.
-    color
-        Hex colour.
-    symbol
-        ``"circle"``, ``"square"``, ``"diamond"`` or ``"triangle"``.
-    names
-        What is written beside each, shape (points,); empty for nothing.
-    joined
-        Whether a line joins them: a path.
-    """
+    """Markers in space, on a surface or beside it: x, y and z of shape (points,)."""
 
     x: Array
     y: Array
@@ -199,20 +175,14 @@ class Places:
     label: Text
     color: str
     symbol: str = "circle"
-    names: tuple[Text, ...] = ()
-    joined: bool = False
 
 
 @dataclass(frozen=True)
 class Vertical:
-    """A vertical line at ``x`` with a label above the axes.
+    """A vertical line at ``x``, in data units, with a label above the axes.
 
     Parameters
     ----------
-    x
-        In data units.
-    label
-        Text.
     color
         Of a thin dotted line and its label; empty for a dashed black line with a white edge, to be
         seen on every colour of a heat map.
@@ -318,17 +288,7 @@ ROOM = 1.06
 
 @dataclass(frozen=True)
 class Film:
-    """Panels one after another.
-
-    Parameters
-    ----------
-    key
-        File stem.
-    title
-        What it shows, and of which grid point.
-    frames
-        Each says its time in its title; all have the same limits.
-    """
+    """Panels one after another, with the same limits; each says its time in its title."""
 
     key: str
     title: Text

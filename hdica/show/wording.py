@@ -1,13 +1,15 @@
-"""Sentences of findings: every headline and every finding on a page is one of these patterns."""
+"""Findings in words: every headline and sentence on a page is one of these patterns; a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from hdica.show.finding import METHODS, Finding, Form, Group, verdict_of
 from hdica.show.words import (
@@ -298,3 +300,47 @@ def _needed(group: Sequence[Finding]) -> str:
 def listed(parts: Sequence[str]) -> str:
     """Join parts as in: a, b and c."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+MOST_ROWS = 300
+"""Longer tables are cut on the page; the data files hold all."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for the page, its column names in HTML, its cells HTML or text that the page escapes.
+
+    Numeric columns align to the right; ``total`` counts the rows before cutting. ``keys`` has the
+    numbers by which rows are sorted in numeric columns, None for texts and what is missing; a table
+    without keys keeps its order.
+    """
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: tuple[bool, ...]
+    total: int
+    keys: tuple[tuple[float | None, ...], ...] = ()
+
+
+def table_of(findings: Sequence[Finding]) -> Table:
+    """A row for each finding; whatever does not agree comes first."""
+    order = {DIFFERS: 0, UNDECIDED: 1}
+    shown = sorted(findings, key=lambda one: order.get(one.verdict, 2))[:MOST_ROWS]
+    head = ("quantity", "at", "value", "predicted", "verdict", "evidence")
+    numeric = (False, False, True, True, False, False)
+    keys = tuple((None, None, _key(one.value), _key(one.predicted), None, None) for one in shown)
+    return Table(head, tuple(map(_row, shown)), numeric, len(findings), keys)
+
+
+def _row(one: Finding) -> tuple[str, ...]:
+    evidence = one.evidence
+    if one.seeds > 0:
+        needed = f"{rounded(one.seeds)} seeds" if np.isfinite(one.seeds) else "no number of seeds"
+        evidence = f"{evidence}; {needed} would decide".removeprefix("; ")
+    # Every part that a user wrote went through words() or escape().
+    cells = (one.name.html, where(one.place).html, measured(one), predicted(one))
+    return (*map(Markup, cells), one.verdict, Markup(evidence))
+
+
+def _key(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -27,9 +27,8 @@ from hdica.errors import HdicaError
 from hdica.report.page import panels, render
 from hdica.show.finding import Finding, grouped
 from hdica.show.panel import Panel
-from hdica.show.table import MOST_ROWS, of_findings
 from hdica.show.terms import speaking_of
-from hdica.show.wording import sentence
+from hdica.show.wording import MOST_ROWS, sentence, table_of
 from hdica.show.words import words
 from hdica.status import PENDING
 from hdica.sweep.study.study import Study, study_from
@@ -146,7 +145,7 @@ def test_an_answer_is_described_drawn_and_said(name: str) -> None:
     with speaking_of(str(store.attrs["system"])):
         for group in grouped(found):
             assert not re.search(r"[{}]|  |\bnan\b|\d{12}", plain([sentence(group)])[0])
-        assert len(of_findings(found).rows) == min(len(found), MOST_ROWS)
+        assert len(table_of(found).rows) == min(len(found), MOST_ROWS)
 
 
 def _study(store: xr.DataTree) -> dict[str, Any]:

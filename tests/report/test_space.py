@@ -29,10 +29,8 @@ def sphere(view=(0.0, 0.0), **changes):
     """A landscape on the sphere with three places, the first of them towards the eye."""
     items = (
         Surface(X, Y, Z, X**4 + Y**4 + Z**4, words("f")),
-        Places(*AXES, words("maxima"), "#D55E00", names=tuple(map(words, ("e1", "e2", "e3")))),
-        Places(
-            np.array([0.0, 1.1]), np.zeros(2), np.zeros(2), words("way"), "#000000", joined=True
-        ),
+        Places(*AXES, words("maxima"), "#D55E00"),
+        Places(*AXES[:, :2] * -1.0, words("minima"), "#000000", "diamond"),
     )
     labels = words("Landscape"), words("v1"), words("v2")
     return Panel("sphere", *labels, items, z_label=words("v3"), equal=True, view=view, **changes)
@@ -40,13 +38,12 @@ def sphere(view=(0.0, 0.0), **changes):
 
 def test_a_surface_and_places_are_drawn_in_a_scene_that_turns():
     drawn = figure(sphere(view=(90.0, 0.0)))
-    surface, places, way = drawn["data"]
+    surface, places, others = drawn["data"]
     assert (surface["type"], places["type"]) == ("surface", "scatter3d")
     assert np.array(surface["z"]).shape == Z.shape
     assert np.array(surface["surfacecolor"]) == pytest.approx(X**4 + Y**4 + Z**4, rel=1e-4)
     assert surface["cmin"] == pytest.approx(1 / 3, abs=0.01)
-    assert places["text"] == ["e1", "e2", "e3"]
-    assert way["mode"] == "lines+markers"
+    assert others["marker"]["symbol"] == "diamond"
     scene = drawn["layout"]["scene"]
     assert (scene["aspectmode"], scene["dragmode"]) == ("data", "orbit")
     eye = scene["camera"]["eye"]

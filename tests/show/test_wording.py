@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from hdica.show.finding import Finding, Form, grouped, verdict_of
-from hdica.show.table import of_findings
-from hdica.show.wording import PATTERNS, of_points, sentence
+from hdica.show.wording import PATTERNS, of_points, sentence, table_of
 from hdica.show.words import STEPS, symbol, words
 from tests.report.shown import plain
 
@@ -167,7 +166,7 @@ def test_what_a_user_wrote_stays_text() -> None:
 
 def test_the_table_has_what_does_not_agree_first_and_keys_to_sort_by() -> None:
     group = [mean(0.81, v, seeds=s) for v, s in (("agrees", np.nan), ("undecided", 30.0))]
-    table = of_findings([*group, mean(0.9, "differs", evidence="p &lt; 10⁻⁴")])
+    table = table_of([*group, mean(0.9, "differs", evidence="p &lt; 10⁻⁴")])
     assert [row[4] for row in table.rows] == ["differs", "undecided", "agrees"]
     assert table.rows[0][5] == "p &lt; 10⁻⁴"
     assert table.rows[1][5] == "30 seeds would decide"

@@ -7,9 +7,8 @@ import xarray as xr
 from markupsafe import escape
 
 from hdica.analysis.reading import group, system_of
-from hdica.show.table import Table
 from hdica.show.typeset import typeset
-from hdica.show.wording import listed
+from hdica.show.wording import Table, listed
 from hdica.show.words import count, method_name, number, plural, symbol
 from hdica.status import DIVERGED, DONE, FAILED, PENDING
 
