@@ -16,11 +16,9 @@ from hdica.analysis.points.space import (
     Point,
     Quantity,
     beside,
-    first_method,
     methods_in,
     quantity,
     variables_in,
-    with_densities,
 )
 from hdica.show.words import Text, method_name, place, symbol, words
 
@@ -112,10 +110,10 @@ def chosen(
     values
         Wanted values by dimension; of others the last time and ``n``, and values in the middle.
     """
-    method = method if method in methods_in(tree) else first_method(tree)
+    method = method if method in methods_in(tree) else _first_method(tree)
     names = variables_in(tree, method)
     shown = quantity(tree, method, variable if variable in names else names[0])
-    densities = tuple(with_densities(tree))
+    densities = tuple(_densities(tree))
     sides = [one.name for one in sorted(shown.numbers, key=_rank)]
     if x not in sides:
         x = next((name for name in sides if name != y), sides[0] if sides else "")
@@ -125,6 +123,23 @@ def chosen(
     wanted = dict(values or {})
     settled = {one.name: _value(one, wanted.get(one.name), shown) for one in found.axes}
     return Choice(shown, found.others, densities, x, y, wanted | settled)
+
+
+def _first_method(tree: xr.DataTree) -> str:
+    """The method that is shown first: with seeds, and over most swept parameters."""
+
+    def rank(name: str) -> tuple[bool, int]:
+        status = tree[name]["status"]
+        return "seed" not in status.dims, -sum(status.sizes[d] > 1 for d in status.dims)
+
+    return min(methods_in(tree), key=rank)
+
+
+def _densities(tree: xr.DataTree) -> list[Quantity]:
+    """The densities that methods have, those with seeds first."""
+    known = [m for m in methods_in(tree) if DENSITY.name in variables_in(tree, m)]
+    every = [quantity(tree, method, DENSITY.name) for method in known]
+    return sorted(every, key=lambda one: not one.seeds)
 
 
 def _rank(axis: Axis) -> int:

@@ -16,6 +16,8 @@ from hdica.explore.feed import Snapshot
 
 MOST_BYTES = 2**26
 """Size of all maps that are kept."""
+MOST_NUMBERS = 2**22
+"""Numbers of a map that are kept for all times; of a larger one each time is read anew."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Map:
     Parameters
     ----------
     data
-        As of :func:`hdica.analysis.points.slices.surface`, at one time.
+        As of :func:`hdica.analysis.points.slices.mean_over`, at one time.
     low, high
         Smallest and largest mean over all times that were read.
     """
@@ -49,7 +51,7 @@ class Surfaces:
         key = (now.number, shown.method, shown.variable, x, y, fixed)
         found = self.kept.pop(key, None)
         if found is None:
-            found = slices.surface(now.tree, shown, point, x, y, whole)
+            found = slices.mean_over(now.tree, shown, point, y, x, whole=whole)
         self.kept[key] = found
         self._bound(now)
         mean = found["mean"].to_numpy()
@@ -71,4 +73,4 @@ def _fits(shown: Quantity, x: str, y: str) -> bool:
     """Whether a map of all times is small enough to be kept."""
     cells = [-(-a.size // slices.every_nth(a.size)) for a in shown.swept if a.name in (x, y)]
     times = shown.along.size if shown.along else 1
-    return math.prod(cells) * times <= slices.KEPT
+    return math.prod(cells) * times <= MOST_NUMBERS

@@ -85,7 +85,7 @@ class Axis:
 
     def shown(self, place: int) -> str:
         """One value."""
-        value = _plain(self.values[place])
+        value = self.values.item(place)
         return count(int(value) + 1) if self._counts else value_of(value)
 
     def at(self, value: Any) -> int:
@@ -99,10 +99,6 @@ class Axis:
 def _even(values: NDArray[np.float64]) -> bool:
     steps = np.diff(values)
     return bool(np.all(np.abs(steps - steps.mean()) <= 0.02 * abs(steps.mean())))
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,16 +153,6 @@ def _study(tree: xr.DataTree) -> dict[str, Any]:
     return dict(json.loads(tree.attrs.get("study_yaml") or "{}"))
 
 
-def first_method(tree: xr.DataTree) -> str:
-    """The method that is shown first: with seeds, and over most swept parameters."""
-
-    def rank(name: str) -> tuple[bool, int]:
-        status = tree[name]["status"]
-        return "seed" not in status.dims, -sum(status.sizes[d] > 1 for d in status.dims)
-
-    return min(methods_in(tree), key=rank)
-
-
 def variables_in(tree: xr.DataTree, method: str) -> list[str]:
     """Variables of a method, order parameters first, and without companions of others.
 
@@ -184,11 +170,10 @@ def variables_in(tree: xr.DataTree, method: str) -> list[str]:
         and values.dtype.kind in "fiu"
         and beside <= set(values.dims)
     ]
+    companions = {name + end for name in names for end in COMPANIONS}
     meant = overlaps(tree)
-    stems = {name: [name.removesuffix(end) for end in COMPANIONS] for name in names}
-    kept = [k for k, some in stems.items() if not any(s != k and s in names for s in some)]
-    order = [*meant, *(name for name in kept if name not in meant and name != ERROR), ERROR]
-    return sorted(kept, key=order.index)
+    order = [*meant, *(name for name in names if name not in meant and name != ERROR), ERROR]
+    return sorted(set(names) - companions, key=order.index)
 
 
 def quantity(tree: xr.DataTree, method: str, variable: str) -> Quantity:
@@ -219,14 +204,11 @@ def beside(tree: xr.DataTree, shown: Quantity) -> list[Quantity]:
     """
     names = dict.fromkeys([shown.variable, *_predicted(tree, shown.variable)])
     methods = [m for m in methods_in(tree) if m != shown.method]
-    every = [
+    every = (
         quantity(tree, m, name) for m in methods for name in names if name in variables_in(tree, m)
-    ]
-    return [
-        one
-        for one in every
-        if _own(one) == _own(shown) and (one.variable == shown.variable or not one.seeds)
-    ]
+    )
+    alike = [one for one in every if _own(one) == _own(shown)]
+    return [one for one in alike if one.variable == shown.variable or not one.seeds]
 
 
 def _own(one: Quantity) -> tuple[str, tuple[str, ...]]:
@@ -242,10 +224,3 @@ def _predicted(tree: xr.DataTree, variable: str) -> list[str]:
             pairs = zip(measured, settings["predicted"], strict=False)
             found += [theirs for ours, theirs in pairs if ours == variable]
     return found
-
-
-def with_densities(tree: xr.DataTree) -> list[Quantity]:
-    """The densities that methods have, those with seeds first."""
-    known = [m for m in methods_in(tree) if DENSITY.name in variables_in(tree, m)]
-    every = [quantity(tree, method, DENSITY.name) for method in known]
-    return sorted(every, key=lambda one: not one.seeds)

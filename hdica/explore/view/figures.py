@@ -84,7 +84,7 @@ class CutFigure:
         """Draw the curves at a choice."""
         self.curves.mark.location = self.side.lies(choice.point[choice.x])
         for k, one in enumerate(self.every):
-            found = slices.cut(now.tree, one, choice.point_of(one), choice.x)
+            found = slices.mean_over(now.tree, one, choice.point_of(one), choice.x, whole=False)
             side = Side(one.axis(choice.x))
             x = np.array([self.side.lies(self.side.axis.at(v)) for v in _values(side)])
             mean, error = found["mean"].to_numpy(), found["error"].to_numpy()
@@ -123,7 +123,7 @@ class CourseFigure:
         shown = choice.shown.axis(self.name)
         self.curves.mark.location = float(shown.values[choice.point[self.name]])
         for k, one in enumerate(self.every):
-            found = slices.course(now.tree, one, choice.point_of(one))
+            found = slices.mean_over(now.tree, one, choice.point_of(one))
             axis = one.axis(self.name)
             told = [axis.shown(place) for place in range(axis.size)]
             x = axis.values.astype(float)

@@ -227,7 +227,7 @@ def told(now: Snapshot, choice: Choice) -> str:
     rows = []
     for one in (choice.shown, *choice.others):
         point = choice.point_of(one)
-        found = slices.course(now.tree, one, point)
+        found = slices.mean_over(now.tree, one, point)
         if one.along:
             found = found.isel({one.along.name: point[one.along.name]})
         value = said(found["mean"].item(), found["error"].item())
