@@ -23,11 +23,10 @@ def aggregate(tree: xr.DataTree) -> xr.DataTree:
 
 
 def analysed(tree: xr.DataTree) -> xr.DataTree:
-    """Run the analyses that the study of a published store asks for.
+    """Run the analyses that the study of a published store asks for: a group for each of them.
 
-    A group for each of them; ``runs`` always, ``condensing`` if a method keeps the curvature,
-    ``learning`` if a limit learns nothing, ``choices`` if the system chose something of itself,
-    ``slopes`` if points share their noise. The root carries the store's attributes.
+    There is one for each other analysis that has something to say, too, as ``runs`` always has. The
+    root has the store's attributes.
     """
     groups = {}
     for name, analysis in analyses().items():

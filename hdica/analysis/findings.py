@@ -74,18 +74,17 @@ def summary(aggregate: xr.DataTree) -> Summary:
         verdict = verdict_of([one for some in found.values() for one in some])
         opening = _opening(groups, verdict)
         left = [group for group in groups if group not in opening]
-        ranked = _ranked(aggregate)
-        notes = {one.heading: _notes(aggregate, one) for one in ranked if one.name != RUNS}
-        account = [text for one in ranked if one.name == RUNS for text in _notes(aggregate, one)]
-        done, total = points_done(aggregate)
+        notes = {one.name: (one.heading, _notes(aggregate, one)) for one in _ranked(aggregate)}
+        _, account = notes.pop(RUNS, ("", ()))
+        done, total = _points_done(aggregate)
         joint = "; but " if opening and verdict_of(opening[0]) else "; "
         headline = f"{capital(joint.join(map(clause, opening)))}." if opening else ""
         return Summary(
             Markup(headline),
             verdict,
             tuple(Markup(sentence(group)) for group in left[:SENTENCES]),
-            {heading: texts for heading, texts in notes.items() if texts},
-            tuple(account),
+            {heading: texts for heading, texts in notes.values() if texts},
+            account,
             done == total,
             found,
         )
@@ -124,11 +123,11 @@ def record(analysis: str, one: Finding) -> dict[str, Any]:
 @contextmanager
 def about(aggregate: xr.DataTree) -> Iterator[None]:
     """Sentences with the names of its system, which say how many of its points are done."""
-    with speaking_of(str(aggregate.attrs.get("system", ""))), of_points(*points_done(aggregate)):
+    with speaking_of(str(aggregate.attrs.get("system", ""))), of_points(*_points_done(aggregate)):
         yield
 
 
-def points_done(aggregate: xr.DataTree) -> tuple[int, int]:
+def _points_done(aggregate: xr.DataTree) -> tuple[int, int]:
     """How many points are done, and how many there are."""
     if RUNS not in aggregate:
         return 0, 0
@@ -148,18 +147,13 @@ def _opening(groups: Sequence[Group], verdict: str) -> list[Group]:
 
 def _found(aggregate: xr.DataTree) -> dict[str, list[Finding]]:
     """Findings by analysis; first those of the analysis that the study names, then by rank."""
-    named = _named(aggregate)
-    ordered = sorted(_ranked(aggregate), key=lambda one: one.name != named)
-    found = {
-        one.name: [
-            finding
-            for finding in one.findings(aggregate[one.name].to_dataset())
-            if np.isfinite(finding.value)
-        ]
-        for one in ordered
-        if one.findings is not None
-    }
-    return {name: some for name, some in found.items() if some}
+    named, found = _named(aggregate), {}
+    for one in sorted(_ranked(aggregate), key=lambda one: one.name != named):
+        some = [] if one.findings is None else one.findings(aggregate[one.name].to_dataset())
+        known = [finding for finding in some if np.isfinite(finding.value)]
+        if known:
+            found[one.name] = known
+    return found
 
 
 def _ranked(aggregate: xr.DataTree) -> list[Analysis]:

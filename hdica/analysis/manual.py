@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pydantic.fields import FieldInfo
 
 from hdica.analysis.registry import asked_for
@@ -23,9 +21,10 @@ def _row(name: str, settings: type[Settings]) -> str:
     keys = "; ".join(
         f"`{key}`: {_said(field, needs.get(key))}" for key, field in settings.model_fields.items()
     )
-    kept = sorted(set(_kept(settings)))
-    more = f"; needs {' and '.join(kept)}" if kept else ""
-    cells = (f"`{name}`", (settings.__doc__ or "").rstrip("."), keys + more)
+    saved = {saved_for(need.over) for need in needs.values()} - {""}
+    more = " and ".join(f"`save.{key}`" for key in sorted(saved))
+    keys += f"; needs {more}" if more else ""
+    cells = (f"`{name}`", (settings.__doc__ or "").rstrip("."), keys)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
@@ -40,10 +39,3 @@ def _said(field: FieldInfo, needs: Needs | None) -> str:
         return f"{text} (optional)"
     value = field.default if isinstance(field.default, str) else f"{field.default:g}"
     return f"{text} (default {value})"
-
-
-def _kept(settings: type[Settings]) -> Iterator[str]:
-    for _, needs in needs_of(settings):
-        key = saved_for(needs.over)
-        if key:
-            yield f"`save.{key}`"

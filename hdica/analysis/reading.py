@@ -48,10 +48,11 @@ def asked(tree: xr.DataTree, analysis: str) -> Any:
     A study that asks for none is shown what suits its system.
     """
     written = {k: v for k, v in (study(tree).get("analysis") or {}).items() if v is not None}
-    suits = asked_for()[analysis].suits
-    given: Any = written.get(analysis) if written else _of_system(tree, analysis)
-    if not written and given is None and suits is not None:
-        given = suits(tree)
+    given, suits = written.get(analysis), asked_for()[analysis].suits
+    if not written:
+        given = _of_system(tree, analysis)
+        if given is None and suits is not None:
+            given = suits(tree)
     return None if given is None else settings_of(tree, analysis, given)
 
 
@@ -180,7 +181,7 @@ def done(data: xr.Dataset, variable: str) -> xr.DataArray:
 def at_end(data: xr.Dataset, variable: str) -> xr.DataArray:
     """One variable of finished points, at the last time where it has times."""
     values = finished(data, variable).reset_coords(drop=True)
-    return values.isel(time=-1, drop=True) if "time" in values.dims else values
+    return values.isel(time=-1, drop=True, missing_dims="ignore")
 
 
 def swept(data: xr.DataArray) -> list[str]:
@@ -283,8 +284,7 @@ def offered(tree: xr.DataTree, role: Role, *axes: tuple[str, ...], n: bool | Non
 def numeric(tree: xr.DataTree, method: str) -> list[str]:
     """Swept parameters of a method with two values or more, which are numbers, in order."""
     data = tree[method].to_dataset()
-    swept = [d for d in grid_of(data) if d not in OWN]
-    return [d for d in swept if data[d].dtype.kind in "fiu" and data.sizes[d] > 1]
+    return [d for d in grid_of(data) if data[d].dtype.kind in "fiu" and data.sizes[d] > 1]
 
 
 def control(tree: xr.DataTree, swept: list[str]) -> str:

@@ -11,6 +11,13 @@ from hdica.errors import HdicaError
 from hdica.systems import plugins
 from hdica.systems.registry import load_plugins
 
+OWN = (
+    "runs", "condensing", "learning", "choices", "slopes", "convergence", "phase", "success",
+    "dependence", "exponents", "collapse", "flow", "densities", "distances", "support", "potential",
+    "steady", "compare", "transition", "escape", "paths", "decay", "trapping", "ensemble", "sphere",
+    "curves", "pictures", "printed",
+)  # fmt: skip
+"""Folders of the analyses that come with hdica, in the order in which they are computed."""
 GROUP = "hdica.analyses"
 """Entry points of packages that bring analyses of their own."""
 _ANALYSES: dict[str, Analysis] = {}
@@ -31,9 +38,8 @@ def register(analysis: Any) -> Analysis:
 @cache
 def _load_own() -> None:
     """Register what comes with hdica."""
-    for found in vars(import_module("hdica.analysis.built_in")).values():
-        if isinstance(found, Analysis):
-            register(found)
+    for name in OWN:
+        register(getattr(import_module(f"hdica.analysis.{name}"), name.upper()))
 
 
 @cache

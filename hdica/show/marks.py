@@ -141,7 +141,7 @@ def guide(marks: Iterable[object], slope: float) -> list[Line]:
     middle = np.exp(np.log(y[keep] * x[keep] ** slope).mean())
     last = min(x.max(), (2 * middle / y[keep].min()) ** (1 / slope))
     ends = np.array([x.min(), last])
-    label = words("slope −1/2") if slope == 0.5 else words("slope −1")
+    label = words(f"slope −{'1/2' if slope == 0.5 else '1'}")
     return [Line(ends, middle * ends**-slope, label, GREY, "dot")]
 
 

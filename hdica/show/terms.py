@@ -52,8 +52,7 @@ def padded() -> frozenset[str]:
 def written(name: str) -> Symbol | None:
     """How a name is written, by the system that is spoken of or the first that says so."""
     known = sorted(systems().values(), key=lambda record: record.name != _SPOKEN_OF.get())
-    found = (record.symbols.get(name) for record in known)
-    return next((symbol for symbol in found if symbol is not None), None)
+    return next((record.symbols[name] for record in known if name in record.symbols), None)
 
 
 def own(name: str) -> Symbol | None:
@@ -81,9 +80,7 @@ def steps() -> frozenset[str]:
 def order_parameters(name: str = "") -> Iterator[OrderParameter]:
     """Order parameters of every system; those of one name."""
     for record in systems().values():
-        for parameter in record.order_parameters:
-            if name in ("", parameter.name):
-                yield parameter
+        yield from (one for one in record.order_parameters if name in ("", one.name))
 
 
 def matrix_over(dims: Collection[object]) -> OrderParameter | None:

@@ -246,7 +246,7 @@ def _several(group: Sequence[Finding]) -> str:
     return PATTERNS[name].format(
         quantity=group[0].quantity.html,
         theory=group[0].theory.html,
-        every=f"{'both' if total == 2 else f'all {count(total)}'}",
+        every="both" if total == 2 else f"all {count(total)}",
         total=count(total),
         agree=count(len(agree)),
         differ=count(len(differ)),
