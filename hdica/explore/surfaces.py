@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.points import slices
+from hdica.analysis.points import means
 from hdica.analysis.points.space import Point, Quantity
 from hdica.explore.feed import Snapshot
 
@@ -27,7 +27,7 @@ class Map:
     Parameters
     ----------
     data
-        As of :func:`hdica.analysis.points.slices.mean_over`, at one time.
+        As of :func:`hdica.analysis.points.means.mean_over`, at one time.
     low, high
         Smallest and largest mean over all times that were read.
     """
@@ -51,7 +51,7 @@ class Surfaces:
         key = (now.number, shown.method, shown.variable, x, y, fixed)
         found = self.kept.pop(key, None)
         if found is None:
-            found = slices.mean_over(now.tree, shown, point, y, x, whole=whole)
+            found = means.mean_over(now.tree, shown, point, y, x, whole=whole)
         self.kept[key] = found
         self._bound(now)
         mean = found["mean"].to_numpy()
@@ -71,6 +71,6 @@ class Surfaces:
 
 def _fits(shown: Quantity, x: str, y: str) -> bool:
     """Whether a map of all times is small enough to be kept."""
-    cells = [-(-a.size // slices.every_nth(a.size)) for a in shown.swept if a.name in (x, y)]
+    cells = [-(-a.size // means.every_nth(a.size)) for a in shown.swept if a.name in (x, y)]
     times = shown.along.size if shown.along else 1
     return math.prod(cells) * times <= MOST_NUMBERS

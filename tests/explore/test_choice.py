@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import xarray as xr
 
-from hdica.analysis.points import slices
+from hdica.analysis.points import means
 from hdica.explore.choice import chosen
 from hdica.explore.feed import Feed
 from hdica.explore.surfaces import Surfaces
@@ -38,7 +38,7 @@ def test_maps_are_kept_for_all_times(whole: Path, monkeypatch: pytest.MonkeyPatc
     now, surfaces = Feed(whole).now, Surfaces()
     choice = chosen(now.tree)
     first = surfaces.at(now, choice.shown, choice.point, "tau", "Q0")
-    monkeypatch.setattr(slices, "mean_over", None)  # nothing is read any more
+    monkeypatch.setattr(means, "mean_over", None)  # nothing is read any more
     later = surfaces.at(now, choice.shown, {**choice.point, "time": 0}, "tau", "Q0")
     assert (later.low, later.high) == (first.low, first.high)
     assert not later.data["mean"].equals(first.data["mean"])

@@ -8,7 +8,7 @@ import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool, Span
 from bokeh.plotting import figure
 
-from hdica.analysis.points import slices
+from hdica.analysis.points import means
 from hdica.analysis.points.space import Quantity
 from hdica.explore.choice import Choice
 from hdica.explore.feed import Snapshot
@@ -84,7 +84,7 @@ class CutFigure:
         """Draw the curves at a choice."""
         self.curves.mark.location = self.side.lies(choice.point[choice.x])
         for k, one in enumerate(self.every):
-            found = slices.mean_over(now.tree, one, choice.point_of(one), choice.x, whole=False)
+            found = means.mean_over(now.tree, one, choice.point_of(one), choice.x, whole=False)
             side = Side(one.axis(choice.x))
             x = np.array([self.side.lies(self.side.axis.at(v)) for v in _values(side)])
             mean, error = found["mean"].to_numpy(), found["error"].to_numpy()
@@ -123,7 +123,7 @@ class CourseFigure:
         shown = choice.shown.axis(self.name)
         self.curves.mark.location = float(shown.values[choice.point[self.name]])
         for k, one in enumerate(self.every):
-            found = slices.mean_over(now.tree, one, choice.point_of(one))
+            found = means.mean_over(now.tree, one, choice.point_of(one))
             axis = one.axis(self.name)
             told = [axis.shown(place) for place in range(axis.size)]
             x = axis.values.astype(float)
@@ -152,7 +152,7 @@ class DensityFigure:
     def show(self, now: Snapshot, choice: Choice, surfaces: Surfaces) -> None:
         """Draw the densities at a choice."""
         for k, one in enumerate(self.every):
-            found = slices.density(now.tree, one, choice.point_of(one))
+            found = means.density(now.tree, one, choice.point_of(one))
             assert one.along is not None
             x = one.along.values.astype(float)
             mean, error = found["mean"].to_numpy(), found["error"].to_numpy()
@@ -197,12 +197,12 @@ class SeedsFigure:
 
     def show(self, now: Snapshot, choice: Choice, surfaces: Surfaces) -> None:
         """Draw the histogram at a choice."""
-        values = slices.runs(now.tree, choice.shown, choice.point)
+        values = means.runs(now.tree, choice.shown, choice.point)
         count, edges = np.histogram(values, bins=_bins(values)) if values.size else _NOTHING
         self.bars.data = {"left": edges[:-1], "right": edges[1:], "count": count}
         at = [np.zeros(0)]
         for mark, one in zip(self.marks, self.limits, strict=True):
-            at.append(slices.runs(now.tree, one, choice.point_of(one)))
+            at.append(means.runs(now.tree, one, choice.point_of(one)))
             mark.location = float(at[-1][0]) if at[-1].size else np.nan
         self.x.cover(np.concatenate([values, *at]))
         self.y.cover(count.astype(float), low=0.0)

@@ -9,7 +9,7 @@ import panel as pn
 from bokeh.events import Tap
 from bokeh.models import Checkbox, CustomJS
 
-from hdica.analysis.points import slices
+from hdica.analysis.points import means
 from hdica.errors import HdicaError
 from hdica.explore.choice import Choice, chosen
 from hdica.explore.feed import Feed, Snapshot
@@ -227,13 +227,13 @@ def told(now: Snapshot, choice: Choice) -> str:
     rows = []
     for one in (choice.shown, *choice.others):
         point = choice.point_of(one)
-        found = slices.mean_over(now.tree, one, point)
+        found = means.mean_over(now.tree, one, point)
         if one.along:
             found = found.isel({one.along.name: point[one.along.name]})
         value = said(found["mean"].item(), found["error"].item())
         counts = {name: int(found[name]) for name in STATUS_NAMES}
         fate = ", ".join(f"{n} {name}" if one.seeds else name for name, n in counts.items() if n)
-        why = slices.reason(now.tree, one, point) if counts["diverged"] + counts["failed"] else ""
+        why = means.reason(now.tree, one, point) if counts["diverged"] + counts["failed"] else ""
         label = choice.label_of(one).html
         rows.append(
             f"<tr><th>{label}</th><td>{value}</td><td>{fate}</td><td>{escape(why)}</td></tr>"

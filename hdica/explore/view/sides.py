@@ -10,7 +10,7 @@ from bokeh.models import FixedTicker, Range1d
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
-from hdica.analysis.points.slices import every_nth
+from hdica.analysis.points.means import every_nth
 from hdica.analysis.points.space import Axis
 from hdica.show.choose import spread
 

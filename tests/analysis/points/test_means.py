@@ -10,7 +10,6 @@ import xarray as xr
 
 from hdica.analysis.aggregate import aggregate, analysed
 from hdica.analysis.points import means as module
-from hdica.analysis.points import slices
 from hdica.analysis.points.means import means, spread_times
 from hdica.status import DONE, STATUS_NAMES
 from hdica.sweep.outcome.results import open_results
@@ -76,7 +75,7 @@ def test_a_limit_stands_as_it_is_beside_what_it_is_the_limit_of(
 def test_bands_change_nothing(
     found: xr.DataTree, whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slices, "BAND", 1)
+    monkeypatch.setattr(module, "BAND", 1)
     again = means(open_results(whole))
     assert again is not None
     xr.testing.assert_identical(found, again)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.points import slices, space
+from hdica.analysis.points import means, space
 from hdica.explore.choice import chosen
 from hdica.status import DONE, STATUS_NAMES
 from hdica.sweep.outcome.results import open_results
@@ -23,7 +23,7 @@ def walks(whole: Path) -> xr.Dataset:
 def test_a_map_has_means_and_errors_over_seeds(whole: Path, walks: xr.Dataset) -> None:
     tree = open_results(whole)
     choice = chosen(tree, values={"n": 10})
-    found = slices.mean_over(tree, choice.shown, choice.point, "Q0", "tau")
+    found = means.mean_over(tree, choice.shown, choice.point, "Q0", "tau")
     part = walks.sel(n=10).reset_coords(drop=True)
     mean = part["Q"].where(part["status"] == DONE).mean("seed")
     error = part["Q"].where(part["status"] == DONE).std("seed", ddof=1) / np.sqrt(6)
@@ -41,40 +41,40 @@ def test_a_large_map_is_read_in_bands_and_thinned(
 ) -> None:
     tree = open_results(whole)
     choice = chosen(tree)
-    everything = slices.mean_over(tree, choice.shown, choice.point, "Q0", "tau")
-    monkeypatch.setattr(slices, "BAND", 1)
-    bands = slices.mean_over(tree, choice.shown, choice.point, "Q0", "tau")
+    everything = means.mean_over(tree, choice.shown, choice.point, "Q0", "tau")
+    monkeypatch.setattr(means, "BAND", 1)
+    bands = means.mean_over(tree, choice.shown, choice.point, "Q0", "tau")
     xr.testing.assert_identical(bands, everything)
-    every = slices.every_nth
-    monkeypatch.setattr(slices, "every_nth", lambda size: every(size, 2))
-    thinned = slices.mean_over(tree, choice.shown, choice.point, "Q0", "tau")
+    every = means.every_nth
+    monkeypatch.setattr(means, "every_nth", lambda size: every(size, 2))
+    thinned = means.mean_over(tree, choice.shown, choice.point, "Q0", "tau")
     xr.testing.assert_identical(thinned, everything.isel(tau=[0, 2]))
 
 
 def test_a_map_at_one_time_is_a_map_of_all_at_that_time(whole: Path) -> None:
     tree = open_results(whole)
     choice = chosen(tree, values={"time": 0.5})
-    everything = slices.mean_over(tree, choice.shown, choice.point, "Q0", "tau")
-    one = slices.mean_over(tree, choice.shown, choice.point, "Q0", "tau", whole=False)
+    everything = means.mean_over(tree, choice.shown, choice.point, "Q0", "tau")
+    one = means.mean_over(tree, choice.shown, choice.point, "Q0", "tau", whole=False)
     xr.testing.assert_allclose(one["mean"], everything["mean"].sel(time=0.5, drop=True))
 
 
 def test_a_course_and_a_cut_cross_at_the_point(whole: Path, walks: xr.Dataset) -> None:
     tree = open_results(whole)
     choice = chosen(tree, values={"tau": 0.2, "Q0": 0.25, "time": 0.5})
-    course = slices.mean_over(tree, choice.shown, choice.point)
-    cut = slices.mean_over(tree, choice.shown, choice.point, "tau", whole=False)
+    course = means.mean_over(tree, choice.shown, choice.point)
+    cut = means.mean_over(tree, choice.shown, choice.point, "tau", whole=False)
     expected = walks["Q"].sel(tau=0.2, Q0=0.25, n=30, time=0.5)
     assert course["mean"].sel(time=0.5) == pytest.approx(expected.mean().item())
     assert cut["mean"].sel(tau=0.2) == pytest.approx(expected.mean().item())
-    np.testing.assert_allclose(slices.runs(tree, choice.shown, choice.point), expected)
+    np.testing.assert_allclose(means.runs(tree, choice.shown, choice.point), expected)
 
 
 def test_theory_is_shown_at_the_same_point(whole: Path) -> None:
     tree = open_results(whole)
     choice = chosen(tree, values={"tau": 0.2, "Q0": 0.25, "time": 2.0})
     line = next(one for one in choice.others if one.method == "line")
-    found = slices.mean_over(tree, line, choice.point_of(line))["mean"]
+    found = means.mean_over(tree, line, choice.point_of(line))["mean"]
     np.testing.assert_allclose(found, 0.25 + 0.2 * np.array([0, 0.5, 2]))
     assert choice.label_of(line).plain == "line"
     assert choice.label_of(choice.shown).plain == "walk, n = 30"
@@ -83,7 +83,7 @@ def test_theory_is_shown_at_the_same_point(whole: Path) -> None:
 def test_densities_are_means_over_seeds(whole: Path, walks: xr.Dataset) -> None:
     tree = open_results(whole)
     choice = chosen(tree, values={"tau": 0.2, "Q0": 0.25, "snapshot": 0.5})
-    found = slices.density(tree, choice.densities[0], choice.point_of(choice.densities[0]))
+    found = means.density(tree, choice.densities[0], choice.point_of(choice.densities[0]))
     part = walks["density"].sel(tau=0.2, Q0=0.25, n=30, snapshot=0.5).isel(feature=0)
     np.testing.assert_allclose(found["mean"], part.mean("seed"))
     np.testing.assert_allclose(found["error"], part.std("seed", ddof=1) / np.sqrt(6))
@@ -93,7 +93,7 @@ def test_why_a_point_diverged_or_failed_is_told(whole: Path) -> None:
     tree = open_results(whole)
     for tau, why in ((0.13, "0.13"), (0.17, "diverged at step 7"), (0.2, "")):
         choice = chosen(tree, values={"tau": tau})
-        found = slices.reason(tree, choice.shown, choice.point)
+        found = means.reason(tree, choice.shown, choice.point)
         assert why in found
         assert bool(found) == bool(why)
 
