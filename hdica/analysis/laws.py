@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hdica.analysis.describe import Cell, assembled
 from hdica.analysis.reading import optional
 from hdica.verdict import trajectory
-from hdica.verdict.ladder import MIN_SEEDS, Ladder, ladder
+from hdica.verdict.ladder import MIN_SEEDS, ladder
 from hdica.verdict.trajectory import Verdict, judge, nothing
 
 Array = NDArray[np.float64]
@@ -108,16 +108,13 @@ def _judged(parts: Sequence[Mapping[str, Array]], n: Array, level: float) -> Ver
         return nothing(np.zeros(0), "all seeds together have too few entries here")
     tail = max(TAIL, BEYOND / float(entries[enough].min()))
     places = [thinned(p["limit"], tail) for p in parts]
-    values = np.concatenate(
-        [p["values"][enough][..., k] for p, k in zip(parts, places, strict=True)], axis=-1
-    )
-    limit, error, control = (
-        np.concatenate([p[name][k] for p, k in zip(parts, places, strict=True)])
-        for name in COMPANIONS
+    values, limit, error, control = (
+        np.concatenate([p[name][..., k] for p, k in zip(parts, places, strict=True)], axis=-1)
+        for name in ("values", *COMPANIONS)
     )
     if not len(limit):
         return nothing(limit, "the places of the law are too coarse")
-    runs: Ladder = ladder(values, n[enough])
+    runs = ladder(values[enough], n[enough])
     return judge(runs, limit, np.nan_to_num(error), control, level)
 
 

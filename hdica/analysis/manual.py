@@ -12,8 +12,7 @@ HEAD = ("| analysis | question | keys |", "|---|---|---|")
 
 def analyses_table() -> str:
     """Every analysis that a study may ask for, with its keys, in Markdown."""
-    rows = (_row(name, one.settings) for name, one in asked_for().items() if one.settings)
-    return "\n".join([*HEAD, *rows])
+    return "\n".join([*HEAD, *(_row(name, settings) for name, settings in asked_for().items())])
 
 
 def _row(name: str, settings: type[Settings]) -> str:

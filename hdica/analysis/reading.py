@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from pydantic import ValidationError
 
-from hdica.analysis.registry import asked_for
+from hdica.analysis.registry import analyses, asked_for
 from hdica.analysis.settings import TIME, Gives, Needs, needs_of
 from hdica.errors import HdicaError, one_sentence, suggestion
 from hdica.show.terms import padded
@@ -48,7 +48,7 @@ def asked(tree: xr.DataTree, analysis: str) -> Any:
     A study that asks for none is shown what suits its system.
     """
     written = {k: v for k, v in (study(tree).get("analysis") or {}).items() if v is not None}
-    given, suits = written.get(analysis), asked_for()[analysis].suits
+    given, suits = written.get(analysis), analyses()[analysis].suits
     if not written:
         given = _of_system(tree, analysis)
         if given is None and suits is not None:
@@ -61,9 +61,7 @@ def _of_system(tree: xr.DataTree, analysis: str) -> dict[str, str] | None:
     record = system_of(tree)
     if record is None or analysis not in record.analyses:
         return None
-    kind = asked_for()[analysis].settings
-    needs = {} if kind is None else dict(needs_of(kind))
-    found = {}
+    needs, found = dict(needs_of(asked_for()[analysis])), {}
     for key, role in record.analyses[analysis].items():
         need = needs.get(key, Needs(None))
         found[key] = offered(tree, role, *(need.over or (TIME,)), n=need.n)
@@ -75,10 +73,8 @@ def settings_of(tree: xr.DataTree, analysis: str, given: Mapping[str, Any]) -> A
 
     Studies leave nothing open today; those of before may have.
     """
-    kind = asked_for()[analysis].settings
-    assert kind is not None
     try:
-        written = kind.model_validate(given)
+        written = asked_for()[analysis].model_validate(given)
     except ValidationError as exc:
         mark = "." if exc.errors()[0]["loc"] else ": "
         text = one_sentence(exc, "").removeprefix(": ")
@@ -275,8 +271,7 @@ def offered(tree: xr.DataTree, role: Role, *axes: tuple[str, ...], n: bool | Non
     allowed = [(*axis, *overlap.dims) for axis in axes]
     for method in record.with_role(role):
         has = known.get(method.name)
-        fits = has is not None and has.outputs.get(overlap.name) in allowed
-        if has is not None and fits and n in (None, has.n):
+        if has and has.outputs.get(overlap.name) in allowed and n in (None, has.n):
             return method.name
     return ""
 

@@ -34,20 +34,10 @@ def lazy(package: str, name: str) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class Section:
-    """Panels of a report under a heading of their own.
+    """Panels of a report, ``draw(data) -> [Panel, ...]``, under a heading of their own.
 
-    Parameters
-    ----------
-    name
-        Anchor on the page.
-    heading
-        Above the panels.
-    draw
-        ``draw(data) -> [Panel, ...]``.
-    rank
-        Place in reading order, the least first.
-    films
-        ``films(data) -> [Film, ...]``: what it shows over time, where an animation is asked for.
+    ``name`` is the anchor on the page, and ``rank`` the place in reading order, the least first.
+    ``films(data) -> [Film, ...]`` is what it shows over time, where an animation is asked for.
     """
 
     name: str

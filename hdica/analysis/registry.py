@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from hdica.analysis.record import Analysis
+from hdica.analysis.settings import Settings
 from hdica.errors import HdicaError
 from hdica.systems import plugins
 from hdica.systems.registry import load_plugins
@@ -62,6 +63,6 @@ def at_hand() -> dict[str, Analysis]:
     return _ANALYSES
 
 
-def asked_for() -> dict[str, Analysis]:
-    """Those that a study has to ask for."""
-    return {name: one for name, one in analyses().items() if one.settings is not None}
+def asked_for() -> dict[str, type[Settings]]:
+    """Settings of those that a study has to ask for."""
+    return {name: one.settings for name, one in analyses().items() if one.settings is not None}

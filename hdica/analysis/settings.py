@@ -149,21 +149,21 @@ class Settings(BaseModel):
                 yield key, name
 
     def named(self, system: System | None) -> list[Named]:
-        """Every method named here; a method to be found has no name as long as it is not."""
-        out = []
-        for key, needs in needs_of(type(self)):
-            for method in names(getattr(self, key)):
-                if method or needs.found:
-                    out.append(self._named(key, method, needs, system))
-        return out
+        """Every method named here, once for each output that is taken of it.
 
-    def _named(self, key: str, method: str, needs: Needs, system: System | None) -> Named:
-        output = needs.output(self) if callable(needs.output) else needs.output or ""
-        own = [p.dims for p in _parameters(system) if p.name == output]
-        allowed = [(*axis, *more) for axis in needs.over for more in ((), *own)]
-        entries = system.entries if system is not None and needs.entries else frozenset()
-        dims = tuple(dict.fromkeys(allowed))
-        return Named(key, method, needs.stochastic, output, dims, entries, needs.n)
+        A method to be found has no name as long as it is not.
+        """
+        return [
+            _named(key, method, needs, output, system)
+            for key, needs in needs_of(type(self))
+            for method in dict.fromkeys(names(getattr(self, key)))
+            if method or needs.found
+            for output in self._taken(key, method, needs)
+        ]
+
+    def _taken(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
+        """Outputs of a method that a key names; an empty one if any will do."""
+        return (needs.output(self) if callable(needs.output) else needs.output or "",)
 
     def settled(self, system: System | None, given: Mapping[str, Gives]) -> Self:
         """The same with the methods and the variable that were left open.
@@ -193,6 +193,14 @@ class Settings(BaseModel):
             if any(outputs.get(p.name) in dims for outputs in known):
                 return p.name
         return next((p.name for p in _parameters(system)), "")
+
+
+def _named(key: str, method: str, needs: Needs, output: str, system: System | None) -> Named:
+    own = [p.dims for p in _parameters(system) if p.name == output]
+    allowed = [(*axis, *more) for axis in needs.over for more in ((), *own)]
+    entries = system.entries if system is not None and needs.entries else frozenset()
+    dims = tuple(dict.fromkeys(allowed))
+    return Named(key, method, needs.stochastic, output, dims, entries, needs.n)
 
 
 def needs_of(settings: type[BaseModel]) -> Iterator[tuple[str, Needs]]:

@@ -56,12 +56,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Points:
-    """Markers with error bars.
+    """Markers with error bars; what is not described here is as of :class:`Line`.
 
     Parameters
     ----------
-    x, y
-        Shape (points,).
     low, high
         Ends of the error bars, shape (points,); None for none.
     symbol
@@ -70,8 +68,6 @@ class Points:
         Which markers are filled, shape (points,); None for all.
     joined
         Whether a thin line joins them.
-    listed
-        Whether the legend has an entry.
     """
 
     x: Array
@@ -90,14 +86,8 @@ class Points:
 class Cells:
     """Which grid points the cells of a heat map are, for a page in which points are chosen.
 
-    Parameters
-    ----------
-    x, y
-        Names of the swept parameters, or ``n``, on its sides.
-    x_values, y_values
-        Their values, shape (columns,) and (rows,).
-    at
-        Values of other parameters, by their names.
+    On its sides are swept parameters, or ``n``, of the names ``x`` and ``y`` with their values, of
+    shape (columns,) and (rows,); ``at`` has the values of others by their names.
     """
 
     x: str
@@ -148,14 +138,8 @@ def edges(centres: Array, log: bool) -> Array:
 class Surface:
     """A surface in space, coloured; a panel with one has three axes and is turned by the mouse.
 
-    Parameters
-    ----------
-    x, y, z
-        Shape (rows, columns): where the points of a grid on the surface lie.
-    color
-        Shape (rows, columns): the value that is shown as colour.
-    label
-        Of the colour scale, and on hover.
+    The points of a grid on it lie at ``x``, ``y`` and ``z`` and have the values ``color``, all of
+    shape (rows, columns); ``label`` is that of the colour scale.
     """
 
     x: Array
@@ -227,14 +211,10 @@ class Panel:
     ----------
     key
         File stem of the printed twin and anchor on the page.
-    title, x_label, y_label
-        Text.
     caption
         HTML; for the page only.
     items
         What is drawn, in this order.
-    log_x, log_y
-        Logarithmic axes.
     x_range, y_range
         Limits, in data units; None for automatic.
     wide

@@ -24,22 +24,11 @@ PLAIN = (1e-3, 1e4)
 
 
 def ticks(low: float, high: float, level: bool = False) -> tuple[Array, tuple[Text, ...]]:
-    """Places and labels of ticks between two positive ends.
+    """Places of ticks between two positive ends of an axis, shape (ticks,), and their labels.
 
-    Parameters
-    ----------
-    low, high
-        Ends of the axis.
-    level
-        Whether labels stand side by side, below a level axis.
-
-    Returns
-    -------
-    places
-        Shape (ticks,): every so many powers of ten on a long axis, their simple multiples on a
-        shorter one, and even steps where the ends are close.
-    labels
-        Of one kind: "0.5" and "2000", or "10⁵" and "2 × 10⁵".
+    They are at every so many powers of ten on a long axis, at their simple multiples on a shorter
+    one, and at even steps where the ends are close. Labels are of one kind: "0.5" and "2000", or
+    "10⁵" and "2 × 10⁵". Below a ``level`` axis they stand side by side.
     """
     low, high = min(low, high), max(low, high)
     powers = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)

@@ -83,7 +83,7 @@ def test_what_cannot_be_asked_is_refused_for_a_reason_that_is_true(
     monkeypatch.setattr("hdica.sweep.study.sketch._possible", lambda one, name: None)
     written = [read_yaml(path) for path in STUDIES.glob("*.yaml")]
     there = {key for one in written if one["system"] == record.name for key in one["analysis"]}
-    for name, analysis in asked_for().items():
+    for name, kind in asked_for().items():
         if name in known:
             continue
         with pytest.raises(
@@ -96,7 +96,7 @@ def test_what_cannot_be_asked_is_refused_for_a_reason_that_is_true(
             assert name not in there or not record.controls
         elif why.startswith("a study has to set its "):
             keys = why.removeprefix("a study has to set its ").split(" and ")
-            assert all(analysis.settings.model_fields[key].is_required() for key in keys)
+            assert all(kind.model_fields[key].is_required() for key in keys)
         else:
             assert why == "analysis.success: it needs below or above (exactly one)"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -14,17 +13,14 @@ from hdica.analysis.settings import (
     ALONE,
     TIME,
     Methods,
-    Named,
     Needs,
     Settings,
     Swept,
     Variable,
     looked_at,
     names,
-    needs_of,
 )
 from hdica.errors import HdicaError
-from hdica.systems.system import System
 
 BOUNDS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
 Outputs = Annotated[tuple[str, ...], BeforeValidator(names)]
@@ -121,20 +117,9 @@ class Dependence(Settings):
         place = self.outputs.index(output)
         return self.predicted[place] if place < len(self.predicted) else ""
 
-    def named(self, system: System | None) -> list[Named]:
-        """Every method, once for each output that is taken of it."""
-        return [
-            self._named(key, method, replace(needs, output=output), system)
-            for key, needs in needs_of(type(self))
-            for method in names(getattr(self, key))
-            for output in self._taken(key)
-        ]
-
-    def _taken(self, key: str) -> tuple[str, ...]:
+    def _taken(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
         """Outputs of a method that a key names."""
-        if key == "theory":
-            return self.predicted or self.outputs
-        return self.outputs
+        return self.predicted or self.outputs if key == "theory" else self.outputs
 
 
 DEPENDENCE = Analysis(

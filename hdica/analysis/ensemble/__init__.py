@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -12,16 +11,13 @@ from hdica.analysis.settings import (
     ALONE,
     TIME,
     Methods,
-    Named,
     Needs,
     Settings,
     Variable,
     looked_at,
     names,
-    needs_of,
 )
 from hdica.errors import HdicaError
-from hdica.systems.system import System
 
 Outputs = Annotated[tuple[str, ...], BeforeValidator(names)]
 Level = Annotated[float, Field(allow_inf_nan=False)]
@@ -105,16 +101,7 @@ class Ensemble(Settings):
         methods = self.theory * (many if len(self.theory) == 1 else 1)
         return list(zip(methods, outputs * (many if len(outputs) == 1 else 1), strict=True))
 
-    def named(self, system: System | None) -> list[Named]:
-        """Every method, once for each output that is taken of it."""
-        return [
-            self._named(key, method, replace(needs, output=output), system)
-            for key, needs in needs_of(type(self))
-            for method in dict.fromkeys(names(getattr(self, key)))
-            for output in self._taken(key, method)
-        ]
-
-    def _taken(self, key: str, method: str) -> tuple[str, ...]:
+    def _taken(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
         """Outputs of a method that a key names."""
         predicted = tuple(output for name, output in self.predictions() if name == method)
         taken = {"theory": predicted, "bound": self.terms, "times": self.stages}

@@ -29,15 +29,7 @@ Point = dict[str, int]
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """A dimension along which a value is chosen.
-
-    Parameters
-    ----------
-    name
-        In datasets.
-    values
-        Its coordinate, shape (size,): numbers or words.
-    """
+    """A dimension along which a value is chosen; its values, of shape (size,), may be words."""
 
     name: str
     values: NDArray[Any]
@@ -105,18 +97,9 @@ def _even(values: NDArray[np.float64]) -> bool:
 class Quantity:
     """One variable of one method.
 
-    Parameters
-    ----------
-    method, variable
-        Their names.
-    swept
-        Swept parameters and ``n``, in the order of the study.
-    along
-        The variable's own dimension along which it is drawn, as ``"time"``; empty for none.
-    entries
-        Its other own dimensions: of these one entry is looked at.
-    seeds
-        How many seeds there are; 0 for a method without.
+    ``swept`` are the swept parameters and ``n``, in the order of the study; ``along`` is the
+    variable's own dimension along which it is drawn, as time, if any, and ``entries`` are its other
+    own ones, of which one entry is looked at. ``seeds`` is 0 for a method without.
     """
 
     method: str

@@ -51,8 +51,7 @@ def _made(known: tuple[tuple[str, type[Settings]], ...]) -> type[Asked]:
 
 def model() -> type[Asked]:
     """The model with one field for each analysis that is known now."""
-    known = ((name, one.settings) for name, one in asked_for().items())
-    return _made(tuple((name, kind) for name, kind in known if kind is not None))
+    return _made(tuple(asked_for().items()))
 
 
 def check_read(written: Mapping[str, Any]) -> None:

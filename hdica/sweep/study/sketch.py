@@ -68,7 +68,7 @@ def questions(record: System) -> dict[str, str]:
 
 def _words(analysis: str) -> str:
     """The docstring of an analysis's settings, which is the question."""
-    return " ".join(str(asked_for()[analysis].settings.__doc__).split("\n\n")[0].split())
+    return " ".join(str(asked_for()[analysis].__doc__).split("\n\n")[0].split())
 
 
 def sketch(record: System, analysis: str, name: str, sizes: Sizes | None = None) -> Content:
@@ -114,7 +114,7 @@ def seconds_of(study: Study) -> float:
 
 def _possible(record: System, analysis: str) -> Asked | None:
     """How an analysis is asked for, with the first of the examples with which it is a study."""
-    kind = asked_for()[analysis].settings if analysis in asked_for() else None
+    kind = asked_for().get(analysis)
     if kind is None:
         return None
     for found in asked(record, analysis, kind):
@@ -128,7 +128,7 @@ def _possible(record: System, analysis: str) -> Asked | None:
 
 def _refusal(record: System, analysis: str) -> str:
     """Why an analysis that is known cannot be asked for; empty for any other word."""
-    kind = asked_for()[analysis].settings if analysis in asked_for() else None
+    kind = asked_for().get(analysis)
     if kind is None:
         return ""
     if keys := unchosen(kind):

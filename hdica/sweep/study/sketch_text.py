@@ -148,8 +148,7 @@ def _analysis(content: Content) -> Iterator[str]:
     yield _said("What the report shows.").rstrip("\n")
     yield "analysis:"
     for name, settings in content["analysis"].items():
-        kind = asked_for()[name].settings
-        assert kind is not None
+        kind = asked_for()[name]
         yield _said(str(kind.__doc__).split("\n\n")[0], "  ").rstrip("\n")
         yield f"  {name}:"
         for key, field in kind.model_fields.items():
