@@ -145,7 +145,9 @@ def _opening(groups: Sequence[Group], verdict: str) -> list[Group]:
 
 def _found(aggregate: xr.DataTree) -> dict[str, list[Finding]]:
     """Findings by analysis; first those of the analysis that the study names, then by rank."""
-    named, found = _named(aggregate), {}
+    question = json.loads(aggregate.attrs.get("study_yaml") or "{}").get("question")
+    named = question.get("analysis") if isinstance(question, dict) else None
+    found: dict[str, list[Finding]] = {}
     for one in sorted(_ranked(aggregate), key=lambda one: one.name != named):
         some = [] if one.findings is None else one.findings(aggregate[one.name].to_dataset())
         known = [finding for finding in some if np.isfinite(finding.value)]
@@ -165,9 +167,3 @@ def _notes(aggregate: xr.DataTree, analysis: Analysis) -> tuple[Markup, ...]:
         return ()
     # Every part that a user wrote went through place() or escape().
     return tuple(map(Markup, analysis.notes(aggregate[analysis.name].to_dataset())))
-
-
-def _named(aggregate: xr.DataTree) -> str:
-    """The analysis that the study's question names, empty if it names none."""
-    question = json.loads(aggregate.attrs.get("study_yaml") or "{}").get("question")
-    return str(question.get("analysis", "")) if isinstance(question, dict) else ""

@@ -30,7 +30,6 @@ def names(given: Any) -> Any:
     return () if given is None else (given,) if isinstance(given, str) else given
 
 
-@dataclass(frozen=True)
 class Swept:
     """Mark of a key that names a swept parameter, or several."""
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from hdica.systems.registry import lookup, systems
-from hdica.systems.system import OrderParameter, Symbol
+from hdica.systems.system import OrderParameter, Symbol, System
 
 STATES = frozenset({"fixed_point", "transition", "branch_point"})
 """Dimensions along which steady states and transitions are numbered."""
@@ -24,21 +24,20 @@ def speaking_of(system: str) -> Iterator[None]:
         _SPOKEN_OF.reset(token)
 
 
+def speaker() -> System | None:
+    """The system that is spoken of, None if none is."""
+    return lookup(_SPOKEN_OF.get())
+
+
 def spoken() -> str:
     """What the system that is spoken of is called, in short; empty if none is."""
-    record = lookup(_SPOKEN_OF.get())
+    record = speaker()
     return "" if record is None else (record.short or record.title)
 
 
 def entries() -> frozenset[str]:
     """Dimensions that number entries of a matrix, each of which is looked at like a cell."""
     return frozenset(dim for record in systems().values() for dim in record.entries)
-
-
-def numbers_entries(name: str) -> bool:
-    """Whether a dimension numbers entries of a matrix, in the system that is spoken of if any."""
-    record = lookup(_SPOKEN_OF.get())
-    return name in (entries() if record is None else record.entries)
 
 
 def padded() -> frozenset[str]:
@@ -57,7 +56,7 @@ def written(name: str) -> Symbol | None:
 
 def own(name: str) -> Symbol | None:
     """How the system that is spoken of writes a name, None if it does not say or none is."""
-    record = lookup(_SPOKEN_OF.get())
+    record = speaker()
     return None if record is None else record.symbols.get(name)
 
 
@@ -87,10 +86,3 @@ def matrix_over(dims: Collection[object]) -> OrderParameter | None:
     """The order parameter that is a matrix over most of these dimensions, if any: the first."""
     found = (p for p in order_parameters() if p.dims and set(p.dims) <= set(dims))
     return max(found, key=lambda p: len(p.dims), default=None)
-
-
-def own_matrix(dims: Collection[object]) -> OrderParameter | None:
-    """The first order parameter of the system that is spoken of whose entries some dims number."""
-    record = lookup(_SPOKEN_OF.get())
-    every = () if record is None else record.order_parameters
-    return next((p for p in every if p.dims and set(p.dims) <= set(dims)), None)

@@ -209,11 +209,9 @@ def measurement(value: float, error: float) -> str:
     power = int(np.floor(np.log10(abs(value)))) if value != 0 else 0
     plain = -3 <= power < 5
     unit = 1.0 if plain else 10.0**power
-    if error > 0 and np.isfinite(error):
-        text = with_error(value / unit, error / unit)
-        return text if plain else power_of_ten(power, f"({text})")
-    text = number(value / unit, 4)
-    return text if plain else power_of_ten(power, text)
+    known = error > 0 and np.isfinite(error)
+    text = with_error(value / unit, error / unit) if known else number(value / unit, 4)
+    return text if plain else power_of_ten(power, f"({text})" if known else text)
 
 
 def count(value: float) -> str:
@@ -249,7 +247,9 @@ def value_of(value: Any) -> str:
 
 def place(point: dict[str, Any]) -> Text:
     """A grid point, "τ = 0.05, Q₀ = 0.7"; an entry of a matrix by its symbol, "R₁₂"."""
-    matrix = terms.own_matrix(point)
+    record = terms.speaker()
+    known = () if record is None else record.order_parameters
+    matrix = next((p for p in known if p.dims and set(p.dims) <= point.keys()), None)
     own = () if matrix is None else matrix.dims
     entry = EMPTY if matrix is None else _entry(matrix.name, [point[d] for d in own])
     return joined(entry, *(at(name, value) for name, value in point.items() if name not in own))
@@ -262,8 +262,9 @@ def at(name: str, value: Any) -> Text:
 
 
 def is_numbered(name: str) -> bool:
-    """Whether a dimension numbers entries of a matrix."""
-    return name not in NAMED and terms.numbers_entries(name)
+    """Whether a dimension numbers entries of a matrix, in the system that is spoken of if any."""
+    record = terms.speaker()
+    return name not in NAMED and name in (terms.entries() if record is None else record.entries)
 
 
 def _entry(name: str, numbers: list[Any]) -> Text:

@@ -26,7 +26,6 @@ from hdica.status import STATUS_NAMES
 from hdica.systems.method import HISTOGRAM
 from hdica.verdict.ladder import moments
 
-Array = NDArray[np.float64]
 MOST_CELLS = 160
 """Cells of a map along each side; of more values every second, third, ... is read."""
 BAND = 2**22
@@ -100,10 +99,8 @@ def _times(every: Sequence[Quantity]) -> dict[str, list[int]]:
     for name in TIMES:
         timed = [one for one in every if any(a.name == name for a in one.axes)]
         if timed:
-            size = timed[0].axis(name).size
             most = min(MOST // _numbers(one, 1) for one in timed)
-            if most < size:
-                found[name] = spread_times(size, most)
+            found[name] = spread_times(timed[0].axis(name).size, most)
     return found
 
 
@@ -207,7 +204,7 @@ def _counts(status: xr.DataArray) -> dict[str, xr.DataArray]:
     return {k: v.sum("seed") if "seed" in v.dims else v.astype(int) for k, v in found.items()}
 
 
-def runs(tree: xr.DataTree, shown: Quantity, point: Point) -> Array:
+def runs(tree: xr.DataTree, shown: Quantity, point: Point) -> NDArray[np.float64]:
     """Values of every finished seed at one point and time, shape (seeds,)."""
     time = {shown.along.name: point[shown.along.name]} if shown.along else {}
     part = _with_error(tree, shown).isel(_places(shown, point, *time)).load()
