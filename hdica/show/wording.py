@@ -34,6 +34,7 @@ PATTERNS = {
     "range": "{quantity} lies between {low} and {high}",
     "extreme": "{quantity} is {extreme} {values}",
     "power": "{quantity} {values}",
+    "powers": "{quantity} goes as a power between {low} and {high}",
     "agrees": "{quantity} is {value}{where}, in agreement with {theory}{predicted}",
     "differs": "{quantity} is {value}{where} and differs from {theory}{predicted}",
     "undecided": "{quantity} is {value}{where}; whether it agrees with {theory}{predicted} is "
@@ -49,9 +50,17 @@ PATTERNS = {
 }
 """Every sentence about numbers, without its capital letter and its full stop."""
 
+EXPECTED = {
+    AGREES: ", in agreement with {power}",
+    DIFFERS: " and differs from {power}, which is expected",
+    UNDECIDED: "; whether it agrees with {power} is undecided{needed}",
+    "": ", where {power} is expected",
+}
+"""After a power that is measured, the one that is expected, by the verdict on the two."""
 LISTED = 2
 """So many values are listed; of more the least and the largest are."""
 POWERS = 3
+"""The same of powers."""
 ROUNDING = 1e-9
 """Of a prediction: a smaller difference is none."""
 WIDE = 10.0
@@ -201,20 +210,32 @@ def _extremes(group: Group) -> str:
 
 
 def _powers(group: Group) -> str:
-    """As which powers a quantity goes, and which are expected."""
-    shared = _shared(group)
-    parts = [_power(one, shared) for one in group[:POWERS]]
-    return PATTERNS["power"].format(quantity=group[0].quantity.html, values=listed(parts))
+    """As which powers a quantity goes, and which are expected: a few, or the range of more."""
+    shared, quantity = _shared(group), group[0].quantity.html
+    if len(group) <= POWERS:
+        values = listed([_power(one, shared) for one in group])
+        return _begun(shared, PATTERNS["power"].format(quantity=quantity, values=values))
+    ordered = sorted(group, key=lambda one: one.value)
+    low, high = (f"{_raised(one)}{_at(_own(one, shared))}" for one in (ordered[0], ordered[-1]))
+    high += among()
+    return _begun(shared, PATTERNS["powers"].format(quantity=quantity, low=low, high=high))
+
+
+def _raised(one: Finding) -> str:
+    """A base to the power that is measured."""
+    return f"{one.base.html}<sup>{_number(one.value, one.error, one.digits)}</sup>"
 
 
 def _power(one: Finding, shared: Mapping[str, Any]) -> str:
-    verb = "falls" if one.value < 0 else "grows"
-    text = f"{verb} as {one.base.html}<sup>{_number(one.value, one.error, one.digits)}</sup>"
-    text += _at(_own(one, shared))
-    if np.isfinite(one.predicted):
-        expected = "−1/2" if one.predicted == -0.5 else number(one.predicted, 4)
-        text += f", where {one.base.html}<sup>{expected}</sup> is expected"
-    return text
+    """One power with the one that is expected, and the verdict on the two."""
+    text = f"{'falls' if one.value < 0 else 'grows'} as {_raised(one)}{_at(_own(one, shared))}"
+    if not np.isfinite(one.predicted):
+        return text
+    power = "−1/2" if one.predicted == -0.5 else number(one.predicted, 4)
+    ending = EXPECTED[one.verdict].format(
+        power=f"{one.base.html}<sup>{power}</sup>", needed=_needed([one])
+    )
+    return text + ending
 
 
 def _single(one: Finding) -> str:

@@ -15,13 +15,18 @@ from tests.report.shown import plain
 
 LIMIT = words("the limit")
 SHARE = words("the share")
-OF_N = {"form": Form.POWER, "base": symbol("n")}
 
 
 def mean(value: float = 0.812, verdict: str = "", **more: Any) -> Finding:
     """A mean beside its limit 0.81."""
     base = {"error": 0.003, "predicted": 0.81, "theory": LIMIT, "verdict": verdict}
     return Finding(words("mean ") + symbol("Q"), value=value, **base | more)
+
+
+def power(place: dict[str, float], value: float, error: float, **more: Any) -> Finding:
+    """A power of n."""
+    how = {"form": Form.POWER, "base": symbol("n")}
+    return Finding(words("the sd"), place, value, error, **how | more)
 
 
 def at(*taus: float) -> list[dict[str, float]]:
@@ -102,11 +107,28 @@ CASES = {
         "Mean Q is largest at τ = 0.1: 0.9000 ± 0.0030 (the limit: 0.81).",
     ),
     "a power": (
-        [Finding(words("the sd"), {}, -0.52, 0.03, predicted=-0.5, verdict="agrees", **OF_N)],
-        "The sd falls as n−0.520 ± 0.030, where n−1/2 is expected.",
+        [power({}, -0.52, 0.03, predicted=-0.5, verdict="agrees")],
+        "The sd falls as n−0.520 ± 0.030, in agreement with n−1/2.",
+    ),
+    "a power that differs": (
+        [power({"tau": 0.1}, -0.4, 0.01, predicted=-0.5, verdict="differs")],
+        "The sd falls as n−0.400 ± 0.010 at τ = 0.1 and differs from n−1/2, which is expected.",
+    ),
+    "a power that is undecided": (
+        [power({}, -0.4, 0.2, predicted=-0.5, verdict="undecided", seeds=90)],
+        "The sd falls as n−0.40 ± 0.20; whether it agrees with n−1/2 is undecided; about 90 seeds "
+        "would decide.",
+    ),
+    "two powers at one place": (
+        [power({"tau": 0.1, "n": n}, 0.5, 0.03) for n in (1, 2)],
+        "At τ = 0.1 the sd grows as n0.500 ± 0.030 at n = 1 and grows as n0.500 ± 0.030 at n = 2.",
+    ),
+    "many powers": (
+        [power({"tau": k}, -k / 4, 0.03) for k in (1, 2, 3, 4)],
+        "The sd goes as a power between n−1.000 ± 0.030 at τ = 4 and n−0.250 ± 0.030 at τ = 1.",
     ),
     "a power that begins like one half": (
-        [Finding(words("the sd"), {}, -0.56, 0.03, predicted=-0.55, **OF_N)],
+        [power({}, -0.56, 0.03, predicted=-0.55)],
         "The sd falls as n−0.560 ± 0.030, where n−0.55 is expected.",
     ),
 }  # fmt: skip
