@@ -16,22 +16,14 @@ LAWS = {"first": "survival", "last": "survival_last"}
 """Output with the survival in theory over age, the time in multiples of that mean."""
 
 
-def _event(settings: Escape) -> str:
-    return settings.event
-
-
-def _mean(settings: Escape) -> str:
-    return MEANS[settings.event]
-
-
 class Escape(Settings):
     """Escape times, the runs that end too early included, against theory."""
 
     x: SweptName = Field(description="swept parameter on the horizontal axis, its values numbers")
-    simulation: Annotated[Methods, Needs(True, _event, (ALONE,), n=True)] = Field(
+    simulation: Annotated[Methods, Needs(True, lambda s: s.event, (ALONE,), n=True)] = Field(
         default=(), description="stochastic methods that give escapes"
     )
-    limits: Annotated[Methods, Needs(False, _mean, (ALONE,))] = Field(
+    limits: Annotated[Methods, Needs(False, lambda s: MEANS[s.event], (ALONE,))] = Field(
         default=(), description="methods that give mean escape times: at that n, or n → ∞"
     )
     event: Literal["first", "last"] = Field(

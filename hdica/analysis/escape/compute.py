@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.analysis.describe import Cell, assembled, described
 from hdica.analysis.escape import LAWS, MEANS, Escape
 from hdica.analysis.reading import check_numbers, finished, gives, grid_of, group, numeric, over
 from hdica.analysis.settings import ALONE
 from hdica.errors import HdicaError
+from hdica.show.marks import positive
 from hdica.show.terms import entries, matrix_over
 from hdica.show.words import SQUARED_STEPS, STEPS, Text
 from hdica.status import DIVERGED
+from hdica.verdict.cells import Array
 from hdica.verdict.survival import (
     EscapeTimes,
     Estimate,
-    Hazard,
     exponential_mean,
     exponential_p,
     hazard_of,
@@ -66,12 +66,9 @@ LONG_TIMES = (
     *(f"{k}{end}" for k in ("mean", "restricted", "median") for end in ("", "_low", "_high")),
 )
 
-Array = NDArray[np.float64]
-
 USUAL = "n^3 steps"
-POWERS = {USUAL: 3, "n^2 steps": 2}
-"""The units of escape times, n^2 steps where a trap is left sooner, with their powers of n."""
-WRITTEN = {USUAL: STEPS, "n^2 steps": SQUARED_STEPS}
+UNITS = {USUAL: (3, STEPS), "n^2 steps": (2, SQUARED_STEPS)}
+"""Powers of n in the units of escape times, n^2 steps where a trap is left sooner, and texts."""
 
 ABOUT = (0.05, 4.0)
 """Range of times around a mean in which survival falls from 1 to 0."""
@@ -95,11 +92,14 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     x, event, level = settings.x, settings.event, settings.level
     runs = {name: group(tree, name) for name in settings.simulation}
     limits = {name: group(tree, name) for name in settings.limits}
-    for data in [*runs.values(), *limits.values()][: max(len(runs), 1)]:
+    every = [*runs.values(), *limits.values()]
+    for data in every[: max(len(runs), 1)]:
         check_numbers(data, x, "analysis.escape.x")
-    unit = _common_unit([*runs.values(), *limits.values()])
-    means = [mean * width for mean in _ends(limits, MEANS[event]) for width in ABOUT]
-    at = _axis(_ends(runs, event) or means)
+    unit = _common_unit(every)
+    ends = [finished(data, event) for data in runs.values()]
+    means = [finished(data, MEANS[event]) * width for data in limits.values() for width in ABOUT]
+    low, high = positive(times.values.ravel() for times in ends or means) or (0.2, 10.0)
+    at = np.geomspace(low / 2, max(high, low * 10), TIMES)
     parts = [_theory(limits, event, at)] if limits else []
     tests = 0
     if runs:
@@ -123,21 +123,6 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     return described(out, LONG_NAMES, units=dict.fromkeys(LONG_TIMES, unit))
 
 
-def _ends(groups: Mapping[str, xr.Dataset], variable: str) -> list[Array]:
-    """Finite times of every group."""
-    found = [finished(data, variable).values.ravel() for data in groups.values()]
-    return [values[np.isfinite(values) & (values > 0)] for values in found]
-
-
-def _axis(times: Sequence[Array]) -> Array:
-    """Times on which survival curves are kept: a little before the least to the largest."""
-    known = np.concatenate([np.zeros(0), *times])
-    if not known.size:
-        return np.geomspace(0.1, 10.0, TIMES)
-    low, high = known.min() / 2, max(known.max(), known.min() * 10)
-    return np.geomspace(low, high, TIMES)
-
-
 def _simulated(data: xr.Dataset, event: str, at: Array) -> xr.Dataset:
     """Estimates of one method in every cell."""
     grid = [*grid_of(data), "n"]
@@ -153,7 +138,7 @@ def _cells(data: xr.Dataset, event: str) -> list[EscapeTimes | None]:
     """Runs of every cell, the last dimension fastest; None where none is done."""
     order = (*grid_of(data), "n", "seed")
     times, seen = (finished(data, k).transpose(*order) for k in (event, f"{event}_seen"))
-    step = (data["n"].values.astype(float) ** -float(POWERS[unit_of(data)]))[:, None]
+    step = (data["n"].values.astype(float) ** -float(UNITS[unit_of(data)][0]))[:, None]
     ends = np.maximum(times.values, step)  # a run that begins beyond the threshold takes one step
     done = np.isfinite(ends) & np.isfinite(seen.values)
     return [
@@ -216,7 +201,7 @@ def _theory(limits: Mapping[str, xr.Dataset], event: str, at: Array) -> xr.Datas
         mean = finished(data, MEANS[event]).reset_coords(drop=True)
         part = xr.Dataset({"theory": mean, "at_n": int("n" in data.dims)})
         if _law(data, event):
-            part["theory_survival"] = _survival(data, event, at)
+            part["theory_survival"] = _survival(_hazards(data, event), at)
         parts.append(part)
     out = over(parts, "limit", list(limits))
     for name in ("kramers", "printed") if event == "first" else ():
@@ -239,36 +224,35 @@ def _law(data: xr.Dataset, event: str) -> str:
     return LAWS["first"] if alone and LAWS["first"] in data else ""
 
 
-def _hazards(data: xr.Dataset, event: str, grid: Sequence[str], like: xr.DataArray) -> list[Any]:
-    """Hazards of a theory in every cell of ``like``; None where it has none."""
-    law = _law(data, event)
+def _hazards(data: xr.Dataset, event: str) -> xr.DataArray:
+    """Hazards of a theory in every cell; None where it has none."""
+    mean, law = finished(data, MEANS[event]).reset_coords(drop=True), _law(data, event)
     if not law:
-        return [None] * like.size
-    mean, survival = finished(data, MEANS[event]), finished(data, law)
-    if "n" in mean.dims and "n" in like.dims:
-        mean, survival = (v.reindex(n=like["n"].values) for v in (mean, survival))
-    means = mean.broadcast_like(like).transpose(*grid).values
-    laws = survival.broadcast_like(like).transpose(*grid, "age").values
-    age = data["age"].values.astype(float)
-    return [hazard_of(age, laws[i], float(means[i])) for i in np.ndindex(means.shape)]
+        return xr.full_like(mean, None, dtype=object)
+    age, survival = data["age"].values.astype(float), finished(data, law).reset_coords(drop=True)
+    return xr.apply_ufunc(
+        lambda mean, survival: hazard_of(age, survival, float(mean)),
+        mean,
+        survival,
+        input_core_dims=[[], ["age"]],
+        vectorize=True,
+        output_dtypes=[object],
+    )
 
 
-def _survival(data: xr.Dataset, event: str, at: Array) -> xr.DataArray:
+def _survival(hazards: xr.DataArray, at: Array) -> xr.DataArray:
     """Probability of no escape in theory, at common times."""
-    mean = finished(data, MEANS[event]).reset_coords(drop=True)
-    dims = [str(d) for d in mean.dims]
-    hazards: list[Hazard | None] = _hazards(data, event, dims, mean)
-    rows = [np.full_like(at, np.nan) if h is None else np.exp(-h(at)) for h in hazards]
-    values = np.reshape(rows, (*mean.shape, at.size))
-    coords = {d: mean[d].values for d in dims} | {"elapsed": at}
-    return xr.DataArray(values, coords, (*dims, "elapsed"))
+    rows = [np.full_like(at, np.nan) if h is None else np.exp(-h(at)) for h in hazards.values.flat]
+    values = np.reshape(rows, (*hazards.shape, at.size))
+    return xr.DataArray(values, {**hazards.coords, "elapsed": at}, (*hazards.dims, "elapsed"))
 
 
 def _tested(data: xr.Dataset, theory: xr.Dataset, event: str) -> list[tuple[Any, Any]]:
     """Runs and hazard of every cell of a simulation, None where there are none."""
-    grid = [*grid_of(data), "n"]
-    like = data["status"].isel(seed=0, drop=True).reset_coords(drop=True)
-    return list(zip(_cells(data, event), _hazards(theory, event, grid, like), strict=True))
+    cells = data["status"].isel(seed=0, drop=True).transpose(*grid_of(data), "n")
+    theory = theory.reindex(n=cells["n"]) if "n" in theory.dims else theory
+    hazards = _hazards(theory, event).broadcast_like(cells).transpose(*cells.dims)
+    return list(zip(_cells(data, event), hazards.values.flat, strict=True))
 
 
 def _judgement(data: xr.Dataset, tested: list[tuple[Any, Any]], level: float) -> xr.Dataset:
@@ -283,7 +267,7 @@ def unit_of(data: xr.Dataset) -> str:
     """The unit of the times of a method."""
     known = [data[name].attrs.get("units") for name in ("first", "mean") if name in data]
     unit = next((one for one in known if one is not None), USUAL)
-    return unit if unit in POWERS else USUAL
+    return unit if unit in UNITS else USUAL
 
 
 def _common_unit(groups: Iterable[xr.Dataset]) -> str:
@@ -313,7 +297,7 @@ def suits(tree: xr.DataTree) -> dict[str, Any] | None:
 
 def steps(data: xr.Dataset) -> Text:
     """How the unit of an analysis is written."""
-    return WRITTEN[str(data.attrs.get("unit", USUAL))]
+    return UNITS[str(data.attrs.get("unit", USUAL))][1]
 
 
 def others(data: xr.Dataset) -> list[str]:

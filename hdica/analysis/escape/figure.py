@@ -47,8 +47,12 @@ def escape(data: xr.Dataset) -> list[Panel]:
 
 
 def _along(data: xr.Dataset, name: str, along: str, point: Point) -> Array:
-    """A variable along a dimension, NaN where it is infinite; constant where it has not it."""
-    values = selected(data[name], point).broadcast_like(data[along]).values.astype(float)
+    """A variable along a dimension, NaN where it is infinite; constant where it has not it.
+
+    What is for n -> infinity is the same at every n.
+    """
+    found = selected(data[name], point).isel(n=0, missing_dims="ignore")
+    values = found.broadcast_like(data[along]).values.astype(float)
     return np.where(np.isfinite(values), values, np.nan)
 
 
@@ -105,8 +109,8 @@ def _theories(
         called = method if sum(other == finite for _, other in kinds) > 1 else "theory"
         point = {**cell, "limit": method}
         if not finite:
-            y = _along(data, name, along, _first_n(data, point))
             label = symbol("n") + " → ∞, " + method_name(called)
+            y = _along(data, name, along, point)
             out.append(Line(x, y, label, "ink", bold=name == "theory"))
             continue
         dash = next(every_dash)
@@ -123,7 +127,7 @@ def _formulas(data: xr.Dataset, cell: Point, x: Array) -> list[Line]:
         "printed": (words("Kramers, exponent as printed"), GREY, "dashdot"),
     }
     return [
-        Line(x, _along(data, name, data.attrs["x"], _first_n(data, cell)), *look)
+        Line(x, _along(data, name, data.attrs["x"], cell), *look)
         for name, look in looks.items()
         if _drawn(data, name)
     ]
@@ -132,11 +136,6 @@ def _formulas(data: xr.Dataset, cell: Point, x: Array) -> list[Line]:
 def _drawn(data: xr.Dataset, name: str) -> bool:
     """Whether there is a formula, and but one curve of it."""
     return name in data and data[name].sizes.get("n", 1) == 1
-
-
-def _first_n(data: xr.Dataset, point: Point) -> Point:
-    """What is for n -> infinity is the same at every n."""
-    return {**point, "n": data["n"].values[0]} if "n" in data.dims else point
 
 
 def _range(items: list[Item]) -> tuple[float, float]:

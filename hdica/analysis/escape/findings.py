@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.analysis.escape.compute import methods, others, sizes, steps, theories
 from hdica.show.choose import Point, points, selected
 from hdica.show.finding import THEORY, Finding, Form, judgement, named
+from hdica.show.panel import Array
 from hdica.show.words import Text, method_name, symbol, words
-
-Array = NDArray[np.float64]
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
