@@ -33,7 +33,7 @@ SETTINGS: dict[str, Any] = {
     "levels": {"warm": 0.5, "<cold>": 0.01},
     "crossings": [VALUE],
     "times": "traversal",
-    "stages": ["middle", "late"],
+    "stages": ["middle"],
 }
 
 
@@ -85,9 +85,8 @@ def above(time: np.ndarray = TIMES) -> xr.Dataset:
 
 
 def traversal() -> xr.Dataset:
-    """Predicted times: the exact median, and one that never comes at the first rate."""
-    late = [np.inf, crossing(RATES[1], 0.95)]
-    data = {"middle": (("rate",), [crossing(r) for r in RATES]), "late": (("rate",), late)}
+    """Predicted times: the exact median."""
+    data = {"middle": (("rate",), [crossing(r) for r in RATES])}
     return escapes.group(xr.Dataset(data, {"rate": RATES}), "traversal", set())
 
 

@@ -101,9 +101,6 @@ def test_a_run_that_never_gets_there_is_later_than_all_others():
     assert naive < crossing(1.0) - 3.5 * float(here["passage_se"].sel(share=0.5))
     assert np.isinf(here["passage_mean"])
     assert np.isinf(here["passage"].sel(share=0.95))
-    assert float(here["passage_restricted"]) == pytest.approx(
-        (np.nansum(at) + 7.0 * never) / 400, rel=1e-12
-    )
 
 
 def test_theory_is_within_the_runs_and_wrong_theory_is_not(found):
@@ -124,11 +121,9 @@ def test_theory_is_within_the_runs_and_wrong_theory_is_not(found):
     assert (abs(level["ratio"] - 1) / level["ratio_se"]).min() > 3.5
 
 
-def test_stages_are_told_by_the_share_of_runs(found):
-    late = found.sel(stage="late")
-    assert np.isinf(late["stage_time"].sel(rate=1.0))
-    here = late.sel(rate=2.0)
-    assert float(here["stage_passed_by_low"]) < 0.95 < float(here["stage_passed_by_high"])
+def test_a_predicted_time_has_the_share_of_runs_that_are_there(found):
+    here = found.sel(stage="middle")
+    assert ((here["stage_passed_by_low"] < 0.5) & (here["stage_passed_by_high"] > 0.5)).all()
     assert (found["stage_crossing"] == VALUE).all()
 
 
@@ -177,7 +172,6 @@ def test_many_times_are_thinned_and_passages_are_not():
     found = ensemble(toy.tree(groups, {}), given)
     assert found.sizes["time"] == 500
     assert float(found["time"][-1]) == END
-    assert float(found["passage_gap"].max()) == pytest.approx(0.01)
     assert found["predicted_passage"].values.ravel() == pytest.approx([crossing(r) for r in RATES])
 
 
@@ -196,9 +190,6 @@ def test_the_arrival_of_the_median_run_comes_first_and_then_its_end(found):
     assert level.value == float(found["ratio"].sel(rate=1.0, limit="still, level"))
     (bound, _) = about(found, "the ratio of the bound (mean u²)")
     assert bound.value == float(found["looseness"].sel(rate=1.0, term="second"))
-    (late,) = about(found, "the share of runs that reach")
-    assert late.place == {"rate": 2.0}  # at rate 1 that time never comes
-    assert late.low < 0.95 < late.high
 
 
 ALLOWED = [(1.0, 0.0, "agrees"), (1.3, 0.0, "differs"), (1.3, 0.5, "agrees"), (1.3, 0.1, "differs")]
@@ -375,10 +366,10 @@ def test_theory_far_away_does_not_squeeze_the_runs(found):
         ({"terms": []}, "terms is missing"),
         ({"bound": None}, "bound is missing"),
         ({"stages": []}, "stages is missing"),
+        ({"stages": ["middle", "middle"]}, "stages has 2 outputs, not 1"),
         ({"theory": [], "predicted": ["tan2"]}, "theory is missing"),
         ({"predicted": ["tan2", "level", "tan2"]}, "predicted has 3 outputs"),
         ({"crossings": [1.0, 1.0]}, "a value twice"),
-        ({"crossings": [1.0, 0.5, 0.1]}, "stages has 2 outputs for 3 crossings"),
         ({"variable": "tan", "predicted": ["level", "level"]}, "no variable 'tan'"),
         ({"terms": ["third"]}, "no variable 'third'"),
         ({"simulation": "run"}, "no method 'run'"),

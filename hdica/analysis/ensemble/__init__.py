@@ -64,7 +64,7 @@ class Ensemble(Settings):
     )
     stages: Outputs = Field(
         default=(),
-        description="outputs of times: one for each of the crossings, or any number for one",
+        description="outputs of times, one for each of the crossings",
     )
     within: float = Field(
         default=0.0,
@@ -87,11 +87,9 @@ class Ensemble(Settings):
             raise HdicaError("theory is missing (predicted needs it)")
         if len(set(self.crossings)) < len(self.crossings):
             raise HdicaError("crossings has a value twice, which is not allowed")
-        if self.stages and len(self.crossings) not in (1, len(self.stages)):
-            raise HdicaError(
-                f"stages has {len(self.stages)} outputs for {len(self.crossings)} crossings "
-                "(one for each, or any number for one)"
-            )
+        if self.stages and len(self.stages) != len(self.crossings):
+            many = f"{len(self.stages)} outputs, not {len(self.crossings)}"
+            raise HdicaError(f"stages has {many} (one for each of the crossings)")
         return self
 
     def predictions(self) -> list[tuple[str, str]]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.analysis.describe import Cell, assembled, described
 from hdica.analysis.ensemble import Ensemble
@@ -29,7 +28,7 @@ from hdica.show.words import (
     words,
 )
 from hdica.status import DIVERGED
-from hdica.verdict.cells import CONTROL, UNDECIDED, judged
+from hdica.verdict.cells import CONTROL, UNDECIDED, Array, judged
 from hdica.verdict.resample import quantile, share_interval
 from hdica.verdict.survival import first_below
 
@@ -49,8 +48,6 @@ LONG_NAMES = {
     "moving": "1 where the prediction depends on time, 0 where it is one level",
     "ratio": "median of {v} at the last time over its prediction",
     "ratio_se": "standard error of the median at the last time over its prediction",
-    "mean_ratio": "mean of {v} at the last time over its prediction",
-    "mean_ratio_se": "standard error of the mean at the last time over its prediction",
     "predicted_passage": "time at which the prediction first goes below the value",
     "passed_by": "share of runs that are below the value by the predicted time",
     "passed_by_low": "lower end of the 95 % interval of the share by the predicted time",
@@ -68,8 +65,6 @@ SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST_TIMES = 500
 """Times that are kept for figures; first passages are found with all of them."""
 
-Array = NDArray[np.float64]
-
 
 def ensemble(tree: xr.DataTree, settings: Ensemble) -> xr.Dataset:
     """Quantiles over runs at each time, single runs, first passages, and what theory says of them.
@@ -77,7 +72,7 @@ def ensemble(tree: xr.DataTree, settings: Ensemble) -> xr.Dataset:
     Of the simulation at its largest n, if it has any, over the swept parameters: ``quantile`` over
     ``share`` and ``time``, the median's interval and error, the mean, single runs over ``seed``;
     with crossings what :func:`hdica.analysis.ensemble.passages.passages` gives. With theory, over
-    ``limit``, its curves and the ratios of median and mean to them at the last time; with bounds
+    ``limit``, its curves and the ratio of the median to them at the last time; with bounds
     ``term``, with predicted times ``stage``. At most 500 times are kept.
     """
     variable = settings.variable
@@ -132,20 +127,21 @@ def _moments(runs: Array) -> Cell:
 def _predictions(
     tree: xr.DataTree, settings: Ensemble, n: int | None, kept: Sequence[int], runs: xr.Dataset
 ) -> xr.Dataset:
-    """Predicted curves over ``limit``, and the ratios of the runs' median and mean to them.
+    """Predicted curves over ``limit``, and the ratio of the runs' median to them.
 
     ``kept`` are the indices of the times that ``runs`` has.
     """
-    parts, labels = [], []
+    parts = {}
     for method, output in settings.predictions():
-        values = _at_n(finished(group(tree, method), output), n)
-        parts.append(_prediction(values, settings, kept, runs))
-        labels.append(method if output == settings.variable else f"{method}, {output}")
-    return over(parts, "limit", labels).reset_coords(drop=True) if parts else xr.Dataset()
+        label = method if output == settings.variable else f"{method}, {output}"
+        values = _output(tree, method, output, n)
+        parts[label] = _prediction(values, settings, kept, runs)
+    return over(list(parts.values()), "limit", list(parts)) if parts else xr.Dataset()
 
 
-def _at_n(values: xr.DataArray, n: int | None) -> xr.DataArray:
-    """A prediction at the n of the runs; at its largest if these have none."""
+def _output(tree: xr.DataTree, method: str, output: str, n: int | None) -> xr.DataArray:
+    """An output of theory at the n of the runs; at its largest if these have none."""
+    values = finished(group(tree, method), output).reset_coords(drop=True)
     if "n" not in values.dims:
         return values
     if n is None:
@@ -158,23 +154,19 @@ def _prediction(
 ) -> xr.Dataset:
     """One prediction with what is compared with it."""
     timed = "time" in values.dims
-    end = values.isel(time=-1) if timed else values
+    end = values.isel(time=-1, drop=True) if timed else values
     curve = values.isel(time=list(kept)) if timed else values.broadcast_like(runs["time"])
     # One level, which is where runs end, is below a value from the first time on.
     moving = timed and bool(((values != end) & values.notnull()).any())
-    end = end.where(end != 0).reset_coords(drop=True)
-    middle = runs["quantile"].sel(share=0.5, drop=True)
+    end = end.where(end != 0)
+    last = runs.isel(time=-1, drop=True)
     out = {"predicted": curve, "moving": xr.DataArray(int(moving))}
-    for name, value, error in (
-        ("ratio", middle, runs["median_se"]),
-        ("mean_ratio", runs["mean"], runs["mean_se"]),
-    ):
-        out[name] = value.isel(time=-1, drop=True) / end
-        out[f"{name}_se"] = error.isel(time=-1, drop=True) / abs(end)
+    out["ratio"] = last["quantile"].sel(share=0.5, drop=True) / end
+    out["ratio_se"] = last["median_se"] / abs(end)
     if moving and settings.crossings:
         at = _passages(values, settings.crossings)
         out |= {"predicted_passage": at, **_passed_by(at, runs, "passed_by")}
-    return xr.Dataset({name: one.reset_coords(drop=True) for name, one in out.items()})
+    return xr.Dataset(out)
 
 
 def _passages(values: xr.DataArray, levels: Sequence[float]) -> xr.DataArray:
@@ -203,21 +195,15 @@ def _passed_by(at: xr.DataArray, runs: xr.Dataset, name: str) -> dict[str, xr.Da
 def _terms(
     tree: xr.DataTree, settings: Ensemble, n: int | None, kept: Sequence[int], runs: xr.Dataset
 ) -> xr.Dataset:
-    """Bounds, or terms of one, over ``term``, raised to the power that the settings say.
-
-    With their last values over the median's.
-    """
+    """Bounds, or terms of one, over ``term``, and their last values over the median's."""
     if settings.bound is None:
         return xr.Dataset()
-    data = group(tree, settings.bound)
     parts = []
     for name in settings.terms:
-        values = _at_n(finished(data, name), n) ** settings.power
-        if "time" in values.dims:
-            values = values.isel(time=list(kept))
-        curve = values.broadcast_like(runs["time"])
-        parts.append(xr.Dataset({"bounded": curve.reset_coords(drop=True)}))
-    out = over(parts, "term", settings.terms).reset_coords(drop=True)
+        values = _output(tree, settings.bound, name, n) ** settings.power
+        curve = values.isel(time=list(kept), missing_dims="ignore").broadcast_like(runs["time"])
+        parts.append(xr.Dataset({"bounded": curve}))
+    out = over(parts, "term", settings.terms)
     middle = runs["quantile"].sel(share=0.5, drop=True).isel(time=-1, drop=True)
     return out.assign(looseness=out["bounded"].isel(time=-1, drop=True) / middle)
 
@@ -226,16 +212,15 @@ def _stages(tree: xr.DataTree, settings: Ensemble, n: int | None, runs: xr.Datas
     """Predicted times over ``stage``, each with the value whose passage it predicts."""
     if settings.times is None:
         return xr.Dataset()
-    data = group(tree, settings.times)
-    parts = [xr.Dataset({"stage_time": _at_n(finished(data, one), n)}) for one in settings.stages]
-    out = over(parts, "stage", settings.stages).reset_coords(drop=True)
-    each = settings.crossings
-    values = each if len(each) == len(settings.stages) else each * len(settings.stages)
-    which = xr.DataArray(list(values), {"stage": list(settings.stages)}, "stage")
-    own = runs[["passed_at", "count"]].sel(crossing=which)
+    parts = [
+        xr.Dataset({"stage_time": _output(tree, settings.times, name, n)})
+        for name in settings.stages
+    ]
+    out = over(parts, "stage", settings.stages)
+    values = xr.DataArray(list(settings.crossings), {"stage": list(settings.stages)}, "stage")
+    own = runs[["passed_at", "count"]].sel(crossing=values).drop_vars("crossing")
     passed = _passed_by(out["stage_time"], own, "stage_passed_by")
-    out = out.assign({name: one.reset_coords(drop=True) for name, one in passed.items()})
-    return out.assign(stage_crossing=("stage", list(values)))
+    return out.assign({**passed, "stage_crossing": values})
 
 
 def grid_of(data: xr.Dataset) -> list[str]:
@@ -263,7 +248,6 @@ def findings(data: xr.Dataset) -> list[Finding]:
         *([*bounds, *compared] if several else [*compared, *bounds]),
         *_other_theories(data, cells),
         *_stragglers(data, cells),
-        *_other_stages(data, cells),
     ]
 
 
@@ -405,24 +389,4 @@ def _stragglers(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
             open_: dict[str, Any] = {"verdict": UNDECIDED, "evidence": half} if late else {}
             place = _place(data, cell, at_end=True)
             out.append(Finding(name, place, share, low=float(low), high=float(high), **open_))
-    return out
-
-
-def _other_stages(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
-    """The share of runs that are there by the times of further stages."""
-    out, values = [], data["stage_crossing"].values if "stage_time" in data else np.empty(0)
-    for k in range(1, len(values)):
-        if values[k] not in values[:k]:
-            continue
-        here = data.isel(stage=k)
-        name = words("the share of runs that reach ") + crossed(data, float(values[k]))
-        name += words(" by the predicted time (")
-        name += symbol(str(here["stage"].item())) + words(")")
-        for cell in cells:
-            share, *ends = (
-                float(selected(here[f"stage_passed_by{end}"], cell))
-                for end in ("", "_low", "_high")
-            )
-            if np.isfinite(selected(here["stage_time"], cell)):
-                out.append(Finding(name, _place(data, cell), share, low=ends[0], high=ends[1]))
     return out

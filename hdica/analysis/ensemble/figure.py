@@ -52,8 +52,7 @@ def ensemble(data: xr.Dataset) -> list[Panel]:
 def _in_time(here: xr.Dataset, point: Point, tail: str, note: list[str]) -> Panel:
     """Median and bands, single runs, theory, bounds and levels."""
     log_x, log_y = _logarithmic(here)
-    own = _shown([*_runs(here), *_levels(here, log_x), *_bands(here)], log_x, log_y)
-    theory = _shown([*_terms(here), *_theory(here)], log_x, log_y)
+    own, theory = (_shown(some, log_x, log_y) for some in (_own(here, log_x), _theory(here)))
     caption = [
         f"{plural(int(here['count']), 'run')} ({method_name(here.attrs['simulation']).html}): "
         "median with bands of the middle 50 % and 90 % of them."
@@ -86,19 +85,21 @@ def _time(here: xr.Dataset) -> Array:
     return np.asarray(here["time"].values, dtype=float)
 
 
-def _runs(here: xr.Dataset) -> list[Line]:
-    """Single runs that are done, thin; once in the legend."""
+def _own(here: xr.Dataset, log_x: bool) -> list[Line]:
+    """Single runs that are done, levels, and the median within 5-95 % and 25-75 % of the runs."""
+    time = _time(here)
     done = here["run"].transpose("seed", "time").dropna("seed", how="all").values
-    label = words("single runs")
-    return [Line(_time(here), y, label, PALE, listed=k == 0) for k, y in enumerate(done)]
-
-
-def _bands(here: xr.Dataset) -> list[Line]:
-    """The median within 5-95 % and 25-75 % of the runs."""
+    out = [Line(time, y, words("single runs"), PALE, listed=k == 0) for k, y in enumerate(done)]
+    late = time[time > 0 if log_x else ...]
+    out += [
+        level(late, float(y), words(one), GREY, dash=DASHES[1 + k % 2])
+        for k, one, y in _curves(here, "level_at", "level")
+    ]
     low, quarter, middle, three, high = here["quantile"].transpose("share", ...).values
     return [
-        Line(_time(here), middle, words("5–95 % of runs"), RUNS, low=low, high=high),
-        Line(_time(here), middle, words("median, 25–75 %"), RUNS, "solid", quarter, three, True),
+        *out,
+        Line(time, middle, words("5–95 % of runs"), RUNS, low=low, high=high),
+        Line(time, middle, words("median, 25–75 %"), RUNS, "solid", quarter, three, True),
     ]
 
 
@@ -110,28 +111,16 @@ def _curves(here: xr.Dataset, name: str, dim: str) -> Iterator[tuple[int, str, A
 
 
 def _theory(here: xr.Dataset) -> list[Line]:
-    """Predicted curves."""
-    return [
-        Line(_time(here), y, "theory: " + theory_name(one), "ink", DASHES[(k + 1) % 3], bold=True)
-        for k, one, y in _curves(here, "predicted", "limit")
-    ]
-
-
-def _terms(here: xr.Dataset) -> list[Line]:
-    """Bounds or their terms, a colour each."""
-    return [
+    """Bounds or their terms, a colour each, and predicted curves."""
+    bounds = [
         Line(_time(here), y, "bound: " + symbol(one), BOUNDS[k % len(BOUNDS)], "dash")
         for k, one, y in _curves(here, "bounded", "term")
     ]
-
-
-def _levels(here: xr.Dataset, log_x: bool) -> list[Line]:
-    """Horizontal lines over all times that the axis shows."""
-    time = _time(here)[_time(here) > 0 if log_x else ...]
-    return [
-        level(time, float(y), words(one), GREY, dash=DASHES[1 + k % 2])
-        for k, one, y in _curves(here, "level_at", "level")
+    predicted = [
+        Line(_time(here), y, "theory: " + theory_name(one), "ink", DASHES[(k + 1) % 3], bold=True)
+        for k, one, y in _curves(here, "predicted", "limit")
     ]
+    return [*bounds, *predicted]
 
 
 def _shown(items: Iterable[Line], log_x: bool, log_y: bool) -> list[Line]:

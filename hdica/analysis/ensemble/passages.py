@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 from scipy import stats
 
 from hdica.analysis.describe import Cell, assembled
-from hdica.verdict.cells import CONFIDENCE
+from hdica.verdict.cells import CONFIDENCE, Array
 from hdica.verdict.resample import quantile, share_interval
 from hdica.verdict.survival import EscapeTimes, first_below, restricted_mean
 
@@ -24,9 +23,6 @@ LONG_NAMES = {
     "passage_se": "standard error of the quantile of the time",
     "passage_mean": "mean time at which runs first go below the value, infinite if one never does",
     "passage_mean_se": "standard error of the mean time",
-    "passage_restricted": "mean of the smaller of the time and the last time",
-    "passage_restricted_se": "standard error of the mean of the smaller of time and last time",
-    "passage_gap": "longest time between outputs during which a run first goes below the value",
     "passed_at": "times at which runs first go below the value, in increasing order",
     "passed": "share of runs that have gone below the value",
     "passed_low": "lower end of the 95 % interval of the share that has gone below the value",
@@ -34,12 +30,9 @@ LONG_NAMES = {
 }
 LONG_TIMES = (
     *("passage", "passage_low", "passage_high", "passage_se", "passage_mean", "passage_mean_se"),
-    *("passage_restricted", "passage_restricted_se", "passage_gap", "passed_at"),
-    *("predicted_passage", "stage_time"),
+    *("passed_at", "predicted_passage", "stage_time"),
 )
 """Those that are times, here and in theory."""
-
-Array = NDArray[np.float64]
 
 
 def passages(
@@ -51,10 +44,10 @@ def passages(
 ) -> xr.Dataset:
     """First times below each level over ``crossing`` and the grid, of runs of shape (runs, times).
 
-    Counts, quantiles over ``share`` with exact intervals, mean and restricted mean; over ``order``
-    the sorted times with the share of runs that have passed by then. Runs end together, so that
-    one that has not passed by the last time has a time above all others: quantiles are unbiased,
-    and infinite where too few have passed.
+    Counts, quantiles over ``share`` with exact intervals, and the mean; over ``order`` the sorted
+    times with the share of runs that have passed by then. Runs end together, so that one that has
+    not passed by the last time has a time above all others: quantiles are unbiased, and infinite
+    where too few have passed.
     """
     shares, most = coords["share"], max(len(runs) for runs in cells)
     found: list[Cell] = []
@@ -84,6 +77,7 @@ def _level(runs: Array, time: Array, level: float, shares: Sequence[float], most
         "passed_high": high,
     }
     rest = (0, most - reached)
+    mean, error = _mean(at)
     fields = {"": "value", "_low": "low", "_high": "high", "_se": "error"}
     return {
         "reached": ((), reached),
@@ -92,27 +86,15 @@ def _level(runs: Array, time: Array, level: float, shares: Sequence[float], most
             f"passage{end}": (("share",), np.array([float(getattr(q, one)) for q in found]))
             for end, one in fields.items()
         },
-        **_means(at, float(time[-1])),
-        "passage_gap": ((), _gap(time, at[:reached])),
+        "passage_mean": ((), mean),
+        "passage_mean_se": ((), error),
         **{k: (("order",), np.pad(v, rest, constant_values=np.nan)) for k, v in curves.items()},
     }
 
 
-def _means(at: Array, end: float) -> Cell:
-    """Mean, where every run passes, and restricted mean, with standard errors."""
-    names = ("passage_mean", "passage_mean_se", "passage_restricted", "passage_restricted_se")
-    values = [np.nan] * 4
-    if at.size:
-        passed = np.isfinite(at)
-        found = restricted_mean(EscapeTimes(np.minimum(at, end), passed))
-        error = (found.high - found.value) / float(stats.norm.isf((1 - CONFIDENCE) / 2))
-        mean = (found.value, error) if passed.all() else (np.inf, np.nan)
-        values = [*mean, found.value, error]
-    return {name: ((), value) for name, value in zip(names, values, strict=True)}
-
-
-def _gap(time: Array, at: Array) -> float:
-    """Longest time between two outputs within which one of the passages lies."""
-    inside = at[at > time[0]]
-    after = np.searchsorted(time, inside, side="left").clip(1, time.size - 1)
-    return float((time[after] - time[after - 1]).max(initial=0.0))
+def _mean(at: Array) -> tuple[float, float]:
+    """Mean of the times, infinite if a run never passes, and its standard error."""
+    if not (at.size and np.isfinite(at).all()):
+        return np.inf if at.size else np.nan, np.nan
+    found = restricted_mean(EscapeTimes(at, np.isfinite(at)))
+    return found.value, (found.high - found.value) / float(stats.norm.isf((1 - CONFIDENCE) / 2))
