@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 from scipy import stats
 
 from hdica.analysis.describe import described
 from hdica.analysis.phase import Phase
-from hdica.analysis.phase.theory import Fate, fate, states_of, theory, with_theory
+from hdica.analysis.phase.theory import fate, states_of, theory, with_theory
 from hdica.analysis.reading import check_swept, control, finished, group, numeric, offered
 from hdica.analysis.settings import TIME
 from hdica.show.terms import starts
 from hdica.status import DIVERGED
 from hdica.systems.method import Role
+from hdica.verdict.cells import Array
 from hdica.verdict.odds import wilson
-from hdica.verdict.resample import (
-    interval,
-    jackknife_error,
-    resampled_shares,
-    shares_noise,
-)
-
-Array = NDArray[np.float64]
+from hdica.verdict.resample import interval, jackknife_error, resampled_shares, shares_noise
 
 LONG_NAMES = {
     "overlap": "mean of |{v}| over seeds at the last time",
-    "signed": "mean of {v} over seeds at the last time",
     "successes": "seeds that go to an informative state",
     "decaying": "seeds with |{v}| above the threshold at the last time that do not",
     "by_limit": "1 where the limit's steady states tell where runs go, 0 where their trend does",
@@ -48,14 +39,10 @@ LONG_NAMES = {
     "agreement_share_low": "lower end of its 95 % interval over seeds, which the cells share",
     "agreement_share_high": "upper end of its 95 % interval over seeds, which the cells share",
     "boundary": "smallest unstable informative fixed point",
-    "boundary_stable": "stable informative fixed point above the boundary",
     "threshold": "start with even odds (Spearman-Karber)",
     "threshold_se": "standard error of the start with even odds",
-    "threshold_shift": "shift of the start with even odds since the value of x before",
-    "threshold_shift_se": "standard error of the shift, over seeds that both share",
     "critical_value": "critical value",
     "critical_overlap": "overlap at the critical value",
-    "critical_error": "error of the critical value",
     "odds": "predicted probability that a run succeeds",
     "odds_p": "p-value of the share of runs beside the predicted probability",
     "odds_chance": "chance that this p-value is below 0.05 if the prediction is right",
@@ -91,40 +78,41 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     values = finished(data, variable).reset_coords(drop=True)
     found = fate(values, threshold, states)
     final = values.isel(time=-1, drop=True)
-    out = _outcomes(final, data["status"], found, float(data["time"].values[-1]))
-    each = _Seeds(found.success, final.notnull()) if shares_noise(data) else None
-    out = out.merge(_threshold(out, x, y, each))
+    last = float(data["time"].values[-1])
+    out = _outcomes(final, data["status"], found, last)
+    shared = found.assign(finished=final.notnull()) if shares_noise(data) else None
+    out = out.merge(_threshold(out, y, shared))
     if limit:
         curve = finished(group(tree, limit), variable).reset_coords(drop=True)
-        out = out.merge(_against_limit(out, curve, fate(curve, threshold, states), each))
+        out = out.merge(_against_limit(out, curve, fate(curve, threshold, states), shared))
     out = out.merge(theory(tree, variable, x))
     if settings.odds:
         out = out.merge(odds(group(tree, settings.odds), out))
     out.attrs = {"variable": variable, "x": x, "y": y, "success": threshold}
-    out.attrs["noise"] = "shared" if shares_noise(data) else "own"
-    out.attrs["time"] = float(data["time"].values[-1])
+    out.attrs |= {"noise": "own" if shared is None else "shared", "time": last}
     # Where a density and not the overlap alone evolves, an unstable state divides no starts.
     out.attrs["divides"] = int(states is None or states.divides)
     own = [d for d in ("n", "transition") if d in out.dims]
     return described(out.transpose(x, y, ..., *own), LONG_NAMES, variable)
 
 
-def _outcomes(final: xr.DataArray, status: xr.DataArray, found: Fate, last: float) -> xr.Dataset:
+def _outcomes(
+    final: xr.DataArray, status: xr.DataArray, found: xr.Dataset, last: float
+) -> xr.Dataset:
     """Overlap and success over seeds."""
     trials = final.notnull().sum("seed")
-    successes = found.success.sum("seed")
+    successes = found["success"].sum("seed")
     low, high = xr.apply_ufunc(wilson, successes, trials, output_core_dims=[[], []], vectorize=True)
-    separated = (found.separated & final.notnull()).sum("seed")
+    separated = (found["separated"] & final.notnull()).sum("seed")
     counts = (2 * separated >= trials) & (trials > 0)
-    left = found.left.where(final.notnull()).median("seed").clip(max=1.0)
+    left = found["left"].where(final.notnull()).median("seed").clip(max=1.0)
     pace = -np.log(left.where(~counts & (left < 1)))
     return xr.Dataset(
         {
             "overlap": abs(final).mean("seed"),
-            "signed": final.mean("seed"),
             "successes": successes,
-            "decaying": found.decaying.sum("seed"),
-            "by_limit": found.by_limit,
+            "decaying": found["decaying"].sum("seed"),
+            "by_limit": found["by_limit"],
             "trials": trials,
             "diverged": (status == DIVERGED).sum("seed").reset_coords(drop=True),
             "separated": separated,
@@ -136,31 +124,13 @@ def _outcomes(final: xr.DataArray, status: xr.DataArray, found: Fate, last: floa
     )
 
 
-@dataclass(frozen=True)
-class _Seeds:
-    """Outcome of every seed where cells share them: success, and whether the run is finished."""
-
-    success: xr.DataArray
-    finished: xr.DataArray
-
-    def shares_without_one(self) -> xr.DataArray:
-        """Share of successes of all seeds but one, over ``seed``; NaN without any."""
-        success = self.success & self.finished
-        trials = self.finished.sum("seed") - self.finished
-        return ((success.sum("seed") - success) / trials).where(trials > 0)
-
-    def count(self, y: str) -> xr.DataArray:
-        """Seeds with a finished run somewhere along ``y``."""
-        return self.finished.any(y).sum("seed")
-
-
-def _threshold(out: xr.Dataset, x: str, y: str, each: _Seeds | None) -> xr.Dataset:
+def _threshold(out: xr.Dataset, y: str, runs: xr.Dataset | None) -> xr.Dataset:
     """Start with even odds along ``y``, by Spearman and Karber.
 
     The success share, read as a distribution function of a random threshold, has this mean; the
     estimate needs no model of the share's shape. NaN where the share does not go from 0 to 1, or
     where ``y`` is not a number. Its error comes from the shares of independent cells, or from
-    whole seeds where cells share them.
+    whole seeds where cells share them: ``runs`` are ``success`` and ``finished`` of these.
     """
     known = out["probability"].sortby(y)
     if known.sizes[y] < 3 or known[y].dtype.kind not in "fiu":
@@ -169,24 +139,35 @@ def _threshold(out: xr.Dataset, x: str, y: str, each: _Seeds | None) -> xr.Datas
     # Where runs have not separated a share is somewhere between those of both neighbours.
     share = known.interpolate_na(y, use_coordinate=True)
     at = share[y].astype(float)
-    mean = _spearman_karber(share, y)
     # Where within its cell a rise lies is unknown, evenly over the cell's width.
     cell = xr.apply_ufunc(_widths, known, at, input_core_dims=[[y], [y]], vectorize=True)
-    if each is None:
+    if runs is None:
         # d mean / d share_i = (y_{i-1} - y_{i+1}) / 2 at every inner i.
         lever = xr.apply_ufunc(
             _levers, known, at, input_core_dims=[[y], [y]], output_core_dims=[[y]], vectorize=True
         )
         variance = (share * (1 - share) / (out["trials"] - 1).clip(min=1) * lever**2).sum(y)
-        found = {"threshold": mean, "threshold_se": (variance + cell) ** 0.5}
     else:
-        found = _threshold_by_seeds(mean, cell, known.notnull(), each, x, y)
+        without = _spearman_karber(_shares_without_one(runs, known.notnull(), y), y)
+        variance = jackknife_error(without, runs["finished"].any(y).sum("seed")) ** 2
     crosses = (
         (share.isel({y: 0}) <= EDGE) & (share.isel({y: -1}) >= 1 - EDGE) & share.notnull().all(y)
     )
     crosses &= (out["trials"].sortby(y) > 0).all(y)
-    both = crosses & crosses.shift({x: 1}, False)
-    return xr.Dataset({k: v.where(both if "shift" in k else crosses) for k, v in found.items()})
+    found = {"threshold": _spearman_karber(share, y), "threshold_se": (variance + cell) ** 0.5}
+    return xr.Dataset({name: values.where(crosses) for name, values in found.items()})
+
+
+def _shares_without_one(runs: xr.Dataset, known: xr.DataArray, y: str) -> xr.DataArray:
+    """Share of successes of all seeds but one, over ``seed`` and sorted along ``y``.
+
+    Where a cell's share is not known, between those of its neighbours.
+    """
+    finished = runs["finished"]
+    success, trials = runs["success"] & finished, finished.sum("seed") - finished
+    share = ((success.sum("seed") - success) / trials).where(trials > 0).sortby(y)
+    between = share.where(known).interpolate_na(y, use_coordinate=True)
+    return share.where(known, between).transpose(*share.dims)
 
 
 def _levers(share: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -209,37 +190,13 @@ def _spearman_karber(share: xr.DataArray, y: str) -> xr.DataArray:
     return parts.isel({y: slice(-1)}).sum(y, skipna=False)
 
 
-def _threshold_by_seeds(
-    mean: xr.DataArray,
-    cell: xr.DataArray,
-    known: xr.DataArray,
-    each: _Seeds,
-    x: str,
-    y: str,
-) -> dict[str, xr.DataArray]:
-    """A threshold and its shift since the value of ``x`` before, with errors over whole seeds."""
-    shares = each.shares_without_one().sortby(y)
-    between = shares.where(known).interpolate_na(y, use_coordinate=True)
-    shares = shares.where(known, between).transpose(*shares.dims)
-    without, seeds = _spearman_karber(shares, y), each.count(y)
-    error = jackknife_error(without, seeds)
-    both = xr.where(seeds < seeds.shift({x: 1}), seeds, seeds.shift({x: 1}))
-    shift_error = jackknife_error(without - without.shift({x: 1}), both)
-    return {
-        "threshold": mean,
-        "threshold_se": (error**2 + cell) ** 0.5,
-        "threshold_shift": mean - mean.shift({x: 1}),
-        "threshold_shift_se": (shift_error**2 + cell + cell.shift({x: 1})) ** 0.5,
-    }
-
-
 def _against_limit(
-    out: xr.Dataset, curve: xr.DataArray, goes: Fate, each: _Seeds | None
+    out: xr.Dataset, curve: xr.DataArray, goes: xr.Dataset, runs: xr.Dataset | None
 ) -> xr.Dataset:
     """The limit's end, and whether most seeds go where it goes; an even split is half right."""
     end = abs(curve.isel(time=-1, drop=True))
-    known = end.notnull() & out["probability"].notnull() & goes.separated
-    side = goes.success.astype(float)
+    known = end.notnull() & out["probability"].notnull() & goes["separated"]
+    side = goes["success"].astype(float)
     agreement = _majority(out["probability"], side).where(known)
     cells = [d for d in agreement.dims if d != "n"]
     found = {
@@ -248,10 +205,10 @@ def _against_limit(
         "agreement": agreement,
         "agreement_share": agreement.mean(cells),
     }
-    if each is not None:
+    if runs is not None:
         drawn = [
             _majority(share, side).where(share.notnull() & known).mean(cells).values
-            for share in resampled_shares(each.success, each.finished)
+            for share in resampled_shares(runs["success"], runs["finished"])
         ]
         ends = zip(("low", "high"), interval(np.concatenate(drawn)), strict=True)
         found |= {
@@ -269,7 +226,7 @@ def _majority(share: xr.DataArray, side: xr.DataArray) -> xr.DataArray:
 def odds(theory: xr.Dataset, out: xr.Dataset) -> xr.Dataset:
     """The prediction in the cells of a diagram, and how the shares of runs lie beside it."""
     share = out["probability"]
-    _, known = xr.align(share, finished(theory, "predicted").reset_coords(drop=True), join="left")
+    known = finished(theory, "predicted").reset_coords(drop=True).reindex_like(share)
     known = known.broadcast_like(share).transpose(*share.dims)
     p, chance = np.full(share.shape, np.nan), np.full(share.shape, np.nan)
     trials = out["trials"].transpose(*share.dims).values
@@ -277,8 +234,8 @@ def odds(theory: xr.Dataset, out: xr.Dataset) -> xr.Dataset:
     for many in np.unique(trials[trials > 0]):
         cells = (trials == many) & np.isfinite(known.values) & np.isfinite(share.values)
         p[cells], chance[cells] = _beside(hits[cells], int(many), known.values[cells])
-    found = {"odds": known, "odds_p": share.copy(data=p), "odds_chance": share.copy(data=chance)}
-    return xr.Dataset(found)
+    found = {"odds_p": share.copy(data=p), "odds_chance": share.copy(data=chance)}
+    return xr.Dataset({"odds": known, **found})
 
 
 def _beside(hits: Array, many: int, p0: Array) -> tuple[Array, Array]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 from scipy import stats
 
 from hdica.analysis.phase.compute import CELL_LEVEL
 from hdica.analysis.phase.figure import critical_values, unstable_symbol
 from hdica.show.choose import Point, at_last_n
-from hdica.show.finding import Finding
+from hdica.show.finding import Finding, verdict_of
 from hdica.show.terms import spoken, starts, steps
 from hdica.show.words import (
     CALLED,
@@ -28,9 +26,6 @@ from hdica.show.words import (
 )
 from hdica.verdict.cells import AGREES, CLEAR, CONTROL, DIFFERS, LEVEL, UNDECIDED, judged
 
-Array = NDArray[np.float64]
-
-
 SURE = 0.05
 """Below this probability, or as near to 1, noise does not decide."""
 HALF = 0.5
@@ -40,10 +35,9 @@ HALF = 0.5
 def findings(data: xr.Dataset) -> list[Finding]:
     """Up to where the limit learns, and where the boundary of the simulation lies beside it."""
     early = _separation(data)
-    boundary = _gap(data) or _stop(data)
-    first = [*early, *_critical(data)] if early and early[0].verdict else [*_critical(data)]
-    rest = [] if early and early[0].verdict else early
-    return [*first, *boundary, *rest, *_odds(data), *_majorities(data), *_starts(data)]
+    answer = [*_critical(data), *(_gap(data) or _stop(data))]
+    answer = [*early, *answer] if verdict_of(early) else [*answer, *early]
+    return [*answer, *_odds(data), *_majorities(data), *_starts(data)]
 
 
 def _size(data: xr.Dataset) -> Point:
@@ -90,17 +84,50 @@ def _separation(data: xr.Dataset) -> list[Finding]:
 
 
 def _gap(data: xr.Dataset) -> list[Finding]:
-    """The measured less the theoretical boundary."""
-    gap = gaps(data)
-    if gap is None:
+    """The measured less the theoretical boundary, over the values of x at which both are known.
+
+    None where fewer than two are. The verdict compares them with a boundary that is off by
+    :data:`CONTROL`.
+    """
+    divides = data.attrs["y"] in starts() and data.attrs["divides"]
+    if not divides or "boundary" not in data:
         return []
-    test = f"{p_value(gap.p)} for all {gap.z.size} values of {symbol(data.attrs['x']).html}"
+    last = data.isel({d: -1 for d in data["threshold"].dims if d != data.attrs["x"]})
+    gap, error = (last["threshold"] - last["boundary"]).values, last["threshold_se"].values
+    if gap.ndim != 1:
+        return []
+    known = np.isfinite(gap) & (error > 0)
+    many = int(known.sum())
+    if many < 2:
+        return []
+    gap, error, margin = gap[known], error[known], CONTROL * np.abs(last["boundary"].values[known])
+    z = gap / error
     edge = " of the start with even odds from theory’s " + unstable_symbol(data)
-    judged_by: dict[str, Any] = {"predicted": 0.0, "verdict": gap.verdict, "evidence": test}
-    if np.isfinite(gap.mean):
-        return [Finding("the mean offset" + edge, _size(data), gap.mean, gap.error, **judged_by)]
-    name, largest = "the largest distance" + edge + ", in standard errors,", np.abs(gap.z).max()
-    return [Finding(name, _size(data), float(largest), **judged_by)]
+    if data.attrs["noise"] == "shared":  # no plain error of what is put together from such points
+        p = min(1.0, many * 2 * float(stats.norm.sf(np.abs(z).max())))
+        verdict = judged(gap, error, margin).whole
+        name, value, se = (
+            "the largest distance" + edge + ", in standard errors,",
+            np.abs(z).max(),
+            np.nan,
+        )
+    else:
+        weight = 1 / error**2
+        value, se = weight @ gap / weight.sum(), float(weight.sum() ** -0.5)
+        p = float(stats.chi2.sf((z**2).sum(), many))
+        # The gaps are as large as chance allows, and their mean is within the margin.
+        mean = judged(np.array([value]), np.array([se]), float(margin.min()))
+        name, verdict = "the mean offset" + edge, _stricter(mean.whole, p)
+    test = f"{p_value(p)} for all {many} values of {symbol(data.attrs['x']).html}"
+    judgement: dict[str, Any] = {"predicted": 0.0, "verdict": verdict, "evidence": test}
+    return [Finding(name, _size(data), float(value), se, **judgement)]
+
+
+def _stricter(verdict: str, p: float) -> str:
+    """A verdict, or what the p-value of a second test makes of it."""
+    if p >= LEVEL or verdict == DIFFERS:
+        return verdict
+    return DIFFERS if p < LEVEL / CLEAR else UNDECIDED
 
 
 def _stop(data: xr.Dataset) -> list[Finding]:
@@ -156,9 +183,6 @@ def _odds(data: xr.Dataset) -> list[Finding]:
     difference = float((top["successes"].values - trials * p0)[open_].sum() / total)
     error = float(np.sqrt((trials * p0 * (1 - p0))[open_].sum()) / total) or np.nan
     verdict = judged(np.array([difference]), np.array([error]), CONTROL).whole
-    least = min(1.0, float(p.min()) * p.size)
-    if least < LEVEL and verdict != DIFFERS:
-        verdict = DIFFERS if least < LEVEL / CLEAR else UNDECIDED
     return [
         Finding(
             words(
@@ -168,7 +192,7 @@ def _odds(data: xr.Dataset) -> list[Finding]:
             difference,
             error,
             predicted=0.0,
-            verdict=verdict,
+            verdict=_stricter(verdict, min(1.0, float(p.min()) * p.size)),
             evidence=f"{count(off)} of {count(p.size)} cells are off beyond 95 %, where "
             f"{number(expected, 2)} are by chance",
         )
@@ -203,46 +227,3 @@ def _starts(data: xr.Dataset) -> list[Finding]:
         for at, value, error, predicted in zip(*(c.values.tolist() for c in columns), strict=True)
         if np.isfinite(value)
     ]
-
-
-@dataclass(frozen=True)
-class Gaps:
-    """The measured less the theoretical boundary, over the values of x at which both are known.
-
-    ``z`` is their distance in standard errors; ``mean`` and ``error`` are NaN where points share
-    their noise; ``p`` is the chance of gaps this large if the boundary lies where theory puts it,
-    and ``verdict`` compares them with a boundary that is off by :data:`CONTROL`.
-    """
-
-    z: np.ndarray
-    mean: float
-    error: float
-    p: float
-    verdict: str
-
-
-def gaps(data: xr.Dataset) -> Gaps | None:
-    """Distances between both boundaries; None where fewer than two are known."""
-    divides = data.attrs["y"] in starts() and data.attrs["divides"]
-    if not divides or "boundary" not in data:
-        return None
-    last = data.isel({d: -1 for d in data["threshold"].dims if d != data.attrs["x"]})
-    gap, error = (last["threshold"] - last["boundary"]).values, last["threshold_se"].values
-    if gap.ndim != 1:
-        return None
-    known = np.isfinite(gap) & (error > 0)
-    many = int(known.sum())
-    if many < 2:
-        return None
-    z, margin = gap[known] / error[known], CONTROL * np.abs(last["boundary"].values[known])
-    if data.attrs["noise"] == "shared":  # no plain error of what is put together from such points
-        p = min(1.0, many * 2 * float(stats.norm.sf(np.abs(z).max())))
-        return Gaps(z, np.nan, np.nan, p, judged(gap[known], error[known], margin).whole)
-    weight = 1 / error[known] ** 2
-    mean, se = float(weight @ gap[known] / weight.sum()), float(weight.sum() ** -0.5)
-    p = float(stats.chi2.sf((z**2).sum(), many))
-    # The gaps are as large as chance allows, and their mean is within the margin.
-    verdict = judged(np.array([mean]), np.array([se]), float(margin.min())).whole
-    if p < LEVEL and verdict != DIFFERS:
-        verdict = DIFFERS if p < LEVEL / CLEAR else UNDECIDED
-    return Gaps(z, mean, se, p, verdict)

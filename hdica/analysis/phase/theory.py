@@ -13,8 +13,8 @@ from hdica.analysis.reading import (
     group,
     method_of,
     overlaps,
+    space,
     steady_states,
-    study,
     system_of,
     transitions_in,
 )
@@ -24,8 +24,8 @@ from hdica.show.terms import entries
 from hdica.status import DONE
 from hdica.systems.kinds import FOLD, ZERO
 from hdica.systems.method import Method, Role
-from hdica.systems.registry import system_named
-from hdica.systems.space import space_of
+from hdica.systems.space import Space
+from hdica.systems.system import System
 from hdica.verdict.trend import falling
 
 MOST = 64
@@ -36,62 +36,53 @@ AT = "fixed_point"
 
 
 def with_theory(tree: xr.DataTree, x: str, simulation: str) -> xr.DataTree:
-    """The store with transitions along x and steady states over x, found here if it lacks them.
+    """The store with transitions along x and steady states over x, computed here if it lacks them.
 
-    They depend on x alone: nothing else that is swept may change them. What cannot be found stays
-    away, and so does what would take more than :data:`SECONDS` or is wanted at more than
+    They depend on x alone: nothing else that is swept may change them. What cannot be computed
+    stays away, and so does what would take more than :data:`SECONDS` or is wanted at more than
     :data:`MOST` values of x: a study that names the method has it at any cost. Nothing is added to
     results that name no study, whose fixed parameters are unknown.
     """
-    lacking = []
-    if tree.attrs.get("study_yaml"):
-        lacking += [Role.TRANSITIONS] if transitions_in(tree, x) is None else []
-        few = tree[simulation].sizes[x] <= MOST
-        lacking += [Role.STEADY_STATES] if steady_states(tree) is None and few else []
-    found = tree.copy()
+    out, record = tree.copy(), system_of(tree)
+    if not tree.attrs.get("study_yaml") or record is None:
+        return out
+    if x not in [one.name for one in record.controls]:
+        return out
+    points = space(tree, record)
+    others = {axis.path[0] for axis in points.axes if axis.dim != x}
+    few = tree[simulation].sizes[x] <= MOST
+    lacking = [Role.TRANSITIONS] if transitions_in(tree, x) is None else []
+    lacking += [Role.STEADY_STATES] if steady_states(tree) is None and few else []
     for role in lacking:
-        method = _suiting(found, x, simulation, role)
-        if method is not None:
-            with suppress(HdicaError):  # without it the diagram is drawn all the same
-                along = x if role is Role.STEADY_STATES else ""
-                found[method.name] = xr.DataTree(_found(tree, simulation, method, along))
-    return found
+        along = x if role is Role.STEADY_STATES else ""
+        for method in record.with_role(role):
+            if (
+                method.name not in out
+                and (along or method.varies == x)
+                and others <= method.ignores
+            ):
+                with suppress(HdicaError):  # without it the diagram is drawn all the same
+                    out[method.name] = xr.DataTree(_computed(record, points, method, along))
+                break
+    return out
 
 
-def _suiting(tree: xr.DataTree, x: str, simulation: str, role: Role) -> Method | None:
-    """A method on which nothing that is swept beside x has an influence."""
-    record = system_of(tree)
-    if record is None or x not in [one.name for one in record.controls]:
-        return None
-    swept = [str(d) for d in tree[simulation]["status"].dims if d not in ("n", "seed", x)]
-    grid = {key.replace(".", "_"): key for key in study(tree).get("grid") or {}}
-    aliases = getattr(record.parameters, "aliases", {})
-    tops = {aliases.get(grid.get(d, d), (grid.get(d, d).split(".")[0],))[0] for d in swept}
-    for method in record.with_role(role):
-        free = role is Role.STEADY_STATES or method.varies == x
-        if method.name not in tree and free and tops <= method.ignores:
-            return method
-    return None
-
-
-def _found(tree: xr.DataTree, simulation: str, method: Method, x: str) -> xr.Dataset:
+def _computed(record: System, points: Space, method: Method, x: str) -> xr.Dataset:
     """What a method gives at every value of x, or once without x, as a store has it."""
     from hdica.systems.labelled import dataset
 
-    content, runs, never = study(tree), tree[simulation].to_dataset(), np.empty(0)
-    record = system_named(str(content["system"]))
-    grid = {key: tuple(runs[key.replace(".", "_")].values.tolist()) for key in content["grid"]}
-    space = space_of(record.parameters, content.get("parameters") or {}, grid)
-    axes = [one for one in space.axes if one.dim == x]
-    chosen = [{one.path: value} for one in axes for value in one.values] or [{}]
-    needed = sum(method.seconds(space.at(one), None, 0.0) for one in chosen)
+    never = np.empty(0)
+    axes = [axis for axis in points.axes if axis.dim == x]
+    chosen = [{axis.path: value} for axis in axes for value in axis.values] or [{}]
+    needed = sum(method.seconds(points.at(one), None, 0.0) for one in chosen)
     if needed > SECONDS:
         raise HdicaError(f"{method.name} would take about {needed:.0f} s (name it in the study)")
-    results = [method.run(space.at(one), never, None, None, NOTHING) for one in chosen]
-    data = dataset(record, method, never, NOTHING, space.at().dims(), results, x if axes else "")
-    data = data.assign_coords({one.dim: list(one.values) for one in axes})
-    shape = [data.sizes[x] for _ in axes]
-    return data.assign(status=([x] * len(axes), np.full(shape, DONE, dtype=np.uint8)))
+    results = [method.run(points.at(one), never, None, None, NOTHING) for one in chosen]
+    lead = x if axes else ""
+    data = dataset(record, method, never, NOTHING, points.at().dims(), results, lead)
+    data = data.assign_coords({axis.dim: list(axis.values) for axis in axes})
+    status = np.full([axis.size for axis in axes], DONE, dtype=np.uint8)
+    return data.assign(status=([x] * len(axes), status))
 
 
 def theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
@@ -100,14 +91,13 @@ def theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
     states, transitions = steady_states(tree), transitions_in(tree, x)
     if states is not None and x in tree[states].dims:
         fixed = group(tree, states)
-        at, stable = fixed[variable], fixed["stable"]
-        known = at.where((fixed["status"] == DONE) & (at > ZERO))
-        out["boundary"] = known.where(stable == 0).min("fixed_point")
-        out["boundary_stable"] = known.where(stable == 1).max("fixed_point")
+        at = fixed[variable]
+        unstable = (fixed["status"] == DONE) & (at > ZERO) & (fixed["stable"] == 0)
+        out["boundary"] = at.where(unstable).min("fixed_point")
     if transitions is not None:
         found = group(tree, transitions)
         found = found.where(found["kind"] == FOLD)  # where informative states appear or vanish
-        pairs = {"critical_value": "value", "critical_overlap": variable, "critical_error": "error"}
+        pairs = {"critical_value": "value", "critical_overlap": variable}
         out |= {name: found[own] for name, own in pairs.items() if own in found}
     return xr.Dataset(out).reset_coords(drop=True)
 
@@ -158,25 +148,7 @@ def states_of(tree: xr.DataTree, variable: str, limit: str | None) -> States | N
     return States(at, stable, stable.notnull().any(AT), not paired and (closed or alone))
 
 
-@dataclass(frozen=True)
-class Fate:
-    """What becomes of runs, over the dimensions of their last values.
-
-    ``success``: a run goes to an informative state, False where it is not finished; ``decaying``:
-    it does not although it is still above the threshold. ``by_limit``, over the cells, is 1 where
-    the limit's steady states decide, 0 where the trend does. ``separated``: it has come close to
-    the state of its basin, so that its last value tells more than its start does; ``left`` is the
-    share of the way that remains.
-    """
-
-    success: xr.DataArray
-    decaying: xr.DataArray
-    by_limit: xr.DataArray
-    separated: xr.DataArray
-    left: xr.DataArray
-
-
-def fate(values: xr.DataArray, threshold: float, states: States | None) -> Fate:
+def fate(values: xr.DataArray, threshold: float, states: States | None) -> xr.Dataset:
     """Where finished runs over ``time``, and ``seed`` if there are several, go.
 
     A run succeeds if its last value lies in the basin of a stable informative state of the limit:
@@ -186,6 +158,11 @@ def fate(values: xr.DataArray, threshold: float, states: States | None) -> Fate:
     and not falling (:func:`hdica.verdict.trend.falling`). A run within a distance of
     order n^-1/2 of an unstable state may still cross it; as many do either way, so that even odds
     stay there.
+
+    ``success``, False where a run is not finished; ``decaying``: it is above the threshold and does
+    not succeed; ``separated``: it has come close to the state of its basin, so that its last value
+    tells more than its start does; ``left``: the share of the way that remains; and over the cells
+    ``by_limit``: 1 where the limit's steady states decide, 0 where the trend does.
     """
     final = values.isel(time=-1, drop=True).reset_coords(drop=True)
     above = abs(final) > threshold
@@ -200,10 +177,11 @@ def fate(values: xr.DataArray, threshold: float, states: States | None) -> Fate:
         success = xr.where(states.known, reached, success).transpose(*above.dims)
         by_limit = (by_limit + decided).transpose(*by_limit.dims)
     success = success & final.notnull()
-    separated, left = xr.ones_like(above), xr.zeros_like(final)
+    out = {"success": success, "decaying": above & ~success, "by_limit": by_limit}
+    out |= {"separated": xr.ones_like(above), "left": xr.zeros_like(final)}
     if states is not None and not any(d in states.at.dims for d in entries()):
-        separated, left = _separated(values, final, states, threshold)
-    return Fate(success, above & ~success, by_limit, separated, left)
+        out["separated"], out["left"] = _separated(values, final, states, threshold)
+    return xr.Dataset(out)
 
 
 def _separated(
