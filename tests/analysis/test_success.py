@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from hdica.analysis.success.compute import event, findings
-from hdica.analysis.success.figure import success as panels
+from hdica.analysis.success.success import event, findings, panels
 from hdica.errors import HdicaError
 from hdica.show.finding import Form
 from hdica.show.panel import Heat, Line, Points

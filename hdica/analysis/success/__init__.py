@@ -8,15 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator, model_validator
 
 from hdica.analysis.record import Analysis, Section, lazy
-from hdica.analysis.settings import (
-    ALONE,
-    TIME,
-    Needs,
-    Settings,
-    SweptName,
-    Variable,
-    looked_at,
-)
+from hdica.analysis.settings import ALONE, TIME, Needs, Settings, SweptName, Variable, looked_at
 from hdica.errors import HdicaError
 
 BOUND = r"<= *-?\d+(\.\d+)?"
@@ -71,9 +63,9 @@ class Success(Settings):
 
 SUCCESS = Analysis(
     name="success",
-    compute=lazy(__name__, "compute:success"),
+    compute=lazy(__name__, "success:success"),
     settings=Success,
-    sections=(Section("success", "Where runs succeed", lazy(__name__, "figure:success"), 3.2),),
+    sections=(Section("success", "Where runs succeed", lazy(__name__, "success:panels"), 3.2),),
     rank=3.2,
-    findings=lazy(__name__, "compute:findings"),
+    findings=lazy(__name__, "success:findings"),
 )

@@ -10,17 +10,27 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from hdica.analysis.describe import Cell, assembled, described
 from hdica.analysis.reading import at_end, check_positive, group
 from hdica.analysis.success import Success
 from hdica.show.choose import Point, evenly, points
 from hdica.show.finding import Finding, Form
-from hdica.show.words import Text, number, simple, symbol, words
+from hdica.show.marks import (
+    SHARES,
+    color_of,
+    interval,
+    lines_first,
+    map_of,
+    shared_noise,
+    tailed,
+)
+from hdica.show.panel import Line, Panel, Points
+from hdica.show.words import Text, axis, number, place, simple, symbol, titled, words
 from hdica.status import DIVERGED
-from hdica.verdict.cells import CONFIDENCE, CONTROL, judged
-from hdica.verdict.odds import EvenOdds, even_odds, wilson
+from hdica.verdict.cells import CONTROL, Array, judged
+from hdica.verdict.odds import SURE, even_odds, wilson
 from hdica.verdict.powers import MISFIT, power_law
 from hdica.verdict.resample import shares_noise
 
@@ -47,9 +57,10 @@ LONG_NAMES = {
 }
 MAPS = 3
 """Of further swept parameters at most so many combinations are shown."""
-SURE = float(stats.norm.ppf(0.5 + CONFIDENCE / 2))
-
-Array = NDArray[np.float64]
+SLICES = 6
+CELLS = 150
+"""Numbers are written in the cells of a map that has no more."""
+SMOOTH = 101
 
 
 def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
@@ -74,7 +85,7 @@ def success(tree: xr.DataTree, settings: Success) -> xr.Dataset:
     log_x, log_y = (np.log(event[d].values.astype(float)) for d in (x, y))
     made: list[Cell] = []
     for i in np.ndindex(*(event.sizes[d] for d in others)):
-        found = _boundary(_Grid(event.values[i], tried.values[i], log_x, log_y, shared))
+        found = _boundary(event.values[i], tried.values[i], log_x, log_y, shared)
         made.append({k: ((x,) if np.ndim(v) else (), v) for k, v in found.items()})
     boundary = assembled(made, others, {d: event[d].values for d in [*others, x]})
     out = _shares(event, tried, lost).merge(boundary)
@@ -106,41 +117,17 @@ def _shares(event: xr.DataArray, tried: xr.DataArray, lost: xr.DataArray) -> xr.
     )
 
 
-@dataclass(frozen=True)
-class _Grid:
-    """Runs over x, y and seed: whether they succeed and whether they count."""
-
-    success: NDArray[np.bool_]
-    tried: NDArray[np.bool_]
-    log_x: Array
-    log_y: Array
-    shared: bool
-
-    def odds(self) -> EvenOdds:
-        """Where odds are even, for every x."""
-        return even_odds(self.log_y, self.success.sum(axis=-1), self.tried.sum(axis=-1))
-
-    def covariance(self, odds: EvenOdds) -> Array:
-        """Covariance of the boundary's logarithm over x, NaN where it is not known."""
-        if not self.shared:
-            return np.diag(odds.error**2)
-        seeds, without = self.tried.shape[-1], []
-        for runs in (self.success, self.tried):
-            others = runs.sum(axis=-1) - np.moveaxis(runs, -1, 0)
-            without.append(others.reshape(-1, self.log_y.size))
-        parts = even_odds(self.log_y, *without).at.reshape(seeds, -1)
-        deviation = parts - parts.mean(axis=0)
-        together = (seeds - 1) / seeds * deviation.T @ deviation
-        return np.asarray(together + np.diag(odds.within))
-
-
-def _boundary(grid: _Grid) -> dict[str, Any]:
-    """Boundary of one map and its exponent."""
-    odds = grid.odds()
-    covariance = grid.covariance(odds)
+def _boundary(
+    success: NDArray[np.bool_], tried: NDArray[np.bool_], log_x: Array, log_y: Array, shared: bool
+) -> dict[str, Any]:
+    """Boundary of one map and its exponent, of runs over x, y and seed."""
+    odds = even_odds(log_y, success.sum(axis=-1), tried.sum(axis=-1))
+    covariance = np.diag(odds.error**2)
+    if shared:
+        covariance = _jackknife(success, tried, log_y) + np.diag(odds.within)
     error = np.sqrt(np.diag(covariance))
     known = np.flatnonzero(np.isfinite(odds.at) & (error > 0))
-    law = power_law(grid.log_x[known][:, None], odds.at[known], covariance[np.ix_(known, known)])
+    law = power_law(log_x[known][:, None], odds.at[known], covariance[np.ix_(known, known)])
     ends = {"": 0.0, "_low": -SURE, "_high": SURE}
     return {
         **{f"boundary{k}": np.exp(odds.at + sign * error) for k, sign in ends.items()},
@@ -155,6 +142,17 @@ def _boundary(grid: _Grid) -> dict[str, Any]:
         "p_value": law.p_value,
         "widening": law.widening,
     }
+
+
+def _jackknife(success: NDArray[np.bool_], tried: NDArray[np.bool_], log_y: Array) -> Array:
+    """Covariance over x of the boundary's logarithm, with one seed fewer at a time."""
+    seeds, without = tried.shape[-1], []
+    for runs in (success, tried):
+        others = runs.sum(axis=-1) - np.moveaxis(runs, -1, 0)
+        without.append(others.reshape(-1, log_y.size))
+    parts = even_odds(log_y, *without).at.reshape(seeds, -1)
+    deviation = parts - parts.mean(axis=0)
+    return np.asarray((seeds - 1) / seeds * deviation.T @ deviation)
 
 
 def maps(data: xr.Dataset) -> list[Point]:
@@ -178,8 +176,13 @@ def findings(data: xr.Dataset) -> list[Finding]:
     chosen = maps(data)
     moving = [m for m in chosen if np.isfinite(data["exponent_error"].sel(m))]
     boundary = [one for m in chosen for one in _bracketed(data, m)]
+    name, base = words("the ") + _even_odds(data), symbol(data.attrs["x"])
+    powers = [[float(data[k].sel(m)) for k in ("exponent", "exponent_error")] for m in moving]
     return [
-        *(_power(data, m) for m in moving),
+        *(
+            Finding(name, m, *power, form=Form.POWER, base=base)
+            for m, power in zip(moving, powers, strict=True)
+        ),
         *_laws(data, moving),
         *(boundary or _extremes(data, chosen)),
         *_misfits(data, moving),
@@ -189,19 +192,6 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
 def _even_odds(data: xr.Dataset) -> Text:
     return symbol(data.attrs["y"]) + words(" with even odds of ") + event(data)
-
-
-def _power(data: xr.Dataset, chosen: Point) -> Finding:
-    """The power of x as which the boundary of a map moves."""
-    here = data.sel(chosen)
-    return Finding(
-        words("the ") + _even_odds(data),
-        chosen,
-        float(here["exponent"]),
-        float(here["exponent_error"]),
-        form=Form.POWER,
-        base=symbol(data.attrs["x"]),
-    )
 
 
 @dataclass(frozen=True)
@@ -215,12 +205,6 @@ class _Law:
     def off(self, powers: Array) -> Array:
         """By how much measured powers are off; below a bound they are not."""
         return np.maximum(powers - self.power, 0.0) if self.bound else powers - self.power
-
-    def finding(self, quantity: Text) -> Finding:
-        """What the law says of a quantity, to be completed by what was measured."""
-        text = f"{self.name} (at most {number(self.power)})" if self.bound else self.name
-        predicted = np.nan if self.bound else self.power
-        return Finding(quantity, predicted=predicted, theory=words(text))
 
 
 def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
@@ -243,21 +227,19 @@ def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     others = [law.power for law in laws if law.power != nearest.power]
     margin = min((abs(nearest.power - q) / 2 for q in others), default=CONTROL)
     found = judged(nearest.off(value), error, margin)
-    quantity = words("the power of ") + symbol(data.attrs["x"]) + words(" in the ")
+    quantity = "the power of " + symbol(data.attrs["x"]) + " in the " + _even_odds(data)
     out = []
     for law in laws:
-        one, off = law.finding(quantity + _even_odds(data)), np.abs(law.off(value) / error)
+        text = f"{law.name} (at most {number(law.power)})" if law.bound else law.name
+        predicted, off = np.nan if law.bound else law.power, np.abs(law.off(value) / error)
         for k, m in enumerate(chosen):
+            one = Finding(quantity, m, value[k], error[k], predicted=predicted, theory=words(text))
             evidence = f"{number(off[k], 2)} standard errors off"
-            here = replace(one, place=m, value=value[k], error=error[k], evidence=evidence)
             if law is nearest:
-                here = replace(
-                    here,
-                    verdict=str(found.verdict[k]),
-                    evidence=f"control: a power off by {number(margin)}",
-                    seeds=float(found.seeds[k] * data["trials"].max()),
-                )
-            out.append(here)
+                evidence = f"control: a power off by {number(margin)}"
+                seeds = float(found.seeds[k] * data["trials"].max())
+                one = replace(one, verdict=str(found.verdict[k]), seeds=seeds)
+            out.append(replace(one, evidence=evidence))
     return out
 
 
@@ -305,3 +287,84 @@ def _unbracketed(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     missing = [int((~np.isfinite(data["boundary"].sel(point))).sum()) for point in chosen]
     pairs = zip(chosen, missing, strict=True)
     return [Finding(name, point, float(many)) for point, many in pairs if many]
+
+
+def panels(data: xr.Dataset) -> list[Panel]:
+    """A heat map and slices for each combination of the other parameters."""
+    out = []
+    for tail, other in tailed(maps(data)):
+        here = data.sel(other)
+        out += [_map(here, other, tail), _slices(here, other, tail)]
+    return out
+
+
+def _map(here: xr.Dataset, other: Point, tail: str) -> Panel:
+    share = here["probability"].transpose(here.attrs["y"], here.attrs["x"])
+    when = f" at <i>t</i> = {number(here.attrs['time'])}" if "time" in here.attrs else ""
+    caption = [f"Share of seeds with {event(here).html}{when}."]
+    if bool(here["boundary"].notnull().any()):
+        caption.append("Dots: even odds, with 95 % intervals.")
+    if np.isfinite(float(here["exponent"])):
+        caption.append("Dashed: the power law through them.")
+    if int(here["diverged"].sum()):
+        caption.append("Diverged runs count as failures.")
+    few = share.size <= CELLS
+    written = tuple(
+        tuple("" if np.isnan(p) else f"{p:.2f}" for p in row) for row in share.values if few
+    )
+    titles = titled("Probability that " + event(here), other), words("probability")
+    text, over = " ".join(caption), _even(here)
+    return map_of(share, f"success{tail}", titles, text, over, other, log=True, written=written)
+
+
+def _even(here: xr.Dataset) -> list[Line | Points]:
+    """The boundary with its intervals and the power law through it, to be seen on any colour."""
+    known = np.isfinite(here["boundary"].values)
+    at_x = here[here.attrs["x"]].values.astype(float)[known]
+    at, low, high = (values[known] for values in interval(here, "boundary"))
+    if not known.any():
+        return []
+    out: list[Line | Points] = []
+    if np.isfinite(float(here["exponent"])):
+        law = float(here["prefactor"]) * at_x ** float(here["exponent"])
+        out.append(Line(at_x, law, words("fitted power law"), "#000000", "dash", cased=True))
+    # A line for each interval, with a gap after it.
+    ends = np.stack([low, high, np.full(at.size, np.nan)], axis=1).ravel()
+    label = words("95 % interval")
+    out.append(Line(np.repeat(at_x, 3), ends, label, "#000000", cased=True, listed=False))
+    return [*out, Points(at_x, at, words("even odds"), "#ffffff")]
+
+
+def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
+    x, y = here.attrs["x"], here.attrs["y"]
+    at = here[y].values.astype(float)
+    fine = np.geomspace(at[0], at[-1], SMOOTH)
+    kept = evenly(list(range(here.sizes[x])), SLICES)
+    items: list[Line | Points] = []
+    for i, k in enumerate(kept):
+        cut, color = here.isel({x: k}), color_of(i, len(kept))
+        label = place({x: here[x].values[k].item()})
+        share, low, high = interval(cut, "probability")
+        items.append(Points(at, share, label, color, low, high))
+        if np.isfinite(float(cut["boundary"])):
+            curve = _curve(np.log(fine / float(cut["boundary"])), cut)
+            items.append(Line(fine, curve, label, color, listed=False))
+    warning = " Points share their noise and so rise and fall together."
+    return Panel(
+        f"success_slices{tail}",
+        titled(words("Slices"), other),
+        axis(y),
+        "probability that " + event(here),
+        lines_first(items),
+        "Share of seeds with 95 % Wilson intervals; lines: logistic curves in log "
+        f"{symbol(y).html}, where the shares bracket one half.{shared_noise(here, warning)}",
+        log_x=True,
+        y_range=SHARES,
+    )
+
+
+def _curve(z: Array, cut: xr.Dataset) -> Array:
+    """The fitted probability by log y about even odds, as far as it rises or falls one way."""
+    slope, bend = float(cut["slope"]), float(cut["bend"])
+    one_way = (slope + 2 * bend * z) * slope > 0
+    return np.where(one_way, special.expit(slope * z + bend * z**2), np.nan)
