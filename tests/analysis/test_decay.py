@@ -64,17 +64,6 @@ def test_errors_of_slopes_are_as_large_as_slopes_scatter():
     assert 0.8 < spread < 1.45
 
 
-def test_products_with_time_tell_a_wrong_limit(store):
-    groups = {k: v.to_dataset() for k, v in store.children.items()}
-    wrong = groups["ode"].assign(R=1 - 1.1 * (1 - groups["ode"]["R"]))
-    found = decay(toy.tree({**groups, "wrong": wrong}, {}), {"curves": ["chain", "ode", "wrong"]})
-    apart = abs(found["scaled"] - found["limit_scaled"]) / found["scaled_se"]
-    assert apart.sel(limit="ode").max() < 3.5
-    assert apart.sel(limit="wrong").min() > 3.5
-    last = -0.5 * 1000 * 1001.0 ** -np.array(POWERS)
-    assert found["limit_scaled"].sel(limit="ode").values == pytest.approx(last)
-
-
 def test_every_curve_has_its_power_and_its_end(found):
     powers, ends = grouped(findings(found))
     assert [one.place.get("limit", "chain") for one in powers] == ["chain", "ode"] * 2
@@ -106,7 +95,7 @@ def test_too_few_late_times_give_no_slope(store):
     here = decay(toy.tree(groups, {}), CURVES)
     assert here["slope"].isnull().all()
     assert here["limit_slope"].isnull().all()
-    assert here["scaled"].notnull().all()
+    assert here["gap"].notnull().all()
 
 
 def test_unfinished_seeds_change_no_error():
@@ -116,7 +105,7 @@ def test_unfinished_seeds_change_no_error():
     less = escapes.overlaps()
     less["chain"] = less["chain"].isel(seed=slice(9))
     known = decay(toy.tree(less, {}), CURVES).isel(simulation=0)
-    for name in ("slope", "slope_se", "scaled_se", "count"):
+    for name in ("slope", "slope_se", "gap_se", "count"):
         assert here[name].values == pytest.approx(known[name].values)
 
 

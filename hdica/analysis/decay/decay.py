@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.analysis.decay import Decay
 from hdica.analysis.describe import described
@@ -37,14 +36,9 @@ LONG_NAMES = {
     "largest_n": "largest n of the simulation, NaN without",
     "slope": "d log |mean of {v} - target| / d log t over the last decade",
     "slope_se": "standard error of the slope, over seeds",
-    "scaled": "t (mean of {v} - target) at the last time",
-    "scaled_se": "standard error of t (mean of {v} - target) at the last time",
     "limit_gap": "limit of {v} minus its target",
     "limit_slope": "d log |limit of {v} - target| / d log t over the last decade",
-    "limit_scaled": "t (limit of {v} - target) at the last time",
 }
-
-Array = NDArray[np.float64]
 
 DECADE = 10.0
 """Slopes are fitted from the last time over this to the last time."""
@@ -61,13 +55,13 @@ Item = Line | Points
 
 
 def decay(tree: xr.DataTree, settings: Decay) -> xr.Dataset:
-    """Distance of means and of limits to a target over time, with slopes and products with t.
+    """Distance of means and of limits to a target over time, with slopes.
 
     Over ``simulation`` (each at its largest n, if it has any), the swept parameters, columns for a
     matrix, and ``time``: mean minus target with its standard error; over ``limit`` the same of the
-    limits; without ``time``: slopes over the last decade of time, with standard errors over seeds,
-    and t (mean - target) at the last time. A slope is NaN where fewer than three times are in the
-    decade or the distance is not three standard errors at all of them.
+    limits; without ``time``: slopes over the last decade of time, with standard errors over seeds.
+    A slope is NaN where fewer than three times are in the decade or the distance is not three
+    standard errors at all of them.
     """
     variable, target = settings.variable, settings.target
     groups = {name: group(tree, name) for name in settings.curves}
@@ -102,29 +96,23 @@ def _simulated(values: xr.DataArray, target: float) -> xr.Dataset:
     """Mean over seeds, at the largest n if there is any, with errors."""
     values, n = at_top(values)
     gap = diagonal(values).reset_coords(drop=True) - target
-    mean, se, count = (moments(gap)[name] for name in ("mean", "se", "count"))
+    of_gap = moments(gap)
+    mean, se, count = of_gap["mean"], of_gap["se"], of_gap["count"]
     slope = _slope(mean, se)
     # One seed fewer at a time: neighbouring times share seeds, which residuals would not show.
     left = count - gap.notnull()
     without = (gap.sum("seed") - gap.fillna(0.0)) / left.where(left > 0)
     slope_se = jackknife_error(_slope(without, xr.zeros_like(without)), count)
-    last = mean["time"].values[-1]
-    ends = {f"scaled{k}": last * v.isel(time=-1, drop=True) for k, v in (("", mean), ("_se", se))}
     found = {"gap": mean, "gap_se": se, "count": count}
     found |= {"largest_n": xr.DataArray(np.nan if n is None else n), "slope": slope}
-    found |= {"slope_se": slope_se.where(slope.notnull()), **ends}
-    return xr.Dataset(found).reset_coords(drop=True)
+    return xr.Dataset(found | {"slope_se": slope_se.where(slope.notnull())}).reset_coords(drop=True)
 
 
 def _limit(data: xr.Dataset, variable: str, target: float) -> xr.Dataset:
     """One limit; a method with n and without seeds is shown at its largest n."""
-    values = finished(data, variable)
-    if "n" in values.dims:
-        values = values.isel(n=-1, drop=True)
+    values = finished(data, variable).isel(n=-1, drop=True, missing_dims="ignore")
     gap = diagonal(values).reset_coords(drop=True) - target
-    last = gap["time"].values[-1]
-    ends = {"limit_scaled": last * gap.isel(time=-1, drop=True)}
-    return xr.Dataset({"limit_gap": gap, "limit_slope": _slope(gap, xr.zeros_like(gap)), **ends})
+    return xr.Dataset({"limit_gap": gap, "limit_slope": _slope(gap, xr.zeros_like(gap))})
 
 
 def _slope(gap: xr.DataArray, se: xr.DataArray) -> xr.DataArray:
@@ -147,13 +135,11 @@ def findings(data: xr.Dataset) -> list[Finding]:
     """Of every curve the power of time over the last decade and the distance at the last time."""
     time, distance = symbol("snapshot"), _distance(data)
     over_decade = distance + words(" over the last decade of ") + time
-    ends = {k: data[k].isel(time=-1) for k in ("gap", "gap_se", "limit_gap") if k in data}
-    ends |= {k: abs(v) for k, v in ends.items() if k != "gap_se"}
-    end = {"t": float(data["time"][-1])}
-    powers, distances = _curves(data, "slope"), _curves(data.assign(ends), "gap")
+    end, ends = {"t": float(data["time"][-1])}, _curves(data.isel(time=-1), "gap")
+    powers = _curves(data, "slope")
     return [
         *(Finding(over_decade, *one, form=Form.POWER, base=time) for one in powers),
-        *(Finding(distance, {**at, **end}, gap, error) for at, gap, error in distances),
+        *(Finding(distance, {**at, **end}, abs(gap), error) for at, gap, error in ends),
     ]
 
 
