@@ -76,20 +76,14 @@ def paths(tree: xr.DataTree, settings: Paths) -> xr.Dataset:
         there = np.abs(values) >= settings.threshold
         out["reached"] = values["time"].where(there).min("time").reset_coords(drop=True)
     if settings.barrier:
+        if n is None:
+            raise HdicaError("analysis.paths.barrier is not allowed (runs without n have no √n R)")
         summit = finished(group(tree, settings.barrier), "summit")
         out.attrs["level_at_n"] = int("n" in summit.dims)
-        out["level"] = _level(summit, thin, n).reset_coords(drop=True)
+        there = {d: thin[d].values for d in summit.dims if d in thin.dims}
+        top = selected(summit, {**there, "n": n}) / np.sqrt(n)
+        out["level"] = top.reset_coords(drop=True)
     return described(out, LONG_NAMES, variable)
-
-
-def _level(summit: xr.DataArray, values: xr.DataArray, n: int | None) -> xr.DataArray:
-    """Size of the variable at the barrier, at the grid points and entries of some runs."""
-    if n is None:
-        raise HdicaError("analysis.paths.barrier is not allowed (runs without n have no √n R)")
-    if "n" in summit.dims:
-        summit = summit.sel(n=n)
-    shared = [d for d in summit.dims if d in values.dims]
-    return summit.sel({d: values[d].values for d in shared}) / np.sqrt(n)
 
 
 def _most(values: xr.DataArray, grid: list[str]) -> dict[str, int]:
@@ -119,6 +113,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
 
 def _first_times(data: xr.Dataset) -> list[Finding]:
+    """When the first run reaches the threshold, of every entry."""
     if "reached" not in data:
         return []
     first, steps = data["reached"].min("seed"), float(data.attrs.get("n", 1))
@@ -145,6 +140,7 @@ def _place(data: xr.Dataset, cell: Point) -> Point:
 
 
 def _done(data: xr.Dataset, cell: Point) -> int:
+    """How many runs of a cell are done."""
     known = data["path"].sel(cell).notnull()
     return int(known.any([d for d in known.dims if d != "seed"]).sum())
 
@@ -169,8 +165,7 @@ def panels(data: xr.Dataset) -> list[Panel]:
     cells = points(data, _grid(data))
     out = []
     for k, cell in enumerate(cells):
-        here = data["path"].sel(cell)
-        lines = _lines(here)
+        lines = _lines(data["path"].sel(cell))
         if not lines:
             continue
         single = place(cell) or words("Single runs")
@@ -182,7 +177,7 @@ def panels(data: xr.Dataset) -> list[Panel]:
                 clock(data["time"].attrs),
                 measured(str(data.attrs["variable"])),
                 (*_marked(data, cell), *lines),
-                caption=_caption(data, here, len(cells)),
+                caption=_caption(data, cell, len(cells)),
                 y_range=WITHIN if largest <= WITHIN[1] else None,
             )
         )
@@ -196,7 +191,7 @@ def _grid(data: xr.Dataset) -> list[str]:
 
 def _lines(here: xr.DataArray) -> list[Line]:
     """Every entry of every run that is done; each entry once in the legend."""
-    time, out, seen = here["time"].values.astype(float), list[Line](), set[str]()
+    time, out, seen = here["time"].values.astype(float), list[Line](), {""}
     row, column = _pair(here)
     rows, columns = (points(here.to_dataset(name="path"), axis) for axis in (row, column))
     swept = [d for d in (*row, *column) if here.sizes[d] > 1]
@@ -204,13 +199,11 @@ def _lines(here: xr.DataArray) -> list[Line]:
         for i, j in np.ndindex(len(rows), len(columns)):
             entry = {**rows[i], **columns[j]}
             y = here.sel({"seed": seed, **entry}).values
-            if not np.isfinite(y).any():
-                continue
-            label = place({d: float(entry[d]) for d in swept})
-            listed = bool(label) and label.plain not in seen
-            seen.add(label.plain)
-            color = color_of(j, len(columns))
-            out.append(Line(time, y, label, color, DASHES[i % 3], listed=listed))
+            if np.isfinite(y).any():
+                label, color = place({d: float(entry[d]) for d in swept}), color_of(j, len(columns))
+                listed = label.plain not in seen
+                seen.add(label.plain)
+                out.append(Line(time, y, label, color, DASHES[i % 3], listed=listed))
     return out
 
 
@@ -222,9 +215,10 @@ def _pair(here: xr.DataArray) -> tuple[list[str], list[str]]:
 
 def _marked(data: xr.Dataset, cell: Point) -> list[Line]:
     """Lines at the threshold and at the tops of the barriers, of either sign."""
-    dash = "dot" if "level" in data else "dash"
-    known = [float(data.attrs["threshold"])] if "threshold" in data.attrs else []
-    marks = [(value, words("threshold"), GREY, dash) for value in known]
+    marks = []
+    if "threshold" in data.attrs:
+        dash = "dot" if "level" in data else "dash"
+        marks.append((float(data.attrs["threshold"]), words("threshold"), GREY, dash))
     for top in _levels(data, cell):
         marks.append((top, words(f"top of the barrier, ±{number(top)}"), "ink", "dash"))
     time = data["time"].values.astype(float)
@@ -243,15 +237,14 @@ def _levels(data: xr.Dataset, cell: Point) -> list[float]:
     return sorted(set(values[np.isfinite(values)].tolist()))
 
 
-def _caption(data: xr.Dataset, here: xr.DataArray, cells: int) -> str:
-    known = here.notnull().any([d for d in here.dims if d != "seed"])
-    text = f"{plural(int(known.sum()), 'run')} ({method_name(data.attrs['simulation']).html})"
-    row, column = _pair(here)
+def _caption(data: xr.Dataset, cell: Point, cells: int) -> str:
+    done = _done(data, cell)
+    text = f"{plural(done, 'run')} ({method_name(data.attrs['simulation']).html})"
+    row, column = _pair(data["path"].sel(cell))
     for what, axis in (("colour", column), ("dash", row)):
-        text += "".join(f"; {what} by {escape(d)}" for d in axis if here.sizes[d] > 1)
+        text += "".join(f"; {what} by {escape(d)}" for d in axis if data.sizes[d] > 1)
     text += "."
-    lost = int((~known).sum())
-    if lost:
+    if lost := data.sizes["seed"] - done:
         text += f" {lost} more diverged or are not done."
     if cells < data.attrs["cells"]:
         text += f" {cells} of {data.attrs['cells']} grid points, chosen evenly."

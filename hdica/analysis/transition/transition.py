@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.analysis.describe import described
 from hdica.analysis.reading import check_numbers, finished, gives, group, numeric, overlap_in
@@ -17,11 +16,9 @@ from hdica.analysis.transition import Transition
 from hdica.show.choose import Point, points, shown
 from hdica.show.finding import Finding, Form
 from hdica.show.marks import SYMBOLS, color_of
-from hdica.show.panel import Panel, Points
-from hdica.show.words import Text, critical, leading, size, symbol, words
+from hdica.show.panel import Array, Panel, Points
+from hdica.show.words import EMPTY, Text, critical, leading, size, symbol, words
 from hdica.systems.kinds import ZERO
-
-Array = NDArray[np.float64]
 
 OVERLAP = "Q"
 """Name of the overlap in what is returned, whatever its system calls it: files have it."""
@@ -83,7 +80,9 @@ def findings(data: xr.Dataset) -> list[Finding]:
             ends = known[np.argmax(curve.value[known])], known[np.argmin(curve.value[known])]
             alone = curve.value[ends[0]] == curve.value[ends[1]]
             forms = (Form.VALUE,) if alone else (Form.LARGEST, Form.SMALLEST)
-            name = _quantity(data, curve, nth)
+            of = " of " + symbol(data.attrs["parameter"]) if data.attrs["parameter"] else EMPTY
+            kind = " (" + curve.name + (f" {nth})" if nth > 1 else ")")
+            name = "the critical value" + of + kind
             for order, (form, i) in enumerate(zip(forms, ends, strict=False)):
                 value, place = float(curve.value[i]), {**cell, x: at[i].item()}
                 finding = Finding(name, place, value, form=form, digits=DIGITS)
@@ -91,18 +90,10 @@ def findings(data: xr.Dataset) -> list[Finding]:
     return [finding for *_, finding in sorted(out, key=lambda one: one[:3])]
 
 
-def _quantity(data: xr.Dataset, curve: Curve, nth: int) -> Text:
-    """The critical value of the n-th transition of its kind: "the critical value of τ (fold 2)"."""
-    parameter = str(data.attrs["parameter"])
-    of = words(" of ") + symbol(parameter) if parameter else words("")
-    name = curve.name + words(f" {nth}" if nth > 1 else "")
-    return words("the critical value") + of + words(" (") + name + words(")")
-
-
 def panels(data: xr.Dataset) -> list[Panel]:
     """The critical value, and the overlap there, against x; a marker for every kind."""
     x = str(data.attrs["x"])
-    value = critical_name(data)
+    value = critical(str(data.attrs["parameter"]))
     items, overlaps = (tuple(_items(data, name)) for name in ("value", OVERLAP))
     if not items:
         return []
@@ -119,11 +110,6 @@ def panels(data: xr.Dataset) -> list[Panel]:
             y_range=(-0.03, 1.03),
         ),
     ]
-
-
-def critical_name(data: xr.Dataset) -> Text:
-    """The critical parameter as it is written."""
-    return critical(str(data.attrs["parameter"]))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from hdica.analysis.trapping import Trapping
 from hdica.show.choose import MOST, Point, points, shown
 from hdica.show.finding import Finding
 from hdica.show.marks import color_of
-from hdica.show.panel import Line, Panel, Points
+from hdica.show.panel import Item, Line, Panel, Points
 from hdica.show.terms import matrix_over
 from hdica.show.wording import listed
 from hdica.show.words import number, place, symbol, titled, words
@@ -88,9 +88,8 @@ def grid_of(data: xr.Dataset) -> list[str]:
 
 def _panel(here: xr.Dataset, entry: Point, number_: int) -> Panel:
     cells = shown(here, grid_of(here))
-    lines: list[Line | Points] = []
-    marks: list[Line | Points] = []
-    heights = []
+    lines, marks = list[Item](), list[Item]()
+    heights, top = list[str](), 0.0
     for i, cell in enumerate(cells):
         one, color = here.sel(cell), color_of(i, len(cells))
         u = one["U"].values
@@ -103,11 +102,10 @@ def _panel(here: xr.Dataset, entry: Point, number_: int) -> Panel:
         tops = tops[(tops >= float(one["r"].min())) & (tops <= float(one["r"].max()))]
         if tops.size:
             marks.append(Points(tops, np.full(tops.size, barrier), label, color, listed=False))
-        height = number(barrier) if np.isfinite(barrier) else "none: it confines"
+        height = "none: it confines"
+        if np.isfinite(barrier):
+            height, top = number(barrier), max(top, barrier)
         heights.append(height + (f" at {place(cell).html}" if cell else ""))
-    # Beyond the barriers the potential falls without bound.
-    barriers = [float(here["barrier"].sel(cell)) for cell in cells]
-    top = max((one for one in barriers if np.isfinite(one)), default=0.0)
     return Panel(
         f"trapping_{number_}",
         titled(words("Trapping potential"), entry),
@@ -117,5 +115,6 @@ def _panel(here: xr.Dataset, entry: Point, number_: int) -> Panel:
         caption=f"<i>D</i> is the variance of the noise of <i>r</i> in a unit of time: where the "
         f"barrier is large against 1, escapes are rare. Dots: summits. Barrier: "
         f"{'; '.join(heights)}.",
+        # Beyond the barriers the potential falls without bound.
         y_range=(-DEEP * top, DEEP * top) if top > 0 else None,
     )
