@@ -20,6 +20,7 @@ MAPS = 3
 """Of further swept parameters at most so many combinations are drawn."""
 SIZES = 4
 """... each at several n, of which there are at most so many of all combinations together."""
+ORDER = ("overlap", "success", "decaying", "slices")
 SLICES = 4
 LEVELS = {"dot": 0.1, "dash": 0.9}
 """Predicted probabilities between which noise decides, by the dashes of their lines."""
@@ -42,19 +43,12 @@ def phase(data: xr.Dataset) -> list[Panel]:
         at = [{**other, **one} for one in sizes]
         tails = [tail, *(f"{tail}_n{one['n']}" for one in sizes[1:])]
         cuts = [(data.sel(one), one, end) for one, end in zip(at, tails, strict=True)]
-        for draw in (_overlap, _success, _decaying, _slices):
-            out += [panel for cut in cuts for panel in draw(*cut)]
+        panels = [panel for cut in cuts for panel in (*_maps(*cut), _slices(*cut))]
+        out += sorted(panels, key=lambda panel: ORDER.index(panel.key.split("_")[1]))
     if len(chosen) < len(every):
         left = f"{len(chosen)} of {len(every)} values of the other parameters, chosen evenly."
         out[0] = replace(out[0], caption=f"{out[0].caption} {left}")
     return out
-
-
-def _overlap(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
-    quantity, time = size(str(here.attrs["variable"])), place({"snapshot": here.attrs["time"]})
-    titles = titled("Overlap at " + time, other), "mean " + quantity
-    caption = f"Mean of {quantity.html} over seeds at {time.html}."
-    return [_map(here, here["overlap"], f"phase_overlap{tail}", titles, caption, other, "viridis")]
 
 
 def success(data: xr.Dataset) -> str:
@@ -70,32 +64,6 @@ def success(data: xr.Dataset) -> str:
     return f"a run succeeds if it {basin}, or, where that is not known, {trend}"
 
 
-def _success(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
-    caption = (
-        f"A{success(here)[1:]} at <i>t</i> = {number(here.attrs['time'])}; shown is the share of "
-        "such runs."
-    )
-    if bool(((here["trials"] > 0) & here["probability"].isnull()).any()):
-        caption += " Cells are empty where most runs are still closer to their start than to the "
-        caption += "state to which they go."
-    titles = titled(words("Success probability"), other), words("success probability")
-    return [_map(here, here["probability"], f"phase_success{tail}", titles, caption, other)]
-
-
-def _decaying(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
-    """Runs that are large and do not succeed, if there are any."""
-    if not bool((here["decaying"] > 0).any()):
-        return []
-    share = (here["decaying"] / here["trials"]).where(here["trials"] > 0)
-    caption = (
-        f"Share of runs with {size(str(here.attrs['variable'])).html} &gt; "
-        f"{number(here.attrs['success'])} at <i>t</i> = {number(here.attrs['time'])} that do not "
-        "succeed: they are on their way down."
-    )
-    titles = titled(words("Still decaying"), other), words("share still decaying")
-    return [_map(here, share, f"phase_decaying{tail}", titles, caption, other)]
-
-
 def unstable_symbol(here: xr.Dataset) -> Text:
     """The overlap of the unstable fixed point."""
     return symbol(f"{here.attrs['variable']}_u")
@@ -109,20 +77,33 @@ def unstable(here: xr.Dataset) -> str:
     return f"{q}, which with a regularizer is no boundary in the start's overlap alone"
 
 
-def _map(
-    here: xr.Dataset,
-    values: xr.DataArray,
-    key: str,
-    titles: tuple[Text, Text],
-    caption: str,
-    other: Point,
-    scale: str = "cividis",
-) -> Panel:
-    """A map with the theory and the measured boundary on top, and what these marks are."""
+def _maps(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
+    """Maps of the overlap, of success, and of runs that are large and do not succeed, if any are.
+
+    On top are the theory and the measured boundary; captions say what these marks are.
+    """
     x, y = str(here.attrs["x"]), str(here.attrs["y"])
+    quantity, time = size(str(here.attrs["variable"])), place({"snapshot": here.attrs["time"]})
+    trials, when = here["trials"], f"at <i>t</i> = {number(here.attrs['time'])}"
+    of_overlap = f"Mean of {quantity.html} over seeds at {time.html}."
+    of_success = f"A{success(here)[1:]} {when}; shown is the share of such runs."
+    if bool(((trials > 0) & here["probability"].isnull()).any()):
+        of_success += " Cells are empty where most runs are still closer to their start than to "
+        of_success += "the state to which they go."
+    of_decay = (
+        f"Share of runs with {quantity.html} &gt; {number(here.attrs['success'])} {when} that do "
+        "not succeed: they are on their way down."
+    )
+    decaying = (here["decaying"] / trials).where(trials > 0)
+    share = words("success probability")
+    drawn = (
+        ("overlap", here["overlap"], "Overlap at " + time, "mean " + quantity, of_overlap),
+        ("success", here["probability"], words("Success probability"), share, of_success),
+        ("decaying", decaying, words("Still decaying"), words("share still decaying"), of_decay),
+    )
     items = _theory(here, here[x].values.astype(float))
     level = "where the predicted probability of success is"
-    legend = {
+    marks = {
         "solid": f"Solid line: {unstable(here)}.",
         "points": f"Dots: {'start' if y in starts() else symbol(y).html} with even odds in the "
         "simulation.",
@@ -130,8 +111,13 @@ def _map(
         "dot": f"Dotted: {level} {number(LEVELS['dot'])}.",
         "dash": f"Dashed: {level} {number(LEVELS['dash'])}.",
     }
-    whole = " ".join([caption, *captioned(items, legend)])
-    return map_of(values.transpose(y, x), key, titles, whole, items, other, scale=scale)
+    out = []
+    for name, values, title, label, caption in drawn if (decaying > 0).any() else drawn[:2]:
+        whole = " ".join([caption, *captioned(items, marks)])
+        key, titles = f"phase_{name}{tail}", (titled(title, other), label)
+        scale, at = "viridis" if name == "overlap" else "cividis", values.transpose(y, x)
+        out.append(map_of(at, key, titles, whole, items, other, scale=scale))
+    return out
 
 
 def critical_values(data: xr.Dataset) -> list[tuple[float, float]]:
@@ -169,7 +155,7 @@ def _theory(here: xr.Dataset, at_x: Array) -> Sequence[Item]:
     return out
 
 
-def _slices(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
+def _slices(here: xr.Dataset, other: Point, tail: str) -> Panel:
     """The share along y at a few values of x, evenly among those where the start decides."""
     x, y = str(here.attrs["x"]), str(here.attrs["y"])
     at = here[y].values.astype(float)
@@ -189,21 +175,19 @@ def _slices(here: xr.Dataset, other: Point, tail: str) -> list[Panel]:
             items.append(across(float(edge), label, color, "dash", listed=False))
     warning = " of single points, which share their noise and so rise and fall together"
     bounded = y in starts() and "boundary" in here and bool(here["boundary"].notnull().any())
-    return [
-        Panel(
-            f"phase_slices{tail}",
-            titled(words("Slices"), other),
-            axis(y),
-            words("success probability"),
-            tuple(items),
-            "Share of seeds that succeed, with 95 % Wilson intervals"
-            + f"{shared_noise(here, warning)}."
-            + (f" Dashed: {unstable(here)}." if bounded else "")
-            + (" Dotted: the predicted probability." if "odds" in here else ""),
-            wide=True,
-            y_range=SHARES,
-        )
-    ]
+    return Panel(
+        f"phase_slices{tail}",
+        titled(words("Slices"), other),
+        axis(y),
+        words("success probability"),
+        tuple(items),
+        "Share of seeds that succeed, with 95 % Wilson intervals"
+        + f"{shared_noise(here, warning)}."
+        + (f" Dashed: {unstable(here)}." if bounded else "")
+        + (" Dotted: the predicted probability." if "odds" in here else ""),
+        wide=True,
+        y_range=SHARES,
+    )
 
 
 def lines(here: xr.Dataset) -> list[Line]:
