@@ -32,6 +32,12 @@ def assembled(cells: Sequence[Cell], grid: Sequence[str], coords: Mapping[str, A
     return xr.Dataset(variables, coords=dict(coords))
 
 
+def interval_names(name: str, what: str) -> dict[str, str]:
+    """Long names of both ends of the 95 % interval of a variable, by their names."""
+    both = {"low": "lower", "high": "upper"}
+    return {f"{name}_{k}": f"{end} end of the 95 % interval of {what}" for k, end in both.items()}
+
+
 def units_by(time: xr.DataArray) -> dict[str, str]:
     """Units of variables by the clock of the dimension ``time``."""
     return dict.fromkeys(TIMES, str(time.attrs.get("units", UNITS[TIMES[0]])))

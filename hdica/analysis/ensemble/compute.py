@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.describe import Cell, assembled, described
+from hdica.analysis.describe import Cell, assembled, described, interval_names
 from hdica.analysis.ensemble import Ensemble
 from hdica.analysis.ensemble.passages import LONG_NAMES as OF_PASSAGES
 from hdica.analysis.ensemble.passages import LONG_TIMES, passages
@@ -34,8 +34,7 @@ from hdica.verdict.survival import first_below
 
 LONG_NAMES = {
     "quantile": "quantile of {v} over runs",
-    "median_low": "lower end of the 95 % interval of the median of {v}",
-    "median_high": "upper end of the 95 % interval of the median of {v}",
+    **interval_names("median", "the median of {v}"),
     "median_se": "standard error of the median of {v}",
     "mean": "mean of {v} over runs",
     "mean_se": "standard error of the mean of {v}",
@@ -50,14 +49,12 @@ LONG_NAMES = {
     "ratio_se": "standard error of the median at the last time over its prediction",
     "predicted_passage": "time at which the prediction first goes below the value",
     "passed_by": "share of runs that are below the value by the predicted time",
-    "passed_by_low": "lower end of the 95 % interval of the share by the predicted time",
-    "passed_by_high": "upper end of the 95 % interval of the share by the predicted time",
+    **interval_names("passed_by", "the share by the predicted time"),
     "bounded": "bound of {v}, or a term of one",
     "looseness": "bound at the last time over the median of {v}",
     "stage_time": "predicted time at which runs go below a value",
     "stage_passed_by": "share of runs that are below the value by the time of the stage",
-    "stage_passed_by_low": "lower end of the 95 % interval of the share by the time of the stage",
-    "stage_passed_by_high": "upper end of the 95 % interval of the share by the time of the stage",
+    **interval_names("stage_passed_by", "the share by the time of the stage"),
     "stage_crossing": "the value below which runs go at the predicted time",
 }
 
@@ -171,12 +168,13 @@ def _prediction(
 
 def _passages(values: xr.DataArray, levels: Sequence[float]) -> xr.DataArray:
     """Times at which a predicted curve first goes below each level."""
-    dims = [d for d in values.dims if d != "time"]
-    curve = values.transpose(*dims, "time")
-    time = curve["time"].values.astype(float)
-    found = np.stack([first_below(time, curve.values, level) for level in levels], axis=-1)
-    coords = {d: curve[d].values for d in dims} | {"crossing": list(levels)}
-    return xr.DataArray(found, coords, (*dims, "crossing"))
+    time = values["time"].values.astype(float)
+
+    def times(curves: Array) -> Array:
+        return np.stack([first_below(time, curves, level) for level in levels], axis=-1)
+
+    own: dict[str, Any] = {"input_core_dims": [["time"]], "output_core_dims": [["crossing"]]}
+    return xr.apply_ufunc(times, values, **own).assign_coords(crossing=list(levels))
 
 
 def _passed_by(at: xr.DataArray, runs: xr.Dataset, name: str) -> dict[str, xr.DataArray]:
@@ -260,7 +258,7 @@ def _median(data: xr.Dataset) -> Text:
     return words("the median of ") + symbol(str(data.attrs["variable"]))
 
 
-def _judged(data: xr.Dataset, found: Sequence[Finding], seeds: Sequence[int]) -> list[Finding]:
+def _judged(data: xr.Dataset, found: Sequence[Finding]) -> list[Finding]:
     """Findings with verdicts on measured over predicted, which may miss 1 by what a study allows.
 
     The control misses it by twice as much, or by a tenth where nothing is allowed.
@@ -269,7 +267,8 @@ def _judged(data: xr.Dataset, found: Sequence[Finding], seeds: Sequence[int]) ->
         np.array([getattr(one, name) for one in found]) for name in ("value", "error", "predicted")
     )
     usable = np.where(predicted != 0, predicted, np.nan)
-    allowed, runs = float(data.attrs.get("within", 0.0)), np.array(seeds, dtype=float)
+    allowed = float(data.attrs.get("within", 0.0))
+    runs = np.array([float(selected(data["count"], dict(one.place))) for one in found])
     margin = 2 * allowed or CONTROL
     off, noise = value / usable - 1, error / abs(usable)
     each = judged(off, noise, margin, np.maximum(runs - 1, 1.0), allowed)
@@ -291,7 +290,7 @@ def _arrivals(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
         return []
     known = str(data["time"].attrs.get("units", ""))
     unit = EMPTY if known.startswith(SCALED) else words(known)
-    out, seeds = [], []
+    out = []
     for level in map(float, data["crossing"].values):
         here = data.sel(crossing=level)
         middle, error = (here[name].sel(share=0.5) for name in ("passage", "passage_se"))
@@ -301,16 +300,14 @@ def _arrivals(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
             if np.isfinite(value):
                 at, theory = _place(data, cell), _predicted_time(data, level, cell)
                 out.append(Finding(name, at, value, se, predicted=theory, unit=unit))
-                seeds.append(int(selected(data["count"], cell)))
-    return _judged(data, out, seeds)
+    return _judged(data, out)
 
 
 def _predicted_time(data: xr.Dataset, level: float, cell: Point) -> float:
-    """Of the first stage that ends at a value, or of the first prediction that moves."""
+    """Of the stage that ends at a value, or of the first prediction that moves."""
     if "stage_time" in data:
-        own = np.flatnonzero(data["stage_crossing"].values == level)
-        if own.size:
-            return float(selected(data["stage_time"].isel(stage=int(own[0])), cell))
+        own = int(np.flatnonzero(data["stage_crossing"].values == level)[0])
+        return float(selected(data["stage_time"].isel(stage=own), cell))
     if "predicted_passage" in data:
         moving = int(np.flatnonzero(data["moving"].values > 0)[0])
         at = data["predicted_passage"].sel(crossing=level).isel(limit=moving)
@@ -334,7 +331,7 @@ def _ends(data: xr.Dataset, cells: Sequence[Point]) -> list[Finding]:
         )
         for cell in cells
     ]
-    return _judged(data, found, [int(selected(data["count"], cell)) for cell in cells])
+    return _judged(data, found)
 
 
 def _predicting(data: xr.Dataset) -> list[int]:

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from hdica.analysis.describe import Cell, assembled
+from hdica.analysis.describe import Cell, assembled, interval_names
 from hdica.verdict.cells import CONFIDENCE, Array
 from hdica.verdict.resample import quantile, share_interval
 from hdica.verdict.survival import EscapeTimes, first_below, restricted_mean
@@ -18,15 +18,13 @@ LONG_NAMES = {
     "reached": "runs that go below the value",
     "never": "runs that have not gone below the value by the last time",
     "passage": "quantile of the time at which runs first go below the value",
-    "passage_low": "lower end of the 95 % interval of the quantile of the time",
-    "passage_high": "upper end of the 95 % interval of the quantile of the time",
+    **interval_names("passage", "the quantile of the time"),
     "passage_se": "standard error of the quantile of the time",
     "passage_mean": "mean time at which runs first go below the value, infinite if one never does",
     "passage_mean_se": "standard error of the mean time",
     "passed_at": "times at which runs first go below the value, in increasing order",
     "passed": "share of runs that have gone below the value",
-    "passed_low": "lower end of the 95 % interval of the share that has gone below the value",
-    "passed_high": "upper end of the 95 % interval of the share that has gone below the value",
+    **interval_names("passed", "the share that has gone below the value"),
 }
 LONG_TIMES = (
     *("passage", "passage_low", "passage_high", "passage_se", "passage_mean", "passage_mean_se"),
@@ -50,17 +48,9 @@ def passages(
     where too few have passed.
     """
     shares, most = coords["share"], max(len(runs) for runs in cells)
-    found: list[Cell] = []
-    for runs in cells:
-        each = [_level(runs, time, level, shares, most) for level in levels]
-        found.append(
-            {
-                name: (("crossing", *own), np.stack([np.asarray(one[name][1]) for one in each]))
-                for name, (own, _) in each[0].items()
-            }
-        )
+    found = [_level(runs, time, level, shares, most) for runs in cells for level in levels]
     known = {d: coords[d] for d in grid} | {"share": shares, "crossing": list(levels)}
-    return assembled(found, grid, known)
+    return assembled(found, [*grid, "crossing"], known)
 
 
 def _level(runs: Array, time: Array, level: float, shares: Sequence[float], most: int) -> Cell:

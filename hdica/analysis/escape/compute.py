@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.describe import Cell, assembled, described
+from hdica.analysis.describe import Cell, assembled, described, interval_names
 from hdica.analysis.escape import LAWS, MEANS, Escape
 from hdica.analysis.reading import check_numbers, finished, gives, grid_of, group, numeric, over
 from hdica.analysis.settings import ALONE
@@ -35,19 +35,15 @@ LONG_NAMES = {
     "diverged": "runs that diverged, which are not counted as runs",
     "exposure": "time for which all runs together were observed",
     "mean": "mean escape time: exposure over escapes for the first, of all runs for the last",
-    "mean_low": "lower end of the 95 % interval of the mean escape time",
-    "mean_high": "upper end of the 95 % interval of the mean escape time",
+    **interval_names("mean", "the mean escape time"),
     "restricted": "mean of the smaller of the escape time and the longest run",
-    "restricted_low": "lower end of the 95 % interval of the restricted mean",
-    "restricted_high": "upper end of the 95 % interval of the restricted mean",
+    **interval_names("restricted", "the restricted mean"),
     "longest": "time of the longest run",
     "median": "median escape time (Kaplan-Meier)",
-    "median_low": "lower end of the 95 % interval of the median",
-    "median_high": "upper end of the 95 % interval of the median",
+    **interval_names("median", "the median"),
     "exponential_p": "p-value of escapes having a constant rate",
     "survival": "share of runs that have not escaped (Kaplan-Meier)",
-    "survival_low": "lower end of the 95 % interval of the share that has not escaped",
-    "survival_high": "upper end of the 95 % interval of the share that has not escaped",
+    **interval_names("survival", "the share that has not escaped"),
     "theory": "mean escape time in theory",
     "theory_survival": "probability of no escape in theory",
     "at_n": "1 where the theory is for the same n, 0 where it is for n = infinity",

@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import special
 
-from hdica.analysis.describe import Cell, assembled, described
+from hdica.analysis.describe import Cell, assembled, described, interval_names
 from hdica.analysis.reading import at_end, check_positive, group
 from hdica.analysis.success import Success
 from hdica.show.choose import Point, evenly, points
@@ -42,15 +42,13 @@ LONG_NAMES = {
     "probability_low": "lower end of the 95 % Wilson interval",
     "probability_high": "upper end of the 95 % Wilson interval",
     "boundary": "{y} with even odds of success, by a logistic curve in log {y}",
-    "boundary_low": "lower end of the 95 % interval of {y} with even odds",
-    "boundary_high": "upper end of the 95 % interval of {y} with even odds",
+    **interval_names("boundary", "{y} with even odds"),
     "boundary_error": "standard error of the logarithm of {y} with even odds",
     "slope": "slope of the logit in log {y} at even odds",
     "bend": "quadratic term of the logit in log {y} about even odds",
     "exponent": "exponent of {x} in the boundary",
     "exponent_error": "standard error of the exponent",
-    "exponent_low": "lower end of the 95 % interval of the exponent",
-    "exponent_high": "upper end of the 95 % interval of the exponent",
+    **interval_names("exponent", "the exponent"),
     "prefactor": "boundary of the fitted power law at {x} = 1",
     "p_value": "p-value of the boundary being a power of {x}",
     "widening": "factor by which scatter about the power law widens the exponent's interval",
@@ -175,13 +173,13 @@ def findings(data: xr.Dataset) -> list[Finding]:
     """The power of x as which the boundary moves, each law of it, and the boundary itself."""
     chosen = maps(data)
     moving = [m for m in chosen if np.isfinite(data["exponent_error"].sel(m))]
-    boundary = [one for m in chosen for one in _bracketed(data, m)]
     name, base = words("the ") + _even_odds(data), symbol(data.attrs["x"])
-    powers = [[float(data[k].sel(m)) for k in ("exponent", "exponent_error")] for m in moving]
+    powers = [(data["exponent"].sel(m), data["exponent_error"].sel(m)) for m in moving]
+    boundary = [one for m in chosen for one in _bracketed(data, m)]
     return [
         *(
-            Finding(name, m, *power, form=Form.POWER, base=base)
-            for m, power in zip(moving, powers, strict=True)
+            Finding(name, m, float(power), float(error), form=Form.POWER, base=base)
+            for m, (power, error) in zip(moving, powers, strict=True)
         ),
         *_laws(data, moving),
         *(boundary or _extremes(data, chosen)),
