@@ -10,6 +10,7 @@ import xarray as xr
 from hdica.analysis.describe import described
 from hdica.analysis.paths import Paths
 from hdica.analysis.reading import at_top, finished, grid_of, group
+from hdica.analysis.steady.figure import once
 from hdica.errors import HdicaError
 from hdica.show.choose import MOST, Point, points, selected, spread
 from hdica.show.finding import Finding
@@ -80,8 +81,8 @@ def paths(tree: xr.DataTree, settings: Paths) -> xr.Dataset:
             raise HdicaError("analysis.paths.barrier is not allowed (runs without n have no √n R)")
         summit = finished(group(tree, settings.barrier), "summit")
         out.attrs["level_at_n"] = int("n" in summit.dims)
-        there = {d: thin[d].values for d in summit.dims if d in thin.dims}
-        top = selected(summit, {**there, "n": n}) / np.sqrt(n)
+        shared = {str(d): thin[d].values for d in summit.dims if d in thin.dims}
+        top = selected(summit, {**shared, "n": n}) / np.sqrt(n)
         out["level"] = top.reset_coords(drop=True)
     return described(out, LONG_NAMES, variable)
 
@@ -176,7 +177,7 @@ def panels(data: xr.Dataset) -> list[Panel]:
                 titled(of_n(data.attrs["n"]), cell) if "n" in data.attrs else single,
                 clock(data["time"].attrs),
                 measured(str(data.attrs["variable"])),
-                (*_marked(data, cell), *lines),
+                (*_marked(data, cell), *once(lines)),
                 caption=_caption(data, cell, len(cells)),
                 y_range=WITHIN if largest <= WITHIN[1] else None,
             )
@@ -191,7 +192,7 @@ def _grid(data: xr.Dataset) -> list[str]:
 
 def _lines(here: xr.DataArray) -> list[Line]:
     """Every entry of every run that is done; each entry once in the legend."""
-    time, out, seen = here["time"].values.astype(float), list[Line](), {""}
+    time, out = here["time"].values.astype(float), list[Line]()
     row, column = _pair(here)
     rows, columns = (points(here.to_dataset(name="path"), axis) for axis in (row, column))
     swept = [d for d in (*row, *column) if here.sizes[d] > 1]
@@ -201,9 +202,7 @@ def _lines(here: xr.DataArray) -> list[Line]:
             y = here.sel({"seed": seed, **entry}).values
             if np.isfinite(y).any():
                 label, color = place({d: float(entry[d]) for d in swept}), color_of(j, len(columns))
-                listed = label.plain not in seen
-                seen.add(label.plain)
-                out.append(Line(time, y, label, color, DASHES[i % 3], listed=listed))
+                out.append(Line(time, y, label, color, DASHES[i % 3], listed=bool(label)))
     return out
 
 

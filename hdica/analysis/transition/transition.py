@@ -12,11 +12,12 @@ from hdica.analysis.describe import described
 from hdica.analysis.reading import check_numbers, finished, gives, group, numeric, overlap_in
 from hdica.analysis.settings import BY_TRANSITION
 from hdica.analysis.steady.compute import TRANSITIONS
+from hdica.analysis.steady.figure import once
 from hdica.analysis.transition import Transition
 from hdica.show.choose import Point, points, shown
 from hdica.show.finding import Finding, Form
 from hdica.show.marks import SYMBOLS, color_of
-from hdica.show.panel import Array, Panel, Points
+from hdica.show.panel import Array, Item, Panel, Points
 from hdica.show.words import EMPTY, Text, critical, leading, size, symbol, words
 from hdica.systems.kinds import ZERO
 
@@ -94,7 +95,7 @@ def panels(data: xr.Dataset) -> list[Panel]:
     """The critical value, and the overlap there, against x; a marker for every kind."""
     x = str(data.attrs["x"])
     value = critical(str(data.attrs["parameter"]))
-    items, overlaps = (tuple(_items(data, name)) for name in ("value", OVERLAP))
+    items, overlaps = (tuple(_items(data, name)) for name in ("value", "overlap"))
     if not items:
         return []
     caption = "One marker a transition; those of a kind are joined in order of size."
@@ -151,19 +152,12 @@ def grid_of(data: xr.Dataset) -> list[str]:
     return [str(d) for d in data["value"].dims if d not in ("transition", data.attrs["x"])]
 
 
-def _items(data: xr.Dataset, name: str) -> list[Points]:
+def _items(data: xr.Dataset, name: str) -> list[Item]:
     x = data[data.attrs["x"]].values.astype(float)
-    cells = shown(data, grid_of(data), LINES)
-    out: list[Points] = []
-    seen: set[str] = set()
+    cells, out = shown(data, grid_of(data), LINES), list[Item]()
     for i, cell in enumerate(cells):
-        lead = leading(cell)
         for curve in curves(data, cell):
-            label = lead + curve.name
             color = color_of(i if len(cells) > 1 else curve.mark, max(len(cells), 4))
-            y = curve.value if name == "value" else curve.overlap
-            listed = label.plain not in seen
-            seen.add(label.plain)
-            mark = SYMBOLS[curve.mark % 4]
-            out.append(Points(x, y, label, color, symbol=mark, joined=True, listed=listed))
-    return out
+            y, mark = getattr(curve, name), SYMBOLS[curve.mark % 4]
+            out.append(Points(x, y, leading(cell) + curve.name, color, symbol=mark, joined=True))
+    return once(out)
