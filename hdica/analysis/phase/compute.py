@@ -91,7 +91,7 @@ def phase(tree: xr.DataTree, settings: Phase) -> xr.Dataset:
     out.attrs = {"variable": variable, "x": x, "y": y, "success": threshold}
     out.attrs |= {"noise": "own" if shared is None else "shared", "time": last}
     # Where a density and not the overlap alone evolves, an unstable state divides no starts.
-    out.attrs["divides"] = int(states is None or states.divides)
+    out.attrs["divides"] = int(states is None or states.attrs["divides"])
     own = [d for d in ("n", "transition") if d in out.dims]
     return described(out.transpose(x, y, ..., *own), LONG_NAMES, variable)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
@@ -102,30 +101,13 @@ def theory(tree: xr.DataTree, variable: str, x: str) -> xr.Dataset:
     return xr.Dataset(out).reset_coords(drop=True)
 
 
-@dataclass(frozen=True)
-class States:
-    """Steady states of the limit, over ``fixed_point`` and the swept parameters they depend on.
+def states_of(tree: xr.DataTree, variable: str, limit: str | None) -> xr.Dataset | None:
+    """Steady states of the limit in a store, None without any of this variable.
 
-    ``at`` is the variable there, NaN where there are fewer; ``known`` has no ``fixed_point`` and
-    says whether the point is done. ``divides``: the variable alone evolves, so that its unstable
-    states divide the runs.
-    """
-
-    at: xr.DataArray
-    stable: xr.DataArray
-    known: xr.DataArray
-    divides: bool
-
-    @property
-    def informative(self) -> xr.DataArray:
-        """Stable states away from 0."""
-        size = abs(self.at)
-        size = size.max([d for d in size.dims if d in entries()])
-        return (self.stable == 1) & (size > ZERO)
-
-
-def states_of(tree: xr.DataTree, variable: str, limit: str | None) -> States | None:
-    """Steady states in a store, None without any of this variable.
+    Over ``fixed_point`` and the swept parameters on which they depend: ``at``, the variable there,
+    NaN where there are fewer; ``stable``; ``informative``: stable and away from 0; and without
+    ``fixed_point`` ``known``: the point is done. The attribute ``divides`` says whether the
+    variable alone evolves, so that its unstable states divide the runs.
 
     The variable evolves alone if the limit that the study names is a closed equation, and without a
     name unless the states differ in more than the variable.
@@ -145,10 +127,14 @@ def states_of(tree: xr.DataTree, variable: str, limit: str | None) -> States | N
     # Where the overlap closes the limit, all states agree in the other parameters.
     spreads = ((other.max(AT) - other.min(AT)).fillna(0.0) for other in others)
     alone = limit is None and all(bool((spread < ZERO).all()) for spread in spreads)
-    return States(at, stable, stable.notnull().any(AT), not paired and (closed or alone))
+    size = abs(at)
+    away = size.max([d for d in size.dims if d in entries()]) > ZERO
+    found = {"at": at, "stable": stable, "informative": (stable == 1) & away}
+    divides = not paired and (closed or alone)
+    return xr.Dataset(found | {"known": stable.notnull().any(AT)}, attrs={"divides": divides})
 
 
-def fate(values: xr.DataArray, threshold: float, states: States | None) -> xr.Dataset:
+def fate(values: xr.DataArray, threshold: float, states: xr.Dataset | None) -> xr.Dataset:
     """Where finished runs over ``time``, and ``seed`` if there are several, go.
 
     A run succeeds if its last value lies in the basin of a stable informative state of the limit:
@@ -169,23 +155,23 @@ def fate(values: xr.DataArray, threshold: float, states: States | None) -> xr.Da
     success = above & ~falling(values, above, threshold)
     by_limit = xr.zeros_like(above.any("seed") if "seed" in above.dims else above, dtype=float)
     if states is not None:
-        possible = states.informative.any(AT)
-        reached, decided = success & possible, states.known & ~possible
-        if states.divides:  # between the same unstable states as a stable informative one
+        possible = states["informative"].any(AT)
+        reached, decided = success & possible, states["known"] & ~possible
+        if states.attrs["divides"]:  # between the same unstable states as a stable informative one
             basin = _same_side(_sizes(final, states), states)
-            reached, decided = (basin & states.informative).any(AT), states.known
-        success = xr.where(states.known, reached, success).transpose(*above.dims)
+            reached, decided = (basin & states["informative"]).any(AT), states["known"]
+        success = xr.where(states["known"], reached, success).transpose(*above.dims)
         by_limit = (by_limit + decided).transpose(*by_limit.dims)
     success = success & final.notnull()
     out = {"success": success, "decaying": above & ~success, "by_limit": by_limit}
     out |= {"separated": xr.ones_like(above), "left": xr.zeros_like(final)}
-    if states is not None and not any(d in states.at.dims for d in entries()):
+    if states is not None and not any(d in states["at"].dims for d in entries()):
         out["separated"], out["left"] = _separated(values, final, states, threshold)
     return xr.Dataset(out)
 
 
 def _separated(
-    values: xr.DataArray, final: xr.DataArray, states: States, threshold: float
+    values: xr.DataArray, final: xr.DataArray, states: xr.Dataset, threshold: float
 ) -> tuple[xr.DataArray, xr.DataArray]:
     """Which runs are close to the stable state of their basin, and how much of the way is left.
 
@@ -193,9 +179,9 @@ def _separated(
     theory can fail. It counts once it has gone half of the way from its first value to the state,
     or is closer to it than a quarter of the distance to the next state.
     """
-    at, begin = states.at, _sizes(values.isel(time=0, drop=True).reset_coords(drop=True), states)
-    final, possible = _sizes(final, states), states.stable == 1
-    if states.divides:
+    at, begin = states["at"], _sizes(values.isel(time=0, drop=True).reset_coords(drop=True), states)
+    final, possible = _sizes(final, states), states["stable"] == 1
+    if states.attrs["divides"]:
         possible = possible & _same_side(final, states)
     distance = abs(final - at).where(possible)
     closest = distance.min(AT)
@@ -204,17 +190,17 @@ def _separated(
     next_one = steps.where(steps > ZERO).min(AT).fillna(threshold)
     way = abs(begin - goal)
     separated = (closest <= way / 2) | (closest <= next_one / 4)
-    left = (closest / way).where(way > 0).where(states.known)
-    separated = xr.where(states.known, separated, True)
+    left = (closest / way).where(way > 0).where(states["known"])
+    separated = xr.where(states["known"], separated, True)
     return separated.transpose(*final.dims), left.transpose(*final.dims)
 
 
-def _sizes(values: xr.DataArray, states: States) -> xr.DataArray:
+def _sizes(values: xr.DataArray, states: xr.Dataset) -> xr.DataArray:
     """Values beside the states: sizes where a store has one of each pair of mirror images."""
-    return values if bool((states.at < 0).any()) else abs(values)
+    return values if bool((states["at"] < 0).any()) else abs(values)
 
 
-def _same_side(values: xr.DataArray, states: States) -> xr.DataArray:
+def _same_side(values: xr.DataArray, states: xr.Dataset) -> xr.DataArray:
     """Which states lie above as many unstable ones as values do."""
-    edges = states.at.where(states.stable == 0).rename({AT: "edge"})
-    return (edges < values).sum("edge") == (edges < states.at).sum("edge")
+    edges = states["at"].where(states["stable"] == 0).rename({AT: "edge"})
+    return (edges < values).sum("edge") == (edges < states["at"]).sum("edge")

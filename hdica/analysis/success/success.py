@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -174,15 +174,14 @@ def findings(data: xr.Dataset) -> list[Finding]:
     chosen = maps(data)
     moving = [m for m in chosen if np.isfinite(data["exponent_error"].sel(m))]
     name, base = words("the ") + _even_odds(data), symbol(data.attrs["x"])
-    powers = [(data["exponent"].sel(m), data["exponent_error"].sel(m)) for m in moving]
-    boundary = [one for m in chosen for one in _bracketed(data, m)]
+    powers = [(m, data["exponent"].sel(m), data["exponent_error"].sel(m)) for m in moving]
     return [
         *(
             Finding(name, m, float(power), float(error), form=Form.POWER, base=base)
-            for m, (power, error) in zip(moving, powers, strict=True)
+            for m, power, error in powers
         ),
         *_laws(data, moving),
-        *(boundary or _extremes(data, chosen)),
+        *(_bracketed(data, chosen) or _extremes(data, chosen)),
         *_misfits(data, moving),
         *_unbracketed(data, chosen),
     ]
@@ -192,19 +191,6 @@ def _even_odds(data: xr.Dataset) -> Text:
     return symbol(data.attrs["y"]) + words(" with even odds of ") + event(data)
 
 
-@dataclass(frozen=True)
-class _Law:
-    """A power of x that a law has for the boundary, or that it bounds the power by."""
-
-    name: str
-    power: float
-    bound: bool
-
-    def off(self, powers: Array) -> Array:
-        """By how much measured powers are off; below a bound they are not."""
-        return np.maximum(powers - self.power, 0.0) if self.bound else powers - self.power
-
-
 def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     """Each law's power beside that of every map; the nearest is judged, the others are its rivals.
 
@@ -212,28 +198,32 @@ def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     where the power is larger, and of several the least is the nearest. Rivals that are off are no
     fault of what the page claims, and have no verdict.
     """
-    stated = [(k, str(p)) for k, p in json.loads(data.attrs.get("laws", "{}")).items()]
-    laws = [_Law(k, float(p.removeprefix("<=")), p.startswith("<=")) for k, p in stated]
-    if not laws or not chosen:
+    stated = {name: str(one) for name, one in json.loads(data.attrs.get("laws", "{}")).items()}
+    if not stated or not chosen:
         return []
     value, error = (
         np.array([float(data[name].sel(m)) for m in chosen])
         for name in ("exponent", "exponent_error")
     )
-    laws = sorted(laws, key=lambda law: (float(np.abs(law.off(value) / error).max()), law.power))
+    bounds = [name for name, text in stated.items() if text.startswith("<=")]
+    power = {name: float(text.removeprefix("<=")) for name, text in stated.items()}
+    off = {name: value - one for name, one in power.items()}
+    off |= {name: np.maximum(off[name], 0.0) for name in bounds}
+    scores = {name: np.abs(one / error) for name, one in off.items()}
+    laws = sorted(stated, key=lambda name: (float(scores[name].max()), power[name]))
     nearest = laws[0]
-    others = [law.power for law in laws if law.power != nearest.power]
-    margin = min((abs(nearest.power - q) / 2 for q in others), default=CONTROL)
-    found = judged(nearest.off(value), error, margin)
+    others = [one for one in power.values() if one != power[nearest]]
+    margin = min((abs(power[nearest] - one) / 2 for one in others), default=CONTROL)
+    found = judged(off[nearest], error, margin)
     quantity = "the power of " + symbol(data.attrs["x"]) + " in the " + _even_odds(data)
     out = []
     for law in laws:
-        text = f"{law.name} (at most {number(law.power)})" if law.bound else law.name
-        predicted, off = np.nan if law.bound else law.power, np.abs(law.off(value) / error)
+        text = f"{law} (at most {number(power[law])})" if law in bounds else law
+        predicted = np.nan if law in bounds else power[law]
         for k, m in enumerate(chosen):
             one = Finding(quantity, m, value[k], error[k], predicted=predicted, theory=words(text))
-            evidence = f"{number(off[k], 2)} standard errors off"
-            if law is nearest:
+            evidence = f"{number(scores[law][k], 2)} standard errors off"
+            if law == nearest:
                 evidence = f"control: a power off by {number(margin)}"
                 seeds = float(found.seeds[k] * data["trials"].max())
                 one = replace(one, verdict=str(found.verdict[k]), seeds=seeds)
@@ -241,19 +231,17 @@ def _laws(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     return out
 
 
-def _bracketed(data: xr.Dataset, chosen: Point) -> list[Finding]:
+def _bracketed(data: xr.Dataset, chosen: Sequence[Point]) -> list[Finding]:
     """The y with even odds at every x where the shares bracket it."""
-    x, here = str(data.attrs["x"]), data.sel(chosen)
-    cells = [here.sel({x: at}) for at in here[x].values]
+    places = [{**m, **at} for m in chosen for at in points(data, [str(data.attrs["x"])])]
+    cells = [data.sel(place) for place in places]
+    name = "the " + _even_odds(data)
     return [
         Finding(
-            words("the ") + _even_odds(data),
-            {**chosen, x: cell[x].item()},
-            float(cell["boundary"]),
-            float(cell["boundary"] * cell["boundary_error"]),
+            name, place, float(here["boundary"]), float(here["boundary"] * here["boundary_error"])
         )
-        for cell in cells
-        if np.isfinite(cell["boundary"])
+        for place, here in zip(places, cells, strict=True)
+        if np.isfinite(here["boundary"])
     ]
 
 
