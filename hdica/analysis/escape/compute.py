@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,12 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     every = [*runs.values(), *limits.values()]
     for data in every[: max(len(runs), 1)]:
         check_numbers(data, x, "analysis.escape.x")
-    unit = _common_unit(every)
+    units = sorted({unit_of(data) for data in every})
+    if len(units) > 1:
+        raise HdicaError(
+            f"simulation, limits: times in {' and in '.join(units)} are not allowed in one "
+            "analysis (methods of one unit)"
+        )
     ends = [finished(data, event) for data in runs.values()]
     means = [finished(data, MEANS[event]) * width for data in limits.values() for width in ABOUT]
     low, high = positive(times.values.ravel() for times in ends or means) or (0.2, 10.0)
@@ -114,9 +119,9 @@ def escape(tree: xr.DataTree, settings: Escape) -> xr.Dataset:
     for name in COUNTS if runs else ():
         out[name] = out[name].fillna(0).astype(int)
     out.attrs = {"x": x, "event": event, "level": level, "tests": tests}
-    if unit != USUAL:
-        out.attrs["unit"] = unit
-    return described(out, LONG_NAMES, units=dict.fromkeys(LONG_TIMES, unit))
+    if units[0] != USUAL:
+        out.attrs["unit"] = units[0]
+    return described(out, LONG_NAMES, units=dict.fromkeys(LONG_TIMES, units[0]))
 
 
 def _simulated(data: xr.Dataset, event: str, at: Array) -> xr.Dataset:
@@ -261,20 +266,8 @@ def _judgement(data: xr.Dataset, tested: list[tuple[Any, Any]], level: float) ->
 
 def unit_of(data: xr.Dataset) -> str:
     """The unit of the times of a method."""
-    known = [data[name].attrs.get("units") for name in ("first", "mean") if name in data]
-    unit = next((one for one in known if one is not None), USUAL)
-    return unit if unit in UNITS else USUAL
-
-
-def _common_unit(groups: Iterable[xr.Dataset]) -> str:
-    """The one unit of several methods, or a refusal."""
-    found = sorted({unit_of(data) for data in groups})
-    if len(found) > 1:
-        raise HdicaError(
-            f"simulation, limits: times in {' and in '.join(found)} are not allowed in one "
-            "analysis (methods of one unit)"
-        )
-    return found[0] if found else USUAL
+    known = (data[name].attrs.get("units") for name in ("first", "mean") if name in data)
+    return next((unit for unit in known if unit in UNITS), USUAL)
 
 
 def suits(tree: xr.DataTree) -> dict[str, Any] | None:

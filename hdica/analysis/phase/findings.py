@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import xarray as xr
 from scipy import stats
@@ -104,23 +102,19 @@ def _gap(data: xr.Dataset) -> list[Finding]:
     z = gap / error
     edge = " of the start with even odds from theory’s " + unstable_symbol(data)
     if data.attrs["noise"] == "shared":  # no plain error of what is put together from such points
-        p = min(1.0, many * 2 * float(stats.norm.sf(np.abs(z).max())))
+        name, value, se = "the largest distance" + edge, float(np.abs(z).max()), np.nan
+        name += ", in standard errors,"
+        p = min(1.0, many * 2 * float(stats.norm.sf(value)))
         verdict = judged(gap, error, margin).whole
-        name, value, se = (
-            "the largest distance" + edge + ", in standard errors,",
-            np.abs(z).max(),
-            np.nan,
-        )
     else:
         weight = 1 / error**2
-        value, se = weight @ gap / weight.sum(), float(weight.sum() ** -0.5)
+        value, se = float(weight @ gap / weight.sum()), float(weight.sum() ** -0.5)
         p = float(stats.chi2.sf((z**2).sum(), many))
         # The gaps are as large as chance allows, and their mean is within the margin.
         mean = judged(np.array([value]), np.array([se]), float(margin.min()))
         name, verdict = "the mean offset" + edge, _stricter(mean.whole, p)
     test = f"{p_value(p)} for all {many} values of {symbol(data.attrs['x']).html}"
-    judgement: dict[str, Any] = {"predicted": 0.0, "verdict": verdict, "evidence": test}
-    return [Finding(name, _size(data), float(value), se, **judgement)]
+    return [Finding(name, _size(data), value, se, predicted=0.0, verdict=verdict, evidence=test)]
 
 
 def _stricter(verdict: str, p: float) -> str:
