@@ -163,8 +163,8 @@ def _shares_without_one(runs: xr.Dataset, known: xr.DataArray, y: str) -> xr.Dat
 
     Where a cell's share is not known, between those of its neighbours.
     """
-    finished = runs["finished"]
-    success, trials = runs["success"] & finished, finished.sum("seed") - finished
+    done = runs["finished"]
+    success, trials = runs["success"] & done, done.sum("seed") - done
     share = ((success.sum("seed") - success) / trials).where(trials > 0).sortby(y)
     between = share.where(known).interpolate_na(y, use_coordinate=True)
     return share.where(known, between).transpose(*share.dims)

@@ -129,9 +129,9 @@ def states_of(tree: xr.DataTree, variable: str, limit: str | None) -> xr.Dataset
     alone = limit is None and all(bool((spread < ZERO).all()) for spread in spreads)
     size = abs(at)
     away = size.max([d for d in size.dims if d in entries()]) > ZERO
-    found = {"at": at, "stable": stable, "informative": (stable == 1) & away}
+    states = {"at": at, "stable": stable, "informative": (stable == 1) & away}
     divides = not paired and (closed or alone)
-    return xr.Dataset(found | {"known": stable.notnull().any(AT)}, attrs={"divides": divides})
+    return xr.Dataset(states | {"known": stable.notnull().any(AT)}, attrs={"divides": divides})
 
 
 def fate(values: xr.DataArray, threshold: float, states: xr.Dataset | None) -> xr.Dataset:
