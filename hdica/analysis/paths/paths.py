@@ -89,11 +89,10 @@ def paths(tree: xr.DataTree, settings: Paths) -> xr.Dataset:
 
 def _most(values: xr.DataArray, grid: list[str]) -> dict[str, int]:
     """How many values of each swept parameter are kept, so that at most six points are."""
-    if len(grid) == 1:
-        return {grid[0]: MOST}
     left, out = MOST, {}
     for k, d in enumerate(reversed(grid)):
-        out[d] = max(1, min(left, values.sizes[d], 3 if k == 0 else left))
+        most = 3 if k == 0 and len(grid) > 1 else left
+        out[d] = max(1, min(most, values.sizes[d]))
         left //= out[d]
     return out
 
