@@ -22,11 +22,8 @@ AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "undecided"
 LEVEL = 0.01
 """Chance that right predictions are rejected anywhere among all cells of a comparison."""
 CLEAR = 30.0
-"""A rejection whose p-value is not this many times below the level is said to be near it.
-
-Chance alone brings one below the level in every hundredth study with right limits, and since the
-seeds are part of a study, everybody who builds it sees the same accident. Three in a hundred of
-those accidents pass this line, while a limit that is really wrong does with a few more seeds."""
+"""A rejection whose p-value is not this many times below the level is near it. Chance alone rejects
+right limits in every hundredth study, and everybody who builds that study sees the same accident."""
 WRONG = 0.05
 """Chance that predictions of which one is off by its margin are said to agree."""
 CONTROL = 0.1
@@ -88,14 +85,13 @@ def judged(
 ) -> Judgement:
     """Judge every cell of a comparison.
 
-    A cell *differs* if its Student statistic is rejected clearly (:data:`CLEAR`) at a level after
-    Holm's correction for all cells: among right predictions one is with a chance of at most
+    A cell *differs* if its Student statistic is rejected clearly (:data:`CLEAR`) after Holm's
+    correction for all cells: among right predictions one is with a chance of at most
     ``level / CLEAR``. A cell *agrees* if it is not rejected and both controls are, by one-sided
     tests. If all cells pass these at :data:`WRONG` each, all agree: a comparison in which any
-    prediction is off by its margin passes with at most this chance (intersection of tests). If not
-    all do, the cells that agree are a choice made by looking at the data, and each has to pass at
-    ``WRONG`` over the number of cells (Bonferroni). What neither differs nor agrees is
-    *undecided*.
+    prediction is off by its margin passes with at most this chance. If not, the cells that agree
+    are chosen by looking at the data, and each has to pass at ``WRONG`` over the number of cells
+    (Bonferroni). What neither differs nor agrees is *undecided*.
 
     Parameters
     ----------
@@ -156,8 +152,7 @@ def holm(p: Array) -> Array:
 def _more(room: Array, error: Array, freedom: Array, level: float) -> Array:
     """How many times as many seeds decide, if the prediction is right: both controls fall.
 
-    So many that the score of the room at that number is the one that is needed; that one falls as
-    seeds become more, so that there is one solution, between the ends of a bisection.
+    The score that is needed falls as seeds become more: there is one solution, found by bisection.
     """
     freedom = np.minimum(freedom, MOST)
     low, high = np.log10(2 / (freedom + 1)), np.full(error.shape, np.log10(MOST))  # from two seeds

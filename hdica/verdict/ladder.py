@@ -1,4 +1,4 @@
-"""Finished runs of one grid point at several n, with their moments and pooled means."""
+"""Finished runs of one grid point at several n: moments, pooled means, and contrasts of means."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import optimize, special, stats
 
 from hdica.verdict.cells import CONFIDENCE
 
 Array = NDArray[np.float64]
 
 MIN_SEEDS = 6
-"""An n with fewer finished seeds takes no part in any inference.
-
-From five seeds down the estimated variances are so uncertain that false alarms at a level of
-1e-4 become several times too frequent; from six on they are as rare as stated."""
+"""An n with fewer finished seeds takes no part in any inference: with five the estimated variances
+are so uncertain that false alarms at a level of 1e-4 become several times too frequent."""
+RELATIVE_ZERO = 1e-12
+"""A standard error below this is rounding: that time is deterministic and says nothing."""
+LARGEST_SCORE = 37.0
+"""Normal scores stop here: the tail probability leaves the range of float64 just above."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,8 @@ class Ladder:
     def weights(self) -> Array:
         """Number of seeds times n, shape (N,): the inverse variance of a mean up to a factor.
 
-        The central limit theorem fixes the ratio of these weights beforehand. Estimated
-        variances would make them random, and a linear combination with random weights is
-        neither unbiased nor Student distributed.
+        The central limit theorem fixes their ratio beforehand: a combination with weights from
+        estimated variances is neither unbiased nor Student distributed.
         """
         return self.counts * self.n
 
@@ -61,15 +62,6 @@ class Ladder:
     def above(self, index: int) -> Ladder:
         """The ladder without its first ``index`` dimensions."""
         return Ladder(self.n[index:], self.runs[index:])
-
-    def from_n(self, least: float) -> Ladder:
-        """The ladder from a dimension on."""
-        return self.above(int(np.searchsorted(self.n, least)))
-
-    def without(self, term: Array) -> Ladder:
-        """The runs less a term C(t)/n that is known, C of shape (times,)."""
-        pairs = zip(self.n.tolist(), self.runs, strict=True)
-        return Ladder(self.n, tuple(run - term / n for n, run in pairs))
 
 
 def ladder(values: Array, n: Array) -> Ladder:
@@ -94,17 +86,14 @@ def moments(values: xr.DataArray) -> xr.Dataset:
 
 
 def student(values: xr.DataArray) -> xr.Dataset:
-    """Mean over finished seeds with its 95 % interval by Student's t; NaN without any.
+    """The moments of values without ``time``, and the 95 % interval of the mean by Student's t.
 
     ``mean``, ``se``, ``low``, ``high``, ``sd`` and the number of ``seeds``.
     """
-    seeds = values.notnull().sum("seed")
-    mean, sd = values.mean("seed"), values.std("seed", ddof=1).where(seeds > 1)
-    se = sd / np.sqrt(seeds.where(seeds > 0))
-    score = stats.t.ppf(0.5 + CONFIDENCE / 2, np.maximum(seeds.values - 1, 1))
-    half = se * xr.DataArray(score, seeds.coords, seeds.dims)
-    ends = {"low": mean - half, "high": mean + half}
-    return xr.Dataset({"mean": mean, "se": se, **ends, "sd": sd, "seeds": seeds})
+    found = moments(values).rename(count="seeds")
+    score = stats.t.ppf(0.5 + CONFIDENCE / 2, np.maximum(found["seeds"].values - 1, 1))
+    half = found["se"] * score
+    return found.assign(low=found["mean"] - half, high=found["mean"] + half)
 
 
 def pooled(values: Array, errors: Array) -> tuple[float, float]:
@@ -122,3 +111,149 @@ def pooled(values: Array, errors: Array) -> tuple[float, float]:
     dof = len(value) - 1
     widening = max(np.sqrt(chi2 / dof), 1.0) if dof else 1.0
     return mean, float(widening * weight.sum() ** -0.5)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """``sum_n a_n mean_n(t) - reference(t)`` and its distribution when it is zero in truth.
+
+    Arrays are over times: value, standard error, Welch's degrees of freedom, and whether a time is
+    informative, because it has a standard error. The correlation is that between consecutive
+    informative times. The tolerance, a known bound of the reference's own error, is not random: it
+    is taken off the estimate rather than added to the variance.
+    """
+
+    estimate: Array
+    error: Array
+    dof: Array
+    informative: NDArray[np.bool_]
+    correlation: Array
+    tolerance: Array
+
+    def distance(self, shift: Array) -> Array:
+        """A shift beyond the tolerance, in standard errors, at the informative times."""
+        k = self.informative
+        return np.maximum(np.abs(shift[k]) - self.tolerance[k], 0.0) / self.error[k]
+
+    @property
+    def score(self) -> float:
+        """Largest normal score over the informative times; 0 without any."""
+        scores = normal_score(self.distance(self.estimate), self.dof[self.informative])
+        return float(scores.max(initial=0.0))
+
+    @property
+    def p_value(self) -> float:
+        """Chance of a score this large at any time if the contrast is zero."""
+        return exceedance(self.score, self.correlation, self.dof[self.informative])
+
+    def critical(self, level: float, growth: float = 1.0) -> Array:
+        """Student statistics rejected at the informative times, of ``growth`` times the freedom."""
+        dof = self.dof[self.informative] * growth
+        score = critical_score(level, self.correlation, dof)
+        return np.asarray(stats.t.isf(stats.norm.sf(score), dof))
+
+    def power(self, shift: Array, level: float) -> float:
+        """Chance, at the most telling time, that a true contrast ``shift`` is rejected."""
+        beyond = self.distance(shift) - self.critical(level)
+        return float(stats.norm.cdf(beyond).max(initial=0.0))
+
+
+def contrast(runs: Ladder, a: Array, reference: Array, tolerance: Array) -> Contrast:
+    """The contrast of N dimensions with coefficients a, shape (N,), from a reference over times."""
+    share = (a**2 / runs.counts)[:, None]
+    parts = share * runs.variances
+    variance = parts.sum(axis=0)
+    scale = np.abs(runs.means).max(axis=0, initial=1.0)
+    informative = variance > (RELATIVE_ZERO * scale) ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        dof = variance**2 / (parts**2 / (runs.counts - 1.0)[:, None]).sum(axis=0)
+    return Contrast(
+        estimate=a @ runs.means - reference,
+        error=np.sqrt(variance),
+        dof=dof,
+        informative=informative,
+        correlation=_neighbours(runs, share, informative),
+        tolerance=np.nan_to_num(tolerance),
+    )
+
+
+def _neighbours(runs: Ladder, share: Array, informative: NDArray[np.bool_]) -> Array:
+    """Correlation of the contrast at consecutive informative times."""
+    if informative.sum() < 2:
+        return np.zeros(0)
+    covariance = np.zeros(int(informative.sum()) - 1)
+    variance = np.zeros(int(informative.sum()))
+    for weight, values in zip(share[:, 0], runs.runs, strict=True):
+        d = values[:, informative] - values[:, informative].mean(axis=0)
+        covariance += weight * (d[:, 1:] * d[:, :-1]).sum(axis=0) / (len(d) - 1)
+        variance += weight * (d**2).sum(axis=0) / (len(d) - 1)
+    return covariance / np.sqrt(variance[1:] * variance[:-1])
+
+
+def fit_matrix(runs: Ladder, basis: Array) -> Array:
+    """Weighted least squares as a matrix (k, N): coefficients = matrix @ means.
+
+    The basis, (N, k) with k <= N, has full rank.
+    """
+    root = np.sqrt(runs.weights / runs.weights.max())[:, None]
+    return np.linalg.pinv(root * basis) * root.T
+
+
+def misfit(runs: Ladder, basis: Array) -> float:
+    """p-value of the hypothesis that the means lie in the span of ``basis`` over n.
+
+    The residual of every n is itself a contrast; the smallest of their p-values is multiplied
+    by the number of them.
+    """
+    residual = np.eye(len(runs)) - basis @ fit_matrix(runs, basis)
+    zero = np.zeros(runs.means.shape[1])
+    p = [contrast(runs, row, zero, zero).p_value for row in residual]
+    return float(min(1.0, len(p) * min(p)))
+
+
+def normal_score(t: Array, dof: Array) -> Array:
+    """Absolute Student statistics as the normal scores of the same tail probability.
+
+    Each time's statistic becomes standard normal under the hypothesis before the maximum over times
+    is taken; with ten seeds a Student statistic has much heavier tails.
+    """
+    tail = stats.t.sf(np.abs(t), dof)
+    return np.minimum(stats.norm.isf(tail), LARGEST_SCORE)
+
+
+def exceedance(level: float, correlation: Array, dof: Array) -> float:
+    """Bound on the probability that the largest of a chain of normal scores exceeds ``level`` >= 0.
+
+    Hunter's and Worsley's bound for the tree that links consecutive times,
+
+        P(max |z_i| > c) <= P(|z_1| > c) + sum_i P(|z_i+1| > c, |z_i| <= c),
+
+    with the bivariate probabilities from Owen's T function. It is close for trajectories, whose
+    neighbouring times are strongly correlated, and needs neighbouring correlations only, shape
+    (scores - 1,): the covariance of all times is singular with fewer seeds than times. Scores made
+    from Student statistics cross a level more often than normal ones, because their estimated
+    variances fluctuate too; each term of the sum is multiplied by the ratio of the crossing rates,
+    (1 + t^2/dof)^(-(dof-1)/2) / exp(-c^2/2) (Worsley, Adv. Appl. Prob. 26, 13, 1994).
+    """
+    one = 2.0 * float(stats.norm.sf(level))
+    rho = np.clip(correlation, -1.0, 1.0)
+    with np.errstate(divide="ignore"):
+        a = np.sqrt((1.0 - rho) / (1.0 + rho))
+        inverse = 1.0 / a
+    # P(second exceeds, first does not) = P(|z|>c) - P(both); zero when neighbours are identical.
+    extra = 4.0 * (special.owens_t(level, a) + special.owens_t(level, inverse)) - one
+    nu = (dof[1:] + dof[:-1]) / 2
+    t = stats.t.isf(stats.norm.sf(level), nu)
+    crossing = np.exp(level**2 / 2 - (nu - 1) / 2 * np.log1p(t**2 / nu))
+    return float(min(1.0, one + np.minimum(np.maximum(extra, 0.0) * crossing, one).sum()))
+
+
+def critical_score(probability: float, correlation: Array, dof: Array) -> float:
+    """The threshold that :func:`exceedance` gives exactly this probability."""
+    if exceedance(LARGEST_SCORE, correlation, dof) > probability:
+        return LARGEST_SCORE
+
+    def excess(level: float) -> float:
+        return exceedance(level, correlation, dof) - probability
+
+    return float(optimize.brentq(excess, 1e-6, LARGEST_SCORE))

@@ -60,13 +60,12 @@ def even_odds(z: Array, successes: Array, trials: Array) -> EvenOdds:
     """Where the probability of success is one half, by a logistic curve along an axis.
 
     The likelihood is penalised by Jeffreys' prior (Firth 1993), so that the curve is known also
-    where all shares are 0 or 1. The logit is a parabola, of which the part through the crossing
-    counts, because rises are seldom symmetric; a straight line where there are fewer than five
-    values, or no crossing of the parabola is sure. The crossing is given only where it lies between
-    the values of the axis, shares on either side of one half are seen, and the slope differs from 0
-    at 95 % (else no interval of the crossing were bounded: Fieller 1954). Errors are widened where
-    shares scatter about the curve by more than chance, and where most of the rise falls between two
-    neighbouring values, so that nothing tells its shape.
+    where all shares are 0 or 1. The logit is a parabola, because rises are seldom symmetric; a
+    straight line where there are fewer than five values, or no crossing of the parabola is sure.
+    The crossing is NaN unless it lies between the values of the axis, shares on either side of one
+    half are seen, and the slope differs from 0 at 95 % (else no interval of the crossing were
+    bounded: Fieller 1954). Errors are widened where shares scatter about the curve by more than
+    chance, and where most of the rise falls between two neighbouring values.
 
     Parameters
     ----------

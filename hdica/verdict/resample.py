@@ -1,9 +1,8 @@
 """Errors without a model: of quantiles, and of what is put together from points that share noise.
 
 With ``noise: shared`` points of equal n and seed see the same noise whatever their parameters, so
-that cells of the grid are not independent. Each cell alone is as it always was; what is put
-together from several cells has an honest error only if a seed is left out, or drawn again, in all
-of them at once.
+that cells of the grid are not independent: what is put together from several of them has an honest
+error only if a seed is left out, or drawn again, in all of them at once.
 """
 
 from __future__ import annotations
@@ -36,10 +35,8 @@ def shares_noise(data: xr.Dataset) -> bool:
 def jackknife_error(without: xr.DataArray, seeds: xr.DataArray) -> xr.DataArray:
     """Standard error of a statistic from its values ``without`` one seed at a time, over ``seed``.
 
-    For means over seeds it is their standard error, and for any statistic that is linear in them
-    too; the variance of the bootstrap is that times (seeds - 1)/seeds, plus what its random
-    resamples add. ``seeds`` is how many of them take part: the others change nothing when they are
-    left out.
+    For statistics that are linear in means over seeds it is exact. ``seeds`` is how many of them
+    take part: the others change nothing when they are left out.
     """
     deviation = without - without.mean("seed", skipna=False)
     # A seed without any run leaves the statistic of all, whose deviation is the mean's rounding.
@@ -63,17 +60,13 @@ def resampled_shares(success: xr.DataArray, finished: xr.DataArray) -> Iterator[
         yield xr.DataArray(share, cells.coords, ("resample", *cells.dims))
 
 
-def interval(resampled: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def interval(resampled: Array) -> tuple[Array, Array]:
     """Ends of the 95 % percentile interval along the first axis."""
     low, high = np.quantile(resampled, [0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2], axis=0)
     return low, high
 
 
-Statistic = Callable[..., Any]
-"""``statistic(values, axis)``, such as :func:`numpy.nanmedian`."""
-
-
-def resampled(values: NDArray[np.float64], statistic: Statistic, shared: bool) -> NDArray[Any]:
+def resampled(values: Array, statistic: Callable[..., Any], shared: bool) -> Array:
     """A statistic of seeds drawn with replacement in every cell, always the same 1000 draws.
 
     Deviations from the statistic itself are enlarged in their logarithms by sqrt(m/(m - 1)) for m
@@ -85,7 +78,7 @@ def resampled(values: NDArray[np.float64], statistic: Statistic, shared: bool) -
         Shape (cells, seeds), NaN where a seed is not finished; at least two are finished in every
         cell, and the statistic of each cell is positive.
     statistic
-        Ignores NaN.
+        ``statistic(values, axis)`` ignores NaN, such as :func:`numpy.nanmedian`.
     shared
         Whether the same seeds are drawn in all cells, because they share their noise.
 
@@ -115,7 +108,7 @@ def resampled(values: NDArray[np.float64], statistic: Statistic, shared: bool) -
 class Quantile:
     """A quantile with its 95 % interval and standard error, each of the same shape.
 
-    Ends that the runs do not bound are infinite, and their error is NaN.
+    Ends that the runs do not bound are infinite, and the error is NaN.
     """
 
     value: Array

@@ -27,12 +27,6 @@ CONTROL = 1.5
 expected prove nothing."""
 ENOUGH = ((stats.norm.isf(WRONG) + stats.norm.ppf(BOTH)) / math.log(CONTROL)) ** 2
 """So many expected escapes reject both."""
-
-BLIND = f"rates wrong by a factor of {CONTROL} would not have been rejected either"
-"""Why nothing is decided with too few escapes."""
-
-NO_LAW = "the results have no law of this escape by theory"
-
 _DEEPEST = 690.0
 """Cumulative hazard of one run beyond which its survival leaves the range of float64."""
 
@@ -101,9 +95,9 @@ class Estimate:
 def exponential_mean(runs: EscapeTimes) -> Estimate:
     """Mean escape time if escapes have a constant rate: observed time over escapes.
 
-    The interval by chi-square quantiles is exact where every run escapes; where runs end at a
-    given time its lower end is conservative (2 d + 2 degrees of freedom for d escapes). Without
-    an escape the mean has a lower bound alone.
+    The interval by chi-square quantiles is exact where every run escapes; where runs end before,
+    its lower end is conservative (2 d + 2 degrees of freedom for d escapes), and without an escape
+    all there is.
     """
     d, total, tail = runs.events, runs.exposure, (1 - CONFIDENCE) / 2
     more = 0 if d == runs.times.size else 2
@@ -142,8 +136,7 @@ def exponential_p(runs: EscapeTimes) -> float:
 
     On the clock that counts the time of all runs still observed, escapes of a constant rate are
     a Poisson process: given their number, uniform (Epstein 1960). Kolmogorov and Smirnov's test
-    of that is exact where every run escapes, and good for many escapes otherwise. It sees early
-    failure as well as fatigue.
+    of that is exact where every run escapes, and good for many escapes otherwise.
     """
     if runs.events < 5:
         return math.nan
@@ -190,10 +183,9 @@ def count_p(observed: int, expected: float, complete: bool) -> float:
     """Two-sided p-value of a number of escapes, by Poisson's tails.
 
     On the clock that sums the cumulative hazards of all runs still observed, whose last reading is
-    what is expected, escapes are a Poisson process of rate 1 (each run brings its hazard until it
-    ends). Where every run escapes (``complete``) the tails are exact, because the clock then ends
-    with the last escape and its reading is a gamma variable; where runs end early they are close to
-    it, and right for few escapes and strict levels too, where a normal score is not.
+    what is expected, escapes are a Poisson process of rate 1. Where every run escapes
+    (``complete``) the clock ends with the last escape and its reading is a gamma variable: the
+    tails are exact. Where runs end early they are close to it, for few escapes too.
     """
     if expected == 0:
         return 1.0 if observed == 0 else 0.0
@@ -207,9 +199,8 @@ class EscapeVerdict:
     """Escapes of some runs against a theory; NaN where nothing can be tested.
 
     ``verdict`` is ``"agrees"``, ``"differs"`` or ``"undecided"``, and ``why`` one sentence.
-    ``seeds_needed``, with its standard error, says with how many runs an open comparison would be
-    decided: so many that wrong rates are rejected 19 times in 20, or a rate as far from theory's as
-    the one measured. NaN where the verdict is not open.
+    ``seeds_needed``, with its standard error, are the runs that would decide an open comparison:
+    they reject wrong rates 19 times in 20, or a rate as far from theory's as the one measured.
     """
 
     expected: float
@@ -223,7 +214,8 @@ class EscapeVerdict:
 def judge_escapes(runs: EscapeTimes | None, hazard: Hazard | None, level: float) -> EscapeVerdict:
     """One-sample test of runs against a theory's hazard; ``level``: chance of a false "differs"."""
     if runs is None or hazard is None:
-        lacking = "no run is done" if runs is None else NO_LAW
+        no_law = "the results have no law of this escape by theory"
+        lacking = "no run is done" if runs is None else no_law
         return EscapeVerdict(math.nan, math.nan, UNDECIDED, lacking)
     clock = np.minimum(hazard(runs.times), _DEEPEST)
     # Rounded as the survival of each run is.
@@ -241,7 +233,8 @@ def judge_escapes(runs: EscapeTimes | None, hazard: Hazard | None, level: float)
     slower = float(stats.poisson.sf(runs.events - 1, expected / CONTROL))
     if max(faster, slower) > WRONG:  # rates wrong by the factor of the control are not rejected
         needed = max(many * ENOUGH / expected, many + 1) if expected > 0 else math.inf
-        return EscapeVerdict(expected, p, UNDECIDED, BLIND, needed)
+        why = f"rates wrong by a factor of {CONTROL} would not have been rejected either"
+        return EscapeVerdict(expected, p, UNDECIDED, why, needed)
     return EscapeVerdict(expected, p, AGREES, "as many runs escape as expected, within the noise")
 
 
@@ -260,11 +253,10 @@ def first_below(time: Array, values: Array, level: float) -> Array:
     """First time at which values, shape (..., times), are at or below a level.
 
     Between two output times the logarithm of the value is taken as linear in time, the value itself
-    where it or the level is not above 0: a run that went below and came back between two output
-    times is not seen there. Infinite where it never does, NaN where the curve is not known.
+    where it or the level is not above 0. Infinite where it never does, NaN where the curve is not
+    known.
     """
     below = values <= level
-    never = ~below.any(axis=-1)
     after = below.argmax(axis=-1)
     before = np.maximum(after - 1, 0)
     high, low = (np.take_along_axis(values, k[..., None], -1)[..., 0] for k in (before, after))
@@ -274,5 +266,5 @@ def first_below(time: Array, values: Array, level: float) -> Array:
     part = np.where((low > 0) & (level > 0), curved, straight)
     part = np.where(after > 0, part, 0.0)
     found = time[before] + part * (time[after] - time[before])
-    known = np.isfinite(values).all(axis=-1)
-    return np.where(known, np.where(never, math.inf, found), math.nan)
+    found = np.where(below.any(axis=-1), found, math.inf)
+    return np.where(np.isfinite(values).all(axis=-1), found, math.nan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from hdica.verdict.cells import AGREES, BOTH, CLEAR, DIFFERS, MOST, POWER, UNDECIDED
-from hdica.verdict.contrast import Contrast, contrast, critical_score, fit_matrix, misfit
-from hdica.verdict.ladder import MIN_SEEDS, Ladder
+from hdica.verdict.ladder import MIN_SEEDS, Contrast, Ladder, contrast, fit_matrix, misfit
 
 Array = NDArray[np.float64]
 
@@ -42,8 +41,12 @@ WRONG_DRIFT = 0.02
 NEAR = "the distance to the limit exceeds its error bars, so little that it may be chance"
 """The reason of a "differs" near the level, of which a report says how rare it is by chance."""
 
+ROUNDS, EAGER = 20, 5
+CLOSE = 3e-3
+"""Iterations for the number of seeds, those with whole steps, and the step at which they end."""
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True)
 class Verdict:
     """Outcome of the comparison of one grid point.
 
@@ -51,10 +54,10 @@ class Verdict:
     normal score over times. ``control_p`` and ``control_rejected`` are the same against the limit
     with a wrong drift, the control; ``power`` is the chance that such a control is rejected.
 
-    ``seeds_needed``, with its standard error, says with how many seeds at each n an open comparison
-    would be decided 19 times in 20: so many reject the control, or, of a "differs" near
-    the level, a difference as large as the measured one clearly. Infinite where no number would do;
-    NaN where the verdict is not open, or what is missing is not seeds.
+    ``seeds_needed``, with its standard error, are the seeds at each n that would decide an open
+    comparison 19 times in 20: so many reject the control, or, of a "differs" near the level, a
+    difference as large as the measured one clearly. Infinite where no number would do; NaN where
+    the verdict is not open, or what is missing is not seeds.
 
     ``n_from`` is the smallest n used, ``n_count`` how many. Over times: C(t) of the finite-n term
     C/n, given the limit, and the mean at 1/n -> 0, each with its standard error; C has none where
@@ -63,6 +66,10 @@ class Verdict:
 
     verdict: str
     why: str
+    coefficient: Array
+    coefficient_error: Array
+    extrapolated: Array
+    extrapolated_error: Array
     p_value: float = np.nan
     score: float = np.nan
     control_p: float = np.nan
@@ -73,10 +80,6 @@ class Verdict:
     n_from: float = np.nan
     n_count: int = 0
     term_known: bool = False
-    coefficient: Array
-    coefficient_error: Array
-    extrapolated: Array
-    extrapolated_error: Array
 
 
 def controlled(limits: xr.Dataset, share: float) -> xr.Dataset:
@@ -97,67 +100,59 @@ def judge(
 ) -> Verdict:
     """Compare the simulation's mean, extrapolated in 1/n, with the limit.
 
-    The claim tested is mean_n(t) = limit(t) + C(t)/n at every time with C(t) free (from four n on
-    also D(t)/n^2, whose neglect would pass for a difference when n is small). The weighted fit of
-    these powers to the means has an intercept that is a *fixed* linear combination of independent
-    means over seeds, so at each time its distance from the limit over its standard error is a
-    Student statistic (Welch's degrees of freedom). The solver's own error, whose bound is the
-    tolerance, is subtracted from the distance. The largest statistic over times is judged by
-    Hunter's and Worsley's bound with the correlations of neighbouring times estimated from the
-    seeds (:mod:`hdica.verdict.contrast`): valid for ten seeds and forty times
-    alike, where the full covariance of times could not be inverted. ``level`` is the chance of a
-    false "differs" for this grid point.
+    The claim is mean_n(t) = limit(t) + C(t)/n at every time with C(t) free; from four n on also
+    D(t)/n^2, whose neglect would pass for a difference when n is small. The weighted fit of these
+    powers has an intercept that is a *fixed* linear combination of independent means over seeds,
+    so that its distance from the limit over its standard error is a Student statistic (Welch's
+    degrees of freedom). The solver's own error, whose bound is the tolerance, is taken off the
+    distance. The largest statistic over times is judged by Hunter's and Worsley's bound
+    (:func:`hdica.verdict.ladder.exceedance`) with correlations estimated from the seeds. ``level``
+    is the chance of a false "differs" for this grid point.
 
-    The expansion fails when n is too small. Therefore the smallest n are dropped while the means'
-    deviation from *some* such curve is significant; this choice looks at residuals only, which are
-    independent of the intercept, and so does not favour agreement. With a single n there is no
-    curve: the mean itself is compared, and a distance is then no proof of a difference.
+    The smallest n are dropped while the means' deviation from *every* such curve is significant:
+    residuals are independent of the intercept, so that this does not favour agreement. With a
+    single n there is no curve: the mean itself is compared, and a distance proves no difference.
 
-    Where theory knows the ``term`` C(t) nothing is fitted in its place: the means less C/n are
-    those of the limit (from three n on but for D(t)/n^2), which a single n can tell, too, and more
-    sharply than an intercept that is extrapolated.
+    Where theory knows the ``term`` C(t), finite at every time, nothing is fitted in its place: the
+    means less C/n are those of the limit (from three n on but for D(t)/n^2), which a single n can
+    tell, too, and more sharply than an intercept that is extrapolated.
 
-    The identical test against the control, a limit whose drift is wrong (NaN if there is
-    none), must reject, and so it must against one that is off by as much to the other side. Else
-    the data could not have told right from wrong, and the verdict is "undecided". A rejection
-    whose p-value is not :data:`CLEAR` times below the level is a "differs" with the reason
-    :data:`NEAR`.
+    The identical test must reject the control, a limit whose drift is wrong (NaN if there is none),
+    and one that is off by as much to the other side: else the data could not have told right from
+    wrong, and the verdict is "undecided". A rejection whose p-value is not :data:`CLEAR` times
+    below the level is a "differs" with the reason :data:`NEAR`.
     """
     if len(runs) == 0:
         return nothing(limit, f"no n has {MIN_SEEDS} finished seeds")
     if not np.isfinite(limit).all():
         return nothing(limit, "the limit has no result here")
-    known_term = term is not None and bool(np.isfinite(term).all())
-    if term is not None and known_term:
-        runs = runs.without(term)
-    used = _window(runs, known_term)
-    fit = fit_matrix(used, _basis(used, known_term))
-    test = contrast(used, fit[0], limit, tolerance)
-    known = bool(np.isfinite(control).all())
+    known = term is not None
+    if term is not None:
+        pairs = zip(runs.n, runs.runs, strict=True)
+        runs = Ladder(runs.n, tuple(run - term / n for n, run in pairs))
+    used = _window(runs, known)
+    fit = fit_matrix(used, _basis(used, known))[0]
+    test = contrast(used, fit, limit, tolerance)
     # Off by as much to the other side, too: a limit that is wrong there must not agree either.
-    sides = [control, 2 * limit - control] if known else []
-    wrong = [contrast(used, fit[0], side, tolerance) for side in sides]
-    control_p = max((one.p_value for one in wrong), default=np.nan)
-    rejected = bool(wrong) and control_p < level
-    steps = len(used) + known_term
-    verdict, why = decide(test.p_value, level, rejected if known else None, steps)
+    sides = [control, 2 * limit - control] if np.isfinite(control).all() else []
+    wrong = [contrast(used, fit, side, tolerance).p_value for side in sides]
+    control_p = max(wrong, default=np.nan)
+    verdict, why = _decided(test.p_value, control_p, level, len(used) + known)
     needed, needed_error = _seeds(test, control - limit, level, why, float(used.counts.max()))
-    c, c_error = _finite_n_term(used, limit)
-    if term is not None and known_term:
-        c, c_error = term, np.zeros_like(term)
+    c, c_error = _finite_n_term(used, limit) if term is None else (term, np.zeros_like(term))
     return Verdict(
         verdict=verdict,
         why=why,
         p_value=test.p_value,
         score=test.score,
         control_p=control_p,
-        control_rejected=rejected,
-        power=test.power(control - limit, level) if known else np.nan,
+        control_rejected=control_p < level,
+        power=test.power(control - limit, level) if wrong else np.nan,
         seeds_needed=needed,
         seeds_needed_error=needed_error,
         n_from=float(used.n[0]),
         n_count=len(used),
-        term_known=known_term,
+        term_known=known,
         coefficient=c,
         coefficient_error=c_error,
         extrapolated=test.estimate + limit,
@@ -176,7 +171,7 @@ def _basis(runs: Ladder, term_known: bool = False) -> Array:
     return (runs.n[0] / runs.n)[:, None] ** np.arange(columns)
 
 
-def _window(runs: Ladder, term_known: bool = False) -> Ladder:
+def _window(runs: Ladder, term_known: bool) -> Ladder:
     """The ladder from the smallest n on from which the means follow the expansion in 1/n."""
     least = 1 if term_known else 2
     for start in range(len(runs) - least):
@@ -196,17 +191,16 @@ def _finite_n_term(runs: Ladder, limit: Array) -> tuple[Array, Array]:
     return found.estimate, found.error
 
 
-def decide(p: float, level: float, rejected: bool | None, count: int) -> tuple[str, str]:
-    """Verdict and its sentence, by the negative control (None without) and the number of n."""
+def _decided(p: float, control_p: float, level: float, count: int) -> tuple[str, str]:
+    """Verdict and its sentence, by the p-value of the control (NaN without) and the number of n."""
     if p < level and count == 1:
         return UNDECIDED, "a single n cannot tell a finite-n term from a wrong limit"
-    if p < level / CLEAR:
-        return DIFFERS, "the distance to the limit exceeds its error bars"
     if p < level:
-        return DIFFERS, NEAR
-    if rejected is None:
+        clear = p < level / CLEAR
+        return DIFFERS, "the distance to the limit exceeds its error bars" if clear else NEAR
+    if np.isnan(control_p):
         return UNDECIDED, "the limit has no negative control"
-    if not rejected:
+    if control_p >= level:
         return UNDECIDED, BLIND
     return AGREES, "within the error bars, and the wrong drift of the control is rejected"
 
@@ -227,25 +221,7 @@ def _seeds(
 def nothing(limit: Array, why: str) -> Verdict:
     """Verdict where there is nothing to compare, with the reason; curves have the limit's shape."""
     empty = np.full_like(limit, np.nan)
-    return Verdict(
-        verdict=UNDECIDED,
-        why=why,
-        coefficient=empty,
-        coefficient_error=empty,
-        extrapolated=empty,
-        extrapolated_error=empty,
-    )
-
-
-ROUNDS, EAGER = 20, 5
-CLOSE = 3e-3
-"""Iterations for the number of seeds, those with whole steps, and the step at which they end."""
-
-
-def more(test: Contrast, times: float, seeds: float) -> Contrast:
-    """The same contrast with so many times the seeds that there are at each n."""
-    growth = (times * seeds - 1) / (seeds - 1)
-    return replace(test, error=test.error / math.sqrt(times), dof=test.dof * growth)
+    return Verdict(UNDECIDED, why, empty, empty, empty, empty)
 
 
 def seeds_that_decide(
@@ -253,39 +229,22 @@ def seeds_that_decide(
 ) -> tuple[float, float]:
     """Seeds at each n with which a true contrast ``shift`` is rejected with a ``chance``.
 
-    The standard error of the number, given with it, is that of the scatter it is computed from: it
-    grows as the variance over seeds, whose relative error is sqrt(2/dof). The number is infinite
-    where no number of seeds would do, because the difference is nowhere larger than the reference's
-    own error, and NaN where nothing scatters. ``seeds`` are those at each n now, at least six.
+    The standard error of the number, which comes with it, is that of the scatter it is computed
+    from: it grows as the variance over seeds, whose relative error is sqrt(2/dof). The number is
+    infinite where no number of seeds would do, because the difference is nowhere larger than the
+    reference's own error, and NaN where nothing scatters. ``seeds`` are those at each n now, at
+    least six. The score that is needed depends on their number through the degrees of freedom
+    alone: iteration finds both, with half steps of the logarithm where whole ones do not.
     """
-    k = test.informative
-    if not k.any():
+    seen = test.distance(shift)
+    if not seen.size:
         return math.nan, math.nan
-    excess = np.where(k, np.abs(shift) - test.tolerance, -np.inf)
-    if not (excess > 0).any():
+    if not seen.any():
         return math.inf, math.nan
-    found, telling = _factor(test, k, excess, level, seeds, chance)
-    if found * seeds > MOST:
-        return math.inf, math.nan
-    return max(found * seeds, MIN_SEEDS), found * seeds * math.sqrt(2 / float(test.dof[telling]))
-
-
-def _factor(
-    test: Contrast, k: NDArray[np.bool_], excess: Array, level: float, seeds: float, chance: float
-) -> tuple[float, int]:
-    """Factor on the number of seeds, and the most telling time.
-
-    The score that is needed depends on the number of seeds through the degrees of freedom alone,
-    and ever less: iteration finds both, with half steps of the logarithm where whole ones do not.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        seen = np.where(k & (excess > 0), excess / test.error, 0.0)
-    factor, telling = 1.0, int(np.argmax(seen))
+    factor = 1.0
     for turn in range(ROUNDS):
-        then = more(test, max(factor, MIN_SEEDS / seeds), seeds)
-        score = critical_score(level, test.correlation, then.dof[k])
-        needed = np.full_like(seen, np.inf)
-        needed[k] = stats.t.isf(stats.norm.sf(score), then.dof[k]) + stats.norm.ppf(chance)
+        then = max(factor, MIN_SEEDS / seeds)
+        needed = test.critical(level, (then * seeds - 1) / (seeds - 1)) + stats.norm.ppf(chance)
         with np.errstate(divide="ignore"):
             wanted = (needed / seen) ** 2
         telling = int(np.argmin(wanted))
@@ -293,4 +252,8 @@ def _factor(
         factor *= step
         if abs(step - 1) < CLOSE:
             break
-    return factor, telling
+    many = factor * seeds
+    if many > MOST:
+        return math.inf, math.nan
+    dof = float(test.dof[test.informative][telling])
+    return max(many, MIN_SEEDS), many * math.sqrt(2 / dof)

@@ -1,9 +1,8 @@
 """Whether runs are still falling at their end, where no theory says where they go.
 
-One run alone hardly shows a slow fall above its noise; all runs of a cell that do the same show it
-together, while near a boundary some stay and some fall. So a run's fall is estimated by its own and
-the cell's mean, each with the weight that the scatter between runs beyond their noise gives it
-(James and Stein's shrinkage).
+One run alone hardly shows a slow fall above its noise; all runs of a cell show it together, but
+near a boundary some stay and some fall. So a run's fall is estimated by its own and the cell's
+mean, weighted by the scatter between runs beyond their noise (James and Stein's shrinkage).
 """
 
 from __future__ import annotations
@@ -20,12 +19,8 @@ Array = NDArray[np.float64]
 LEVEL = 0.01
 """Chance that a run that does not fall is said to, at most: noise that mean-reverts over the output
 times, as about a steady state, is taken for a random walk, which strays further."""
-
-PARTS = 3
-"""The fall over the last third is compared with that over the third before."""
-
 LEAST = 2
-"""Output times in each of the two parts, besides their first: less shows no noise."""
+"""Output times in each of the last two thirds, besides their first: less shows no noise."""
 
 
 def falling(values: xr.DataArray, above: xr.DataArray, threshold: float) -> xr.DataArray:
@@ -54,8 +49,8 @@ def falling(values: xr.DataArray, above: xr.DataArray, threshold: float) -> xr.D
 
 
 def _thirds(time: Array) -> tuple[int, int] | None:
-    """Where the last two parts begin; None with too few output times."""
-    part = (time[-1] - time[0]) / PARTS
+    """Where the last two thirds begin; None with too few output times."""
+    part = (time[-1] - time[0]) / 3
     first, second = (int(np.abs(time - (time[-1] - k * part)).argmin()) for k in (2, 1))
     if second - first < LEAST or len(time) - 1 - second < LEAST:
         return None

@@ -7,7 +7,7 @@ from hdica.analysis.laws import Part, agreement, thinned
 from hdica.errors import HdicaError
 from hdica.show.finding import Form, grouped, verdict_of
 from hdica.show.wording import sentence
-from hdica.verdict.exponents import decay_exponent
+from hdica.verdict.powers import decay_exponent
 from tests.analysis import laws, toy
 from tests.report.shown import plain
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from hdica.verdict.exponents import bias_exponent, fluctuation_exponent
 from hdica.verdict.ladder import Ladder
+from hdica.verdict.powers import bias_exponent, fluctuation_exponent
 from tests.analysis.known import LIMIT, NO_ERROR, PROFILE, Law
 
 N = [100, 300, 1000, 3000]

@@ -1,5 +1,7 @@
 """A verdict where theory knows the term of order 1/n."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -49,19 +51,23 @@ def test_right_limits_are_rejected_as_rarely_as_stated() -> None:
     assert np.mean(np.array(found) < 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
 
 
+def _found(values: np.ndarray, n: np.ndarray, term: np.ndarray, from_n: float) -> dict[str, Any]:
+    curves = [LIMIT, EXACT, CONTROL, term, np.full(10, from_n)]
+    return {name: one for name, (_, one) in _inferred(values, n, curves, 0.01).items()}
+
+
 def test_a_term_that_is_not_known_is_fitted() -> None:
     runs = _runs([100, 400], 100, 4)
-    one = judge(runs, LIMIT, EXACT, CONTROL, 0.01, np.full(10, np.nan))
-    other = judge(runs, LIMIT, EXACT, CONTROL, 0.01)
-    assert (one.p_value, one.term_known) == (other.p_value, False)
+    found = _found(np.array(runs.runs), runs.n, np.full(10, np.nan), 0.0)
+    fitted = judge(runs, LIMIT, EXACT, CONTROL, 0.01)
+    assert (found["p_value"], found["term_known"]) == (fitted.p_value, 0)
 
 
 def _point(sizes: list[int], from_n: float) -> tuple[str, float, float]:
     """Verdict, smallest n and whether the term was known, of runs of which n = 20 is off."""
     runs = _runs(sizes, 200, 5)
     values = np.array([one + 0.1 * (n == 20) for n, one in zip(sizes, runs.runs, strict=True)])
-    curves = [LIMIT, EXACT, CONTROL, TERM, np.full(10, from_n)]
-    found = {name: one for name, (_, one) in _inferred(values, runs.n, curves, 0.01).items()}
+    found = _found(values, runs.n, TERM, from_n)
     return str(found["verdict"]), found["n_from"], found["term_known"]
 
 

@@ -1,13 +1,13 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from hdica.verdict.cells import CLEAR, judged
-from hdica.verdict.contrast import contrast
-from hdica.verdict.ladder import Ladder
+from hdica.verdict.ladder import Ladder, contrast
 from hdica.verdict.survival import ENOUGH, EscapeTimes, hazard_of, judge_escapes
-from hdica.verdict.trajectory import judge
+from hdica.verdict.trajectory import judge, seeds_that_decide
 from tests.analysis.known import LIMIT, NO_ERROR, PROFILE, Law
 
 N = [300, 1000, 3000]
@@ -72,12 +72,12 @@ def test_a_rejection_near_the_level_says_so_and_what_would_settle_it():
 
 
 def test_more_seeds_never_need_more_seeds_than_the_scatter_says():
-    from hdica.verdict.trajectory import more, seeds_that_decide
-
     runs = Law().draw(np.random.default_rng(3), N, 8)
     test = contrast(runs, np.array([0.0, 0.0, 1.0]), LIMIT, NO_ERROR)
     needed, _ = seeds_that_decide(test, 0.01 * PROFILE, LEVEL, 8)
-    assert more(test, needed / 8, 8).power(0.01 * PROFILE, LEVEL) == pytest.approx(0.95, abs=1e-3)
+    error, dof = test.error * (8 / needed) ** 0.5, test.dof * (needed - 1) / 7
+    then = replace(test, error=error, dof=dof)
+    assert then.power(0.01 * PROFILE, LEVEL) == pytest.approx(0.95, abs=1e-3)
 
 
 def test_open_escape_verdicts_say_how_many_runs_would_do():

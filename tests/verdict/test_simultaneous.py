@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hdica.verdict.contrast import critical_score, exceedance, normal_score
+from hdica.verdict.ladder import critical_score, exceedance, normal_score
 
 MANY = 1e9
 

@@ -16,13 +16,13 @@ from hdica.show.finding import Finding, Form, judgement, named
 from hdica.show.words import Text, symbol, words
 from hdica.status import DIVERGED, FAILED, PENDING
 from hdica.verdict.cells import AGREES, UNDECIDED, judged
-from hdica.verdict.exponents import (
+from hdica.verdict.ladder import Ladder, ladder, moments, pooled
+from hdica.verdict.powers import (
     Exponent,
     bias_exponent,
     bias_p_values,
     fluctuation_exponent,
 )
-from hdica.verdict.ladder import Ladder, ladder, moments, pooled
 from hdica.verdict.trajectory import LONG_NAMES as VERDICT_NAMES
 from hdica.verdict.trajectory import Verdict, controlled, judge
 
@@ -186,7 +186,7 @@ def _point(values: Array, n: Array, curves: list[Array], level: float) -> Cell:
     limit, error, control, term, least = curves
     runs = ladder(values, n)
     tolerance = np.nan_to_num(error)
-    trusted = runs.from_n(float(np.nan_to_num(least, posinf=np.inf).max()))
+    trusted = runs.above(int(np.searchsorted(runs.n, np.nan_to_num(least, posinf=np.inf).max())))
     # A term of order 1/n says nothing of n at which the expansion does not hold.
     known = (trusted, term) if len(trusted) and np.isfinite(term).all() else (runs, None)
     verdict = judge(known[0], limit, tolerance, control, level, known[1])

@@ -22,7 +22,7 @@ from hdica.analysis.settings import BY_EDGE
 from hdica.show.choose import Point, at_largest_n, points
 from hdica.show.finding import Finding, Form, judgement, named
 from hdica.show.words import words
-from hdica.verdict.exponents import decay_exponent
+from hdica.verdict.powers import decay_exponent
 from hdica.verdict.trajectory import controlled
 
 EXPONENT = {
