@@ -22,8 +22,9 @@ AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "undecided"
 LEVEL = 0.01
 """Chance that right predictions are rejected anywhere among all cells of a comparison."""
 CLEAR = 30.0
-"""A rejection whose p-value is not this many times below the level is near it. Chance alone rejects
-right limits in every hundredth study, and everybody who builds that study sees the same accident."""
+"""A rejection whose p-value is not so many times below the level is near it: chance alone rejects
+right limits in every hundredth study, and everybody who builds that study sees the same accident.
+"""
 WRONG = 0.05
 """Chance that predictions of which one is off by its margin are said to agree."""
 CONTROL = 0.1

@@ -108,18 +108,14 @@ class Dependence(Settings):
         """What is drawn of the simulations."""
         return (self.variable, *self.beside)
 
-    def prediction(self, output: str) -> str:
-        """The output of theory for an output of the simulations, empty if there is none."""
-        if not self.theory:
-            return ""
-        if not self.predicted:
-            return output
-        place = self.outputs.index(output)
-        return self.predicted[place] if place < len(self.predicted) else ""
+    @property
+    def of_theory(self) -> tuple[str, ...]:
+        """What theory has for them, in their order, of all or of the first."""
+        return self.predicted or self.outputs
 
     def _taken(self, key: str, method: str, needs: Needs) -> tuple[str, ...]:
         """Outputs of a method that a key names."""
-        return self.predicted or self.outputs if key == "theory" else self.outputs
+        return self.of_theory if key == "theory" else self.outputs
 
 
 DEPENDENCE = Analysis(

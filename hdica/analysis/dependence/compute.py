@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from hdica.analysis.settings import ALONE, TIME
 from hdica.show.choose import Point, at_last_n, points
 from hdica.show.finding import Finding, Form, named
 from hdica.show.wording import listed, where
-from hdica.show.words import Text, measurement, number, p_value, place, symbol, words
+from hdica.show.words import Text, measurement, number, p_value, place, symbol
 from hdica.status import DIVERGED
 from hdica.systems.method import Role
 from hdica.verdict.cells import AGREES, DIFFERS, LEVEL, judged
@@ -59,20 +60,17 @@ def dependence(tree: xr.DataTree, settings: Dependence) -> xr.Dataset | None:
     if no parameter is named and none is swept over numbers.
     """
     groups = {name: group(tree, name) for name in settings.simulation}
-    if settings.over is None:
-        found = longest(groups[settings.simulation[0]])
-        if found is None:
-            return None
-        settings = settings.model_copy(update={"over": found})
-    assert settings.over is not None
+    x = settings.over or longest(groups[settings.simulation[0]])
+    if x is None:
+        return None
     for data in groups.values():
-        check_numbers(data, settings.over, "analysis.dependence.over")
+        check_numbers(data, x, "analysis.dependence.over")
         for name in settings.where:
             check_numbers(data, name, "analysis.dependence.where")
     theory = group(tree, settings.theory) if settings.theory else None
     parts = [_simulated(data, theory, settings) for data in groups.values()]
-    out = over(parts, "simulation", list(groups), COUNTS)
-    out.attrs = {"variable": settings.variable, "over": settings.over, "log": settings.log}
+    out = over(parts, "simulation", list(groups), COUNTS).transpose("simulation", "output", ..., x)
+    out.attrs = {"variable": settings.variable, "over": x, "log": settings.log}
     out.attrs |= {"theory": settings.theory or "", "levels": list(settings.levels.values())}
     out.attrs["level_names"] = list(settings.levels)
     if settings.extreme != "none":
@@ -130,26 +128,27 @@ def longest(data: xr.Dataset) -> str | None:
 def _simulated(data: xr.Dataset, theory: xr.Dataset | None, settings: Dependence) -> xr.Dataset:
     """All outputs of one method, over ``output``."""
     parts = []
-    for output in settings.outputs:
+    for output, prediction in zip_longest(settings.outputs, settings.of_theory):
         part = student(at_end(data, output))
-        prediction = settings.prediction(output)
-        if theory is not None and prediction:
-            part["predicted"] = _like(at_end(theory, prediction), part["mean"])
-        else:
-            part["predicted"] = xr.full_like(part["mean"], np.nan)
+        known = None if theory is None or not prediction else at_end(theory, prediction)
+        part["predicted"] = predicted_like(known, part["mean"])
         part["difference"] = part["mean"] - part["predicted"]
         parts.append(part)
     found = xr.concat(parts, xr.DataArray(list(settings.outputs), dims="output", name="output"))
-    lost = (data["status"] >= DIVERGED).sum("seed").reset_coords(drop=True)
-    return found.assign(diverged=lost).transpose("output", ..., settings.over)
+    return found.assign(diverged=(data["status"] >= DIVERGED).sum("seed").reset_coords(drop=True))
 
 
-def _like(theory: xr.DataArray, mean: xr.DataArray) -> xr.DataArray:
-    """Theory in the cells of a simulation; at its largest n where the simulation has none."""
-    if "n" in theory.dims and "n" not in mean.dims:
+def predicted_like(theory: xr.DataArray | None, like: xr.DataArray) -> xr.DataArray:
+    """Theory in the cells of a simulation, NaN where there is none.
+
+    It is taken at its largest n where the simulation has no n.
+    """
+    if theory is None:
+        return xr.full_like(like, np.nan)
+    if "n" in theory.dims and "n" not in like.dims:
         theory = theory.isel(n=-1, drop=True)
-    _, known = xr.align(mean, theory, join="left")
-    return known.broadcast_like(mean).transpose(*mean.dims)
+    _, known = xr.align(like, theory, join="left")
+    return known.broadcast_like(like).transpose(*like.dims)
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
@@ -181,7 +180,7 @@ def _along(cut: xr.Dataset, curve: Point) -> list[Point]:
 
 
 def _mean(cut: xr.Dataset) -> Text:
-    return words("mean ") + symbol(str(cut["output"].item()))
+    return "mean " + symbol(str(cut["output"].item()))
 
 
 def _finding(cut: xr.Dataset, point: Point, quantity: Text, **more: Any) -> Finding:
@@ -199,16 +198,16 @@ def _comparisons(cut: xr.Dataset) -> list[Finding]:
         here = cut.sel(point)
         verdict = str(here["verdict"].item())
         if verdict and bool(here["claimed"]):
-            more = {"verdict": verdict, "seeds": float(here["seeds_needed"])}
-            judgements.append(_finding(cut, point, _mean(cut), evidence=_evidence(here), **more))
+            more = {"evidence": _evidence(here, verdict), "seeds": float(here["seeds_needed"])}
+            judgements.append(_finding(cut, point, _mean(cut), verdict=verdict, **more))
         elif verdict:
-            elsewhere.append(_finding(cut, point, _mean(cut) + words(" outside the claimed part")))
+            elsewhere.append(_finding(cut, point, _mean(cut) + " outside the claimed part"))
     return [*judgements, *elsewhere]
 
 
-def _evidence(here: xr.Dataset) -> str:
+def _evidence(here: xr.Dataset, verdict: str) -> str:
     """What decides on a point: its p-value and the control."""
-    p, verdict = float(here["p_value"]), str(here["verdict"].item())
+    p = float(here["p_value"])
     if not np.isfinite(p):
         return "one seed has no error"
     text = p_value(p)
@@ -230,8 +229,7 @@ def _changes(cut: xr.Dataset) -> list[Finding]:
     if not sides:
         return []
     old, new = ({sides[-1]: value.item()} for value in cut[sides[-1]])
-    quantity = words("the change of ") + _mean(cut) + words(" from ") + place(old)
-    quantity = quantity + words(" to ") + place(new)
+    quantity = "the change of " + _mean(cut) + " from " + place(old) + " to " + place(new)
     change = cut.sel(new)[["mean", "se", "predicted"]].drop_vars(sides[-1])
     change["mean"] = change["mean"] - cut["mean"].sel(old)
     change["se"] = np.hypot(change["se"], cut["se"].sel(old))
@@ -256,7 +254,7 @@ def _extremes(cut: xr.Dataset) -> list[Finding]:
     conditions = [d for d in others(cut) if cut[d].dtype.kind in "fiu" and cut.sizes[d] > 1]
     quantity = _mean(cut)
     for k, name in enumerate(conditions):
-        quantity = quantity + words(" and " if k else " for each ") + symbol(name)
+        quantity += (" and " if k else " for each ") + symbol(name)
     found = [_extreme(cut, one, quantity, form) for one in points(cut, conditions)]
     known = [one for one in found if one is not None]
     return sorted(known, key=lambda one: one.value, reverse=form is Form.LARGEST)

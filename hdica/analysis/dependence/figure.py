@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,12 +21,13 @@ Curve = tuple[Text, xr.Dataset]
 def dependence(data: xr.Dataset) -> list[Panel]:
     """For every output its means, and where there is theory their difference to it."""
     here, out = at_last_n(data), []
-    for output in data["output"].values:
+    for output in map(str, data["output"].values):
         cut = here.sel(output=output)
         if bool(cut["mean"].notnull().any()):
-            out.append(_means(cut, str(output)))
+            drawn = _curves(cut)
+            out.append(_means(cut, output, drawn))
             if bool(cut["difference"].notnull().any()):
-                out.append(_differences(cut, str(output)))
+                out.append(_differences(cut, output, drawn))
     return out
 
 
@@ -42,18 +44,13 @@ def _curves(cut: xr.Dataset) -> list[Curve]:
     return out
 
 
-def _log(cut: xr.Dataset, letter: str) -> bool:
-    return cut.attrs["log"] in (letter, "both")
-
-
-def _means(cut: xr.Dataset, output: str) -> Panel:
-    x, drawn = cut.attrs["over"], _curves(cut)
+def _means(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
+    x = cut.attrs["over"]
     at, items = cut[x].values.astype(float), list[Line | Points]()
     lines: dict[tuple[bytes, bytes], Line] = {}
     for k, (label, here) in enumerate(drawn):
         color = color_of(k, len(drawn))
-        found = [here[name].values for name in ("mean", "low", "high")]
-        items += bars(at, found, label, color)
+        items += bars(at, [here[name].values for name in ("mean", "low", "high")], label, color)
         line = here["predicted"].dropna(x)
         along = line[x].values.astype(float)
         if line.size > 1:  # methods with the same theory have one line
@@ -76,8 +73,8 @@ def _means(cut: xr.Dataset, output: str) -> Panel:
         "mean of " + symbol(output),
         lines_first(items),
         " ".join(caption),
-        _log(cut, "x"),
-        _log(cut, "y"),
+        cut.attrs["log"] in ("x", "both"),
+        cut.attrs["log"] in ("y", "both"),
     )
 
 
@@ -87,8 +84,8 @@ def _beginning(output: str) -> Text:
     return words(capital(name.plain)) if name == words(name.plain) and len(name.plain) > 1 else name
 
 
-def _differences(cut: xr.Dataset, output: str) -> Panel:
-    x, drawn = cut.attrs["over"], _curves(cut)
+def _differences(cut: xr.Dataset, output: str, drawn: Sequence[Curve]) -> Panel:
+    x = cut.attrs["over"]
     at = cut[x].values.astype(float)
     items: list[Line | Points] = [level(at, 0.0, words("theory"), "ink", listed=False)]
     for k, (label, here) in enumerate(drawn):
@@ -101,5 +98,5 @@ def _differences(cut: xr.Dataset, output: str) -> Panel:
         "mean of " + symbol(output) + " − theory",
         tuple(items),
         "Difference of the mean over seeds to theory, with 95 % intervals.",
-        _log(cut, "x"),
+        cut.attrs["log"] in ("x", "both"),
     )

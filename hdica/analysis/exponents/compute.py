@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import stats
 
+from hdica.analysis.dependence.compute import predicted_like
 from hdica.analysis.describe import Cell, assembled, described
 from hdica.analysis.exponents import Exponents
 from hdica.analysis.reading import at_end, check_positive, group, over
@@ -56,7 +57,6 @@ FITS = 3
 """Of fits of one method at most so many are shown."""
 STATISTICS: dict[str, Callable[..., Any]] = {"median": np.nanmedian, "mean": np.nanmean}
 COUNTS = ("seeds", "diverged", "used", "cells", "left_out")
-BY_PARAMETER = {*(f"exponent{k}" for k in ("", "_low", "_high", "_error")), "predicted_exponent"}
 
 
 def exponents(tree: xr.DataTree, settings: Exponents) -> xr.Dataset:
@@ -89,15 +89,22 @@ def _simulated(data: xr.Dataset, theory: xr.DataArray | None, settings: Exponent
     along = list(settings.over)
     others = [str(d) for d in values.dims if d not in (*along, "seed")]
     runs = values.transpose(*others, *along, "seed")
-    known = _predicted(theory, runs.isel(seed=0, drop=True))
+    known = predicted_like(theory, runs.isel(seed=0, drop=True))
+    known = known.where((known > 0) & np.isfinite(known))
     axes = np.meshgrid(*(np.log(runs[d].values.astype(float)) for d in along), indexing="ij")
     log_p, shape = np.stack([p.ravel() for p in axes], axis=1), axes[0].shape
-    made = []
+    statistic, shared = STATISTICS[settings.statistic], shares_noise(data)
+    made: list[Cell] = []
     for i in np.ndindex(*(runs.sizes[d] for d in others)):
         here = runs.values[i].reshape(len(log_p), -1)
-        predicted = known.values[i].ravel()
-        statistic, shared = STATISTICS[settings.statistic], shares_noise(data)
-        made.append(_shaped(_fitted(here, log_p, predicted, statistic, shared), along, shape))
+        cells, laws, whole = _fitted(here, log_p, known.values[i].ravel(), statistic, shared)
+        made.append(
+            {
+                **{name: (tuple(along), found.reshape(shape)) for name, found in cells.items()},
+                **{name: (("parameter",), found) for name, found in laws.items()},
+                **{name: ((), found) for name, found in whole.items()},
+            }
+        )
     coords = {d: runs[d].values for d in [*others, *along]} | {"parameter": along}
     out = assembled(made, others, coords)
     if theory is None:
@@ -106,34 +113,10 @@ def _simulated(data: xr.Dataset, theory: xr.DataArray | None, settings: Exponent
     return out.assign(diverged=diverged)
 
 
-def _shaped(found: dict[str, Any], along: Sequence[str], shape: tuple[int, ...]) -> Cell:
-    """The numbers of a fit with their dimensions."""
-    out: dict[str, tuple[tuple[str, ...], Any]] = {}
-    for name, value in found.items():
-        if name in BY_PARAMETER:
-            out[name] = (("parameter",), value)
-        elif np.ndim(value):
-            out[name] = (tuple(along), np.reshape(value, shape))
-        else:
-            out[name] = ((), value)
-    return out
-
-
-def _predicted(theory: xr.DataArray | None, like: xr.DataArray) -> xr.DataArray:
-    """The theory in the cells of a simulation; NaN where it has none."""
-    if theory is None:
-        return xr.full_like(like, np.nan)
-    if "n" in theory.dims and "n" not in like.dims:
-        theory = theory.isel(n=-1, drop=True)
-    _, known = xr.align(like, theory, join="left")
-    known = known.broadcast_like(like).transpose(*like.dims)
-    return known.where((known > 0) & np.isfinite(known))
-
-
 def _fitted(
     values: Array, log_p: Array, predicted: Array, statistic: Callable[..., Any], shared: bool
-) -> dict[str, Any]:
-    """Numbers of one fit, by the names of the analysis.
+) -> tuple[dict[str, Array], dict[str, Array], dict[str, float]]:
+    """Numbers of one fit by their names: of its cells, of its parameters, and of the whole.
 
     ``values`` have shape (cells, seeds), NaN where a seed is not finished; ``log_p``, the
     logarithms of the parameters, (cells, parameters); ``predicted`` (cells,), positive, NaN without
@@ -148,26 +131,30 @@ def _fitted(
     law = power_law(log_p[used], log_q[used], covariance, known)
     error[used] = np.sqrt(np.diag(covariance))
     half[used] = stats.t.ppf(0.5 + CONFIDENCE / 2, known) * error[used]
-    ends = {"_low": np.exp(log_q - half), "_high": np.exp(log_q + half)}
-    ratio = {"": np.where(used, center, np.nan), **ends}
-    return {
+    low, high = np.exp(log_q - half), np.exp(log_q + half)
+    ratio = np.where(used, center, np.nan)
+    cells = {
         "value": center,
-        **{f"value{k}": v for k, v in ends.items()},
-        **{f"ratio{k}": v / predicted for k, v in ratio.items()},
-        "ratio_error": ratio[""] * error / predicted,
+        "value_low": low,
+        "value_high": high,
+        "ratio": ratio / predicted,
+        "ratio_low": low / predicted,
+        "ratio_high": high / predicted,
+        "ratio_error": ratio * error / predicted,
         "seeds": seeds,
         "used": used.astype(int),
         "predicted": predicted,
         "fitted": np.exp(law.constant + log_p @ law.exponents),
+    }
+    laws = {
         "exponent": law.exponents,
         "exponent_low": law.low,
         "exponent_high": law.high,
         "exponent_error": law.error,
         "predicted_exponent": _predicted_exponents(law, log_p[used], predicted[used], covariance),
-        **{k: getattr(law, k) for k in ("chi2", "dof", "p_value", "widening")},
-        "cells": int(used.sum()),
-        "left_out": int((~used).sum()),
     }
+    whole = {k: getattr(law, k) for k in ("chi2", "dof", "p_value", "widening")}
+    return cells, laws, {**whole, "cells": int(used.sum()), "left_out": int((~used).sum())}
 
 
 def _noise(
@@ -176,8 +163,6 @@ def _noise(
     """Logarithms, NaN in cells left out; covariance of the others, its degrees of freedom."""
     log_q = np.full(len(center), np.nan)
     positive = np.flatnonzero(np.isfinite(center) & (center > 0))
-    if not positive.size:
-        return log_q, np.zeros((0, 0)), np.inf
     draws = resampled(values[positive], statistic, shared)
     sure = np.isnan(draws).mean(axis=0) <= LOST
     keep, draws = positive[sure], draws[:, sure]
@@ -233,7 +218,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
     every = [{**point, **cell} for point in chosen for cell in points(data, parameters(data))]
     cells = [p for p in every if "ratio" in data and np.isfinite(data["ratio_error"].sel(p))]
     left = [one for point in fits(data) for one in _of_the_fit(data, point)]
-    return [*_judged(data, laws, cells), *left]
+    return [*(_judged(data, laws, cells) if cells else laws), *left]
 
 
 def _exponents(data: xr.Dataset, point: Point) -> list[Finding]:
@@ -241,7 +226,7 @@ def _exponents(data: xr.Dataset, point: Point) -> list[Finding]:
     here = [data.sel(point).isel(parameter=k) for k in range(data.sizes["parameter"])]
     return [
         Finding(
-            words(f"the {data.attrs['statistic']} of ") + symbol(str(data.attrs["variable"])),
+            f"the {data.attrs['statistic']} of " + symbol(str(data.attrs["variable"])),
             named(data, point),
             float(one["exponent"]),
             float(one["exponent_error"]),
@@ -253,28 +238,31 @@ def _exponents(data: xr.Dataset, point: Point) -> list[Finding]:
     ]
 
 
-def _judged(data: xr.Dataset, laws: Sequence[Finding], cells: Sequence[Point]) -> list[Finding]:
+def _judged(data: xr.Dataset, laws: list[Finding], cells: Sequence[Point]) -> list[Finding]:
     """Exponents, the mean ratio of cells to theory, and each ratio.
 
     The mean ratio and the exponents are judged together, with a control. A single value can show
     that theory is wrong but hardly that it is right: values have verdicts only where one differs.
     """
-    if not cells:
-        return list(laws)
     ratio, errors, seeds = (
         np.array([float(data[name].sel(cell)) for cell in cells])
         for name in ("ratio", "ratio_error", "seeds")
     )
-    name = words("ratio of measured to predicted ") + symbol(str(data.attrs["variable"]))
-    total = Finding(words("the mean ") + name, {}, *pooled(ratio, errors), predicted=1.0)
-    together = [*laws, total]
-    each = judged(ratio - 1, errors, CONTROL, np.maximum(seeds - 1.0, 1.0))
+    name = "ratio of measured to predicted " + symbol(str(data.attrs["variable"]))
     values = [
-        Finding(words("the ") + name, named(data, cell), *pair)
+        Finding("the " + name, named(data, cell), *pair)
         for cell, *pair in zip(cells, ratio.tolist(), errors.tolist(), strict=True)
     ]
+    each = judged(ratio - 1, errors, CONTROL, np.maximum(seeds - 1.0, 1.0)).verdict
+    if DIFFERS in each:
+        values = [
+            replace(one, predicted=1.0, verdict=str(verdict))
+            for one, verdict in zip(values, each, strict=True)
+        ]
+    total = Finding("the mean " + name, {}, *pooled(ratio, errors), predicted=1.0)
     if not np.isfinite(total.value):
         return [*laws, *values]
+    together = [*laws, total]
     off, error = (np.array([getattr(one, key) for one in together]) for key in ("off", "error"))
     found = judged(off, error, CONTROL)
     evidence = f"control: a factor or an exponent off by {CONTROL:g}"
@@ -282,23 +270,18 @@ def _judged(data: xr.Dataset, laws: Sequence[Finding], cells: Sequence[Point]) -
         replace(one, verdict=str(v), evidence=evidence, seeds=float(s * seeds.max()))
         for one, v, s in zip(together, found.verdict, found.seeds, strict=True)
     ]
-    if DIFFERS in each.verdict:
-        values = [
-            replace(one, predicted=1.0, verdict=str(verdict))
-            for one, verdict in zip(values, each.verdict, strict=True)
-        ]
     return [*together, *values]
 
 
 def _of_the_fit(data: xr.Dataset, point: Point) -> list[Finding]:
     """How far a law is from a power, and which cells it leaves out."""
-    here, out = data.sel(point), []
+    here, place, out = data.sel(point), named(data, point), []
     if float(here["p_value"]) < MISFIT:
         name = words("the factor by which scatter about the power law widens its errors")
-        out.append(Finding(name, named(data, point), float(here["widening"]), digits=2))
+        out.append(Finding(name, place, float(here["widening"]), digits=2))
     left, total = int(here["left_out"]), int(here["left_out"] + here["cells"])
     if left:
         name = words(f"the number of cells, of {total}, that the fit leaves out")
         reason = "without two finished seeds or without a value above its noise"
-        out.append(Finding(name, named(data, point), float(left), evidence=reason))
+        out.append(Finding(name, place, float(left), evidence=reason))
     return out

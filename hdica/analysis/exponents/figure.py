@@ -23,8 +23,7 @@ def exponents(data: xr.Dataset) -> list[Panel]:
     for tail, point in tailed(fits(data)):
         here = data.sel(point)
         rest = {k: v for k, v in point.items() if k != "simulation"}
-        method = method_name(point["simulation"]) if tail and "simulation" in point else EMPTY
-        named = joined(method, place(rest))
+        named = joined(method_name(point["simulation"]) if tail else EMPTY, place(rest))
         end = " · " + named if named else EMPTY
         if bool(here["value"].notnull().any()):
             out.append(_law(here, "Power law" + end, tail))
@@ -72,10 +71,8 @@ def _curve(here: xr.Dataset, x: str, label: Text, color: str) -> list[Line | Poi
 
 
 def _caption(here: xr.Dataset, x: str, drawn: int) -> str:
-    parts = [
-        f"{here.attrs['statistic'].split()[0].capitalize()} over seeds with 95 % intervals, and "
-        "the fitted power law."
-    ]
+    statistic = here.attrs["statistic"].capitalize()
+    parts = [f"{statistic} over seeds with 95 % intervals, and the fitted power law."]
     if "predicted" in here and bool(here["predicted"].notnull().any()):
         parts.append("Dashed: theory.")
     if bool(((here["used"] == 0) & here["value"].notnull()).any()):
