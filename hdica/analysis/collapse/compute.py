@@ -53,7 +53,6 @@ LONG_NAMES = {
     "y_control_low": "lower end of the 95 % interval of y with a wrong power of n",
     "y_control_high": "upper end of the 95 % interval of y with a wrong power of n",
     "law_control": "the law that all n share, at x with a wrong power of n",
-    "score_control": "normal score beside the prediction with wrong powers of n",
     "curve": "the law that all n share, for figures",
     "curve_control": "the same over x with a wrong power of n",
     "curve_control_at": "where it is",
@@ -61,9 +60,6 @@ LONG_NAMES = {
     "points": "cells in it",
     "worst": "least p-value of a cell times the number of cells",
     "p_value": "p-value of all cells beside their predictions",
-    "chi2_control": "sum of squared scores with wrong powers of n",
-    "points_control": "cells in it",
-    "worst_control": "least p-value of a cell with wrong powers of n times the number of cells",
     "p_control": "p-value of all cells with wrong powers of n",
     "p_opposite": "p-value of all cells with powers of n wrong by as much to the other side",
 }
@@ -103,27 +99,39 @@ def collapse(tree: xr.DataTree, settings: Collapse) -> xr.Dataset:
     Over the swept parameters and ``n``: the measured value with its error, the prediction at n,
     x, y = (measured - offset)/unit, with the offset that the prediction at n has beyond the law,
     and the score of measured beside predicted. The control has the same with x and unit that go
-    with wrong powers of n, right at the geometric mean of the n: its scores tell whether the runs
-    would have seen them. Of a second control, which is wrong by as much to the other side, there is
-    the p-value alone. ``curve`` is the law over ``at``.
+    with wrong powers of n: its p-value tells whether the runs would have seen them. Of a second
+    control, which is wrong by as much to the other side, there is the p-value alone. ``curve`` is
+    the law over ``at``.
     """
+    kind, right, wrong = settings.kind, RIGHT[settings.kind], settings.wrong
     data, theory = group(tree, settings.simulation), group(tree, settings.theory)
     runs = measured(data, theory, settings)
     # What theory has at other cells is nothing to these.
-    runs, known = xr.align(runs, _theory(theory, settings.kind), join="left")
+    runs, known = xr.align(runs, _theory(theory, kind), join="left")
     lost = (data["status"] >= DIVERGED).sum("seed").reset_coords(drop=True)
     out = runs.merge(known.broadcast_like(runs["measured"])).assign(diverged=lost)
     out = out.transpose(*runs["measured"].dims)
-    out = _scaled(out, settings.kind)
-    right, wrong = RIGHT[settings.kind], settings.wrong
-    opposite = _scaled(out, settings.kind, mirrored(right, wrong))["p_control"]
-    out = _scaled(out, settings.kind, wrong).assign(p_opposite=opposite)
-    out = out.merge(_curve(out, settings.kind)).drop_vars("unit")
-    out.attrs = {"kind": settings.kind, "variable": settings.variable, "level": settings.level}
+    fit = _fit(out, out["predicted"])
+    control, opposite = (_powers(out, kind, one) for one in (wrong, mirrored(right, wrong)))
+    out = out.assign(
+        score=out["measured"].copy(data=fit.score),
+        chi2=fit.chi2,
+        points=fit.points,
+        worst=fit.worst,
+        p_value=fit.p_value,
+        p_control=_fit(out, control["predicted"]).p_value,
+        p_opposite=_fit(out, opposite["predicted"]).p_value,
+        x_control=control["x"],
+        law_control=control["law"],
+        **_in_units(out, out["unit"], "y"),
+        **_in_units(out, control["unit"], "y_control"),
+    )
+    out = out.merge(_curve(out, kind)).drop_vars("unit")
+    out.attrs = {"kind": kind, "variable": settings.variable, "level": settings.level}
     out.attrs |= {"simulation": settings.simulation, "theory": settings.theory}
     out.attrs |= {"window": right.window, "size": right.size}
     out.attrs |= {"wrong_window": wrong.window, "wrong_size": wrong.size}
-    what = WHAT[settings.kind].format(v=settings.variable)
+    what = WHAT[kind].format(v=settings.variable)
     units = {"measured": str(data["first"].attrs.get("units", "1"))} if "first" in data else {}
     return described(out, {k: v.replace("{w}", what) for k, v in LONG_NAMES.items()}, "", units)
 
@@ -134,21 +142,19 @@ def _theory(theory: xr.Dataset, kind: str) -> xr.Dataset:
     What the prediction has beyond the law is taken off a time or a square; of a share it is the
     distance by which the law has to be shifted, so that shares stay between 0 and 1.
     """
-    x = finished(theory, "scaled")
-    unit = finished(theory, "unit") if "unit" in theory else xr.ones_like(x)
-    predicted, found = finished(theory, "predicted"), finished(theory, "law")
-    near = np.isfinite(x) & np.isfinite(found)
-    shift = xr.zeros_like(x)
+    names = [name for name in ("scaled", "unit", "law", "predicted", "sd") if name in theory]
+    out = xr.Dataset({name: finished(theory, name) for name in names}).rename(scaled="x")
+    near = np.isfinite(out["x"]) & np.isfinite(out["law"])
+    nothing = xr.zeros_like(out["x"])
+    out = out.assign(shift=nothing, offset=nothing, unit=out.get("unit", nothing + 1))
     if kind == "separatrix":
-        inside = (predicted > SURE) & (predicted < 1 - SURE)
-        shift = (special.ndtri(predicted) - x).where(inside, 0.0)
-        found = x.copy(data=law(kind, (x + shift).values))
-    offset = predicted - unit * found if kind != "separatrix" else xr.zeros_like(x)
-    parts = {"x": x + shift, "shift": shift, "unit": unit, "law": found, "offset": offset}
-    parts["predicted"] = predicted
-    if "sd" in theory:
-        parts["sd"] = finished(theory, "sd")
-    return xr.Dataset({k: v.where(near).reset_coords(drop=True) for k, v in parts.items()})
+        inside = (out["predicted"] > SURE) & (out["predicted"] < 1 - SURE)
+        out["shift"] = (special.ndtri(out["predicted"]) - out["x"]).where(inside, 0.0)
+        out["x"] = out["x"] + out["shift"]
+        out["law"] = out["x"].copy(data=law(kind, out["x"].values))
+    else:
+        out["offset"] = out["predicted"] - out["unit"] * out["law"]
+    return out.where(near).reset_coords(drop=True)
 
 
 def mirrored(right: Powers, wrong: Powers) -> Powers:
@@ -156,33 +162,27 @@ def mirrored(right: Powers, wrong: Powers) -> Powers:
     return Powers(2 * right.window - wrong.window, 2 * right.size - wrong.size)
 
 
-def _scaled(out: xr.Dataset, kind: str, wrong: Powers | None = None) -> xr.Dataset:
-    """Points in units of theory, or in those of wrong powers of n, and how they lie."""
-    x, unit, found = out["x"], out["unit"], out["law"]
-    predicted = out["predicted"]
-    tail = "" if wrong is None else "_control"
-    if wrong is not None:
-        right = RIGHT[kind]
-        grown = out["n"] / np.exp(np.log(out["n"].astype(float)).mean())
-        x = (x - out["shift"]) * grown ** (wrong.window - right.window) + out["shift"]
-        x = x.transpose(*out["x"].dims)
-        unit = unit * grown ** (wrong.size - right.size)
-        found = x.copy(data=law(kind, x.values))
-        predicted = out["offset"] + unit * found
-    fit = _fit(out, predicted)
-    more = {
-        f"y{tail}{end}": (out[f"{name}"] - out["offset"]) / unit
-        for name, end in (("measured", ""), ("low", "_low"), ("high", "_high"))
-    }
-    more |= {f"score{tail}": out["measured"].copy(data=fit.score)}
-    if tail:
-        more |= {"x_control": x, "law_control": found}
-    whole = {"chi2": fit.chi2, "points": fit.points, "worst": fit.worst}
-    more |= {f"{name}{tail}": xr.DataArray(value) for name, value in whole.items()}
-    return out.assign(more).assign({"p_control" if tail else "p_value": fit.p_value})
+def _powers(out: xr.Dataset, kind: str, wrong: Powers) -> xr.Dataset:
+    """Theory with wrong powers of n, right at the geometric mean of the n."""
+    right = RIGHT[kind]
+    grown = out["n"] / np.exp(np.log(out["n"].astype(float)).mean())
+    x = (out["x"] - out["shift"]) * grown ** (wrong.window - right.window) + out["shift"]
+    x = x.transpose(*out["x"].dims)
+    unit = out["unit"] * grown ** (wrong.size - right.size)
+    found = x.copy(data=law(kind, x.values))
+    return xr.Dataset(
+        {"x": x, "unit": unit, "law": found, "predicted": out["offset"] + unit * found}
+    )
+
+
+def _in_units(out: xr.Dataset, unit: xr.DataArray, name: str) -> dict[str, xr.DataArray]:
+    """The measured value without its offset and its interval, in a unit."""
+    ends = {"measured": "", "low": "_low", "high": "_high"}
+    return {f"{name}{end}": (out[one] - out["offset"]) / unit for one, end in ends.items()}
 
 
 def _fit(out: xr.Dataset, predicted: xr.DataArray) -> Fit:
+    """How the points lie beside a prediction."""
     dims = out["measured"].dims
     at = predicted.transpose(*dims).values
     if bool(out["hits"].notnull().any()):
@@ -194,7 +194,7 @@ def _fit(out: xr.Dataset, predicted: xr.DataArray) -> Fit:
 
 def _curve(out: xr.Dataset, kind: str) -> xr.Dataset:
     """The law over the range of the points, right and wrong."""
-    found = {}
+    found = []
     for name in ("x", "x_control"):
         known = out[name].where(out["measured"].notnull()).values
         x = known[np.isfinite(known)]
@@ -202,15 +202,11 @@ def _curve(out: xr.Dataset, kind: str) -> xr.Dataset:
         ends = (x.min(), x.max()) if x.size else ALONE[kind]
         low, high = max(ends[0], -SHOWN[kind]), min(ends[1], SHOWN[kind])
         more = 0.03 * max(high - low, 1e-9)
-        found[name] = np.linspace(low - more, high + more, CURVE)
-    return xr.Dataset(
-        {
-            "curve": ("at", law(kind, found["x"])),
-            "curve_control": ("at", law(kind, found["x_control"])),
-            "curve_control_at": ("at", found["x_control"]),
-        },
-        coords={"at": found["x"]},
-    )
+        found.append(np.linspace(low - more, high + more, CURVE))
+    at, control = found
+    curves = {"curve": law(kind, at), "curve_control": law(kind, control)}
+    curves["curve_control_at"] = control
+    return xr.Dataset({name: ("at", values) for name, values in curves.items()}, {"at": at})
 
 
 def measured(data: xr.Dataset, theory: xr.Dataset, settings: Collapse) -> xr.Dataset:
@@ -222,26 +218,10 @@ def measured(data: xr.Dataset, theory: xr.Dataset, settings: Collapse) -> xr.Dat
     if settings.kind == "separatrix":
         return _shares(data, theory, settings)
     if settings.kind == "pitchfork":
-        square = _settled(finished(data, settings.variable), settings.since) ** 2
-        return _means(square.mean("time"), xr.zeros_like(square.isel(time=0), dtype=bool))
-    times = finished(data, "first")
-    ended = (finished(data, "first_seen") == 0) & times.notnull()
-    return _means(times, ended)
-
-
-def _settled(values: xr.DataArray, since: float | None) -> xr.DataArray:
-    """The times at which runs are steady."""
-    time = values["time"].values.astype(float)
-    begin = time[-1] / 2 if since is None else since
-    if not (time >= begin).any():
-        raise HdicaError(
-            f"analysis.collapse.since = {begin:g} is not allowed (the last time is {time[-1]:g})"
-        )
-    return values.isel(time=time >= begin)
-
-
-def _means(values: xr.DataArray, ended: xr.DataArray) -> xr.Dataset:
-    """Means over seeds with their Student intervals."""
+        values = _steady_square(finished(data, settings.variable), settings.since)
+        ended = xr.zeros_like(values, dtype=bool)
+    else:
+        values, ended = finished(data, "first"), finished(data, "first_seen") == 0
     found, still = student(values), (ended & values.notnull()).sum("seed")
     known = (still == 0) & (found["seeds"] >= LEAST)
     out = found[["mean", "se", "low", "high"]].where(known).rename(mean="measured")
@@ -249,13 +229,23 @@ def _means(values: xr.DataArray, ended: xr.DataArray) -> xr.Dataset:
     return out.assign(runs=found["seeds"], open=still, hits=nothing).reset_coords(drop=True)
 
 
+def _steady_square(values: xr.DataArray, since: float | None) -> xr.DataArray:
+    """Mean square over the times at which runs are steady."""
+    time = values["time"].values.astype(float)
+    begin = time[-1] / 2 if since is None else since
+    if not (time >= begin).any():
+        raise HdicaError(
+            f"analysis.collapse.since = {begin:g} is not allowed (the last time is {time[-1]:g})"
+        )
+    return (values.isel(time=time >= begin) ** 2).mean("time")
+
+
 def _shares(data: xr.Dataset, theory: xr.Dataset, settings: Collapse) -> xr.Dataset:
     """Shares of runs that end above the unstable state, with their Wilson intervals."""
     values = finished(data, settings.variable).isel(time=-1, drop=True)
     _, edge = xr.align(values, finished(theory, "edge").reset_coords(drop=True), join="left")
-    hits = ((values > edge) & values.notnull()).sum("seed")
     runs = values.notnull().sum("seed")
-    hits = hits.transpose(*runs.dims)
+    hits = ((values > edge) & values.notnull()).sum("seed").transpose(*runs.dims)
     low, high = xr.apply_ufunc(wilson, hits, runs, output_core_dims=[[], []], vectorize=True)
     share = (hits / runs).where(runs > 0)
     out = {"measured": share, "se": np.sqrt(share * (1 - share) / runs), "low": low, "high": high}
@@ -350,8 +340,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
         **_judgement(data, tests * float(data["worst"])),
     )
     whole = Finding(
-        words(f"χ² of the {POINTS[str(data.attrs['kind'])]} about one curve for all ")
-        + symbol("n"),
+        f"χ² of the {POINTS[str(data.attrs['kind'])]} about one curve for all " + symbol("n"),
         {},
         chi2,
         float(np.sqrt(2 * many)),
@@ -369,8 +358,10 @@ def _judgement(data: xr.Dataset, p: float) -> dict[str, Any]:
     """Verdict and evidence: points agree with the curve only where they reject both controls."""
     p, level = min(p, 1.0), float(data.attrs["level"])
     controls = [float(data[name]) for name in ("p_control", "p_opposite")]
-    right = Powers(float(data.attrs["window"]), float(data.attrs["size"]))
-    wrong = Powers(float(data.attrs["wrong_window"]), float(data.attrs["wrong_size"]))
+    right, wrong = (
+        Powers(float(data.attrs[f"{which}window"]), float(data.attrs[f"{which}size"]))
+        for which in ("", "wrong_")
+    )
     sides = [
         f"{p_value(control)} with {_named(powers)}"
         for control, powers in zip(controls, (wrong, mirrored(right, wrong)), strict=True)
@@ -407,7 +398,7 @@ def _corrections(data: xr.Dataset) -> list[Finding]:
     if kind == "pitchfork":
         size = 100 * size / data["predicted"]
     known = size.where(data["score"].notnull()).max([d for d in size.dims if d != "n"])
-    name = words(f"the largest correction of the {CORRECTED[kind]} at finite ") + symbol("n")
+    name = f"the largest correction of the {CORRECTED[kind]} at finite " + symbol("n")
     unit = words("%" if kind == "pitchfork" else "")
     ends = dict.fromkeys(int(n) for n in data["n"].values[[0, -1]])
     return [Finding(name, {"n": n}, float(known.sel(n=n)), unit=unit, digits=2) for n in ends]
