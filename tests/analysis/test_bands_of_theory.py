@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.convergence.theory import caption, edges
+from hdica.analysis.convergence.figure import edges, of_theory
 
 SIZES = [100, 200, 400]
 
@@ -35,8 +35,8 @@ def aggregate(from_n: list[float]) -> xr.Dataset:
 )
 def test_a_band_that_is_not_drawn_does_not_end(from_n, drawn, words):
     data = aggregate(from_n)
-    lines = edges(data, [{}], [(n, "#000000") for n in SIZES])
+    lines = edges(data, [{}], dict.fromkeys(SIZES, "#000000"))
     assert len(lines) == 2 * drawn
-    text = caption(data, [{}], SIZES)
+    text = of_theory(data, [{}], SIZES)
     assert words in text
     assert ("three standard" in text) == (max(from_n) > SIZES[0])

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from hdica.analysis.compare import Compare
-from hdica.analysis.convergence.theory import deviations
+from hdica.analysis.convergence.figure import deviations
 from hdica.analysis.describe import described
 from hdica.analysis.reading import at_top, finished, group, numeric, offered, over
 from hdica.analysis.settings import FIXED_POINT, TIME, names

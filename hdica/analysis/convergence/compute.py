@@ -80,8 +80,8 @@ COMPARED = (
     *("sup_error", "sup_time", "mean", "se", "limit", "limit_error"),
     *("verdict", "why", "p_value", "control_p", "seeds_needed"),
 )
-"""Variables of a comparison."""
-SEED_COUNTS = ("count", "diverged", "failed", "pending")
+"""Variables of a comparison: the others need not be selected at every point."""
+COUNTS = {"diverged": DIVERGED, "failed": FAILED, "pending": PENDING}
 
 
 def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
@@ -93,21 +93,21 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
     :func:`hdica.verdict.trajectory.judge`.
     """
     variable, simulations = settings.variable, settings.simulation
-    level, limit_name = settings.level, settings.limit
     groups = [group(tree, name) for name in simulations]
-    limits = controlled(limits_of(group(tree, limit_name), variable), settings.control)
+    limits = controlled(limits_of(group(tree, settings.limit), variable), settings.control)
     tests = comparisons_in(groups, variable, "time")
-    parts = [_compare(data, limits, variable, level / tests) for data in groups]
-    joined = over(parts, "simulation", simulations, SEED_COUNTS)
+    each = settings.level / tests
+    parts = [_compare(data, limits, variable, each) for data in groups]
+    joined = over(parts, "simulation", simulations, ("count", *COUNTS))
     joined = joined.assign(limits.rename({k: f"limit_{k}" for k in limits if k != "limit"}))
     joined.attrs = {
         "variable": variable,
-        "limit_method": limit_name,
-        "level": level,
+        "limit_method": settings.limit,
+        "level": settings.level,
         "tests": tests,
         "band": settings.band,
         "control": settings.control,
-        "level_each": level / tests,
+        "level_each": each,
     }
     return described(joined, LONG_NAMES, variable, units_by(joined["time"]))
 
@@ -123,10 +123,10 @@ def limits_of(data: xr.Dataset, variable: str) -> xr.Dataset:
 def _compare(data: xr.Dataset, limits: xr.Dataset, variable: str, level: float) -> xr.Dataset:
     """One simulation method against the limit."""
     values = finished(data, variable).reset_coords(drop=True)
-    compared, status = against_limit(values, limits), data["status"].reset_coords(drop=True)
-    kinds = {"diverged": DIVERGED, "failed": FAILED, "pending": PENDING}
-    counts = xr.Dataset({name: (status == code).sum("seed") for name, code in kinds.items()})
-    return xr.merge([compared, counts, _inference(values, limits, level)], join="exact")
+    status = data["status"].reset_coords(drop=True)
+    counts = xr.Dataset({name: (status == code).sum("seed") for name, code in COUNTS.items()})
+    parts = [against_limit(values, limits), counts, _inference(values, limits, level)]
+    return xr.merge(parts, join="exact")
 
 
 def against_limit(values: xr.DataArray, limits: xr.Dataset) -> xr.Dataset:
@@ -221,15 +221,15 @@ def _verdict(found: Verdict) -> Cell:
 def findings(data: xr.Dataset) -> list[Finding]:
     """Every comparison where its mean is farthest from the limit, and how scatter and bias fall."""
     dims = [str(d) for d in data["verdict"].dims]
-    compared = data[list(COMPARED)]  # what is selected point by point
+    compared = data[list(COMPARED)]
     cells = [_comparison(compared, point) for point in points(data, dims)]
-    scatter = words("the standard deviation of ") + symbol(str(data.attrs["variable"]))
+    scatter = "the standard deviation of " + symbol(str(data.attrs["variable"]))
     powers = [*half_power(data, "fluctuation_exponent", scatter), *_bias(data)]
     return [*cells, *powers, *_scatter_predicted(data, dims)]
 
 
 def _mean(data: xr.Dataset) -> Text:
-    return words("mean ") + symbol(str(data.attrs["variable"]))
+    return "mean " + symbol(str(data.attrs["variable"]))
 
 
 def _comparison(data: xr.Dataset, point: Point) -> Finding:
@@ -285,7 +285,7 @@ def _bias(data: xr.Dataset) -> list[Finding]:
     inside = int(((low <= 1) & (high >= 1))[known].sum())
     return [
         Finding(
-            words("the distance of ") + _mean(data) + words(" from the limit"),
+            "the distance of " + _mean(data) + " from the limit",
             {},
             -float(np.median(value[known])),
             predicted=-1.0,

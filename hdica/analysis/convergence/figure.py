@@ -1,14 +1,14 @@
-"""Trajectories, and error against n."""
+"""Trajectories with the bands in which theory has them, and error against n."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
-from hdica.analysis.convergence import theory
-from hdica.analysis.convergence.theory import deviations
 from hdica.show.choose import MOST, Point, banded, evenly, grouped, selected, shown, spread
 from hdica.show.marks import (
     GREY,
@@ -30,6 +30,7 @@ from hdica.show.words import (
     limit_name,
     measured,
     method_name,
+    number,
     of_n,
     place,
     symbol,
@@ -37,10 +38,17 @@ from hdica.show.words import (
     words,
 )
 
+REACHED = "three standard deviations reach an unstable state"
+
 
 def grid_of(data: xr.Dataset) -> list[str]:
     """Swept parameters of the convergence analysis."""
     return [str(d) for d in data["verdict"].dims if d != "simulation"]
+
+
+def deviations(band: float) -> str:
+    """So many standard deviations, in words."""
+    return "standard deviation" if band == 1 else f"{number(band)} standard deviations"
 
 
 def trajectories(data: xr.Dataset) -> list[Panel]:
@@ -48,21 +56,19 @@ def trajectories(data: xr.Dataset) -> list[Panel]:
     dims = grid_of(data)
     start = next((d for d in dims if d in starts()), None)
     ordered = [d for d in dims if d != start] + ([start] if start else [])
-    out = []
+    sizes, out = _sizes(data), []
+    drawn = next(iter(sizes.values()))
     for k, (outer, members) in enumerate(grouped(shown(data, ordered), start)):
         one = {**outer, **(members[0] if len(members) == 1 else {})}
+        items = (*_runs(data, members, sizes), *edges(data, members, drawn))
         out.append(
             Panel(
                 f"trajectories_{k + 1}",
                 place(one) or words("Trajectories"),
                 clock(data["time"].attrs),
                 measured(str(data.attrs["variable"])),
-                (
-                    *_runs(data, members),
-                    *theory.edges(data, members, _first(data)),
-                    *_limits(data, members),
-                ),
-                _caption(data, members, start),
+                (*items, *_limits(data, members)),
+                _caption(data, members, start, list(drawn)),
             )
         )
     return out
@@ -75,20 +81,16 @@ def _sizes(data: xr.Dataset) -> dict[str, dict[int, str]]:
         seeds = data["count"].sel({"simulation": method})
         own = data["n"].values[(seeds > 0).any([d for d in seeds.dims if d != "n"]).values]
         chosen[str(method)] = evenly(own.astype(int).tolist(), 4 if k == 0 else 2)
-    drawn = sorted({n for own in chosen.values() for n in own})
-    colors = {n: color_of(i, len(drawn)) for i, n in enumerate(drawn)}
-    return {method: {n: colors[n] for n in own} for method, own in chosen.items()}
+    every = sorted({n for own in chosen.values() for n in own})
+    return {
+        method: {n: color_of(every.index(n), len(every)) for n in own}
+        for method, own in chosen.items()
+    }
 
 
-def _first(data: xr.Dataset) -> list[tuple[int, str]]:
-    """The n that are drawn of the first method, with their colours."""
-    return list(next(iter(_sizes(data).values())).items())
-
-
-def _caption(data: xr.Dataset, members: list[Point], start: str | None) -> str:
+def _caption(data: xr.Dataset, members: list[Point], start: str | None, drawn: list[int]) -> str:
     methods = [method_name(m).html for m in data["simulation"].values]
     text = f"Line and band: mean ± {deviations(data.attrs['band'])} over seeds ({methods[0]})"
-    drawn = [n for n, _ in _first(data)]
     if len(banded(drawn)) < len(drawn):
         ends = " and ".join(map(count, banded(drawn)))
         text += f", bands at {symbol('n').html} = {ends} only"
@@ -97,7 +99,7 @@ def _caption(data: xr.Dataset, members: list[Point], start: str | None) -> str:
     text += "."
     if any(bool(selected(data["limit"], m).notnull().any()) for m in members):
         text += f" Dashed: the limit ({method_name(data.attrs['limit_method']).html})."
-    text += theory.caption(data, members, drawn)
+    text += of_theory(data, members, drawn)
     if start and len(members) > 1:
         values = escape(", ".join(value_of(m[start]) for m in members))
         text += f" Starts {symbol(start).html} = {values}."
@@ -107,22 +109,17 @@ def _caption(data: xr.Dataset, members: list[Point], start: str | None) -> str:
     return text
 
 
-def _runs(data: xr.Dataset, members: list[Point]) -> list[Item]:
+def _runs(data: xr.Dataset, members: list[Point], sizes: dict[str, dict[int, str]]) -> list[Item]:
     """Means and spreads, small n first so that the narrow bands lie on top."""
-    sizes = _sizes(data)
-    shaded = banded([n for n, _ in _first(data)])
+    shaded = banded(list(next(iter(sizes.values()))))
     out: list[Item] = []
     for n in sorted({n for own in sizes.values() for n in own}):
         for j, (method, own) in enumerate(sizes.items()):
-            if n not in own:
-                continue
-            label, listed = of_n(n, method if len(sizes) > 1 else ""), True
-            for point in members:
-                here = data.sel({"simulation": method, "n": n, **point})
-                if int(here["count"]) > 0:
-                    band = data.attrs["band"] if j or n in shaded else 0.0
-                    out.append(_run(here, label, own[n], j, listed, band))
-                    listed = False
+            here = [data.sel({"simulation": method, "n": n, **p}) for p in members if n in own]
+            label = of_n(n, method if len(sizes) > 1 else "")
+            band = data.attrs["band"] if j or n in shaded else 0.0
+            some = [one for one in here if int(one["count"]) > 0]
+            out += [_run(one, label, own[n], j, k == 0, band) for k, one in enumerate(some)]
     return out
 
 
@@ -147,15 +144,63 @@ def _limits(data: xr.Dataset, members: list[Point]) -> list[Line]:
     ]
 
 
+def _at(data: xr.Dataset, point: Point, n: int) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Mean and standard deviation of runs at n by theory, and where they are wrong."""
+    limit, sd, bias, least = (
+        selected(data[name], point).values
+        for name in ("limit", "limit_sd", "limit_bias", "limit_from_n")
+    )
+    return limit + np.nan_to_num(bias) / n, sd / np.sqrt(n), np.asarray(least > n)
+
+
+def edges(data: xr.Dataset, members: Sequence[Point], drawn: dict[int, str]) -> list[Line]:
+    """Edges of the bands in which runs lie at order 1/n, of ``drawn`` n in their colours.
+
+    Near an unstable state runs part or linger and are not normal: there a band ends.
+    """
+    time, out = data["time"].values.astype(float), list[Line]()
+    for n, color in drawn.items():
+        for point in members:
+            center, sd, wrong = _at(data, point, n)
+            size = np.where(wrong, np.nan, data.attrs["band"] * sd)
+            if np.isfinite(size).any():
+                for edge in (center - size, center + size):
+                    out.append(Line(time, edge, words("by theory"), color, "dot", listed=not out))
+    return out
+
+
+def of_theory(data: xr.Dataset, members: Sequence[Point], sizes: Sequence[int]) -> str:
+    """What the edges are, and at which n they end, with the reason; empty without theory."""
+    at = [(n, *_at(data, point, n)[1:]) for n in sizes for point in members]
+    right = {n for n, sd, off in at if (np.isfinite(sd) & ~off).any()}
+    wrong = {n for n, sd, off in at if (np.isfinite(sd) & off).any()}
+    if not right and not wrong:
+        return ""
+    if not right:
+        return (
+            f" No band of theory is drawn: {REACHED}, where runs part or linger, and a normal band "
+            "is wrong."
+        )
+    term = " + <i>m</i>/<i>n</i>" if bool(data["limit_bias"].notnull().any()) else ""
+    text = f" Dotted: limit{term} ± {deviations(data.attrs['band'])} by the central limit theorem."
+    some = {"ends": sorted(wrong & right), "is missing": sorted(wrong - right)}
+    where = [f"{verb} at <i>n</i> = {', '.join(map(count, ns))}" for verb, ns in some.items() if ns]
+    if where:
+        text += f" It {' and '.join(where)}, where {REACHED}: runs part or linger there, and a "
+        text += "normal band is wrong."
+    return text
+
+
 def fluctuation_and_bias(data: xr.Dataset) -> list[Panel]:
     """Error against n, on logarithmic axes; nothing for a single n."""
     if data.sizes["n"] < 2:
         return []
     named = [(place(one) or words("simulation"), one) for one in shown(data, grid_of(data))]
     variable = symbol(str(data.attrs["variable"]))
-    normal = bool(data["rms_sd_predicted"].notnull().any())
-    term = bool(data["limit_bias"].notnull().any())
+    normal, term = (bool(data[k].notnull().any()) for k in ("rms_sd_predicted", "limit_bias"))
     fluctuation, bias = _fluctuation(data, named), _bias(data, named)
+    marks = [item for item in bias if isinstance(item, Points)]
+    ends = positive(end for mark in marks for end in (mark.y, mark.high))
     return [
         against_n(
             "fluctuation",
@@ -175,7 +220,8 @@ def fluctuation_and_bias(data: xr.Dataset) -> list[Panel]:
             "error; filled where it stands above its noise (5 % over all times), open where it is "
             + f"noise.{' Line: the largest |m|/n over time, by theory.' if term else ''}"
             + " Dotted: slope −1.",
-            y_range=_range(bias),
+            # From the markers and their upper ends; lower ends may be cut.
+            y_range=ends and (ends[0] / 3, ends[1] * 1.6),
         ),
     ]
 
@@ -216,10 +262,3 @@ def _bias(data: xr.Dataset, named: list[tuple[Text, Point]]) -> list[Item]:
     sizes = [float(abs(selected(data["limit_bias"], point)).max()) for _, point in named]
     curves = [(n, m / n, color_of(i, len(named))) for i, m in enumerate(sizes) if m > 0]
     return [*out, *_theories(curves, words("term of order 1/n"))]
-
-
-def _range(items: list[Item]) -> tuple[float, float] | None:
-    """Logarithmic limits from the markers and their upper ends; lower ends may be cut."""
-    marks = [item for item in items if isinstance(item, Points)]
-    ends = positive(end for mark in marks for end in (mark.y, mark.high))
-    return ends and (ends[0] / 3, ends[1] * 1.6)
