@@ -37,16 +37,9 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
 class EvenOdds:
     """Where logistic curves cross one half, one curve for each row of shares, shape (rows,).
 
-    Parameters
-    ----------
-    at
-        The place on the axis; NaN where the shares do not bracket it.
-    error
-        Its standard error.
-    slope, bend
-        The logit at z is slope (z - at) + bend (z - at)^2; NaN where ``at`` is.
-    within
-        Part of the variance of ``at`` that comes of a rise between two values of the axis.
+    ``at`` with its standard ``error``, of whose square ``within`` comes of a rise between two
+    values of the axis; the logit at z is slope (z - at) + bend (z - at)^2. All are NaN where the
+    shares do not bracket one half.
     """
 
     at: Array
@@ -102,29 +95,21 @@ def _crossing(x: Array, k: Array, m: Array, terms: int) -> tuple[Array, ...]:
 
     It is sure where it lies on the axis and the slope there differs from 0 at 95 %.
     """
-    design = x[:, None] ** np.arange(terms)
-    found, covariance = _firth(design, k, m)
-    at = _root(found)
     powers = np.arange(terms)
+    design = x[:, None] ** powers
+    found, covariance = _firth(design, k, m)
+    a, b, bend = np.pad(found, [(0, 0), (0, 3 - terms)]).T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Of a parabola the root that tends to that of the line as the bend vanishes.
+        at = -2 * a / (b + np.sign(b) * np.sqrt(b**2 - 4 * a * bend))
     value = at[:, None] ** powers
     rate = powers * at[:, None] ** np.maximum(powers - 1, 0)
     slope = (found * rate).sum(axis=1)
     noise = np.sqrt(np.einsum("ri,rij,rj->r", rate, covariance, rate))
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.einsum("ri,rij,rj->r", value, covariance, value) / slope**2
-    sure = np.abs(slope) > SURE * noise
-    sure &= (at >= x[0]) & (at <= x[-1])
-    bend = found[:, 2] if terms > 2 else np.zeros_like(at)
+    sure = (np.abs(slope) > SURE * noise) & (at >= x[0]) & (at <= x[-1])
     return at, variance * _scatter(design, k, m, found), slope, bend, sure
-
-
-def _root(found: Array) -> Array:
-    """Where a + b x vanishes, or that root of a + b x + c x^2 that tends to it as c vanishes."""
-    a, b = found[:, 0], found[:, 1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if found.shape[1] == 2:
-            return np.asarray(-a / b)
-        return np.asarray(-2 * a / (b + np.sign(b) * np.sqrt(b**2 - 4 * a * found[:, 2])))
 
 
 def _firth(design: Array, k: Array, m: Array) -> tuple[Array, Array]:

@@ -211,19 +211,10 @@ def _student(runs: Ladder, limit: Array, b: float, order: int) -> tuple[float, f
 class PowerLaw:
     """A fitted law log q = constant + sum_i exponent_i log p_i; NaN where cells do not fix it.
 
-    Parameters
-    ----------
-    constant
-        log q at log p = 0.
-    exponents, error, low, high
-        Exponents with standard errors and 95 % intervals, each of shape (parameters,).
-    chi2, dof, p_value
-        Lack of fit: weighted sum of squared residuals, its expectation under an exact law (a whole
-        number of degrees of freedom where cells are independent) and the chance of more.
-    widening
-        By how much intervals are wider than the noise of the cells alone would have them.
-    levers
-        The fit as a linear map from log q to constant and exponents, shape (1 + parameters, cells).
+    Exponents have standard errors and 95 % intervals, each of shape (parameters,); ``levers`` is
+    the linear map from log q to constant and exponents, shape (1 + parameters, cells). The p-value
+    is that of an exact law, with ``chi2`` and its expectation ``dof``; ``widening`` is by how much
+    its failure widens errors and intervals.
     """
 
     constant: float

@@ -104,8 +104,7 @@ def exponential_mean(runs: EscapeTimes) -> Estimate:
     low = 2 * total / float(stats.chi2.isf(tail, 2 * d + more))
     if d == 0:
         return Estimate(math.inf, low, math.inf)
-    high = 2 * total / float(stats.chi2.ppf(tail, 2 * d))
-    return Estimate(total / d, low, high)
+    return Estimate(total / d, low, 2 * total / float(stats.chi2.ppf(tail, 2 * d)))
 
 
 def restricted_mean(runs: EscapeTimes) -> Estimate:
@@ -117,12 +116,11 @@ def restricted_mean(runs: EscapeTimes) -> Estimate:
     end = float(runs.times.max())
     curve = stats.ecdf(runs.data).sf
     inside = curve.quantiles < end
-    edges = np.concatenate([[0.0], curve.quantiles[inside], [end]])
-    heights = np.concatenate([[1.0], curve.probabilities[inside]])
-    areas = heights * np.diff(edges)
+    at = curve.quantiles[inside]
+    areas = np.append(1.0, curve.probabilities[inside]) * np.diff(at, prepend=0.0, append=end)
     later = np.cumsum(areas[::-1])[::-1][1:]
-    at_risk = np.array([np.sum(runs.times >= t) for t in edges[1:-1]], dtype=float)
-    lost = np.array([np.sum((runs.times == t) & runs.escaped) for t in edges[1:-1]], dtype=float)
+    at_risk = np.array([np.sum(runs.times >= t) for t in at], dtype=float)
+    lost = np.array([np.sum((runs.times == t) & runs.escaped) for t in at], dtype=float)
     left = at_risk - lost
     terms = np.divide(lost, at_risk * left, out=np.zeros_like(lost), where=left > 0)
     error = math.sqrt(float(np.sum(later**2 * terms)))
@@ -141,7 +139,7 @@ def exponential_p(runs: EscapeTimes) -> float:
     if runs.events < 5:
         return math.nan
     ends = np.sort(runs.times)
-    running = np.concatenate([[0.0], np.cumsum(ends)])
+    running = np.append(0.0, np.cumsum(ends))
     at = np.sort(runs.times[runs.escaped])
     below = np.searchsorted(ends, at, side="left")
     clock = running[below] + (ends.size - below) * at
@@ -166,8 +164,8 @@ def hazard_of(age: Array, survival: Array, mean: float) -> Hazard | None:
     keep = np.isfinite(found)
     if keep.sum() < 2:
         return None
-    at = np.concatenate([[0.0], age[keep]])
-    known = np.concatenate([[0.0], np.maximum.accumulate(found[keep])])
+    at = np.append(0.0, age[keep])
+    known = np.append(0.0, np.maximum.accumulate(found[keep]))
     inside = PchipInterpolator(at, known)
     rate = (known[-1] - known[-2]) / (at[-1] - at[-2])
 

@@ -31,16 +31,12 @@ LONG_NAMES = {
 
 WINDOW_LEVEL = 0.05
 """Smaller n are dropped while the means deviate from the expansion in 1/n at this level."""
-
-BLIND = "the wrong drift of the control would not have been rejected either"
-"""Why nothing is decided with too few seeds."""
-
 WRONG_DRIFT = 0.02
 """Share by which the drift of the controls that limits come with is wrong."""
-
+BLIND = "the wrong drift of the control would not have been rejected either"
+"""Why nothing is decided with too few seeds."""
 NEAR = "the distance to the limit exceeds its error bars, so little that it may be chance"
-"""The reason of a "differs" near the level, of which a report says how rare it is by chance."""
-
+"""The reason of a "differs" near the level."""
 ROUNDS, EAGER = 20, 5
 CLOSE = 3e-3
 """Iterations for the number of seeds, those with whole steps, and the step at which they end."""
