@@ -11,13 +11,10 @@ from hdica.show.marks import SHARES, SYMBOLS, bars, captioned, color_of, interva
 from hdica.show.panel import Item, Line, Panel, Points
 from hdica.show.words import Text, of_n, plural, symbol, words
 
-_EPS = Text("ε", r"$\varepsilon$", "ε")
-_Z = Text("<i>z</i>", "$z$", "z")
-_X = Text("<i>x</i>", "$x$", "x")
 CONTROLS = {
-    "fold": (words("scaled distance to the fold "), _EPS),
-    "separatrix": (words("distance to the unstable overlap "), _Z),
-    "pitchfork": (words("scaled distance to the pitchfork "), _X),
+    "fold": "scaled distance to the fold " + Text("ε", r"$\varepsilon$", "ε"),
+    "separatrix": "distance to the unstable overlap " + Text("<i>z</i>", "$z$", "z"),
+    "pitchfork": "scaled distance to the pitchfork " + Text("<i>x</i>", "$x$", "x"),
 }
 LAWS = {
     "fold": Text("<i>F</i>(ε)", r"$F(\varepsilon)$", "F(ε)"),
@@ -30,12 +27,12 @@ def quantity(data: xr.Dataset) -> Text:
     """What is measured, in the units in which it collapses."""
     kind = str(data.attrs["kind"])
     if kind == "fold":
-        return words("time of the fall / (") + power(1 / 3) + words(" times its scale)")
+        return "time of the fall / (" + power(1 / 3) + " times its scale)"
     if kind == "separatrix":
         return words("share of runs that go up")
     name = symbol(str(data.attrs["variable"]))
     square = Text(f"⟨{name.html}²⟩", f"$\\langle$ {name.tex}$^2\\rangle$", f"⟨{name.plain}²⟩")
-    return square + words(" / (") + power(-1 / 2) + words(" times its scale)")
+    return square + " / (" + power(-1 / 2) + " times its scale)"
 
 
 def collapse(data: xr.Dataset) -> list[Panel]:
@@ -45,7 +42,6 @@ def collapse(data: xr.Dataset) -> list[Panel]:
 
 def _panel(data: xr.Dataset, tail: str) -> Panel:
     kind, sizes = str(data.attrs["kind"]), data["n"].values
-    lead, name = CONTROLS[kind]
     at = data[f"curve{tail}_at" if tail else "at"].values
     items: list[Line | Points] = [Line(at, data[f"curve{tail}"].values, LAWS[kind], "ink")]
     for k, n in enumerate(sizes):
@@ -58,32 +54,33 @@ def _panel(data: xr.Dataset, tail: str) -> Panel:
     return Panel(
         f"collapse{tail}",
         "Control:" + wrong if tail else words("No exponent fitted"),
-        lead + name,
+        CONTROLS[kind],
         "the same with" + wrong if tail else quantity(data),
         tuple(items),
-        _control_caption(data) if tail else _caption(data, items),
+        _caption(data, items, tail),
         log_y=kind == "fold",
         x_range=(float(at[0]), float(at[-1])),
         y_range=SHARES if kind == "separatrix" else None,
     )
 
 
-def _caption(data: xr.Dataset, items: Sequence[Item]) -> str:
+def _caption(data: xr.Dataset, items: Sequence[Item], tail: str) -> str:
+    if tail:
+        return (
+            "The same points and the same law as if the powers of <i>n</i> were others: "
+            f"{windows(data, 'wrong_')} Right at the geometric mean of the <i>n</i>."
+        )
     sentences = {
         "points": "Points: runs with 95 % intervals, without what the prediction at their "
         "<i>n</i> has beyond the law of all <i>n</i>.",
         "solid": f"Line: the law {LAWS[str(data.attrs['kind'])].html}, without a parameter.",
     }
-    return " ".join([*captioned(items, sentences), f"{windows(data)}{_beyond(data)}"])
-
-
-def _beyond(data: xr.Dataset) -> str:
-    """How many points that are judged are not in the picture."""
+    out = [*captioned(items, sentences), windows(data)]
     x, at = data["x"].where(data["score"].notnull()).values, data["at"].values
     many = int(((x < at[0]) | (x > at[-1])).sum())
-    if not many:
-        return ""
-    return f" {plural(many, 'point')} farther out {'is' if many == 1 else 'are'} not drawn."
+    if many:
+        out.append(f"{plural(many, 'point')} farther out {'is' if many == 1 else 'are'} not drawn.")
+    return " ".join(out)
 
 
 def windows(data: xr.Dataset, tail: str = "") -> str:
@@ -95,10 +92,3 @@ def windows(data: xr.Dataset, tail: str = "") -> str:
         return f"{text}."
     what = "times grow" if kind == "fold" else f"{symbol(str(data.attrs['variable'])).html}² goes"
     return f"{text}, {what} as {power(size).html}."
-
-
-def _control_caption(data: xr.Dataset) -> str:
-    return (
-        "The same points and the same law as if the powers of <i>n</i> were others: "
-        f"{windows(data, 'wrong_')} Right at the geometric mean of the <i>n</i>."
-    )

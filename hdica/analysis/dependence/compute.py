@@ -85,38 +85,30 @@ def with_verdicts(out: xr.Dataset, control: float, where: Mapping[str, str]) -> 
 
     Points of an output that the study claims are judged together, and so are all others.
     """
-    means = out["mean"]
-
-    def like(values: xr.DataArray) -> xr.DataArray:
-        return values.broadcast_like(means).transpose(*means.dims)
-
-    claimed = like(_claimed(out, where))
-    last = like(out["n"] == out["n"].max()) if "n" in out.dims else xr.ones_like(claimed)
-    largest = abs(out["predicted"]).max([d for d in means.dims if d != "output"])
-    margin, freedom = like(control * largest), like(out["seeds"]) - 1
-    verdict = xr.full_like(means, "", dtype="<U9")
-    p_value, needed = xr.full_like(means, np.nan), xr.full_like(means, np.nan)
-    for output in out["output"]:
-        for part in (claimed, ~claimed):
-            at = (part & last & (out["output"] == output)).transpose(*means.dims).values
-            difference, error, dof, off = (
-                one.values[at] for one in (out["difference"], out["se"], freedom, margin)
-            )
-            part_of = judged(difference, error, off, dof)
-            verdict.values[at], p_value.values[at] = part_of.verdict, part_of.p_value
-            needed.values[at] = np.ceil(part_of.seeds * (freedom.values[at] + 1))
-    found = {"margin": margin, "verdict": verdict, "p_value": p_value, "seeds_needed": needed}
-    attrs = {"control": control, "where": list(where), "where_bounds": list(where.values())}
-    return out.assign(found | {"claimed": claimed.astype(int)}).assign_attrs(attrs)
-
-
-def _claimed(out: xr.Dataset, where: Mapping[str, str]) -> xr.DataArray:
-    """Where all bounds on swept parameters hold."""
-    claimed = xr.DataArray(True)
+    means, claimed = out["mean"], xr.DataArray(True)
     for name, text in where.items():
         sign, number = bound(text)
         claimed = claimed & BOUNDS[sign](out[name], number)
-    return claimed
+    largest = abs(out["predicted"]).max([d for d in means.dims if d != "output"])
+    last = out["n"] == out["n"].max() if "n" in out.dims else xr.DataArray(True)
+    claimed, last, margin, seeds, output = (
+        one.broadcast_like(means).transpose(*means.dims)
+        for one in (claimed, last, control * largest, out["seeds"], out["output"])
+    )
+    verdict = xr.full_like(means, "", dtype="<U9")
+    p_value, needed = xr.full_like(means, np.nan), xr.full_like(means, np.nan)
+    for name in out["output"].values:
+        for part in (claimed, ~claimed):
+            at = (part & last & (output == name)).values
+            difference, error, off, many = (
+                one.values[at] for one in (out["difference"], out["se"], margin, seeds)
+            )
+            found = judged(difference, error, off, many - 1)
+            verdict.values[at], p_value.values[at] = found.verdict, found.p_value
+            needed.values[at] = np.ceil(found.seeds * many)
+    out = out.assign(margin=margin, verdict=verdict, p_value=p_value, seeds_needed=needed)
+    attrs = {"control": control, "where": list(where), "where_bounds": list(where.values())}
+    return out.assign(claimed=claimed.astype(int)).assign_attrs(attrs)
 
 
 def longest(data: xr.Dataset) -> str | None:
@@ -168,15 +160,14 @@ def others(data: xr.Dataset) -> list[str]:
     return [str(d) for d in data["mean"].dims if d not in apart]
 
 
-def _curves(cut: xr.Dataset) -> list[Point]:
-    return points(cut, ["simulation", *others(cut)])
-
-
-def _along(cut: xr.Dataset, curve: Point) -> list[Point]:
-    """Points of a curve that have a mean."""
-    x = str(cut.attrs["over"])
-    some = cut["mean"].sel(curve).dropna(x)
-    return [{**curve, **one} for one in points(some.to_dataset(name="mean"), [x])]
+def _curves(cut: xr.Dataset) -> list[list[Point]]:
+    """The points of every curve that have a mean; curves without any are left out."""
+    x, every = str(cut.attrs["over"]), points(cut, ["simulation", *others(cut)])
+    curves = [
+        [{**curve, x: at} for at in cut["mean"].sel(curve).dropna(x)[x].values.tolist()]
+        for curve in every
+    ]
+    return [curve for curve in curves if curve]
 
 
 def _mean(cut: xr.Dataset) -> Text:
@@ -194,7 +185,7 @@ def _finding(cut: xr.Dataset, point: Point, quantity: Text, **more: Any) -> Find
 def _comparisons(cut: xr.Dataset) -> list[Finding]:
     """Every point that is judged; those for which the study does not claim theory come last."""
     judgements, elsewhere = [], []
-    for point in (one for curve in _curves(cut) for one in _along(cut, curve)):
+    for point in (one for curve in _curves(cut) for one in curve):
         here = cut.sel(point)
         verdict = str(here["verdict"].item())
         if verdict and bool(here["claimed"]):
@@ -235,14 +226,12 @@ def _changes(cut: xr.Dataset) -> list[Finding]:
     change["se"] = np.hypot(change["se"], cut["se"].sel(old))
     change = change.assign_coords(n=cut["n"]) if "n" in cut.coords else change
     change.attrs = cut.attrs
-    every = [one for curve in _curves(change) for one in _along(change, curve)]
-    return [_finding(change, point, quantity) for point in every]
+    return [_finding(change, point, quantity) for curve in _curves(change) for point in curve]
 
 
 def _ends(cut: xr.Dataset) -> list[Finding]:
     """Means at both ends of every curve."""
-    curves = [_along(cut, curve) for curve in _curves(cut)]
-    ends = [curve[k] for curve in curves if curve for k in sorted({0, len(curve) - 1})]
+    ends = [curve[k] for curve in _curves(cut) for k in sorted({0, len(curve) - 1})]
     return [_finding(cut, point, _mean(cut)) for point in ends]
 
 
@@ -267,8 +256,8 @@ def _extreme(cut: xr.Dataset, condition: Point, quantity: Text, form: Form) -> F
     def height(point: Point, name: str = "mean") -> float:
         return sign * float(cut[name].sel(point))
 
-    curves = [_along(cut, one) for one in _curves(cut) if condition.items() <= one.items()]
-    best = sorted((max(one, key=height) for one in curves if one), key=height, reverse=True)
+    curves = [one for one in _curves(cut) if condition.items() <= one[0].items()]
+    best = sorted((max(one, key=height) for one in curves), key=height, reverse=True)
     if not best:
         return None
     first, x, word = best[0], str(cut.attrs["over"]), form.name.lower()
