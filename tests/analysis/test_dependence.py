@@ -10,9 +10,9 @@ import xarray as xr
 from pydantic import ValidationError
 
 from hdica.analysis.dependence import Dependence
-from hdica.analysis.dependence.compute import dependence as compute
-from hdica.analysis.dependence.compute import findings, with_verdicts
-from hdica.analysis.dependence.figure import dependence as drawn
+from hdica.analysis.dependence.dependence import dependence as compute
+from hdica.analysis.dependence.dependence import findings, with_verdicts
+from hdica.analysis.dependence.dependence import panels as drawn
 from hdica.show.finding import Finding, Form, verdict_of
 from hdica.show.panel import Line, Points
 from hdica.status import FAILED

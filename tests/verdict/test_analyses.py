@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.dependence.compute import findings as of_means
-from hdica.analysis.dependence.compute import with_verdicts
+from hdica.analysis.dependence.dependence import findings as of_means
+from hdica.analysis.dependence.dependence import with_verdicts
 from hdica.analysis.ensemble.compute import findings as of_passages
 from hdica.analysis.escape.findings import findings as of_escapes
-from hdica.analysis.exponents.compute import findings as of_powers
+from hdica.analysis.exponents.exponents import findings as of_powers
 from hdica.analysis.phase.findings import findings as of_boundary
 from hdica.show.finding import Finding, verdict_of
 from hdica.verdict.cells import CLEAR, CONTROL, LEVEL, WRONG

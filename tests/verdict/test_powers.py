@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.exponents.compute import findings
-from hdica.analysis.exponents.figure import exponents as panels
+from hdica.analysis.exponents.exponents import findings, panels
 from hdica.errors import HdicaError
 from hdica.show.finding import Form
 from hdica.show.panel import Line, Points

@@ -276,17 +276,15 @@ def means(
     and Student's statistic is too often far below 0. With a predicted ratio ``cv`` of standard
     deviation and mean, the mean of the runs has the gamma law with both moments.
     """
-    if cv is not None:
+    if cv is None:
+        side = (measured - predicted) / np.where(se > 0, se, np.nan)
+        p = stats.t.sf(np.abs(side), np.maximum(runs - 1, 1))
+    else:
         shape = runs / cv**2
         part = np.asarray(measured / predicted * shape)
         below, above = stats.gamma.cdf(part, shape), stats.gamma.sf(part, shape)
         p, side = np.minimum(below, above), np.where(above < below, 1.0, -1.0)
-        known = np.isfinite(p)
-        return _together(np.where(known, _scores(p, side), np.nan), known)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        student = (measured - predicted) / np.where(se > 0, se, np.nan)
-    p = stats.t.sf(np.abs(student), np.maximum(runs - 1, 1))
-    return _together(_scores(p, student), np.isfinite(student))
+    return _together(_scores(p, side), np.isfinite(p))
 
 
 def shares(hits: Array, runs: Array, predicted: Array) -> Fit:
@@ -294,8 +292,7 @@ def shares(hits: Array, runs: Array, predicted: Array) -> Fit:
     p0 = np.clip(predicted, 0.0, 1.0)
     known = np.isfinite(hits) & np.isfinite(p0) & (runs > 0)
     p = np.full(np.shape(hits), np.nan)
-    for k in np.argwhere(known):
-        i = tuple(k)
+    for i in zip(*np.nonzero(known), strict=True):
         p[i] = stats.binomtest(int(hits[i]), int(runs[i]), float(p0[i])).pvalue / 2
     expected = runs * np.minimum(p0, 1 - p0)
     with np.errstate(divide="ignore", invalid="ignore"):

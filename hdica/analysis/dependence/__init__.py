@@ -120,12 +120,12 @@ class Dependence(Settings):
 
 DEPENDENCE = Analysis(
     name="dependence",
-    compute=lazy(__name__, "compute:dependence"),
+    compute=lazy(__name__, "dependence:dependence"),
     settings=Dependence,
     sections=(
-        Section("dependence", "Along a parameter", lazy(__name__, "figure:dependence"), 3.4),
+        Section("dependence", "Along a parameter", lazy(__name__, "dependence:panels"), 3.4),
     ),
     rank=3.4,
-    findings=lazy(__name__, "compute:findings"),
-    suits=lazy(__name__, "compute:suits"),
+    findings=lazy(__name__, "dependence:findings"),
+    suits=lazy(__name__, "dependence:suits"),
 )

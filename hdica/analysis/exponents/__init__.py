@@ -47,9 +47,9 @@ class Exponents(Settings):
 
 EXPONENTS = Analysis(
     name="exponents",
-    compute=lazy(__name__, "compute:exponents"),
+    compute=lazy(__name__, "exponents:exponents"),
     settings=Exponents,
-    sections=(Section("exponents", "Power laws", lazy(__name__, "figure:exponents"), 3.5),),
+    sections=(Section("exponents", "Power laws", lazy(__name__, "exponents:panels"), 3.5),),
     rank=3.5,
-    findings=lazy(__name__, "compute:findings"),
+    findings=lazy(__name__, "exponents:findings"),
 )
