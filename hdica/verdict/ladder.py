@@ -9,9 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from hdica.verdict.cells import CONFIDENCE
-
-Array = NDArray[np.float64]
+from hdica.verdict.cells import CONFIDENCE, Array
 
 MIN_SEEDS = 6
 """An n with fewer finished seeds takes no part in any inference: with five the estimated variances

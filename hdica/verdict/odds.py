@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from hdica.verdict.cells import CONFIDENCE
-
-Array = NDArray[np.float64]
+from hdica.verdict.cells import CONFIDENCE, Array
 
 SURE = float(stats.norm.ppf(0.5 + CONFIDENCE / 2))
 MISFIT = 0.05

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from hdica.verdict.cells import CONFIDENCE
+from hdica.verdict.cells import CONFIDENCE, Array
 from hdica.verdict.ladder import Ladder, contrast, fit_matrix
-
-Array = NDArray[np.float64]
 
 BENT = 0.05
 """Smaller n are dropped while a power law is bent at this level."""

@@ -15,12 +15,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 from scipy import stats
 
-from hdica.verdict.cells import CONFIDENCE
-
-Array = NDArray[np.float64]
+from hdica.verdict.cells import CONFIDENCE, Array
 
 RESAMPLES = 1000
 AT_ONCE = 2**20

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 from scipy import stats
 
-from hdica.verdict.cells import AGREES, BOTH, CLEAR, DIFFERS, MOST, POWER, UNDECIDED
+from hdica.verdict.cells import AGREES, BOTH, CLEAR, DIFFERS, MOST, POWER, UNDECIDED, Array
 from hdica.verdict.ladder import MIN_SEEDS, Contrast, Ladder, contrast, fit_matrix, misfit
-
-Array = NDArray[np.float64]
 
 LONG_NAMES = {
     "verdict": "agrees, differs or undecided",

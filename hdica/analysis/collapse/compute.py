@@ -23,11 +23,9 @@ from hdica.show.choose import points
 from hdica.show.finding import Finding
 from hdica.show.words import Text, number, p_value, symbol, words
 from hdica.status import DIVERGED
-from hdica.verdict.cells import AGREES, CLEAR, DIFFERS, UNDECIDED
+from hdica.verdict.cells import AGREES, CLEAR, DIFFERS, UNDECIDED, Array
 from hdica.verdict.ladder import student
 from hdica.verdict.odds import wilson
-
-Array = NDArray[np.float64]
 
 LONG_NAMES = {
     "measured": "measured value: {w}",
@@ -113,19 +111,12 @@ def collapse(tree: xr.DataTree, settings: Collapse) -> xr.Dataset:
     out = out.transpose(*runs["measured"].dims)
     fit = _fit(out, out["predicted"])
     control, opposite = (_powers(out, kind, one) for one in (wrong, mirrored(right, wrong)))
-    out = out.assign(
-        score=out["measured"].copy(data=fit.score),
-        chi2=fit.chi2,
-        points=fit.points,
-        worst=fit.worst,
-        p_value=fit.p_value,
-        p_control=_fit(out, control["predicted"]).p_value,
-        p_opposite=_fit(out, opposite["predicted"]).p_value,
-        x_control=control["x"],
-        law_control=control["law"],
-        **_in_units(out, out["unit"], "y"),
-        **_in_units(out, control["unit"], "y_control"),
-    )
+    found = fit._asdict() | {"score": out["measured"].copy(data=fit.score)}
+    found |= {"x_control": control["x"], "law_control": control["law"]}
+    for name, one in (("p_control", control), ("p_opposite", opposite)):
+        found[name] = _fit(out, one["predicted"]).p_value
+    found |= _in_units(out, out["unit"], "y") | _in_units(out, control["unit"], "y_control")
+    out = out.assign(found)
     out = out.merge(_curve(out, kind)).drop_vars("unit")
     out.attrs = {"kind": kind, "variable": settings.variable, "level": settings.level}
     out.attrs |= {"simulation": settings.simulation, "theory": settings.theory}
@@ -168,11 +159,9 @@ def _powers(out: xr.Dataset, kind: str, wrong: Powers) -> xr.Dataset:
     grown = out["n"] / np.exp(np.log(out["n"].astype(float)).mean())
     x = (out["x"] - out["shift"]) * grown ** (wrong.window - right.window) + out["shift"]
     x = x.transpose(*out["x"].dims)
-    unit = out["unit"] * grown ** (wrong.size - right.size)
-    found = x.copy(data=law(kind, x.values))
-    return xr.Dataset(
-        {"x": x, "unit": unit, "law": found, "predicted": out["offset"] + unit * found}
-    )
+    found = {"x": x, "law": x.copy(data=law(kind, x.values))}
+    found["unit"] = out["unit"] * grown ** (wrong.size - right.size)
+    return xr.Dataset(found | {"predicted": out["offset"] + found["unit"] * found["law"]})
 
 
 def _in_units(out: xr.Dataset, unit: xr.DataArray, name: str) -> dict[str, xr.DataArray]:

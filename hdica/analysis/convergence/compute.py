@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.analysis.convergence import Convergence
 from hdica.analysis.describe import Cell, assembled, described, units_by
@@ -15,7 +14,7 @@ from hdica.show.choose import Point, at_largest_n, points
 from hdica.show.finding import Finding, Form, judgement, named
 from hdica.show.words import Text, symbol, words
 from hdica.status import DIVERGED, FAILED, PENDING
-from hdica.verdict.cells import AGREES, UNDECIDED, judged
+from hdica.verdict.cells import AGREES, UNDECIDED, Array, judged
 from hdica.verdict.ladder import Ladder, ladder, moments, pooled
 from hdica.verdict.powers import (
     Exponent,
@@ -69,8 +68,6 @@ LONG_NAMES = {
     "limit_from_n": "n from which theory at order 1/n holds",
     "limit_sd": "sqrt(n) times the predicted standard deviation of {v}",
 }
-
-Array = NDArray[np.float64]
 
 HALF, RIVAL = 1 / 2, 1 / 6
 """Power of 1/n by which a scatter falls, and how far the next powers are, 1/3 and 2/3.
@@ -174,9 +171,9 @@ def _inference(values: xr.DataArray, limits: xr.Dataset, level: float) -> xr.Dat
         for k in ("limit", "error", "control", "bias", "from_n")
     ]
     n = runs["n"].values.astype(float)
-    shape = [runs.sizes[d] for d in grid]
     found = [
-        _point(runs.values[i], n, [curve[i] for curve in curves], level) for i in np.ndindex(*shape)
+        _point(runs.values[i], n, [curve[i] for curve in curves], level)
+        for i in np.ndindex(runs.shape[: len(grid)])
     ]
     return assembled(found, grid, {str(d): runs[d].values for d in [*grid, "n", "time"]})
 

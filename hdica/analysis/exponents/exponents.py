@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 from scipy import stats
 
 from hdica.analysis.dependence.dependence import predicted_like
 from hdica.analysis.describe import Cell, assembled, described
 from hdica.analysis.exponents import Exponents
-from hdica.analysis.reading import at_end, check_positive, group, over
-from hdica.show.choose import Point, at_largest_n, evenly, points, selection_note, shown
+from hdica.analysis.reading import at_end, check_positive, group, largest_n, over
+from hdica.show.choose import Point, evenly, points, selection_note, shown
 from hdica.show.finding import Finding, Form, named
 from hdica.show.marks import bars, color_of, interval, level, lines_first, positive, tailed
-from hdica.show.panel import Line, Panel, Points
+from hdica.show.panel import Array, Line, Panel, Points
 from hdica.show.words import EMPTY, Text, axis, joined, method_name, place, symbol, words
 from hdica.status import DIVERGED
 from hdica.verdict.cells import CONFIDENCE, CONTROL, DIFFERS, judged
@@ -51,8 +50,6 @@ LONG_NAMES = {
     "ratio_high": "upper end of the 95 % interval of the ratio",
     "ratio_error": "standard error of the ratio",
 }
-Array = NDArray[np.float64]
-
 LOST = 0.025
 """A cell is left out if the statistic is not positive in more than this share of its resamples."""
 FITS = 3
@@ -203,11 +200,8 @@ def fits(data: xr.Dataset) -> list[Point]:
     some = evenly(points(data, others), FITS)
     out = []
     for method in data["simulation"].values:
-        here = data.sel(simulation=method)
-        top = {}
-        if "n" in data.dims:
-            seeds = here["seeds"].any([d for d in here["seeds"].dims if d != "n"])
-            top = {"n": int(at_largest_n(here, seeds)["n"])}
+        seeds = data["seeds"].sel(simulation=method)
+        top = {"n": largest_n(seeds.where(seeds > 0))} if "n" in data.dims else {}
         out += [{"simulation": str(method), **other, **top} for other in some]
     return out
 
