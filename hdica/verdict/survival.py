@@ -96,8 +96,8 @@ def exponential_mean(runs: EscapeTimes) -> Estimate:
     """Mean escape time if escapes have a constant rate: observed time over escapes.
 
     The interval by chi-square quantiles is exact where every run escapes; where runs end before,
-    its lower end is conservative (2 d + 2 degrees of freedom for d escapes), and without an escape
-    all there is.
+    its lower end is conservative (2 d + 2 degrees of freedom for d escapes). Without an escape the
+    mean has a lower bound alone.
     """
     d, total, tail = runs.events, runs.exposure, (1 - CONFIDENCE) / 2
     more = 0 if d == runs.times.size else 2

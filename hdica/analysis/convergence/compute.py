@@ -73,11 +73,6 @@ HALF, RIVAL = 1 / 2, 1 / 6
 """Power of 1/n by which a scatter falls, and how far the next powers are, 1/3 and 2/3.
 
 At a fold fluctuations fall as n^(-1/3), so that this is what runs have to tell from a half."""
-COMPARED = (
-    *("sup_error", "sup_time", "mean", "se", "limit", "limit_error"),
-    *("verdict", "why", "p_value", "control_p", "seeds_needed"),
-)
-"""Variables of a comparison: the others need not be selected at every point."""
 COUNTS = {"diverged": DIVERGED, "failed": FAILED, "pending": PENDING}
 
 
@@ -86,8 +81,7 @@ def convergence(tree: xr.DataTree, settings: Convergence) -> xr.Dataset:
 
     Over ``simulation``, the swept parameters, ``n`` and ``time``: the mean over seeds with standard
     error and standard deviation, and the limit; over ``n`` the largest difference over time; per
-    point the exponents, the finite-n term and the verdict of
-    :func:`hdica.verdict.trajectory.judge`.
+    point the exponents and the verdict of :func:`hdica.verdict.trajectory.judge`.
     """
     variable, simulations = settings.variable, settings.simulation
     groups = [group(tree, name) for name in simulations]
@@ -218,8 +212,7 @@ def _verdict(found: Verdict) -> Cell:
 def findings(data: xr.Dataset) -> list[Finding]:
     """Every comparison where its mean is farthest from the limit, and how scatter and bias fall."""
     dims = [str(d) for d in data["verdict"].dims]
-    compared = data[list(COMPARED)]
-    cells = [_comparison(compared, point) for point in points(data, dims)]
+    cells = [_comparison(data, point) for point in points(data, dims)]
     scatter = "the standard deviation of " + symbol(str(data.attrs["variable"]))
     powers = [*half_power(data, "fluctuation_exponent", scatter), *_bias(data)]
     return [*cells, *powers, *_scatter_predicted(data, dims)]
