@@ -88,10 +88,9 @@ def student(values: xr.DataArray) -> xr.Dataset:
 
     ``mean``, ``se``, ``low``, ``high``, ``sd`` and the number of ``seeds``.
     """
-    found = moments(values).rename(count="seeds")
-    score = stats.t.ppf(0.5 + CONFIDENCE / 2, np.maximum(found["seeds"].values - 1, 1))
-    half = found["se"] * score
-    return found.assign(low=found["mean"] - half, high=found["mean"] + half)
+    out = moments(values).rename(count="seeds")
+    half = out["se"] * stats.t.ppf(0.5 + CONFIDENCE / 2, np.maximum(out["seeds"].values - 1, 1))
+    return out.assign(low=out["mean"] - half, high=out["mean"] + half)
 
 
 def pooled(values: Array, errors: Array) -> tuple[float, float]:

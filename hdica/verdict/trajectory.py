@@ -119,18 +119,18 @@ def judge(
         return nothing(limit, f"no n has {MIN_SEEDS} finished seeds")
     if not np.isfinite(limit).all():
         return nothing(limit, "the limit has no result here")
-    known = term is not None
+    term_known = term is not None
     if term is not None:
         pairs = zip(runs.n, runs.runs, strict=True)
         runs = Ladder(runs.n, tuple(run - term / n for n, run in pairs))
-    used = _window(runs, known)
-    fit = fit_matrix(used, _basis(used, known))[0]
+    used = _window(runs, term_known)
+    fit = fit_matrix(used, _basis(used, term_known))[0]
     test = contrast(used, fit, limit, tolerance)
     # Off by as much to the other side, too: a limit that is wrong there must not agree either.
     sides = [control, 2 * limit - control] if np.isfinite(control).all() else []
     wrong = [contrast(used, fit, side, tolerance).p_value for side in sides]
     control_p = max(wrong, default=np.nan)
-    verdict, why = _decided(test.p_value, control_p, level, len(used) + known)
+    verdict, why = _decided(test.p_value, control_p, level, len(used) + term_known)
     needed, needed_error = _seeds(test, control - limit, level, why, float(used.counts.max()))
     c, c_error = _finite_n_term(used, limit) if term is None else (term, np.zeros_like(term))
     return Verdict(
@@ -145,7 +145,7 @@ def judge(
         seeds_needed_error=needed_error,
         n_from=float(used.n[0]),
         n_count=len(used),
-        term_known=known,
+        term_known=term_known,
         coefficient=c,
         coefficient_error=c_error,
         extrapolated=test.estimate + limit,

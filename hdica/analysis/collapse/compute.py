@@ -111,12 +111,12 @@ def collapse(tree: xr.DataTree, settings: Collapse) -> xr.Dataset:
     out = out.transpose(*runs["measured"].dims)
     fit = _fit(out, out["predicted"])
     control, opposite = (_powers(out, kind, one) for one in (wrong, mirrored(right, wrong)))
-    found = fit._asdict() | {"score": out["measured"].copy(data=fit.score)}
-    found |= {"x_control": control["x"], "law_control": control["law"]}
+    more = fit._asdict() | {"score": out["measured"].copy(data=fit.score)}
+    more |= {"x_control": control["x"], "law_control": control["law"]}
     for name, one in (("p_control", control), ("p_opposite", opposite)):
-        found[name] = _fit(out, one["predicted"]).p_value
-    found |= _in_units(out, out["unit"], "y") | _in_units(out, control["unit"], "y_control")
-    out = out.assign(found)
+        more[name] = _fit(out, one["predicted"]).p_value
+    more |= _in_units(out, out["unit"], "y") | _in_units(out, control["unit"], "y_control")
+    out = out.assign(more)
     out = out.merge(_curve(out, kind)).drop_vars("unit")
     out.attrs = {"kind": kind, "variable": settings.variable, "level": settings.level}
     out.attrs |= {"simulation": settings.simulation, "theory": settings.theory}
@@ -159,9 +159,9 @@ def _powers(out: xr.Dataset, kind: str, wrong: Powers) -> xr.Dataset:
     grown = out["n"] / np.exp(np.log(out["n"].astype(float)).mean())
     x = (out["x"] - out["shift"]) * grown ** (wrong.window - right.window) + out["shift"]
     x = x.transpose(*out["x"].dims)
-    found = {"x": x, "law": x.copy(data=law(kind, x.values))}
-    found["unit"] = out["unit"] * grown ** (wrong.size - right.size)
-    return xr.Dataset(found | {"predicted": out["offset"] + found["unit"] * found["law"]})
+    parts = {"x": x, "law": x.copy(data=law(kind, x.values))}
+    parts["unit"] = out["unit"] * grown ** (wrong.size - right.size)
+    return xr.Dataset(parts | {"predicted": out["offset"] + parts["unit"] * parts["law"]})
 
 
 def _in_units(out: xr.Dataset, unit: xr.DataArray, name: str) -> dict[str, xr.DataArray]:

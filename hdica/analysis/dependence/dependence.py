@@ -121,9 +121,9 @@ def with_verdicts(out: xr.Dataset, control: float, where: Mapping[str, str]) -> 
             difference, error, off, many = (
                 one.values[at] for one in (out["difference"], out["se"], margin, seeds)
             )
-            found = judged(difference, error, off, many - 1)
-            verdict.values[at], p_value.values[at] = found.verdict, found.p_value
-            needed.values[at] = np.ceil(found.seeds * many)
+            result = judged(difference, error, off, many - 1)
+            verdict.values[at], p_value.values[at] = result.verdict, result.p_value
+            needed.values[at] = np.ceil(result.seeds * many)
     out = out.assign(margin=margin, verdict=verdict, p_value=p_value, seeds_needed=needed)
     attrs = {"control": control, "where": list(where), "where_bounds": list(where.values())}
     return out.assign(claimed=claimed.astype(int)).assign_attrs(attrs)
@@ -138,10 +138,10 @@ def longest(data: xr.Dataset) -> str | None:
 def _simulated(data: xr.Dataset, theory: xr.Dataset | None, settings: Dependence) -> xr.Dataset:
     """All outputs of one method, over ``output``."""
     parts = []
-    for output, prediction in zip_longest(settings.outputs, settings.of_theory):
+    for output, of_theory in zip_longest(settings.outputs, settings.of_theory):
         part = student(at_end(data, output))
-        known = None if theory is None or not prediction else at_end(theory, prediction)
-        part["predicted"] = predicted_like(known, part["mean"])
+        prediction = None if theory is None or not of_theory else at_end(theory, of_theory)
+        part["predicted"] = predicted_like(prediction, part["mean"])
         part["difference"] = part["mean"] - part["predicted"]
         parts.append(part)
     found = xr.concat(parts, xr.DataArray(list(settings.outputs), dims="output", name="output"))

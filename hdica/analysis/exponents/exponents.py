@@ -103,9 +103,9 @@ def _simulated(data: xr.Dataset, theory: xr.DataArray | None, settings: Exponent
         cells, laws, whole = _fitted(here, log_p, known.values[i].ravel(), statistic, shared)
         made.append(
             {
-                **{name: (tuple(along), found.reshape(shape)) for name, found in cells.items()},
-                **{name: (("parameter",), found) for name, found in laws.items()},
-                **{name: ((), found) for name, found in whole.items()},
+                **{name: (tuple(along), one.reshape(shape)) for name, one in cells.items()},
+                **{name: (("parameter",), one) for name, one in laws.items()},
+                **{name: ((), one) for name, one in whole.items()},
             }
         )
     coords = {d: runs[d].values for d in [*others, *along]} | {"parameter": along}
