@@ -169,6 +169,21 @@ def test_a_mean_may_be_where_the_limit_is_on_its_way(bifurcation_store, end, bes
     assert [(one.place["omega"], one.place["Q0"]) for one in off] == [(0.3, 0.1)]
 
 
+@pytest.mark.parametrize("limits", [("pde", "ode"), ("ode", "pde")])
+def test_of_several_limits_the_nearest_predicts_a_mean(bifurcation_store, limits):
+    """One limit has arrived, and the mean is where the other one is on its way."""
+    mixed = bifurcation_store.copy(deep=True)
+    runs = mixed["vector"]["Q"].loc[{"omega": 0.3, "Q0": 0.1, "n": 6400}]
+    mixed["vector"]["Q"].loc[{"omega": 0.3, "Q0": 0.1, "n": 6400}] = abs(runs.values) + 0.34
+    arrived = moving(mixed.copy(deep=True), bifurcation.end(0.3, 0.1))["pde"].to_dataset()
+    groups = {k: v.to_dataset() for k, v in moving(mixed, 0.35).children.items()}
+    store = toy.tree({**groups, "ode": arrived}, {})
+    found = steady(store, STEADY | {"limits": ["fixed_points", *limits]})
+    assert found["on_limit"].sel(simulation="vector", omega=0.3, Q0=0.1, n=6400) == 1
+    last = ends(found)[-1]
+    assert (last.theory.plain, last.predicted, last.verdict) == ("the limit", 0.35, "agrees")
+
+
 @pytest.mark.parametrize(("share", "verdict"), [(1.0, "agrees"), (0.0, "differs")])
 def test_a_mean_that_nears_its_state_is_judged_by_the_limit(bifurcation_store, share, verdict):
     """The limit is 0.02 below the state, the mean so far below or at it."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Pairs = list[tuple[float, float]]
 
 SAME = 1e-6
 """States whose |Q| differ by less are one: Q and -Q, or two branches that touch."""
@@ -49,7 +50,7 @@ class Branches:
             out.append((line, bool(self.stable[run[0]]), int(self.kind[run[0]])))
         return out
 
-    def stable_at(self, value: float) -> list[tuple[float, float]]:
+    def stable_at(self, value: float) -> Pairs:
         """|Q| and kind of every stable state at one value of the parameter, |Q| increasing.
 
         Linear between points of a branch that are both stable.
@@ -64,11 +65,11 @@ class Branches:
             found.append((float(q), float(self.kind[k if share < 0.5 else k + 1])))
         return distinct(found)
 
-    def bistable(self, transitions: Array) -> list[tuple[float, float]]:
+    def bistable(self, transitions: Array) -> Pairs:
         """Ranges of the parameter with several stable states; ends are put on near transitions."""
         lines = [self.value[line] for line, stable, _ in self.pieces() if stable]
         ends = np.unique([e for at in lines for e in (at.min(), at.max())])
-        out: list[tuple[float, float]] = []
+        out: Pairs = []
         for low, high in itertools.pairwise(ends.tolist()):
             if len(self.stable_at((low + high) / 2)) < 2:
                 continue
@@ -79,9 +80,9 @@ class Branches:
         return [(_snapped(low, transitions), _snapped(high, transitions)) for low, high in out]
 
 
-def distinct(states: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def distinct(states: Pairs) -> Pairs:
     """States of different |Q|, increasing."""
-    out: list[tuple[float, float]] = []
+    out: Pairs = []
     for q, kind in sorted(states):
         if not out or q - out[-1][0] > SAME:
             out.append((q, kind))

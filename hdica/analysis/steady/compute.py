@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from hdica.analysis.reading import (
 )
 from hdica.analysis.settings import BRANCH_POINT, FIXED_POINT, TIME
 from hdica.analysis.steady import Steady
-from hdica.analysis.steady.branches import branches_of, distinct
+from hdica.analysis.steady.branches import Array, Pairs, branches_of, distinct
 from hdica.errors import HdicaError
 from hdica.show.choose import Point, at_largest_n, points
 from hdica.show.finding import Finding, named
@@ -76,22 +76,18 @@ BRANCH = ("branch_value", "branch_Q", "branch_stable", "branch_kind", "branch_in
 TRANSITIONS = ("fold", "transcritical point", "junction")
 """Meanings of the codes in ``kind``."""
 
-ALLOWANCE = 3.0
-"""A simulation may end this much over sqrt(n) away from a stable state: the size of an overlap
-with n random numbers, and of one large entry of a condensed estimate."""
-
-ERRORS = 3.0
-"""... and so many standard errors."""
+ALLOWANCE, ERRORS = 3.0, 3.0
+"""A simulation may end 3/sqrt(n) and 3 standard errors away from a stable state: 1/sqrt(n) is the
+size of an overlap with n random numbers, and of one large entry of a condensed estimate."""
 
 ROUNDED = 1e-6
 """A smaller relative error of a critical value is not seen in its digits."""
 
 STATES = ("stable_state", 8, "state", "state_kind")
 RANGES = ("range", 6, "bistable_from", "bistable_to")
-"""Lists: dimension, the most that are kept, and their two variables."""
+"""Lists of pairs: dimension, the most that are kept, and their two variables."""
 
 CONDENSED = 2
-POINT = "branch_point"
 BESIDE = ("n", "simulation", "limit", "stable_state", "range")
 """Dimensions that are not swept, beside those of steady states."""
 
@@ -156,82 +152,55 @@ def _theory(tree: xr.DataTree, settings: Steady) -> list[xr.Dataset]:
 
 def _end(data: xr.Dataset, variable: str) -> xr.Dataset:
     """Where the runs of one method end."""
-    ends = {"overlap": abs(at_end(data, variable))}
-    ends |= {"largest": at_end(data, "largest")} if "largest" in data else {}
-    found = {name: moments(values) for name, values in ends.items()}
-    out = {name: one["mean"] for name, one in found.items()}
-    out |= {f"{name}_se": one["se"] for name, one in found.items()}
-    return xr.Dataset(out).assign(count=found["overlap"]["count"])
+    found = moments(abs(at_end(data, variable)))
+    out = found[["count"]].assign(overlap=found["mean"], overlap_se=found["se"])
+    if "largest" in data:
+        share = moments(at_end(data, "largest"))
+        out = out.assign(largest=share["mean"], largest_se=share["se"])
+    return out
 
 
 def _states(out: xr.Dataset, x: str) -> xr.Dataset:
     """Stable states at every swept value of x, and the ranges with several of them."""
     found: dict[str, xr.DataArray] = {}
     if "fixed_Q" in out and x in out["fixed_Q"].dims:
-        found |= _fixed_states(out)
+        q = abs(out["fixed_Q"])
+        kind = out["fixed_kind"].fillna(0.0) if "fixed_kind" in out else xr.zeros_like(q)
+        found |= _listed(STATES, _stable_of, q, kind, out["fixed_stable"])
     if "branch_Q" in out:
-        grid, cells = _branch_cells(out)
-        found |= _branch_ranges(out, grid, cells)
+        curves = [out[name] for name in BRANCH]
+        known = out.get("transition_value", xr.DataArray([np.nan], dims="transition"))
+        found |= _listed(RANGES, lambda *c: branches_of(*c[:-1]).bistable(c[-1]), *curves, known)
         if "state" not in found and x in out.dims:
-            at = out[x].values.astype(float)
-            stable = {(*i, k): b.stable_at(v) for i, b in cells.items() for k, v in enumerate(at)}
-            found |= _padded(out, stable, [*grid, x], STATES)
+            columns = *curves, out[x].astype(float)
+            found |= _listed(STATES, lambda *c: branches_of(*c[:-1]).stable_at(c[-1]), *columns)
     return xr.Dataset(found)
 
 
-def _fixed_states(out: xr.Dataset) -> dict[str, xr.DataArray]:
-    """Stable fixed points, by |Q|; Q and -Q are one."""
-    kind = out["fixed_kind"] if "fixed_kind" in out else xr.zeros_like(out["fixed_Q"])
-    columns = xr.broadcast(abs(out["fixed_Q"]), kind.fillna(0.0), out["fixed_stable"])
-    grid = [d for d in columns[0].dims if d != "fixed_point"]
-    q, kinds, stable = (c.transpose(*grid, "fixed_point").values for c in columns)
-    found = {
-        i: distinct([(float(a), float(b)) for a, b, s in zip(q[i], kinds[i], stable[i], strict=True)
-                     if s == 1 and np.isfinite(a)])
-        for i in np.ndindex(*q.shape[:-1])
-    }  # fmt: skip
-    return _padded(out, found, grid, STATES)
+def _stable_of(q: Array, kind: Array, stable: Array) -> Pairs:
+    """Stable fixed points; Q and -Q are one."""
+    keep = (stable == 1) & np.isfinite(q)
+    return distinct(list(zip(q[keep].tolist(), kind[keep].tolist(), strict=True)))
 
 
-def _padded(
-    out: xr.Dataset,
-    found: Mapping[tuple[int, ...], list[tuple[float, float]]],
-    grid: Sequence[Hashable],
-    lists: tuple[str, int, str, str],
+def _listed(
+    lists: tuple[str, int, str, str], pairs_of: Callable[..., Pairs], *columns: xr.DataArray
 ) -> dict[str, xr.DataArray]:
-    """Lists of pairs as two arrays, NaN where there are fewer: dimension, most, and their names."""
+    """Pairs of every cell of the columns as two arrays, NaN where there are fewer."""
     dim, most, *names = lists
-    values = np.full((2, *(out.sizes[d] for d in grid), most), np.nan)
-    for i, pairs in found.items():
-        for k, pair in enumerate(pairs[:most]):
-            at: Any = (slice(None), *i, k)
-            values[at] = pair
-    coords = {d: out[d] for d in grid}
-    pairs_of = zip(names, values, strict=True)
-    return {name: xr.DataArray(v, coords, [*grid, dim]) for name, v in pairs_of}
 
+    def padded(*cell: Any) -> Array:
+        out = np.full((most, 2), np.nan)
+        pairs = pairs_of(*cell)[:most]
+        out[: len(pairs)] = np.reshape(pairs, (-1, 2))
+        return out
 
-def _branch_cells(out: xr.Dataset) -> tuple[list[str], dict[tuple[int, ...], Any]]:
-    """Dimensions of the branches beside their points, and the branches of each cell."""
-    columns = xr.broadcast(*(out[name] for name in BRANCH))
-    grid = [str(d) for d in columns[0].dims if d != POINT]
-    arrays = [c.transpose(*grid, POINT).values for c in columns]
-    shape = arrays[0].shape[:-1]
-    return grid, {i: branches_of(*(a[i] for a in arrays)) for i in np.ndindex(*shape)}
-
-
-def _branch_ranges(
-    out: xr.Dataset, grid: list[str], cells: Mapping[tuple[int, ...], Any]
-) -> dict[str, xr.DataArray]:
-    """Ranges of x with several stable states."""
-    known, found = out.get("transition_value"), {}
-    for i, branches in cells.items():
-        here = np.zeros(0)
-        if known is not None:
-            point = {d: k for d, k in zip(grid, i, strict=True) if d in known.dims}
-            here = known.isel(point).values.ravel()
-        found[i] = branches.bistable(here[np.isfinite(here)])
-    return _padded(out, found, grid, RANGES)
+    own = [[d for d in one.dims if d in NUMBERED] for one in columns]
+    kept = [[dim, "pair"]]
+    found = xr.apply_ufunc(
+        padded, *columns, input_core_dims=own, output_core_dims=kept, vectorize=True
+    )
+    return {name: found.isel(pair=k) for k, name in enumerate(names)}
 
 
 def _nearest(out: xr.Dataset) -> xr.Dataset:
@@ -311,11 +280,10 @@ def _ends(data: xr.Dataset) -> list[Finding]:
     Where a limit has not reached a stable state by then, the mean is compared with that limit. The
     control is off by a tenth of the largest state.
     """
-    names = ["overlap", "overlap_se", "count"]
     known = _ended(data)
-    rows = [[float(here[k]) for k in names] + [*_predicted(here)] for _, here in known]
-    columns = np.array(rows).reshape(-1, len(names) + 3).T
-    mean, error, count, predicted, allowed, moving = columns
+    names = ["overlap", "overlap_se", "count"]
+    rows = [[*(float(here[k]) for k in names), *_predicted(here)] for _, here in known]
+    mean, error, count, predicted, allowed, moving = np.reshape(rows, (-1, len(names) + 3)).T
     margin = CONTROL * float(data["state"].max()) if known else np.nan
     result = judged(mean - predicted, error, margin, count - 1, allowed)
     out = [
@@ -346,14 +314,15 @@ def _evidence(p: float, allowed: float, margin: float) -> str:
 def _predicted(here: xr.Dataset) -> tuple[float, float, bool]:
     """Where theory puts a mean, its allowance at finite n, and whether the limit is on its way.
 
-    The allowance of order 1/sqrt(n) is for states without overlap, condensed ones and a limit far
-    from every state; that of an informative state, and of a limit which nears one, is of order 1/n.
+    Of several limits that is the one nearest to the mean. The allowance of order 1/sqrt(n) is for
+    states without overlap, condensed ones and a limit far from every state; that of an informative
+    state, and of a limit which nears one, is of order 1/n.
     """
     n, state = float(here["n"]), float(here["nearest"])
     wide, narrow = ALLOWANCE / np.sqrt(n), ALLOWANCE / n
-    end = float(here["limit_end"].isel(limit=0)) if "limit_end" in here else np.nan
-    gap = float(abs(here["state"] - end).min())
-    if gap > wide:
+    ends = here["limit_end"].dropna("limit").values if "limit_end" in here else ()
+    end = float(min(ends, key=lambda one: abs(one - float(here["overlap"])), default=np.nan))
+    if float(abs(here["state"] - end).min()) > wide:
         return end, wide, True
     if here["nearest_kind"] != INFORMATIVE:
         return state, wide, False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import product
 
 import numpy as np
 import xarray as xr
@@ -12,7 +12,7 @@ import xarray as xr
 from hdica.analysis.steady.branches import Branches, branches_of
 from hdica.analysis.steady.compute import BRANCH, CONDENSED, TRANSITIONS, extra_dims
 from hdica.show.choose import Point, points, selected, selection_note, shown
-from hdica.show.marks import ERRORS, GREY, NOWHERE, SHARES, SYMBOLS, color_of
+from hdica.show.marks import ERRORS, GREY, NOWHERE, SHARES, SYMBOLS, bars, color_of
 from hdica.show.panel import Item, Line, Panel, Points, Vertical
 from hdica.show.words import (
     Text,
@@ -82,14 +82,13 @@ def _own(values: xr.DataArray, cells: list[Point]) -> Iterator[tuple[int, Point]
 
 def _theory(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) -> list[Item]:
     """Branches, or fixed points without any, once for every cell on which they depend."""
-    name = next((k for k in ("branch_Q", "fixed_Q") if k in data), "")
-    if not name:
-        return []
     out: list[Item] = []
-    cells = _with_series(data, cells, name)
-    for i, cell in _own(data[name], cells):
+    curves = [data[k] for k in BRANCH if k in data]
+    drawn = data.get("branch_Q", data.get("fixed_Q"))
+    cells = _with_series(data, cells)
+    for i, cell in _own(drawn, cells) if drawn is not None else ():
         color, lead = color_of(i, len(cells)) if cell else "ink", leading(cell)
-        columns = [selected(data[k], cell) for k in BRANCH if "branch_Q" in data]
+        columns = [selected(curve, cell) for curve in curves]
         if columns and all(column.ndim == 1 for column in columns):
             out += lines_of(branches_of(*(c.values for c in columns)), color, lead, at)
         elif "fixed_Q" in data and data.attrs["x"] in data["fixed_Q"].dims:
@@ -97,13 +96,13 @@ def _theory(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) -> li
     return out
 
 
-def _with_series(data: xr.Dataset, cells: list[Point], name: str) -> list[Point]:
+def _with_series(data: xr.Dataset, cells: list[Point]) -> list[Point]:
     """The cells, each for every value of the series where branches depend on it.
 
     Fixed points of all values stand in one column; a curve has one value.
     """
     series = data.attrs["series"]
-    if name != "branch_Q" or series not in data[name].dims:
+    if "branch_Q" not in data or series not in data["branch_Q"].dims:
         return cells
     return [{**cell, **one} for cell in cells for one in points(data, [series])]
 
@@ -152,12 +151,8 @@ def _transitions(data: xr.Dataset, cells: list[Point], at: tuple[float, float]) 
     for x, text, color in sorted(found):
         # A label has its middle at the line, but near an end of the axis it grows inwards.
         share, width = (x - at[0]) / (at[1] - at[0]), LETTER * len(text)
-        outside = share < width / 2, share > 1 - width / 2
-        left, anchor = share - width / 2, "center"
-        if outside[0]:
-            left, anchor = share, "left"
-        elif outside[1]:
-            left, anchor = share - width, "right"
+        anchor = "left" if share < width / 2 else "right" if share > 1 - width / 2 else "center"
+        left = share - {"left": 0.0, "center": width / 2, "right": width}[anchor]
         row = next((r for r, end in enumerate(ends) if end < left), len(ends))
         ends[row : row + 1] = [left + width]
         out.append(Vertical(x, words(text), color, anchor, row))
@@ -170,8 +165,8 @@ def _dots(data: xr.Dataset, cell: Point, color: str) -> list[Item]:
     at = data[x].values.astype(float) if x in data.dims else NOWHERE
     starts = points(data, [d for d in (data.attrs["series"],) if d in data.dims])
     out: list[Item] = []
-    methods = data["simulation"].values if "overlap" in data else ()
-    every = [(str(m), start) for m in methods for start in starts]
+    methods = data["simulation"].values.tolist() if "overlap" in data else []
+    every = list(product(methods, starts))
     for j, (method, start) in enumerate(every):
         name = method if len(methods) > 1 or not (start or cell) else ""
         label = joined(words(name), place(start), place(cell))
@@ -180,17 +175,14 @@ def _dots(data: xr.Dataset, cell: Point, color: str) -> list[Item]:
         done = np.flatnonzero((selected(data["count"], point) > 0).any(x))
         if len(done):
             y, se = (one.values[:, done[-1]] for one in here)
-            bar, keep = ERRORS * np.nan_to_num(se), np.isfinite(y)
-            ends, mark = ((y - bar)[keep], (y + bar)[keep]), SYMBOLS[j % len(SYMBOLS)]
-            shade = color or color_of(j, len(every))
-            out.append(Points(at[keep], y[keep], label, shade, *ends, mark))
-    limits = data["limit"].values if "limit_end" in data else ()
-    for method in limits:
-        for start in starts:
-            label = joined(method_name(method) + ", last time", place(start), place(cell))
-            values = selected(data["limit_end"], {**start, **cell, "limit": method}).values
-            look: dict[str, Any] = {"symbol": "diamond", "filled": np.zeros(len(at), bool)}
-            out.append(Points(at, values, label, color or GREY, **look))
+            half, shade = ERRORS * np.nan_to_num(se), color or color_of(j, len(every))
+            mark = SYMBOLS[j % len(SYMBOLS)]
+            out += bars(at, (y, y - half, y + half), label, shade, symbol=mark)
+    hollow = np.zeros(len(at), bool)
+    for method, start in product(data["limit"].values if "limit_end" in data else (), starts):
+        label = joined(method_name(method) + ", last time", place(start), place(cell))
+        values = selected(data["limit_end"], {**start, **cell, "limit": method}).values
+        out.append(Points(at, values, label, color or GREY, symbol="diamond", filled=hollow))
     return out
 
 
@@ -213,13 +205,12 @@ def _caption(data: xr.Dataset, cells: list[Point]) -> str:
         parts.append("Solid: stable steady states; dashed: unstable.")
         if bool((data["branch_kind"] == CONDENSED).any()):
             parts.append("Condensed states: solid if stable, dotted if not.")
-        every = _with_series(data, cells, "branch_Q")
+        every = _with_series(data, cells)
         rest = {str(d) for k in BRANCH for c in every for d in selected(data[k], c).dims}
         if rest := rest - {"branch_point"}:
             names = " and ".join(symbol(one).html for one in sorted(rest))
-            parts.append(
-                f"Branches are not drawn: they depend on {names}, which is not chosen here."
-            )
+            note = f"Branches are not drawn: they depend on {names}, which is not chosen here."
+            parts.append(note)
     elif "fixed_Q" in data:
         parts.append("Circles: steady states, filled if stable.")
     if "overlap" in data:
