@@ -10,7 +10,7 @@ import xarray as xr
 from hdica.analysis.densities import Densities
 from hdica.analysis.describe import described
 from hdica.analysis.reading import finished, gives, group, largest_n, overlap_in
-from hdica.analysis.settings import BY_X
+from hdica.analysis.settings import BY_X, Dims
 from hdica.ingredients.save import Save
 from hdica.show.choose import points
 from hdica.show.finding import Finding
@@ -50,16 +50,15 @@ def densities(tree: xr.DataTree, settings: Densities) -> xr.Dataset:
     out = xr.Dataset({"limit": limit, "xi": xi_of(limits), **state})
     attrs = {"limit_method": settings.limit, "simulation_method": "", "n": 0, "seeds": 0}
     if settings.simulation:
-        name = settings.simulation
-        data = group(tree, name)
+        data = group(tree, settings.simulation)
         n = largest_n(finished(data, "density"))
         data = data.sel(n=n, drop=True)
-        histogram = histogram_of(data, n)
-        center, count = _center(finished(data, "density")), histogram["count"]
+        histogram, center = histogram_of(data, n), _center(finished(data, "density"))
+        count = histogram["count"]
         error = (center.std("seed", ddof=1) / np.sqrt(count)).where(count > 1)
         histogram = histogram.assign(mean=center.mean("seed"), mean_se=error)
         out = out.merge(histogram, join="outer")
-        attrs |= {"simulation_method": name, "n": n, "seeds": int(histogram["count"].max())}
+        attrs |= {"simulation_method": settings.simulation, "n": n, "seeds": int(count.max())}
     out["limit_center"] = _center(out["limit"])
     out = out.reset_coords(drop=True)
     out.attrs = attrs
@@ -140,7 +139,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
         return []
     last = data.isel(snapshot=-1)
     time = float(last["snapshot"])
-    steady = words(" in the steady state") if np.isinf(time) else words("")
+    steady = " in the steady state" if np.isinf(time) else ""
     grid = [str(d) for d in last["limit_center"].dims if d != "feature"]
     out = []
     for cell in points(last, grid):
@@ -149,25 +148,27 @@ def findings(data: xr.Dataset) -> list[Finding]:
         if not len(known):
             continue
         here = groups.isel(feature=int(known[-1]))
-        limit, xi = float(here["limit_center"]), float(here["xi"])
-        at = {**cell, "xi": float(f"{xi:.4g}")} | ({} if steady else {"t": time})
-        if "mean" in here and np.isfinite(float(here["mean"])):
-            value, error = float(here["mean"]), float(here["mean_se"])
+        limit = float(here["limit_center"])
+        at = {**cell, "xi": float(f"{float(here['xi']):.4g}")} | ({} if steady else {"t": time})
+        if "mean" in here and np.isfinite(here["mean"]):
             at["n"] = int(data.attrs["n"])
             name = words("the mean entry of the estimate")
             theory = words("the steady density" if "overlap" in data else "the limit")
+            value, error = float(here["mean"]), float(here["mean_se"])
             out.append(Finding(name, at, value, error, predicted=limit, theory=theory))
         else:
-            name = words("the mean entry of the limiting density") + steady
-            out.append(Finding(name, at, limit))
+            out.append(Finding(words(f"the mean entry of the limiting density{steady}"), at, limit))
     return out
 
 
 def suits(tree: xr.DataTree) -> dict[str, Any] | None:
     """The limiting density at the snapshots, with a simulation's histograms if there are any."""
-    known = {m: has for m, has in gives(tree).items() if has.outputs.get("density") == BY_X}
-    runs = next((m for m, has in known.items() if has.stochastic and has.n), "")
-    limit = next((m for m, has in known.items() if not has.stochastic), "")
-    if not limit:
-        return None
-    return {"limit": limit} | ({"simulation": runs} if runs else {})
+    runs, limit = keeping(tree, "density", BY_X)
+    return {"limit": limit} | ({"simulation": runs[0]} if runs else {}) if limit else None
+
+
+def keeping(tree: xr.DataTree, output: str, dims: Dims) -> tuple[list[str], str]:
+    """Simulations with n and the first limit that keep an output; empty without any."""
+    known = {m: has for m, has in gives(tree).items() if has.outputs.get(output) == dims}
+    runs = [m for m, has in known.items() if has.stochastic and has.n]
+    return runs, next((m for m, has in known.items() if not has.stochastic), "")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,12 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.convergence.compute import exponent, half_power
-from hdica.analysis.densities.compute import FEATURE, xi_of
+from hdica.analysis.densities.compute import FEATURE, keeping, xi_of
 from hdica.analysis.describe import assembled, described
 from hdica.analysis.distances import Distances
 from hdica.analysis.laws import LONG_NAMES as AGREEMENT
 from hdica.analysis.laws import Part, agreement, companions
-from hdica.analysis.reading import comparisons_in, finished, gives, group, over
+from hdica.analysis.reading import comparisons_in, finished, group, over
 from hdica.analysis.settings import BY_EDGE
 from hdica.show.choose import Point, at_largest_n, points
 from hdica.show.finding import Finding, Form, judgement, named
@@ -33,6 +32,9 @@ EXPONENT = {
     "_error": "standard error of a for {d}",
     "_resolved": "1 where a for {d} is determined by the data",
 }
+
+
+_Sized = tuple[float, Point, xr.Dataset]
 
 
 def _distance(name: str, words: str) -> dict[str, str]:
@@ -168,8 +170,7 @@ def _decay(out: xr.Dataset) -> xr.Dataset:
     """Exponents in n of both distances of one run."""
     grid = [str(d) for d in out["ks"].dims if d != "n"]
     data = out.transpose(*grid, "n", ...)
-    n = data["n"].values.astype(float)
-    dof = max(float(data["count"].max()) - 1, 1.0)
+    n, dof = data["n"].values.astype(float), max(float(data["count"].max()) - 1, 1.0)
     cells = []
     for i in np.ndindex(*(data.sizes[d] for d in grid)):
         cell: dict[str, Any] = {}
@@ -191,90 +192,57 @@ def findings(data: xr.Dataset) -> list[Finding]:
     A verdict is on the mean law of all runs and the limit, up to a term of order 1/n. The entries
     of a run are no independent draws: a distance unlike that of draws differs from no limit.
     """
-    laws = [_law(data, cell) for cell in points(data, ["simulation", *grid_of(data)])]
-    # The distance of independent draws falls as the power −1/2.
-    one_run = {f"{k}_exponent": words(f"the {v} distance of one run") for k, v in NAMES.items()}
-    return [
-        *(_verdict(data, law) for law in laws),
-        *(one for kind in NAMES for one in _largest(kind, laws)),
-        *(one for kind, name in one_run.items() for one in half_power(data, kind, name)),
-        *_beyond_edges(laws),
+    laws = [(cell, *_law(data, cell)) for cell in points(data, ["simulation", *grid_of(data)])]
+    out = [
+        Finding(
+            words("the law of the entries of the estimate"),
+            at,
+            float(top["ks_pooled"]),
+            theory=words("the limit"),
+            unit=words("from the limit (Kolmogorov–Smirnov distance of all runs together)"),
+            digits=2,
+            **judgement(data, cell),
+        )
+        for cell, at, top in laws
     ]
+    largest = {"form": Form.LARGEST, "digits": 2}
+    for kind, name in NAMES.items():
+        sizes = [(float(top[kind]), at, top) for _, at, top in laws]
+        for size, at, top in _most(sizes, 0.0):
+            quantity = words(f"the {name} distance of one run from the limit")
+            error, expected = (float(top[f"{kind}_{k}"]) for k in ("se", "expected"))
+            draws = {"predicted": expected, "theory": words("as many independent draws")}
+            out.append(Finding(quantity, at, size, error, **draws, **largest))
+    for kind, name in NAMES.items():
+        # The distance of independent draws falls as the power −1/2.
+        out += half_power(data, f"{kind}_exponent", words(f"the {name} distance of one run"))
+    # No distance sees these entries.
+    outside = [
+        (float(np.fmax(top["outside"], top["outside_limit"])), at, top) for _, at, top in laws
+    ]
+    for share, at, _ in _most(outside, UNSEEN):
+        quantity = words("the share of entries outside the edges of the histogram")
+        out.append(Finding(quantity, at, 100 * share, unit=words("%"), **largest))
+    return out
 
 
-@dataclass(frozen=True)
-class _Law:
-    """One law: its cell in the data, its place, and its numbers at the largest n with any."""
-
-    cell: Point
-    place: Point
-    top: xr.Dataset
-
-    def number(self, name: str) -> float:
-        return float(self.top[name])
-
-
-def _law(data: xr.Dataset, cell: Point) -> _Law:
+def _law(data: xr.Dataset, cell: Point) -> tuple[Point, xr.Dataset]:
+    """The place of one law, and its numbers at the largest n with any."""
     here = data.sel(cell)
     top = at_largest_n(here, here["ks"].notnull())
-    place = {k: v for k, v in named(data, cell).items() if k not in ("snapshot", "feature")}
+    at = {k: v for k, v in named(data, cell).items() if k not in ("snapshot", "feature")}
     if "feature" in cell:
         xi = float(top["xi"])
-        place["xi"] = float(f"{xi if np.isfinite(xi) else cell['feature']:.4g}")
-    return _Law(cell, {**place, "n": int(top["n"]), "t": float(cell["snapshot"])}, top)
+        at["xi"] = float(f"{xi if np.isfinite(xi) else cell['feature']:.4g}")
+    return {**at, "n": int(top["n"]), "t": float(cell["snapshot"])}, top
 
 
-def _verdict(data: xr.Dataset, law: _Law) -> Finding:
-    """Whether the entries of all runs together have the law of the limit."""
-    return Finding(
-        words("the law of the entries of the estimate"),
-        law.place,
-        law.number("ks_pooled"),
-        theory=words("the limit"),
-        unit=words("from the limit (Kolmogorov–Smirnov distance of all runs together)"),
-        digits=2,
-        **judgement(data, law.cell),
-    )
-
-
-def _largest(kind: str, laws: Sequence[_Law]) -> list[Finding]:
-    """The largest distance of one run, beside that of as many independent draws."""
-    some = [law for law in laws if law.number(kind) > 0]
-    return [
-        Finding(
-            words(f"the {NAMES[kind]} distance of one run from the limit"),
-            law.place,
-            law.number(kind),
-            law.number(f"{kind}_se"),
-            predicted=law.number(f"{kind}_expected"),
-            theory=words("as many independent draws"),
-            form=Form.LARGEST,
-            digits=2,
-        )
-        for law in sorted(some, key=lambda one: one.number(kind))[-1:]
-    ]
-
-
-def _beyond_edges(laws: Sequence[_Law]) -> list[Finding]:
-    """The largest share of entries outside the edges, which no distance sees."""
-    shares = [np.fmax(law.number("outside"), law.number("outside_limit")) for law in laws]
-    some = [(share, law) for share, law in zip(shares, laws, strict=True) if share > UNSEEN]
-    return [
-        Finding(
-            words("the share of entries outside the edges of the histogram"),
-            law.place,
-            float(100 * share),
-            unit=words("%"),
-            form=Form.LARGEST,
-            digits=2,
-        )
-        for share, law in sorted(some, key=lambda pair: pair[0])[-1:]
-    ]
+def _most(laws: list[_Sized], least: float) -> list[_Sized]:
+    """The law of the largest size, if any size is above a bound."""
+    return sorted((law for law in laws if law[0] > least), key=itemgetter(0))[-1:]
 
 
 def suits(tree: xr.DataTree) -> dict[str, Any] | None:
     """Simulations with n that keep densities against the limit's."""
-    known = {m: has for m, has in gives(tree).items() if has.outputs.get("cdf") == BY_EDGE}
-    runs = [m for m, has in known.items() if has.stochastic and has.n]
-    limit = next((m for m, has in known.items() if not has.stochastic), "")
+    runs, limit = keeping(tree, "cdf", BY_EDGE)
     return {"simulation": runs, "limit": limit} if runs and limit else None

@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from hdica.analysis.record import Analysis, Section, lazy
 from hdica.analysis.settings import ALONE, TIME, Dims, Level, Named, Settings
-from hdica.errors import HdicaError, suggestion
 from hdica.inputs.place import relative
 from hdica.systems.system import System
 
@@ -59,16 +58,6 @@ def _dims(system: System | None, output: str) -> Iterator[Dims]:
     methods = () if system is None else system.methods
     found = {one.dims for m in methods for one in m.outputs_of() if one.name == output}
     yield from sorted(found) or (TIME, ALONE)
-
-
-def check_names(asked: Settings, known: list[str], file: str) -> None:
-    """Refuse names that a file of numbers does not have."""
-    assert isinstance(asked, Printed)
-    for name in asked.numbers:
-        if name not in known:
-            raise HdicaError(
-                f"analysis.printed.numbers: {name!r} is not in {file} ({suggestion(name, known)})"
-            )
 
 
 PRINTED = Analysis(

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from markupsafe import Markup
+from numpy.typing import NDArray
 from scipy import stats
 
 from hdica.analysis.describe import described
-from hdica.analysis.printed import Place, Printed, check_names
+from hdica.analysis.printed import Place, Printed
 from hdica.analysis.reading import finished, group
 from hdica.errors import HdicaError, suggestion
 from hdica.inputs.digest import digest
@@ -24,6 +25,7 @@ from hdica.show.words import Text, number, p_value, plural, words
 from hdica.status import PENDING
 from hdica.verdict.cells import CONTROL, UNDECIDED, Judgement, judged
 
+Array = NDArray[np.float64]
 LONG_NAMES = {
     "ours": "result: mean over seeds, or what a method without seeds gives",
     "se": "standard error of the mean over seeds, 0 without seeds",
@@ -60,67 +62,70 @@ def printed(tree: xr.DataTree, settings: Printed) -> xr.Dataset:
     Where an erratum corrects a number, both are judged. Where no point is done the verdict is
     ``"pending"``, or ``"no result"`` if all points diverged or failed.
     """
-    reference = load_reference(settings.file)
-    check_names(settings, list(reference.numbers), settings.file)
-    rows = [
-        _row(tree, name, one, reference.numbers[name]) for name, one in settings.numbers.items()
-    ]
+    reference, rows = load_reference(settings.file), []
+    for name, one in settings.numbers.items():
+        if name not in reference.numbers:
+            near = suggestion(name, list(reference.numbers))
+            raise HdicaError(
+                f"analysis.printed.numbers: {name!r} is not in {settings.file} ({near})"
+            )
+        rows.append({**_ours(tree, name, one), **_theirs(reference.numbers[name])})
     columns = {key: ("number", [row[key] for row in rows]) for key in rows[0]}
     out = xr.Dataset(columns, coords={"number": list(settings.numbers)})
     out.attrs = {"file": settings.file, "sha256": digest(place(settings.file))}
     out.attrs |= {"paper": reference.paper, "level": settings.level, "tests": len(rows)}
-    return described(_with_verdicts(tree, settings, out), LONG_NAMES)
+    return described(_judged(out), LONG_NAMES)
 
 
-def _row(tree: xr.DataTree, name: str, one: Place, number: Number) -> dict[str, Any]:
-    row: dict[str, Any] = _ours(tree, name, one)
-    row |= {"printed": number.value, "printed_error": number.error, "rounding": number.rounding}
-    row["corrected"] = np.nan if number.corrected is None else number.corrected
-    row |= {"p_value": _p_value(row, number.value), "verdict": ""}
-    row |= {"corrected_p": _p_value(row, row["corrected"]), "corrected_verdict": ""}
-    return row | {k: getattr(number, k) for k in ("what", "where", "origin", "erratum")}
+def _theirs(number: Number) -> dict[str, Any]:
+    corrected = np.nan if number.corrected is None else number.corrected
+    theirs = {"printed": number.value, "printed_error": number.error, "corrected": corrected}
+    kept = ("rounding", "what", "where", "origin", "erratum")
+    return theirs | {key: getattr(number, key) for key in kept}
 
 
-def _with_verdicts(tree: xr.DataTree, settings: Printed, out: xr.Dataset) -> xr.Dataset:
-    """The same with the verdicts on what is printed, and on what an erratum makes of it."""
-    repaired = np.isfinite(out["corrected"].values)
-    as_printed, best = (_judgement(out, out["printed"].values), _judgement(out, wanted(out)))
-    verdict = np.where(repaired, as_printed.verdict, best.verdict).astype(object)
-    for k, (name, one) in enumerate(settings.numbers.items()):
-        verdict[k] = verdict[k] or _absent(tree, name, one)
+def _judged(data: xr.Dataset) -> xr.Dataset:
+    """The same with p-values and verdicts on what is printed, and on what an erratum makes of it.
+
+    ``absent`` is what stands for a verdict where there is no result.
+    """
+    repaired, absent = np.isfinite(data["corrected"].values), data["absent"].values
+    first, p = _compared(data, data["printed"].values)
+    best, corrected_p = _compared(data, wanted(data))
+    verdict = np.where(repaired, first.verdict, best.verdict)
+    verdict = np.where(verdict == "", absent, verdict)
     corrected = np.where(best.verdict == "", verdict, best.verdict)
-    return out.assign(
-        verdict=("number", verdict.astype(str)),
-        corrected_verdict=("number", np.where(repaired, corrected, "").astype(str)),
+    return data.drop_vars("absent").assign(
+        p_value=("number", p),
+        corrected_p=("number", np.where(repaired, corrected_p, np.nan)),
+        verdict=("number", verdict.tolist()),
+        corrected_verdict=("number", np.where(repaired, corrected, "").tolist()),
     )
 
 
-def _judgement(data: xr.Dataset, predicted: np.ndarray) -> Judgement:
-    """Verdicts on all numbers; their control is off by a tenth, of 1 where a number is 0."""
-    size, error = np.abs(predicted), np.hypot(data["se"].values, data["printed_error"].values)
-    return judged(
-        data["ours"].values - predicted,
-        error,
-        CONTROL * np.where(size > 0, size, 1.0),
-        _freedom(data),
-        (data["own_error"] + data["rounding"]).values + FLOOR * size,
-        float(data.attrs["level"]),
-    )
+def _compared(data: xr.Dataset, predicted: Array) -> tuple[Judgement, Array]:
+    """Verdicts on all numbers together, and p-values of each alone: 0 or 1 where nothing is random.
 
-
-def _freedom(data: xr.Dataset) -> np.ndarray:
-    """Degrees of freedom (Welch and Satterthwaite), those of the paper's error taken as many."""
-    se, count = data["se"].values, data["count"].values
+    The control is off by a tenth, of 1 where a number is 0. Degrees of freedom are those of Welch
+    and Satterthwaite, with those of the paper's error taken as many.
+    """
+    se, count, theirs = (data[key].values for key in ("se", "count", "printed_error"))
+    error, size, off = np.hypot(se, theirs), np.abs(predicted), data["ours"].values - predicted
+    slack = (data["own_error"] + data["rounding"]).values + FLOOR * size
+    margin = CONTROL * np.where(size > 0, size, 1.0)
+    beyond = np.maximum(np.abs(off) - slack, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = se**2 / (se**2 + data["printed_error"].values ** 2)
-        return np.where((se > 0) & (count > 1), (count - 1) / share**2, np.inf)
+        share = se**2 / (se**2 + theirs**2)
+        freedom = np.where((se > 0) & (count > 1), (count - 1) / share**2, np.inf)
+        p = np.where(error > 0, 2 * stats.t.sf(beyond / error, freedom), beyond == 0)
+    judgement = judged(off, error, margin, freedom, slack, float(data.attrs["level"]))
+    return judgement, np.where(np.isfinite(error + off), p, np.nan)
 
 
-def _ours(tree: xr.DataTree, name: str, one: Place) -> dict[str, float]:
+def _ours(tree: xr.DataTree, name: str, one: Place) -> dict[str, Any]:
     """Result, its standard error over seeds, the method's own error, and how many seeds."""
     data = group(tree, one.method)
     values = _chosen(finished(data, one.variable), name, one)
-    own = _own_error(data, values, name, one)
     samples = np.abs(values.values) if one.magnitude else values.values
     samples = samples[np.isfinite(samples)]
     many, seeded = int(samples.size), "seed" in values.dims
@@ -128,8 +133,9 @@ def _ours(tree: xr.DataTree, name: str, one: Place) -> dict[str, float]:
     return {
         "ours": float(samples.mean()) if many else np.nan,
         "se": se if seeded or not many else 0.0,
-        "own_error": own,
+        "own_error": _own_error(data, values, name, one),
         "count": many if seeded else 0,
+        "absent": "" if many else _absent(data["status"], name, one),
     }
 
 
@@ -145,9 +151,8 @@ def _own_error(data: xr.Dataset, values: xr.DataArray, name: str, one: Place) ->
     return 0.0
 
 
-def _absent(tree: xr.DataTree, name: str, one: Place) -> str:
+def _absent(status: xr.DataArray, name: str, one: Place) -> str:
     """Why there is no result: points are pending, or all of them ended without one."""
-    status = group(tree, one.method)["status"]
     selected = {key: value for key, value in one.sel.items() if key in status.dims}
     chosen = _chosen(status, name, one.model_copy(update={"sel": selected}))
     return "pending" if bool((chosen == PENDING).any()) else NO_RESULT
@@ -196,27 +201,14 @@ def _listed(values: xr.DataArray, key: str) -> str:
     return ", ".join(known if len(known) <= 12 else [*known[:5], "...", *known[-5:]])
 
 
-def _p_value(row: dict[str, Any], value: float) -> float:
-    """Chance of a difference as large; 0 or 1 where nothing is random."""
-    slack = row["own_error"] + row["rounding"] + FLOOR * abs(value)
-    beyond = max(abs(row["ours"] - value) - slack, 0.0)
-    spread = float(np.hypot(row["se"], row["printed_error"]))
-    if not np.isfinite(spread + row["ours"] + value):
-        return float("nan")
-    if spread == 0:
-        return float(beyond == 0)
-    freedom = _freedom(xr.Dataset({k: row[k] for k in ("se", "count", "printed_error")}))
-    return float(2 * stats.t.sf(beyond / spread, freedom))
-
-
-def wanted(data: xr.Dataset) -> np.ndarray:
+def wanted(data: xr.Dataset) -> Array:
     """The paper's numbers, corrected where an erratum does."""
     return np.where(np.isfinite(data["corrected"]), data["corrected"], data["printed"])
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
     """Every number that has a result here, those of one quantity together."""
-    judgement, every = _judgement(data, wanted(data)), []
+    (judgement, _), every = _compared(data, wanted(data)), []
     count = data["count"].where(data["count"] > 0).values
     seeds = np.maximum(np.ceil(judgement.seeds * count), count + 1)
     for k in np.flatnonzero(judgement.verdict != ""):
@@ -253,16 +245,16 @@ def notes(data: xr.Dataset) -> list[str]:
 
 def what_of(here: xr.Dataset) -> str:
     """What a number is; its name in the file where the file does not say it."""
-    return typeset(str(here["what"].item()) or str(here["number"].item()))
+    return str(here["what"].item()) or str(here["number"].item())
 
 
 def _quantity(here: xr.Dataset) -> tuple[str, dict[str, float]]:
     """What a number is, and its place: parts such as "tau = 0.05" between commas."""
-    text = str(here["what"].item()) or str(here["number"].item())
-    parts = re.split(r", ", text)
-    pairs = [re.fullmatch(r"(\S+) = (-?\d[\d.e-]*)", part) for part in parts]
-    quantity = ", ".join(part for part, pair in zip(parts, pairs, strict=True) if pair is None)
-    at = {SPELT.get(pair[1], pair[1]): float(pair[2]) for pair in pairs if pair is not None}
+    parts = [
+        (part, re.fullmatch(r"(\S+) = (-?\d[\d.e-]*)", part)) for part in what_of(here).split(", ")
+    ]
+    quantity = ", ".join(part for part, pair in parts if pair is None)
+    at = {SPELT.get(pair[1], pair[1]): float(pair[2]) for _, pair in parts if pair is not None}
     return typeset(quantity), at
 
 

@@ -10,6 +10,7 @@ from hdica.analysis.printed.compute import what_of
 from hdica.show.choose import evenly
 from hdica.show.marks import ERRORS, GREY
 from hdica.show.panel import Panel, Points
+from hdica.show.typeset import typeset
 from hdica.show.words import OKABE_ITO, words
 
 LEAST, MOST = 3, 40
@@ -63,7 +64,7 @@ def _marks(here: xr.Dataset) -> tuple[Points, ...]:
 
 def _caption(here: xr.Dataset, total: int) -> str:
     drawn = here.sizes["number"]
-    every = [f"{k + 1} {what_of(here.isel(number=k))}" for k in range(drawn)]
+    every = [f"{k + 1} {typeset(what_of(here.isel(number=k)))}" for k in range(drawn)]
     names = ", ".join(every) if drawn <= NAMED else "as they are numbered in the table"
     left = f" {total - drawn} of {total} are not drawn." if drawn < total else ""
     return (

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from hdica.analysis.densities.compute import keeping
 from hdica.analysis.describe import described
 from hdica.analysis.laws import LONG_NAMES as AGREEMENT
 from hdica.analysis.laws import Part, agreement, companions
-from hdica.analysis.reading import comparisons_in, finished, gives, group, over
+from hdica.analysis.reading import comparisons_in, finished, group, over
 from hdica.analysis.settings import BY_THRESHOLD, names
 from hdica.analysis.support import Support
 from hdica.show.choose import Point, at_largest_n, points, shown, spread
 from hdica.show.finding import Finding, judgement, named
 from hdica.show.marks import ERRORS, GREY, SYMBOLS, color_of
 from hdica.show.panel import Line, Panel, Points
-from hdica.show.words import Text, count, method_name, place, symbol, titled, words
+from hdica.show.words import count, method_name, place, symbol, titled, words
 from hdica.verdict.trajectory import controlled
 
 LONG_NAMES = {
@@ -147,74 +147,55 @@ def _misclassified(data: xr.Dataset, cell: Point) -> Finding:
 
 def suits(tree: xr.DataTree) -> dict[str, Any] | None:
     """The limiting rates at the snapshots, with a simulation's if it keeps them."""
-    known = {m: has for m, has in gives(tree).items() if has.outputs.get("tpr") == BY_THRESHOLD}
-    runs = [m for m, has in known.items() if has.stochastic and has.n]
-    limit = next((m for m, has in known.items() if not has.stochastic), "")
+    runs, limit = keeping(tree, "tpr", BY_THRESHOLD)
     return {"simulation": runs, "limit": limit} if limit else None
 
 
 def panels(data: xr.Dataset) -> list[Panel]:
     """True against false positives, both against the threshold, and the misclassified share."""
     grid = [str(d) for d in data["tpr_limit"].dims if d not in ("snapshot", "threshold")]
-    out = []
+    false, true = words("false positive rate"), words("true positive rate")
+    threshold = words("threshold on ") + symbol("|x|")
+    wrong, ends = words("misclassified share of the entries"), (-0.02, 1.04)
+    every, out = bool(data["fpr_limit"].notnull().any()), []
     for k, cell in enumerate(shown(data, grid, CELLS)):
-        tail = "" if k == 0 else f"_{k + 1}"
         here = data.sel(cell)
-        if bool(here["fpr_limit"].notnull().any()):
-            out.append(_roc(here, cell, tail))
-        rates = _against_threshold(here, "tpr", "solid", True)
-        rates += _against_threshold(here, "fpr", "dash", False)
-        wrong = _against_threshold(here, "misclassified", "solid", True)
-        marks = "Solid: true positive rate; dashed: false positive rate. "
-        for key, title, label, items, lead, ends in (
-            ("rates", "Rates against the threshold", "rate", rates, marks, (-0.02, 1.04)),
+        text = _caption(here)
+        marks = f"Solid: true positive rate; dashed: false positive rate. {text}"
+        points_of = f"{text} One point a threshold on |<i>x</i>|."
+        chance = Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), words("chance"), GREY, "dot")
+        roc = [chance, *_curves(here, "fpr", "tpr")]
+        rates = [*_curves(here, "threshold", "tpr"), *_curves(here, "threshold", "fpr", "dash")]
+        missed = _curves(here, "threshold", "misclassified")
+        for key, title, x, y, items, caption, x_range, y_range in (
             (
-                "wrong",
-                "Misclassified entries",
-                "misclassified share of the entries",
-                wrong,
-                "",
-                None,
+                "roc",
+                "True against false positives",
+                false,
+                true,
+                roc,
+                points_of,
+                (-0.02, 1.02),
+                ends,
             ),
+            (
+                "rates",
+                "Rates against the threshold",
+                threshold,
+                words("rate"),
+                rates,
+                marks,
+                None,
+                ends,
+            ),
+            ("wrong", "Misclassified entries", threshold, wrong, missed, text, None, None),
         ):
-            panel = Panel(
-                f"support_{key}{tail}",
-                titled(words(title), cell),
-                words("threshold on ") + symbol("|x|"),
-                words(label),
-                tuple(items),
-                caption=lead + _caption(here),
-                y_range=ends,
-            )
-            out.append(panel)
-    every = bool(data["fpr_limit"].notnull().any())
-    return [replace(panel, columns=3) for panel in out] if every else out
-
-
-def _snapshots(here: xr.Dataset) -> list[tuple[Text, str, xr.Dataset]]:
-    """Label, colour and data of the snapshots to draw."""
-    times = here["snapshot"].values
-    kept = spread(len(times), SNAPSHOTS)
-    return [
-        (place({"snapshot": float(times[k])}), color_of(i, len(kept)), here.isel(snapshot=k))
-        for i, k in enumerate(kept)
-    ]
-
-
-def _methods(one: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
-    """Marker and data of every simulation at its largest n."""
-    names = one["simulation"].values if "simulation" in one.dims else ()
-    own = [one.sel(simulation=m) for m in names]
-    return [(SYMBOLS[j % 4], at_largest_n(m, m["count"] > 0)) for j, m in enumerate(own)]
-
-
-def _markers(
-    own: xr.Dataset, x: str, y: str, keep: np.ndarray, label: Text, color: str, mark: str
-) -> Points:
-    """A rate of a simulation at some thresholds, with bars of two standard errors."""
-    at, height = (own[name].values[keep].astype(float) for name in (x, y))
-    bar = ERRORS * np.nan_to_num(own[f"{y}_se"].values[keep])
-    return Points(at, height, label, color, height - bar, height + bar, mark, listed=False)
+            if key != "roc" or bool(here["fpr_limit"].notnull().any()):
+                name = f"support_{key}" + (f"_{k + 1}" if k else "")
+                labels = titled(words(title), cell), x, y
+                look = {"x_range": x_range, "y_range": y_range, "columns": 3 if every else 0}
+                out.append(Panel(name, *labels, tuple(items), caption, **look))
+    return out
 
 
 def _caption(here: xr.Dataset) -> str:
@@ -226,25 +207,33 @@ def _caption(here: xr.Dataset) -> str:
     return f"{text} Markers: {' and '.join(parts)}, ± 2 standard errors." if parts else text
 
 
-def _roc(here: xr.Dataset, cell: Point, tail: str) -> Panel:
-    chance = Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), words("chance"), GREY, "dot")
-    items: list[Item] = [chance]
-    for label, color, one in _snapshots(here):
-        x, y = one["fpr_limit"].values, one["tpr_limit"].values
-        items.append(Line(x, y, label, color, bold=True))
+def _methods(one: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
+    """Marker and data of every simulation at its largest n."""
+    names = one["simulation"].values if "simulation" in one.dims else ()
+    own = [one.sel(simulation=m) for m in names]
+    return [(SYMBOLS[j % 4], at_largest_n(m, m["count"] > 0)) for j, m in enumerate(own)]
+
+
+def _curves(here: xr.Dataset, x: str, y: str, dash: str = "solid") -> list[Item]:
+    """A rate at some snapshots: the limit's curve, and simulations at a few thresholds."""
+    items: list[Item] = []
+    kept = spread(here.sizes["snapshot"], SNAPSHOTS)
+    for i, k in enumerate(kept):
+        one, color = here.isel(snapshot=k), color_of(i, len(kept))
+        label = place({"snapshot": float(one["snapshot"])})
+        across = one["threshold" if x == "threshold" else f"{x}_limit"].values.astype(float)
+        curve, listed = one[f"{y}_limit"].values, dash == "solid"
+        items.append(Line(across, curve, label, color, dash, bold=True, listed=listed))
         for mark, own in _methods(one):
-            keep = _spaced(own["fpr"].values, own["tpr"].values)
-            items.append(_markers(own, "fpr", "tpr", keep, label, color, mark))
-    return Panel(
-        f"support_roc{tail}",
-        titled(words("True against false positives"), cell),
-        words("false positive rate"),
-        words("true positive rate"),
-        tuple(items),
-        caption=_caption(here) + " One point a threshold on |<i>x</i>|.",
-        x_range=(-0.02, 1.02),
-        y_range=(-0.02, 1.04),
-    )
+            if x == "threshold":
+                keep = np.array(spread(own.sizes[x], MARKERS))
+            else:
+                keep = _spaced(own[x].values, own[y].values)
+            at, height = (own[name].values[keep].astype(float) for name in (x, y))
+            bar = ERRORS * np.nan_to_num(own[f"{y}_se"].values[keep])
+            ends = height - bar, height + bar
+            items.append(Points(at, height, label, color, *ends, mark, listed=False))
+    return items
 
 
 def _spaced(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -256,15 +245,3 @@ def _spaced(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     length = np.concatenate([[0.0], np.cumsum(steps)])
     even = np.linspace(0.0, length[-1], MARKERS)
     return np.asarray(known[np.unique(np.abs(length[:, None] - even).argmin(axis=0))])
-
-
-def _against_threshold(here: xr.Dataset, name: str, dash: str, listed: bool) -> list[Item]:
-    items: list[Item] = []
-    at = here["threshold"].values.astype(float)
-    keep = np.array(spread(len(at), MARKERS))
-    for label, color, one in _snapshots(here):
-        curve = one[f"{name}_limit"].values
-        items.append(Line(at, curve, label, color, dash, bold=True, listed=listed))
-        for mark, own in _methods(one):
-            items.append(_markers(own, "threshold", name, keep, label, color, mark))
-    return items
