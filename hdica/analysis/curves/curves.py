@@ -11,7 +11,7 @@ from hdica.analysis.describe import described
 from hdica.analysis.reading import at_top, finished, group, over
 from hdica.show.choose import Point, points, selected, selection_note, shown
 from hdica.show.finding import Finding, Form
-from hdica.show.marks import GREY, color_of, level, upright
+from hdica.show.marks import GREY, color_of, level, tailed, upright
 from hdica.show.panel import Line, Panel, Points
 from hdica.show.words import (
     EMPTY,
@@ -50,15 +50,22 @@ def curves(tree: xr.DataTree, settings: Curves) -> xr.Dataset:
     and ``first``, the share of seeds in which no other variable is there before; with theory
     ``theory``, NaN where it has no such variable.
     """
-    data = group(tree, settings.method)
-    every = [at_top(finished(data, name))[0].reset_coords(drop=True) for name in settings.variables]
+    data, variables = group(tree, settings.method), settings.variables
+    every = [at_top(finished(data, name))[0].reset_coords(drop=True) for name in variables]
     every = [values if "seed" in values.dims else values.expand_dims(seed=[0]) for values in every]
-    out = over([_means(values) for values in every], "variable", settings.variables, ["count"])
+    out = over([_means(values) for values in every], "variable", variables, ["count"])
     if settings.rises:
         out = out.merge(_rises(every, settings))
     if settings.theory is not None:
-        out["theory"] = _theory(group(tree, settings.theory), settings, out["mean"])
-    meaning = [str(data[name].attrs.get("long_name", name)) for name in settings.variables]
+        found, nothing = group(tree, settings.theory), xr.full_like(out["mean"][0], np.nan)
+        has = [name in found and settings.over in found[name].dims for name in variables]
+        parts = [
+            finished(found, name) if known else nothing
+            for name, known in zip(variables, has, strict=True)
+        ]
+        alike = xr.broadcast(*(one.reset_coords(drop=True) for one in parts))
+        out["theory"] = xr.concat(alike, dim=out["variable"])
+    meaning = [str(data[name].attrs.get("long_name", name)) for name in variables]
     out["meaning"] = ("variable", meaning)
     # By another name, so that every analysis of a store may call its time as it likes.
     out["at"] = (settings.over, data[settings.over].values.astype(float))
@@ -95,29 +102,17 @@ def half_way(at: Array, values: Array) -> float:
 
 def _rises(every: list[xr.DataArray], settings: Curves) -> xr.Dataset:
     """Where each variable is half-way, and in how many seeds before all others."""
-    core = [[settings.over]]
-    parts = []
+    core, parts = [[settings.over]] * 2, []
     for values in every:
         at = values[settings.over].astype(float).drop_attrs()
-        one = xr.apply_ufunc(half_way, at, values, input_core_dims=core * 2, vectorize=True)
+        one = xr.apply_ufunc(half_way, at, values, input_core_dims=core, vectorize=True)
         parts.append(xr.Dataset({"rise": one}))
     found = over(parts, "variable", settings.variables)["rise"]
     earliest = (found == found.min("variable")).where(found.notnull().all("variable"))
     error = _error(found, found.notnull().sum("seed"))
-    rises = {"rise": found.mean("seed"), "rise_se": error, "first": earliest.mean("seed")}
-    return xr.Dataset(rises)
-
-
-def _theory(data: xr.Dataset, settings: Curves, like: xr.DataArray) -> xr.DataArray:
-    """Variables of the theory where it has them over the same dimension."""
-    nothing = xr.full_like(like.isel(variable=0, drop=True), np.nan)
-    parts = [
-        finished(data, name).reset_coords(drop=True)
-        if name in data and settings.over in data[name].dims
-        else nothing
-        for name in settings.variables
-    ]
-    return xr.concat(xr.broadcast(*parts), dim=like["variable"])
+    return xr.Dataset(
+        {"rise": found.mean("seed"), "rise_se": error, "first": earliest.mean("seed")}
+    )
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
@@ -162,12 +157,15 @@ def _largest(data: xr.Dataset, name: str, cell: Point) -> list[Finding]:
 
 def panels(data: xr.Dataset) -> list[Panel]:
     """Every variable over the dimension, a colour a grid point; rescaled, a panel a grid point."""
-    cells = shown(data, grid_of(data))
+    cells, over_ = shown(data, grid_of(data)), data.attrs["over"]
+    first, last = (data["mean"].isel({over_: end}, drop=True) for end in (0, -1))
+    data = data.assign(scaled=(data["mean"] - first) / (last - first))
+    if data.attrs["log"]:  # such an axis shows no 0
+        data = data.isel({over_: data["at"].values > 0})
     out = [_panel(data.sel(variable=name), str(name), cells) for name in data["variable"].values]
     if "rise" in data:
         known = [cell for cell in cells if bool(selected(data["rise"], cell).notnull().all())]
-        many = len(known) > 1
-        out += [_together(data, cell, f"_{k + 1}" if many else "") for k, cell in enumerate(known)]
+        out += [_together(data, cell, tail) for tail, cell in tailed(known)]
     return [panel for panel in out if panel.items]
 
 
@@ -183,70 +181,57 @@ def _axis(data: xr.Dataset) -> Text:
     return symbol(str(data.attrs["over"]))
 
 
-def _seen(data: xr.Dataset) -> tuple[Array, NDArray[np.bool_]]:
-    """Coordinates, and which of them the axis can show."""
-    at = data["at"].values
-    return at, at > 0 if data.attrs["log"] else np.ones(len(at), dtype=bool)
-
-
 def _panel(here: xr.Dataset, name: str, cells: list[Point]) -> Panel:
-    at, keep = _seen(here)
+    at, method = here["at"].values, method_name(here.attrs["method"])
     items: list[Line | Points] = []
     for k, cell in enumerate(cells):
-        mean, se = (selected(here[key], cell).values[keep] for key in ("mean", "se"))
-        if not np.isfinite(mean).any():
-            continue
-        bar = np.nan_to_num(se)
-        label = place(cell) if cell else method_name(here.attrs["method"])
-        color = color_of(k, len(cells))
-        items.append(Points(at[keep], mean, label, color, mean - bar, mean + bar, joined=True))
-    items = [*_theory_lines(here, cells, at, keep), *items]
+        mean, se = (selected(here[key], cell).values for key in ("mean", "se"))
+        if np.isfinite(mean).any():
+            bar, color = np.nan_to_num(se), color_of(k, len(cells))
+            label = place(cell) if cell else method
+            items.append(Points(at, mean, label, color, mean - bar, mean + bar, joined=True))
+    theory = _theory_lines(here, cells)
+    text = [
+        f"Mean over seeds ± standard error ({method.html}).",
+        *(["Dashed: theory."] if theory else []),
+        *selection_note(here, grid_of(here), len(cells)),
+    ]
     return Panel(
         f"curves_{name}",
         words(sentence(str(here["meaning"].item()))),
         _axis(here),
         symbol(name),
-        tuple(items),
-        caption=" ".join(
-            [
-                f"Mean over seeds ± standard error ({method_name(here.attrs['method']).html}).",
-                *(["Dashed: theory."] if any(isinstance(item, Line) for item in items) else []),
-                *selection_note(here, grid_of(here), len(cells)),
-            ]
-        ),
+        (*theory, *items),
+        caption=" ".join(text),
         log_x=bool(here.attrs["log"]),
     )
 
 
-def _theory_lines(
-    here: xr.Dataset, cells: list[Point], at: Array, keep: NDArray[np.bool_]
-) -> list[Line]:
+def _theory_lines(here: xr.Dataset, cells: list[Point]) -> list[Line]:
     """Theory, once where it is the same at all grid points."""
     if "theory" not in here:
         return []
     found = [selected(here["theory"], cell).values for cell in cells]
     alike = all(np.array_equal(y, found[0], equal_nan=True) for y in found)
-    out = []
-    for k, y in enumerate(found[:1] if alike else found):
-        color = "ink" if alike else color_of(k, len(cells))
-        label = words("theory: ") + method_name(here.attrs["theory"])
-        label = label if alike else leading(cells[k]) + label
-        if np.isfinite(y[keep]).any():
-            out.append(Line(at[keep], y[keep], label, color, "dash"))
-    return out
+    label = words("theory: ") + method_name(here.attrs["theory"])
+    looks = [(leading(cell) + label, color_of(k, len(cells))) for k, cell in enumerate(cells)]
+    return [
+        Line(here["at"].values, y, *look, "dash")
+        for y, look in zip(found, [(label, "ink")] if alike else looks, strict=False)
+        if np.isfinite(y).any()
+    ]
 
 
 def _together(data: xr.Dataset, cell: Point, tail: str) -> Panel:
     """All variables at a grid point, each from 0 at its first value to 1 at its last."""
-    at, keep = _seen(data)
-    half_way = level(at[keep], 0.5, words("half-way"), GREY, dash="dot", listed=False)
+    at, names = data["at"].values, data["variable"].values.tolist()
+    half_way = level(at, 0.5, words("half-way"), GREY, dash="dot", listed=False)
     items: list[Line | Points] = [half_way]
-    names = data["variable"].values.tolist()
     for k, name in enumerate(names):
-        mean, rise = (selected(data[key], {**cell, "variable": name}) for key in ("mean", "rise"))
+        here = {**cell, "variable": name}
+        scaled, rise = (selected(data[key], here).values for key in ("scaled", "rise"))
         label, color = symbol(name), color_of(k, max(len(names), 2))
-        scaled = ((mean - mean[0]) / (mean[-1] - mean[0])).values
-        items.append(Points(at[keep], scaled[keep], label, color, joined=True))
+        items.append(Points(at, scaled, label, color, joined=True))
         if rise > 0 or not data.attrs["log"]:
             items.append(upright(float(rise), label, color, "dot", listed=False))
     return Panel(

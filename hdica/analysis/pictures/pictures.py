@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from html import escape
+from itertools import product
 
 import numpy as np
 import xarray as xr
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from hdica.analysis.describe import described
 from hdica.analysis.pictures import BY_PIXEL, CHANNEL, NUMBER, Shown
 from hdica.analysis.reading import at_top, done, group, over
-from hdica.show.choose import Point, points, selected, selection_note, shown
+from hdica.show.choose import points, selected, selection_note, shown
 from hdica.show.finding import Finding
 from hdica.show.panel import Panel, Pictures
 from hdica.show.words import (
@@ -79,7 +80,7 @@ def _at_end(data: xr.Dataset, name: str) -> xr.DataArray:
 
 
 def _in_order(data: xr.Dataset, name: str, settings: Shown) -> xr.Dataset:
-    """Pictures of one output and one seed, sorted."""
+    """Pictures of one output and one seed, by increasing number; equal ones as they are."""
     values = _at_end(data, name)
     known = values.notnull().any([d for d in values.dims if d in (*BY_PIXEL, CHANNEL)])
     many = NUMBER in values.dims
@@ -92,7 +93,9 @@ def _in_order(data: xr.Dataset, name: str, settings: Shown) -> xr.Dataset:
     if not many:
         values, known = (one.expand_dims({NUMBER: [0]}) for one in (values, known))
     score = xr.zeros_like(known, dtype=float) if by is None else by
-    order = _order(score.where(known, np.inf), settings.most)
+    score = score.where(known, np.inf).transpose(..., NUMBER)
+    least = np.argsort(score.values, axis=-1, kind="stable")[..., : settings.most]
+    order = xr.DataArray(least, dims=(*score.dims[:-1], PLACE))
     out = {
         "picture": values.isel({NUMBER: order}),
         "number": values[NUMBER].isel({NUMBER: order}).where(known.isel({NUMBER: order})),
@@ -101,13 +104,6 @@ def _in_order(data: xr.Dataset, name: str, settings: Shown) -> xr.Dataset:
         out["value"] = by.isel({NUMBER: order})
     made = xr.Dataset({key: one.reset_coords(drop=True) for key, one in out.items()})
     return made.assign_coords({PLACE: np.arange(order.sizes[PLACE])})
-
-
-def _order(score: xr.DataArray, most: int) -> xr.DataArray:
-    """Indices of the components by increasing score, NaN last; equal ones as they are."""
-    moved = score.transpose(..., NUMBER)
-    at = np.argsort(moved.values, axis=-1, kind="stable")[..., :most]
-    return xr.DataArray(at, dims=(*moved.dims[:-1], PLACE))
 
 
 def _over_all(data: xr.Dataset, name: str) -> xr.DataArray:
@@ -131,41 +127,26 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
 def panels(data: xr.Dataset) -> list[Panel]:
     """One panel for each output at each point of the grid, at most six points."""
-    chosen = shown(data, _grid(data))
     out: list[Panel] = []
-    for name in data["shown"].values.tolist():
-        for cell in chosen:
-            panel = _panel(data.sel(shown=name), cell, len(out) + 1)
-            out += [panel] if panel is not None else []
+    for name, cell in product(data["shown"].values.tolist(), shown(data, _grid(data))):
+        one = data.sel(shown=name)
+        kept = [k for k in ("picture", "number", "value") if k in one]
+        here = xr.Dataset({k: selected(one[k], cell) for k in kept})
+        pixels = here["picture"].transpose(PLACE, *BY_PIXEL, ...).values
+        keep = np.isfinite(pixels).any(axis=tuple(range(1, pixels.ndim)))
+        if keep.any():
+            here, grey = here.isel({PLACE: keep}), _brightness(pixels[keep], data.attrs["scale"])
+            drawn = Pictures(_trimmed(grey), _names(here, str(data.attrs["variable"])))
+            title = titled(words(capital(str(one["meaning"].item()))), cell)
+            key, caption = f"pictures_{len(out) + 1}", _caption(data, here)
+            out.append(Panel(key, title, EMPTY, EMPTY, (drawn,), caption))
     return out
 
 
 def _grid(data: xr.Dataset) -> list[str]:
     """Swept parameters on which the pictures depend."""
-    return [
-        str(d) for d in data["picture"].dims if d not in ("shown", PLACE, *BY_PIXEL, CHANNEL)
-    ]  # fmt: skip
-
-
-def _panel(data: xr.Dataset, cell: Point, key: int) -> Panel | None:
-    """The pictures of one output at one point; None if there are none."""
-    here = xr.Dataset(
-        {k: selected(data[k], cell) for k in ("picture", "number", "value") if k in data}
-    )
-    colour = [CHANNEL] if CHANNEL in here["picture"].dims else []
-    pixels = here["picture"].transpose(PLACE, *BY_PIXEL, *colour).values
-    keep = np.isfinite(pixels).any(axis=tuple(range(1, pixels.ndim)))
-    if not keep.any():
-        return None
-    here, grey = here.isel({PLACE: keep}), _brightness(pixels[keep], data.attrs["scale"])
-    return Panel(
-        f"pictures_{key}",
-        titled(words(capital(str(data["meaning"].item()))), cell),
-        EMPTY,
-        EMPTY,
-        (Pictures(_trimmed(grey), _names(here, str(data.attrs["variable"]))),),
-        caption=_caption(data, here, _grid(data)),
-    )
+    own = ("shown", PLACE, *BY_PIXEL, CHANNEL)
+    return [str(d) for d in data["picture"].dims if d not in own]
 
 
 def _brightness(pixels: Array, scale: str) -> Array:
@@ -177,11 +158,9 @@ def _brightness(pixels: Array, scale: str) -> Array:
 
 def _trimmed(pixels: Array) -> Array:
     """Without rows, columns and channels that no picture has; one channel alone is grey."""
-    known = np.isfinite(pixels)
     for axis in range(1, pixels.ndim):
         others = tuple(k for k in range(pixels.ndim) if k != axis)
-        pixels = np.compress(known.any(axis=others), pixels, axis=axis)
-        known = np.isfinite(pixels)
+        pixels = np.compress(np.isfinite(pixels).any(axis=others), pixels, axis=axis)
     return pixels[..., 0] if pixels.ndim == 4 and pixels.shape[3] == 1 else pixels
 
 
@@ -202,7 +181,7 @@ def _sorted(here: xr.Dataset) -> bool:
     return "value" in here and bool(here["value"].notnull().any())
 
 
-def _caption(data: xr.Dataset, here: xr.Dataset, grid: list[str]) -> str:
+def _caption(data: xr.Dataset, here: xr.Dataset) -> str:
     drawn, total = here.sizes[PLACE], int(data.attrs["components"])
     scale = "each about its" if data.attrs["scale"] == "each" else "all on one scale about their"
     method = method_name(data.attrs["method"]).html
@@ -211,4 +190,4 @@ def _caption(data: xr.Dataset, here: xr.Dataset, grid: list[str]) -> str:
         parts.append(f"Sorted by {escape(str(data.attrs['by']))}, the least first.")
     if total > drawn:
         parts.append(f"{drawn} of {total} are drawn.")
-    return " ".join([*parts, *selection_note(data, grid, len(points(data, grid)))])
+    return " ".join([*parts, *selection_note(data, _grid(data), len(points(data, _grid(data))))])
