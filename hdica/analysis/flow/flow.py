@@ -13,8 +13,8 @@ from hdica.analysis.flow import Flow
 from hdica.analysis.reading import done, finished, gives, group, overlap_in, steady_states
 from hdica.show.choose import evenly, points, selection_note
 from hdica.show.finding import Finding
-from hdica.show.marks import color_of
-from hdica.show.panel import Line, Panel, Points
+from hdica.show.marks import color_of, level
+from hdica.show.panel import Item, Line, Panel, Points
 from hdica.show.wording import among
 from hdica.show.words import axis, place, symbol, words
 from hdica.systems.kinds import ZERO
@@ -25,7 +25,6 @@ LONG_NAMES = {
     "fixed_Q": "Q of the fixed point",
     "stable": "1 if stable, 0 if unstable",
 }
-DIGITS = 6
 
 
 def flow(tree: xr.DataTree, settings: Flow) -> xr.Dataset:
@@ -78,20 +77,21 @@ def _edge(dim: str, at: NDArray[Any], learned: NDArray[np.bool_]) -> list[Findin
         return []
     have, lack = at[learned].astype(float), at[~learned].astype(float)
     if have.max() < lack.min():
-        ends = ("largest", have.max()), ("smallest", lack.min())
+        ends = ("largest", have.max(), "with"), ("smallest", lack.min(), "without")
     elif have.min() > lack.max():
-        ends = ("smallest", have.min()), ("largest", lack.max())
+        ends = ("smallest", have.min(), "with"), ("largest", lack.max(), "without")
     else:
         return []
-    states = "with a stable informative state", "without a stable informative state"
+    state = "a stable informative state"
+    on_grid = words(f" on the grid{among()} ")
     return [
         Finding(
-            words(f"the {extreme} ") + axis(dim) + words(f" on the grid{among()} {state}"),
+            words(f"the {extreme} ") + axis(dim) + on_grid + f"{having} {state}",
             {},
             float(value),
-            digits=DIGITS,
+            digits=6,
         )
-        for (extreme, value), state in zip(ends, states, strict=True)
+        for extreme, value, having in ends
     ]
 
 
@@ -100,10 +100,8 @@ def panels(data: xr.Dataset) -> list[Panel]:
     dims = [str(d) for d in data["drift"].dims if d != "q"]
     chosen = evenly(points(data, dims))
     q = data["q"].values.astype(float)
-    items: list[Line | Points] = [
-        Line(q[[0, -1]], np.zeros(2), words("0"), "ink", "solid", listed=False),
-    ]
-    marks: list[Line | Points] = []
+    items: list[Item] = [level(q, 0.0, words("0"), "ink", listed=False)]
+    marks: list[Item] = []
     for i, point in enumerate(chosen):
         here = data.sel(point)
         color = color_of(i, len(chosen))
@@ -112,10 +110,8 @@ def panels(data: xr.Dataset) -> list[Panel]:
         if "fixed_q" in here:
             at, stable = here["fixed_q"].values, here["stable"].values
             keep = np.isfinite(at) & (at <= 1)
-            filled = stable[keep] > 0.5
-            marks.append(
-                Points(at[keep], np.zeros(keep.sum()), label, color, filled=filled, listed=False)
-            )
+            look = {"filled": stable[keep] > 0.5, "listed": False}
+            marks.append(Points(at[keep], np.zeros(keep.sum()), label, color, **look))
     return [
         Panel(
             "flow",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -44,24 +46,16 @@ def potential(tree: xr.DataTree, settings: Potential) -> xr.Dataset:
     values = finished(data, "potential")
     zero = int(np.abs(values["x"].values).argmin())
     out = {"potential": values - values.isel(x=zero, drop=True), "xi": xi_of(data)}
-    out["minimum"] = minimum_of(values)
+    across, core = values["x"].astype(float), [["x"]] * 2
+    out["minimum"] = xr.apply_ufunc(_least, values, across, input_core_dims=core, vectorize=True)
     out |= {k: finished(data, k) for k in ("convex", "curvature") if k in data}
     found = xr.Dataset(out).reset_coords(drop=True)
     found.attrs = {"limit_method": settings.limit}
     return described(found, LONG_NAMES)
 
 
-def minimum_of(values: xr.DataArray) -> xr.DataArray:
-    """Where a potential over ``x`` is least; NaN where that is an end, or it is not known."""
-    at = values["x"].values.astype(float)
-    found = xr.apply_ufunc(
-        lambda rows: np.apply_along_axis(_least, -1, rows, at), values, input_core_dims=[["x"]]
-    )
-    return found.reset_coords(drop=True)
-
-
 def _least(y: Array, x: Array) -> float:
-    """Vertex of the parabola through the least point and its neighbours.
+    """Vertex of the parabola through the least point and its neighbours; NaN at an end.
 
     With an l1 penalty the potential is a parabola on either side of its kink, so that a minimum
     away from it is exact; one at a kink is within half a step, and exact where both sides are
@@ -82,26 +76,21 @@ def _least(y: Array, x: Array) -> float:
 def findings(data: xr.Dataset) -> list[Finding]:
     """Where the potential of each group is least at the last snapshot, and when it is convex."""
     grid = [str(d) for d in data["minimum"].dims if d not in ("snapshot", "feature")]
-    cells = points(data, grid)
-    return [
-        *(one for cell in cells for one in _minima(data.sel(cell), cell)),
-        *(one for cell in cells for one in _convex(data.sel(cell), cell)),
-    ]
+    here = [(cell, data.sel(cell)) for cell in points(data, grid)]
+    minima = [one for cell, some in here for one in _minima(some, cell)]
+    return minima + [one for cell, some in here for one in _convex(some, cell)]
 
 
 def _minima(here: xr.Dataset, cell: Point) -> list[Finding]:
     """Minima of a few groups at the last snapshot at which any is inside the range."""
     known = np.flatnonzero(here["minimum"].notnull().any("feature").values)
-    if not known.size:
-        return []
-    last = here.isel(snapshot=known[-1])
-    at = {**cell, "t": float(last["snapshot"])}
-    groups = [last.isel(feature=k) for k in spread(last.sizes["feature"], GROUPS)]
     name = words("the minimiser ") + symbol("x") + words(" of the effective potential")
-    return [
-        Finding(name, {**at, "feature": float(one["xi"].mean())}, float(one["minimum"]))
-        for one in groups
-    ]
+    out = []
+    for k in spread(here.sizes["feature"], GROUPS) if known.size else []:
+        one = here.isel(snapshot=known[-1], feature=k)
+        at = {**cell, "t": float(one["snapshot"]), "feature": float(one["xi"].mean())}
+        out.append(Finding(name, at, float(one["minimum"])))
+    return out
 
 
 def _convex(here: xr.Dataset, cell: Point) -> list[Finding]:
@@ -121,13 +110,13 @@ def _convex(here: xr.Dataset, cell: Point) -> list[Finding]:
 def panels(data: xr.Dataset) -> list[Panel]:
     """One panel a snapshot, one curve a group, with a marker at its minimum."""
     grid, snapshots, features = chosen(data, "potential")
+    cells = shown(data, grid, max(PANELS // (2 * len(snapshots)), 1))
     out: list[Panel] = []
-    for cell in shown(data, grid, max(PANELS // (2 * len(snapshots)), 1)):
-        for snapshot in snapshots:
-            at = {"snapshot": snapshot, **cell}
-            here = data.sel(at)
-            if bool(here["potential"].notnull().any()):
-                out.append(panel_of(here, at, features, len(out) + 1))
+    for cell, snapshot in product(cells, snapshots):
+        at = {"snapshot": snapshot, **cell}
+        here = data.sel(at)
+        if bool(here["potential"].notnull().any()):
+            out.append(panel_of(here, at, features, len(out) + 1))
     return out
 
 

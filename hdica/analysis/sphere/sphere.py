@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -12,7 +14,7 @@ from hdica.analysis.sphere import JUDGED, Sphere
 from hdica.errors import HdicaError
 from hdica.show.choose import MOST, Point, evenly, points, selected
 from hdica.show.finding import Finding
-from hdica.show.marks import GREY
+from hdica.show.marks import GREY, tailed
 from hdica.show.panel import Item, Line, Panel, Places, Points, Surface
 from hdica.show.words import OKABE_ITO, Text, titled, words
 from hdica.status import DONE
@@ -102,59 +104,45 @@ def _counted(states: xr.Dataset, at: xr.DataArray) -> dict[str, xr.DataArray]:
 
 
 def findings(data: xr.Dataset) -> list[Finding]:
-    """Numbers of critical points, whether one is missing, and minimisers off the axes."""
+    """Numbers of critical points, minimisers off the axes, and whether a point is missing."""
     cells = [one for one in points(data, grid_of(data)) if np.isfinite(data["space"].sel(one))]
     if not cells:
         return []
-    total = data["minimisers"] + data["maximisers"] + data["saddles"]
-    numbers = {"critical points": total, **{name: data[name] for name in KINDS}}
+    places = [cell or {"d": int(data["space"])} for cell in cells]
+    off = ((abs(data["at"]) > SMALL).sum("component") > 1) & (data["kind"] == MINIMISER)
+    numbers = {
+        "critical points": data["minimisers"] + data["maximisers"] + data["saddles"],
+        **{name: data[name] for name in KINDS},
+        "listed minimisers off the coordinate axes": off.sum("fixed_point"),
+    }
     out = [
-        Finding(words(f"the number of {name}"), _where(data, cell), float(values.sel(cell)))
+        Finding(words(f"the number of {name}"), at, float(values.sel(cell)))
         for name, values in numbers.items()
-        for cell in cells
+        for at, cell in zip(places, cells, strict=True)
     ]
-    axes = words("the number of listed minimisers off the coordinate axes")
-    for cell in cells:
-        sizes = np.abs(np.nan_to_num(_critical(data, cell, MINIMISER)))
-        many = ((sizes > SMALL).sum(axis=1) > 1).sum()
-        out.append(Finding(axes, _where(data, cell), float(many)))
-    return [*out, *_indices(data, cells)]
-
-
-def _where(data: xr.Dataset, cell: Point) -> Point:
-    """A cell, or the dimension of the space if nothing is swept."""
-    return cell or {"d": dimension(data, cell)}
-
-
-def _indices(data: xr.Dataset, cells: list[Point]) -> list[Finding]:
-    """Sums of indices, which one missing point changes by 1 (Morse 1925)."""
+    # One missing point changes a sum of indices by 1 (Morse 1925).
     value, right = (
         np.array([float(data[name].sel(cell)) for cell in cells])
         for name in ("index_sum", "characteristic")
     )
     verdict = judged(value - right, np.zeros_like(value), 1.0).verdict
-    return [
+    return out + [
         Finding(
             words("the sum of the indices of the critical points"),
-            _where(data, cell),
+            at,
             float(value[k]),
             predicted=float(right[k]),
             verdict=str(verdict[k]),
             evidence="one critical point more or less would change it by 1",
             theory=words("the Euler characteristic of the sphere"),
         )
-        for k, cell in enumerate(cells)
+        for k, at in enumerate(places)
     ]
 
 
 def grid_of(data: xr.Dataset) -> list[str]:
     """Swept parameters on which the landscape depends."""
     return [str(d) for d in data["space"].dims]
-
-
-def dimension(data: xr.Dataset, cell: Point) -> int:
-    """Dimension d of the space around the sphere."""
-    return int(selected(data["space"], cell))
 
 
 def panels(data: xr.Dataset) -> list[Panel]:
@@ -164,13 +152,15 @@ def panels(data: xr.Dataset) -> list[Panel]:
     own = [str(d) for d in data["objective"].dims if d not in ("polar", "azimuth")]
     every = points(data, list(dict.fromkeys([*grid_of(data), *own])))
     drawn = [cell for cell in every if _seen(data, cell)]
-    chosen = evenly(drawn)
     more = f" {MOST} of {len(drawn)} landscapes, chosen evenly." if len(drawn) > MOST else ""
     out = []
-    for k, cell in enumerate(chosen):
-        key = f"sphere_{k + 1}" if len(chosen) > 1 else "sphere"
-        draw = _circle if dimension(data, cell) == 2 else _ball
-        out.append(draw(data, cell, key, more))
+    for tail, cell in tailed(evenly(drawn)):
+        circle = selected(data["space"], cell) == 2
+        items, caption, look = (_circle if circle else _ball)(data, cell)
+        title = titled(words(f"Landscape on the {'circle' if circle else 'sphere'}"), cell)
+        labels = _label(data, 0), _label(data, 1)
+        text = f"{caption}{more}"
+        out.append(Panel(f"sphere{tail}", title, *labels, items, text, equal=True, **look))
     return out
 
 
@@ -190,7 +180,11 @@ def _label(data: xr.Dataset, k: int) -> Text:
     return Text(f"<i>{name}</i><sub>{k + 1}</sub>", f"${name}_{k + 1}$", name + "₁₂₃"[k])
 
 
-def _circle(data: xr.Dataset, cell: Point, key: str, more: str) -> Panel:
+_Drawn = tuple[tuple[Item, ...], str, dict[str, Any]]
+"""What is drawn of a landscape: items, caption, and the rest of its panel."""
+
+
+def _circle(data: xr.Dataset, cell: Point) -> _Drawn:
     """The objective as the distance from the unit circle."""
     angle, objective = _around(selected(data["objective"], cell))
     low, high = float(objective.min()), float(objective.max())
@@ -209,18 +203,11 @@ def _circle(data: xr.Dataset, cell: Point, key: str, more: str) -> Panel:
             filled = np.full(len(at), kind == MINIMISER)
             items.append(Points(x, y, words(label), color, symbol=mark, filled=filled))
     reach = (-1.05 - HEIGHT, 1.05 + HEIGHT)
-    return Panel(
-        key,
-        titled(words("Landscape on the circle"), cell),
-        _label(data, 0),
-        _label(data, 1),
-        tuple(items),
-        caption="Distance from the circle: the objective, from its least to its largest value. "
-        f"Filled: stable.{more}",
-        x_range=reach,
-        y_range=reach,
-        equal=True,
+    caption = (
+        "Distance from the circle: the objective, from its least to its largest value. "
+        "Filled: stable."
     )
+    return tuple(items), caption, {"x_range": reach, "y_range": reach}
 
 
 def _around(objective: xr.DataArray) -> tuple[Array, Array]:
@@ -252,7 +239,7 @@ def _critical(data: xr.Dataset, cell: Point, kind: float) -> Array:
     return np.asarray(at[selected(data["kind"], cell).values == kind], dtype=float)
 
 
-def _ball(data: xr.Dataset, cell: Point, key: str, more: str) -> Panel:
+def _ball(data: xr.Dataset, cell: Point) -> _Drawn:
     """The objective as the colour of the sphere."""
     objective = _closed(selected(data["objective"], cell)).sortby("polar")
     objective = objective.transpose("polar", "azimuth")
@@ -264,14 +251,5 @@ def _ball(data: xr.Dataset, cell: Point, key: str, more: str) -> Panel:
         at = ABOVE * _critical(data, cell, kind)
         if len(at):
             items.append(Places(at[:, 0], at[:, 1], at[:, 2], words(label), hue, mark))
-    return Panel(
-        key,
-        titled(words("Landscape on the sphere"), cell),
-        _label(data, 0),
-        _label(data, 1),
-        tuple(items),
-        caption=f"Colour: the objective. On the page the sphere can be turned.{more}",
-        equal=True,
-        z_label=_label(data, 2),
-        wide=True,
-    )
+    caption = "Colour: the objective. On the page the sphere can be turned."
+    return tuple(items), caption, {"z_label": _label(data, 2), "wide": True}
