@@ -1,7 +1,5 @@
 """What a system chose of itself where a study left it to it: its record."""
 
-from __future__ import annotations
-
 from hdica.analysis.record import Analysis, lazy
 
 CHOICES = Analysis(

@@ -48,14 +48,17 @@ def choices(tree: xr.DataTree) -> xr.Dataset | None:
         return None
     if not found:  # the last point alone has a note, and there are too many to come to it
         return None
-    kinds, texts = zip(*found, strict=True)
-    columns = {"kind": np.array(kinds), "text": np.array(texts), "count": [*found.values()]}
-    out = xr.Dataset({name: ("row", values) for name, values in columns.items()})
-    out.attrs["points"] = min(MOST, math.prod(len(axis) for axis in axes))
-    out["kind"].attrs["long_name"] = "whether it is a choice or a note on data"
-    out["text"].attrs["long_name"] = "what the system chose of itself, or what its data are"
-    out["count"].attrs["long_name"] = "points of the grid"
-    return out
+    kinds, texts = map(np.array, zip(*found, strict=True))
+    columns = {
+        "kind": ("row", kinds, {"long_name": "whether it is a choice or a note on data"}),
+        "text": (
+            "row",
+            texts,
+            {"long_name": "what the system chose of itself, or what its data are"},
+        ),
+        "count": ("row", [*found.values()], {"long_name": "points of the grid"}),
+    }
+    return xr.Dataset(columns, attrs={"points": min(MOST, math.prod(map(len, axes)))})
 
 
 def _notes(record: System, system: Any) -> list[tuple[str, str]]:

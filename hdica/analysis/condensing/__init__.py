@@ -1,7 +1,5 @@
 """Whether a limit condenses: mass that no density can hold: its record."""
 
-from __future__ import annotations
-
 from hdica.analysis.record import Analysis, lazy
 
 CONDENSING = Analysis(

@@ -1,7 +1,5 @@
 """Whether the limits of a study learn anything at all: its record."""
 
-from __future__ import annotations
-
 from hdica.analysis.record import Analysis, lazy
 
 LEARNING = Analysis(

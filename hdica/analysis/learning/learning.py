@@ -35,19 +35,17 @@ def learning(tree: xr.DataTree) -> xr.Dataset | None:
     falls to 0) or ``"none"`` (no transition, no stable informative state): ``what``; and ``note``,
     why that is so at the first of them.
     """
-    rows = [row for name in tree.children if "status" in tree[name] for row in _of(tree, name)]
+    found = [_of(tree, name) for name in tree.children if "status" in tree[name]]
+    rows = [row for row in found if row is not None]
     if not rows:
         return None
     names = ("method", "what", "count", "points", "note")
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    out = xr.Dataset({k: ("row", np.array(v)) for k, v in columns.items()})
-    for name in names:
-        out[name].attrs["long_name"] = name
-    return out
+    columns = zip(names, zip(*rows, strict=True), strict=True)
+    return xr.Dataset({k: ("row", np.array(v), {"long_name": k}) for k, v in columns})
 
 
-def _of(tree: xr.DataTree, name: str) -> list[tuple[str, str, int, int, str]]:
-    """What a method shows that learns nothing, at most one row."""
+def _of(tree: xr.DataTree, name: str) -> tuple[str, str, int, int, str] | None:
+    """The row of a method that learns nothing somewhere; None of one that does not show it."""
     data = group(tree, name)
     record = system_of(tree)
     telling = [] if record is None else [p.name for p in record.order_parameters if p.nothing == 0]
@@ -58,34 +56,29 @@ def _of(tree: xr.DataTree, name: str) -> list[tuple[str, str, int, int, str]]:
         still, end = size.max("time") <= ZERO, size.isel(time=-1)
         lost = bool((end <= LOST).all()) and float(data["time"][-1]) > 0
         kinds = {"still": still, "lost": end.notnull() if lost else still & False}
-    elif _has_states(data):
+    else:
         found = _known(data)
+        if found is None:
+            return None
         nothing = (data["status"] == DONE) & ~found if not bool(found.any()) else found & False
         kinds = {"none": nothing}
-    else:
-        return []
     done = int((data["status"] == DONE).sum())
     for what, where in kinds.items():
         if bool(where.any()):
             pairs = zip(where.dims, np.argwhere(where.values)[0].tolist(), strict=True)
             first = {str(d): where[d][i].item() for d, i in pairs if d not in padded()}
-            note = _note(tree, data, overlap, first)
-            return [(name, what, int(where.sum()), done, note)]
-    return []
+            return name, what, int(where.sum()), done, _note(tree, data, overlap, first)
+    return None
 
 
-def _has_states(data: xr.Dataset) -> bool:
-    """Whether a method gives steady states or transitions, one by one."""
-    dims = {dim for name in ("value", "stable") if name in data for dim in data[name].dims}
-    return bool(dims & {"fixed_point", "transition"})
-
-
-def _known(data: xr.Dataset) -> xr.DataArray:
-    """Whether a point has a transition, or a stable state that is informative."""
-    if "stable" not in data:
+def _known(data: xr.Dataset) -> xr.DataArray | None:
+    """Whether a point has a transition, or a stable informative state; None of other methods."""
+    if "stable" in data and "fixed_point" in data["stable"].dims:
+        stable = finished(data, "stable") > 0
+        return (stable & (data["kind"] == 0) if "kind" in data else stable).any("fixed_point")
+    if "value" in data and "transition" in data["value"].dims:
         return finished(data, "value").notnull().any("transition")
-    stable = finished(data, "stable") > 0
-    return (stable & (data["kind"] == 0) if "kind" in data else stable).any("fixed_point")
+    return None
 
 
 def _note(tree: xr.DataTree, data: xr.Dataset, overlap: str, point: dict[str, Any]) -> str:
@@ -113,9 +106,8 @@ def notes(data: xr.Dataset) -> list[str]:
     for k in range(data.sizes["row"]):
         method, what, note = (str(data[name].values[k]) for name in ("method", "what", "note"))
         lost, points = int(data["count"][k]), int(data["points"][k])
-        share = f"any point{among()}"
-        if lost < points:
-            share = f"{count(lost)} of {plural(points, 'point')}"
+        some = f"{count(lost)} of {plural(points, 'point')}"
+        share = some if lost < points else f"any point{among()}"
         text = f"By {method_name(method).html} nothing is learned at {share}: {_OUTCOMES[what]}."
         if note:
             text += " At the first of them: " if lost > 1 else " "

@@ -1,7 +1,5 @@
 """What was run: points, outcomes and time by method: its record."""
 
-from __future__ import annotations
-
 from hdica.analysis.record import Analysis, lazy
 
 RUNS = Analysis(

@@ -21,12 +21,10 @@ def runs(tree: xr.DataTree) -> xr.Dataset:
     The attribute ``has_n`` is 1 if the system has any method with a dimension n, else 0.
     """
     methods = [name for name, node in tree.children.items() if "status" in node]
-    groups = [group(tree, name) for name in methods]
+    groups, written = [group(tree, name) for name in methods], ("accuracy", "equations", "kernel")
     columns: dict[str, list[object]] = {
-        "accuracy": [str(g.attrs.get("accuracy", "")) for g in groups],
-        "equations": [str(g.attrs.get("equations", "")) for g in groups],
+        **{key: [str(g.attrs.get(key, "")) for g in groups] for key in written},
         "noise": [str(g.attrs.get("noise", "own" if "seed" in g.dims else "")) for g in groups],
-        "kernel": [str(g.attrs.get("kernel", "")) for g in groups],
         "points": [int(g["status"].size) for g in groups],
         "cpu_seconds": [float(g["cpu_seconds"].sum()) for g in groups],
         "n": [_sizes(g["n"].values) if "n" in g.dims else "" for g in groups],
@@ -35,14 +33,12 @@ def runs(tree: xr.DataTree) -> xr.Dataset:
     }
     for name, code in COUNTS.items():
         columns[name] = [int((g["status"] == code).sum()) for g in groups]
-    out = xr.Dataset({k: ("method", np.array(v)) for k, v in columns.items()})
-    out = out.assign_coords(method=methods)
+    attrs = {name: {"long_name": name.replace("_", " ")} for name in columns}
+    attrs["cpu_seconds"]["units"] = "s"
+    variables = {k: ("method", np.array(v), attrs[k]) for k, v in columns.items()}
     known = system_of(tree)
-    out.attrs["has_n"] = int(known is None or any(m.takes_n for m in known.methods))
-    for name in columns:
-        out[name].attrs["long_name"] = name.replace("_", " ")
-    out["cpu_seconds"].attrs["units"] = "s"
-    return out
+    has_n = int(known is None or any(m.takes_n for m in known.methods))
+    return xr.Dataset(variables, {"method": methods}, {"has_n": has_n})
 
 
 def _reason(data: xr.Dataset) -> str:
@@ -50,14 +46,14 @@ def _reason(data: xr.Dataset) -> str:
     if "reason" not in data:
         return ""
     values = data["reason"]
-    texts = np.array([str(t) if isinstance(t, str) else "" for t in values.values.ravel()])
-    bad = data["status"].transpose(*values.dims).values.ravel() >= DIVERGED
-    given = np.flatnonzero((texts != "") & bad)
-    if not len(given):
-        return ""
-    index = np.unravel_index(given[0], values.shape)
-    point = [f"{d} = {data[d].values[k]}" for d, k in zip(values.dims, index, strict=True)]
-    return f"{', '.join(point)}: {texts[given[0]]}" if point else texts[given[0]]
+    bad = data["status"].transpose(*values.dims).values >= DIVERGED
+    for index in np.argwhere(bad):
+        text = values.values[tuple(index)]
+        if isinstance(text, str) and text:
+            at = zip(values.dims, index, strict=True)
+            point = ", ".join(f"{dim} = {data[dim].values[k]}" for dim, k in at)
+            return f"{point}: {text}" if point else text
+    return ""
 
 
 def _sizes(values: np.ndarray) -> str:
@@ -76,8 +72,20 @@ def notes(data: xr.Dataset) -> list[str]:
     return [
         f"{count(done)} of {plural(total, 'point')} are done ({extra}); they took "
         f"{number(float(data['cpu_seconds'].sum()))} s of processor time.",
-        *_reasons(data),
+        *(
+            _lost(data.sel({"method": name}))
+            for name in data["method"][data["reason"] != ""].values
+        ),
     ]
+
+
+def _lost(here: xr.Dataset) -> str:
+    """At how many points a method has no result, and the first reason that it gives."""
+    text = escape(typeset(str(here["reason"].item()).rstrip(".").replace("HdicaError: ", "")))
+    lost = int(here["diverged"]) + int(here["failed"])
+    lead = "" if lost == 1 else "the first of them, "
+    method = method_name(here["method"].item()).html
+    return f"{method} has no result at {plural(lost, 'point')}: {lead}{text}."
 
 
 def sharing(data: xr.Dataset) -> str:
@@ -86,43 +94,16 @@ def sharing(data: xr.Dataset) -> str:
     return listed([str(name) for name in shared]) if len(shared) else ""
 
 
-def _reasons(data: xr.Dataset) -> list[str]:
-    """The first reason that each method gives."""
-    out = []
-    for method in data["method"].values:
-        here = data.sel({"method": method})
-        text = str(here["reason"].item()).rstrip(".")
-        if text:
-            lost = int(here["diverged"]) + int(here["failed"])
-            lead = "" if lost == 1 else "the first of them, "
-            out.append(
-                f"{method_name(method).html} has no result at {plural(lost, 'point')}: "
-                f"{lead}{escape(typeset(text.replace('HdicaError: ', '')))}."
-            )
-    return out
-
-
-def _without_n(data: xr.Dataset, seeds: int) -> str:
-    """What stands for the n of a method without: infinity for a limit of methods with n."""
-    return "∞" if data.attrs["has_n"] and not seeds else "–"
-
-
 def table(data: xr.Dataset) -> Table:
-    """What was run."""
+    """What was run; a limit of methods with n has n = ∞."""
     counts = ("points", "done", "diverged", "failed", "pending")
     head = ("method", "accuracy", *counts, "CPU seconds", symbol("n").html, "seeds")
     rows = []
     for method in data["method"].values:
         here = data.sel({"method": method})
-        rows.append(
-            (
-                str(method),
-                here["accuracy"].item(),
-                *(count(int(here[c])) for c in counts),
-                number(float(here["cpu_seconds"])),
-                here["n"].item() or _without_n(data, int(here["seeds"])),
-                str(int(here["seeds"])) if int(here["seeds"]) else "–",
-            )
-        )
+        whole, seeds = [count(int(here[c])) for c in counts], int(here["seeds"])
+        n = here["n"].item() or ("∞" if data.attrs["has_n"] and not seeds else "–")
+        cpu = number(float(here["cpu_seconds"]))
+        rows.append((str(method), here["accuracy"].item(), *whole, cpu, n, str(seeds or "–")))
     numeric = (False, False, *(True for _ in counts), True, False, True)
     return Table(head, tuple(rows), numeric, len(rows))

@@ -1,7 +1,5 @@
 """How the end of a run changes along a parameter: its record."""
 
-from __future__ import annotations
-
 from hdica.analysis.record import Analysis, Section, lazy
 
 SLOPES = Analysis(

@@ -7,7 +7,7 @@ import xarray as xr
 from scipy import stats
 
 from hdica.analysis.describe import described
-from hdica.analysis.reading import asked, finished, group, over, overlaps, swept
+from hdica.analysis.reading import asked, at_end, group, over, overlaps, swept
 from hdica.show.choose import at_last_n, shown
 from hdica.show.finding import Finding
 from hdica.show.marks import SYMBOLS, color_of
@@ -54,12 +54,17 @@ def slopes(tree: xr.DataTree) -> xr.Dataset | None:
         if shares_noise(node.to_dataset()) and "time" in getattr(node.get(variable), "dims", ())
     ]
     groups = [group(tree, name) for name in names]
-    parts = [_slopes(finished(data, variable).isel(time=-1, drop=True)) for data in groups]
-    if not any(parts):
+    parts = []
+    for data in groups:
+        ends, part = at_end(data, variable), xr.Dataset()
+        for p in swept(ends):
+            if ends.sizes[p] > 1 and ends[p].dtype.kind in "fiu":
+                part = part.assign(paired_slope(ends, p))
+        parts.append(part)
+    counts = dict.fromkeys(str(k) for part in parts for k in part if str(k).endswith("_count"))
+    if not counts:
         return None
-    each = [xr.Dataset(part).reset_coords(drop=True) for part in parts]
-    counts = dict.fromkeys(k for part in parts for k in part if k.endswith("_count"))
-    out = over(each, "simulation", names, list(counts))
+    out = over(parts, "simulation", names, list(counts))
     out.attrs = {"variable": variable, "time": float(groups[0]["time"].values[-1])}
     table = {
         f"slope_{p}{ending}": text.format(p=p, v=variable)
@@ -69,28 +74,19 @@ def slopes(tree: xr.DataTree) -> xr.Dataset | None:
     return described(out, table, variable)
 
 
-def _slopes(ends: xr.DataArray) -> dict[str, xr.DataArray]:
-    """Slopes along every swept number."""
-    found: dict[str, xr.DataArray] = {}
-    for name in swept(ends):
-        if ends.sizes[name] > 1 and ends[name].dtype.kind in "fiu":
-            found |= {f"slope_{name}{k}": v for k, v in paired_slope(ends, name).items()}
-    return found
-
-
 def paired_slope(ends: xr.DataArray, parameter: str) -> dict[str, xr.DataArray]:
     """Slope between neighbouring values of a parameter, from differences within each seed.
 
-    By ending of the name, over ``<parameter>_between`` in place of the parameter, of ends over it,
-    ``seed`` and more; NaN where a run is not finished.
+    By name, over ``<parameter>_between`` in place of the parameter, of ends over it, ``seed`` and
+    more; NaN where a run is not finished.
     """
-    at = ends[parameter].values.astype(float)
-    middle = {parameter: f"{parameter}_between"}
+    at, between = ends[parameter].values.astype(float), f"{parameter}_between"
+    ends = ends.rename({parameter: between}).assign_coords({between: at})
+    middles = {between: (at[1:] + at[:-1]) / 2}
     left, right = (
-        ends.isel({parameter: cut}).rename(middle).drop_vars(middle[parameter])
-        for cut in (slice(-1), slice(1, None))
+        ends.isel({between: cut}).assign_coords(middles) for cut in (slice(-1), slice(1, None))
     )
-    width = xr.DataArray(np.diff(at), dims=middle[parameter])
+    width = xr.DataArray(np.diff(at), middles)
     difference = right - left
     both = difference.notnull()
     count = both.sum("seed")
@@ -106,8 +102,7 @@ def paired_slope(ends: xr.DataArray, parameter: str) -> dict[str, xr.DataArray]:
         "_se_apart": alone**0.5 / root / width,
         "_count": count,
     }
-    coords = {middle[parameter]: (at[1:] + at[:-1]) / 2}
-    return {name: values.assign_coords(coords) for name, values in found.items()}
+    return {f"slope_{parameter}{ending}": values for ending, values in found.items()}
 
 
 def parameters_of(data: xr.Dataset) -> list[str]:
@@ -119,8 +114,7 @@ def parameters_of(data: xr.Dataset) -> list[str]:
 def findings(data: xr.Dataset) -> list[Finding]:
     """How much smaller than with noise of their own the errors of differences are."""
     top = at_last_n(data)
-    place = {"n": int(top["n"])} if "n" in top.coords else {}
-    place |= {"t": data.attrs["time"]}
+    place = ({"n": int(top["n"])} if "n" in top.coords else {}) | {"t": data.attrs["time"]}
     out = []
     for name in parameters_of(data):
         error, apart = (top[f"slope_{name}{k}"].values for k in ("_se", "_se_apart"))
@@ -128,13 +122,11 @@ def findings(data: xr.Dataset) -> list[Finding]:
         if not known.any():
             continue
         ratio = error[known] / apart[known]
-        change = words("Δ") + symbol(str(data.attrs["variable"])) + words("/Δ") + symbol(name)
-        change = words("the standard error of ") + change
-        change += words(" over that with independent noise")
+        change = "the standard error of Δ" + symbol(str(data.attrs["variable"])) + "/Δ"
+        change += symbol(name) + " over that with independent noise"
         ends = f"from {number(ratio.min(), 2)} to {number(ratio.max(), 2)}"
         evidence = f"median of {count(ratio.size)} points, {ends}"
-        middle = float(np.median(ratio))
-        out.append(Finding(change, place, middle, evidence=evidence, digits=2))
+        out.append(Finding(change, place, float(np.median(ratio)), evidence=evidence, digits=2))
     return out
 
 
