@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from matplotlib import rcParams
 
-from hdica.analysis.densities.figure import WHAT, over_time
+from hdica.analysis.densities.densities import WHAT, over_time
 from hdica.errors import HdicaError, suggestion
 from hdica.plots import densities
 from hdica.plots.canvas import MARK, legend_on, style

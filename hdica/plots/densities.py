@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.densities.compute import histogram_of, over_bins, xi_of
-from hdica.analysis.densities.figure import together
+from hdica.analysis.densities.densities import histogram_of, over_bins, together, xi_of
 from hdica.analysis.reading import at_top, finished
 from hdica.errors import HdicaError
 from hdica.plots.source import Source, at, matching

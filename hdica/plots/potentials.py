@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.densities.compute import xi_of
-from hdica.analysis.densities.figure import GROUPS
+from hdica.analysis.densities.densities import GROUPS, xi_of
 from hdica.analysis.potential.potential import panel_of
 from hdica.plots.densities import chosen_time, one_point
 from hdica.plots.source import Source

@@ -4,8 +4,8 @@ import xarray as xr
 from scipy import stats
 
 from hdica.analysis.condensing.condensing import condensing, notes
-from hdica.analysis.densities.compute import findings
-from hdica.analysis.densities.figure import densities as figure
+from hdica.analysis.densities.densities import findings
+from hdica.analysis.densities.densities import panels as figure
 from hdica.analysis.runs.runs import notes as account
 from hdica.analysis.runs.runs import runs
 from hdica.ingredients.save import Save

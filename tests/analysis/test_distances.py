@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hdica.analysis.distances.compute import bridge_maximum, findings
+from hdica.analysis.distances.distances import bridge_maximum, findings
 from hdica.analysis.laws import Part, agreement, thinned
 from hdica.errors import HdicaError
 from hdica.show.finding import Form, grouped, verdict_of

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.densities.figure import densities
+from hdica.analysis.densities.densities import panels as densities
 from hdica.analysis.findings import frame
 from hdica.report.interactive import figure
 from hdica.report.page import panels, render

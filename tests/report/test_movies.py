@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from PIL import Image
 
-from hdica.analysis.densities.figure import FILMS
+from hdica.analysis.densities.densities import FILMS
 from hdica.cli import call
 from hdica.report.drawn import write_aggregate
 from hdica.report.marks import is_figure

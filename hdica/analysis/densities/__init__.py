@@ -27,18 +27,18 @@ class Densities(Settings):
 
 DENSITIES = Analysis(
     name="densities",
-    compute=lazy(__name__, "compute:densities"),
+    compute=lazy(__name__, "densities:densities"),
     settings=Densities,
     sections=(
         Section(
             "densities",
             "Densities of the estimate",
-            lazy(__name__, "figure:densities"),
+            lazy(__name__, "densities:panels"),
             11,
-            films=lazy(__name__, "figure:films"),
+            films=lazy(__name__, "densities:films"),
         ),
     ),
     rank=9.5,
-    findings=lazy(__name__, "compute:findings"),
-    suits=lazy(__name__, "compute:suits"),
+    findings=lazy(__name__, "densities:findings"),
+    suits=lazy(__name__, "densities:suits"),
 )

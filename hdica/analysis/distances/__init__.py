@@ -25,17 +25,17 @@ class Distances(Settings):
 
 DISTANCES = Analysis(
     name="distances",
-    compute=lazy(__name__, "compute:distances"),
+    compute=lazy(__name__, "distances:distances"),
     settings=Distances,
     sections=(
         Section(
             "distances",
             "Distance of laws against dimension",
-            lazy(__name__, "figure:distances"),
+            lazy(__name__, "distances:panels"),
             12,
         ),
     ),
     rank=9,
-    findings=lazy(__name__, "compute:findings"),
-    suits=lazy(__name__, "compute:suits"),
+    findings=lazy(__name__, "distances:findings"),
+    suits=lazy(__name__, "distances:suits"),
 )

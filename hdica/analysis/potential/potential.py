@@ -8,8 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hdica.analysis.densities.compute import FEATURE, xi_of
-from hdica.analysis.densities.figure import GROUPS, PANELS, chosen, group_label
+from hdica.analysis.densities.densities import FEATURE, GROUPS, PANELS, chosen, group_label, xi_of
 from hdica.analysis.describe import described
 from hdica.analysis.potential import Potential
 from hdica.analysis.reading import finished, group

@@ -62,10 +62,10 @@ def _dims(system: System | None, output: str) -> Iterator[Dims]:
 
 PRINTED = Analysis(
     name="printed",
-    compute=lazy(__name__, "compute:printed"),
+    compute=lazy(__name__, "printed:printed"),
     settings=Printed,
-    sections=(Section("printed", "Beside known numbers", lazy(__name__, "figure:printed"), 0.5),),
+    sections=(Section("printed", "Beside known numbers", lazy(__name__, "printed:panels"), 0.5),),
     rank=17.5,
-    findings=lazy(__name__, "compute:findings"),
-    notes=lazy(__name__, "compute:notes"),
+    findings=lazy(__name__, "printed:findings"),
+    notes=lazy(__name__, "printed:notes"),
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from hdica.analysis.densities.compute import keeping
+from hdica.analysis.densities.densities import keeping
 from hdica.analysis.describe import described
 from hdica.analysis.laws import LONG_NAMES as AGREEMENT
 from hdica.analysis.laws import Part, agreement, companions

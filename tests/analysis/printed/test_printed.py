@@ -11,8 +11,8 @@ import xarray as xr
 from scipy import stats
 
 from hdica.analysis.aggregate import aggregate
-from hdica.analysis.printed.compute import cited, findings, notes
-from hdica.analysis.printed.figure import printed as draw
+from hdica.analysis.printed.printed import cited, findings, notes
+from hdica.analysis.printed.printed import panels as draw
 from hdica.errors import HdicaError
 from hdica.inputs.place import place
 from hdica.show.finding import verdict_of

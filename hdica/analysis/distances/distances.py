@@ -1,4 +1,4 @@
-"""Distance between the empirical law of the estimate's entries and the limit's."""
+"""Distance between the empirical law of the estimate's entries and the limit's, against n."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hdica.analysis.convergence.compute import exponent, half_power
-from hdica.analysis.densities.compute import FEATURE, keeping, xi_of
+from hdica.analysis.densities.densities import FEATURE, group_label, keeping, xi_of
 from hdica.analysis.describe import assembled, described
 from hdica.analysis.distances import Distances
 from hdica.analysis.laws import LONG_NAMES as AGREEMENT
 from hdica.analysis.laws import Part, agreement, companions
 from hdica.analysis.reading import comparisons_in, finished, group, over
 from hdica.analysis.settings import BY_EDGE
-from hdica.show.choose import Point, at_largest_n, points
+from hdica.show.choose import MOST, Point, at_largest_n, points, shown
 from hdica.show.finding import Finding, Form, judgement, named
-from hdica.show.words import words
+from hdica.show.marks import ERRORS, GREY, NOWHERE, against_n, guide, methods_of, over_n
+from hdica.show.panel import Item, Line, Panel, Points
+from hdica.show.words import Text, place, words
 from hdica.verdict.powers import decay_exponent
 from hdica.verdict.trajectory import controlled
 
@@ -63,6 +65,7 @@ BRIDGES = 1000
 DENSE = 1000
 """More edges than this are thinned for it, evenly in probability; that costs two percent."""
 NAMES = {"ks": "Kolmogorov–Smirnov", "w1": "Wasserstein-1"}
+SHORT = {"ks": words("KS"), "w1": Text("<i>W</i><sub>1</sub>", "$W_1$", "W₁")}
 UNSEEN = 1e-4
 """A share outside the edges below this is none."""
 
@@ -246,3 +249,43 @@ def suits(tree: xr.DataTree) -> dict[str, Any] | None:
     """Simulations with n that keep densities against the limit's."""
     runs, limit = keeping(tree, "cdf", BY_EDGE)
     return {"simulation": runs, "limit": limit} if runs and limit else None
+
+
+def panels(data: xr.Dataset) -> list[Panel]:
+    """One panel a distance, on logarithmic axes; nothing for a single n or without results."""
+    if data.sizes["n"] < 2 or not bool((data["count"] > 0).any()):
+        return []
+    return [_panel(data, kind) for kind in NAMES]
+
+
+def _law_label(data: xr.Dataset, point: Point) -> Text:
+    """A snapshot and group, and the grid point if there are several; a time always tells laws."""
+    group = group_label(data.sel({k: v for k, v in point.items() if k in data["xi"].dims}))
+    long = {k for k in point if k == "snapshot" or (k != "feature" and data.sizes[k] > 1)}
+    several = {k: v for k, v in point.items() if k in long}
+    return place(several) + ", " + group if group else place(point)
+
+
+def _panel(data: xr.Dataset, kind: str) -> Panel:
+    marks: list[Points] = []
+    lines: list[Line] = []
+    chosen = shown(data, grid_of(data))
+    named = [(_law_label(data, point), point) for point in chosen]
+    for here, look in over_n(data, data[kind].notnull(), named):
+        n, size = here["n"].values.astype(float), here[kind].values
+        bar = ERRORS * np.nan_to_num(here[f"{kind}_se"].values)
+        marks.append(
+            Points(n, size, low=np.maximum(size - bar, size * 1e-2), high=size + bar, **look)
+        )
+        expected = here[f"{kind}_expected"].values
+        lines.append(Line(n, expected, look["label"], look["color"], "dash", listed=False))
+    dashed = Line(NOWHERE, NOWHERE, words("independent draws"), GREY, "dash")
+    laws = int(np.prod([data.sizes[d] for d in grid_of(data)], dtype=int))
+    text = (
+        "Markers: distance between the law of the entries in one run and the limit's, mean over "
+        "seeds ± 2 standard errors. Dashed: as many independent draws from the limit. Dotted: "
+        "slope −1/2." + (f" {len(chosen)} laws of {laws}, chosen evenly." if laws > MOST else "")
+    )
+    items: tuple[Item, ...] = (*lines, *marks, *methods_of(data), dashed, *guide(marks, 0.5))
+    title, label = words(f"{NAMES[kind]} distance"), SHORT[kind] + " distance of one run"
+    return against_n(f"distance_{kind}", title, label, items, text)
