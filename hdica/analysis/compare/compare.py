@@ -15,7 +15,7 @@ from hdica.analysis.reading import at_top, finished, group, numeric, offered, ov
 from hdica.analysis.settings import FIXED_POINT, TIME, names
 from hdica.show.choose import Point, points, selected, selection_note, shown, spread
 from hdica.show.finding import Finding, Form
-from hdica.show.marks import DASHES, GREY, SYMBOLS, captioned, color_of, level
+from hdica.show.marks import DASHES, GREY, SYMBOLS, captioned, color_of, known, level, lines_first
 from hdica.show.panel import Line, Panel, Points
 from hdica.show.words import clock, leading, measured, method_name, named_at, symbol, words
 from hdica.systems.method import Role
@@ -91,35 +91,29 @@ def findings(data: xr.Dataset) -> list[Finding]:
     last = last.isel(simulation=int(np.argmax(sizes.fillna(0).values)))
     dims = [str(d) for d in last["mean"].dims]
     every = [_end(data, last, point) for point in points(last, dims)]
-    known = [one for one in every if np.isfinite(one.value)]
+    ends = [one for one in every if np.isfinite(one.value)]
     swept = [d for d in dims if last.sizes[d] > 1]
-    if len(known) < RANKED or len(swept) != 1 or last[swept[0]].dtype.kind in "fiu":
-        return known
-    second, first = sorted(known, key=lambda one: one.value)[-2:]
-    lead = Finding(
-        words("the difference between the two largest values of ") + first.quantity,
-        {},
-        first.value - second.value,
-        float(np.hypot(first.error, second.error)),
-    )
-    return [replace(first, form=Form.LARGEST), lead, *known]
+    if len(ends) < RANKED or len(swept) != 1 or last[swept[0]].dtype.kind in "fiu":
+        return ends
+    second, first = sorted(ends, key=lambda one: one.value)[-2:]
+    name = words("the difference between the two largest values of ") + first.quantity
+    error = float(np.hypot(first.error, second.error))
+    lead = Finding(name, {}, first.value - second.value, error)
+    return [replace(first, form=Form.LARGEST), lead, *ends]
 
 
 def _end(data: xr.Dataset, last: xr.Dataset, point: Point) -> Finding:
     """The mean at the last time, at the largest n, beside the first limit."""
-    here = last.sel(point)
-    n, limit = float(here["largest_n"]), np.nan
+    here, limit = last.sel(point), np.nan
     if "limit_mean" in last:
         limit = float(selected(last["limit_mean"].isel(limit=0), point))
     every = {"simulation": str(last["simulation"].item()), **point}
     at = {k: v for k, v in every.items() if data.sizes[k] > 1}
+    at |= {"n": int(here["largest_n"])} if np.isfinite(here["largest_n"]) else {}
+    name, theory = words("mean ") + symbol(str(data.attrs["variable"])), words("the limit")
+    value, error = float(here["mean"]), float(here["se"])
     return Finding(
-        words("mean ") + symbol(str(data.attrs["variable"])),
-        {**at, **({"n": int(n)} if np.isfinite(n) else {}), "t": float(last["time"])},
-        float(here["mean"]),
-        float(here["se"]),
-        predicted=limit,
-        theory=words("the limit"),
+        name, {**at, "t": float(last["time"])}, value, error, predicted=limit, theory=theory
     )
 
 
@@ -131,7 +125,7 @@ def panels(data: xr.Dataset) -> list[Panel]:
     for i, point in enumerate(chosen):
         color = color_of(i, len(chosen)) if len(chosen) > 1 else ""
         items += _curves(data, point, color) + _steady(data, point, color, first=i == 0)
-    drawn = [item for item in items if np.isfinite(item.y).any()]
+    drawn = known(items)
     if not drawn:
         return []
     bars = deviations(data.attrs["band"]) if "mean" in data else ""
@@ -140,17 +134,17 @@ def panels(data: xr.Dataset) -> list[Panel]:
         "solid": "Lines: limits.",
         "dot": "Dotted: stable steady states." if "steady" in data else "",
     }
-    return [
-        Panel(
-            "compare",
-            words("Methods side by side"),
-            clock(data["time"].attrs),
-            measured(str(data.attrs["variable"])),
-            tuple(sorted(drawn, key=lambda item: isinstance(item, Points))),
-            caption=" ".join([*captioned(drawn, marks), *selection_note(data, grid, len(chosen))]),
-            wide=True,
-        )
-    ]
+    text = " ".join([*captioned(drawn, marks), *selection_note(data, grid, len(chosen))])
+    panel = Panel(
+        "compare",
+        words("Methods side by side"),
+        clock(data["time"].attrs),
+        measured(str(data.attrs["variable"])),
+        lines_first(drawn),
+        text,
+        wide=True,
+    )
+    return [panel]
 
 
 def _curves(data: xr.Dataset, point: Point, color: str) -> list[Item]:

@@ -26,34 +26,28 @@ from hdica.show.words import Text, place, words
 from hdica.verdict.powers import decay_exponent
 from hdica.verdict.trajectory import controlled
 
-EXPONENT = {
-    "": "a in {d} ~ n^-a",
-    "_low": "lower end of the 95 % interval of a for {d}",
-    "_high": "upper end of the 95 % interval of a for {d}",
-    "_n_from": "smallest n in the fit of a for {d}",
-    "_error": "standard error of a for {d}",
-    "_resolved": "1 where a for {d} is determined by the data",
+NAMES = {"ks": "Kolmogorov–Smirnov", "w1": "Wasserstein-1"}
+SHORT = {"ks": words("KS"), "w1": Text("<i>W</i><sub>1</sub>", "$W_1$", "W₁")}
+OF_DISTANCE = {
+    "": "{d} distance of one run, mean over seeds",
+    "_se": "standard error of the {d} distance",
+    "_expected": "{d} distance of as many independent entries",
+    "_pooled": "{d} distance of the law pooled over seeds",
+    "_pooled_expected": "{d} distance of as many pooled independent entries",
+    "_exponent": "a in {d} ~ n^-a",
+    "_exponent_low": "lower end of the 95 % interval of a for {d}",
+    "_exponent_high": "upper end of the 95 % interval of a for {d}",
+    "_exponent_n_from": "smallest n in the fit of a for {d}",
+    "_exponent_error": "standard error of a for {d}",
+    "_exponent_resolved": "1 where a for {d} is determined by the data",
 }
-
-
-_Sized = tuple[float, Point, xr.Dataset]
-
-
-def _distance(name: str, words: str) -> dict[str, str]:
-    return {
-        name: f"{words} distance of one run, mean over seeds",
-        f"{name}_se": f"standard error of the {words} distance",
-        f"{name}_expected": f"{words} distance of as many independent entries",
-        f"{name}_pooled": f"{words} distance of the law pooled over seeds",
-        f"{name}_pooled_expected": f"{words} distance of as many pooled independent entries",
-        **{f"{name}_exponent{k}": text.format(d=words) for k, text in EXPONENT.items()},
-    }
-
-
 LONG_NAMES = {
     **AGREEMENT,
-    **_distance("ks", "Kolmogorov-Smirnov"),
-    **_distance("w1", "Wasserstein-1"),
+    **{
+        kind + ending: text.format(d=name.replace("–", "-"))
+        for kind, name in NAMES.items()
+        for ending, text in OF_DISTANCE.items()
+    },
     "outside": "share of entries outside the edges",
     "outside_limit": "share of the limit's mass outside the edges",
     "xi": FEATURE,
@@ -64,8 +58,9 @@ BRIDGES = 1000
 
 DENSE = 1000
 """More edges than this are thinned for it, evenly in probability; that costs two percent."""
-NAMES = {"ks": "Kolmogorov–Smirnov", "w1": "Wasserstein-1"}
-SHORT = {"ks": words("KS"), "w1": Text("<i>W</i><sub>1</sub>", "$W_1$", "W₁")}
+Sized = tuple[float, Point, xr.Dataset]
+"""A size with the place of its law and its numbers."""
+
 UNSEEN = 1e-4
 """A share outside the edges below this is none."""
 
@@ -240,7 +235,7 @@ def _law(data: xr.Dataset, cell: Point) -> tuple[Point, xr.Dataset]:
     return {**at, "n": int(top["n"]), "t": float(cell["snapshot"])}, top
 
 
-def _most(laws: list[_Sized], least: float) -> list[_Sized]:
+def _most(laws: list[Sized], least: float) -> list[Sized]:
     """The law of the largest size, if any size is above a bound."""
     return sorted((law for law in laws if law[0] > least), key=itemgetter(0))[-1:]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
@@ -16,13 +16,12 @@ from hdica.systems.system import System
 BY_PIXEL = ("row", "column")
 """Dimensions of a picture; red, green and blue lie along ``channel``."""
 NUMBER, CHANNEL = "component", "channel"
+TIMES = ((), ("time",))
 PIXELS = tuple(
     (*time, *number, *BY_PIXEL, *colour)
-    for time in ((), ("time",))
-    for number in ((), (NUMBER,))
-    for colour in ((), (CHANNEL,))
+    for time, number, colour in product(TIMES, ((), (NUMBER,)), ((), (CHANNEL,)))
 )
-BY_NUMBER = tuple((*time, NUMBER) for time in ((), ("time",)))
+BY_NUMBER = tuple((*time, NUMBER) for time in TIMES)
 
 
 class Shown(Settings):
@@ -62,14 +61,9 @@ class Shown(Settings):
     def named(self, system: System | None) -> list[Named]:
         """The method, once for each output that is taken of it."""
         (one,) = super().named(system)
-        return [*_each(one, self.show, PIXELS), *_each(one, self._numbers(), BY_NUMBER)]
-
-    def _numbers(self) -> list[str]:
-        return [name for name in (self.by, self.against) if name is not None]
-
-
-def _each(one: Named, outputs: Iterable[str], dims: tuple[tuple[str, ...], ...]) -> list[Named]:
-    return [replace(one, output=name, dims=dims) for name in outputs]
+        numbers = [name for name in (self.by, self.against) if name is not None]
+        taken = [*((name, PIXELS) for name in self.show), *((name, BY_NUMBER) for name in numbers)]
+        return [replace(one, output=name, dims=dims) for name, dims in taken]
 
 
 PICTURES = Analysis(

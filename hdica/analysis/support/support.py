@@ -78,9 +78,8 @@ def _compare(
     """One simulation method against the limit."""
     rates = {rate: finished(data, rate).reset_coords(drop=True) for rate in RATES}
     count = rates["tpr"].notnull().all("threshold").sum("seed")
-    out = xr.Dataset({"count": count})
+    out = xr.Dataset({"count": count, **{rate: one.mean("seed") for rate, one in rates.items()}})
     for rate, values in rates.items():
-        out[rate] = values.mean("seed")
         out[f"{rate}_se"] = values.std("seed", ddof=1) / np.sqrt(count)
     active = xr.DataArray(0.5)  # where no method keeps the share of entries with xi != 0
     if "weight" in limits and "xi" in limits:
@@ -111,14 +110,16 @@ def findings(data: xr.Dataset) -> list[Finding]:
 
     A verdict is on the rates at all thresholds together, up to a term of order 1/n.
     """
-    compared = data["verdict" if "verdict" in data else "area_limit"]
-    out = [_misclassified(data, one) for one in points(data, [str(d) for d in compared.dims])]
-    last = data.isel(snapshot=-1)["area_limit"]
+    compared, last = data.get("verdict", data["area_limit"]), data["area_limit"].isel(snapshot=-1)
     name = words("the area under the limit’s curve of true against false positives")
-    for cell in points(data, [str(d) for d in last.dims]):
-        at = {**cell, "t": float(last["snapshot"])}
-        out.append(Finding(name, at, float(last.sel(cell)), digits=6))
-    return out
+    time = {"t": float(last["snapshot"])}
+    return [
+        *(_misclassified(data, one) for one in points(data, list(map(str, compared.dims)))),
+        *(
+            Finding(name, cell | time, float(last.sel(cell)), digits=6)
+            for cell in points(data, list(map(str, last.dims)))
+        ),
+    ]
 
 
 def _misclassified(data: xr.Dataset, cell: Point) -> Finding:
@@ -129,20 +130,14 @@ def _misclassified(data: xr.Dataset, cell: Point) -> Finding:
     limit = 100 * float(at["misclassified_limit"])
     place_of = {k: v for k, v in named(data, cell).items() if k != "snapshot"}
     place_of |= {"threshold": float(at["threshold"]), "t": float(cell["snapshot"])}
-    name, percent = "the share of entries that the best threshold misclassifies", words("%")
+    name, unit = "the share of entries that the best threshold misclassifies", words("%")
     if "verdict" not in data:
-        return Finding(words(f"{name} in the limit"), place_of, limit, unit=percent)
+        return Finding(words(f"{name} in the limit"), place_of, limit, unit=unit)
     top = at_largest_n(at, at["count"] > 0)
-    return Finding(
-        words(name),
-        {**place_of, "n": int(top["n"])},
-        100 * float(top["misclassified"]),
-        100 * float(top["misclassified_se"]),
-        predicted=limit,
-        theory=words("the limit"),
-        unit=percent,
-        **judgement(data, cell),
-    )
+    place_of["n"] = int(top["n"])
+    share, error = (100 * float(top[key]) for key in ("misclassified", "misclassified_se"))
+    theory = {"predicted": limit, "theory": words("the limit"), **judgement(data, cell)}
+    return Finding(words(name), place_of, share, error, unit=unit, **theory)
 
 
 def suits(tree: xr.DataTree) -> dict[str, Any] | None:
