@@ -53,7 +53,12 @@ def curves(tree: xr.DataTree, settings: Curves) -> xr.Dataset:
     data, variables = group(tree, settings.method), settings.variables
     every = [at_top(finished(data, name))[0].reset_coords(drop=True) for name in variables]
     every = [values if "seed" in values.dims else values.expand_dims(seed=[0]) for values in every]
-    out = over([_means(values) for values in every], "variable", variables, ["count"])
+    means = []
+    for values in every:
+        count = values.notnull().all(settings.over).sum("seed")
+        one = {"mean": values.mean("seed"), "se": _error(values, count), "count": count}
+        means.append(xr.Dataset(one))
+    out = over(means, "variable", variables, ["count"])
     if settings.rises:
         out = out.merge(_rises(every, settings))
     if settings.theory is not None:
@@ -79,11 +84,6 @@ def curves(tree: xr.DataTree, settings: Curves) -> xr.Dataset:
         "log": int(settings.log),
     }
     return described(out.reset_coords(drop=True), LONG_NAMES)
-
-
-def _means(values: xr.DataArray) -> xr.Dataset:
-    count = values.notnull().all(str(values.dims[-1])).sum("seed")
-    return xr.Dataset({"mean": values.mean("seed"), "se": _error(values, count), "count": count})
 
 
 def _error(values: xr.DataArray, count: xr.DataArray) -> xr.DataArray:

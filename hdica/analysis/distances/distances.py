@@ -82,7 +82,7 @@ def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
     curves = controlled(companions(limits, "cdf", finished(limits, "cdf")), settings.control)
     groups = [group(tree, name) for name in simulations]
     tests = comparisons_in(groups, "cdf", "edge")
-    parts = [_compare(data, curves, _weight(data, limits), level / tests) for data in groups]
+    parts = [_compare(data, limits, curves, level / tests) for data in groups]
     out = over(parts, "simulation", simulations, ["count"])
     out["xi"] = xi_of(limits)
     out["outside_limit"] = _outside(curves["limit"])
@@ -91,17 +91,12 @@ def distances(tree: xr.DataTree, settings: Distances) -> xr.Dataset:
     return described(out, LONG_NAMES)
 
 
-def _weight(data: xr.Dataset, limits: xr.Dataset) -> xr.DataArray:
-    """Share of the entries in every group, over the grid and n."""
-    if "weight" in data:
-        return finished(data, "weight").mean("seed").reset_coords(drop=True)
-    return finished(limits, "weight").reset_coords(drop=True).expand_dims(n=data["n"].values)
-
-
-def _compare(
-    data: xr.Dataset, curves: xr.Dataset, weight: xr.DataArray, level: float
-) -> xr.Dataset:
+def _compare(data: xr.Dataset, limits: xr.Dataset, curves: xr.Dataset, level: float) -> xr.Dataset:
     """One simulation method against the limit."""
+    if "weight" in data:  # the share of the entries in every group, over the grid and n
+        weight = finished(data, "weight").mean("seed").reset_coords(drop=True)
+    else:
+        weight = finished(limits, "weight").reset_coords(drop=True).expand_dims(n=data["n"].values)
     values = finished(data, "cdf").reset_coords(drop=True)
     gap = values - curves["limit"]
     single = _sizes(gap)

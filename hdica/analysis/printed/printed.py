@@ -17,7 +17,7 @@ from hdica.analysis.reading import finished, group
 from hdica.errors import HdicaError, suggestion
 from hdica.inputs.digest import digest
 from hdica.inputs.place import place
-from hdica.inputs.reference import Number, load_reference
+from hdica.inputs.reference import load_reference
 from hdica.show.choose import evenly
 from hdica.show.finding import Finding
 from hdica.show.marks import ERRORS, GREY
@@ -47,6 +47,8 @@ LONG_NAMES = {
     "origin": "where it comes from",
     "erratum": "what is known against it",
 }
+KEPT = ("rounding", "what", "where", "origin", "erratum")
+"""Fields of a number of the paper that have the same name here."""
 LIKE = 1e-9
 """Relative distance up to which a value of ``sel`` is meant by a coordinate."""
 FLOOR = 1e-12
@@ -76,19 +78,15 @@ def printed(tree: xr.DataTree, settings: Printed) -> xr.Dataset:
             raise HdicaError(
                 f"analysis.printed.numbers: {name!r} is not in {settings.file} ({near})"
             )
-        rows.append({**_ours(tree, name, one), **_theirs(reference.numbers[name])})
+        theirs = reference.numbers[name]
+        corrected = np.nan if theirs.corrected is None else theirs.corrected
+        row = {"printed": theirs.value, "printed_error": theirs.error, "corrected": corrected}
+        rows.append({**_ours(tree, name, one), **row, **{k: getattr(theirs, k) for k in KEPT}})
     columns = {key: ("number", [row[key] for row in rows]) for key in rows[0]}
     out = xr.Dataset(columns, coords={"number": list(settings.numbers)})
     out.attrs = {"file": settings.file, "sha256": digest(place(settings.file))}
     out.attrs |= {"paper": reference.paper, "level": settings.level, "tests": len(rows)}
     return described(_judged(out), LONG_NAMES)
-
-
-def _theirs(number: Number) -> dict[str, Any]:
-    corrected = np.nan if number.corrected is None else number.corrected
-    theirs = {"printed": number.value, "printed_error": number.error, "corrected": corrected}
-    kept = ("rounding", "what", "where", "origin", "erratum")
-    return theirs | {key: getattr(number, key) for key in kept}
 
 
 def _judged(data: xr.Dataset) -> xr.Dataset:
@@ -220,14 +218,13 @@ def findings(data: xr.Dataset) -> list[Finding]:
     seeds = np.maximum(np.ceil(judgement.seeds * count), count + 1)
     for k in np.flatnonzero(judgement.verdict != ""):
         here, verdict = data.isel(number=k), str(judgement.verdict[k])
-        quantity, at = _quantity(here)
+        value, error, predicted_error = (float(here[k]) for k in ("ours", "se", "printed_error"))
         one = Finding(
-            words(quantity),
-            at,
-            float(here["ours"]),
-            float(here["se"]),
+            *_quantity(here),
+            value,
+            error,
             predicted=float(wanted(here)),
-            predicted_error=float(here["printed_error"]),
+            predicted_error=predicted_error,
             verdict=verdict,
             evidence=_evidence(here, verdict),
             seeds=float(seeds[k]),
@@ -255,14 +252,14 @@ def what_of(here: xr.Dataset) -> str:
     return str(here["what"].item()) or str(here["number"].item())
 
 
-def _quantity(here: xr.Dataset) -> tuple[str, dict[str, float]]:
+def _quantity(here: xr.Dataset) -> tuple[Text, dict[str, float]]:
     """What a number is, and its place: parts such as "tau = 0.05" between commas."""
     parts = [
         (part, re.fullmatch(r"(\S+) = (-?\d[\d.e-]*)", part)) for part in what_of(here).split(", ")
     ]
     quantity = ", ".join(part for part, pair in parts if pair is None)
     at = {SPELT.get(pair[1], pair[1]): float(pair[2]) for _, pair in parts if pair is not None}
-    return typeset(quantity), at
+    return words(typeset(quantity)), at
 
 
 def _theory(here: xr.Dataset) -> Text:
@@ -309,39 +306,29 @@ def panels(data: xr.Dataset) -> list[Panel]:
     if len(kept) < LEAST:
         return []
     here = data.isel(number=kept)
-    return [
-        Panel(
-            "printed",
-            words("Beside known numbers"),
-            words("numbers, named below"),
-            words("ours / theirs"),
-            _marks(here),
-            _caption(here, len(data["number"])),
-            x_range=(0.4, len(kept) + 0.6),
-            wide=True,
-        )
-    ]
+    title, x = words("Beside known numbers"), words("numbers, named below")
+    text, ends = _caption(here, data.sizes["number"]), (0.4, len(kept) + 0.6)
+    labels = title, x, words("ours / theirs")
+    return [Panel("printed", *labels, _marks(here), text, x_range=ends, wide=True)]
 
 
 def _marks(here: xr.Dataset) -> tuple[Points, ...]:
     """Theirs, theirs corrected where that is known, and ours, in units of what is printed."""
     at, unit = np.arange(1.0, here.sizes["number"] + 1), here["printed"].values
     out = []
-    for label, name, errors, look in (
-        ("theirs", "printed", ("printed_error", "rounding"), (GREY, "square")),
-        ("corrected", "corrected", None, (OKABE_ITO[2], "diamond")),
-        ("ours", "ours", ("se", "own_error"), (OKABE_ITO[0], "circle")),
+    for label, name, errors, color, mark in (
+        ("theirs", "printed", ("printed_error", "rounding"), GREY, "square"),
+        ("corrected", "corrected", (), OKABE_ITO[2], "diamond"),
+        ("ours", "ours", ("se", "own_error"), OKABE_ITO[0], "circle"),
     ):
-        y, (color, mark) = here[name].values / unit, look
+        y, ends = here[name].values / unit, ()
         some = np.isfinite(y)
-        if errors is None:
-            bars = None, None
-        else:
+        if errors:
             sampled, exact = (here[error] for error in errors)
-            half = np.nan_to_num(np.abs((ERRORS * sampled + exact).values / unit))[some]
-            bars = y[some] - half, y[some] + half
+            half = np.nan_to_num(np.abs((ERRORS * sampled + exact).values / unit))
+            ends = (y - half)[some], (y + half)[some]
         if some.any():
-            out.append(Points(at[some], y[some], words(label), color, *bars, mark))
+            out.append(Points(at[some], y[some], words(label), color, *ends, symbol=mark))
     return tuple(out)
 
 

@@ -249,16 +249,13 @@ def _critical(data: xr.Dataset) -> list[Finding]:
             for k in np.flatnonzero(here["transition_kind"].values == code)
         ]
         name = words("the critical value of ") + x + words(f" ({kind})")
-        out += [Finding(name, p, *_located(here), digits=6) for p, here in places]
+        for place, here in places:
+            value, error = (float(here.get(f"transition_{k}", np.nan)) for k in ("value", "error"))
+            error = error if error > ROUNDED * abs(value) else np.nan
+            out.append(Finding(name, place, value, error, digits=6))
         name = variable + words(f" at the {kind}")
         out += [Finding(name, p, abs(float(here["transition_Q"]))) for p, here in places]
     return out
-
-
-def _located(here: xr.Dataset) -> tuple[float, float]:
-    """A critical value with its error, NaN for one that its digits do not show."""
-    value, error = (float(here.get(f"transition_{k}", np.nan)) for k in ("value", "error"))
-    return value, error if error > ROUNDED * abs(value) else np.nan
 
 
 def _ended(data: xr.Dataset) -> list[tuple[Point, xr.Dataset]]:
