@@ -198,14 +198,14 @@ def findings(data: xr.Dataset) -> list[Finding]:
         )
         for cell, at, top in laws
     ]
-    largest = {"form": Form.LARGEST, "digits": 2}
+    largest: dict[str, Any] = {"form": Form.LARGEST, "digits": 2}
     for kind, name in NAMES.items():
         sizes = [(float(top[kind]), at, top) for _, at, top in laws]
         for size, at, top in _most(sizes, 0.0):
             quantity = words(f"the {name} distance of one run from the limit")
             error, expected = (float(top[f"{kind}_{k}"]) for k in ("se", "expected"))
-            draws = {"predicted": expected, "theory": words("as many independent draws")}
-            out.append(Finding(quantity, at, size, error, **draws, **largest))
+            draws = largest | {"predicted": expected, "theory": words("as many independent draws")}
+            out.append(Finding(quantity, at, size, error, **draws))
     for kind, name in NAMES.items():
         # The distance of independent draws falls as the power −1/2.
         out += half_power(data, f"{kind}_exponent", words(f"the {name} distance of one run"))

@@ -321,7 +321,8 @@ def _marks(here: xr.Dataset) -> tuple[Points, ...]:
         ("corrected", "corrected", (), OKABE_ITO[2], "diamond"),
         ("ours", "ours", ("se", "own_error"), OKABE_ITO[0], "circle"),
     ):
-        y, ends = here[name].values / unit, ()
+        y = here[name].values / unit
+        ends: tuple[Array, ...] = ()
         some = np.isfinite(y)
         if errors:
             sampled, exact = (here[error] for error in errors)

@@ -209,15 +209,13 @@ def _nearest(out: xr.Dataset) -> xr.Dataset:
     known = gap.notnull().any("stable_state")
     best = gap.fillna(np.inf).argmin("stable_state")
     allowed = ERRORS * out["overlap_se"].fillna(0.0) + ALLOWANCE / np.sqrt(out["n"])
-    found = {
-        name: values.broadcast_like(gap).isel(stable_state=best).where(known)
-        for name, values in (("nearest", out["state"]), ("nearest_kind", out["state_kind"]))
-    }
+    states = out[["state", "state_kind"]].broadcast_like(gap).isel(stable_state=best).where(known)
+    found = states.rename(state="nearest", state_kind="nearest_kind")
     found["on_branch"] = (gap.min("stable_state") <= allowed).astype(float).where(known)
     if "limit_end" in out:
         beside = (abs(out["overlap"] - out["limit_end"]) <= allowed).any("limit")
         found["on_limit"] = beside.astype(float).where(known)
-    return xr.Dataset(found).drop_vars("stable_state", errors="ignore")
+    return found.drop_vars("stable_state", errors="ignore")
 
 
 def extra_dims(data: xr.Dataset) -> list[str]:
@@ -283,29 +281,25 @@ def _ends(data: xr.Dataset) -> list[Finding]:
     mean, error, count, predicted, allowed, moving = np.reshape(rows, (-1, len(names) + 3)).T
     margin = CONTROL * float(data["state"].max()) if known else np.nan
     result = judged(mean - predicted, error, margin, count - 1, allowed)
-    out = [
-        Finding(
+    seeds, out = np.maximum(np.ceil(result.seeds * count), count + 1), []
+    for k, (place, _) in enumerate(known):
+        evidence = "one seed has no error"
+        if np.isfinite(result.p_value[k]):
+            beyond = f"{p_value(result.p_value[k])} beyond an allowance of {number(allowed[k])}"
+            evidence = f"{beyond}; control: {number(margin)} to either side"
+        one = Finding(
             words("mean ") + size(str(data.attrs["variable"])),
             place,
             mean[k],
             error[k],
             predicted=predicted[k],
             verdict=str(result.verdict[k]),
-            evidence=_evidence(result.p_value[k], allowed[k], margin),
-            seeds=float(np.maximum(np.ceil(result.seeds[k] * count[k]), count[k] + 1)),
+            evidence=evidence,
+            seeds=float(seeds[k]),
             theory=words("the limit" if moving[k] else "the nearest stable state"),
         )
-        for k, (place, _) in enumerate(known)
-    ]
+        out.append(one)
     return sorted(out, key=lambda one: one.theory.plain, reverse=True)
-
-
-def _evidence(p: float, allowed: float, margin: float) -> str:
-    """What decides on one end."""
-    if not np.isfinite(p):
-        return "one seed has no error"
-    beyond = f"{p_value(p)} beyond an allowance of {number(allowed)}"
-    return f"{beyond}; control: {number(margin)} to either side"
 
 
 def _predicted(here: xr.Dataset) -> tuple[float, float, bool]:
@@ -332,10 +326,9 @@ def _bistable(data: xr.Dataset) -> list[Finding]:
     """Both ends of the ranges with several stable states: there the start decides."""
     if "bistable_from" not in data:
         return []
-    range_ = words(" end of the range of ") + symbol(str(data.attrs["x"]))
-    range_ = range_ + words(" with several stable states")
+    range_ = symbol(str(data.attrs["x"])) + " with several stable states"
     return [
-        Finding(words(f"the {end}") + range_, cell, float(value), digits=6)
+        Finding(f"the {end} end of the range of " + range_, cell, float(value), digits=6)
         for end, name in (("lower", "bistable_from"), ("upper", "bistable_to"))
         for cell in _cells(data, name, "range")
         for value in data[name].sel(cell).values
@@ -348,7 +341,7 @@ def _stable(data: xr.Dataset) -> list[Finding]:
     if "state" not in data:
         return []
     x, out = str(data.attrs["x"]), []
-    quantity = size(str(data.attrs["variable"])) + words(" of the largest stable state")
+    quantity = size(str(data.attrs["variable"])) + " of the largest stable state"
     for cell in _cells(data, "state", "stable_state"):
         largest = data["state"].sel(cell).max("stable_state").dropna(x)
         for k in sorted({0, largest.sizes[x] - 1} if largest.size else ()):
@@ -361,8 +354,7 @@ def _shares(data: xr.Dataset) -> list[Finding]:
     """How much of |x|^2 is on one entry of condensed estimates."""
     if "largest" not in data:
         return []
-    name = words("the share of ") + symbol("|x|")
-    name += words("² on the largest entry of a condensed estimate")
+    name = "the share of " + symbol("|x|") + "² on the largest entry of a condensed estimate"
     return [
         Finding(name, place, float(here["largest"]), float(here["largest_se"]))
         for place, here in _ended(data)

@@ -37,6 +37,12 @@ LONG_NAMES = {
 }
 
 RATES = ("tpr", "fpr", "misclassified")
+TITLES = {
+    "roc": ("True against false positives", "true positive rate"),
+    "rates": ("Rates against the threshold", "rate"),
+    "wrong": ("Misclassified entries", "misclassified share of the entries"),
+}
+"""Titles of panels, and what is on their vertical axes."""
 
 CELLS = 2
 SNAPSHOTS = 6
@@ -149,47 +155,41 @@ def suits(tree: xr.DataTree) -> dict[str, Any] | None:
 def panels(data: xr.Dataset) -> list[Panel]:
     """True against false positives, both against the threshold, and the misclassified share."""
     grid = [str(d) for d in data["tpr_limit"].dims if d not in ("snapshot", "threshold")]
-    false, true = words("false positive rate"), words("true positive rate")
     threshold = words("threshold on ") + symbol("|x|")
-    wrong, ends = words("misclassified share of the entries"), (-0.02, 1.04)
-    every, out = bool(data["fpr_limit"].notnull().any()), []
+    columns, out = 3 if bool(data["fpr_limit"].notnull().any()) else 0, []
     for k, cell in enumerate(shown(data, grid, CELLS)):
         here = data.sel(cell)
-        text = _caption(here)
-        marks = f"Solid: true positive rate; dashed: false positive rate. {text}"
-        points_of = f"{text} One point a threshold on |<i>x</i>|."
+        text, dashed = _caption(here), "Solid: true positive rate; dashed: false positive rate. "
         chance = Line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), words("chance"), GREY, "dot")
         roc = [chance, *_curves(here, "fpr", "tpr")]
         rates = [*_curves(here, "threshold", "tpr"), *_curves(here, "threshold", "fpr", "dash")]
         missed = _curves(here, "threshold", "misclassified")
-        for key, title, x, y, items, caption, x_range, y_range in (
-            (
-                "roc",
-                "True against false positives",
-                false,
-                true,
+        drawn = {
+            "roc": (
+                words("false positive rate"),
                 roc,
-                points_of,
-                (-0.02, 1.02),
-                ends,
+                f"{text} One point a threshold on |<i>x</i>|.",
             ),
-            (
-                "rates",
-                "Rates against the threshold",
-                threshold,
-                words("rate"),
-                rates,
-                marks,
-                None,
-                ends,
-            ),
-            ("wrong", "Misclassified entries", threshold, wrong, missed, text, None, None),
-        ):
-            if key != "roc" or bool(here["fpr_limit"].notnull().any()):
-                name = f"support_{key}" + (f"_{k + 1}" if k else "")
-                labels = titled(words(title), cell), x, y
-                look = {"x_range": x_range, "y_range": y_range, "columns": 3 if every else 0}
-                out.append(Panel(name, *labels, tuple(items), caption, **look))
+            "rates": (threshold, rates, dashed + text),
+            "wrong": (threshold, missed, text),
+        }
+        if not bool(here["fpr_limit"].notnull().any()):
+            del drawn["roc"]
+        for key, (x, items, caption) in drawn.items():
+            title, y = TITLES[key]
+            out.append(
+                Panel(
+                    f"support_{key}" + (f"_{k + 1}" if k else ""),
+                    titled(words(title), cell),
+                    x,
+                    words(y),
+                    tuple(items),
+                    caption,
+                    x_range=(-0.02, 1.02) if key == "roc" else None,
+                    y_range=None if key == "wrong" else (-0.02, 1.04),
+                    columns=columns,
+                )
+            )
     return out
 
 
