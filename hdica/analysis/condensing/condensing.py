@@ -39,17 +39,11 @@ def condensing(tree: xr.DataTree) -> xr.Dataset | None:
 def _end(data: xr.Dataset) -> xr.Dataset:
     """Curvature at the last time with one; a diverged point stopped there."""
     values = data["curvature"].where(data["status"] != PENDING).reset_coords(drop=True)
-    known = values.notnull()
-    last = known.sizes["time"] - 1 - known.isel(time=slice(None, None, -1)).argmax("time")
-    some = known.any("time")
+    values = values.drop_vars("time")
     time = xr.DataArray(data["time"].values.astype(float), dims="time")
-    return xr.Dataset(
-        {
-            "curvature": values.isel(time=last).where(some).reset_coords(drop=True),
-            "end": time.isel(time=last).where(some),
-            "least": values.min("time"),
-        }
-    ).drop_vars("time", errors="ignore")
+    end = time.where(values.notnull()).max("time")
+    last = values.where(time == end).max("time")
+    return xr.Dataset({"curvature": last, "end": end, "least": values.min("time")})
 
 
 def notes(data: xr.Dataset) -> list[str]:

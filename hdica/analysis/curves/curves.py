@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
@@ -120,7 +122,7 @@ def findings(data: xr.Dataset) -> list[Finding]:
     cells = points(data, grid_of(data))
     names = [str(name) for name in data["variable"].values]
     if "rise" not in data:
-        return [one for name in names for c in cells for one in _largest(data, name, c)]
+        return _largest(data, cells)
     known = [c for c in cells if bool(selected(data["rise"], c).notnull().all())]
     if not known:
         return []
@@ -144,15 +146,17 @@ def findings(data: xr.Dataset) -> list[Finding]:
     return out
 
 
-def _largest(data: xr.Dataset, name: str, cell: Point) -> list[Finding]:
-    """The maximum of a variable, if it is above both ends of the range by more than rounding."""
-    mean, se = (selected(data[k], {**cell, "variable": name}).values for k in ("mean", "se"))
-    top = int(np.argmax(mean)) if np.isfinite(mean).all() else 0
-    if not mean[top] > max(mean[0], mean[-1]) + ROUNDING * abs(mean[top]):
-        return []
-    axis = "t" if data.attrs["over"] == "time" else str(data.attrs["over"])
-    at = {**cell, axis: float(data["at"].values[top])}
-    return [Finding(symbol(name), at, float(mean[top]), float(se[top]), form=Form.LARGEST)]
+def _largest(data: xr.Dataset, cells: list[Point]) -> list[Finding]:
+    """Maxima of variables that are above both ends of the range by more than rounding."""
+    axis, out = "t" if data.attrs["over"] == "time" else str(data.attrs["over"]), []
+    for name, cell in product(data["variable"].values.tolist(), cells):
+        mean, se = (selected(data[k], {**cell, "variable": name}).values for k in ("mean", "se"))
+        top = int(np.argmax(mean)) if np.isfinite(mean).all() else 0
+        if mean[top] > max(mean[0], mean[-1]) + ROUNDING * abs(mean[top]):
+            at = {**cell, axis: float(data["at"].values[top])}
+            value, error = float(mean[top]), float(se[top])
+            out.append(Finding(symbol(name), at, value, error, form=Form.LARGEST))
+    return out
 
 
 def panels(data: xr.Dataset) -> list[Panel]:

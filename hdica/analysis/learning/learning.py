@@ -83,8 +83,7 @@ def _known(data: xr.Dataset) -> xr.DataArray | None:
 
 def _note(tree: xr.DataTree, data: xr.Dataset, overlap: str, point: dict[str, Any]) -> str:
     """Why a point learns nothing; empty if its system cannot be built from the store."""
-    record = system_of(tree)
-    if record is None:
+    if (record := system_of(tree)) is None:
         return ""
     try:
         grid = space(tree, record)

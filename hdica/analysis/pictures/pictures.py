@@ -135,8 +135,8 @@ def panels(data: xr.Dataset) -> list[Panel]:
         pixels = here["picture"].transpose(PLACE, *BY_PIXEL, ...).values
         keep = np.isfinite(pixels).any(axis=tuple(range(1, pixels.ndim)))
         if keep.any():
-            here, grey = here.isel({PLACE: keep}), _brightness(pixels[keep], data.attrs["scale"])
-            drawn = Pictures(_trimmed(grey), _names(here, str(data.attrs["variable"])))
+            here, grey = here.isel({PLACE: keep}), _grey(pixels[keep], data.attrs["scale"])
+            drawn = Pictures(grey, _names(here, str(data.attrs["variable"])))
             title = titled(words(capital(str(one["meaning"].item()))), cell)
             key, caption = f"pictures_{len(out) + 1}", _caption(data, here)
             out.append(Panel(key, title, EMPTY, EMPTY, (drawn,), caption))
@@ -149,15 +149,14 @@ def _grid(data: xr.Dataset) -> list[str]:
     return [str(d) for d in data["picture"].dims if d not in own]
 
 
-def _brightness(pixels: Array, scale: str) -> Array:
-    """Grey 1/2 at zero, black and white at minus and plus the largest size of a pixel."""
+def _grey(pixels: Array, scale: str) -> Array:
+    """Brightness: 1/2 at zero, 0 and 1 at minus and plus the largest size of a pixel.
+
+    Without rows, columns and channels that no picture has; one channel alone is grey.
+    """
     size = np.nanmax(np.abs(pixels), axis=tuple(range(1, pixels.ndim)), keepdims=True)
     size = size if scale == "each" else np.full_like(size, size.max())
-    return 0.5 + 0.5 * pixels / np.where(size > 0, size, 1.0)
-
-
-def _trimmed(pixels: Array) -> Array:
-    """Without rows, columns and channels that no picture has; one channel alone is grey."""
+    pixels = 0.5 + 0.5 * pixels / np.where(size > 0, size, 1.0)
     for axis in range(1, pixels.ndim):
         others = tuple(k for k in range(pixels.ndim) if k != axis)
         pixels = np.compress(np.isfinite(pixels).any(axis=others), pixels, axis=axis)
@@ -166,19 +165,12 @@ def _trimmed(pixels: Array) -> Array:
 
 def _names(here: xr.Dataset, variable: str) -> tuple[Text, ...]:
     """The component of each picture, and the number by which they are sorted."""
-    out = []
-    for k in range(here.sizes[PLACE]):
-        one = here.isel({PLACE: k})
-        text = words(f"component {int(one['number'])}")
-        if _sorted(one):
-            text += words(", ") + symbol(variable) + words(f" = {number(one['value'].item())}")
-        out.append(text)
-    return tuple(out)
-
-
-def _sorted(here: xr.Dataset) -> bool:
-    """Whether there is a number by which these pictures are sorted."""
-    return "value" in here and bool(here["value"].notnull().any())
+    names = [words(f"component {int(k)}") for k in here["number"].values]
+    if "value" in here:
+        for k, value in enumerate(here["value"].values):
+            if np.isfinite(value):
+                names[k] += ", " + symbol(variable) + f" = {number(value)}"
+    return tuple(names)
 
 
 def _caption(data: xr.Dataset, here: xr.Dataset) -> str:
@@ -186,7 +178,7 @@ def _caption(data: xr.Dataset, here: xr.Dataset) -> str:
     scale = "each about its" if data.attrs["scale"] == "each" else "all on one scale about their"
     method = method_name(data.attrs["method"]).html
     parts = [f"First seed ({method}); dark to light, {scale} zero."]
-    if _sorted(here):
+    if "value" in here and bool(here["value"].notnull().any()):
         parts.append(f"Sorted by {escape(str(data.attrs['by']))}, the least first.")
     if total > drawn:
         parts.append(f"{drawn} of {total} are drawn.")

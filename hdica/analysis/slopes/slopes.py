@@ -81,8 +81,7 @@ def paired_slope(ends: xr.DataArray, parameter: str) -> dict[str, xr.DataArray]:
     more; NaN where a run is not finished.
     """
     at, between = ends[parameter].values.astype(float), f"{parameter}_between"
-    ends = ends.rename({parameter: between}).assign_coords({between: at})
-    middles = {between: (at[1:] + at[:-1]) / 2}
+    ends, middles = ends.rename({parameter: between}), {between: (at[1:] + at[:-1]) / 2}
     left, right = (
         ends.isel({between: cut}).assign_coords(middles) for cut in (slice(-1), slice(1, None))
     )

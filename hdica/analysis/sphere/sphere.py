@@ -185,8 +185,16 @@ _Drawn = tuple[tuple[Item, ...], str, dict[str, Any]]
 
 
 def _circle(data: xr.Dataset, cell: Point) -> _Drawn:
-    """The objective as the distance from the unit circle."""
-    angle, objective = _around(selected(data["objective"], cell))
+    """The objective as the distance from the unit circle.
+
+    Of a grid on the sphere, that on the row nearest its equator.
+    """
+    there = selected(data["objective"], cell)
+    if "polar" in there.dims:
+        rows = there.isel(polar=there.notnull().any("azimuth").values)
+        there = rows.isel(polar=int(np.abs(rows["polar"].values - np.pi / 2).argmin()))
+    there = _closed(there.dropna("azimuth"))
+    angle, objective = there["azimuth"].values.astype(float), there.values
     low, high = float(objective.min()), float(objective.max())
     height = (objective - low) / (high - low) if high > low else np.zeros_like(objective)
     radius = 1 + HEIGHT * height
@@ -208,19 +216,6 @@ def _circle(data: xr.Dataset, cell: Point) -> _Drawn:
         "Filled: stable."
     )
     return tuple(items), caption, {"x_range": reach, "y_range": reach}
-
-
-def _around(objective: xr.DataArray) -> tuple[Array, Array]:
-    """Angles and the objective on the circle: of a grid on the sphere the row nearest its equator.
-
-    The curve is closed.
-    """
-    if "polar" in objective.dims:
-        rows = objective.isel(polar=objective.notnull().any("azimuth").values)
-        nearest = int(np.abs(rows["polar"].values - np.pi / 2).argmin())
-        objective = rows.isel(polar=nearest)
-    objective = _closed(objective.dropna("azimuth"))
-    return objective["azimuth"].values.astype(float), objective.values
 
 
 def _closed(objective: xr.DataArray) -> xr.DataArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -37,21 +38,10 @@ def steady(data: xr.Dataset) -> list[Panel]:
     items = [*_theory(data, cells, at), *_transitions(data, cells, at)]
     for i, cell in enumerate(cells):
         items += _dots(data, cell, color_of(i, len(cells)) if len(cells) > 1 else "")
-    if not items:
-        return []
-    return [
-        Panel(
-            "steady",
-            words("Steady states"),
-            symbol(str(data.attrs["x"])),
-            size(str(data.attrs["variable"])),
-            tuple(once(items)),
-            _caption(data, cells),
-            x_range=at,
-            y_range=SHARES,
-            wide=True,
-        )
-    ]
+    title, x, y = words("Steady states"), symbol(data.attrs["x"]), size(data.attrs["variable"])
+    look: dict[str, Any] = {"x_range": at, "y_range": SHARES, "wide": True}
+    panel = Panel("steady", title, x, y, tuple(once(items)), _caption(data, cells), **look)
+    return [panel] if items else []
 
 
 def _x_range(data: xr.Dataset) -> tuple[float, float]:
