@@ -6,7 +6,6 @@ from itertools import product
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.analysis.curves import Curves
 from hdica.analysis.describe import described
@@ -14,7 +13,7 @@ from hdica.analysis.reading import at_top, finished, group, over
 from hdica.show.choose import Point, points, selected, selection_note, shown
 from hdica.show.finding import Finding, Form
 from hdica.show.marks import GREY, color_of, level, tailed, upright
-from hdica.show.panel import Line, Panel, Points
+from hdica.show.panel import Array, Line, Panel, Points
 from hdica.show.words import (
     EMPTY,
     Text,
@@ -39,7 +38,6 @@ LONG_NAMES = {
     "meaning": "what the variable is",
     "at": "what the variables are functions of",
 }
-Array = NDArray[np.float64]
 ROUNDING = 1e-9
 
 

@@ -224,8 +224,8 @@ def chosen(data: xr.Dataset, name: str) -> tuple[list[str], list[float], list[in
 def group_label(here: xr.Dataset) -> Text:
     """A group by its value of xi."""
     values = np.asarray(here["xi"].values, dtype=float).ravel()
-    known = values[np.isfinite(values)]
-    return symbol("xi") + f" = {number(known[0], 4)}" if len(known) else EMPTY
+    xi = values[np.isfinite(values)]
+    return symbol("xi") + f" = {number(xi[0], 4)}" if len(xi) else EMPTY
 
 
 def headline(at: Point, group: Text) -> Text:
@@ -303,12 +303,12 @@ def _range(x: Array, height: Array) -> tuple[float, float] | None:
 
 def films(data: xr.Dataset) -> list[Film]:
     """Densities over time, at a few grid points; none where there is one snapshot."""
-    found = [(c, over_time(data.sel(c), c)) for c in shown(data, chosen(data, "limit")[0], FILMS)]
-    kept = [(cell, panels) for cell, panels in found if len(panels) > 1]
-    return [
-        film(f"densities_{k}", titled(words(WHAT), cell), panels)
-        for k, (cell, panels) in enumerate(kept, start=1)
-    ]
+    out: list[Film] = []
+    for cell in shown(data, chosen(data, "limit")[0], FILMS):
+        frames = over_time(data.sel(cell), cell)
+        if len(frames) > 1:
+            out.append(film(f"densities_{len(out) + 1}", titled(words(WHAT), cell), frames))
+    return out
 
 
 def over_time(data: xr.Dataset, cell: Point) -> list[Panel]:

@@ -8,14 +8,13 @@ from itertools import product
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.analysis.describe import described
 from hdica.analysis.pictures import BY_PIXEL, CHANNEL, NUMBER, Shown
 from hdica.analysis.reading import at_top, done, group, over
 from hdica.show.choose import points, selected, selection_note, shown
 from hdica.show.finding import Finding
-from hdica.show.panel import Panel, Pictures
+from hdica.show.panel import Array, Panel, Pictures
 from hdica.show.words import (
     EMPTY,
     Text,
@@ -28,7 +27,6 @@ from hdica.show.words import (
     words,
 )
 
-Array = NDArray[np.float64]
 PLACE = "place"
 """Dimension of the pictures in the order in which they are drawn."""
 ALL = "every"

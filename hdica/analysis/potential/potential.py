@@ -6,7 +6,6 @@ from itertools import product
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.analysis.densities.densities import FEATURE, GROUPS, PANELS, chosen, group_label, xi_of
 from hdica.analysis.describe import described
@@ -15,10 +14,9 @@ from hdica.analysis.reading import finished, group
 from hdica.show.choose import Point, points, shown, spread
 from hdica.show.finding import Finding
 from hdica.show.marks import color_of
-from hdica.show.panel import Line, Panel, Points
+from hdica.show.panel import Array, Line, Panel, Points
 from hdica.show.words import Text, number, place, symbol, words
 
-Array = NDArray[np.float64]
 LABEL = Text(
     "<i>E<sub>t</sub></i>(<i>x</i>, ξ) − <i>E<sub>t</sub></i>(0, ξ)",
     r"$E_t(x, \xi) - E_t(0, \xi)$",

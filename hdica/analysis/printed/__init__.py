@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from hdica.analysis.record import Analysis, Section, lazy
-from hdica.analysis.settings import ALONE, TIME, Dims, Level, Named, Settings
+from hdica.analysis.settings import ALONE, TIME, Level, Named, Settings
 from hdica.inputs.place import relative
 from hdica.systems.system import System
 
@@ -47,17 +45,13 @@ class Printed(Settings):
 
     def named(self, system: System | None) -> list[Named]:
         """The method of every number, which must have its output."""
-        return [
-            Named("numbers", one.method, None, one.variable, tuple(_dims(system, one.variable)))
-            for one in self.numbers.values()
-        ]
-
-
-def _dims(system: System | None, output: str) -> Iterator[Dims]:
-    """Dimensions that an output of some name has; those of an average of entries are of times."""
-    methods = () if system is None else system.methods
-    found = {one.dims for m in methods for one in m.outputs_of() if one.name == output}
-    yield from sorted(found) or (TIME, ALONE)
+        methods, out = () if system is None else system.methods, []
+        known = [(output.name, output.dims) for m in methods for output in m.outputs_of()]
+        for one in self.numbers.values():
+            found = sorted({dims for name, dims in known if name == one.variable})
+            dims = tuple(found) or (TIME, ALONE)  # of an average of entries
+            out.append(Named("numbers", one.method, None, one.variable, dims))
+        return out
 
 
 PRINTED = Analysis(

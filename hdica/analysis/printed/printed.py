@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from markupsafe import Markup, escape
-from numpy.typing import NDArray
 from scipy import stats
 
 from hdica.analysis.describe import described
@@ -21,14 +20,13 @@ from hdica.inputs.reference import load_reference
 from hdica.show.choose import evenly
 from hdica.show.finding import Finding
 from hdica.show.marks import ERRORS, GREY
-from hdica.show.panel import Panel, Points
+from hdica.show.panel import Array, Panel, Points
 from hdica.show.typeset import GREEK, typeset
 from hdica.show.wording import listed
 from hdica.show.words import OKABE_ITO, Text, number, p_value, plural, words
 from hdica.status import PENDING
 from hdica.verdict.cells import CONTROL, UNDECIDED, Judgement, judged
 
-Array = NDArray[np.float64]
 LONG_NAMES = {
     "ours": "result: mean over seeds, or what a method without seeds gives",
     "se": "standard error of the mean over seeds, 0 without seeds",
@@ -322,14 +320,14 @@ def _marks(here: xr.Dataset) -> tuple[Points, ...]:
         ("ours", "ours", ("se", "own_error"), OKABE_ITO[0], "circle"),
     ):
         y = here[name].values / unit
-        ends: tuple[Array, ...] = ()
+        ends: tuple[Array | None, Array | None] = (None, None)
         some = np.isfinite(y)
         if errors:
             sampled, exact = (here[error] for error in errors)
             half = np.nan_to_num(np.abs((ERRORS * sampled + exact).values / unit))
             ends = (y - half)[some], (y + half)[some]
         if some.any():
-            out.append(Points(at[some], y[some], words(label), color, *ends, symbol=mark))
+            out.append(Points(at[some], y[some], words(label), color, *ends, mark))
     return tuple(out)
 
 

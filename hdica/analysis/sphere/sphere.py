@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from hdica.analysis.describe import described
 from hdica.analysis.reading import done, group
@@ -15,12 +14,10 @@ from hdica.errors import HdicaError
 from hdica.show.choose import MOST, Point, evenly, points, selected
 from hdica.show.finding import Finding
 from hdica.show.marks import GREY, tailed
-from hdica.show.panel import Item, Line, Panel, Places, Points, Surface
+from hdica.show.panel import Array, Item, Line, Panel, Places, Points, Surface
 from hdica.show.words import OKABE_ITO, Text, titled, words
 from hdica.status import DONE
 from hdica.verdict.cells import judged
-
-Array = NDArray[np.float64]
 
 LONG_NAMES = {
     "objective": "objective in a direction",
